@@ -36,8 +36,8 @@ tm new-session -d -x "$columns" -y "$rows" -s s \
   "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' '$bin' --lab --command-times real"
 next() { tm send-keys -t s "$@"; }
 frame 'vCenter address' 2; next Enter
-frame 'Which hosts take part' 2; next Enter
-frame 'How shall the guests' 2; next Enter
+frame 'Which hosts should be set up' 2; next Enter
+frame 'How should the guests' 2; next Enter
 frame 'Which pNIC of each host' 2; next Enter
 frame 'Distributed switch' 2; next Enter
 frame 'Which VMs get an RDMA adapter' 2; next Enter
@@ -47,9 +47,9 @@ frame 'CARRY OUT' 1; next Enter
 frame '% ' 1
 for _ in 1 2 3 4 5 6 7 8; do
   sleep 1
-  if [[ $(tm capture-pane -p -t s) == *'Where to go from here'* ]]; then break; fi
+  if [[ $(tm capture-pane -p -t s) == *'Next steps'* ]]; then break; fi
   frame 'rdma-setup' 0.5
 done
-frame 'Where to go from here' 4; next PageDown
-frame 'Where to go from here' 4; next Enter
+frame 'Next steps' 4; next PageDown
+frame 'Next steps' 4; next Enter
 python3 "$here/moving.py" "$columns" "$rows" "$work"/*.ansi >"$out"

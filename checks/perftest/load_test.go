@@ -202,7 +202,7 @@ func TestLoadTakesWhatItSaid(t *testing.T) {
 				t.Errorf("%s: %d rounds of %d were told", load, rounds, plan.Rounds)
 			}
 			if load == perftest.LoadIncast && (plan.RaisedBytes*64 != plan.Bytes || plan.RaisedSeconds != 9) {
-				t.Errorf("one round more: %d bytes of %d, %d s", plan.RaisedBytes, plan.Bytes, plan.RaisedSeconds)
+				t.Errorf("one more round: %d bytes of %d, %d s", plan.RaisedBytes, plan.Bytes, plan.RaisedSeconds)
 			}
 			if took := time.Since(began); took < plan.Time*8/10 || took > plan.Time*12/10 {
 				t.Errorf("%s: %v, said %v", load, took, plan.Time)

@@ -132,7 +132,7 @@ func (d *desk) quiet() {
 // to goes on to the page that shows some words.
 func (d *desk) to(words string) {
 	d.t.Helper()
-	for _, p := range []string{"vCenter address", "Which hosts", "How shall", "Which pNIC", "Distributed switch", "Which VMs", "in the way", "carries this out"} {
+	for _, p := range []string{"vCenter address", "Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
 		d.shows(p)
 		if p == words {
 			break
@@ -207,7 +207,7 @@ func runScreen(_ context.Context, b *board) {
 	const busy, idle = 5, 5
 	c := &crowd{hosts: 100, perSecond: 10, busy: busy * time.Second}
 	d := sit(b.t, c)
-	d.to("carries this out")
+	d.to("Enter to apply this plan")
 	d.press("\r")
 	<-c.began
 	d.take()

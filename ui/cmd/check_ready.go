@@ -86,7 +86,7 @@ func (d readyDoc) text(w io.Writer) error {
 	fmt.Fprintf(&b, "readiness for %s: %d ready, %d to think of, %d in the way, %d unknown\n", d.For,
 		d.Counts[string(checks.Pass)], d.Counts[string(checks.Warn)], d.Counts[string(checks.Fail)], d.Counts[string(checks.Unknown)])
 	if d.Simulated {
-		b.WriteString("SIMULATED: checked on the embedded lab; it says nothing of real hardware\n")
+		b.WriteString("SIMULATED: checked on the embedded lab; it says nothing about real hardware\n")
 	}
 	step, last := 0, ""
 	for _, f := range d.Results {

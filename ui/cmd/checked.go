@@ -90,7 +90,7 @@ func (c *checked) text(w io.Writer) error {
 		return err
 	}
 	if c.report.Simulated {
-		fmt.Fprintln(w, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+		fmt.Fprintln(w, "SIMULATED: checked on the embedded lab; it says nothing about real hardware")
 	}
 	for _, what := range c.report.Insecure {
 		fmt.Fprintln(w, "INSECURE: "+what)

@@ -114,7 +114,7 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 	t := b.t
 	t.Helper()
 	out, errs := b.must(code, "bench", "-f", file, "--pairs", "none", "--load", "incast", "-o", "json")
-	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") || !strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one round more (9 s, 75 GB)") {
+	if !strings.Contains(errs, "incast: 3 rounds with up to 2 senders at once: about ") || !strings.Contains(errs, "GB, at most 100 Gb/s; if nothing is congested, one more round (9 s, 75 GB)") {
 		t.Errorf("the cost is not told first:\n%s", errs)
 	}
 	if !strings.Contains(errs, "loading 1/3  incast of 2 senders to vm-01: about 27 s left\n") || !strings.Contains(errs, "\nloaded 3/3  incast of 2 senders to vm-03: ") {

@@ -147,7 +147,7 @@ func (w *watching) print(h *watch.History, l watch.Look) error {
 	e := w.s.Env
 	if w.flags.output != "json" || w.flags.out != "" {
 		if h.Looks == 1 && l.Simulated {
-			fmt.Fprintln(e.Stdout, "SIMULATED: checked on the embedded lab; it says nothing of real hardware")
+			fmt.Fprintln(e.Stdout, "SIMULATED: checked on the embedded lab; it says nothing about real hardware")
 		}
 		said := ""
 		if l.Err == nil {

@@ -118,7 +118,7 @@ func TestAddressesThatFollow(t *testing.T) {
 		"from the beginning again":  {"192.168.1.253/24", 4, "192.168.1.2/24"},
 		"two machines, two numbers": {"192.168.1.0/31", 2, "192.168.1.1/31"},
 		"all of a small network":    {"192.168.1.1/29", 6, "192.168.1.6/29"},
-		"one too many":              {"192.168.1.1/29", 7, "free addresses for 6 of 7 VMs"},
+		"one too many":              {"192.168.1.1/29", 7, "free addresses for only 6 of 7 VMs"},
 		"of the network itself":     {"192.168.1.0/24", 1, "the address of the subnet itself"},
 		"from DHCP":                 {"dhcp", 3, "dhcp"},
 		"no address":                {"192.168.1", 2, "want the first address"},

@@ -31,7 +31,7 @@ func (p *connectPage) Hints() []frame.Hint {
 	if p.trust != nil {
 		return []frame.Hint{{Key: "y", Does: "trust it"}}
 	}
-	hints := []frame.Hint{{Key: "F2", Does: "only look"}, {Key: "Tab", Does: "next field"}}
+	hints := []frame.Hint{{Key: "F2", Does: "report only"}, {Key: "Tab", Does: "next field"}}
 	if p.draft != nil {
 		hints = append(hints, frame.Hint{Key: "F3", Does: "continue"})
 	}
@@ -46,8 +46,8 @@ func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.draft, p.kept = w.Fabric.Draft()
 	}
 	p.fields = newFields(w.Theme,
-		question{Title: "vCenter address", About: "https://vcenter.example/sdk; the scheme and /sdk may be left out", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
-		question{Title: "Account", About: "a read-only account is enough to look; changes need privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
+		question{Title: "vCenter address", About: "https://vcenter.example/sdk; https:// and /sdk are optional", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
+		question{Title: "Account", About: "read-only access is enough for the report; setup needs privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
 	)
 	return p.fields.Init()
 }
@@ -118,18 +118,18 @@ func halves(fingerprint string) string {
 	return fingerprint
 }
 
-const lead = "Sets up RDMA over Converged Ethernet on a cluster and proves that it works."
+const lead = "Sets up RDMA over Converged Ethernet on a vSphere cluster and tests it."
 
 // The two ways through the wizard, the one that only reads first.
 var ways = [...][2]string{
-	{"F2     ", "only look: a report on hosts, pNICs and VMs; writes nothing"},
-	{"Enter  ", "set up: step by step; nothing is changed before you accept a plan"},
+	{"F2     ", "read-only report on hosts, pNICs and VMs; nothing is changed"},
+	{"Enter  ", "set up step by step; nothing is changed before you accept the plan"},
 }
 
 func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	if p.trust != nil {
 		return theme.Wrap(fmt.Sprintf("%s shows a certificate that this machine does not know.\n\nSHA-256 fingerprint\n%s\n\n"+
-			"Compare it with what the vCenter's owner tells you. y trusts it and pins it in the answers, any other key goes back.",
+			"Compare it with the fingerprint that the vCenter administrator gives you. Press y to trust it and save it in the answers, or any other key to go back.",
 			backends.Clean(p.trust.Host), w.Theme.Accent.Render(halves(backends.Clean(p.trust.SHA256)))), width)
 	}
 	intro := theme.Wrap(lead, width) + "\n\n"
@@ -141,7 +141,7 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	}
 	intro += "\n"
 	if w.Fabric.Simulated() {
-		intro += w.Theme.Warning.Render(theme.Wrap("This is the embedded lab: a simulated data centre. Try everything, nothing real is touched.", width)) + "\n"
+		intro += w.Theme.Warning.Render(theme.Wrap("This is the embedded lab, a simulated data centre. Try anything: no real system is affected.", width)) + "\n"
 	}
 	for _, what := range w.Fabric.Insecure() {
 		intro += w.Theme.Bad.Render(theme.Wrap("INSECURE: "+what, width)) + "\n"

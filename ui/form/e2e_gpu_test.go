@@ -27,7 +27,7 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	bin := build(t)
 	env, file := files(t, bin)
 	s := start(t, bin, env, "-f", file)
-	for _, text := range []string{"vCenter address", "Which hosts take part", "How shall the guests", "Which pNIC of each host"} {
+	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host"} {
 		s.shows(text)
 		s.press("\r")
 	}
@@ -51,9 +51,9 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s.press("\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\r")
-	s.shows("Nothing stands in the way")
+	s.shows("Nothing prevents the setup")
 	s.press("\r")
-	s.shows("Read to the end (Enter scrolls)")
+	s.shows("Scroll to the end (Enter)")
 	s.press(strings.Repeat("\r", 50))
 	s.shows("the plan was not accepted")
 	s.press("yes\r")
@@ -62,7 +62,7 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.press("\x03")
-	s.shows("Where to go from here", "rdma-setup resume")
+	s.shows("Next steps", "rdma-setup resume")
 	s.press("\r")
 	if code := s.exit(); code != 130 {
 		t.Errorf("a stopped run: exit code %d", code)

@@ -189,13 +189,13 @@ func (s *terminal) complete() {
 func (s *terminal) toPlan() {
 	s.t.Helper()
 	s.pages()
-	s.shows("Enter carries this out")
+	s.shows("Press Enter to apply")
 }
 
 // pages accepts the pages before the plan.
 func (s *terminal) pages() {
 	s.t.Helper()
-	for _, text := range []string{"vCenter address", "Which hosts take part", "How shall the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing stands in the way"} {
+	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing prevents the setup"} {
 		s.shows(text)
 		s.press("\r")
 	}
@@ -207,7 +207,7 @@ func TestE2EWizard(t *testing.T) {
 		s := start(t, bin, nil, "--lab")
 		s.toPlan()
 		s.press("\r")
-		s.shows("Where to go from here")
+		s.shows("Next steps")
 		s.press("\r")
 		if code := s.exit(); code != 0 || s.keys > 15 {
 			t.Errorf("exit code %d after %d keys", code, s.keys)
@@ -232,7 +232,7 @@ func TestE2EWizard(t *testing.T) {
 		env, file := lossless(t, bin)
 		s := start(t, bin, env, "-f", file)
 		s.pages()
-		s.shows("Read to the end (Enter scrolls)")
+		s.shows("Scroll to the end (Enter)")
 		s.press(strings.Repeat("\r", 50))
 		s.shows("the plan was not accepted")
 		s.press("yes\r")
@@ -261,7 +261,7 @@ func TestE2EWizard(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s.shows("Which hosts take part", "vCenter address", "make it larger")
+		s.shows("Which hosts should be set up", "vCenter address", "make it larger")
 		s.press("\x03")
 		if code := s.exit(); code != 130 {
 			t.Errorf("exit code %d", code)
@@ -287,7 +287,7 @@ func TestE2EWizard(t *testing.T) {
 		s.press("\r")
 		s.shows("shut down", "power on")
 		s.press("\x03")
-		s.shows("Ctrl-C again stops at once", "Where to go from here")
+		s.shows("Ctrl-C again stops at once", "Next steps")
 		s.shows("rdma-setup resume")
 		s.press("\r")
 		if code := s.exit(); code != 130 {

@@ -34,20 +34,20 @@ const esc, down, tab, f2 = "\x1b", "\x1b[B", "\t", "\x1bOQ"
 func TestE2ESessions(t *testing.T) {
 	bin := build(t)
 	for mode, pages := range map[string][][2]string{
-		"pvrdma": {{"How shall the guests", "\r"}, {"Which pNIC of each host", "\r"}, {"vmknic for PVRDMA", "-two" + esc}, {"Which pNIC of each host", "\r"},
+		"pvrdma": {{"How should the guests", "\r"}, {"Which pNIC of each host", "\r"}, {"vmknic for PVRDMA", "-two" + esc}, {"Which pNIC of each host", "\r"},
 			{"> RDMA-DVS-two", "\r"}},
-		"sriov": {{"How shall the guests", down}, {"> SR-IOV", "\r"}, {"Which pNIC of each host", "\r"}, {"Account of the ESXi shell", tab + tab + tab + tab + "\x7f" + "4" + esc},
+		"sriov": {{"How should the guests", down}, {"> SR-IOV", "\r"}, {"Which pNIC of each host", "\r"}, {"Account of the ESXi shell", tab + tab + tab + tab + "\x7f" + "4" + esc},
 			{"Which pNIC of each host", "\r"}, {"> 4", "\r"}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			env, file := lossless(t, bin)
 			term := start(t, bin, env, "-f", file)
-			term.session([2]string{"vCenter address", f2}, [2]string{"not measured", "\r"}, [2]string{"Which hosts take part", "\r"})
+			term.session([2]string{"vCenter address", f2}, [2]string{"not measured", "\r"}, [2]string{"Which hosts should be set up", "\r"})
 			term.session(pages...)
 			term.shows("Which VMs get an RDMA")
 			term.resize(80, 24)
-			term.session([2]string{"Which VMs get an RDMA", "\r"}, [2]string{"Nothing stands in the way", "\r"})
-			term.shows("Read to the end (Enter scrolls)")
+			term.session([2]string{"Which VMs get an RDMA", "\r"}, [2]string{"Nothing prevents the setup", "\r"})
+			term.shows("Scroll to the end (Enter)")
 			term.resize(140, 50)
 			term.press(strings.Repeat("\r", 50)) // Enter alone never begins a run on a vCenter that is reached by an address
 			term.session([2]string{"the plan was not accepted", "yes\r"})

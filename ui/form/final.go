@@ -37,9 +37,9 @@ func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 		}
 	}
 	p.scroll = live.NewScroll(w.Theme, b.String())
-	p.where = w.Theme.Title.Render("Where to go from here")
+	p.where = w.Theme.Title.Render("Next steps")
 	for _, s := range steps(w) {
-		p.where += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-8s", s[0])) + backends.Clean(s[1])
+		p.where += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-11s", s[0])) + backends.Clean(s[1])
 	}
 	return nil
 }
@@ -50,15 +50,15 @@ func steps(w *frame.Wizard) [][2]string {
 	run, s := w.Result.Run, w.Result.Status
 	unfinished := s == engine.StatusPartial || s == engine.StatusInterrupted || s == engine.StatusFailed
 	if run != "" && unfinished {
-		all = append(all, [2]string{"go on", "rdma-setup resume " + run})
+		all = append(all, [2]string{"continue", "rdma-setup resume " + run})
 	}
 	if w.Saved != "" {
-		all = append(all, [2]string{"again", w.Fabric.ReplayCommand(w.Saved)})
+		all = append(all, [2]string{"repeat", w.Fabric.ReplayCommand(w.Saved)})
 	}
 	if run != "" {
 		all = append(all, [2]string{"report", "rdma-setup report " + run})
 		if unfinished || !w.Fabric.Private(w.Login) { // the private lab ends with the wizard
-			all = append(all, [2]string{"undo", "rdma-setup rollback " + run})
+			all = append(all, [2]string{"roll back", "rdma-setup rollback " + run})
 		}
 	}
 	return all

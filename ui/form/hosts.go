@@ -55,7 +55,7 @@ func (p *hostsPage) Title() string { return "Hosts" }
 func (p *hostsPage) Hints() []frame.Hint {
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
 }
-func (p *hostsPage) EnterWord() string { return "go on" }
+func (p *hostsPage) EnterWord() string { return "continue" }
 
 func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	hosts := slices.Clone(w.Overview.Hosts)
@@ -87,7 +87,7 @@ func wanted(w *frame.Wizard, cluster string) bool {
 
 func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if len(p.table.Chosen) == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the host at the cursor, a chooses all", "no host is chosen")
+		return nil, backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
 	}
 	names := make([]string, 0, len(p.table.Chosen))
 	for name := range p.table.Chosen {
@@ -104,7 +104,7 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *hostsPage) View(w *frame.Wizard, width, height int) string {
-	intro := theme.Wrap(fmt.Sprintf("Which hosts take part? vCenter %s has %s and %s.", backends.Clean(w.Overview.VCenter.Version),
+	intro := theme.Wrap(fmt.Sprintf("Which hosts should be set up? vCenter %s has %s and %s.", backends.Clean(w.Overview.VCenter.Version),
 		entry.Counted(len(w.Overview.Hosts), "host"), entry.Counted(len(w.Overview.VMs), "VM")), width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

@@ -21,7 +21,7 @@ type lookPage struct {
 	where  string
 }
 
-func (p *lookPage) Title() string { return "Look only: nothing is changed" }
+func (p *lookPage) Title() string { return "Read-only report: nothing is changed" }
 func (p *lookPage) Hints() []frame.Hint {
 	return []frame.Hint{{Key: "r", Does: "read again"}, {Key: "Up Down", Does: "scroll"}}
 }
@@ -51,9 +51,9 @@ func (p *lookPage) Enter(w *frame.Wizard) tea.Cmd {
 		}
 		w.Looked = rep
 		p.scroll = live.NewScroll(w.Theme, entry.Looked(w.Theme, inv, rep))
-		p.where = w.Theme.Title.Render("Where to go from here") + "\n" +
-			"  " + w.Theme.Quiet.Render("set up  ") + "Enter: step by step, nothing is changed before you accept a plan\n" +
-			"  " + w.Theme.Quiet.Render("again   ") + backends.Clean(w.Fabric.LookCommand())
+		p.where = w.Theme.Title.Render("Next steps") + "\n" +
+			"  " + w.Theme.Quiet.Render("set up  ") + "press Enter; nothing is changed before you accept the plan\n" +
+			"  " + w.Theme.Quiet.Render("repeat  ") + backends.Clean(w.Fabric.LookCommand())
 		return nil
 	})
 }
@@ -80,7 +80,7 @@ func (p *lookPage) View(w *frame.Wizard, width, height int) string {
 		top := p.scroll.View(width, height-lines(where)-1)
 		return top + strings.Repeat("\n", max(1, height-lines(top)-lines(where)+1)) + where
 	case w.Busy != "":
-		return w.Theme.Quiet.Render(theme.Wrap("vCenter and its hosts are being asked. Nothing is written.", width))
+		return w.Theme.Quiet.Render(theme.Wrap("Reading vCenter and its hosts. Nothing is written.", width))
 	}
-	return theme.Wrap("Nothing was read. Enter or r reads, Esc goes back.", width)
+	return theme.Wrap("Nothing has been read. Press Enter or r to read, or Esc to go back.", width)
 }

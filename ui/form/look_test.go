@@ -31,7 +31,7 @@ func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
 		bubble(t, size.name, func(t *testing.T) {
 			f := &world{}
 			k := sit(t, f, size.width, size.height)
-			k.shows("only look").f2().on("Password").write("right").press("enter").on("Look only: nothing is changed")
+			k.shows("report only").f2().on("Password").write("right").press("enter").on("Read-only report: nothing is changed")
 			k.fits("11-look", size.name, size.width, size.height)
 			k.shows("SIMULATED").shows("not measured").shows("rdma-setup check")
 			if f.looks != 1 || f.surveys != 0 || f.saved != nil || f.applied != 0 {
@@ -42,7 +42,7 @@ func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
 				t.Errorf("%d looks after r", f.looks)
 			}
 			k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // setting up after all
-			k.f2().on("Look only: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
+			k.f2().on("Read-only report: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
 		})
 	}
 }
@@ -60,9 +60,9 @@ func TestALookIsLeftAndTold(t *testing.T) {
 		k.shows("Nothing is written").press("esc")
 		<-hanging
 		k.send(k.answer)
-		k.shows("Nothing was read")
+		k.shows("Nothing has been read")
 		f.hang = false
-		k.press("enter").shows("Where to go from here").press("q")
+		k.press("enter").shows("Next steps").press("q")
 		if !k.quit || k.w.Looked == nil {
 			t.Errorf("left %t, report %t", k.quit, k.w.Looked != nil)
 		}
@@ -91,7 +91,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			k.shows(met.Fingerprint).press(word)
 			<-read
 			k.send(k.answer)
-			k.shows("Nothing stands in the way")
+			k.shows("Nothing prevents the setup")
 			if len(f.trusted) != 1 || f.trusted[0] != trusted {
 				t.Errorf("answered %v, want %t", f.trusted, trusted)
 			}

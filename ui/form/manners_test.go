@@ -73,7 +73,7 @@ func TestEscCancelsWhatTakesLong(t *testing.T) {
 		k.press("esc").shows("cancelling")
 		<-hanging
 		k.send(k.answer)
-		k.on("Preflight").shows("were not read")
+		k.on("Preflight").shows("have not been read")
 		if strings.Contains(k.screen(), "error:") {
 			t.Errorf("what was cancelled is called an error:\n%s", k.screen())
 		}
@@ -93,7 +93,7 @@ func TestFailedChecksHoldThePlanBack(t *testing.T) {
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "enter").on("Preflight").shows("1 check failed").shows("Check the cable.")
 		k.press("enter").on("Preflight").shows("error: 1 check failed").shows("press r")
 		f.findings = []checks.Finding{}
-		k.press("r").shows("Nothing stands in the way").press("enter").on("Plan")
+		k.press("r").shows("Nothing prevents the setup").press("enter").on("Plan")
 	})
 }
 
@@ -173,7 +173,7 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
-		k.press("l").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is no port`)
+		k.press("l").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is not a port`)
 		k.press("backspace", "backspace", "backspace", "enter", "enter").on("Preflight")
 		want := []answers.VMGuest{{Address: "10.1.1.1", Port: 2222, User: "root"}, {Address: "2001:db8::7", Port: 99}}
 		for i, v := range k.w.Answers.VMs {

@@ -19,12 +19,12 @@ type modePage struct {
 
 func (p *modePage) Title() string       { return "Mode" }
 func (p *modePage) Hints() []frame.Hint { return []frame.Hint{{Key: "Up Down", Does: "choose"}} }
-func (p *modePage) EnterWord() string   { return "go on" }
+func (p *modePage) EnterWord() string   { return "continue" }
 func (p *modePage) Typing() bool        { return false }
 
 func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 	p.before = cmp.Or(p.before, w.Answers.Mode)
-	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How shall the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(
+	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(
 		huh.NewOption("PVRDMA      paravirtual adapter; keeps vMotion and snapshots", answers.PVRDMA),
 		huh.NewOption("SR-IOV      a virtual function of the NIC; near bare metal", answers.SRIOV),
 		huh.NewOption("GPUDirect   GPU and NIC passed through, peer to peer", answers.GPUDirect),
@@ -42,5 +42,5 @@ func (p *modePage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *modePage) View(w *frame.Wizard, width, _ int) string {
-	return p.fields.View(width, 4) + "\n\n" + w.Theme.Title.Render("What each costs") + "\n" + entry.CostTable(w.Theme, w.Answers.Mode)
+	return p.fields.View(width, 4) + "\n\n" + w.Theme.Title.Render("What each mode costs") + "\n" + entry.CostTable(w.Theme, w.Answers.Mode)
 }

@@ -34,7 +34,7 @@ func (p *nicsPage) Hints() []frame.Hint {
 	}
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}, {Key: "r", Does: "add a rail"}}
 }
-func (p *nicsPage) EnterWord() string { return "go on" }
+func (p *nicsPage) EnterWord() string { return "continue" }
 
 func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	var rows []live.Row
@@ -137,7 +137,7 @@ func (p *nicsPage) keep(w *frame.Wizard) error {
 		}
 	}
 	if len(without) > 0 {
-		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and leave the host out", plain.Names(without))
+		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and deselect the host", plain.Names(without))
 	}
 	if maps.Equal(picked, w.Fabric.Choose(w.Answers.ForRail(p.rail), w.Overview)) {
 		return nil
@@ -154,9 +154,9 @@ func (p *nicsPage) keep(w *frame.Wizard) error {
 }
 
 func (p *nicsPage) View(w *frame.Wizard, width, height int) string {
-	question := "Which pNIC of each host carries RDMA? Those that fit are preselected; the line below the list says why."
+	question := "Which pNIC of each host should carry RDMA? Suitable pNICs are preselected; the line below the list gives the reason."
 	if p.several {
-		question = fmt.Sprintf("Which pNIC of each host serves %s (rail %d of %d)? The list says which serve the others.",
+		question = fmt.Sprintf("Which pNIC of each host should serve %s (rail %d of %d)? pNICs of other rails are marked.",
 			w.Answers.Rails[p.rail].Name, p.rail+1, len(w.Answers.Rails))
 	}
 	intro := theme.Wrap(question, width)

@@ -63,21 +63,21 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
     picture "$1"
   }
   glimpse() { # NAME TEXT: of a page that passes by itself
-    wait_for "$2" 'Where to go from here'
+    wait_for "$2" 'Next steps'
     if [ "$found" = "$2" ]; then picture "$1"; fi
   }
   take vcenter 'vCenter address'; tm send-keys -t s F2
-  take look 'Where to go from here'; tm send-keys -t s Enter
-  take hosts 'Which hosts take part'; tm send-keys -t s Enter
-  take mode 'How shall the guests'; tm send-keys -t s Enter
+  take look 'Next steps'; tm send-keys -t s Enter
+  take hosts 'Which hosts should be set up'; tm send-keys -t s Enter
+  take mode 'How should the guests'; tm send-keys -t s Enter
   take pnics 'Which pNIC of each host'; tm send-keys -t s Enter
   take switch 'Distributed switch'; tm send-keys -t s Enter
   take vms 'Which VMs get an RDMA adapter'; tm send-keys -t s Enter
   take preflight ' passed, '; tm send-keys -t s Enter
-  take plan 'Enter carries this out'; tm send-keys -t s Enter
+  take plan 'Press Enter to apply'; tm send-keys -t s Enter
   glimpse run 'power on'
   glimpse measure ' tests'
-  take report 'Where to go from here'; tm send-keys -t s Enter
+  take report 'Next steps'; tm send-keys -t s Enter
 }
 
 if [ $# -gt 2 ]; then

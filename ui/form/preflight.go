@@ -36,7 +36,7 @@ func (p *preflightPage) EnterWord() string {
 	case p.refused != nil:
 		return "" // there is no going on
 	}
-	return "go on"
+	return "continue"
 }
 
 func (p *preflightPage) Enter(w *frame.Wizard) tea.Cmd {
@@ -74,12 +74,12 @@ func (p *preflightPage) text(w *frame.Wizard, inv *backends.Inventory) string {
 	failed := plain.Count(w.Findings)[checks.Fail]
 	switch {
 	case p.refused != nil:
-		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail), w.Theme.Bad.Render("This cannot be done as it stands. Nothing was changed."))
+		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail), w.Theme.Bad.Render("This setup is not possible, for the reasons below. Nothing was changed."))
 		entry.Refusals(&b, p.refused)
 	case failed > 0:
 		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Fail), w.Theme.Bad.Render(entry.Counted(failed, "check")+" failed. Nothing was changed."))
 	default:
-		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Pass), w.Theme.Good.Render("Nothing stands in the way."))
+		fmt.Fprintf(&b, "%s %s\n", w.Theme.Symbol(theme.Pass), w.Theme.Good.Render("Nothing prevents the setup."))
 	}
 	fmt.Fprintf(&b, "\nRead: %s, %s, %s.\n", entry.Counted(len(inv.Hosts), "host"), entry.Counted(len(inv.VMs), "VM"), entry.Counted(len(inv.Guests), "guest"))
 	_ = plain.Findings(&b, w.Findings)
@@ -101,7 +101,7 @@ func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		return nil, p.refused
 	}
 	if n := plain.Count(w.Findings)[checks.Fail]; n > 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "fix what is named above and press r, or go back and change the answers", "%s failed", entry.Counted(n, "check"))
+		return nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and press r, or go back and change the answers", "%s failed", entry.Counted(n, "check"))
 	}
 	return w.Next(), nil
 }
@@ -111,7 +111,7 @@ func (p *preflightPage) View(w *frame.Wizard, width, height int) string {
 	case p.scroll != nil:
 		return p.scroll.View(width, height)
 	case w.Busy != "":
-		return w.Theme.Quiet.Render(theme.Wrap("Every chosen host and guest is being asked. Nothing is written.", width))
+		return w.Theme.Quiet.Render(theme.Wrap("Reading all chosen hosts and guests. Nothing is written.", width))
 	}
-	return theme.Wrap("The hosts and guests were not read. Enter or r reads them, Esc goes back.", width)
+	return theme.Wrap("The hosts and guests have not been read. Press Enter or r to read them, or Esc to go back.", width)
 }

@@ -53,9 +53,9 @@ func TestRailsAreAdded(t *testing.T) {
 			f := &world{inv: twoPorts()}
 			k := sit(t, f, size.width, size.height)
 			k.press("enter").write("right").press("enter").on("Hosts").press("enter").on("Mode").press("enter").on("pNICs")
-			k.press("r").on("pNICs").shows("serves rail-2 (rail 2 of 2)").shows("serves rail-1")
+			k.press("r").on("pNICs").shows("serve rail-2 (rail 2 of 2)").shows("serves rail-1")
 			golden(t, filepath.Join("testdata", size.name, "5-pnics-rails.txt"), k.screen())
-			k.press("r").on("pNICs").shows("it has no further pNIC that fits")
+			k.press("r").on("pNICs").shows("it has no other pNIC that can be used")
 			k.press("enter").on("Switch and vmknic").write("-x").press("tab", "tab", "tab", "tab", "tab").write("10.9.0.1/24").press("enter").on("Switch and vmknic").shows("want a network")
 			for range 4 {
 				k.press("backspace")
@@ -87,7 +87,7 @@ func TestRailsAreChosenAndRemoved(t *testing.T) {
 		if r := k.w.Answers.Rails[1].NIC; r.MACs["esx-01"] != "0c:42:a1:00:01:04" || r.MACs["esx-02"] != "0c:42:a1:00:02:03" {
 			t.Errorf("%+v", r)
 		}
-		k.press("d").shows("carries RDMA?")
+		k.press("d").shows("carry RDMA?")
 		if a := k.w.Answers; len(a.Rails) != 0 || a.Switch.Name != "RDMA-DVS" {
 			t.Errorf("%+v", a)
 		}

@@ -45,7 +45,7 @@ func (p *reviewPage) what() string {
 	if p.empty {
 		return "measure"
 	}
-	return "CARRY OUT"
+	return "APPLY"
 }
 
 func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
@@ -108,7 +108,7 @@ func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 		p.typed = ""
 		p.scroll.PageDown()
 	case key == "y" && p.typed == "" && !p.scroll.Ended():
-		w.Err = backends.Errorf(backends.KindUsage, "", "Enter or PgDn shows the rest", "read the plan to its end first")
+		w.Err = backends.Errorf(backends.KindUsage, "", "press Enter or PgDn to see the rest", "read the plan to its end first")
 	case key == "y" && p.typed == "":
 		p.typed = key
 	case p.typed == "":
@@ -137,7 +137,7 @@ func save(w *frame.Wizard) error {
 func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if !p.private && p.typed != consent {
 		p.typed = ""
-		return nil, backends.Errorf(backends.KindUsage, "", "type yes, then Enter; Esc goes back", "the plan was not accepted")
+		return nil, backends.Errorf(backends.KindUsage, "", "type yes, then press Enter; Esc goes back", "the plan was not accepted")
 	}
 	if err := save(w); err != nil {
 		return nil, err
@@ -160,10 +160,10 @@ const least = 6
 func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 	var top string
 	if p.empty {
-		top = w.Theme.Title.Render(theme.Wrap("There is nothing to change. Measuring loads the fabric. "+p.ask("Enter goes on to it.", "measure"), width)) + "\n"
+		top = w.Theme.Title.Render(theme.Wrap("There is nothing to change. Measuring loads the fabric. "+p.ask("Press Enter to measure.", "measure"), width)) + "\n"
 	} else {
 		top = p.cost(w, width, height-least)
-		top += w.Theme.Title.Render(theme.Wrap(p.ask("Enter carries this out. Nothing beyond it is done without asking again.", "carry this out"), width)) + "\n"
+		top += w.Theme.Title.Render(theme.Wrap(p.ask("Press Enter to apply this plan. Anything beyond it needs your consent again.", "apply this plan"), width)) + "\n"
 	}
 	if w.Saved != "" {
 		top += w.Theme.Quiet.Render(theme.Fold("Answers saved: "+backends.Clean(w.Saved), width)) + "\n"
@@ -197,7 +197,7 @@ func (p *reviewPage) ask(private, what string) string {
 	case p.typed != "":
 		return "Type yes, then Enter, to " + what + ": " + p.typed + "_"
 	case !p.scroll.Ended():
-		return "Read to the end (Enter scrolls); then type yes to " + what + "."
+		return "Scroll to the end (Enter), then type yes to " + what + "."
 	}
 	return "Type yes, then Enter, to " + what + ". Esc goes back."
 }

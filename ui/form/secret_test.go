@@ -39,7 +39,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 		k.press("esc")
 		<-read
 		k.send(k.answer)
-		k.shows("Nothing stands in the way")
+		k.shows("Nothing prevents the setup")
 		if want := []live.Answer{{Text: "qy? n-pasted"}, {Yes: true}, {}}; !slices.Equal(f.told, want) {
 			t.Errorf("answered %+v, want %+v", f.told, want)
 		}
@@ -57,7 +57,7 @@ func TestPlainQuestionsAskForSecrets(t *testing.T) {
 }
 
 // toVMs leads to the reading of hosts and guests.
-var toVMs = [][2]string{{"vCenter address", "\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How shall", "\r"}, {"Which pNIC", "\r"},
+var toVMs = [][2]string{{"vCenter address", "\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
 	{"vmknic for PVRDMA", "\r"}, {"Which VMs", "\r"}}
 
 // TestTheSameQuestionTwice has a guest refuse a password so fast that nothing else is drawn in between: keys are taken all the same.
@@ -65,7 +65,7 @@ func TestTheSameQuestionTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo, sudo}}}
 		s := open(t, b)
-		s.steps(append(slices.Clone(toVMs), [2]string{"Sudo password", "one\r"}, [2]string{"Sudo password", "two\r"}, [2]string{"in the way", "\x03"})...)
+		s.steps(append(slices.Clone(toVMs), [2]string{"Sudo password", "one\r"}, [2]string{"Sudo password", "two\r"}, [2]string{"prevents the setup", "\x03"})...)
 		s.end()
 		if want := []live.Answer{{Text: "one"}, {Text: "two"}}; !slices.Equal(b.told, want) {
 			t.Errorf("answered %+v, want %+v", b.told, want)
@@ -87,7 +87,7 @@ func TestCtrlCAtAQuestionEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{inRun: &sudo}}
 		s := open(t, b)
-		s.steps(append(slices.Clone(toVMs), [2]string{"in the way", "\r"}, [2]string{"carries this out", "\r"}, [2]string{"Sudo password", "\x03"})...)
+		s.steps(append(slices.Clone(toVMs), [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"}, [2]string{"Sudo password", "\x03"})...)
 		s.end()
 		if want := []live.Answer{{Interrupted: true}}; s.err != nil || s.out.Result.Status != engine.StatusInterrupted || !slices.Equal(b.told, want) {
 			t.Errorf("%v, %+v, answered %+v", s.err, s.out.Result, b.told)

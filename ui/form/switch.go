@@ -64,7 +64,7 @@ func (p *switchPage) Title() string {
 	return "Switch and vmknic"
 }
 func (p *switchPage) Hints() []frame.Hint { return []frame.Hint{{Key: "Tab", Does: "next field"}} }
-func (p *switchPage) EnterWord() string   { return "go on" }
+func (p *switchPage) EnterWord() string   { return "continue" }
 func (p *switchPage) Typing() bool        { return p.fields.Typing() }
 
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
@@ -78,7 +78,7 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
-	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB419088)", Value: &p.mtu, Check: number}
+	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB 419088)", Value: &p.mtu, Check: number}
 	if a.WholeCard() {
 		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
@@ -86,7 +86,7 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		return p.fields.Init()
 	}
 	list = append(list,
-		question{Title: "Distributed switch", About: "made new unless it exists; one that carries other traffic is refused", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
+		question{Title: "Distributed switch", About: "created if it does not exist; refused if it carries other traffic", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
 		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name")},
 		mtu,
 		question{Title: "VLAN", About: "0: untagged", Value: &p.vlan, Check: number})

@@ -157,7 +157,7 @@ func (s *session) toRun() {
 	s.press("\r")
 	s.shows("Password of")
 	s.press("right\r")
-	for _, text := range []string{"Which hosts", "How shall", "Which pNIC", "Distributed switch", "Which VMs", "in the way", "carries this out"} {
+	for _, text := range []string{"Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
 		s.shows(text)
 		s.press("\r")
 	}
@@ -195,7 +195,7 @@ func TestAThousandEventsASecondFitTheLine(t *testing.T) {
 			t.Logf("%d bytes a second while nothing happens", n/10)
 		}
 		close(b.finish)
-		s.shows("Where to go from here")
+		s.shows("Next steps")
 		s.press("\r")
 		s.end()
 	})
@@ -293,7 +293,7 @@ func TestKeysTypedAheadGoNowhere(t *testing.T) {
 		s.press("right\r")
 		s.shows("Which hosts")
 		s.press("\r\r\r\r\r\r\r\r\r") // a key that is held down
-		s.shows("How shall")
+		s.shows("How should")
 		<-time.After(time.Second)
 		synctest.Wait()
 		select {

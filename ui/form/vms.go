@@ -24,10 +24,10 @@ type vmsPage struct {
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
 func (p *vmsPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "of all chosen"},
+	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "for all chosen"},
 		{Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
-func (p *vmsPage) EnterWord() string { return "go on" }
+func (p *vmsPage) EnterWord() string { return "continue" }
 
 // The columns that can be edited.
 const addressColumn, loginColumn = 1, 2
@@ -156,7 +156,7 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		}
 	}
 	if len(vms) == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "Space chooses the VM at the cursor, a chooses all", "no VM is chosen: RDMA is for the guests in them")
+		return nil, backends.Errorf(backends.KindUsage, "", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
 	}
 	w.Answers.VMs = vms
 	if err := entry.Problem(w.Answers, "vms"); err != nil {
@@ -166,6 +166,6 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *vmsPage) View(_ *frame.Wizard, width, height int) string {
-	intro := theme.Wrap("Which VMs get an RDMA adapter, with which address? Take a network that no other adapter of the guest has. A list can be pasted: NAME,ADDRESS/PREFIX on each line.", width)
+	intro := theme.Wrap("Which VMs get an RDMA adapter, and with which address? Use a network that no other adapter of the guest is in. You can paste a list with NAME,ADDRESS/PREFIX on each line.", width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

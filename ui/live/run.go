@@ -37,7 +37,7 @@ func (r *Run) Event(e engine.Event) {
 	r.state.Fold(e)
 	switch e.Type {
 	case engine.EventStopping:
-		r.say(e, "stopping: running steps are being finished")
+		r.say(e, "stopping: waiting for running steps to finish")
 	case engine.EventResult:
 		r.say(e, string(e.Status)+" "+e.Text)
 	case engine.EventDone:

@@ -150,7 +150,7 @@ func (t *Table) foot(width int) string {
 	}
 	s := fmt.Sprintf("%d of %d", min(t.cursor+1, len(t.visible)), len(t.visible))
 	if len(t.visible) != len(t.rows) {
-		s += fmt.Sprintf(" (filter %q, %d in all; Esc clears it)", t.filter.Value(), len(t.rows))
+		s += fmt.Sprintf(" (filter %q, %d in total; Esc clears it)", t.filter.Value(), len(t.rows))
 	}
 	return t.theme.Quiet.Render(t.theme.Cut(fmt.Sprintf("%s, %d chosen", s, len(t.Chosen)), width))
 }

@@ -58,9 +58,9 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 		out = append(out, "cannot be undone: "+what)
 	}
 	if len(others) > 0 {
-		out = append(out, "VMs that the answers do not list and that go off: "+Listed(others))
+		out = append(out, "VMs that are not in the answers and are powered off: "+Listed(others))
 	} else if len(hosts) > 0 {
-		out = append(out, "other VMs on these hosts are moved first; none of them goes off")
+		out = append(out, "other VMs on these hosts are moved first; none of them is powered off")
 	}
 	if also := bystandingPorts(p, inv); also != "" {
 		out = append(out, "other pNICs affected: "+also)
@@ -71,14 +71,14 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	for _, l := range loads {
 		out = append(out, "afterwards the fabric is loaded: "+LoadLine(l))
 	}
-	return append(out, count(len(p.Changes), "change")+" in all"+stages(p))
+	return append(out, count(len(p.Changes), "change")+" in total"+stages(p))
 }
 
 func stages(p *plan.Plan) string {
 	if p.Stages == 0 {
 		return ""
 	}
-	return "; the plan is made again after " + count(p.Stages, "stage")
+	return "; replanned after " + count(p.Stages, "stage")
 }
 
 // waves is in how many rounds n things are done, some at a time.
@@ -160,9 +160,9 @@ func actsOn(c plan.Change, n backends.NIC) bool {
 func LoadLine(p perftest.LoadPlan) string {
 	more := ""
 	if p.RaisedBytes > 0 {
-		more = fmt.Sprintf("; if nothing is congested, one round more (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
+		more = fmt.Sprintf("; if nothing is congested, one more round (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
 	}
-	return fmt.Sprintf("%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports suffers meanwhile",
+	return fmt.Sprintf("%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports is slowed down meanwhile",
 		p.Load, count(p.Rounds, "round"), count(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 

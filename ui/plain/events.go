@@ -38,7 +38,7 @@ func Lines(w io.Writer) engine.Sink {
 		case engine.EventBlocked:
 			out.line("%s  blocked  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, e.Err)))
 		case engine.EventStopping:
-			out.line("%s  stopping: the running steps are being finished; a second interrupt stops at once", clock)
+			out.line("%s  stopping: waiting for running steps to finish; a second interrupt stops at once", clock)
 		case engine.EventResult:
 			out.line("%s  %s%s", clock, e.Status, prefixed(": ", backends.Clean(e.Text)))
 		}

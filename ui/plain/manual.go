@@ -91,7 +91,7 @@ func guestManual(c plan.Change) string {
 	case backends.KindOFED:
 		var o backends.OFEDSpec
 		if c.To.Decode(&o) != nil {
-			return "in the guest: install MLNX_OFED from the archive that is made for it"
+			return "in the guest: install MLNX_OFED from the matching archive"
 		}
 		if strings.HasPrefix(o.Version, "DOCA-") {
 			return "in the guest: install " + code("%s", o.Archive) + ", then the package doca-ofed, then " + code("/etc/init.d/openibd force-restart")

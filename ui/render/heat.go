@@ -33,7 +33,7 @@ func (p *printer) chain(links []page.Link) {
 		if !l.Broken {
 			continue
 		}
-		p.line("%s%s: %s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "begin at")), l.Name, l.First)
+		p.line("%s%s: %s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "start at")), l.Name, l.First)
 		if l.Remedy != "" {
 			p.line("%-9sremedy: %s", "", l.Remedy)
 		}

@@ -20,7 +20,7 @@ func Markdown(w io.Writer, r *report.Report) error {
 	m.line("# %s", md(p.Title))
 	m.line("\n**%s %s**", symbol(p.Status), md(p.Verdict))
 	if p.Simulated {
-		m.line("\n> **SIMULATED**: made on the embedded lab; it says nothing of real hardware")
+		m.line("\n> **SIMULATED**: created on the embedded lab; it says nothing about real hardware")
 	}
 	for _, what := range p.Insecure {
 		m.line("\n> **INSECURE**: %s", md(what))
@@ -102,7 +102,7 @@ func (m *marked) chain(links []page.Link) {
 		return
 	}
 	m.line("\n## The chain")
-	m.head("link", "status", "checks", "first amiss", "remedy")
+	m.head("link", "status", "checks", "first problem", "remedy")
 	for _, l := range links {
 		m.row(l.Name, symbol(l.Status)+" "+linkWord(l.Status), l.Tally, l.First, l.Remedy)
 	}
@@ -212,7 +212,7 @@ func (m *marked) checked(p *page.Page) {
 	for _, s := range []struct {
 		title  string
 		groups []page.Group
-	}{{"What follows from the causes", p.Folded}, {"What passed", p.Passed}, {"Not evaluated", p.Waiting}} {
+	}{{"Consequences of the causes above", p.Folded}, {"What passed", p.Passed}, {"Not evaluated", p.Waiting}} {
 		if len(s.groups) == 0 {
 			continue
 		}

@@ -38,7 +38,7 @@ func told(all []checks.Finding) string {
 	}
 	said := fmt.Sprintf("%s %s: %s", f.ID, f.Target.Name, f.Evidence)
 	if n > 1 {
-		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "to watch", checks.Unknown: "unknown"}[f.Status])
+		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "warned", checks.Unknown: "unknown"}[f.Status])
 	}
 	return said
 }

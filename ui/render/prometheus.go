@@ -22,11 +22,11 @@ var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, che
 // of check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Units are bytes per second and seconds, the base units of Prometheus.
 func Prometheus(w io.Writer, r *report.Report, status int) error {
 	x := &exposition{}
-	x.metric("rdma_setup_info", "What made these figures, always 1.")
+	x.metric("rdma_setup_info", "The program that produced these values, always 1.")
 	x.sample(1, "version", r.Tool, "mode", r.Mode, "vcenter", r.VCenter, "simulated", strconv.FormatBool(r.Simulated))
 	x.metric("rdma_setup_status", "Exit code of the check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
 	x.sample(float64(status))
-	x.metric("rdma_setup_last_run_timestamp_seconds", "When the check was made, in seconds since 1970.")
+	x.metric("rdma_setup_last_run_timestamp_seconds", "When the check ran, in seconds since 1970.")
 	x.sample(float64(r.Made.Unix()))
 	x.checks(r.Checks)
 	x.measurements(r.Measurements)
@@ -72,7 +72,7 @@ func (x *exposition) checks(all []checks.Finding) {
 	for _, s := range []checks.Status{checks.Pass, checks.Warn, checks.Fail, checks.Unknown} {
 		x.sample(float64(n[s]), "status", string(s))
 	}
-	x.metric("rdma_setup_first_broken", "The first broken link of the chain; no sample when nothing is amiss.")
+	x.metric("rdma_setup_first_broken", "The first broken link of the chain; no sample if nothing is wrong.")
 	if f := catalogue.FirstBroken(all); f != nil {
 		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
 	}

@@ -41,7 +41,7 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	verdict, mark := r.Verdict()
 	p.line("%s %s", t.Symbol(marks[mark]), t.Title.Render(backends.Clean(verdict)))
 	if r.Simulated {
-		p.line("%s", t.Warning.Render("SIMULATED: made on the embedded lab; it says nothing of real hardware"))
+		p.line("%s", t.Warning.Render("SIMULATED: created on the embedded lab; it says nothing about real hardware"))
 	}
 	for _, what := range r.Insecure {
 		p.line("%s", t.Bad.Render("INSECURE: "+backends.Clean(what)))
@@ -156,7 +156,7 @@ func (p *printer) changes(all []report.Outcome) {
 			behind[c.Target] = true
 		}
 	}
-	p.title("Changed", fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
+	p.title("Changed", fmt.Sprintf("%d done, %d already set, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
 	for _, c := range all {
 		if c.State == "failed" {
 			p.line("  %s %s", p.t.Symbol(theme.Fail), backends.Clean(c.Target.Name+": "+plan.Title(c.Change)))

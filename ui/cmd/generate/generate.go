@@ -44,7 +44,7 @@ func origin(e *console.Env, what string, from ...string) generate.Origin {
 // sources names where facts came from, and says so when they are the lab's.
 func sources(s *session.Session, from ...string) []string {
 	if s.Simulated() {
-		from = append(from, "SIMULATED by the embedded lab: it says nothing of real hardware")
+		from = append(from, "SIMULATED by the embedded lab: it says nothing about real hardware")
 	}
 	return from
 }

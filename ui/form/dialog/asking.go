@@ -218,7 +218,7 @@ func (q *questions) network(inv *backends.Inventory) error {
 		entries = append(entries, mtu)
 	} else {
 		entries = append(entries, []asked{
-			{"Distributed switch, made new unless it exists", "switch.name", sw.Name, text(&sw.Name)},
+			{"Distributed switch, created if it does not exist", "switch.name", sw.Name, text(&sw.Name)},
 			{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
 			mtu,
 			{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},

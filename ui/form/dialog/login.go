@@ -30,7 +30,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 		err := q.until(f.question, *f.into, func(s string) error {
 			if f.into == &l.URL && s == "look" {
 				q.lookOnly = true
-				return errors.New("only looking: nothing will be written. Where?")
+				return errors.New("read-only report: nothing will be written. Which vCenter?")
 			}
 			*f.into = s
 			return entry.NotEmpty(f.what)(s)
@@ -80,7 +80,7 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 		return askErr
 	}
 	if !strings.HasPrefix(strings.ToLower(word), "y") {
-		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host), "compare the fingerprint with what the vCenter's owner tells you", "the certificate is not trusted")
+		return backends.Errorf(backends.KindAuth, backends.Clean(unknown.Host), "compare the fingerprint with the one that the vCenter administrator gives you", "the certificate is not trusted")
 	}
 	l.Thumbprint = unknown.SHA256
 	return nil

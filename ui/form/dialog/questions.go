@@ -146,13 +146,13 @@ func (q *questions) run(ctx context.Context) error {
 			q.a, q.kept = kept, true
 		}
 	}
-	q.say("To only look, which writes nothing, answer the first question with the word look.")
+	q.say("For a read-only report, answer the first question with the word look. Nothing is written then.")
 	inv, err := q.connect(before)
 	if err != nil {
 		return err
 	}
 	if !simulated && q.o.Fabric.Simulated() {
-		q.say("SIMULATED: a lab answers at this address")
+		q.say("SIMULATED: the system at this address is a lab")
 	}
 	if q.lookOnly {
 		return q.look(before)
@@ -200,7 +200,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	if n := plain.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix what is named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
+		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
 	}
 	return p, found, nil
 }

@@ -44,7 +44,7 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		}
 		switch {
 		case s == "":
-			return errors.New("give a vmknic, vmk0 for instance")
+			return errors.New("enter a vmknic, for example vmk0")
 		case len(without) > 0:
 			return fmt.Errorf("no vmknic %q on %s", backends.Clean(s), plain.Names(without))
 		}

@@ -11,11 +11,11 @@ import (
 
 // What each question of mode gpudirect says beside its name.
 const (
-	AboutCard     = "passthrough: the whole card, one VM a host; sriov: a VF of it on a switch"
+	AboutCard     = "passthrough: the whole card for one VM per host; sriov: a VF per VM"
 	AboutMMIO     = "kb (KB 323402), minimal, guide, or a power of two in GB"
-	AboutDriver   = "for guests without one: packages, or the path of its .run file"
-	AboutPerftest = "path in the guests of its source; empty: GPU memory only if there"
-	AboutBacking  = "fixed: this device; dynamic: one of its make, keeps HA restart"
+	AboutDriver   = "if a guest has none: packages, or the path of its .run file"
+	AboutPerftest = "path of its source in the guests; empty: use it only if installed"
+	AboutBacking  = "fixed: this device; dynamic: any of the same model, keeps HA restart"
 )
 
 // GPULines list the GPUs of the chosen hosts: model, whether VMs can have it, and its way to the nearest RDMA card.

@@ -132,7 +132,7 @@ func (g Guests) SetAddress(id, text string) error {
 	case len(vm.Adapters) > 0:
 		return errors.New("this VM has several RDMA adapters: change them in the answers file")
 	case err != nil:
-		return fmt.Errorf("%q: want an address with its prefix length, 192.168.50.11/24, or dhcp", text)
+		return fmt.Errorf("%q: want an address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
 	}
 	for other, v := range g.VM {
 		if other != id && g.Member(other) && v.IP.IsValid() && v.IP.Addr() == ip.Addr() {
@@ -148,7 +148,7 @@ func (g Guests) SetAddress(id, text string) error {
 func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error {
 	var ip answers.Address
 	if err := ip.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("%q: want the first address with its prefix length, 192.168.50.11/24, or dhcp", text)
+		return fmt.Errorf("%q: want the first address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
 	}
 	used := taken(all)
 	for id, v := range g.VM {
@@ -161,7 +161,7 @@ func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error
 		if ip.DHCP || i == 0 && !used[ip.Addr()] {
 			used[ip.Addr()] = true
 		} else if ip.Prefix = following(ip.Prefix, used); !ip.IsValid() {
-			return fmt.Errorf("%s has free addresses for %d of %d VMs: take a larger network", text, i, len(ids))
+			return fmt.Errorf("%s has free addresses for only %d of %d VMs: choose a larger network", text, i, len(ids))
 		}
 		given[id] = ip
 	}
@@ -178,7 +178,7 @@ func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error
 // SetLogins gives several VMs one login; an address in it is that of one guest only, so there may be none.
 func (g Guests) SetLogins(ids []string, text string) error {
 	if strings.Contains(text, "@") && len(ids) > 1 {
-		return fmt.Errorf("%q: want an account without an address: VMware Tools report that of each guest", text)
+		return fmt.Errorf("%q: want an account without an address: VMware Tools reports the address of each guest", text)
 	}
 	for _, id := range ids {
 		if err := g.SetLogin(id, text); err != nil {
@@ -242,7 +242,7 @@ func (g Guests) SetLogin(id, text string) error {
 	if host, port, ok := cutPort(address); ok {
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("%q is no port: want a number from 1 to 65535", port)
+			return fmt.Errorf("%q is not a port: want a number from 1 to 65535", port)
 		}
 		vm.Guest.Address, vm.Guest.Port = host, n
 	}

@@ -33,9 +33,9 @@ func HostRow(h backends.Host) live.Row {
 		}
 	}
 	r := live.Row{ID: h.Name, Group: h.Cluster, Cells: []string{h.Name, h.Cluster, h.Version, h.State, fmt.Sprint(len(fit))},
-		Detail: fmt.Sprintf("%s in %s, fit for RDMA: %s", h.Name, h.Datacenter, OrNone(fit))}
+		Detail: fmt.Sprintf("%s in %s, pNICs for RDMA: %s", h.Name, h.Datacenter, OrNone(fit))}
 	if len(fit) == 0 {
-		r.Detail = fmt.Sprintf("%s has no pNIC that is fit for RDMA: %s", h.Name, strings.Join(unfit, "; "))
+		r.Detail = fmt.Sprintf("%s has no pNIC that can be used for RDMA: %s", h.Name, strings.Join(unfit, "; "))
 	}
 	switch {
 	case h.State != "connected":
@@ -43,7 +43,7 @@ func HostRow(h backends.Host) live.Row {
 		r.Detail = h.Name + " cannot be chosen: " + r.Disabled
 	case h.InMaintenance:
 		r.Cells[3] = "maintenance"
-		r.Detail = h.Name + " is in maintenance mode: its VMs are elsewhere"
+		r.Detail = h.Name + " is in maintenance mode: its VMs are on other hosts"
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func OneDatacenter(inv *backends.Inventory, names []string) (string, error) {
 	}
 	for _, n := range names {
 		if of[n] != of[names[0]] {
-			return "", fmt.Errorf("%s is in datacenter %s, %s in %s: a distributed switch stays in one datacenter", n, of[n], names[0], of[names[0]])
+			return "", fmt.Errorf("%s is in datacenter %s, %s in %s: a distributed switch cannot span datacenters", n, of[n], names[0], of[names[0]])
 		}
 	}
 	return of[names[0]], nil

@@ -21,9 +21,9 @@ var costs = [...][4]string{
 	{"host reboots", "0 (1 with PFC)", "up to 2", "0 or 1"},
 	{"VM power cycle", "yes", "yes", "yes"},
 	{"memory", "fully reserved", "fully reserved", "fully reserved"},
-	{"vMotion, DRS", "stay", "lost", "lost"},
-	{"snapshots, backup", "stay", "lost", "lost"},
-	{"HA restart", "stays", "lost", "lost; dynamic: stays"},
+	{"vMotion, DRS", "kept", "lost", "lost"},
+	{"snapshots, backup", "kept", "lost", "lost"},
+	{"HA restart", "kept", "lost", "lost; dynamic: kept"},
 	{"latency, typical", "2-8 us", "2-3 us", "2-3 us"},
 }
 

@@ -16,7 +16,7 @@ import (
 type Chooser func(*answers.Answers, *backends.Inventory) map[string]string
 
 // AboutNetwork is said beside the network of a rail.
-const AboutNetwork = "each VM has the number of its address in it; empty: the network that follows"
+const AboutNetwork = "VMs keep their host number in this network; empty: the next network"
 
 // RailPorts are the pNICs that serve each rail, by host name.
 func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []map[string]string {
@@ -54,8 +54,8 @@ func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]str
 			}
 		}
 		if picks[name] == "" {
-			return nil, backends.Errorf(backends.KindUsage, name, "a rail takes a pNIC of each host; in a file of answers it may be optional",
-				"it has no further pNIC that fits")
+			return nil, backends.Errorf(backends.KindUsage, name, "a rail needs a pNIC on each host; in the answers file a rail can be optional",
+				"it has no other pNIC that can be used")
 		}
 	}
 	return picks, nil

@@ -15,11 +15,11 @@ func Components(s string) []string {
 
 // What each question of mode sriov says beside its name.
 const (
-	AboutVFs        = "for each host, on the chosen pNIC; one for each VM with a VF, at most 127"
-	AboutComponents = "MFT and NMST, where a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
+	AboutVFs        = "VFs of the chosen pNIC on each host: one for each VM, at most 127"
+	AboutComponents = "MFT and NMST, if a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
 	AboutTuning     = "none, or any of cpu (reserved), latency (high), numa (node of the pNIC)"
-	AboutLossless   = "yes once PFC, DSCP and ECN are set on it; nothing here can read that"
-	AboutShell      = "sets card firmware by SSH where needed; key or RDMA_SETUP_ESXI_PASSWORD"
+	AboutLossless   = "yes once PFC, DSCP and ECN are set there; this cannot be detected"
+	AboutShell      = "for card firmware over SSH, if needed; key or RDMA_SETUP_ESXI_PASSWORD"
 )
 
 // DepotPaths checks what was typed as components.
@@ -34,7 +34,7 @@ func DepotPaths(a *answers.Answers) func(string) error {
 // ShellUser wants an account name.
 func ShellUser(s string) error {
 	if strings.TrimSpace(s) == "" || strings.ContainsAny(s, " \t@:") {
-		return errors.New("give an account of the hosts, root for instance")
+		return errors.New("enter an account of the hosts, for example root")
 	}
 	return nil
 }

@@ -89,5 +89,5 @@ func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
 }
 
 // errBroken is a fault of the screen itself; the library has printed where.
-var errBroken = backends.Errorf(backends.KindPermanent, "", "report what is printed above; the same without the screen: rdma-setup --accessible, or apply -f",
-	"the screen broke down: nothing was changed")
+var errBroken = backends.Errorf(backends.KindPermanent, "", "report the message above; to continue without the screen, use rdma-setup --accessible, or apply -f",
+	"the screen failed: nothing was changed")

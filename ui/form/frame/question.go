@@ -79,7 +79,7 @@ func (w *Wizard) questionView(q *questionMsg, width int) string {
 	switch {
 	case q.Key != nil:
 		return theme.Wrap(fmt.Sprintf("%s, at %s, shows an SSH host key that this machine does not know.\n\n%s, SHA-256 fingerprint\n%s\n\n"+
-			"Compare it with what ssh-keygen -lf prints for its key on the machine's console. y trusts it and keeps it in %s, n does not log in there.",
+			"Compare it with the output of ssh-keygen -lf for the host key, on the machine's console. Press y to trust it and save it in %s, or n to skip this login.",
 			backends.Clean(q.Key.Who), backends.Clean(q.Key.Address), backends.Clean(q.Key.Type),
 			w.Theme.Accent.Render(backends.Clean(q.Key.Fingerprint)), backends.Clean(q.Key.KeptIn)), width)
 	case q.Secret != "":
@@ -103,7 +103,7 @@ func (q *questionMsg) hints() []Hint {
 	case q.Key != nil:
 		return []Hint{{"y", "trust it and keep it"}, {"n", "decline"}}
 	case q.Secret != "":
-		return []Hint{{"Enter", "use it"}, {"Esc", "go on without it"}, {"Ctrl-C", "leave"}}
+		return []Hint{{"Enter", "use it"}, {"Esc", "continue without it"}, {"Ctrl-C", "leave"}}
 	}
 	return []Hint{{"y", "yes"}, {"n", "no"}}
 }

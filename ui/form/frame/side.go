@@ -88,7 +88,7 @@ const helpText = `Keys
   Space        choose            a  all or none  i  invert  c  all of the cluster
   /            filter a list     Esc  clear the filter
   e            edit the address  l  edit the login  E, L  of all chosen VMs
-  F2           only look, on the first page: a report, nothing is written
+  F2           read-only report, on the first page; nothing is written
   r            read again        s  save the answers
   q            leave             Ctrl-C  stop: once lets running steps finish,
                                          twice stops at once

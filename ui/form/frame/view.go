@@ -90,14 +90,14 @@ func (w *Wizard) footer() string {
 	status := ""
 	switch {
 	case w.leaving:
-		status = w.Theme.Warning.Render(" Leave? Nothing has been changed. y leaves, any other key stays.")
+		status = w.Theme.Warning.Render(" Leave? Nothing has been changed. Press y to leave, any other key to stay.")
 	case w.running != nil && isClosed(w.running):
 	case w.question() != nil:
-		status = w.Theme.Warning.Render(" Nobody logs in there before you answer.")
+		status = w.Theme.Warning.Render(" No login is tried before you answer.")
 	case w.stopping > 1:
-		status = w.Theme.Warning.Render(" Stopping at once. The journal is kept: rdma-setup resume goes on later.")
+		status = w.Theme.Warning.Render(" Stopping immediately. The journal is kept; continue later with rdma-setup resume.")
 	case w.stopping == 1:
-		status = w.Theme.Warning.Render(" Stopping: running steps are being finished. Ctrl-C again stops at once.")
+		status = w.Theme.Warning.Render(" Waiting for running steps to finish. Ctrl-C again stops at once.")
 	case w.Busy == "cancelling":
 		status = w.Theme.Accent.Render(" cancelling ...")
 	case w.Busy != "":

@@ -24,7 +24,7 @@ type Change struct {
 	What, Why     string
 	Who           string
 	Before, After string
-	Outcome       string // done, already so, failed, not tried, ...
+	Outcome       string // done, already set, failed, not tried, ...
 	Status        checks.Status
 	Found         string // what was read back where that is not what was asked for
 	Err           string
@@ -84,7 +84,7 @@ func changes(all []report.Outcome) (string, []Changes) {
 		last := &out[len(out)-1]
 		last.Rows = append(last.Rows, c)
 	}
-	return fmt.Sprintf("%d done, %d already so, %d failed, %d not tried", count["done"], count["skipped"], count["failed"], count["blocked"]+count["pending"]), out
+	return fmt.Sprintf("%d done, %d already set, %d failed, %d not tried", count["done"], count["skipped"], count["failed"], count["blocked"]+count["pending"]), out
 }
 
 func heading(t backends.TargetType) string {
@@ -103,7 +103,7 @@ func change(o report.Outcome) Change {
 	case "done":
 		c.Status = checks.Pass
 	case "skipped":
-		c.Outcome, c.Status = "already so", checks.Pass
+		c.Outcome, c.Status = "already set", checks.Pass
 	case "failed":
 		c.Status = checks.Fail
 	case "blocked", "pending":

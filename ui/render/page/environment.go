@@ -41,7 +41,7 @@ func environment(e *report.Environment) []Table {
 		}
 	}
 	add(hosts.table("Hosts", "hosts", "ESXi", "machine", "processors", "memory", "power policy", "GPUs"))
-	add(cards.table("Network cards that carry RDMA or could", "hosts", "pNIC", "card", "PCI", "link", "driver", "firmware", "PSID", "RDMA device", "uplink of", "switch port"))
+	add(cards.table("Network cards that carry RDMA, or can", "hosts", "pNIC", "card", "PCI", "link", "driver", "firmware", "PSID", "RDMA device", "uplink of", "switch port"))
 	guests := merger{}
 	for _, g := range e.Guests {
 		hw := ""

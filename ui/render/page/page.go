@@ -154,13 +154,13 @@ func tally(n map[checks.Status]int) string {
 	for _, w := range []struct {
 		status checks.Status
 		word   string
-	}{{checks.Pass, "passed"}, {checks.Warn, "to watch"}, {checks.Fail, "failed"}, {checks.Unknown, "unknown"}} {
+	}{{checks.Pass, "passed"}, {checks.Warn, "warned"}, {checks.Fail, "failed"}, {checks.Unknown, "unknown"}} {
 		if n[w.status] > 0 {
 			said = append(said, fmt.Sprintf("%d %s", n[w.status], w.word))
 		}
 	}
 	if len(said) == 0 {
-		return "not looked at"
+		return "not checked"
 	}
 	return strings.Join(said, ", ")
 }

@@ -248,7 +248,7 @@ func TestChangesGoTogether(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if p.ChangeTally != "8 done, 0 already so, 1 failed, 1 not tried" {
+	if p.ChangeTally != "8 done, 0 already set, 1 failed, 1 not tried" {
 		t.Error(p.ChangeTally)
 	}
 }
@@ -273,8 +273,8 @@ func TestChainNamesTheFirstBrokenLink(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s", l.Name, l.Status, l.Tally, l.First))
 	}
 	want := []string{
-		"BIOS unknown not looked at ", "firmware unknown not looked at ", "driver unknown not looked at ", "host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
-		"switch unknown not looked at ", "VM unknown not looked at ", "guest unknown not looked at ", "pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s",
+		"BIOS unknown not checked ", "firmware unknown not checked ", "driver unknown not checked ", "host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
+		"switch unknown not checked ", "VM unknown not checked ", "guest unknown not checked ", "pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -238,9 +238,9 @@ func method(all []perftest.Measurement) []Fact {
 		facts = append(facts, testFacts(backends.Clean(name), by[name])...)
 	}
 	return append(facts,
-		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, held against the line rate less the headers of RoCE v2"},
-		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; a 99.9 % is worth something from 10000 messages on"},
-		Fact{"pairs", "measured in rounds in which no guest and no host port works twice; a pair on one host is n/a: its traffic never meets the fabric"})
+		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, compared with the line rate minus the RoCE v2 headers"},
+		Fact{"latency", "the typical (median) time of the smallest message, half of a round trip; 99.9 % values are meaningful from 10000 messages on"},
+		Fact{"pairs", "measured in rounds in which each guest and each host port is used only once; a pair on one host is n/a, because its traffic never reaches the fabric"})
 }
 
 func testFacts(name string, some []perftest.Measurement) []Fact {
