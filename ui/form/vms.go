@@ -166,6 +166,7 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *vmsPage) View(_ *frame.Wizard, width, height int) string {
-	intro := theme.Wrap("Which VMs get an RDMA adapter, and with which address? Use a network that no other adapter of the guest is in. You can paste a list with NAME,ADDRESS/PREFIX on each line.", width)
+	intro := theme.Wrap("Which VMs get an RDMA adapter, and with which address? Use a network that no other adapter of the guest is in. "+
+		"You can paste a list with NAME,ADDRESS/PREFIX on each line.", width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }
