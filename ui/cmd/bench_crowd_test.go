@@ -124,6 +124,10 @@ func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-c
 	return engine.Result{Run: "run", Status: engine.StatusDone}, nil
 }
 
+func (c *crowd) Rehearsable(live.Login, *answers.Answers) bool { return false }
+
+func (c *crowd) Rehearse(context.Context, *answers.Answers) (string, error) { return "", nil }
+
 func (c *crowd) Loads(*answers.Answers, *backends.Inventory) []perftest.LoadPlan { return nil }
 
 func (c *crowd) Measure(context.Context, *answers.Answers, <-chan struct{}, func(perftest.Progress)) ([]perftest.Measurement, error) {

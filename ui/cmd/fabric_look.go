@@ -1,12 +1,17 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
@@ -60,6 +65,33 @@ func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*ba
 // carriesRDMA tells whether a VM has what one of the modes gives it.
 func carriesRDMA(v backends.VM) bool {
 	return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" || a.Type == "sriov" })
+}
+
+// Rehearsable implements live.Fabric. On the private lab the run itself is the rehearsal.
+func (f *fabric) Rehearsable(l live.Login, a *answers.Answers) bool {
+	return !f.Private(l) && f.last != nil && f.last.plan != nil && !f.last.plan.Empty() && twin.Fits(f.last.inv, a)
+}
+
+// Rehearse implements live.Fabric: what rehearse does with the usual times.
+func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, error) {
+	f.s.Wide = true
+	inv, err := f.s.Look(ctx, a, false)
+	f.s.Wide = false
+	if err != nil {
+		return "", err
+	}
+	facts := f.s.Facts(ctx, a, inv, true)
+	f.s.AskRest(ctx, a, inv)
+	e := f.s.Env
+	usual := rehearseFlags{stated: usualTimes()}
+	r, _, err := usual.play(ctx, e, io.Discard, &bundle.Bundle{Tool: e.Version, Made: e.Now(), Facts: facts, Answers: a})
+	if err = cmp.Or(ctx.Err(), err); err != nil {
+		return "", err
+	}
+	r.Plan = nil // it stands on the page already
+	var text strings.Builder
+	err = r.Text(&text)
+	return text.String(), err
 }
 
 // Asks implements live.Fabric.

@@ -61,14 +61,19 @@ The times follow from what you state: the twin does not know how long your hosts
 	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault of the twin, as of rdma-setup lab: what if esx-07 does not come back?")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "what is broken at the twin: a broken-... scenario of rdma-setup lab")
 	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(scenario.Broken(), cobra.ShellCompDirectiveNoFileComp))
-	s := &f.stated
-	c.Flags().DurationVar(&s.Reboot, "reboot", 10*time.Minute, "how long a host reboots")
-	c.Flags().DurationVar(&s.Evacuate, "evacuate", 5*time.Minute, "how long a host takes to enter maintenance mode")
-	c.Flags().DurationVar(&s.Shutdown, "shutdown", 30*time.Second, "how long a guest takes to shut down")
-	c.Flags().DurationVar(&s.Boot, "boot", time.Minute, "how long a guest takes to boot")
-	c.Flags().DurationVar(&s.Install, "install", 3*time.Minute, "how long packages, drivers and components take to install, on one host or guest")
-	c.Flags().DurationVar(&s.Other, "other", 5*time.Second, "how long any other operation takes")
+	usual, s := usualTimes(), &f.stated
+	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
+	c.Flags().DurationVar(&s.Evacuate, "evacuate", usual.Evacuate, "how long a host takes to enter maintenance mode")
+	c.Flags().DurationVar(&s.Shutdown, "shutdown", usual.Shutdown, "how long a guest takes to shut down")
+	c.Flags().DurationVar(&s.Boot, "boot", usual.Boot, "how long a guest takes to boot")
+	c.Flags().DurationVar(&s.Install, "install", usual.Install, "how long packages, drivers and components take to install, on one host or guest")
+	c.Flags().DurationVar(&s.Other, "other", usual.Other, "how long any other operation takes")
 	return c
+}
+
+// usualTimes are those that count where the operator states none.
+func usualTimes() twin.Stated {
+	return twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute, Install: 3 * time.Minute, Other: 5 * time.Second}
 }
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
@@ -86,45 +91,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 		return err
 	}
 	b.Answers = a
-	site, err := twin.Of(b)
-	if err != nil {
-		return err
-	}
-	// Most of what the twin allocates lives for one command; the limit is what a jump host can spare.
-	defer debug.SetGCPercent(debug.SetGCPercent(200))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
-	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond}
-	if f.scenario != "" {
-		o.Found = func(s *world.State) error {
-			if err := site.Found(s); err != nil {
-				return err
-			}
-			return scenario.Spoil(s, f.scenario)
-		}
-	}
-	l, err := lab.Start(ctx, o)
-	if err != nil {
-		return console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
-	}
-	defer l.Close()
-	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
-	p := &play{Rehearsal: r, said: e.Stderr, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
-		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
-	if p.file, err = answersIn(dir, "answers.yaml", site, l, a); err != nil {
-		return err
-	}
-	// On the twin no VM waits for another: the timeline holds the limit. A rehearsal does not wait for the window either.
-	free := *a
-	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
-	if p.free, err = answersIn(dir, "free.yaml", site, l, &free); err != nil {
-		return err
-	}
-	code, err := p.run(ctx)
+	r, code, err := f.play(ctx, e, e.Stderr, b)
 	if ctx.Err() != nil {
 		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
 	}
@@ -143,6 +110,51 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 		err = &console.CodeError{Code: code}
 	}
 	return err
+}
+
+// play rehearses the answers of a bundle on a twin of it, says to said what it does, and returns the exit code of the run there.
+func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer, b *bundle.Bundle) (*twin.Rehearsal, int, error) {
+	a := b.Answers
+	site, err := twin.Of(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Most of what the twin allocates lives for one command; the limit is what a jump host can spare.
+	defer debug.SetGCPercent(debug.SetGCPercent(200))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
+	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer os.RemoveAll(dir)
+	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond}
+	if f.scenario != "" {
+		o.Found = func(s *world.State) error {
+			if err := site.Found(s); err != nil {
+				return err
+			}
+			return scenario.Spoil(s, f.scenario)
+		}
+	}
+	l, err := lab.Start(ctx, o)
+	if err != nil {
+		return nil, 0, console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
+	}
+	defer l.Close()
+	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
+	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
+		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
+	if p.file, err = answersIn(dir, "answers.yaml", site, l, a); err != nil {
+		return nil, 0, err
+	}
+	// On the twin no VM waits for another: the timeline holds the limit. A rehearsal does not wait for the window either.
+	free := *a
+	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
+	if p.free, err = answersIn(dir, "free.yaml", site, l, &free); err != nil {
+		return nil, 0, err
+	}
+	code, err := p.run(ctx)
+	return r, code, err
 }
 
 // memoryOfTwins is the soft limit of a process with a twin in it, bytes.

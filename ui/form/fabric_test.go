@@ -43,7 +43,10 @@ type world struct {
 	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
 	long        int      // more changes of the plan, one host each
 	cost        []string // notes
-	loads       bool     // the answers ask for a load of the fabric
+	alone       bool     // a rehearsal cannot be made
+	rehearsals  int
+	unplayed    error // of the rehearsal
+	loads       bool  // the answers ask for a load of the fabric
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -166,6 +169,22 @@ func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) 
 	return p, nil
 }
 
+func (f *world) Rehearsable(_ live.Login, a *answers.Answers) bool {
+	return f.shared && !f.nothing && !f.alone && len(a.Hosts.Names) > 0
+}
+
+func (f *world) Rehearse(ctx context.Context, _ *answers.Answers) (string, error) {
+	f.rehearsals++
+	if f.hang {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if f.unplayed != nil {
+		return "", f.unplayed
+	}
+	return rehearsed, nil
+}
+
 func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
 	f.applied++
 	var nodes []engine.NodeInfo
@@ -249,3 +268,31 @@ func (f *world) Look(ctx context.Context, a *answers.Answers) (*backends.Invento
 }
 
 func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }
+
+// rehearsed is what a rehearsal of two hosts and two VMs prints.
+const rehearsed = `SIMULATED: rehearsed on a twin of the site; nothing was written to the site
+done, plan 8a6f21c0d4e7
+window: 2m25s; expect 1m56s to 2m54s
+longest time that a VM is off: 1m35s; expect 1m16s to 1m54s
+
+TARGET  0                                            2m25s
+esx-01  ===...............................................
+esx-02  ===...............................................
+vm-01   ....##################################============  off for 1m35s
+vm-02   ....##################################============  off for 1m35s
+# out of service, = worked on
+
+checks on the twin: 2 fail, 211 pass, 14 unknown, 6 warn
+measurements on the twin (SIMULATED): 4 of 4 as expected
+rollback on the twin: done; the plan is the same again
+
+how long things take:
+  a host reboots: 10m0s (stated)
+  a host enters maintenance mode: 5m0s (stated)
+  a guest shuts down: 30s (stated)
+  a guest boots: 1m0s (stated)
+
+assumed, because it was not collected:
+  the firmware of drives, and what is on datastores
+  vm-02: the guest was not read; a stand-in of Ubuntu 22.04
+`

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"context"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -19,18 +20,33 @@ type reviewPage struct {
 	scroll  *live.Scroll
 	empty   bool
 	private bool
+	offered bool   // a rehearsal
 	shown   bool   // the end has been drawn
 	typed   string // of the word yes
+
+	rehearsal *live.Scroll // shown instead of the plan; nil else
 }
 
 const consent = "yes"
 
-func (p *reviewPage) Title() string { return "Plan" }
+func (p *reviewPage) Title() string {
+	if p.rehearsal != nil {
+		return "Rehearsal: nothing was written"
+	}
+	return "Plan"
+}
 func (p *reviewPage) Hints() []frame.Hint {
-	if p.private {
+	switch {
+	case p.rehearsal != nil:
+		return []frame.Hint{{Key: "Enter", Does: "scroll"}}
+	case p.private:
 		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save"}}
 	}
-	return []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}, {Key: "s", Does: "save"}}
+	hints := []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}}
+	if p.offered {
+		hints = append(hints, frame.Hint{Key: "r", Does: "rehearse"})
+	}
+	return append(hints, frame.Hint{Key: "s", Does: "save"})
 }
 func (p *reviewPage) Typing() bool { return p.typed != "" }
 func (p *reviewPage) EnterWord() string {
@@ -55,7 +71,7 @@ func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 		b.WriteString("note: afterwards the fabric is loaded: " + plain.LoadLine(l) + "\n")
 	}
 	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
-	p.shown = false
+	p.shown, p.rehearsal, p.offered = false, nil, w.Fabric.Rehearsable(w.Login, w.Answers)
 	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))
 	return nil
 }
@@ -89,13 +105,47 @@ func paintPlan(t theme.Theme, text string) string {
 func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	k, ok := msg.(tea.KeyPressMsg)
 	switch {
+	case p.rehearsal != nil:
+		return nil, p.rehearsed(msg)
 	case ok && p.typing(w, k):
 		return nil, true
+	case ok && p.offered && k.String() == "r":
+		return p.rehearse(w), true
 	case ok && k.String() == "s":
 		w.Err = save(w)
 		return nil, w.Err == nil
 	}
 	return nil, p.scroll.Update(msg)
+}
+
+// rehearse plays the plan on a twin of the site and shows what came of it.
+func (p *reviewPage) rehearse(w *frame.Wizard) tea.Cmd {
+	a := *w.Answers
+	var text string
+	return w.Do("rehearsing on a simulated copy: nothing is written", func(ctx context.Context) (err error) {
+		text, err = w.Fabric.Rehearse(ctx, &a)
+		return err
+	}, func(w *frame.Wizard, err error) tea.Cmd {
+		if err != nil {
+			return w.Fail(err)
+		}
+		p.rehearsal = live.NewScroll(w.Theme, text)
+		return nil
+	})
+}
+
+// rehearsed takes the keys of a rehearsal that is shown: Enter scrolls and never consents, Esc returns to the plan.
+func (p *reviewPage) rehearsed(msg tea.Msg) bool {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case ok && k.String() == "enter":
+		p.rehearsal.PageDown()
+	case ok && k.String() == "esc":
+		p.rehearsal = nil
+	default:
+		return p.rehearsal.Update(msg)
+	}
+	return true
 }
 
 // typing takes the keys of the consent; it says whether it took one.
@@ -146,6 +196,9 @@ func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *reviewPage) View(w *frame.Wizard, width, height int) string {
+	if p.rehearsal != nil {
+		return p.rehearsal.View(width, height)
+	}
 	text := p.draw(w, width, height)
 	if p.shown != p.scroll.Ended() { // the end came into sight: the words above it change
 		p.shown = p.scroll.Ended()

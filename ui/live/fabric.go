@@ -52,6 +52,12 @@ type Fabric interface {
 	Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding
 	// Plan works out the changes; *plan.Refused says why there can be none.
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
+	// Rehearsable reports whether Rehearse can be asked for: there is a plan that changes something, its hosts are in one cluster, and
+	// it is not the private lab that is set up.
+	Rehearsable(l Login, a *answers.Answers) bool
+	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and
+	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is no error.
+	Rehearse(ctx context.Context, a *answers.Answers) (string, error)
 	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new.
 	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
 	// Loads tells what loading the fabric after the changes will cost, where the answers ask for that.

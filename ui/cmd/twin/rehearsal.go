@@ -180,7 +180,7 @@ func (r *Rehearsal) Text(w io.Writer) error {
 	}
 	if len(r.Steps) > 0 {
 		b.WriteString("\n")
-		for _, line := range r.Chart(chartWidth) {
+		for _, line := range r.Chart(r.cells()) {
 			fmt.Fprintln(&b, line)
 		}
 	}
@@ -200,8 +200,14 @@ func (r *Rehearsal) Text(w io.Writer) error {
 	return err
 }
 
-// chartWidth is the columns of the timeline.
-const chartWidth = 50
+// cells are the columns of the timeline that leave its lines, with the name before and the outage behind, 78 columns long.
+func (r *Rehearsal) cells() int {
+	widest := 0
+	for _, row := range r.rows() {
+		widest = max(widest, len([]rune(backends.Clean(row.Target))))
+	}
+	return min(max(20, 78-widest-len("    off for 10h10m10s")), 50)
+}
 
 // Chart draws a line for each target, width columns for the time: # while it is out of service, = while it is worked on, . else.
 func (r *Rehearsal) Chart(width int) []string {

@@ -43,19 +43,30 @@ func Of(b *bundle.Bundle) (*Twin, error) {
 	return t, nil
 }
 
-// narrow leaves the one cluster that the twin is of.
-func (t *Twin) narrow() error {
-	type place struct{ datacenter, cluster string }
+// place is where hosts are.
+type place struct{ datacenter, cluster string }
+
+// places are the clusters of the hosts that the answers name, or of all; a may be nil.
+func places(site *backends.Inventory, a *answers.Answers) []place {
 	var all []place
-	for _, h := range t.site.Hosts {
-		p := place{h.Datacenter, h.Cluster}
-		if a := t.answers; a != nil && (a.Hosts.Datacenter != "" && a.Hosts.Datacenter != h.Datacenter || a.Hosts.Cluster != "" && a.Hosts.Cluster != h.Cluster) {
+	for _, h := range site.Hosts {
+		if a != nil && (a.Hosts.Datacenter != "" && a.Hosts.Datacenter != h.Datacenter || a.Hosts.Cluster != "" && a.Hosts.Cluster != h.Cluster ||
+			len(a.Hosts.Names) > 0 && !slices.Contains(a.Hosts.Names, h.Name)) {
 			continue
 		}
-		if !slices.Contains(all, p) {
+		if p := (place{h.Datacenter, h.Cluster}); !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
+	return all
+}
+
+// Fits reports whether a twin can be made for the answers: their hosts are in one cluster.
+func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(places(site, a)) == 1 }
+
+// narrow leaves the one cluster that the twin is of.
+func (t *Twin) narrow() error {
+	all := places(t.site, t.answers)
 	if len(all) != 1 {
 		return console.Usage("collect with -f answers.yaml whose hosts: names one datacenter and one cluster",
 			"a twin is of one cluster, and the bundle has %d", len(all))

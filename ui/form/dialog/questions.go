@@ -50,8 +50,9 @@ type questions struct {
 	a        *answers.Answers
 	outcome  entry.Outcome
 	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
-	lookOnly bool                // only a report is wanted
-	kept     bool                // the answers are those of a wizard that was left
+	login    live.Login
+	lookOnly bool // only a report is wanted
+	kept     bool // the answers are those of a wizard that was left
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -170,7 +171,7 @@ func (q *questions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if yes, err := q.consent(p); err != nil || !yes {
+	if yes, err := q.consent(before, p); err != nil || !yes {
 		return err
 	}
 	return q.carryOut(ctx, p, found)
@@ -206,7 +207,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 }
 
 // consent shows the plan, saves the answers and asks; without changes only whether to load the fabric.
-func (q *questions) consent(p *plan.Plan) (bool, error) {
+func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 	err := plain.Plan(q.out, p)
 	if err != nil {
 		return false, err
@@ -222,12 +223,35 @@ func (q *questions) consent(p *plan.Plan) (bool, error) {
 	if p.Empty() {
 		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}
+	if q.o.Fabric.Rehearsable(q.login, q.a) {
+		if err := q.rehearse(ctx); err != nil {
+			return false, err
+		}
+	}
 	word, err := q.ask("Apply these changes? yes or no", "no")
 	if err == nil && strings.ToLower(word) != "yes" {
 		q.say("nothing was changed")
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// rehearse asks whether the plan is to be rehearsed first. A rehearsal that cannot be made is told, and is no reason to end.
+func (q *questions) rehearse(ctx context.Context) error {
+	yes, err := q.yesOr("Rehearse first", "no")
+	if err != nil || !yes {
+		return err
+	}
+	q.say("reading the site and rehearsing on a simulated copy: nothing is written")
+	text, err := q.o.Fabric.Rehearse(ctx, q.a)
+	switch {
+	case ctx.Err() != nil:
+		return errStopped()
+	case err != nil:
+		text = "the rehearsal could not be made: " + backends.Clean(err.Error())
+	}
+	q.say("%s", strings.TrimRight(text, "\n"))
+	return nil
 }
 
 func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.Finding) error {

@@ -89,7 +89,7 @@ const helpText = `Keys
   /            filter a list     Esc  clear the filter
   e            edit the address  l  edit the login  E, L  of all chosen VMs
   F2           read-only report, on the first page; nothing is written
-  r            read again        s  save the answers
+  r            read again; rehearse a plan   s  save the answers
   q            leave             Ctrl-C  stop: once lets running steps finish,
                                          twice stops at once
   ? or F1      this help

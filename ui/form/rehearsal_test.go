@@ -1,0 +1,84 @@
+package form
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// onPlan goes to the plan of a cluster that others work on, too.
+func onPlan(t *testing.T, f *world, width, height int) *keyboard {
+	t.Helper()
+	f.shared = true
+	k := sit(t, f, width, height)
+	return k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
+}
+
+const rehearsalTitle = "Rehearsal: nothing was written"
+
+// r shows the timeline before the consent; Esc returns to the plan, and no key of the page of the rehearsal consents.
+func TestPlanIsRehearsed(t *testing.T) {
+	for _, size := range []struct {
+		name          string
+		width, height int
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}, {"200x60", 200, 60}} {
+		bubble(t, size.name, func(t *testing.T) {
+			f := &world{}
+			k := onPlan(t, f, size.width, size.height).shows("r rehearse").press("r").on(rehearsalTitle)
+			k.fits("14-rehearsal", size.name, size.width, size.height)
+			k.shows("longest time that a VM is off: 1m35s").shows("vm-02   ....#").write("yes").hold(100).on(rehearsalTitle).shows("a stand-in of Ubuntu")
+			if f.rehearsals != 1 || f.applied != 0 || f.saved != nil {
+				t.Fatalf("%d rehearsals, applied %d times, answers saved: %t", f.rehearsals, f.applied, f.saved != nil)
+			}
+			k.press("esc").on("Plan").write("yes").press("enter").on("Report")
+		})
+	}
+}
+
+// Where none can be made, none is offered.
+func TestRehearsalIsOfferedWhereItCanBe(t *testing.T) {
+	for name, f := range map[string]*world{"several clusters": {alone: true}, "nothing to change": {nothing: true}} {
+		bubble(t, name, func(t *testing.T) {
+			k := onPlan(t, f, 120, 40).press("r").on("Plan")
+			if f.rehearsals != 0 || strings.Contains(k.screen(), "rehearse") {
+				t.Errorf("%d rehearsals\n%s", f.rehearsals, k.screen())
+			}
+		})
+	}
+}
+
+func TestRehearsalIsCancelledOrFails(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{}
+		k := onPlan(t, f, 80, 24)
+		f.hang = true
+		_, cmd := k.w.Update(keyPress("r"))
+		hanging := make(chan struct{})
+		go func() { defer close(hanging); k.answer = cmd() }()
+		k.shows("Esc cancels").press("enter", "y", "esc").shows("cancelling")
+		<-hanging
+		k.send(k.answer)
+		if k.on("Plan"); strings.Contains(k.screen(), "error:") {
+			t.Errorf("what was cancelled is called an error:\n%s", k.screen())
+		}
+		f.hang, f.unplayed = false, errors.New("no room for a twin")
+		k.press("r").on("Plan").shows("error: no room for a twin")
+	})
+}
+
+func TestQuestionsRehearse(t *testing.T) {
+	for word, want := range map[string]int{"yes": 1, "": 0} {
+		f := &world{shared: true}
+		lines := append(make([]string, 12), word, "yes")
+		_, text, err := answer(f, lines...)
+		_, after, asked := strings.Cut(text, "Rehearse first? yes or no [no]: ")
+		shown, _, _ := strings.Cut(after, "Apply these changes?")
+		if err != nil || !asked || f.rehearsals != want || strings.Contains(shown, "longest time that a VM is off: 1m35s") != (want == 1) || f.applied != 1 {
+			t.Errorf("%q: %v, %d rehearsals, applied %d times\n%s", word, err, f.rehearsals, f.applied, text)
+		}
+	}
+	f := &world{shared: true, unplayed: errors.New("no room for a twin")}
+	if _, text, err := answer(f, append(make([]string, 12), "yes", "no")...); err != nil || f.applied != 0 || !strings.Contains(text, "the rehearsal could not be made: no room for a twin") {
+		t.Errorf("%v, applied %d times\n%s", err, f.applied, text)
+	}
+}
