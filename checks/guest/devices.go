@@ -38,7 +38,7 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
-			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED has to be installed before it.",
+			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if slices.Contains(g.Loaded, "nvidia_peermem") && slices.Contains(g.Loaded, "nv_peer_mem") {
 					return row.Warn(t, "nvidia_peermem and nv_peer_mem are both loaded; remove nvidia-peer-memory-dkms")
@@ -97,7 +97,7 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
-			Criteria: "the image of the answers is there and knows PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the provider",
+			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the PVRDMA provider",
 			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				if a := answerImage(f, g); a != nil {
@@ -115,8 +115,8 @@ func guestDeviceChecks() []checks.Check {
 		},
 		{
 			ID: "GST-CTRFLAGS-031", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.BitfusionGuide + ", NGC container",
-			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / one lacks something",
-			Remedy:   "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host when the container is run.",
+			Criteria: "containers have /dev/infiniband, IPC_LOCK and the host's network / - / a container lacks one of them",
+			Remedy:   "Add --device=/dev/infiniband --cap-add=IPC_LOCK --net=host to the command that starts the container.",
 			Run: eachGuest(containers(func(t backends.Ref, list []backends.Container) checks.Answer {
 				for _, c := range list {
 					if !c.Devices || !c.IPCLock || !c.HostNet {

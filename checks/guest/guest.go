@@ -24,7 +24,7 @@ func guestChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "VM administration guide 6.5, p. 110",
-			Criteria: "the driver is there / - / no driver", Remedy: "Install a kernel that has the driver: the driver decides, not the version.",
+			Criteria: "the kernel has the driver / - / no driver", Remedy: "Install a kernel that has the driver; the kernel version alone does not matter.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"
 				if f.Answers.Mode == answers.PVRDMA {
@@ -43,7 +43,7 @@ func guestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-LSPCI-003", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: "vmw_pvrdma driver; ansible-vsphere-gos-validation issue 115",
-			Criteria: "an RDMA controller (15ad:0820) beside its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
+			Criteria: "an RDMA controller (15ad:0820) next to its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
 					beside := nic.CardAddress(d.Address)
@@ -74,7 +74,7 @@ func guestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
-			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED and install the distribution's rdma-core: it has no PVRDMA provider.",
+			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED, which has no PVRDMA provider, and install the distribution's rdma-core.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				return row.PassIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
@@ -100,7 +100,7 @@ func guestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", known issue of Ubuntu",
-			Criteria: "modules come back after a boot, and where the distribution needs it a unit reloads vmw_pvrdma; or guest.persist is off / - / no",
+			Criteria: "modules are loaded at boot, and a unit reloads vmw_pvrdma if the distribution needs it; or guest.persist is off / - / no",
 			Remedy:   "Enable the unit that loads the driver again.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)

@@ -77,7 +77,7 @@ func guestNetChecks() []checks.Check {
 		},
 		{
 			ID: "GST-SUBNET-015", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", reference 15",
-			Criteria: "no two adapters in one subnet / - / two", Remedy: "Give RDMA a subnet of its own.",
+			Criteria: "no two adapters in one subnet / - / two", Remedy: "Use a separate subnet for RDMA.",
 			Run: eachGuest(guestSubnets),
 		},
 		{
@@ -89,7 +89,7 @@ func guestNetChecks() []checks.Check {
 		},
 		{
 			ID: "GST-DUPIP-016", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: row.SRIOVStudy,
-			Criteria: "nobody else is known to have the address / - / somebody has", Remedy: "Change the address.",
+			Criteria: "no other machine is known to use the address / - / another one uses it", Remedy: "Change the address.",
 			Run: eachPort(duplicate),
 		},
 		{

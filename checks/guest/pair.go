@@ -35,7 +35,7 @@ func pathChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-MTU-002", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.4; Linux iboe_get_mtu",
-			Criteria: "a ping that fills the MTU passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
+			Criteria: "a ping of full MTU size passes unfragmented / a smaller one / nothing above 1472 bytes", Remedy: "Raise the MTU of the first layer that is too small: switch, DVS, guest.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := sizing.PingPayload(f.Answers.Switch.MTU, false)
 				switch {
@@ -51,7 +51,7 @@ func pathChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-MTU-HOST-003", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.BitfusionGuide + "; Broadcom KB 435411",
-			Criteria: "a ping that fills the vmknic's MTU passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
+			Criteria: "a ping of the vmknic's full MTU size passes unfragmented / - / it does not", Remedy: "Raise the MTU of the first layer that is too small between the vmknics.",
 			Run: row.EachPeer(func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				h := f.Inventory.Host(t.Name)
 				v := h.VMK(f.VMKNIC(h))
@@ -64,7 +64,7 @@ func pathChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-ARP-004", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: row.SRIOVStudy,
-			Criteria: "the server's address leads to its MAC / - / to another", Remedy: "Find who else has the address.",
+			Criteria: "the server's address resolves to its MAC / - / to another", Remedy: "Find the other machine that uses the address.",
 			Run: eachPair(func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				want := f.RDMAMAC(p.To)
 				if p.PeerMAC == "" || want == "" {
@@ -75,7 +75,7 @@ func pathChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-HOSTS-005", Scope: checks.Pair, Link: checks.InPair, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
-			Criteria: "the pair is on different hosts / on one, where no fabric is measured / -", Remedy: "Move one of the VMs to another host.",
+			Criteria: "the VMs of the pair are on different hosts / on the same host, where the fabric is not measured / -", Remedy: "Move one of the VMs to another host.",
 			Run: pairHosts,
 		},
 	}
@@ -86,13 +86,13 @@ func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: row.KubernetesGuide + ", Using RDMA in vSphere",
-			Criteria: "the host's RDMA counters move during the test / cannot be read, and latency is above 20 us / stand still",
-			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair talks TCP.",
+			Criteria: "the host's RDMA counters increase during the test / cannot be read, and latency is above 20 us / do not change",
+			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair uses TCP.",
 			Run:      eachPair(fallback),
 		},
 		{
 			ID: "PAIR-LOSS-011", Scope: checks.Pair, Link: checks.InPair, Fix: checks.Manual, Source: "nccl issue 394",
-			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on the way.",
+			Criteria: "no retries during the test / congestion notifications only / retries", Remedy: "Check PFC and ECN on every hop between the guests.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				if p.Retries == nil {
 					return row.Waiting(t, "the counters were not read")

@@ -33,7 +33,7 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-HUGE-021", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "ours",
-			Criteria: "told, and passes: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
+			Criteria: "always passes, for information: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				if g.HugePages == nil {
 					return row.Waiting(backends.GuestRef(g.VM), "huge pages were not read")
@@ -56,18 +56,18 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
-			Criteria: "the same perftest on all / differs / missing", Remedy: "Install the same perftest on every guest, or name its source in measure.perftest.",
+			Criteria: "the same perftest in all guests / differs / missing", Remedy: "Install the same perftest on every guest, or name its source in measure.perftest.",
 			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Tests() }),
 		},
 		{
 			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
-			Criteria: "the same MLNX_OFED on all, or none / differs / -", Remedy: "Align MLNX_OFED in the guests.",
+			Criteria: "the same MLNX_OFED in all guests, or none / differs / -", Remedy: "Install the same MLNX_OFED release in all guests.",
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},
 		{
 			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
-			Criteria: "the traffic class of the DSCP, told to applications too with guest.environment / unset, or not told / another; without qos.lossless pfc: " +
-				"told, and passes", Remedy: "Set the traffic class of the device.",
+			Criteria: "the traffic class of the DSCP, and with guest.environment also set for applications / unset, or not set for applications / another; without qos.lossless pfc: " +
+				"passes, for information", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 				q := f.Answers.QoS
 				want := sizing.TrafficClass(q.DSCP, q.ECN)
@@ -89,7 +89,7 @@ func guestTestChecks() []checks.Check {
 		portQoSCheck(),
 		{
 			ID: "GST-CNT-026", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "nccl issue 394",
-			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Fix PFC and ECN on the way.",
+			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Check PFC and ECN on every hop between the guests.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)
 				var retries, cnps int64

@@ -18,8 +18,8 @@ func portQoSCheck() checks.Check {
 	return checks.Check{
 		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic,
 		Source:   "NVIDIA, Quality of Service (QoS); dcb-pfc(8), dcb-app(8), dcb-buffer(8)",
-		Criteria: "PFC in the priority of qos alone, where the DSCP leads, with ECN / not after a boot, or in a shared buffer / otherwise; a VF passes",
-		Remedy:   "Set PFC and trust of the card's port in the guest.",
+		Criteria: "PFC only for the priority of qos, to which the DSCP is mapped, with ECN / lost at the next boot, or in a shared buffer / otherwise; a VF passes",
+		Remedy:   "Set PFC and DSCP trust on the card's port in the guest, or apply again.",
 		Run: eachVerbs("GST-QOS-035", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
 			q := f.Answers.QoS
 			want := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}

@@ -16,7 +16,7 @@ func speedChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-BW-006", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 21; bands are ours",
-			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint beside the measurement; 92.6 % is what an MTU of 1024 gives.",
+			Criteria: ">= 93 % of the link / 80 to 93 % / less (PVRDMA: 85 %, 50 %)", Remedy: "Follow the hint at the measurement; 92.6 % is typical of an RDMA MTU of 1024.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if m == nil {
@@ -27,7 +27,7 @@ func speedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-BW-BIDIR-007", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "ours",
-			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Look at the PCIe slot and the CPU.",
+			Criteria: "both ways >= 1.8 x one way / >= 1.5 x / less", Remedy: "Check the PCIe slot and the CPU load.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				if p.BothWays == nil || m == nil || m.AchievedGbps == 0 {
@@ -38,7 +38,7 @@ func speedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-LAT-008", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + ", Fig. 22; " + row.BitfusionGuide + "; bands are ours",
-			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Look at the power policy, latency sensitivity, and whether the pair talks RDMA at all.",
+			Criteria: "<= 3 us / <= 10 us / more (PVRDMA: 8, 20)", Remedy: "Check the power policy, latency sensitivity, and whether the pair really uses RDMA.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)
 				if m == nil {
@@ -49,7 +49,7 @@ func speedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-LAT-TAIL-009", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + "; bands are ours",
-			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: something interrupts the VM.",
+			Criteria: "p99.9 <= 3 x typical / <= 10 x / more", Remedy: "Reserve CPU and memory: other workloads interrupt the VM.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendLatency)
 				if m == nil || len(m.Rows) == 0 || m.Rows[0].TypicalUs == 0 || m.Rows[0].P999Us == 0 {
@@ -70,7 +70,7 @@ func comparedChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-GDR-012", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
-			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Look at P2P, ACS, ATS and the topology.",
+			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Check the P2P keys, ACS, ATS and the PCIe topology.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)
 				switch {
@@ -84,7 +84,7 @@ func comparedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-NCCL-013", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.NoFix, Source: "nccl issue 465",
-			Criteria: "NCCL talks NET/IB with GPUDirect RDMA / NET/IB without / sockets", Remedy: "Look at NCCL's environment and at nvidia-peermem.",
+			Criteria: "NCCL uses NET/IB with GPUDirect RDMA / NET/IB without it / sockets", Remedy: "Check NCCL's environment variables and nvidia-peermem.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				switch {
 				case p.NCCL == "":
@@ -97,7 +97,7 @@ func comparedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-SYM-014", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: "ours",
-			Criteria: "there and back differ by <= 5 % / <= 15 % / more", Remedy: "Find the weak end: it is the one that all its pairs share.",
+			Criteria: "the two directions differ by <= 5 % / <= 15 % / more", Remedy: "Find the VM or host that all slow pairs have in common.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				gbps := bandwidths(f)
 				return eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
@@ -111,7 +111,7 @@ func comparedChecks() []checks.Check {
 		},
 		{
 			ID: "PAIR-MATRIX-015", Scope: checks.Pair, Link: checks.InPair, Fix: checks.NoFix, Source: row.SRIOVStudy + "; bands are ours",
-			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers share.",
+			Criteria: "within 5 % of the median of all pairs / 15 % below / more", Remedy: "Inspect the host that the outliers have in common.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				gbps := bandwidths(f)
 				all := slices.Sorted(maps.Values(gbps))

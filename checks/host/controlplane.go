@@ -15,7 +15,7 @@ func controlPlaneChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
-			Criteria: "a vmknic is named, no quotes, no blanks / - / empty or quoted",
+			Criteria: "a vmknic is set, without quotes or spaces / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
@@ -47,14 +47,14 @@ func controlPlaneChecks() []checks.Check {
 		{
 			ID: "HOST-VMKNIC-SUBNET-003", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual,
 			Source:   row.BitfusionGuide + ", " + row.KubernetesGuide,
-			Criteria: "all tagged vmknics in one subnet / in several, which must be routed / -",
-			Remedy:   "Readdress the vmknics, or make sure the subnets are routed to each other.",
+			Criteria: "all vmknics for PVRDMA in one subnet / in several, which must be routed / -",
+			Remedy:   "Change the addresses of the vmknics, or make sure the subnets are routed to each other.",
 			Run:      vmknicSubnets,
 		},
 		{
 			ID: "HOST-VMKNIC-DUP-004", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "vmknic addresses are unique / - / duplicate",
-			Remedy:   "Fix the addressing.",
+			Remedy:   "Give each vmknic a unique address.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				owner := map[string]string{}
 				var out []checks.Answer
@@ -90,7 +90,7 @@ func controlPlaneChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 419088",
-			Criteria: "MTU of the DVS, or the vmknic lives on another switch / lower than the DVS / higher",
+			Criteria: "MTU of the DVS, or the vmknic is on another switch / lower than the DVS / higher",
 			Remedy:   "Set the MTU of the vmknic to that of the DVS.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t, v := backends.HostRef(h.Name), h.VMK(f.VMKNIC(h))
@@ -125,13 +125,13 @@ func controlPlaneChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-FW-ALLOW-008", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Unverified: true, Source: "unverified",
-			Criteria: "all addresses allowed or the peers listed / - / blocks",
+			Criteria: "all addresses are allowed, or the peers are listed / - / peers are blocked",
 			Remedy:   "Add the peers' subnets to the ruleset.",
 			Run:      firewallAllows,
 		},
 		{
 			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.KubernetesGuide,
-			Criteria: "TCP 28250 of the peers is open / could not be tried / closed",
+			Criteria: "TCP 28250 of the peers is open / could not be tested / closed",
 			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
 			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				if p.Port == "" {

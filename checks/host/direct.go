@@ -18,7 +18,7 @@ func directHostChecks() []checks.Check {
 		{
 			ID: "HOST-SSH-011", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "ours",
 			Criteria: "SSH runs, or nothing needs it now / stopped before a run that needs it / -",
-			Remedy:   "Let the run start SSH and stop it afterwards.",
+			Remedy:   "No action needed: the run starts SSH and stops it afterwards.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				return row.WarnIf(f.Before && !h.SSHRunning, backends.HostRef(h.Name), "the SSH service is %s", row.OnOff(h.SSHRunning))
 			}),
@@ -26,7 +26,7 @@ func directHostChecks() []checks.Check {
 		{
 			ID: "HOST-LOCKDOWN-012", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
 			Criteria: "lockdown mode disabled / normal / strict",
-			Remedy:   "Add the account as an exception user, or do without the ESXi shell.",
+			Remedy:   "Add the account as an exception user, or use a mode that does not need the ESXi shell.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				switch h.Lockdown {
@@ -47,20 +47,20 @@ func directHostChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-ACCEPT-014", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Fix: checks.Manual, Source: row.SRIOVStudy + " (installs with -f)",
-			Criteria: "no VIB of RDMA is below the host's acceptance level / - / one is",
-			Remedy:   "Choose certified VIBs; do not force them with -f.",
+			Criteria: "no RDMA VIB is below the host's acceptance level / - / one is",
+			Remedy:   "Use certified VIBs; do not force the installation with -f.",
 			Run:      row.HostCall(acceptance),
 		},
 		{
 			ID: "HOST-INTR-015", Scope: checks.Host, Link: checks.InDriver, Modes: row.Direct, Fix: checks.Reboot, Source: "Broadcom KB 313395; vSphere Networking 6.5, p. 163",
-			Criteria: "vmkernel.log has no lack of interrupt vectors / - / it has",
+			Criteria: "vmkernel.log reports no shortage of interrupt vectors / - / it does",
 			Remedy:   "Reduce the number of VFs, or raise intrFirstMsixVector on ESXi 7.0.1 to 8.0.",
 			Run:      logged(backends.LogVectors),
 		},
 		{
 			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB of the same text",
-			Criteria: "no device lost its passthrough by PCIe hot-plug / - / one did",
-			Remedy:   "Disable the PCIe hot-plug kernel setting.",
+			Criteria: "no device lost passthrough because of PCIe hot-plug / - / one did",
+			Remedy:   "Disable PCIe hot-plug in the ESXi kernel settings.",
 			Run:      logged(backends.LogPassthrough, backends.LogHotPlug),
 		},
 		{
@@ -71,7 +71,7 @@ func directHostChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy,
-			Criteria: "booted after the last recorded parameter change / - / before it",
+			Criteria: "booted after the last recorded parameter change / - / not booted since",
 			Remedy:   "Reboot the host: the change is not active yet.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)

@@ -77,7 +77,7 @@ func hostChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
-			Criteria: "the PF can give VFs / capable of none / not capable",
+			Criteria: "the PF supports VFs / supports SR-IOV, but allows no VFs / does not support SR-IOV",
 			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
 			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				t := backends.HostRef(h.Name)
@@ -90,7 +90,7 @@ func hostChecks() []checks.Check {
 		{
 			ID: "HOST-ABOVE4G-007", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 1",
 			Criteria: "confirmed, or a VM runs with a large-BAR GPU / - / -; else unknown",
-			Remedy:   "Enable Above 4G decoding in the BIOS, then say so in the answers (confirmed.above_4g).",
+			Remedy:   "Enable Above 4G decoding in the BIOS, then confirm it in the answers (confirmed.above_4g).",
 			Run:      row.EachHost(above4G),
 		},
 		{

@@ -18,8 +18,8 @@ func nicLinkChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "Mellanox firmware tools",
-			Criteria: "PSID of the maker (MT_*) / of an OEM / -",
-			Remedy:   "Take firmware from the OEM for a PSID that is not MT_*.",
+			Criteria: "PSID of NVIDIA (MT_*) / of an OEM / -",
+			Remedy:   "For a PSID that is not MT_*, get firmware from the server vendor (OEM).",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				if card.PSID == "" {
 					return row.Waiting(backends.HostRef(h.Name), "the PSID of %s was not read", n.Device)
@@ -49,13 +49,13 @@ func nicLinkChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "NVIDIA, MFT documentation: mlxlink; PCI Express bandwidth as the Linux kernel prints it",
-			Criteria: "the slot carries the link / 60 to 100 % of it / less",
+			Criteria: "the slot is fast enough for the link / carries 60 to 100 % of it / less",
 			Remedy:   "Move the card to a wider or faster slot.",
 			Run:      shellCall(slotCarries),
 		},
 		{
 			ID: "HOST-PNIC-NUMA-011", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
-			Criteria: "NIC on the node of the GPUs and of the VMs that are pinned / on another / -",
+			Criteria: "NIC on the same NUMA node as the GPUs and the pinned VMs / on another / -",
 			Remedy:   "Pin the VM to the NIC's node, or move the card.",
 			Run:      eachNIC("HOST-PNIC-NUMA-011", sameNode),
 		},
@@ -78,7 +78,7 @@ func nicLinkChecks() []checks.Check {
 		{
 			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
 			Criteria: "exactly one pNIC on the DVS / - / none or several",
-			Remedy:   "Leave the HCA as the only uplink (no teaming).",
+			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
 				return row.PassIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
 			}),
@@ -102,8 +102,8 @@ func nicLinkChecks() []checks.Check {
 		{
 			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
 			Source:   "vSphere Web Services API: ensEnabled; release notes of Intel's RDMA driver for ESXi, 1.4.4.0; of other makers: unverified",
-			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), of which the driver's maker does not say / in ENS, and the maker rules RDMA out",
-			Remedy:   "Disable ENS for the host on the RDMA switch, or measure: only some drivers exclude RDMA with it.",
+			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not say whether RDMA works / in ENS, and the vendor excludes RDMA",
+			Remedy:   "Disable ENS for the host on the RDMA switch, or measure whether RDMA works: only some drivers exclude it.",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if !m.ENS {

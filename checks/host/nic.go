@@ -49,26 +49,26 @@ func nicChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-SPEED-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.BitfusionGuide + ", section 2",
-			Criteria: "as fast as the pNIC can, full duplex, like the others / slower, or the answers name pNICs of several speeds / below 10 Gbps or mixed",
+			Criteria: "at the pNIC's maximum speed, full duplex, the same on all hosts / slower, or the answers name pNICs of different speeds / below 10 Gbps or mixed",
 			Remedy:   "Fix negotiation, cable or FEC.",
 			Run:      eachNIC("HOST-PNIC-SPEED-004", speed),
 		},
 		{
 			ID: "HOST-PNIC-MAC-005", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Manual, Source: row.BitfusionGuide + ", section 2",
-			Criteria: "the MAC of the answers, in the slot of the baseline / moved to another slot / absent",
+			Criteria: "the MAC of the answers, in the slot of the baseline / moved to another slot / not found",
 			Remedy:   "Choose the NIC again.",
 			Run:      eachNIC("HOST-PNIC-MAC-005", sameCard),
 		},
 		{
 			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy + ", section 2.2.2",
-			Criteria: "a native driver that is known to do RoCE v2 / one of an old card, or not listed while the host reports RoCE v2 / none of them, or too old for RDMA",
+			Criteria: "a native driver that is known to support RoCE v2 / one for an old card, or not listed although the host reports RoCE v2 / another driver, or too old for RDMA",
 			Remedy:   "Install the native driver.",
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{
 			ID: "HOST-PNIC-FWMATRIX-007", Scope: checks.Host, Link: checks.InFirmware, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", Fig. 9",
 			Criteria: "firmware not below the minimum of the driver (unknown where none is known for this driver and card) / - / below",
-			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or --skip this row knowingly.",
+			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), or accept the risk with --skip and the id of this check.",
 			Run:      eachNIC("HOST-PNIC-FWMATRIX-007", firmwareMatrix),
 		},
 	}

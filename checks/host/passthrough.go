@@ -17,7 +17,7 @@ func passthroughChecks() []checks.Check {
 		{
 			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "vSphere API, HostPciPassthruInfo",
 			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
-			Remedy:   "Enable passthrough, and reboot where it does not become active at once.",
+			Remedy:   "Enable passthrough, and reboot the host if it does not become active immediately.",
 			Run: eachGPU(func(_ *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if !g.Enabled {
@@ -28,7 +28,7 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PT-FREE-014", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
-			Criteria: "free, or of a selected VM / of another VM that is off / of another VM that runs",
+			Criteria: "free, or assigned to a selected VM / assigned to another VM that is off / assigned to another VM that runs",
 			Remedy:   "Detach the device from the other VM.",
 			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
 				t := backends.HostRef(h.Name)
@@ -45,7 +45,7 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PT-DEPEND-015", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "vSphere API, HostPciPassthruInfo",
-			Criteria: "devices that go along are not the host's own / - / one carries the host's traffic",
+			Criteria: "the host does not use the other devices of the group / - / one of them carries the host's traffic",
 			Remedy:   "Pass the whole dependency group through, or choose another slot.",
 			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
 				t := backends.HostRef(h.Name)
@@ -66,7 +66,7 @@ func passthroughChecks() []checks.Check {
 		{
 			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
-			Remedy:   "Move the card: no setting gives peer-to-peer across root complexes.",
+			Remedy:   "Move the card to another slot: peer-to-peer does not work across root complexes, whatever the settings.",
 			Run:      row.EachHost(topology),
 		},
 		{
@@ -86,8 +86,8 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true, Source: "unverified",
-			Criteria: "default graphics type shared, as passthrough leaves it / - / sharedDirect, which keeps GPUs for vGPU",
-			Remedy:   "Set the default graphics type of the host.",
+			Criteria: "default graphics type shared, as needed for passthrough / - / sharedDirect, which reserves GPUs for vGPU",
+			Remedy:   "Set the default graphics type of the host to Shared.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if h.GraphicsType == "" {

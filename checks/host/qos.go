@@ -21,7 +21,7 @@ func qosChecks() []checks.Check {
 		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
 			"Set pfctx and pfcrx both to the bit of the priority (0x08 for 3).", row.SRIOVStudy+"; Mellanox DOC-2581", pfc),
 		parameters("HOST-TRUST-002", row.OnDVS, "trust_state is 2 (DSCP) / 1 (PCP) or unset / other",
-			"Set trust_state to 2.", row.SRIOVStudy, func(_ *checks.Facts, t backends.Ref, p params) checks.Answer {
+			"Set trust_state to 2 (DSCP).", row.SRIOVStudy, func(_ *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.core(p.Trust)
 				switch v {
 				case strconv.Itoa(p.ByDSCP):
@@ -73,7 +73,7 @@ func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 func pauseCheck() checks.Check {
 	return checks.Check{
 		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic, Source: "VMware: lossless RDMA; Mellanox DOC-2581",
-		Criteria: "as qos.lossless asks (pause: both on; pfc and none: told, and passes) / mixed / -",
+		Criteria: "as qos.lossless asks (pause: both on; pfc and none: passes, for information) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
@@ -91,7 +91,7 @@ func pauseCheck() checks.Check {
 func dcbCheck() checks.Check {
 	return checks.Check{
 		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "VMware: lossless RDMA",
-		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: told, and passes",
+		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: passes, for information",
 		Remedy:   "Align DCB with the switch.",
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t, q := backends.HostRef(h.Name), f.Answers.QoS
@@ -132,7 +132,7 @@ func (p params) rdma(name string) string { return nic.Param(p.sys, p.family.RDMA
 func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
-		Criteria: criteria + "; without qos.lossless pfc: told, and passes", Remedy: remedy,
+		Criteria: criteria + "; without qos.lossless pfc: passes, for information", Remedy: remedy,
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			t := backends.HostRef(h.Name)
 			p := params{family: nic.Of(n.Driver), sys: sys}

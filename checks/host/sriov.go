@@ -28,11 +28,11 @@ func sriovChecks() []checks.Check {
 				}
 				return row.WarnIf(len(l.vfs) < len(l.ports), t, "%s", evidence)
 			}),
-		maxVFs("HOST-MAXVFS-ORDER-006", "the entry of the chosen port is not 0 / - / it is, or missing",
-			"Compute the order again, by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, l vfList) checks.Answer {
+		maxVFs("HOST-MAXVFS-ORDER-006", "the entry of the chosen port is greater than 0 / - / 0 or missing",
+			"Write the list again, with the ports ordered by segment, bus, device and function.", "Broadcom KB 309346", func(t backends.Ref, at int, l vfList) checks.Answer {
 				return row.PassIf(at < len(l.vfs) && l.vfs[at] > 0, t, "%s %s; %s is number %d in PCI order", l.name, joined(l.vfs), l.ports[at], at+1)
 			}),
-		maxVFs("HOST-MAXVFS-LOWPF-007", "no card asks for VFs on a later function only / one does, with more than 8 / -",
+		maxVFs("HOST-MAXVFS-LOWPF-007", "no card has VFs only on a later function / one does, with more than 8 / -",
 			"Enable VFs on function 0 first.", "Broadcom KB 2039824", func(t backends.Ref, _ int, l vfList) checks.Answer {
 				cards := map[string][]int{}
 				for i, p := range l.ports {

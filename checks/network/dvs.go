@@ -38,12 +38,12 @@ func switchChecks() []checks.Check {
 		},
 		{
 			ID: "DVS-VERSION-002", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 434420",
-			Criteria: "the newest that all hosts carry, or what the answers name / older / above a host", Remedy: "Upgrade the hosts; a DVS upgrade cannot be taken back.",
+			Criteria: "the newest that all hosts support, or the one in the answers / older / newer than a host supports", Remedy: "Upgrade the hosts that do not support it; a DVS upgrade cannot be undone.",
 			Run: theSwitch(switchVersion),
 		},
 		{
 			ID: "DVS-MEMBER-003", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 3",
-			Criteria: "every host is a member and in sync / out of sync / no member", Remedy: "Add the host to the DVS, or rectify it.",
+			Criteria: "every host is a member and in sync / out of sync / not a member", Remedy: "Add the host to the DVS, or use Rectify in vCenter if it is out of sync.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
 				if sw == nil {
@@ -60,7 +60,7 @@ func switchChecks() []checks.Check {
 		},
 		{
 			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
-			Criteria: "one active uplink, no standby, no LAG / unused names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not team.",
+			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not support NIC teaming.",
 			Run: eachGroup(func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 				sw, lags, names := f.Inventory.Switch(pg.Switch), 0, 0
 				if sw != nil {
@@ -99,7 +99,7 @@ func switchChecks() []checks.Check {
 		},
 		{
 			ID: "DVS-PG-007", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
-			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Make the port group with early binding and enough ports.",
+			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Create the port group with static (early) binding and enough ports.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				var out []checks.Answer
 				for _, name := range f.Answers.PortGroups() {
@@ -117,7 +117,7 @@ func switchChecks() []checks.Check {
 		},
 		{
 			ID: "DVS-PG-SEC-009", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking 6.7, p. 154",
-			Criteria: "guests keep their MAC, or may change it / - / a guest changed its MAC and may not", Remedy: "Accept MAC address changes on the port group.",
+			Criteria: "guests keep their MAC, or are allowed to change it / - / a guest changed its MAC without being allowed to", Remedy: "Set MAC address changes to Accept on the port group.",
 			Run: eachGroup(portSecurity),
 		},
 		{

@@ -17,7 +17,7 @@ func physicalChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: row.SRIOVStudy,
-			Criteria: "the pNIC hears a switch port / nobody / -",
+			Criteria: "the pNIC receives LLDP or CDP from a switch port / nothing received / -",
 			Remedy:   "Enable LLDP on the physical switch.",
 			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				t := backends.HostRef(h.Name)
@@ -37,7 +37,7 @@ func physicalChecks() []checks.Check {
 		{
 			ID: "SW-PFC-012", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.GPUDirectGuide + ", Network Switch Configuration",
 			Criteria: "confirmed, or no PFC is asked for / - / -; else unknown",
-			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then say so in the answers (confirmed.switch_pfc).",
+			Remedy:   "Apply the switch snippet (rdma-setup generate switch), then confirm it in the answers (confirmed.switch_pfc).",
 			Run: func(f *checks.Facts) []checks.Answer {
 				t := backends.SwitchRef("physical")
 				switch {
@@ -51,7 +51,7 @@ func physicalChecks() []checks.Check {
 		},
 		{
 			ID: "SW-MTU-013", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.4",
-			Criteria: "a ping that fills the MTU crosses the switch / none does, though DVS and guests allow it / -",
+			Criteria: "a ping of full MTU size crosses the switch / it does not, although DVS and guests allow it / -",
 			Remedy:   "Set the MTU of the physical switch to 9216 or more.",
 			Run:      switchMTU,
 		},

@@ -19,7 +19,7 @@ func clusterChecks() []checks.Check {
 		{
 			ID: "CL-HOSTS-001", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.BitfusionGuide,
 			Criteria: ">= 2 connected hosts that are not in maintenance / 1 / 0",
-			Remedy:   "Select at least two hosts for a pair test.",
+			Remedy:   "Select at least two hosts: a test needs a pair.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				n := 0
 				for _, h := range f.Connected() {
@@ -36,16 +36,18 @@ func clusterChecks() []checks.Check {
 				return []checks.Answer{row.Pass(f.ClusterRef(), "%d usable hosts", n)}
 			},
 		},
-		compare("CL-VER-002", checks.InHost, "same ESXi version and build", "Align ESXi builds.", row.KubernetesGuide, checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
-			return h.Version + " build " + h.Build
-		}),
-		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Expect unequal results.", row.KubernetesGuide, checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
-			return fmt.Sprintf("%s, %d sockets, %d cores", h.CPUModel, h.Sockets, h.Cores)
-		}),
+		compare("CL-VER-002", checks.InHost, "same ESXi version and build", "Install the same ESXi build on all hosts.",
+			row.KubernetesGuide, checks.Manual, "ESXi", func(_ *checks.Facts, h *backends.Host) string {
+				return h.Version + " build " + h.Build
+			}),
+		compare("CL-CPU-003", checks.InBIOS, "same CPU model, sockets, cores", "Use hosts with the same CPUs, or expect results that differ between pairs.",
+			row.KubernetesGuide, checks.NoFix, "CPU", func(_ *checks.Facts, h *backends.Host) string {
+				return fmt.Sprintf("%s, %d sockets, %d cores", h.CPUModel, h.Sockets, h.Cores)
+			}),
 		compareNIC("CL-NIC-004", checks.InBIOS, "same RDMA NIC model", "Use identical adapters.", row.KubernetesGuide, checks.Manual, "NIC", func(n *backends.NIC) string {
 			return n.Vendor + ":" + n.PCIDeviceID
 		}),
-		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Flash the same firmware.", row.SRIOVStudy+", "+row.KubernetesGuide, checks.Manual,
+		compareNIC("CL-FW-005", checks.InFirmware, "same NIC firmware", "Update the NICs to the same firmware version.", row.SRIOVStudy+", "+row.KubernetesGuide, checks.Manual,
 			"firmware", func(n *backends.NIC) string { return n.Firmware }),
 		compareNIC("CL-DRV-006", checks.InDriver, "same NIC driver and version", "Install the same driver component.", row.KubernetesGuide, checks.Reboot, "driver", func(n *backends.NIC) string {
 			return strings.TrimSpace(n.Driver + " " + n.DriverVersion)
@@ -76,7 +78,7 @@ func clusterChecks() []checks.Check {
 		{
 			ID: "CL-PCIE-016", Scope: checks.Cluster, Link: checks.InBIOS, Quick: true, HostCall: true, Fix: checks.Manual,
 			Source:   row.KubernetesGuide + ", Host Configuration; NVIDIA, MFT documentation: mlxlink",
-			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to a slot like those of the other hosts, or seat it again.",
+			Criteria: "same PCIe generation and lanes of the NIC / differs / -", Remedy: "Move the card to the same slot as on the other hosts, or reseat it.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return same(f, "PCIe link", func(h *backends.Host) string { return pcieLink(f, h) })
 			},

@@ -37,7 +37,7 @@ func policyChecks() []checks.Check {
 		{
 			ID: "CL-HA-012", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.NoFix, Source: "vSphere Networking 6.5, p. 153; VMware: Dynamic DirectPath I/O",
 			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
-			Remedy:   "Document the restart by hand, or use Dynamic DirectPath, which HA can restart.",
+			Remedy:   "Document how to restart the VM manually, or use Dynamic DirectPath, which HA can restart.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t, c := backends.VMRef(v.Name), clusterOf(f, v)
 				if c == nil {
@@ -49,8 +49,8 @@ func policyChecks() []checks.Check {
 		},
 		{
 			ID: "CL-RULE-013", Scope: checks.Cluster, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
-			Criteria: "the VMs live on different hosts / on one host / -",
-			Remedy:   "Add an anti-affinity rule or move a VM: a pair on one host measures memory.",
+			Criteria: "the VMs are on different hosts / on one host / -",
+			Remedy:   "Add an anti-affinity rule or move a VM: a pair on the same host measures its memory, not the network.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				found, _ := f.VMs()
 				on := map[string]bool{}
@@ -62,7 +62,7 @@ func policyChecks() []checks.Check {
 		},
 		{
 			ID: "CL-EVC-014", Scope: checks.Cluster, Link: checks.InHost, Quick: true, Fix: checks.NoFix, Unverified: true, Source: "unverified",
-			Criteria: "EVC off / on / -", Remedy: "Know that EVC hides CPU features such as AVX from guests.",
+			Criteria: "EVC off / on / -", Remedy: "Be aware that EVC can hide CPU features such as AVX from guests; disable EVC if applications need them.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return eachCluster(f, func(c *backends.Cluster, t backends.Ref) checks.Answer {
 					if c.EVC == nil {

@@ -23,7 +23,7 @@ func vCenterChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "VC-CONN-001", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere API",
-			Criteria: "answers / thumbprint changed / unreachable",
+			Criteria: "responds / thumbprint changed / unreachable",
 			Remedy:   "Confirm the new certificate thumbprint or fix the address.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				vc, known := f.Inventory.VCenter, f.Answers.VCenter.Thumbprint
@@ -46,7 +46,7 @@ func vCenterChecks() []checks.Check {
 		},
 		{
 			ID: "VC-PRIV-003", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", " + row.KubernetesGuide,
-			Criteria: "all / those for reading only / missing for the chosen actions",
+			Criteria: "all / only those for reading / missing for the chosen actions",
 			Remedy:   "Grant the listed privileges to the account.",
 			Run:      privileges,
 		},
@@ -93,7 +93,7 @@ func vCenterChecks() []checks.Check {
 		},
 		{
 			ID: "VC-LICENSE-007", Scope: checks.VCenter, Link: checks.InHost, Modes: row.OnDVS, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
-			Criteria: "hosts are members of a DVS, so the licence has it / - / the DVS that exists has none; no DVS yet: unknown",
+			Criteria: "hosts are members of a DVS, so the licence has it / - / the existing DVS has no members; no DVS yet: unknown",
 			Remedy:   "Assign a licence that includes distributed switches.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
@@ -105,8 +105,8 @@ func vCenterChecks() []checks.Check {
 		},
 		{
 			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252",
-			Criteria: "hosts follow baselines / a vLCM image or another owner rules them / -",
-			Remedy:   "Let mode sriov put components into the image (URLs under sriov.components), or add them by hand; what esxcli installs is removed again.",
+			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution / -",
+			Remedy:   "Let mode sriov add components to the image (URLs under sriov.components), or add them manually; components installed with esxcli are removed again.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				return row.WarnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
 			}),

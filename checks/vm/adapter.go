@@ -35,7 +35,7 @@ func vmAdapterChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NIC-PVCOUNT-016", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; VM hardware features 7.0",
-			Criteria: "one PVRDMA adapter, from ESXi 7.0 U2 on up to ten / several on one port group / more than the host allows", Remedy: "Remove the further adapters.",
+			Criteria: "one PVRDMA adapter, from ESXi 7.0 U2 on up to ten / several on one port group / more than the host allows", Remedy: "Remove the additional adapters.",
 			Run: row.EachVM(pvrdmaCount),
 		},
 		{
@@ -57,7 +57,7 @@ func vmAdapterChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NIC-DVS-019", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
-			Criteria: "a PVRDMA adapter hangs on each planned port group of the DVS / - / elsewhere, or there is none", Remedy: "Reconnect the adapter to the right port group.",
+			Criteria: "a PVRDMA adapter is connected to each planned port group of the DVS / - / connected elsewhere, or there is none", Remedy: "Reconnect the adapter to the right port group.",
 			Run: row.EachVM(onGroups),
 		},
 		{

@@ -16,7 +16,7 @@ func vmTuningChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "HPE: GPU memory sizing",
-			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Raise the guest's memory.",
+			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Give the VM more memory.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
 				w, err := f.Window(v)
@@ -66,7 +66,7 @@ func vmTuningChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
-			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the vCPUs, or set the affinity to the NIC's node.",
+			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the number of vCPUs, or set the NUMA affinity to the NIC's node.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
 				if h == nil || h.Sockets == 0 || h.Cores == 0 {

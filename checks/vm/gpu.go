@@ -30,7 +30,7 @@ func vmGPUChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 3.1",
-			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never flip an installed BIOS guest.",
+			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never change the firmware type of an installed guest.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.PassIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", cmp.Or(v.Firmware, "none"))
 			}),
@@ -46,7 +46,7 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-MMIO-SIZE-024", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic,
 			Source:   "Broadcom KB 323402; " + row.GPUDirectGuide + ", section 3.6",
-			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Work the size out again (rdma-setup mmio).",
+			Criteria: "a power of two, >= what the answers choose / >= the smallest that holds the BARs / smaller, or no power of two", Remedy: "Calculate the size again (rdma-setup mmio).",
 			Run: row.EachVM(windowed(mmioSize)),
 		},
 		{
@@ -101,12 +101,12 @@ func vmGPUChecks() []checks.Check {
 		},
 		{
 			ID: "VM-EXTRAKEYS-029", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + " (quotes in its listing)",
-			Criteria: "each key once, spelled as usual, no quotes / odd spelling / twice, or quotes in a value", Remedy: "Clean the VMX keys.",
+			Criteria: "each key once, in the usual spelling, without quotes / unusual spelling / twice, or quotes in a value", Remedy: "Remove duplicate VMX keys, and quotes from their values.",
 			Run: row.EachVM(extraKeys),
 		},
 		{
 			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
-			Criteria: "on a selected host, with a peer on another / on no selected host, or all VMs on one / -", Remedy: "Move the VM, so that pairs live on different hosts that were set up.",
+			Criteria: "on a selected host, with a peer on another / not on a selected host, or all VMs on one / -", Remedy: "Move the VM, so that the VMs of a pair are on different hosts that are set up.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
 				if !slices.ContainsFunc(f.Hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {

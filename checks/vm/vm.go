@@ -25,7 +25,7 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-POWER-001", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676",
 			Criteria: "off, or on while nothing is planned / on before a run, which shuts it down / suspended, inaccessible, a template or vCenter itself",
-			Remedy:   "Shut the guest down by VMware Tools, or resume it first where it is suspended.",
+			Remedy:   "Shut the guest down with VMware Tools, after resuming it if it is suspended.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
 				if v.Template || v.VCenterVM || v.Power == "suspended" || v.State != "" && v.State != "connected" {
@@ -60,7 +60,7 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-HWVER-SLOT-004", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.NoFix, Source: "Broadcom KB 407595",
 			Criteria: "the hardware version is that of the baseline, or no PCI slots move / an EFI VM was raised to 20 or later / -",
-			Remedy:   "Match interfaces by MAC: their names may have changed.",
+			Remedy:   "Match interfaces in the guest by MAC: their names may have changed.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
 				if f.Baseline != nil {
@@ -80,14 +80,14 @@ func vmChecks() []checks.Check {
 		},
 		{
 			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix, Source: "VM administration guide 6.5, p. 110",
-			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Know that reverting to a snapshot brings old devices back, but not the old reservation.",
+			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Snapshots > 0, backends.VMRef(v.Name), "%d snapshots", v.Snapshots)
 			}),
 		},
 		{
 			ID: "VM-MEMRES-007", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking 6.5, p. 167",
-			Criteria: "all memory reserved / PVRDMA without / SR-IOV or GPUDirect without", Remedy: "Reserve all guest memory.",
+			Criteria: "all memory reserved / not reserved, with PVRDMA / not reserved, with SR-IOV or GPUDirect", Remedy: "Reserve all guest memory.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t := backends.VMRef(v.Name)
 				switch {
@@ -101,12 +101,12 @@ func vmChecks() []checks.Check {
 		},
 		{
 			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "VMX keys pciPassthruN.id and .pfId (decimal bus)",
-			Criteria: "the VMX keys name the devices / no keys yet / they name others", Remedy: "Remove the device and add it again, so that both agree.",
+			Criteria: "the VMX keys match the devices / no keys yet / they name other devices", Remedy: "Remove the device and add it again, so that both agree.",
 			Run: row.EachVM(addressesAgree),
 		},
 		{
 			ID: "VM-MEMFIT-008", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "ours",
-			Criteria: "runs, or its memory fits into the host's free memory / takes over 90 % of it / does not fit", Remedy: "Shrink the VM or move it.",
+			Criteria: "runs, or its memory fits into the host's free memory / needs more than 90 % of it / does not fit", Remedy: "Give the VM less memory, or move it.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
 				switch {

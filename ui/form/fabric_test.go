@@ -148,7 +148,7 @@ func (f *world) Preflight(context.Context, *answers.Answers, *backends.Inventory
 	}
 	return []checks.Finding{
 		{ID: "VC-CONN-001", Target: backends.Ref{Type: backends.TypeVCenter, Name: "vcenter.example"}, Status: checks.Pass, Evidence: "answers"},
-		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3", Remedy: "Align ESXi builds."},
+		{ID: "CL-VER-002", Target: backends.HostRef("esx-02"), Status: checks.Warn, Evidence: "ESXi 8.0.2, most have 8.0.3", Remedy: "Install the same ESXi build on all hosts."},
 	}
 }
 

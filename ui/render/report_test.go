@@ -84,7 +84,7 @@ func partial() *report.Report {
 		r.Changes = append(r.Changes, outcome(fmt.Sprintf("esx-%02d", i), "pvrdma", "blocked", ""))
 	}
 	for i, e := range []string{"8.0.2", "8.0.2", "8.0.1", "7.0.3", "8.0.0", "7.0.2", "6.7.0"} {
-		r.Checks = append(r.Checks, finding("CL-VER-002", fmt.Sprintf("esx-%02d", i+2), checks.Warn, "ESXi "+e+", most have 8.0.3", "Align ESXi builds."))
+		r.Checks = append(r.Checks, finding("CL-VER-002", fmt.Sprintf("esx-%02d", i+2), checks.Warn, "ESXi "+e+", most have 8.0.3", "Install the same ESXi build on all hosts."))
 	}
 	r.Checks = append(r.Checks, finding("HOST-NUMA-004", "esx-01", checks.Unknown, "the NUMA node could not be read: no shell", ""))
 	return r

@@ -95,6 +95,6 @@ const helpText = `Keys
   ? or F1      this help
 
 Nothing is written to vCenter, a host or a guest before you accept the plan.
-A run can be resumed (rdma-setup resume) and taken back (rdma-setup rollback).
+A run can be resumed (rdma-setup resume) and rolled back (rdma-setup rollback).
 
 Any key closes this help.`
