@@ -2,21 +2,28 @@ package nic
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Vulnerable returns the advisories of which the firmware of a port is not known to be free. known is false where its version or the
-// card's advisories are not known: nothing can be said then.
+// Listed reports whether one of the embedded advisories names a port's card. Of other cards nothing is published there.
+func Listed(n *backends.NIC) bool {
+	f := OfCard(n.Vendor)
+	return f != nil && slices.ContainsFunc(f.Advisories(), func(a backends.Advisory) bool { return len(a.Fixed[n.PCIDeviceID]) > 0 })
+}
+
+// Vulnerable returns the advisories of which the firmware of a port is not known to be free. known is false where its version is not
+// known, and where no embedded advisory names the card (Listed): nothing can be said then.
 //
 // Firmware versions are family.branch.build (16.35.4030), and branches are fixed apart: in a branch that has a fixed
 // version, older builds are vulnerable; of other branches, those before the newest fixed one ("all versions prior to", "or newer").
 func Vulnerable(n *backends.NIC) (list []backends.Advisory, known bool) {
 	f := OfCard(n.Vendor)
 	branch, build, err := branchOf(n.Firmware)
-	if f == nil || err != nil || len(f.Advisories()) == 0 {
+	if err != nil || !Listed(n) {
 		return nil, false
 	}
 	for _, a := range f.Advisories() {
@@ -56,8 +63,10 @@ func Named(list []backends.Advisory, n *backends.NIC) string {
 	return strings.Join(out, ", ")
 }
 
+// branchOf reads 16.35.4030, and with the id of the board as drivers print it, 16.35.4030 (DEL0000000004).
 func branchOf(version string) (branch, build int, err error) {
-	parts := strings.Split(strings.TrimSpace(version), ".")
+	version, _, _ = strings.Cut(strings.TrimSpace(version), " (")
+	parts := strings.Split(version, ".")
 	if len(parts) != 3 {
 		return 0, 0, fmt.Errorf("%q is no version of firmware", version)
 	}

@@ -58,8 +58,10 @@ func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answe
 	t := backends.HostRef(h.Name)
 	list, known := nic.Vulnerable(n)
 	switch {
+	case !nic.Listed(n):
+		return row.Waiting(t, "%s: neither bulletin names card %s:%s (%s)", n.Device, n.Vendor, n.PCIDeviceID, n.Model)
 	case !known:
-		return row.Waiting(t, "%s: no advisory is known for card %s:%s with firmware %s", n.Device, n.Vendor, n.PCIDeviceID, cmp.Or(n.Firmware, "that was not read"))
+		return row.Waiting(t, "%s: its firmware version is not known (%s); vCenter tells it from vSphere 8.0 on", n.Device, cmp.Or(n.Firmware, "not read"))
 	case len(list) == 0:
 		return row.Pass(t, "%s: firmware %s has no published vulnerability that a user of a VF can reach", n.Device, n.Firmware)
 	}

@@ -24,7 +24,8 @@ func (Family) RDMA() string { return "nmlx5_rdma" }
 // VIBs are those of both modules.
 func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
 
-// Functions are those of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (pci.ids; kernel, mlx5_core_pci_table).
+// Functions are those of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (kernel, drivers/net/ethernet/mellanox/mlx5/core/main.c,
+// mlx5_core_pci_table; VFs and later cards are left out).
 func (Family) Functions() []string {
 	return []string{"1013", "1015", "1017", "1019", "101b", "101d", "101f", "1021", "1023", "a2d2", "a2d6", "a2dc"}
 }

@@ -1,9 +1,11 @@
 package twin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -42,8 +44,11 @@ func (t *Twin) adapters(h *backends.Host, w *world.Host) {
 			continue
 		}
 		w.PCI = append(w.PCI, t.function(h, d))
-		if class := id(d.Class) >> 8; class == 0x02 && d.Active && h.NICs != nil && !slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return n.PCI == d.Address }) {
-			t.passedThrough(h, w, d)
+		switch class := id(d.Class) >> 8; {
+		case infiniband(h, d.Address):
+			t.unnamed(h, w, d, "is a port in InfiniBand mode")
+		case class == 0x02 && d.Active && h.NICs != nil && !slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return n.PCI == d.Address }):
+			t.unnamed(h, w, d, "is passed through whole")
 		}
 	}
 	t.cards(h, w)
@@ -83,8 +88,13 @@ func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice
 	return f
 }
 
-// passedThrough adds the port of a card that a VM has, or may have, whole: the host lists it no more.
-func (t *Twin) passedThrough(h *backends.Host, w *world.Host, d backends.PCIDevice) {
+// infiniband tells whether a function is a port that a plan sets to Ethernet.
+func infiniband(h *backends.Host, address string) bool {
+	return slices.ContainsFunc(h.Hidden, func(n backends.NIC) bool { return n.PCI == address && nic.ToEthernet(&n) != nil })
+}
+
+// unnamed adds the port of a card that the host does not list: a VM has it whole or may have it, or it speaks InfiniBand.
+func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, why string) {
 	p := &world.PNIC{PCI: d.Address, Driver: world.Nmlx5, Model: d.Name, Vendor: vendors[id(d.Vendor)], SpeedMbps: 100000, MaxSpeedMbps: 100000, LinkUp: true, MTU: 1500,
 		MAC: fmt.Sprintf("b8:59:9f:%02x:%02x:%02x", w.Index>>8, w.Index&0xff, 0x80+len(w.PNICs))}
 	for n := 0; p.Device == ""; n++ {
@@ -106,7 +116,7 @@ func (t *Twin) passedThrough(h *backends.Host, w *world.Host, d backends.PCIDevi
 		}
 	}
 	w.PNICs = append(w.PNICs, p)
-	t.note(h.Name+" "+d.Address, "is passed through whole, so that the host tells neither its name nor its MAC nor its speed: 100 Gbps with a link")
+	t.note(h.Name+" "+d.Address, why+", so that the host tells neither its name nor its MAC nor its speed: 100 Gbps with a link")
 }
 
 // cards adds the firmware of the adapters of Mellanox.
@@ -121,7 +131,12 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 			t.note(h.Name+" "+p.PCI, "the lab does not know the firmware of this card: firmware tools do not find it")
 			continue
 		}
-		c.Version = p.Firmware
+		c.Version = cmp.Or(p.Firmware, c.Version)
+		for port := range c.Ports {
+			if infiniband(h, c.Function(port)) {
+				c.Set("LINK_TYPE_P"+strconv.Itoa(port+1), 1)
+			}
+		}
 		if p.MaxVFs > 0 {
 			c.Set("SRIOV_EN", 1)
 			c.Set("NUM_OF_VFS", p.MaxVFs)

@@ -47,9 +47,12 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	list, known := nic.Vulnerable(port)
 	untrusted := v.Wish.Trust == answers.Untrusted
 	switch {
+	case untrusted && !nic.Listed(port):
+		b.Each(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
 	case untrusted && !known:
-		b.Refuse(backends.VMRef(v.Name), check, "have the firmware read first (a port in InfiniBand mode: set it to Ethernet), or set trust: trusted",
-			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known", port.Device, v.Host)
+		b.Refuse(backends.VMRef(v.Name), check, "vCenter tells firmware versions from vSphere 8.0 on, and those of ports in InfiniBand mode once they speak Ethernet. "+
+			"If you know that it is fixed (esxcli network nic get), set trust: trusted",
+			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known: its version was not read", port.Device, v.Host)
 	case untrusted && len(list) > 0:
 		b.Refuse(backends.VMRef(v.Name), check, "update the card's firmware (an OEM's card: from the server's vendor), or set trust: trusted",
 			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host, nic.Named(list, port))
