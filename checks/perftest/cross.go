@@ -145,9 +145,10 @@ func SameRail(all []Measurement) []Measurement {
 
 // A RailCell is what was found from one rail to another, or within one.
 type RailCell struct {
-	From, To string
-	Verdict  Verdict // the worst
-	Text     string  // "not reached, as expected", "8 pairs, 8 at expected line rate"
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Verdict Verdict `json:"verdict"` // the worst
+	Text    string  `json:"text"`    // "0 reached, 2 not, 0 not tested; must not reach", "8 of 8 pairs as expected"
 }
 
 // RailMatrix tells rail by rail how the ends met: rows are the clients' rails; nil where there is one rail.

@@ -78,6 +78,14 @@ func (g GPU) far() bool {
 	return g.Link == "NODE" || g.Link == "SYS" || g.Link == "SOC"
 }
 
+// near tells whether only PCIe switches are between the GPU and its card.
+func (g GPU) near() bool {
+	if g.Host != "" {
+		return strings.Contains(g.Host, "switch")
+	}
+	return g.Link == "PIX" || g.Link == "PXB"
+}
+
 // withGPU tells whether a test uses GPU memory, and the test with host memory that it is held against.
 func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }
 

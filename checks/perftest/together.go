@@ -60,15 +60,23 @@ func bonds(pairs []Pair, which func(Pair) bool) []bond {
 	return out
 }
 
-// bondRounds deals bonds into rounds in which no VM and no host port stands twice.
+// shared names what two bonds at the same time must not share: VMs, host ports, cards and PCIe switches.
+func (b bond) shared() []string {
+	var keys []string
+	for _, p := range b {
+		for _, n := range []Node{p.Client, p.Server} {
+			keys = append(keys, "vm "+n.VM, n.hostPort(), "card "+n.Host+" "+cmp.Or(n.Card, n.hostPort()), "switch "+n.Host+" "+cmp.Or(n.PCIeSwitch, n.hostPort()))
+		}
+	}
+	return keys
+}
+
+// bondRounds deals bonds into rounds in which no VM, host port, card and PCIe switch stands twice.
 func bondRounds(all []bond) [][]bond {
 	var rounds [][]bond
 	var taken []map[string]bool
 	for _, b := range all {
-		var keys []string
-		for _, p := range b {
-			keys = append(keys, "vm "+p.Client.VM, "vm "+p.Server.VM, p.Client.hostPort(), p.Server.hostPort())
-		}
+		keys := b.shared()
 		free := func(round map[string]bool) bool {
 			return !slices.ContainsFunc(keys, func(k string) bool { return round[k] })
 		}
@@ -110,7 +118,7 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 			shown := b[0]
 			shown.Client.Rail, shown.Server.Rail = "", ""
 			r.Progress(Progress{Pairs: len(all), Left: time.Duration(len(rounds)-round) * (startUp + loadTime), Round: round + 1, Rounds: len(rounds),
-				Done: len(out), Total: len(all), Pair: shown, Test: r.best(b[0], own) + " " + LoadRails, Result: m})
+				Done: len(out), Total: len(all), Pair: shown, Test: r.common(b, own) + " " + LoadRails, Result: m})
 		}
 	}
 	for i, round := range rounds {
@@ -124,7 +132,7 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 			port += len(b)
 			g.Go(func() error {
 				tell(i, b, nil)
-				test := r.best(b[0], own)
+				test := r.common(b, own)
 				m := r.bond(ctx, b, first, test, func(p Pair) float64 {
 					return cmp.Or(own[p.String()+" "+test], own[p.String()+" "+r.best(p, own)])
 				})
@@ -152,8 +160,27 @@ func (r *Runner) best(p Pair, own map[string]float64) string {
 		}
 	}
 	return slices.MaxFunc(tests, func(a, b string) int {
-		return int(own[p.String()+" "+a] - own[p.String()+" "+b])
+		return cmp.Compare(own[p.String()+" "+a], own[p.String()+" "+b])
 	})
+}
+
+// common is the test by which all rails of a bond are measured: the best of each where that is the same for all. Where some rails have
+// a GPU and others have none, or a GPU is not reached, it is one with host memory, which every pair can run.
+func (r *Runner) common(b bond, own map[string]float64) string {
+	first := r.best(b[0], own)
+	same, cuda := true, false
+	for _, p := range b {
+		best := r.best(p, own)
+		_, gpu := withGPU(best)
+		same, cuda = same && best == first, cuda || gpu || best == WriteBandwidth
+	}
+	switch {
+	case same:
+		return first
+	case cuda:
+		return WriteBandwidth
+	}
+	return SendManyQPs // it fills a link that one queue pair fills
 }
 
 // bond measures all rails between two VMs at once, by one test, and judges the sum.
@@ -236,16 +263,17 @@ func (r *Runner) bondCounters(ctx context.Context, b bond) []Sides {
 func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 	_, gpu := withGPU(m.Test[:len(m.Test)-len(" "+LoadRails)])
 	var names []string
-	sum, most := 0.0, 0.0
+	sum := 0.0
 	for _, p := range b {
-		sum, most = sum+of(p), max(most, of(p))
+		sum += of(p)
 		names = append(names, p.Client.Rail)
 	}
 	m.ExpectedGbps = sum
 	m.Why = fmt.Sprintf("%s give %.1f Gb/s one by one", joined(names), sum)
-	blind := ""
+	blind, sure := "", sum
 	for _, end := range []func(Pair) Node{func(p Pair) Node { return p.Client }, func(p Pair) Node { return p.Server }} {
-		got, why, unknown := ceiling(b, end, of, gpu)
+		got, certain, why, unknown := ceiling(b, end, of, gpu)
+		sure = min(sure, certain)
 		if got < m.ExpectedGbps {
 			m.ExpectedGbps, m.Why = got, fmt.Sprintf("%s give %.1f Gb/s one by one; %s", joined(names), sum, why)
 		}
@@ -255,12 +283,12 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 	}
 	bands := sizing.BandsFor(mode)
 	share := m.AchievedGbps / m.ExpectedGbps
-	least := slices.MinFunc(m.Rails, func(x, y RailShare) int { return int(1000 * (x.Gbps/x.AloneGbps - y.Gbps/y.AloneGbps)) })
+	least := slices.MinFunc(m.Rails, func(x, y RailShare) int { return cmp.Compare(x.Gbps/x.AloneGbps, y.Gbps/y.AloneGbps) })
 	switch {
 	case share >= bands.PassShare:
 		m.Verdict = VerdictPass
 		return
-	case blind != "" && m.AchievedGbps >= bands.PassShare*most: // what one rail gives alone, its link carries
+	case blind != "" && m.AchievedGbps >= bands.PassShare*sure:
 		m.Verdict, m.Hint = VerdictUnknown, blind
 		return
 	case share >= bands.WarnShare:
@@ -272,15 +300,20 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 		"that they share, at the NUMA node of the VM, and at spines that are narrower than their leaves", least.Rail, least.Gbps, least.AloneGbps)
 }
 
-// ceiling is what the PCIe links of one end carry of all rails together, and the link that limits it. unknown names a link that
-// several rails share and whose width is not known. The uplink of a PCIe switch is taken to be as wide as the widest card below it
-// (unverified: no interface of vSphere shows it); data of GPU memory below the same switch does not pass it.
-func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps float64, why, unknown string) {
+// ceiling is what the PCIe links of one end carry of all rails together, and the link that limits it: two ports of 100 Gb/s need more
+// than Gen3 x16 (ConnectX-5 VPI User Manual, "Specifications"; NVIDIA/nccl issue 452). unknown names a link that several rails share and
+// whose width is not known; sure is what all links carry at least, because one rail alone had it. The uplink of a PCIe switch is taken
+// to be as wide as the widest card below it (unverified: no interface of vSphere shows it, and NVIDIA/nccl issue 439 has a switch of
+// which its owner says otherwise); data of GPU memory does not pass it where only PCIe switches are between GPU and card (NVIDIA,
+// GPUDirect RDMA, "Supported Systems").
+func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps, sure float64, why, unknown string) {
 	type link struct {
 		rails        []string
 		sum, widest  float64
+		sure, most   float64 // of what is below it: what is sure together, and of the one with most
 		slot         Slot
 		host, behind string
+		below        bool // all data stays below the switch
 	}
 	cards := map[string]*link{}
 	var order []string
@@ -291,28 +324,31 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 			key = "rail " + n.Rail // nothing tells which card it is on
 		}
 		if cards[key] == nil {
-			cards[key] = &link{slot: n.Slot, host: n.Host, behind: n.PCIeSwitch}
+			cards[key] = &link{slot: n.Slot, host: n.Host, behind: n.PCIeSwitch, below: gpu}
 			order = append(order, key)
 		}
-		cards[key].rails = append(cards[key].rails, n.Rail)
-		cards[key].sum += of(p)
+		c := cards[key]
+		c.rails, c.below = append(c.rails, n.Rail), c.below && n.GPU != nil && n.GPU.near()
+		c.sum, c.most = c.sum+of(p), max(c.most, of(p))
 	}
 	switches := map[string]*link{}
 	var limits []string
 	for _, key := range order {
 		c := cards[key]
 		usable := sizing.PCIeUsable * c.slot.Gbps()
-		carried := c.sum
+		carried, certain := c.sum, c.sum
 		switch {
+		case len(c.rails) == 1: // what it gives alone, its link carries
 		case usable > 0 && usable < c.sum:
-			carried = usable
+			carried, certain = usable, usable
 			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key, c.host, usable))
-		case usable == 0 && len(c.rails) > 1:
+		case usable == 0:
+			certain = c.most
 			unknown = fmt.Sprintf("%s are ports of the card at %s of %s, and how wide its PCIe link is is not known: Gen3 x16 carries %.0f Gb/s for both",
 				joined(c.rails), key, c.host, sizing.PCIeUsable*sizing.PCIeGbps(3, 16))
 		}
 		at := c.behind
-		if at == "" || gpu {
+		if at == "" || c.below {
 			at = "card " + key
 		}
 		if switches[at] == nil {
@@ -320,27 +356,28 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 		}
 		s := switches[at]
 		s.rails, s.sum, s.widest = append(s.rails, c.rails...), s.sum+carried, max(s.widest, usable)
+		s.sure, s.most = s.sure+certain, max(s.most, certain)
 	}
 	for _, at := range slices.Sorted(maps.Keys(switches)) {
 		s := switches[at]
 		switch {
 		case strings.HasPrefix(at, "card ") || len(s.rails) < 2:
-			gbps += s.sum
+			gbps, sure = gbps+s.sum, sure+s.sure
 		case s.widest == 0:
-			gbps += s.sum
+			gbps, sure = gbps+s.sum, sure+s.most
 			if unknown != "" {
 				continue // of one card, as far as that is said
 			}
 			unknown = fmt.Sprintf("%s are below the PCIe switch at %s of %s, and how wide its uplink is is not known", joined(s.rails), at, s.host)
 		default:
-			gbps += min(s.sum, s.widest)
+			gbps, sure = gbps+min(s.sum, s.widest), sure+min(s.sure, s.widest)
 			if s.widest < s.sum {
 				limits = append(limits, fmt.Sprintf("%s share the uplink of the PCIe switch at %s of %s, taken to be as wide as a card below it: %.1f",
 					joined(s.rails), at, s.host, s.widest))
 			}
 		}
 	}
-	return gbps, strings.Join(limits, "; "), unknown
+	return gbps, sure, strings.Join(limits, "; "), unknown
 }
 
 // joined lists names: "rail-1 and rail-2", "rail-1 to rail-8" where they are many.

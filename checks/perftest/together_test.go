@@ -46,9 +46,10 @@ func (n *narrow) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 		" 65536      1000           0.00               %.2f              0.1\n", rate)}, nil
 }
 
-// onTwoRails are the pairs of a ring of VMs, each on a host of its own, on two rails, and what they give alone.
-func onTwoRails(vms int, test string, edit func(*perftest.Node)) (pairs []perftest.Pair, alone []perftest.Measurement) {
-	for rail := range 2 {
+// onRails are the pairs of a ring of VMs, each on a host of its own, on several rails, and what they give alone: by test, and without
+// a GPU by ib_send_bw where test is ib_write_bw.
+func onRails(rails, vms int, test string, edit func(*perftest.Node)) (pairs []perftest.Pair, alone []perftest.Measurement) {
+	for rail := range rails {
 		all := loadNodes(vms)
 		for i := range all {
 			n := &all[i]
@@ -60,7 +61,11 @@ func onTwoRails(vms int, test string, edit func(*perftest.Node)) (pairs []perfte
 		}
 		ring, _ := perftest.Pairs(all, "ring")
 		for _, p := range ring {
-			alone = append(alone, perftest.Measurement{From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, Test: test, AchievedGbps: 97})
+			m := perftest.Measurement{From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, Test: test, AchievedGbps: 97}
+			if p.Client.GPU == nil && strings.HasPrefix(test, perftest.WriteBandwidth) {
+				m.Test = perftest.SendBandwidth
+			}
+			alone = append(alone, m)
 		}
 		pairs = append(pairs, ring...)
 	}
@@ -82,7 +87,14 @@ func TestAllRailsAtOnce(t *testing.T) {
 	}
 	gpus := func(n *perftest.Node) {
 		below(3)(n)
-		n.GPU = &perftest.GPU{}
+		n.GPU = &perftest.GPU{Host: "one PCIe switch"}
+	}
+	farGPUs := func(n *perftest.Node) {
+		below(3)(n)
+		n.GPU = &perftest.GPU{Host: "one root complex, different root ports", Apart: true}
+	}
+	twoCards := func(n *perftest.Node) { // rail-1 and rail-2 on one, rail-3 and rail-4 on the other
+		n.Card = map[bool]string{true: "0000:3b:00.0", false: "0000:5e:00.0"}[n.Rail < "rail-3"]
 	}
 	for _, c := range []struct {
 		name      string
@@ -94,33 +106,43 @@ func TestAllRailsAtOnce(t *testing.T) {
 		why, hint string
 	}{
 		{"cards of their own", 1000, perftest.SendBandwidth, nil, 194, perftest.VerdictPass, "rail-1 and rail-2 give 194.0 Gb/s one by one", ""},
-		{"they take from each other", 150, perftest.SendBandwidth, nil, 194, perftest.VerdictFail, "", "take bandwidth from each other, most from rail-1 (75.0 of 97.0 Gb/s)"},
-		{"ports of one card on Gen3 x16", 115, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictPass, "rail-1 and rail-2 share Gen3 x16 at 0000:3b:00.0 of esx-00, which carries 109.6", ""},
-		{"ports of one card on Gen3 x16 that gives half", 60, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictFail, "", "take bandwidth from each other"},
-		{"ports of one card whose link is not known", 115, perftest.SendBandwidth, oneCard, 194, perftest.VerdictUnknown, "", "how wide its PCIe link is is not known"},
-		{"ports of one card whose link is not known, and give less than one", 80, perftest.SendBandwidth, oneCard, 194, perftest.VerdictFail, "", "take bandwidth from each other"},
+		{"they take from each other", 150, perftest.SendBandwidth, nil, 194, perftest.VerdictFail,
+			"", "take bandwidth from each other, most from rail-1 (75.0 of 97.0 Gb/s)"},
+		{"ports of one card on Gen3 x16", 115, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictPass,
+			"rail-1 and rail-2 share Gen3 x16 at 0000:3b:00.0 of esx-00, which carries 109.6", ""},
+		{"ports of one card on Gen3 x16 that gives half", 60, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictFail,
+			"", "take bandwidth from each other"},
+		{"ports of one card whose link is not known", 115, perftest.SendBandwidth, oneCard, 194, perftest.VerdictUnknown,
+			"", "how wide its PCIe link is is not known"},
+		{"ports of one card whose link is not known, and give less than one", 80, perftest.SendBandwidth, oneCard, 194, perftest.VerdictFail,
+			"", "take bandwidth from each other"},
 		{"ports of one card whose link is not known, and is wide", 220, perftest.SendBandwidth, oneCard, 194, perftest.VerdictPass, "", ""},
-		{"below one PCIe switch", 115, perftest.SendBandwidth, below(3), 109.65, perftest.VerdictPass, "rail-1 and rail-2 share the uplink of the PCIe switch at 0000:31:00.0 of esx-00", ""},
+		{"below one PCIe switch", 115, perftest.SendBandwidth, below(3), 109.65, perftest.VerdictPass,
+			"rail-1 and rail-2 share the uplink of the PCIe switch at 0000:31:00.0 of esx-00", ""},
 		{"below one PCIe switch of Gen4", 500, perftest.SendBandwidth, below(4), 194, perftest.VerdictPass, "", ""},
 		{"GPU memory below one PCIe switch", 200, perftest.WriteBandwidthGPU, gpus, 194, perftest.VerdictPass, "", ""},
 		{"four queue pairs", 1000, perftest.SendManyQPs, nil, 194, perftest.VerdictPass, "", ""},
+		{"ports of two cards whose links are not known, and give less than one port of each", 150, perftest.SendBandwidth, twoCards, 388,
+			perftest.VerdictFail, "", "take bandwidth from each other"},
+		{"GPU memory beyond the CPU", 115, perftest.WriteBandwidthGPU, farGPUs, 109.65, perftest.VerdictPass, "share the uplink", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				pairs, alone := onTwoRails(2, c.test, c.edit)
+				rails := max(2, int(c.want/97)) // without a limit each gives 97
+				pairs, alone := onRails(rails, 2, c.test, c.edit)
 				shell := &narrow{link: c.link, active: map[string]int{}}
 				r := perftest.Runner{Shell: shell, Mode: "sriov", Bandwidth: true, Now: time.Now}
 				tests, took := perftest.Bonds(pairs)
 				began := time.Now()
 				all, err := r.Together(context.Background(), pairs, alone)
-				if err != nil || len(all) != 2 || tests != 2 || shell.most != 2 {
+				if err != nil || len(all) != 2 || tests != 2 || shell.most != rails {
 					t.Fatalf("%v: %d of %d measurements, %d clients at once", err, len(all), tests, shell.most)
 				}
 				if spent := time.Since(began); spent > took*6/5 || spent < took*4/5 {
 					t.Errorf("took %v, said %v", spent, took)
 				}
 				m := all[0]
-				if m.Test != c.test+" "+perftest.LoadRails || m.Load != perftest.LoadRails || m.RailFrom != "" || len(m.Rails) != 2 || m.Rails[1].AloneGbps != 97 {
+				if m.Test != c.test+" "+perftest.LoadRails || m.Load != perftest.LoadRails || m.RailFrom != "" || len(m.Rails) != rails || m.Rails[1].AloneGbps != 97 {
 					t.Errorf("%+v", m)
 				}
 				if m.Verdict != c.verdict || m.ExpectedGbps < c.want-0.1 || m.ExpectedGbps > c.want+0.1 || !strings.Contains(m.Why, c.why) ||
@@ -138,7 +160,7 @@ func TestAllRailsAtOnce(t *testing.T) {
 // No VM and no host port stands twice in a round, and VMs of one rail, of one host or whose rail gave nothing alone are left out.
 func TestWhichRailsAreMeasuredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pairs, alone := onTwoRails(6, perftest.SendBandwidth, nil)
+		pairs, alone := onRails(2, 6, perftest.SendBandwidth, nil)
 		alone = slices.DeleteFunc(alone, func(m perftest.Measurement) bool { return m.From == pairs[0].Client.VM && m.RailFrom == "rail-2" })
 		shell := &narrow{link: 1000, active: map[string]int{}}
 		r := perftest.Runner{Shell: shell, Mode: "sriov", Bandwidth: true}
@@ -171,4 +193,49 @@ func TestWhichRailsAreMeasuredTogether(t *testing.T) {
 			t.Errorf("VMs of one host: %d", tests)
 		}
 	})
+}
+
+// Where one rail has a GPU and the other has none, both are measured with host memory, by a test that both can run.
+func TestRailsWithAndWithoutGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pairs, alone := onRails(2, 2, perftest.WriteBandwidthGPU, func(n *perftest.Node) {
+			if n.Rail == "rail-1" {
+				n.GPU = &perftest.GPU{Host: "one PCIe switch"}
+			}
+		})
+		shell := &narrow{link: 1000, active: map[string]int{}}
+		r := perftest.Runner{Shell: shell, Mode: "gpudirect", Bandwidth: true}
+		all, err := r.Together(context.Background(), pairs, alone)
+		if err != nil || len(all) != 2 || all[0].Test != perftest.WriteBandwidth+" "+perftest.LoadRails || all[0].GPU != nil || all[0].Verdict != perftest.VerdictPass {
+			t.Errorf("%v: %+v", err, all)
+		}
+		for _, line := range shell.lines {
+			if !strings.Contains(line, "ib_write_bw ") || strings.Contains(line, "--use_cuda") {
+				t.Error(line)
+			}
+		}
+	})
+}
+
+// VMs of one host that have rails of their own take turns where the rails share a card: each would take bandwidth from the other.
+func TestVMsThatShareACardTakeTurns(t *testing.T) {
+	for card, want := range map[string]time.Duration{"one": 2, "their own": 1} {
+		var pairs []perftest.Pair
+		for rail := range 4 {
+			node := func(end string) perftest.Node {
+				vm := fmt.Sprintf("vm-%d-%s", rail%2, end) // one has the first port of both cards, the other the second
+				n := perftest.Node{VM: vm, Host: end, Rail: fmt.Sprintf("rail-%d", rail), Device: "mlx5_0",
+					Port: fmt.Sprintf("vmnic%d", rail), Card: fmt.Sprint(rail)}
+				if card == "one" {
+					n.Card = fmt.Sprint(rail / 2)
+				}
+				return n
+			}
+			pairs = append(pairs, perftest.Pair{Client: node("a"), Server: node("b")})
+		}
+		_, single := perftest.Bonds([]perftest.Pair{pairs[0], pairs[2]})
+		if tests, took := perftest.Bonds(pairs); tests != 2 || took != want*single {
+			t.Errorf("%s card: %d tests take %v, one takes %v", card, tests, took, single)
+		}
+	}
 }

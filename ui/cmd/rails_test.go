@@ -81,7 +81,8 @@ func TestTwoRails(t *testing.T) {
 			file = edited(t, file, "guest:\n  install", "measure: {cross_rail: all}\nguest:\n  install")
 			before := b.hardware()
 			_, said := b.must(0, "apply", "-f", file, "--yes")
-			for _, want := range []string{"then 4 tests between rails: about 3 s, 1024 bytes of ARP requests", "measured 4/4  cross_rail", "then 2 tests of all rails at once: about ", "measured 2/2  ib_send_bw rails  vm-0"} {
+			for _, want := range []string{"then 4 tests between rails: about 3 s, 1024 bytes of ARP requests", "measured 4/4  cross_rail",
+				"then 2 tests of all rails at once: about ", "measured 2/2  ib_send_bw rails  vm-0"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not in\n%s", want, said)
 				}
@@ -158,6 +159,11 @@ func TestTwoRails(t *testing.T) {
 func (b *bench) together(report string) {
 	b.t.Helper()
 	var r struct {
+		Summary string
+		Matrix  struct {
+			Rails []string
+			Rows  [][]struct{ From, To, Verdict, Text string }
+		} `json:"rail_matrix"`
 		Measurements []struct {
 			From, To, Test, Load, Verdict, Why, Hint string
 			Expected                                 float64 `json:"expected_gbps"`
@@ -171,6 +177,11 @@ func (b *bench) together(report string) {
 	if err := json.Unmarshal([]byte(report), &r); err != nil {
 		b.t.Fatal(err)
 	}
+	if m := r.Matrix; !slices.Equal(m.Rails, []string{"rail-1", "rail-2"}) || len(m.Rows) != 2 || len(m.Rows[1]) != 2 ||
+		m.Rows[1][1].Text != "2 of 2 pairs as expected" || m.Rows[0][1].To != "rail-2" || m.Rows[0][1].Text == "not tested" {
+		b.t.Errorf("%+v", m)
+	}
+	b.t.Log(r.Summary)
 	seen := 0
 	for _, m := range r.Measurements {
 		if m.Load != perftest.LoadRails {

@@ -35,8 +35,8 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
-// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes" and "receivers", which are worked
-// out of the rest.
+// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes", "receivers" and "rail_matrix", which
+// are worked out of the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
 	type fields Report
 	causes := append([]Cause{}, r.Causes()...)
@@ -49,9 +49,38 @@ func (r Report) MarshalJSON() ([]byte, error) {
 		Summary   string           `json:"summary"`
 		Causes    []Cause          `json:"causes"`
 		Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
+		Rails     *railMatrix      `json:"rail_matrix,omitempty"`
 		fields
-	}{verdict, summary, causes, perftest.Crowds(r.Measurements), fields(r)})
+	}{verdict, summary, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
 	return b.Bytes(), err
+}
+
+// A railMatrix is what each rail reached of itself and of the others: a row for each rail from which was measured, a cell in it for
+// each rail to which.
+type railMatrix struct {
+	Rails []string              `json:"rails"`
+	Rows  [][]perftest.RailCell `json:"rows"` // in the order of Rails
+}
+
+// rails returns the matrix of rails; nil with one rail.
+func rails(all []perftest.Measurement) *railMatrix {
+	names, cells := perftest.RailMatrix(all)
+	if len(names) == 0 {
+		return nil
+	}
+	m := railMatrix{Rails: names}
+	for _, from := range names {
+		var row []perftest.RailCell
+		for _, to := range names {
+			c, tested := cells[[2]string{from, to}]
+			if !tested {
+				c = perftest.RailCell{From: from, To: to, Verdict: perftest.VerdictUnknown, Text: "not tested"}
+			}
+			row = append(row, c)
+		}
+		m.Rows = append(m.Rows, row)
+	}
+	return &m
 }
 
 // A LeftBehind is what a run that did not come to its end has left as it should not stay.

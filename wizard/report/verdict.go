@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
@@ -15,6 +16,9 @@ const RolledBack = "rolled back"
 // says beside that, and apart from it, whether the class and its losslessness were proven.
 func (r *Report) Verdict() (string, checks.Status) {
 	words, status := r.works()
+	if status == checks.Pass && slices.ContainsFunc(r.Measurements, openTogether) {
+		words += "; all rails at once measured, not judged"
+	}
 	class, lossless := perftest.Proofs(r.Measurements)
 	if class == nil || lossless == nil || r.Status == RolledBack {
 		return words, status
@@ -35,6 +39,12 @@ func (r *Report) Verdict() (string, checks.Status) {
 	return words, status
 }
 
+// openTogether tells whether a measurement of all rails at once has no verdict because the width of a shared PCIe link is not known:
+// nothing is wrong with it, and nothing that an operator does to the fabric changes it.
+func openTogether(m perftest.Measurement) bool {
+	return m.Load == perftest.LoadRails && m.Verdict == perftest.VerdictUnknown && m.Error == ""
+}
+
 // works says how it stands without the proofs.
 func (r *Report) works() (string, checks.Status) {
 	failed := 0
@@ -47,6 +57,7 @@ func (r *Report) works() (string, checks.Status) {
 	for _, m := range r.Measurements {
 		between := m.Test == perftest.CrossRail
 		switch {
+		case openTogether(m):
 		case m.Verdict == perftest.VerdictFail && between:
 			crossed++
 		case m.Verdict == perftest.VerdictFail:
@@ -75,7 +86,8 @@ func (r *Report) works() (string, checks.Status) {
 	case r.Status == "partial" || r.Status == "failed":
 		return "The run did not finish. Fix the cause, then run rdma-setup resume", checks.Fail
 	case slow > 0:
-		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"), len(perftest.SameRail(r.Measurements))), checks.Fail
+		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"),
+			len(perftest.SameRail(r.Measurements))), checks.Fail
 	case crossed > 0:
 		return fmt.Sprintf("Rails are not connected as they should be: %s failed", plural(crossed, "cross_rail test")), checks.Fail
 	case count[checks.Fail] > 0:

@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -37,5 +39,48 @@ func TestVerdictOfRails(t *testing.T) {
 		if got, _ := r.Verdict(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// Ports of one card whose PCIe width nothing tells are measured together without a verdict: that is no warning, and no pass either.
+func TestVerdictOfAllRailsAtOnce(t *testing.T) {
+	alone := perftest.Measurement{Test: "ib_send_bw", RailFrom: "rail-1", RailTo: "rail-1", Verdict: perftest.VerdictPass}
+	for _, c := range []struct {
+		verdict perftest.Verdict
+		err     string
+		want    string
+	}{
+		{perftest.VerdictUnknown, "", "RDMA works: 1 measurement at expected line rate; all rails at once measured, not judged"},
+		{perftest.VerdictUnknown, "the guest was lost", "RDMA works, with warnings for 1 measurement"},
+		{perftest.VerdictWarn, "", "RDMA works, with warnings for 1 measurement"},
+		{perftest.VerdictPass, "", "RDMA works: 2 measurements at expected line rate"},
+	} {
+		r := &report.Report{Measurements: []perftest.Measurement{alone,
+			{Test: "ib_send_bw " + perftest.LoadRails, Load: perftest.LoadRails, Verdict: c.verdict, Error: c.err}}}
+		if got, _ := r.Verdict(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// JSON has the matrix of rails that the other formats show: a row for each rail, a cell for each rail that it reached or not.
+func TestRailMatrixInJSON(t *testing.T) {
+	m := func(from, to, test string, v perftest.Verdict) perftest.Measurement {
+		return perftest.Measurement{From: "a", To: "b", RailFrom: from, RailTo: to, Test: test, Verdict: v}
+	}
+	r := report.Report{Measurements: []perftest.Measurement{m("rail-1", "rail-1", "ib_send_bw", perftest.VerdictPass),
+		m("rail-2", "rail-2", "ib_send_bw", perftest.VerdictFail), m("rail-1", "rail-2", perftest.CrossRail, perftest.VerdictPass)}}
+	text, err := json.Marshal(r)
+	want := `"rail_matrix":{"rails":["rail-1","rail-2"],"rows":[[` +
+		`{"from":"rail-1","to":"rail-1","verdict":"pass","text":"1 of 1 pairs as expected"},` +
+		`{"from":"rail-1","to":"rail-2","verdict":"pass","text":"0 reached, 0 not, 1 not tested; "}],` +
+		`[{"from":"rail-2","to":"rail-1","verdict":"unknown","text":"not tested"},` +
+		`{"from":"rail-2","to":"rail-2","verdict":"fail","text":"0 of 1 pairs as expected"}]]}`
+	if err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	r.Measurements = r.Measurements[:1]
+	if text, _ := json.Marshal(r); strings.Contains(string(text), "rail_matrix") {
+		t.Error(string(text))
 	}
 }

@@ -15,7 +15,8 @@ import (
 func (b *builder) adapters(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
-		b.Refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one", "its first adapter is not an ordinary network adapter")
+		b.Refuse(ref, "VM-NIC-FIRST-014", "add a vmxnet3 adapter first: the RDMA adapter may not be the first one",
+			"its first adapter is not an ordinary network adapter")
 		return nil
 	}
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
@@ -34,7 +35,8 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 			if port == nil {
 				continue // refused
 			}
-			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.Rails[b.RailOf(n)].Switch.Name, Start: true, GuestMTU: true, PF: port.PCI})
+			c.To = backends.ValueOf(backends.AdapterSpec{Type: "sriov", PortGroup: n.PortGroup, Switch: b.Rails[b.RailOf(n)].Switch.Name,
+				Start: true, GuestMTU: true, PF: port.PCI})
 			c.Disrupts = []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoHA}
 		}
 		out = append(out, c)
@@ -108,7 +110,8 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 	}
 	if low, _ := b.lowest(); count > 1 && low != "" && sizing.AdaptersForPVRDMA(low) == 1 {
 		b.Refuse(ref, "VM-NIC-PVCOUNT-016", "give it one, or upgrade the hosts to 7.0 U2",
-			"would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)", count)
+			"would have %d PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine "+
+				"Administration, Hardware Features)", count)
 	}
 	if total > 10 {
 		b.Refuse(ref, "VM-NIC-MAX-015", "remove adapters, or give it adapters on fewer rails", "would have %d adapters; a VM has at most ten (vSphere "+

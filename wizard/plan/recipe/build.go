@@ -14,8 +14,9 @@ import (
 // Build works out the changes between an inventory and the answers. The error is a *plan.Refused when the inventory does
 // not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*plan.Plan, error) {
-	b := newBuilder(Deal(a, inv), inv, opts)
-	b.dealt = b.Answers != a
+	dealt, without := deal(a, inv)
+	b := newBuilder(dealt, inv, opts)
+	b.dealt, b.without = dealt != a, without
 	b.Plan.Mode = string(a.Mode)
 	switch a.Mode {
 	case answers.PVRDMA:
@@ -36,6 +37,7 @@ type builder struct {
 	all     []*backends.Host   // that the answers name, also those that --limit leaves out
 	control map[string]control // by host, in mode pvrdma
 	dealt   bool               // cards of hosts were shared out among VMs (Deal)
+	without []string           // VMs for which no card was left
 }
 
 func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *builder {

@@ -11,52 +11,77 @@ import (
 )
 
 // Deal shares out the whole cards of a host with several rails among its VMs that write no adapters of their own: a card goes to one
-// VM only. Each VM keeps the cards that it has, and gets its part of the others in the order of the PCI tree, so that cards below one
-// switch, root port or socket stay together. It returns the answers with the adapters written out; the same answers where there is
-// nothing to deal.
+// VM only, and those of VMs that write adapters are left out. Each VM keeps the cards that it has, and gets its part of the others in
+// the order of the PCI tree, so that cards below one switch, root port or socket stay together. It returns the answers with the adapters
+// written out; the same answers where there is nothing to deal. A VM for which no card is left stays as it is.
 func Deal(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
+	out, _ := deal(a, inv)
+	return out
+}
+
+// deal also returns the VMs for which no card is left, in the order of the answers.
+func deal(a *answers.Answers, inv *backends.Inventory) (dealt *answers.Answers, without []string) {
 	if !a.Several() || !a.WholeCard() {
-		return a
+		return a, nil
 	}
-	on := map[string][]int{} // by host: places in a.VMs
+	on, written := map[string][]int{}, map[string]map[string]bool{} // by host: places in a.VMs, and rails that VMs write
 	for i, v := range a.VMs {
-		if vm := inv.VM(v.Name); vm != nil && len(v.Adapters) == 0 {
+		vm := inv.VM(v.Name)
+		if vm == nil || inv.Host(vm.Host) == nil {
+			continue
+		}
+		if len(v.Adapters) == 0 {
 			on[vm.Host] = append(on[vm.Host], i)
+			continue
+		}
+		if written[vm.Host] == nil {
+			written[vm.Host] = map[string]bool{}
+		}
+		for _, n := range v.Adapters {
+			written[vm.Host][n.Rail] = true
 		}
 	}
 	out := *a
 	out.VMs = slices.Clone(a.VMs)
-	dealt := false
+	got := false
 	for host, list := range on {
-		h := inv.Host(host)
-		if h == nil || len(list) < 2 {
+		if len(list) < 2 && len(written[host]) == 0 {
 			continue
 		}
-		share := dealOn(a, inv, h, list)
+		share := dealOn(a, inv, inv.Host(host), list, written[host])
 		for _, i := range list {
 			v := &out.VMs[i]
-			nets := slices.DeleteFunc(a.Networks(*v), func(n answers.Adapter) bool { return share[n.Rail] != i })
-			if share != nil {
-				v.IP, v.Adapters, dealt = answers.Address{}, nets, true
+			nets := slices.DeleteFunc(a.Networks(*v), func(n answers.Adapter) bool {
+				owner, dealt := share[n.Rail]
+				return !dealt || owner != i
+			})
+			if len(nets) == 0 {
+				without = append(without, v.Name)
+				continue
 			}
+			v.IP, v.Adapters, got = answers.Address{}, nets, true
 		}
 	}
-	if !dealt {
-		return a
+	slices.SortFunc(without, func(x, y string) int {
+		place := func(name string) int {
+			return slices.IndexFunc(a.VMs, func(v answers.VM) bool { return v.Name == name })
+		}
+		return place(x) - place(y)
+	})
+	if !got {
+		return a, without
 	}
-	return &out
+	return &out, without
 }
 
-// dealOn tells by rail which of the listed VMs of a host gets its card; nil where there are fewer cards than VMs.
-func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list []int) map[string]int {
+// dealOn tells by rail which of the listed VMs of a host gets its card; written are the rails whose cards other VMs of it have.
+func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list []int, written map[string]bool) map[string]int {
 	var rails []answers.Rail
 	for _, r := range a.AllRails() {
-		if !r.Optional || slices.ContainsFunc(h.PCI, func(d backends.PCIDevice) bool { return strings.EqualFold(d.Address, r.Card()) }) {
+		there := slices.ContainsFunc(h.PCI, func(d backends.PCIDevice) bool { return strings.EqualFold(d.Address, r.Card()) })
+		if (there || !r.Optional) && !written[r.Name] {
 			rails = append(rails, r)
 		}
-	}
-	if len(rails) < len(list) {
-		return nil
 	}
 	path := func(r answers.Rail) []string {
 		above := h.Bridges(strings.ToLower(r.Card()))
@@ -74,24 +99,21 @@ func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list 
 			}
 		}
 	}
-	most := (len(rails) + len(list) - 1) / len(list)
-	for k, r := range rails {
-		if _, taken := share[r.Name]; taken {
-			continue
-		}
-		i := list[k*len(list)/len(rails)]
-		if has[i] >= most {
-			i = slices.MinFunc(list, func(x, y int) int { return has[x] - has[y] })
-		}
+	free := slices.DeleteFunc(rails, func(r answers.Rail) bool { _, taken := share[r.Name]; return taken })
+	more := map[int]int{} // how many of the free ones each VM gets: those with the fewest first
+	for range free {
+		more[slices.MinFunc(list, func(x, y int) int { return has[x] + more[x] - has[y] - more[y] })]++
+	}
+	for _, r := range free {
+		i := list[slices.IndexFunc(list, func(i int) bool { return more[i] > 0 })]
 		share[r.Name] = i
-		has[i]++
+		more[i]--
 	}
 	return share
 }
 
-// tellDeal says which VM has which cards of a host that its VMs share.
-func (b *builder) tellDeal(h *draft.Host) {
-	var parts []string
+// shares tells who has which cards of a host: "vm-01 has rail-1, rail-2".
+func (b *builder) shares(h *draft.Host) (parts []string) {
 	for _, v := range b.VMs {
 		if v.Host != h.Name || len(v.Cards) == 0 {
 			continue
@@ -102,7 +124,23 @@ func (b *builder) tellDeal(h *draft.Host) {
 		}
 		parts = append(parts, fmt.Sprintf("%s has %s", v.Name, strings.Join(rails, ", ")))
 	}
-	if b.dealt && len(parts) > 1 {
+	return parts
+}
+
+// tellDeal says which VM has which cards of a host that its VMs share.
+func (b *builder) tellDeal(h *draft.Host) {
+	if parts := b.shares(h); b.dealt && len(parts) > 1 {
 		b.Each(h.Name, "its VMs share its cards by PCI path, each card for one VM: %s; write adapters under vms to decide it", strings.Join(parts, "; "))
+	}
+}
+
+// noneLeft refuses the VMs of a host for which no card is left.
+func (b *builder) noneLeft(h *draft.Host) {
+	for _, v := range b.VMs {
+		if v.Host == h.Name && slices.Contains(b.without, v.Name) {
+			b.Refuse(backends.VMRef(v.Name), "HOST-PT-FREE-014",
+				"move it to another host, remove it from vms, or write adapters under vms, with rails of its own for each VM",
+				"no card of %s is left for it: %s; a whole card can be given to one VM only", h.Name, strings.Join(b.shares(h), "; "))
+		}
 	}
 }

@@ -108,7 +108,7 @@ func (b *builder) reachRails(v *draft.VM) {
 func (b *builder) cardsOfRails(h *draft.Host) {
 	owner := map[int]*draft.VM{} // by rail
 	for _, v := range b.VMs {
-		if v.Host != h.Name {
+		if v.Host != h.Name || slices.Contains(b.without, v.Name) {
 			continue
 		}
 		for _, n := range slices.Clone(v.Nets) {
@@ -127,6 +127,7 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 		}
 	}
 	b.tellDeal(h)
+	b.noneLeft(h)
 	if len(owner) == 0 {
 		b.Each(h.Name, "the answers list no VM on it: nothing is passed through")
 	}

@@ -177,3 +177,77 @@ func TestWholeCardsOfRails(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Cards that VMs have stay theirs: VMs that are added later, in any order of the answers, get what is left, and are refused by name where
+// nothing is. The cards of VMs that write adapters are left out.
+func TestDealKeepsCards(t *testing.T) {
+	of := func(held []string, order []int, edit func(*answers.Answers)) (shares []string, refused []plan.Refusal) {
+		t.Helper()
+		inv := fourCards(4)
+		for i := range inv.VMs {
+			inv.VMs[i].Host = "esx-01"
+			if i < len(held) && held[i] != "" {
+				inv.VMs[i].Passthrough = strings.Fields(held[i])
+			}
+		}
+		a := onFourRails(inv)
+		a.GPUDirect.NIC = "passthrough"
+		for i := range a.Rails {
+			a.Rails[i].NIC = answers.NIC{Device: inv.Hosts[0].NIC(fmt.Sprintf("vmnic%d", i+2)).PCI}
+		}
+		a.NIC = a.Rails[0].NIC
+		all := slices.Clone(a.VMs)
+		a.VMs = nil
+		for _, i := range order {
+			a.VMs = append(a.VMs, all[i])
+		}
+		if edit != nil {
+			edit(a)
+		}
+		dealt := recipe.Deal(a, inv)
+		for _, v := range dealt.VMs {
+			text := v.Name
+			for _, n := range v.Adapters {
+				text += " " + n.Rail
+			}
+			shares = append(shares, text)
+		}
+		if again := recipe.Deal(dealt, inv); len(again.VMs) != len(a.VMs) {
+			t.Errorf("%+v", again.VMs)
+		}
+		if _, err := recipe.Build(a, inv, plan.Options{}); err != nil {
+			refused = refusals(t, a, inv, plan.Options{})
+		}
+		return shares, refused
+	}
+	const one, two, three, four = "0000:58:00.0", "0000:5a:00.0", "0000:78:00.0", "0000:7a:00.0"
+	for name, c := range map[string]struct {
+		held  []string
+		order []int
+		edit  func(*answers.Answers)
+		want  []string
+	}{
+		"two VMs":                      {nil, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"the first has its cards":      {[]string{one + " " + two}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"the second has its cards":     {[]string{"", three + " " + four}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}},
+		"another order in the answers": {[]string{one + " " + two, three + " " + four}, []int{1, 0}, nil, []string{"vm-02 rail-3 rail-4", "vm-01 rail-1 rail-2"}},
+		"each of three gets one":       {[]string{four}, []int{0, 1, 2}, nil, []string{"vm-01 rail-1 rail-4", "vm-02 rail-2", "vm-03 rail-3"}},
+		"three, and one has three":     {[]string{one + " " + two + " " + three}, []int{0, 1}, nil, []string{"vm-01 rail-1 rail-2 rail-3", "vm-02 rail-4"}},
+		"one writes its adapters": {nil, []int{0, 1, 2}, func(a *answers.Answers) {
+			nets := a.Networks(a.VMs[0])
+			a.VMs[0].IP, a.VMs[0].Adapters = answers.Address{}, nets[:1]
+		}, []string{"vm-01 rail-1", "vm-02 rail-2 rail-3", "vm-03 rail-4"}},
+		"an optional rail that the host lacks": {nil, []int{0, 1}, func(a *answers.Answers) {
+			a.Rails[3].Optional, a.Rails[3].NIC.Device = true, "0000:99:00.0"
+		}, []string{"vm-01 rail-1 rail-2", "vm-02 rail-3"}},
+	} {
+		if shares, refused := of(c.held, c.order, c.edit); !slices.Equal(shares, c.want) || len(refused) != 0 {
+			t.Errorf("%s: %q, want %q; %+v", name, shares, c.want, refused)
+		}
+	}
+	shares, refused := of([]string{one + " " + two, three + " " + four}, []int{2, 0, 1}, nil)
+	if !slices.Equal(shares, []string{"vm-03", "vm-01 rail-1 rail-2", "vm-02 rail-3 rail-4"}) || len(refused) != 1 || refused[0].Target.Name != "vm-03" ||
+		!strings.Contains(refused[0].Why, "no card of esx-01 is left for it: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4; a whole card can be given to one VM only") {
+		t.Errorf("%q %+v", shares, refused)
+	}
+}
