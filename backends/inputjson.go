@@ -16,7 +16,7 @@ var (
 	PlanJSON      = JSONLimit{Rows: 250_000, Objects: 600_000, Values: 3_000_000}
 )
 
-// Check counts without decoding. It says nothing of texts that are not JSON; the decoder does.
+// Check counts without decoding. It says nothing about texts that are not JSON; the decoder does.
 func (l JSONLimit) Check(text []byte) error {
 	var rows [3]int
 	depth, objects, values := 0, 0, 0

@@ -86,7 +86,7 @@ const (
 	KindNouveau Kind = "nouveau"
 	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
-	// KindPersist: target guest/NAME, value Persist: what makes the modules come back after a reboot. Keeper.
+	// KindPersist: target guest/NAME, value Persist: what makes the modules are loaded at every boot. Keeper.
 	KindPersist Kind = "persist"
 	// KindAddress: target guest/NAME, name = port group of the adapter, value AddressSpec; the interface is found
 	// by the MAC of that adapter when it is set. Keeper.

@@ -42,7 +42,7 @@ const Between = " -> "
 // noTarget is the evidence of a row that found nothing to look at.
 const noTarget = "nothing that was found can be asked this"
 
-// NotAsked reports whether the row found nothing to look at: it says nothing of any fact.
+// NotAsked reports whether the row found nothing to look at: it says nothing about any fact.
 func (f Finding) NotAsked() bool { return f.Evidence == noTarget }
 
 // Weight says how bad a status is: nothing for a pass.

@@ -99,7 +99,7 @@ func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) e
 	}
 	t, ok := h.targets(host)
 	if !ok {
-		return backends.Errorf(backends.KindUsage, host, "name the host's address under esxi: addresses: in the answers", "nothing says how to log in to its shell")
+		return backends.Errorf(backends.KindUsage, host, "name the host's address under esxi: addresses: in the answers", "no login for its ESXi shell is known")
 	}
 	if t.Name == "" {
 		t.Name = host

@@ -90,7 +90,7 @@ func (s *shell) device(ctx context.Context, pci string) (device, error) {
 		}
 		seen = append(seen, d.pci)
 	}
-	return device{}, backends.Errorf(backends.KindPermanent, s.host, "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from what is there now", "there is no card at %s", pci)
+	return device{}, backends.Errorf(backends.KindPermanent, s.host, "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from the current state", "there is no card at %s", pci)
 }
 
 // remedies are what to do about the errors of the firmware tools, by the code that the parsers give.

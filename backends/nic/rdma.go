@@ -31,7 +31,7 @@ func MayBeOff(h *backends.Host) bool {
 }
 
 // WithRDMA returns the parameters of the driver of ports with RDMA on for these: one number for each of its ports in PCI
-// order. Others stay as they are; where the list says nothing of them, as their RDMA devices show.
+// order. Others stay as they are; where the list says nothing about them, as their RDMA devices show.
 func WithRDMA(h *backends.Host, on ...*backends.NIC) map[string]string {
 	f := Of(on[0].Driver)
 	params := h.System.Module(f.Driver()).Params

@@ -17,7 +17,7 @@ func NumOfVFs(r backends.VFRules, current int, ports []int) (int, error) {
 	sum := 0
 	for _, n := range ports {
 		if n < 0 || n > r.Most {
-			return 0, fmt.Errorf("%d VFs on a port; the firmware gives 0 to %d", n, r.Most)
+			return 0, fmt.Errorf("%d VFs on a port; the firmware allows 0 to %d", n, r.Most)
 		}
 		sum += n
 	}
@@ -66,7 +66,7 @@ func MaxVFs(r backends.VFRules, ports []Port, current string) (string, error) {
 	out := make([]string, len(list))
 	for i, e := range list {
 		if i > 0 && e.key == list[i-1].key {
-			return "", fmt.Errorf("the same PCI function stands twice")
+			return "", fmt.Errorf("the same PCI function is listed twice")
 		}
 		n := e.vfs
 		if n < 0 {
@@ -76,7 +76,7 @@ func MaxVFs(r backends.VFRules, ports []Port, current string) (string, error) {
 			}
 		}
 		if n > r.Most {
-			return "", fmt.Errorf("%d VFs on a port; the firmware gives 0 to %d", n, r.Most)
+			return "", fmt.Errorf("%d VFs on a port; the firmware allows 0 to %d", n, r.Most)
 		}
 		out[i] = strconv.Itoa(n)
 	}

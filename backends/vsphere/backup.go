@@ -133,7 +133,7 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 	}
 	list, ok := result.(types.ArrayOfEntityBackupConfig)
 	if !ok || len(list.EntityBackupConfig) == 0 {
-		return nil, backends.Errorf(backends.KindPermanent, name, "", "%s: vCenter returned nothing", what)
+		return nil, backends.Errorf(backends.KindPermanent, name, "", "%s: vCenter returned no data", what)
 	}
 	var out []Export
 	for _, e := range list.EntityBackupConfig {

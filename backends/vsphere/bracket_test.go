@@ -209,7 +209,7 @@ func TestSSHInLockdown(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-lockdown"})
 	host := backends.HostRef("esx-02")
 	err := c.Brackets()[backends.BracketSSH].Open(t.Context(), host, nil)
-	check(t, err, backends.KindRefused, "normal lockdown mode and root is none of its exception users")
+	check(t, err, backends.KindRefused, "normal lockdown mode and root is not one of its exception users")
 	if hint := backends.HintOf(err); hint == "" {
 		t.Error("no way out is told")
 	}

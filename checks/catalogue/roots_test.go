@@ -31,7 +31,7 @@ func TestFirstBrokenByDependency(t *testing.T) {
 		"one reason for two rows that rest on each other's": {[]checks.Finding{
 			told("HOST-SRIOVBIOS-006", esx, "", checks.Unknown, "no answer"), told("HOST-SRIOVEN-009", esx, "", checks.Unknown, "no answer"),
 		}, "HOST-SRIOVEN-009", 1},
-		"the firmware of another host says nothing of this one": {[]checks.Finding{
+		"the firmware of another host says nothing about this one": {[]checks.Finding{
 			told("HOST-SRIOVBIOS-006", esx, "", checks.Fail, "not capable of SR-IOV"), told("HOST-SRIOVEN-009", far, "", checks.Fail, "SRIOV_EN is off"),
 		}, "HOST-SRIOVBIOS-006", 0},
 		"a guest without login leaves its rows without facts": {[]checks.Finding{

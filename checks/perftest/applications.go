@@ -106,7 +106,7 @@ func (r *Runner) runTeam(ctx context.Context, nodes []Node, app Application, tes
 			break // what was cut short tells nothing
 		}
 		m.readApplication(app, text, err)
-		if failed != nil { // it says nothing of RDMA
+		if failed != nil { // it says nothing about RDMA
 			m.Verdict = VerdictUnknown
 		}
 		if m.Error == "" {

@@ -75,7 +75,7 @@ func (p Pair) String() string { return p.Client.name() + " -> " + p.Server.name(
 
 // Pairs returns what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
 // "all" (every two nodes once), or "A:B" (one pair by VM name). The ring is laid so that neighbours live on different
-// hosts wherever that is possible, because a pair on one host says nothing of the fabric.
+// hosts wherever that is possible, because a pair on one host says nothing about the fabric.
 func Pairs(nodes []Node, how string) ([]Pair, error) {
 	switch how {
 	case "", "ring":

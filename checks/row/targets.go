@@ -5,7 +5,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// EachHost asks about every selected host that is connected. An empty answer says nothing of that host.
+// EachHost asks about every selected host that is connected. An empty answer says nothing about that host.
 func EachHost(ask func(f *checks.Facts, h *backends.Host) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
@@ -62,7 +62,7 @@ func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backe
 	return s, &a
 }
 
-// EachVM asks about every selected VM. An empty answer says nothing of that VM.
+// EachVM asks about every selected VM. An empty answer says nothing about that VM.
 func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, missing := f.VMs()

@@ -196,7 +196,7 @@ func TestE2EFirewallForgottenOnOneHostShows(t *testing.T) {
 	s.shutFirewall("esx-02")
 	out, _, code := s.run("bench", "-f", s.answers("pvrdma"), "-o", "json")
 	if code != 1 || !strings.Contains(out, "TCP fallback") {
-		t.Errorf("exit %d, and the report says nothing of TCP fallback:\n%s", code, tail(out))
+		t.Errorf("exit %d, and the report says nothing about TCP fallback:\n%s", code, tail(out))
 	}
 	checked, _ := s.must(2, "check", "-f", s.answers("pvrdma"), "--quick")
 	if !strings.Contains(checked, "HOST-FW-PVRDMA-007") || !strings.Contains(checked, "esx-02") {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// finalPage is the report and, always in sight, where to go from here.
+// finalPage is the report and, always visible, the next steps.
 type finalPage struct {
 	scroll *live.Scroll
 	where  string

@@ -23,7 +23,7 @@ func (p Plan) Graph() (Graph, error) {
 	var nodes []string
 	add := func(id string) error {
 		if _, twice := g.Waits[id]; twice {
-			return fmt.Errorf("plan: %q stands twice", id)
+			return fmt.Errorf("plan: %q is listed twice", id)
 		}
 		g.Waits[id] = nil
 		nodes = append(nodes, id)

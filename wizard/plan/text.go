@@ -101,7 +101,7 @@ func systemTitle(c Change) string {
 	case backends.KindActiveVFs:
 		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
 	}
-	return map[bool]string{true: "pass through ", false: "take back "}[c.To == backends.ValueOf(true)] + c.Name
+	return map[bool]string{true: "pass through ", false: "return to the host "}[c.To == backends.ValueOf(true)] + c.Name
 }
 
 func imageTitle(c Change) string {
@@ -189,7 +189,7 @@ func deviceTitle(c Change, removed bool) string {
 	if c.To.Decode(&d) != nil {
 		return "give it " + c.Name
 	}
-	return fmt.Sprintf("give it %s whole (%s DirectPath I/O)", c.Name, d.Backing)
+	return fmt.Sprintf("assign %s (%s DirectPath I/O)", c.Name, d.Backing)
 }
 
 func kindOfAdapter(t string) string {
@@ -216,7 +216,7 @@ func OpenTitle(b Bracket) string {
 		return "enter maintenance mode for a reboot"
 	case backends.BracketSSH:
 		if b.Proof {
-			return "prove the SSH log-in"
+			return "test the SSH login"
 		}
 		return "start the SSH service"
 	}
@@ -239,7 +239,7 @@ func CloseTitle(b Bracket) string {
 		}
 		return "reboot, wait, leave maintenance mode"
 	case backends.BracketSSH:
-		return "put the SSH service back"
+		return "restore the SSH service"
 	}
 	return "close " + string(b.Kind)
 }

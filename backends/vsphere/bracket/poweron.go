@@ -113,7 +113,7 @@ func (p failedVM) remedy(f klog.Failure) string {
 	case klog.DeviceBusy:
 		return "another VM that runs has " + device + ": shut that one down or take the device out of it (rdma-setup discover names it)"
 	case klog.NoDeviceFree:
-		return "no device of that make is free on the host: shut down the VM that has it, or move this one"
+		return "no device of that model is free on the host: shut down the VM that has it, or move this one"
 	case klog.NestedVirtualization:
 		return "switch nested virtualization of the VM off"
 	case klog.IOMMUFault:

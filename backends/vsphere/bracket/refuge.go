@@ -150,7 +150,7 @@ func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 		whys = append(whys, h.name+": "+why)
 	}
 	if len(whys) == 0 {
-		whys = []string{"there is none that is connected and not in maintenance mode"}
+		whys = []string{"no host is connected and not in maintenance mode"}
 	}
 	what := strings.Join(names, " and ") + " away"
 	if len(group) > 1 {

@@ -128,7 +128,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		v, err := b.fresh(ctx, t)
 		return backends.ValueOf(v.Shell), (before.Running || !v.Running) && (before.Open || !v.Open), err
 	}
-	err = wire.Apply(ctx, t.Name, "put the SSH service back", leave, read, func() error {
+	err = wire.Apply(ctx, t.Name, "restore the SSH service", leave, read, func() error {
 		v, err := b.view(ctx, t)
 		if err == nil && v.Running && !before.Running {
 			err = b.run(ctx, v, false)
@@ -169,7 +169,7 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 	}
 	return backends.Errorf(backends.KindRefused, t.Name,
 		"take the host out of lockdown mode for this run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
-		"the host is in %s lockdown mode and %s is none of its exception users, so nobody can log in by SSH", mode, user)
+		"the host is in %s lockdown mode and %s is not one of its exception users, so it cannot log in by SSH", mode, user)
 }
 
 func (b shell) run(ctx context.Context, v shellView, on bool) (err error) {

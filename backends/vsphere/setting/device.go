@@ -156,7 +156,7 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backen
 			continue
 		}
 		if is := hex(dev.VendorId) + ":" + hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
-			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
+			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
 		}
 		return &types.VirtualPCIPassthroughDeviceBackingInfo{
 			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: dev.DeviceName},
@@ -192,7 +192,7 @@ func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string, want back
 		return nil, err
 	}
 	if id := hex(int16(is.VendorId)) + ":" + hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
-		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the device at %s is %s, not %s:%s", pci, id, want.Vendor, want.Device)
+		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, id, want.Vendor, want.Device)
 	}
 	return &types.VirtualPCIPassthroughDynamicBackingInfo{AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{is}}, nil
 }

@@ -75,7 +75,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 		case len(pending) == 0:
 			return errs
 		case v == nil:
-			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from what is there now", "the distributed switch %s does not exist", dvs))
+			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the distributed switch %s does not exist", dvs))
 		case try > wire.Tries:
 			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
 		}

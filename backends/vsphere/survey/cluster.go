@@ -125,7 +125,7 @@ type mismatch struct {
 	what string
 }
 
-// checksHealth tells whether the VLAN and MTU check is on; that of teaming says nothing of RDMA.
+// checksHealth tells whether the VLAN and MTU check is on; that of teaming says nothing about RDMA.
 func checksHealth(configs []types.BaseDVSHealthCheckConfig) bool {
 	for _, c := range configs {
 		if _, vlan := c.(*types.VMwareDVSVlanMtuHealthCheckConfig); vlan && yes(c.GetDVSHealthCheckConfig().Enable) {

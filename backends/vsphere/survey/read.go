@@ -172,7 +172,7 @@ func isGone(err error) bool {
 }
 
 // labMark is what the embedded lab writes into the full name of its vCenter. Other simulators, as govmomi's, are not the lab:
-// what they answer says nothing of how strict they are.
+// what they answer says nothing about how strict they are.
 const labMark = "(simulated by rdma-setup lab)"
 
 func vcenterOf(conn *wire.Conn) backends.VCenter {

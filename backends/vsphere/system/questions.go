@@ -102,7 +102,7 @@ func (a *asking) acceptance(ctx context.Context) {
 	a.sys.Acceptance = backends.ReadFact(level, err)
 }
 
-var errNoAnswer = errors.New("the host answered with nothing")
+var errNoAnswer = errors.New("the host returned no data")
 
 func (a *asking) offered(ctx context.Context) {
 	a.sys.Offers = []backends.Component{}

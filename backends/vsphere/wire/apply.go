@@ -48,7 +48,7 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 			return nil
 		}
 		if try == Tries || !Pause(ctx, try) {
-			return backends.Errorf(backends.KindConflict, target, "somebody or something sets it back; look at the object's events in vCenter",
+			return backends.Errorf(backends.KindConflict, target, "another user or program sets it back; check the object's events in vCenter",
 				"%s: it was accepted, but reads %s, not %s", what, got, to)
 		}
 	}

@@ -111,9 +111,9 @@ func classifyFault(f types.BaseMethodFault) (backends.ErrorKind, string) {
 	case *types.ConcurrentAccess:
 		return backends.KindConflict, "somebody else is changing the same object; run it again"
 	case *types.ManagedObjectNotFound:
-		return backends.KindConflict, "it was removed meanwhile; run it again to plan from what is there now"
+		return backends.KindConflict, "it was removed meanwhile; run it again to plan from the current state"
 	case *types.DuplicateName, *types.AlreadyExists:
-		return backends.KindConflict, "something of that name was made meanwhile; run it again to plan from what is there now"
+		return backends.KindConflict, "an object with that name was created meanwhile; run it again to plan from the current state"
 	case types.BaseTaskInProgress:
 		return backends.KindTransient, "another task is working on it; wait for it to end, then resume"
 	case *types.RequestCanceled:
@@ -242,7 +242,7 @@ func (c *Conn) explainLogin(ctx context.Context, err error) error {
 			return backends.Errorf(backends.KindAuth, at, "wait for the lockout to end (5 minutes by default) or have the account unlocked in vCenter Single Sign-On",
 				"log in as %s: the account is locked", c.cfg.Username)
 		}
-		return backends.Errorf(backends.KindAuth, at, "check user name (user@vsphere.local) and password; vCenter locks the account after a few failures and then answers the same",
+		return backends.Errorf(backends.KindAuth, at, "check user name (user@vsphere.local) and password; vCenter locks the account after a few failures and then returns the same error",
 			"log in as %s: user name or password is wrong", c.cfg.Username)
 	case *types.NoPermission:
 		return backends.Errorf(backends.KindAuth, at, "give the account a role on the vCenter object; print it with: rdma-setup generate role",

@@ -52,7 +52,7 @@ var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE":
 func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) (level, why string) {
 	off := generate.Off
 	if a.Mode == answers.PVRDMA {
-		return off, "GPUDirect RDMA is off: a PVRDMA adapter has no way to GPU memory, be it a whole GPU's or a vGPU's"
+		return off, "GPUDirect RDMA is off: a PVRDMA adapter cannot access GPU memory, be it a whole GPU's or a vGPU's"
 	}
 	for _, g := range inv.Guests {
 		if shares(inv.VM(g.VM)) || g.NVIDIA != nil && slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {

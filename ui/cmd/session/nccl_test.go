@@ -48,7 +48,7 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PIX NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106", ""},
 		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of host memory"},
 		"not measured": {answers.GPUDirect, []perftest.Measurement{{Test: perftest.WriteBandwidth, Verdict: perftest.VerdictPass}}, nil, "NCCL_NET_GDR_LEVEL=PHB", "not measured"},
-		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "no way to GPU memory"},
+		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "cannot access GPU memory"},
 		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) { inv.Guests[1].NVIDIA.Devices[0].VGPU = true },
 			"NCCL_NET_GDR_LEVEL=LOC", "vm-2 has a share of a GPU"},
 		"a vGPU whose guest has no driver": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {

@@ -65,7 +65,7 @@ type Link struct {
 	Name   string
 	Status checks.Status
 	Tally  string // "12 passed, 1 failed"
-	First  string // what is first amiss, "" when nothing is
+	First  string // the first problem, "" when nothing is
 	Remedy string // of that
 	Broken bool   // the first broken link of the chain: here to begin, where no cause stands above
 }

@@ -107,7 +107,7 @@ func (d *driverPart) unproven(p port) bool { return d.vfs && !nic.Proven(p.NIC, 
 
 func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
 	if module == d.fam.RDMA() {
-		return "marks the host's own RDMA with the DSCP that PFC protects"
+		return "marks the host's own RDMA traffic with the DSCP that PFC protects"
 	}
 	why := "the whole string is written; values that others have set in it are kept"
 	if method == d.byParameter() {
@@ -210,12 +210,12 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
 	case slices.Contains(d.sys.Exceptions.Value, user):
-		d.Each(d.ref.Name, "is in lockdown mode (%s) and stays in it: %s is one of its exception users and may use the ESXi shell", l, user)
+		d.Each(d.ref.Name, "is in lockdown mode (%s), which is not changed: %s is one of its exception users and may use the ESXi shell", l, user)
 	default:
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
-			"is in lockdown mode (%s), %s is none of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
+			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
-	d.Each(d.ref.Name, "SSH is started twice: before any change, to prove the log-in, and while the card's firmware is read or set. Each time it is then restored to its previous state")
+	d.Each(d.ref.Name, "SSH is started twice: before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
 	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref,
 		Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
 	d.Brackets[ssh.ID()] = &ssh

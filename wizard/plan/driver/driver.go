@@ -208,7 +208,7 @@ func (d *driverPart) method() (string, bool) {
 		}
 		if s.Requested != p.want && s.Max < p.want {
 			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+p.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
-				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware gives %d", s.Requested, p.Device, p.want, s.Max)
+				"vCenter asks for %d VFs of %s and %d are wanted, but the firmware provides %d", s.Requested, p.Device, p.want, s.Max)
 			return "", false
 		}
 	}

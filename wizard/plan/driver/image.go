@@ -106,7 +106,7 @@ func (d *driverPart) editImage(install []backends.Component) {
 // oneWay says why a component is not taken back, "" where it is.
 func (d *driverPart) oneWay(c backends.Component) string {
 	if slices.Contains(d.upgrades, c.Name) {
-		return "rollback does not take the driver back: an image goes to an older one only by its base image or by hand (KB 440252, KB 320562)"
+		return "rollback does not downgrade the driver: an image gets an older driver only with its base image or manually (KB 440252, KB 320562)"
 	}
 	return ""
 }

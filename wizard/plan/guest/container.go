@@ -41,7 +41,7 @@ func (g *guestPart) image() {
 				"dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)
 		}
 	case there && made == "":
-		g.Object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s is there and was not built by rdma-setup", want.Image)
+		g.Object(g.ref, checkContainer, "choose another name in container.image, or remove container.base to use it as it is", "the image %s exists and was not built by rdma-setup", want.Image)
 	default:
 		text, err := g.Options.Dockerfile(want.Base)
 		if err != nil {

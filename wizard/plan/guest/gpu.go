@@ -34,7 +34,7 @@ func (g *guestPart) gpu() {
 		return
 	}
 	if !g.asked {
-		g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on the guest's driver")
+		g.modulesFor(g.until, "how the NIC accesses GPU memory depends on the guest's driver")
 		return
 	}
 	f := g.v.Guest
@@ -45,7 +45,7 @@ func (g *guestPart) gpu() {
 		id := g.driver()
 		g.cudaPerftest(id)
 		if id != "" {
-			g.modulesFor(backends.Unknown(id), "what the NIC reaches GPU memory by depends on the driver that is installed")
+			g.modulesFor(backends.Unknown(id), "how the NIC accesses GPU memory depends on the driver that is installed")
 		}
 		return
 	}
@@ -77,7 +77,7 @@ func (g *guestPart) vgpu() {
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
 	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA is not set up for vGPUs, and a PVRDMA adapter cannot do it; data goes through host memory "+
 		"(NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
-		cmp.Or(profile, "of an unknown name"))
+		cmp.Or(profile, "with an unknown name"))
 }
 
 // before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.

@@ -118,7 +118,7 @@ func (g *guestPart) usable() bool {
 	}
 	if f.MOFED != "" && g.Answers.Mode == answers.PVRDMA {
 		g.Object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and let the distribution's rdma-core in",
-			"has %s, whose libraries do not know PVRDMA", f.MOFED)
+			"has %s, whose libraries do not support PVRDMA", f.MOFED)
 		ok = ok && slices.Contains(g.Options.Skip, "GST-MOFED-006")
 	}
 	if driver := g.driverOf(); len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
@@ -198,7 +198,7 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 		from = current.Members(g.v.Guest, backends.KindPackages, names)
 		to = backends.ValueOf(backends.PackageSpec{Installed: slices.Sorted(slices.Values(names))})
 	}
-	g.change(backends.KindPackages, setRDMA, from, to, "user space of RDMA and the tools that measure it", nil)
+	g.change(backends.KindPackages, setRDMA, from, to, "RDMA user space, and the tools to measure it", nil)
 }
 
 func (g *guestPart) modules() {
@@ -240,7 +240,7 @@ func (g *guestPart) persist(d assets.Distro, known bool) {
 			to = current.Persist(want)
 		}
 	}
-	why := "the modules come back after a reboot"
+	why := "the modules are loaded at every boot"
 	if known && d.Reload && g.Answers.Mode == answers.PVRDMA {
 		why += ", and vmw_pvrdma is loaded once more at boot: without that its port may stay down, or its device be missing"
 	}
@@ -255,7 +255,7 @@ func (g *guestPart) address(n answers.Adapter) {
 	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
 		from = g.v.Guest.Interface(mac).Address(want)
 	}
-	why := "found by its MAC, kept over reboots"
+	why := "identified by its MAC, kept across reboots"
 	if want.Table != 0 {
 		why += "; another rail has the same subnet, so a rule sends by this interface what comes from its address"
 		g.arp(n)
@@ -332,7 +332,7 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	}
 	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {
 		g.Object(g.ref, "GST-QOS-035", "install iproute2 5.11 or later, let guest.ofed install MLNX_OFED, or set qos.lossless to none",
-			"PFC of its RDMA card cannot be set: neither %s is there", nic.PortTools)
+			"PFC of its RDMA card cannot be set: neither %s is installed", nic.PortTools)
 		return
 	}
 	s := g.set(backends.KindPortQoS, n.PortGroup)
@@ -342,7 +342,7 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	}
 	q := g.Answers.QoS
 	to := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
-	why := fmt.Sprintf("the guest owns this port: without it nothing pauses priority %d, and DSCP %d leads nowhere", to.Priority, to.DSCP)
+	why := fmt.Sprintf("the guest owns this port: without it priority %d is never paused, and DSCP %d is not mapped to it", to.Priority, to.DSCP)
 	g.change(backends.KindPortQoS, n.PortGroup, from, backends.ValueOf(to), why, func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork} // PFC takes the link down for a moment
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
@@ -368,7 +368,7 @@ func (g *guestPart) environment() {
 	if g.asked && !g.cycled {
 		from = current.Environment(g.v.Guest)
 	}
-	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc), "UCX and NCCL make their queue pairs themselves and take no class from RDMA-CM", func(c *plan.Change) {
+	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc), "UCX and NCCL create their queue pairs themselves and do not use the class set for RDMA-CM", func(c *plan.Change) {
 		for _, n := range g.v.Nets { // the index of the address is told too
 			c.After = append(c.After, g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 		}

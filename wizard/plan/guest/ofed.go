@@ -30,7 +30,7 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	if g.asked {
 		from = current.OFED(g.v.Guest)
 		if current.Same(backends.KindOFED, from, want) {
-			g.Each(g.v.Name, "%s is there and brings its own libraries and tools: no packages are installed", g.v.Guest.MOFED)
+			g.Each(g.v.Name, "%s is installed and has its own libraries and tools: no packages are installed", g.v.Guest.MOFED)
 			return
 		}
 	}
@@ -44,7 +44,7 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 		slices.Sort(names)
 		needs, needed = current.Members(g.v.Guest, backends.KindPackages, names), backends.ValueOf(backends.PackageSpec{Installed: names})
 	}
-	g.change(backends.KindPackages, setOFED, needs, needed, "what MLNX_OFED is built with, and what its modules rest on (kernel-modules-extra, tk)", nil)
+	g.change(backends.KindPackages, setOFED, needs, needed, "what MLNX_OFED is built with, and what its modules depend on (kernel-modules-extra, tk)", nil)
 	g.change(backends.KindOFED, "", from, want, g.ofedWhy(), func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestNetwork}
 		c.After = append(c.After, g.id(backends.KindPackages, setOFED))
@@ -57,13 +57,13 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
 	if doca {
 		g.Each(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
-			"modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+			"modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
 	} else {
 		g.Each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
-			"kernel modules, and replaces the distribution's RDMA packages, which are written down and come back with a rollback; what rests on those and is no RDMA package stops it")
+			"kernel modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
 	}
 	g.Each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
-		"keep it from that; packages that the installer fetches by itself stay after a rollback")
+		"keep it from that; packages that the installer downloads itself stay after a rollback")
 }
 
 // archive finds the archive that is made for the guest, as the value to set, and whether it is DOCA's. Before the guest is
@@ -85,8 +85,8 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 		}
 		return backends.ValueOf(backends.OFEDSpec{Version: a.Version, Archive: file}), a.DOCA, g.fitting(a, file)
 	}
-	g.Refuse(g.ref, "", "name the archive for "+cmp.Or(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or take guest.ofed out: the distribution's drivers do RoCE as well",
-		"no archive of guest.ofed is made for it: %s", strings.Join(why, "; "))
+	g.Refuse(g.ref, "", "name the archive for "+cmp.Or(f.OS, "its system")+f.Version+" "+f.Arch+" under guest.ofed too, or remove guest.ofed: the distribution's drivers support RoCE too",
+		"no archive in guest.ofed is for its system: %s", strings.Join(why, "; "))
 	return backends.Absent, false, false
 }
 
@@ -133,13 +133,13 @@ func (g *guestPart) afterOFED() bool {
 	f := g.v.Guest
 	if f.NVIDIA != nil && f.NVIDIA.Driver != "" && !f.NVIDIA.DMABuf {
 		g.Object(g.ref, checkPeer, "remove the NVIDIA driver first and let gpudirect.driver bring it back after MLNX_OFED, or take its open kernel modules",
-			"the NVIDIA driver is there before MLNX_OFED: its nvidia-peermem is built for the distribution's ib_core and will not load")
+			"the NVIDIA driver was installed before MLNX_OFED: its nvidia-peermem is built for the distribution's ib_core and will not load")
 		return false
 	}
 	if f.NVIDIA == nil {
 		return true
 	}
 	g.cudaPerftest("")
-	g.modulesFor(g.until, "what the NIC reaches GPU memory by depends on MLNX_OFED")
+	g.modulesFor(g.until, "how the NIC accesses GPU memory depends on MLNX_OFED")
 	return false
 }

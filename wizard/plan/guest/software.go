@@ -27,7 +27,7 @@ func (g *guestPart) driver() string {
 		return ""
 	case slices.Contains(f.Loaded, "nouveau") && !g.freed:
 		g.Object(g.ref, checkDriver, "write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest",
-			"the module nouveau has the GPU; the NVIDIA driver cannot take it beside")
+			"the GPU is used by the module nouveau, so the NVIDIA driver cannot use it")
 		return ""
 	case f.SecureBoot != nil && *f.SecureBoot:
 		g.Object(g.ref, checkSecure, "choose packages with signed modules (Ubuntu: linux-modules-nvidia-..), enroll the signing key (mokutil --import), or switch Secure Boot of the VM off",
@@ -58,12 +58,12 @@ func (g *guestPart) nouveau() {
 		return // this program runs in it
 	}
 	g.freed = true
-	g.change(backends.KindNouveau, "", f.Nouveau.Value(), backends.ValueOf(true), "the module nouveau has the GPU, and NVIDIA's driver cannot take it beside", func(c *plan.Change) {
+	g.change(backends.KindNouveau, "", f.Nouveau.Value(), backends.ValueOf(true), "the GPU is used by the module nouveau, so NVIDIA's driver cannot use it", func(c *plan.Change) {
 		c.Disrupts = []plan.Disruption{plan.GuestReboot}
 	})
 	id := g.id(backends.KindNouveau, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
-	g.Each(g.v.Name, "is rebooted inside the run, because nouveau has its GPU: what runs in it ends; a rollback takes the blacklist away and does not reboot it again")
+	g.Each(g.v.Name, "is rebooted inside the run, because nouveau uses its GPU: programs in it are stopped; a rollback removes the blacklist and does not reboot it again")
 }
 
 // afterStack lets what builds on the guest's RDMA stack wait for what brings it.
@@ -91,10 +91,10 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 		return ""
 	}
 	if len(g.lacking("dkms")) > 0 {
-		g.Each(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the kernel that runs now, and after an update of the kernel by hand")
+		g.Each(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
 	}
 	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)), backends.ValueOf(file.Path),
-		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms where that is there); nvidia-uninstall takes it away again", file.Version), g.afterStack)
+		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it", file.Version), g.afterStack)
 	return g.id(backends.KindBuild, backends.BuildDriver)
 }
 

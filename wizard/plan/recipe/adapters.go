@@ -64,7 +64,7 @@ func (b *builder) adapterWhy(v *draft.VM, n answers.Adapter) string {
 	case b.Virtual() && there:
 		return "completes the existing SR-IOV adapter"
 	case b.Virtual():
-		return "ESXi gives it a free VF of the host's RDMA pNIC" + b.Answers.RailLabel(n.Rail) + " at power-on; the guest may change the MTU"
+		return "ESXi assigns it a free VF of the host's RDMA pNIC" + b.Answers.RailLabel(n.Rail) + " at power-on; the guest may change the MTU"
 	case there:
 		return "completes the existing PVRDMA adapter"
 	}

@@ -48,7 +48,7 @@ func CheckAppliance(a backends.Appliance, w ApplianceWish, inv *backends.Invento
 	}
 	for _, n := range a.Networks {
 		if w.Networks[n] == "" {
-			bad(fmt.Sprintf("add --network %q", n+"=PORT GROUP"), "nothing says to which port group the appliance's network %q belongs", n)
+			bad(fmt.Sprintf("add --network %q", n+"=PORT GROUP"), "no port group is given for the appliance's network %q", n)
 		}
 	}
 	applianceAdapters(a, w, inv.PortGroups, bad)

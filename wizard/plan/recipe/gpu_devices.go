@@ -146,7 +146,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 			for _, g := range h.GPUs {
 				have = append(have, g.PCI)
 			}
-			b.Refuse(ref, "HOST-PT-FREE-014", "name one of: "+cmp.Or(strings.Join(have, ", "), "none is there"), "%s has no GPU at %s", h.Name, pci)
+			b.Refuse(ref, "HOST-PT-FREE-014", "name one of: "+cmp.Or(strings.Join(have, ", "), "there is none"), "%s has no GPU at %s", h.Name, pci)
 			continue
 		}
 		g := &h.GPUs[i]

@@ -113,7 +113,7 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		size = chosen.GB()
 	}
 	if err := w.Check(size); err != nil {
-		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which gives %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
+		b.Object(ref, "VM-MMIO-SIZE-024", fmt.Sprintf("set gpudirect.mmio to kb, which results in %d; with --skip VM-MMIO-SIZE-024 it is written anyway, and the VM will not power on", w.KB),
 			"gpudirect.mmio %s: %v", chosen, err)
 	}
 	if w.Warning != "" {

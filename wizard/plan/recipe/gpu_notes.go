@@ -27,7 +27,7 @@ func (b *builder) gpuCosts() {
 		} else if b.peers() {
 			b.reach(v)
 		} else if len(v.GPUs) > 0 {
-			b.Each(v.Name, "data of its GPUs goes through host memory: a PVRDMA adapter has no way to GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
+			b.Each(v.Name, "data of its GPUs goes through host memory: a PVRDMA adapter cannot access GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
 		}
 		b.room(v)
 		b.policies(v)

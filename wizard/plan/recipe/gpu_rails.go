@@ -116,7 +116,7 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 			if o := owner[i]; o != nil {
 				b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014",
 					"write adapters under vms, with rails of its own for each VM, or set gpudirect.nic to sriov, so that each gets a VF",
-					"%s and %s are both to have the card of %s at %s, but a whole card can be given to one VM only", o.Name, v.Name, n.Rail, b.Rails[i].Card())
+					"%s and %s both request the card of %s at %s, but a whole card can be assigned to one VM only", o.Name, v.Name, n.Rail, b.Rails[i].Card())
 				continue
 			}
 			c, found := b.rail(i).wholeCard(h, v)

@@ -147,7 +147,7 @@ func TestWholeCardsOfRails(t *testing.T) {
 	}
 	r := refusals(t, a, inv, plan.Options{})
 	if len(r) != 4 || r[0].Check != "HOST-PT-FREE-014" || r[0].Target.Name != "esx-01" ||
-		!strings.Contains(r[0].Why, "vm-01 and vm-02 are both to have the card of rail-1 at 0000:58:00.0") {
+		!strings.Contains(r[0].Why, "vm-01 and vm-02 both request the card of rail-1 at 0000:58:00.0") {
 		t.Errorf("%+v", r)
 	}
 	a.VMs = written

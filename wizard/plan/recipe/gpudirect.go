@@ -49,7 +49,7 @@ func (b *builder) cards() {
 				names = append(names, v.Name)
 			}
 			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or remove all but one from vms",
-				"%s are on it, but a whole card can be given to one VM only", strings.Join(names, " and "))
+				"%s are on it, but a whole card can be assigned to one VM only", strings.Join(names, " and "))
 			continue
 		}
 		if len(on) == 1 {

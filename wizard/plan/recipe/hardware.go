@@ -87,7 +87,7 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 			case i.Virtual:
 				continue
 			case kernelNamed.MatchString(i.Name):
-				why = i.Name + " is a name that the kernel gives to other interfaces too (systemd.link(5))"
+				why = i.Name + " is a name that the kernel may also assign to other interfaces (systemd.link(5))"
 			case twin >= 0: // members of a bond
 				why = fmt.Sprintf("%s and %s have one MAC", pinned[twin].Name, i.Name)
 			case !slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return strings.EqualFold(a.MAC, i.MAC) }):
@@ -100,14 +100,14 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 		}
 	}
 	if why != "" {
-		b.Object(backends.VMRef(v.Name), "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or keep the names by hand and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
-			"would be upgraded to vmx-%d, which gives PCI devices of VMs with EFI firmware new slots; the names of its guest's interfaces cannot be kept: %s (KB 407595)", to, why)
+		b.Object(backends.VMRef(v.Name), "VM-HWVER-SLOT-004", fmt.Sprintf("Name a version below %d, or keep the names yourself and add --skip VM-HWVER-SLOT-004.", sizing.HardwareSlots),
+			"would be upgraded to vmx-%d, which moves PCI devices of VMs with EFI firmware to new slots; the names of its guest's interfaces cannot be kept: %s (KB 407595)", to, why)
 		return nil
 	}
 	for _, i := range pinned {
 		s := backends.Setting{Target: backends.GuestRef(v.Name), Kind: backends.KindNICName, Name: strings.ToLower(i.MAC)}
 		b.Add(plan.Change{Setting: s, From: backends.Absent, To: backends.ValueOf(i.Name),
-			Why: fmt.Sprintf("vmx-%d gives its adapter another PCI slot, after which the guest would rename %s (KB 407595)", to, i.Name)})
+			Why: fmt.Sprintf("vmx-%d moves its adapter to another PCI slot, after which the guest would rename %s (KB 407595)", to, i.Name)})
 		ids = append(ids, s.ID())
 	}
 	return ids

@@ -29,7 +29,7 @@ func TestNamesAreKeptBeforeSlotsMove(t *testing.T) {
 		"not across 20": {func(inv *backends.Inventory) {
 			inv.VMs[0].Hardware = 17
 		}, 19, nil, false, ""},
-		"a name of the kernel": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, nil, false, "eth0 is a name that the kernel gives"},
+		"a name of the kernel": {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, nil, false, "eth0 is a name that the kernel may also assign"},
 		"it is skipped":        {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].Name = "eth0" }, 21, []string{"VM-HWVER-SLOT-004"}, false, ""},
 		"other MACs":           {func(inv *backends.Inventory) { inv.Guests[0].Interfaces[0].MAC = "00:50:56:ff:ff:ff" }, 21, nil, false, "which is none of its adapters'"},
 		"no interface":         {func(inv *backends.Inventory) { inv.Guests[0].Interfaces = nil }, 21, nil, false, "it shows none"},

@@ -101,7 +101,7 @@ func TestOFEDIsRefused(t *testing.T) {
 		says string
 		skip string // the check by which it may be had all the same
 	}{
-		"another system":  {func(g *backends.Guest) { g.OS, g.Version = "debian", "12" }, "no archive of guest.ofed is made for it: MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz: it is for rhel9.4, the guest is debian12", ""},
+		"another system":  {func(g *backends.Guest) { g.OS, g.Version = "debian", "12" }, "no archive in guest.ofed is for its system: MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz: it is for rhel9.4, the guest is debian12", ""},
 		"another machine": {func(g *backends.Guest) { g.Arch = "aarch64" }, "it is for x86_64 machines, the guest is aarch64", ""},
 		"no archive":      {func(g *backends.Guest) { g.Archives = map[string]bool{ofedArchive: false} }, ofedArchive + " is not there", ""},
 		"Secure Boot":     {func(g *backends.Guest) { g.SecureBoot = is(true) }, "Secure Boot is on", "GST-SECBOOT-033"},
@@ -154,7 +154,7 @@ func TestOFEDBeforeTheGPUDriver(t *testing.T) {
 	if driver := p.Change(guestID("vm-01", backends.KindPackages, "nvidia")); driver == nil || !slices.Contains(driver.After, guestID("vm-01", backends.KindOFED, "")) {
 		t.Errorf("%+v", driver)
 	}
-	if _, err := ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = false }); !strings.Contains(refusedText(err), "is there before MLNX_OFED") {
+	if _, err := ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = false }); !strings.Contains(refusedText(err), "was installed before MLNX_OFED") {
 		t.Errorf("%v", err)
 	}
 	p, err = ask(func(g *backends.Guest) { g.NVIDIA.DMABuf = true })

@@ -217,12 +217,14 @@ func TestLockdownExceptionUser(t *testing.T) {
 	inv := newSRIOV(1)
 	inv.Hosts[0].Lockdown, inv.Hosts[0].System.Exceptions = "strict", backends.FactOf([]string{"svc-rdma"})
 	a := sriovAnswers(inv)
-	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is none of its exception users") {
+	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is not one of its exception users") {
 		t.Errorf("%v", err)
 	}
 	a.ESXi.User = "svc-rdma"
 	p := mustBuild(t, a, inv, plan.Options{})
-	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "stays in it: svc-rdma is one of its exception users") }) {
+	if !slices.ContainsFunc(p.Notes, func(n string) bool {
+		return strings.Contains(n, "which is not changed: svc-rdma is one of its exception users")
+	}) {
 		t.Errorf("%q", p.Notes)
 	}
 }

@@ -22,7 +22,7 @@ type Page struct {
 func (p Page) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	say("# Undo run %s by hand\n", p.Run)
+	say("# Undo run %s manually\n", p.Run)
 	say("vCenter: %s\n", p.VCenter)
 	say("`rdma-setup rollback %s` does all of this. Use this page only where the program cannot be used. Log in with govc first (GOVC_URL, GOVC_USERNAME,", p.Run)
 	say("GOVC_PASSWORD). Steps stand in the order in which they must be taken; those of changes that were never made are not needed.")

@@ -210,7 +210,7 @@ func (u *undo) gone(c plan.Change) bool {
 		missing = u.inv.VM(c.Target.Name) == nil
 	}
 	if missing {
-		u.note("%s is gone from the inventory; nothing is left to take back there", c.Target.Name)
+		u.note("%s is no longer in the inventory, so there is nothing to roll back", c.Target.Name)
 	}
 	return missing
 }
