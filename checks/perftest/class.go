@@ -188,6 +188,16 @@ func Disproven(all []Measurement) bool {
 	return class != nil && class.Verdict == VerdictFail || lossless != nil && lossless.Verdict == VerdictFail
 }
 
+// atRate is the share of what is expected from which a test works, whatever its counters tell of class and loss; ours.
+const atRate = 0.8
+
+// OnlyDisproven tells whether a test under load fails by what its counters tell of class or losslessness alone: it gave the rate it should.
+func (m *Measurement) OnlyDisproven() bool {
+	failed := func(p *Proof) bool { return p != nil && p.Verdict == VerdictFail }
+	return m.Load != "" && m.Verdict == VerdictFail && m.Error == "" && (failed(m.Class) || failed(m.Lossless)) &&
+		m.ExpectedGbps > 0 && m.AchievedGbps >= atRate*m.ExpectedGbps
+}
+
 // Words are what a report says of the proof: "class proven", "class configured, not proven", "class wrong: ...".
 func (p *Proof) Words(name string) string {
 	switch {

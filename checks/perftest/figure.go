@@ -16,3 +16,11 @@ func (m Measurement) Figure() string {
 	}
 	return ""
 }
+
+// Repeated says of how many tests the figure is the median, and how far they lie apart: "median of 3, spread 1.2 %"; "" for one test.
+func (m Measurement) Repeated() string {
+	if m.Repeats < 2 {
+		return ""
+	}
+	return fmt.Sprintf("median of %d, spread %.1f %%", m.Repeats, m.Spread)
+}

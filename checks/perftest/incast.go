@@ -8,9 +8,10 @@ type Crowd struct {
 	To           string  `json:"to"`
 	Senders      int     `json:"senders"`
 	Raised       bool    `json:"raised,omitempty"`
-	SumGbps      float64 `json:"sum_gbps"`      // of all senders
-	ExpectedGbps float64 `json:"expected_gbps"` // likewise
-	Fairness     float64 `json:"fairness"`      // of the senders' shares, 0 to 1: 1 where all are equal (Jain, Chiu and Hawe, DEC-TR-301, 1984)
+	SumGbps      float64 `json:"sum_gbps"`        // of all senders
+	ExpectedGbps float64 `json:"expected_gbps"`   // likewise
+	Fairness     float64 `json:"fairness"`        // of the senders' shares, 0 to 1: 1 where all are equal (Jain, Chiu and Hawe, DEC-TR-301, 1984)
+	Apart        bool    `json:"apart,omitempty"` // the sum is above what the port carries: not all sent at the same time
 	Lost         int64   `json:"lost_packets"`
 	Verdict      Verdict `json:"verdict"` // the worst of the flows
 	// Lossless is of all flows together: pause frames at one sender prove it where no other lost anything; nil: no class is configured.
@@ -45,6 +46,7 @@ func Crowds(all []Measurement) []Crowd {
 		if squares[key] > 0 {
 			c.Fairness = c.SumGbps * c.SumGbps / (float64(c.Senders) * squares[key])
 		}
+		c.Apart = c.Apart || m.Apart
 		lost, _, _ := m.Lost()
 		c.Lost += lost
 		if crowdRank[m.Verdict] > crowdRank[c.Verdict] {

@@ -19,6 +19,11 @@ type Fabric struct {
 	Packets   int64   // how far the RDMA counters of the client's host moved during the test
 }
 
+// link is what is known of the way, at an IB MTU in bytes.
+func (f Fabric) link(ibMTU int) sizing.Link {
+	return sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: ibMTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
+}
+
 // A Slot is the PCIe link of a host port; the zero Slot is unknown.
 type Slot struct {
 	Host, Device string
@@ -41,7 +46,7 @@ func (s Slot) narrower(t Slot) Slot {
 // of the curve over all sizes is judged beside it; the worse of the two decides.
 func Judge(m *Measurement, mode string, f Fabric) {
 	b := sizing.BandsFor(mode)
-	link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
+	link := f.link(m.MTU)
 	m.LinkGbps, m.Verdict, m.Hint = float64(f.LinkMbps)/1000, VerdictUnknown, ""
 	var level sizing.Verdict
 	if m.isLatency() {

@@ -12,14 +12,16 @@ const (
 	collapseShare = 0.7  // of what the receiver's port should take
 	stuckShare    = 0.02 // of the fair share: no progress
 	stormFrames   = 1000 // pause frames from which a standstill is a pause storm
+	apartShare    = 1.02 // of what the receiver's port can take: flows that sum up to more did not all send at the same time
 )
 
 // judgeLoad judges the flows of a round: each against its fair share of the receiver's port, the class, and losslessness by what
 // the counters did. stalled are the flows that broke off while they sent: their counters tell as much as those of the others.
 func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
-	sums := map[string]float64{}
+	sums, offered := map[string]float64{}, map[string]float64{} // into a port: what arrived, and what its senders' links allow
 	for i, p := range round {
 		m := &flows[i]
+		offered[p.Server.hostPort()] += sizing.Expect(p.fabric().link(m.MTU)).Gbps
 		if m.Error == "" && len(m.Rows) > 0 {
 			m.AchievedGbps = m.Rows[len(m.Rows)-1].AvgGbps
 			sums[p.Server.hostPort()] += m.AchievedGbps
@@ -28,7 +30,6 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 	for i, p := range round {
 		m := &flows[i]
 		f := p.fabric()
-		link := sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
 		if m.Error != "" {
 			if r.Class != nil {
 				m.Class, m.Lossless = &Proof{VerdictUnknown, notProven + "the test broke off", ""}, m.proveBroken(*r.Class, p, stalled[i])
@@ -37,22 +38,14 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 		}
 		m.LinkGbps, m.Verdict = float64(f.LinkMbps)/1000, VerdictUnknown
 		if f.LinkMbps > 0 {
-			want := sizing.Expect(link)
-			m.ExpectedGbps = want.Gbps / float64(m.Senders)
-			m.Why = want.Why
-			if m.Senders > 1 {
-				m.Why += fmt.Sprintf(", shared by %d senders", m.Senders)
+			want := sizing.Expect(f.link(m.MTU))
+			port := sizing.Expect(sizing.Link{SpeedMbps: p.Server.LinkMbps, IBMTU: m.MTU, VLAN: f.VLAN}) // the receiver's
+			m.ExpectedGbps, m.Why = want.Gbps, want.Why
+			if fair := port.Gbps / float64(m.Senders); fair < m.ExpectedGbps {
+				m.ExpectedGbps = fair
+				m.Why = port.Why + fmt.Sprintf(", shared by %d senders", m.Senders)
 			}
-			switch sum := sums[p.Server.hostPort()]; {
-			case m.AchievedGbps < fairShare*m.ExpectedGbps:
-				m.Verdict = VerdictWarn
-				m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; look for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
-			case sum < collapseShare*want.Gbps:
-				m.Verdict = VerdictWarn
-				m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together", m.summary(), m.To, sum, want.Gbps)
-			default:
-				m.Verdict = VerdictPass
-			}
+			m.judgeShare(sums[p.Server.hostPort()], min(port.Gbps, offered[p.Server.hostPort()]), port.Gbps)
 		} else {
 			m.Hint = "the speed of the host port is not known"
 		}
@@ -74,11 +67,32 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 			m.Verdict, m.Hint = VerdictFail, m.Lossless.Evidence+"; "+m.Lossless.Hint
 		} else if m.Verdict == VerdictPass && m.Class.Hint != "" && m.Class.Verdict == VerdictUnknown {
 			m.Verdict, m.Hint = VerdictWarn, m.Class.Evidence+"; "+m.Class.Hint
-		} else if m.Verdict == VerdictPass && m.unmarked(*r.Class) {
+		} else if (m.Verdict == VerdictPass || m.Apart) && m.unmarked(*r.Class) {
 			m.Verdict = VerdictWarn
 			m.Hint = fmt.Sprintf("%s: the sender was paused, and %s received no packet marked by ECN: ECN is configured and not in force; turn on ECN marking "+
 				"of priority %d at the ports of the switch", m.summary(), m.To, r.Class.Priority)
 		}
+	}
+}
+
+// judgeShare judges what a flow got of its receiver's port: sum is what all senders to it got together, total what they should get, and
+// carried what the port can take. perftest measures each flow over its own time, so a sum above that shows that they did not overlap.
+func (m *Measurement) judgeShare(sum, total, carried float64) {
+	m.Verdict = VerdictWarn
+	switch {
+	case m.Senders > 1 && sum > apartShare*carried:
+		m.Verdict, m.Apart = VerdictUnknown, true
+		m.Hint = fmt.Sprintf("inconclusive: %s show %.1f Gb/s together, more than the %.1f that the port of %s can carry: not all flows ran at the same time; repeat the load",
+			m.summary(), sum, carried, m.ToHost)
+	case m.Senders > 1 && sum < collapseShare*total && m.AchievedGbps >= fairShare*sum/float64(m.Senders):
+		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together, and none of them stands out: look at the port and the PCIe slot of %s",
+			m.summary(), m.To, sum, total, m.ToHost)
+	case m.AchievedGbps < fairShare*m.ExpectedGbps:
+		m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; look for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
+	case sum < collapseShare*total:
+		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together", m.summary(), m.To, sum, total)
+	default:
+		m.Verdict = VerdictPass
 	}
 }
 
@@ -120,7 +134,9 @@ func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 		return &Proof{VerdictPass, fmt.Sprintf("%s: %s received %d pause frames of priority %d and nothing was lost", m.summary(), m.FromHost, paused, c.Priority), ""}
 	}
 	why := "ECN or deep buffers absorbed it"
-	if !m.Counters.From.pauseRead(c.Priority) {
+	if m.Apart {
+		why = "not all flows ran at the same time"
+	} else if !m.Counters.From.pauseRead(c.Priority) {
 		why = "pause frames that " + m.FromHost + " received could not be read"
 	}
 	return &Proof{VerdictUnknown, "lossless not proven: " + m.summary() + " neither paused nor lost anything: " + why, ""}

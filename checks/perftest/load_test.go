@@ -314,6 +314,55 @@ func TestLoadWarns(t *testing.T) {
 	})
 }
 
+// A port carries no more than its rate: figures that sum up to more, and a receiver that slows all senders alike, are said. A port that
+// is faster than its senders takes what they offer.
+func TestShareOfTheReceiversPort(t *testing.T) {
+	for name, tc := range map[string]struct {
+		gbps     float64 // of all senders
+		receiver int     // Mbps; the senders have 100G
+		moved    string
+		verdict  perftest.Verdict
+		apart    bool
+		expected float64
+		says     string
+		lossless string
+	}{
+		"not together":    {117.5, 100_000, "", "unknown", true, 49, "show 117.5 Gb/s together, more than the 98.0", "not all flows ran at the same time"},
+		"apart and lossy": {117.5, 100_000, "packet_seq_err 40\nrx_prio3_pause 0\n", "fail", true, 49, "lost packets (packet_seq_err +40)", "lost packets"},
+		"slow receiver":   {28, 100_000, "", "warn", false, 49, "takes 28.0 of 98.0 Gb/s from all senders together, and none of them stands out", "absorbed"},
+		"at the rate":     {98, 100_000, "", "pass", false, 49, "", "absorbed"},
+		"faster receiver": {190, 400_000, "", "pass", false, 98, "", "absorbed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, all := newBusy(), loadNodes(3)
+				b.gbps = tc.gbps
+				for i := range all {
+					all[i].LinkMbps = 100_000
+				}
+				all[0].LinkMbps = tc.receiver
+				if tc.moved != "" {
+					b.moved = func(string, string) string { return tc.moved }
+				}
+				r := perftest.Runner{Shell: b, Mode: "sriov", Loss: true, Class: dscp26}
+				flows, err := r.Load(context.Background(), perftest.LoadIncast, all)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range flows[:2] { // to the first node
+					if m.Verdict != tc.verdict || m.Apart != tc.apart || m.ExpectedGbps < tc.expected-0.1 || m.ExpectedGbps > tc.expected+0.1 ||
+						!strings.Contains(m.Hint, tc.says) || !strings.Contains(m.Lossless.Evidence, tc.lossless) {
+						t.Errorf("%s, apart %t, expected %.1f: %s; %s", m.Verdict, m.Apart, m.ExpectedGbps, m.Hint, m.Lossless.Evidence)
+					}
+				}
+				if c := perftest.Crowds(flows)[0]; c.Apart != tc.apart {
+					t.Errorf("%+v", c)
+				}
+			})
+		})
+	}
+}
+
 // A load that is interrupted gives the rounds before, and nothing goes on.
 func TestLoadIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

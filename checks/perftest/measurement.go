@@ -48,6 +48,7 @@ type Measurement struct {
 	Load         string      `json:"load,omitempty"`           // LoadIncast, LoadBisection or LoadRails; "": nothing else sent meanwhile
 	Senders      int         `json:"senders,omitempty"`        // under load: how many sent to this receiver at once
 	Raised       bool        `json:"raised,omitempty"`         // the load was raised, because the first one congested nothing
+	Apart        bool        `json:"apart,omitempty"`          // under load: the sum of all senders is above what the receiver's port carries
 	Repeats      int         `json:"repeats,omitempty"`        // tests of which the rows are the median; 0: one
 	Spread       float64     `json:"spread_percent,omitempty"` // between the best and the worst of them, of the median
 	Reached      *bool       `json:"reached,omitempty"`        // of a test between rails: an address of the other rail answered

@@ -171,14 +171,17 @@ func LoadRound(p perftest.Progress) string {
 	if p.Flows == nil {
 		return fmt.Sprintf("loading %d/%d  %s: about %s left", p.Round, p.Rounds, backends.Clean(p.Flowing()), About(p.Left))
 	}
-	sum, bad := 0.0, 0
+	sum, bad, apart := 0.0, 0, ""
 	for _, m := range p.Flows {
 		sum += m.AchievedGbps
+		if m.Apart {
+			apart = "; inconclusive: not all sent at the same time"
+		}
 		if m.Verdict == perftest.VerdictFail {
 			bad++
 		}
 	}
-	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad)
+	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed%s", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad, apart)
 }
 
 // volume rounds a number of bytes to what an estimate is worth.

@@ -123,3 +123,28 @@ func TestEachPairHasItsCurve(t *testing.T) {
 		}
 	}
 }
+
+// Repeated tests say of how many their figure is the median and how far they lie apart; senders that did not send together are said.
+func TestMedianAndOverlapAreTold(t *testing.T) {
+	r := well()
+	for i := range r.Measurements {
+		r.Measurements[i].Repeats, r.Measurements[i].Spread = 3, 1.25
+	}
+	r.Measurements = append(r.Measurements, perftest.Measurement{From: "vm-02", To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: "ib_write_bw incast", Load: perftest.LoadIncast,
+		Senders: 1, AchievedGbps: 117.5, ExpectedGbps: 98, Apart: true, Verdict: perftest.VerdictUnknown})
+	for name, draw := range map[string]func(b *bytes.Buffer) error{
+		"terminal": func(b *bytes.Buffer) error { return render.Terminal(b, r, theme.Plain()) },
+		"markdown": func(b *bytes.Buffer) error { return render.Markdown(b, r) },
+		"html":     func(b *bytes.Buffer) error { return render.HTML(b, r) },
+	} {
+		var b bytes.Buffer
+		if err := draw(&b); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"median of 3, spread 1.2 %", "inconclusive: not all sent at the same time"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("%s does not show %q:\n%s", name, want, b.String())
+			}
+		}
+	}
+}

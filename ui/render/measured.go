@@ -174,6 +174,9 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	if curve := page.ShapeOf(m).Line(p.t); curve != "" {
 		p.line("        %s", curve)
 	}
+	if repeated := m.Repeated(); repeated != "" {
+		p.line("        %s", repeated)
+	}
 	if m.GPU != nil {
 		p.line("        %s%s", m.GPU, ofHost(m))
 	}

@@ -60,6 +60,8 @@ func (r *Report) works() (string, checks.Status) {
 		case openTogether(m):
 		case m.Verdict == perftest.VerdictFail && between:
 			crossed++
+		case m.OnlyDisproven(): // works; the proofs beside say what is wrong
+			doubtful++
 		case m.Verdict == perftest.VerdictFail:
 			slow++
 		case m.Verdict == perftest.VerdictWarn || m.Verdict == perftest.VerdictUnknown:

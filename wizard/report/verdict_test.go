@@ -84,3 +84,18 @@ func TestRailMatrixInJSON(t *testing.T) {
 		t.Error(string(text))
 	}
 }
+
+// A load at the rate that lost packets of the class works, and is not lossless: the two are not merged. Below the rate it does not work.
+func TestVerdictsStandSideBySide(t *testing.T) {
+	lossy := &perftest.Proof{Verdict: perftest.VerdictFail, Evidence: "packets were lost"}
+	for gbps, want := range map[float64]string{
+		48: "RDMA works, with warnings for 1 measurement; class proven; lossless disproven: packets were lost",
+		20: "RDMA does not work as it should: 1 measurement of 1 below what the hardware gives; class proven; lossless disproven: packets were lost",
+	} {
+		r := report.Report{Status: "done", Measurements: []perftest.Measurement{{Test: "ib_write_bw incast", Load: perftest.LoadIncast, AchievedGbps: gbps, ExpectedGbps: 49,
+			Verdict: perftest.VerdictFail, Class: &perftest.Proof{Verdict: perftest.VerdictPass}, Lossless: lossy}}}
+		if words, status := r.Verdict(); words != want || status != checks.Fail {
+			t.Errorf("%s: %q", status, words)
+		}
+	}
+}

@@ -42,6 +42,9 @@ func senders(c perftest.Crowd) string {
 }
 
 func fairness(c perftest.Crowd) string {
+	if c.Apart {
+		return "inconclusive: not all sent at the same time"
+	}
 	if c.Fairness < 0.95 {
 		return fmt.Sprintf("%.2f, least: %s", c.Fairness, c.Worst)
 	}

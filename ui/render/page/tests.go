@@ -138,6 +138,9 @@ func pair(m perftest.Measurement) Pair {
 	}
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
+		if repeated := m.Repeated(); repeated != "" {
+			p.Result += ", " + repeated
+		}
 	}
 	p.Curve = ShapeOf(m).Line(theme.Theme{})
 	if m.GPU != nil {
