@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -100,6 +101,45 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 			}
 		}
 		out[at[h]] = x
+	}
+	return out, nil
+}
+
+// Unplugged reads which RDMA adapters of VMs that are on should have connected at power-on and are not connected, by their labels
+// (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens: Broadcom KB 368679 has it
+// for ephemeral port groups. VMs that are off or that vCenter does not show are left out.
+func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
+	const what = "read the adapters of VMs"
+	at := map[place.Ref]backends.Ref{}
+	var refs []place.Ref
+	for _, t := range vms {
+		ref, there, err := c.places.Look(ctx, t)
+		if err != nil {
+			return nil, wire.Explain(err, t.Name, what)
+		}
+		if _, known := at[ref]; there && !known {
+			at[ref] = t
+			refs = append(refs, ref)
+		}
+	}
+	out := map[backends.Ref][]string{}
+	if len(refs) == 0 {
+		return out, nil
+	}
+	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", refs, "runtime.powerState", "config.hardware.device")}, func(o wire.Object) {
+		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn {
+			return
+		}
+		lost := []string{}
+		for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
+			if a, _, ok := survey.AdapterOf(d); ok && (a.Type == "pvrdma" || a.Type == "sriov") && a.Start && !a.Connected {
+				lost = append(lost, a.Label)
+			}
+		}
+		out[at[o.Ref]] = lost
+	})
+	if err != nil {
+		return nil, wire.Explain(err, "vCenter", what)
 	}
 	return out, nil
 }

@@ -25,12 +25,13 @@ type gate struct {
 
 	mu     sync.Mutex
 	before map[backends.Ref]vsphere.Health // hosts as the gate first saw them
+	whole  map[backends.Ref]bool           // VMs whose adapters were seen connected
 	since  map[string]time.Time            // when the causes that hold waves were first seen
 }
 
 // gateOf is the gate of a run: it waits as long as a reboot may take.
 func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
-	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, since: map[string]time.Time{}}).pass
+	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, whole: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
 }
 
 // pass waits until nothing holds the wave, and names what does when its time is over. A cause that holds several waves is waited
@@ -103,6 +104,11 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 			held = append(held, g.host(t, x)...)
 		}
 	}
+	lost, err := g.unplugged(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	held = append(held, lost...)
 	g.remember(w.Next, now)
 	var vms []backends.Ref
 	for _, t := range w.Next {
@@ -120,6 +126,34 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 	for _, a := range others {
 		if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") || strings.Contains(what, "consolidate") {
 			held = append(held, fmt.Sprintf("%s: %s", a.Target.Name, a))
+		}
+	}
+	return held, nil
+}
+
+// unplugged says which VMs that are back have an RDMA adapter that did not connect. Each VM is asked about until its adapters were
+// seen connected.
+func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
+	g.mu.Lock()
+	for _, t := range w.Next {
+		delete(g.whole, t)
+	}
+	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.whole[t] })
+	g.mu.Unlock()
+	lost, err := g.s.VC.Unplugged(ctx, vms)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var held []string
+	for _, t := range vms {
+		labels, read := lost[t]
+		if len(labels) > 0 {
+			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(labels, ", "), t.Name))
+		}
+		if read && len(labels) == 0 {
+			g.whole[t] = true
 		}
 	}
 	return held, nil

@@ -2,10 +2,13 @@ package cmd_test
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vmware/govmomi/find"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -89,17 +92,73 @@ func TestBackupHoldsItsVM(t *testing.T) {
 	if want := `a backup reads the snapshot "VEEAM BACKUP TEMPORARY SNAPSHOT" of vm-01`; !strings.Contains(said, want) {
 		t.Errorf("it does not say %q:\n%s", want, said)
 	}
-	for _, e := range b.lab.World().Log.Events() {
-		if e.What == world.VMPower && e.VM == "vm-01" && e.Detail == "off" {
-			t.Error("vm-01 was powered off")
-		}
-	}
+	b.stayedOn("vm-01")
 	backup()
 	b.must(0, "resume", "--yes")
+}
+
+// TestSnapshotTaskHoldsItsVM: while the gate holds the second VM, somebody begins a snapshot of it. The gate waits for the task too, then
+// the run goes on by itself. The preflight would have refused a task that was there before.
+func TestSnapshotTaskHoldsItsVM(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect", "method=CreateSnapshot_Task,do=task-stay"}})
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file = edited(t, file, "guest: {", "guest: {manage: false, ")
+	said := newReader()
+	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes")
+	said.wait(t, "of vm-01 is not connected", 1)
+	c := outsider(t.Context(), t, b.env)
+	vm, err := find.NewFinder(c.Client).VirtualMachine(t.Context(), "/DC/vm/vm-02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := vm.CreateSnapshot(t.Context(), "before", "", false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
+	said.wait(t, "vm-02: task CreateSnapshot_Task by vpxd", 1)
+	b.stayedOn("vm-02")
+	b.lab.World().Faults.Clear()
+	if err := task.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if code := end(); code != 0 {
+		t.Errorf("exit %d\n%s", code, said.String())
+	}
+}
+
+// stayedOn fails when a VM was powered off.
+func (b *bench) stayedOn(vm string) {
+	b.t.Helper()
+	for _, e := range b.lab.World().Log.Events() {
+		if e.What == world.VMPower && e.VM == vm && e.Detail == "off" {
+			b.t.Errorf("%s was powered off", vm)
+		}
+	}
 }
 
 // hurry lets the clock of the program go twenty times as fast.
 func (b *bench) hurry() {
 	begin := time.Now()
 	b.now = func() time.Time { return begin.Add(20 * time.Since(begin)) }
+}
+
+// TestAdapterThatDoesNotConnectHoldsTheNextWave: nobody logs in to the guests, and the RDMA adapter of the canary does not connect when
+// the VM is powered on again. The other VM stays on, in the resume too, until vCenter shows the adapter connected.
+func TestAdapterThatDoesNotConnectHoldsTheNextWave(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
+	b.hurry()
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 1m}}")
+	file = edited(t, file, "guest: {", "guest: {manage: false, ")
+	for _, args := range [][]string{{"apply", "-f", file, "--yes"}, {"resume", "--yes"}} {
+		_, said := b.must(5, args...)
+		if want := "Network adapter 2 of vm-01 is not connected: connect it in the settings of the VM"; !strings.Contains(said, want) {
+			t.Errorf("%s does not say %q:\n%s", args[0], want, said)
+		}
+		b.stayedOn("vm-02")
+	}
+	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
+	b.must(0, "resume", "--yes")
 }

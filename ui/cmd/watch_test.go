@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,8 @@ type reader struct {
 	text bytes.Buffer
 	more chan struct{}
 }
+
+func newReader() *reader { return &reader{more: make(chan struct{}, 1)} }
 
 func (r *reader) Write(b []byte) (int, error) {
 	r.mu.Lock()
@@ -59,20 +62,29 @@ func (r *reader) wait(t *testing.T, words string, n int) {
 // watch begins a watch without a terminal; stop ends it by a signal and gives the exit code.
 func (b *bench) watch(args ...string) (out *reader, stop func() int) {
 	b.t.Helper()
-	out = &reader{more: make(chan struct{}, 1)}
-	signals, done := make(chan os.Signal, 1), make(chan int, 1)
+	b.interrupts = make(chan os.Signal, 1)
+	signals := b.interrupts
+	out = newReader()
+	end := b.begin(out, &bytes.Buffer{}, append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "--watch", "1s"}, args...)...)
+	return out, func() int {
+		signals <- syscall.SIGINT
+		return end()
+	}
+}
+
+// begin carries out a command without a terminal while the test goes on; end waits for its exit code.
+func (b *bench) begin(out, errs io.Writer, args ...string) (end func() int) {
+	b.t.Helper()
+	signals, done := b.interrupts, make(chan int, 1)
 	go func() {
 		done <- cmd.Run(context.Background(), &console.Env{
-			Stdin: strings.NewReader(""), Stdout: out, Stderr: &bytes.Buffer{}, Getenv: func(key string) string { return b.env[key] }, Now: time.Now,
+			Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Getenv: func(key string) string { return b.env[key] }, Now: time.Now,
 			Terminal:   func() bool { return false },
 			Executable: os.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return signals, func() {} },
-		}, append([]string{"check", "-f", filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "--watch", "1s"}, args...))
+		}, args)
 	}()
-	return out, func() int {
-		signals <- syscall.SIGINT
-		return <-done
-	}
+	return func() int { return <-done }
 }
 
 func TestAWatchOutlivesVCenterAndItsSession(t *testing.T) {

@@ -15,12 +15,13 @@ func (s *stage) begun(n *node) *Wave {
 	if s.job.Gate == nil || n.closes || b.inherited {
 		return nil
 	}
-	w := &Wave{Back: slices.Clone(s.runner.back)}
+	w := &Wave{Back: slices.Clone(s.runner.back), Earlier: slices.Clone(s.runner.earlier)}
 	add := func(t backends.Ref) {
 		if !slices.Contains(w.Next, t) {
 			w.Next = append(w.Next, t)
 		}
-		w.Back = slices.DeleteFunc(w.Back, func(back backends.Ref) bool { return back == t })
+		same := func(back backends.Ref) bool { return back == t }
+		w.Back, w.Earlier = slices.DeleteFunc(w.Back, same), slices.DeleteFunc(w.Earlier, same)
 	}
 	host, wave := b.host()
 	switch {
@@ -98,6 +99,21 @@ func returnedBefore(st *journal.State) []backends.Ref {
 	for _, rec := range st.Records {
 		k := backends.BracketKind(rec.Kind)
 		if rec.Type == journal.TypeClosed && rec.OK && plan.TakesHostDown(k) && !slices.Contains(out, rec.Target) {
+			out = append(out, rec.Target)
+		}
+	}
+	return out
+}
+
+// switchedOn returns the VMs that attempts before, of the same phase, have left on after their power cycle.
+func switchedOn(st *journal.State, phase journal.Phase) []backends.Ref {
+	var out []backends.Ref
+	for _, rec := range st.Records {
+		if rec.Type != journal.TypeClosed || backends.BracketKind(rec.Kind) != backends.BracketVMPower || rec.Phase != phase {
+			continue
+		}
+		out = slices.DeleteFunc(out, func(t backends.Ref) bool { return t == rec.Target })
+		if rec.OK && rec.Found != nil && *rec.Found == backends.ValueOf("poweredOn") {
 			out = append(out, rec.Target)
 		}
 	}

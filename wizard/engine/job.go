@@ -57,8 +57,8 @@ type Job struct {
 }
 
 // A Wave is what goes out of service next, a host with the VMs that are off for it or VMs that are off together, and the hosts
-// and VMs that the run has brought back.
-type Wave struct{ Next, Back []backends.Ref }
+// and VMs that the run has brought back. Earlier are VMs that attempts before have switched on again and nobody may have proven.
+type Wave struct{ Next, Back, Earlier []backends.Ref }
 
 // Limits bound a run. Zero fields take the defaults.
 type Limits struct {

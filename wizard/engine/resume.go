@@ -72,7 +72,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := r.settleIntents(ctx, st); err != nil {
 		return r.end(err)
 	}
-	r.open, r.back = leftovers(st), returnedBefore(st)
+	r.open, r.back, r.earlier = leftovers(st), returnedBefore(st), switchedOn(st, phase)
 	r.readEffects(ctx)
 	p, err := r.planOn(ctx)
 	if err != nil || r.halted {

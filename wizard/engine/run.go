@@ -49,6 +49,7 @@ type runner struct {
 	late        bool                     // a wave was not started, because it would have ended after the window
 	left        []string                 // what was not started for that reason: hosts and VMs
 	took        map[string]time.Duration // longest step of each kind in this attempt
+	earlier     []backends.Ref           // VMs that attempts before have switched on again
 	back        []backends.Ref           // hosts and VMs that the run has taken out of service and brought back
 	wave        string                   // host that failed while it was down: no other goes down
 	used        plan.Ceiling             // reboots and power cycles of the stages before

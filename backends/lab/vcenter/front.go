@@ -138,6 +138,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 			return
 		}
 		writeTask(w, method, f.frame.FailLater(method, f.frame.Owner(this), err))
+	case fault.DoTaskStay:
+		writeTask(w, method, f.frame.StayUntil(method, f.frame.Owner(this), f.world.Faults.Cleared()))
 	case fault.DoTaskError:
 		if !strings.HasSuffix(method, "_Task") {
 			writeFault(w, frame.Refuse(&types.SystemError{Reason: rule.Arg}, rule.Arg))

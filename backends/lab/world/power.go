@@ -23,8 +23,9 @@ func (w *World) PowerOn(vm string) error {
 			return err
 		}
 		v.On, v.BootTime = true, time.Now()
-		for _, a := range v.Adapters {
-			a.Connected = a.Start
+		lost := w.Faults.Disconnects(vm)
+		for i, a := range v.Adapters {
+			a.Connected = a.Start && !(lost && i > 0)
 		}
 		s.LogStart(v)
 		s.LogStarted(v)

@@ -52,8 +52,8 @@ func (w *Wizard) reply(a live.Answer) {
 }
 
 // decide takes a key for the question. Enter alone is no answer: it may have been meant for the page below.
-func (w *Wizard) decide(k tea.KeyPressMsg) {
-	q, key := w.question(), k.String()
+func (w *Wizard) decide(q *questionMsg, k tea.KeyPressMsg) {
+	key := k.String()
 	switch {
 	case key == "esc":
 		w.reply(live.Answer{})

@@ -77,7 +77,7 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case w.question() != nil:
 		if !w.glass.dark() {
-			w.decide(msg)
+			w.decide(&w.questions[0], msg) // nobody may wait for it any more since: its answer is read by nobody then
 		}
 		return nil
 	case w.Busy != "":

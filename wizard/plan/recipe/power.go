@@ -17,10 +17,10 @@ func (b *builder) powerWaves() {
 	}
 	off, minutes := map[string]bool{}, plan.MinutesVMOff
 	for _, br := range brackets {
-		if len(br.Around) > 0 {
+		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
+		if off[br.ID()] && len(br.Around) > 0 {
 			minutes = plan.MinutesVMOff + plan.MinutesReboot
 		}
-		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
 	}
 	together, cycles := 1, 0
 	groups := plan.Together(brackets, b.Plan.Changes)
@@ -44,7 +44,7 @@ func (b *builder) powerWaves() {
 	case limit == 0:
 		b.Note("all %d VMs may be off at a time, about %d minutes each (run.power.max_unavailable: all)", cycles, minutes)
 	default:
-		most, vms := max(limit, together), "VMs"
+		most, vms := min(max(limit, together), cycles), "VMs"
 		if most == 1 {
 			vms = "VM"
 		}

@@ -104,6 +104,19 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 	})
 }
 
+// StayUntil makes a task that does nothing and ends well when over is closed, as a fault rule asks for.
+func (f *Frame) StayUntil(name string, entity types.ManagedObjectReference, over <-chan struct{}) types.ManagedObjectReference {
+	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
+		select {
+		case <-over:
+			return nil, nil
+		case <-t.cancel:
+		case <-t.f.tasks.stop:
+		}
+		return nil, Refuse(&types.RequestCanceled{})
+	})
+}
+
 func (t *Task) run(do func(*Task) (any, error)) {
 	t.f.Update(t.Ref, Set("info.state", types.TaskInfoStateRunning), Set("info.startTime", time.Now()))
 	result, err := safely(t, do)

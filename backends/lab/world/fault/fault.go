@@ -4,6 +4,7 @@ package fault
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,11 +23,13 @@ const (
 	DoTaskError   = "task-error"   // accept the call; its task ends with the text Arg
 	DoTaskFault   = "task-fault"   // accept the call; its task ends with the vSphere fault Arg
 	DoTaskCancel  = "task-cancel"  // accept the call; somebody cancels its task before it takes effect
+	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and ends when the rules are cleared
 	DoFail        = "fail"         // a command ends with status 1 and the text Arg
 	DoRebootNever = "reboot-never" // the reboot that this starts does not end
 	DoHTTP        = "http"         // answer with the HTTP status Arg
 	DoKill        = "kill"         // SIGKILL ends a command at its step Arg, counted from 1
 	DoReset       = "reset"        // the guest loses its power and starts again at step Arg of a command
+	DoDisconnect  = "disconnect"   // the adapters of a VM that is powered on do not connect (Rules.Disconnects)
 	DoNoise       = "noise"        // a command prints Arg bytes that mean harm, then does its work
 )
 
@@ -61,9 +64,10 @@ type Target struct{ Host, VM string }
 
 // Rules holds the rules and counts what matched. It is safe for concurrent use.
 type Rules struct {
-	mu    sync.Mutex
-	rules []Rule
-	seen  []int
+	mu      sync.Mutex
+	rules   []Rule
+	seen    []int
+	cleared chan struct{} // closed by Clear; nil: nobody waits
 }
 
 // Parse reads rules as given on the command line.
@@ -95,6 +99,20 @@ func (f *Rules) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules, f.seen = nil, nil
+	if f.cleared != nil {
+		close(f.cleared)
+		f.cleared = nil
+	}
+}
+
+// Cleared is closed when the rules in force are removed.
+func (f *Rules) Cleared() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cleared == nil {
+		f.cleared = make(chan struct{})
+	}
+	return f.cleared
 }
 
 // Take says which rule, if any, acts on this call, and counts it. Either method or command is given.
@@ -125,11 +143,22 @@ func (r Rule) matches(t Target, method, command string) bool {
 	if r.Command != "" {
 		return command != "" && commandLike(r.Command, command)
 	}
+	if r.Do == DoDisconnect {
+		return false
+	}
 	// A rule without method or command is about reboots when it says reboot-never, else about everything.
 	if r.Do == DoRebootNever {
 		return command == "reboot"
 	}
 	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
+}
+
+// Disconnects tells whether a rule has the adapters of a VM, other than the first, stay disconnected when it is powered on, although
+// they are to connect then.
+func (f *Rules) Disconnects(vm string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Do == DoDisconnect && (r.VM == "" || like(r.VM, vm)) })
 }
 
 func like(pattern, name string) bool {
@@ -209,9 +238,9 @@ func parseFault(text string) (Rule, error) {
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
-	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel:
+	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoDisconnect:
 	default:
-		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, task-error, task-fault, task-cancel, fail, http, reboot-never)", r.Do)
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, task-error, task-fault, task-cancel, task-stay, fail, http, reboot-never, disconnect)", r.Do)
 	}
 	return r, nil
 }
