@@ -160,5 +160,6 @@ func TestAdapterThatDoesNotConnectHoldsTheNextWave(t *testing.T) {
 		b.stayedOn("vm-02")
 	}
 	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
+	b.now = nil
 	b.must(0, "resume", "--yes")
 }
