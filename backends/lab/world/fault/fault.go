@@ -240,7 +240,8 @@ func parseFault(text string) (Rule, error) {
 		}
 	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoDisconnect:
 	default:
-		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, task-error, task-fault, task-cancel, task-stay, fail, http, reboot-never, disconnect)", r.Do)
+		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, "+
+			"task-error, task-fault, task-cancel, task-stay, fail, http, reboot-never, disconnect)", r.Do)
 	}
 	return r, nil
 }
