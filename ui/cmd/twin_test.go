@@ -3,7 +3,9 @@ package cmd_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,6 +13,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/session"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -204,12 +214,54 @@ func TestTwinOfAnOddSite(t *testing.T) {
 // lookups are the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices have vCenter read hosts again.
 var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
 
+// history is what an outside client reads of the site's tasks, from the first on, and of its sessions without its own.
+func (b *bench) history() (tasks, sessions []string) {
+	b.t.Helper()
+	ctx, u := b.t.Context(), b.lab.URL()
+	sc := soap.NewClient(u, false)
+	if err := sc.SetRootCAs(b.env["GOVC_TLS_CA_CERTS"]); err != nil {
+		b.t.Fatal(err)
+	}
+	c, err := vim25.NewClient(ctx, sc)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	m := session.NewManager(c)
+	if err := m.Login(ctx, url.UserPassword(b.env["GOVC_USERNAME"], b.env["GOVC_PASSWORD"])); err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = m.Logout(ctx) }()
+	of, err := methods.CreateCollectorForTasks(ctx, c, &types.CreateCollectorForTasks{This: *c.ServiceContent.TaskManager})
+	for err == nil {
+		var page *types.ReadNextTasksResponse
+		if page, err = methods.ReadNextTasks(ctx, c, &types.ReadNextTasks{This: of.Returnval, MaxCount: 100}); err != nil || len(page.Returnval) == 0 {
+			break
+		}
+		for _, t := range page.Returnval {
+			tasks = append(tasks, t.Key+" "+t.Name)
+		}
+	}
+	own, ownErr := m.UserSession(ctx)
+	var all mo.SessionManager
+	if err := errors.Join(err, ownErr, property.DefaultCollector(c).RetrieveOne(ctx, *c.ServiceContent.SessionManager, []string{"sessionList"}, &all)); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, s := range all.SessionList {
+		if s.Key != own.Key {
+			sessions = append(sessions, s.Key+" "+s.UserName)
+		}
+	}
+	slices.Sort(sessions)
+	return tasks, sessions
+}
+
 // A rehearsal sets up the twin, not the site.
 func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 2})
 	before := site.outside()
 	answers := filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml")
+	tasks, sessions := site.history()
 	hash, calls := site.planHash(answers), maps.Clone(site.lab.World().Log.Calls())
 	code, out, errs := site.run("rehearse", "-f", answers, "-o", "json", "--boot", "90s", "--shutdown", "30s")
 	var doc struct {
@@ -235,6 +287,10 @@ func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 		if n > calls[method] && !lookups.MatchString(method) {
 			t.Errorf("it calls %s on the site", method)
 		}
+	}
+	tasksAfter, sessionsAfter := site.history()
+	if !slices.Equal(tasks, tasksAfter) || !slices.Equal(sessions, sessionsAfter) {
+		t.Errorf("tasks %q, were %q; sessions %q, were %q", tasksAfter, tasks, sessionsAfter, sessions)
 	}
 	if diff := witness.Diff(before, site.outside(), nil); len(diff) > 0 {
 		t.Errorf("the site has changed:\n%s", strings.Join(diff, "\n"))
