@@ -31,6 +31,7 @@ type Guest struct {
 	Available      []string          `json:"available,omitempty"`       // kernel modules that modinfo finds
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
 	Interfaces     []Interface       `json:"interfaces,omitempty"`
+	RouteNumbers   map[int]string    `json:"route_numbers,omitempty"` // of tables and rules in use, above 255: the interface they are for, or ""
 	RDMA           []VerbsDevice     `json:"rdma,omitempty"`
 	MemlockKB      int64             `json:"memlock_kb,omitempty"`       // -1: unlimited
 	Perftest       string            `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" when missing

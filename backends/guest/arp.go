@@ -43,7 +43,8 @@ func ARPText(nic string, a backends.ARPSpec) string {
 // arpScript tells about ARP and policy routing, for facts.policies.
 func arpScript() string {
 	return section("arp", script("arp.sh")) + section("arpfiles", patterned("dump.sh", arpPrefix+"*.conf")) +
-		section("rules", "ip -4 rule show") + section("tables", "ip -4 route show table all | grep ' table [0-9]'")
+		section("rules", "ip -4 rule show") + section("tables", "ip -4 route show table all | grep ' table [0-9]'") +
+		section("rttables", "cat /usr/share/iproute2/rt_tables /usr/lib/iproute2/rt_tables /etc/iproute2/rt_tables /etc/iproute2/rt_tables.d/*.conf")
 }
 
 var arpLine = regexp.MustCompile(`(?m)^net/ipv4/conf/(\S+)/(arp_ignore|arp_announce|rp_filter) = (\d+)$`)
@@ -99,6 +100,57 @@ func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
 		}
 	}
 	return rules
+}
+
+// routeNumbers returns the numbers above 255 that rules have as priorities, rules and routes as tables, and tables with a name, each with the
+// interface that rules and routes are for: "" where that is none, or several. ip prints a table by its name where it has one (iproute2,
+// lib/rt_names.c), so that nothing tells its number there.
+func (f facts) routeNumbers(n *network) map[int]string {
+	var used map[int]string
+	note := func(word, nic string) {
+		number, err := strconv.ParseUint(word, 0, 32)
+		if err != nil || number < 256 || number == 32766 || number == 32767 { // those of the kernel's own rules and tables
+			return
+		}
+		if was, there := used[int(number)]; there && was != nic {
+			nic = ""
+		}
+		if used == nil {
+			used = map[int]string{}
+		}
+		used[int(number)] = nic
+	}
+	for line := range strings.SplitSeq(f["rules"], "\n") {
+		priority, selector, _ := strings.Cut(line, ":")
+		nic := ""
+		for name, rules := range n.rules {
+			for _, r := range rules {
+				if w := strings.Fields(selector); len(w) > 3 && w[1] == r.from && w[2] == "lookup" && w[3] == strconv.Itoa(r.table) {
+					nic = name
+				}
+			}
+		}
+		note(priority, nic)
+		note(after(selector, "lookup"), nic)
+	}
+	for line := range strings.SplitSeq(f["tables"], "\n") {
+		note(after(line, "table"), after(line, "dev"))
+	}
+	for line := range strings.SplitSeq(f["rttables"], "\n") {
+		number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		number, _, _ = strings.Cut(number, "\t")
+		note(number, "")
+	}
+	return used
+}
+
+// after returns the word of a line that follows another word, "" without one.
+func after(line, word string) string {
+	w := strings.Fields(line)
+	if i := slices.Index(w, word); i >= 0 && i+1 < len(w) {
+		return w[i+1]
+	}
+	return ""
 }
 
 // look finds the interface behind the adapter.

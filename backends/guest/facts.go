@@ -40,6 +40,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
+	g.RouteNumbers = f.routeNumbers(&n)
 	g.RDMA = f.devices(n.interfaces)
 	if env := f.environment(g.RDMA); env.IsPartial() {
 		g.AppClassPartly = true

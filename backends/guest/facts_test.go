@@ -176,3 +176,21 @@ func TestAvailableModules(t *testing.T) {
 		}
 	}
 }
+
+// Numbers of tables and rules belong to the interface whose address they are for (texts of iproute2 6.1; rt_tables as Debian has it).
+func TestRouteNumbers(t *testing.T) {
+	n := network{rules: map[string][]rule{"ens192": {{"192.168.50.11", 5001, true}}}}
+	f := facts{
+		"rules":    "0:\tfrom all lookup local\n100:\tfrom 10.0.0.0/8 fwmark 0x1 lookup 52\n5001:\tfrom 192.168.50.11 lookup 5001 proto static\n5002:\tfrom all lookup vpn\n32766:\tfrom all lookup main\n",
+		"tables":   "192.168.50.0/24 dev ens192 table 5001 proto static scope link src 192.168.50.11\ndefault via 10.9.9.1 dev ens160 table 5003\n",
+		"rttables": "#\n# reserved values\n#\n255\tlocal\n254\tmain\n253\tdefault\n0\tunspec\n#\n#1\tinr.ruhep\n600 vpn\n",
+	}
+	want := map[int]string{5001: "ens192", 5002: "", 5003: "ens160", 600: ""}
+	if d := cmp.Diff(want, f.routeNumbers(&n)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	f["tables"] += "10.9.9.0/24 dev ens160 table 5001\n"
+	if got := f.routeNumbers(&n)[5001]; got != "" {
+		t.Errorf("a table with routes of two interfaces is for %s", got)
+	}
+}

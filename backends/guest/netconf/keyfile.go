@@ -45,8 +45,8 @@ method=link-local
 `, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, method+a.keyfileRule())
 }
 
-// keyfileRule is a rule for what comes from the address, and its route (nm-settings-keyfile(5): routing-rule, route_options; rules
-// from NetworkManager 1.18 on).
+// keyfileRule is a rule for what comes from the address, and its route (NetworkManager, nm-settings-keyfile(5); netplan,
+// tests/generator/test_routing.py, has such lines; rules from NetworkManager 1.18 on).
 func (a Static) keyfileRule() string {
 	from, subnet, ok := a.rule()
 	if !ok {

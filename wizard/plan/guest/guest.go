@@ -152,7 +152,21 @@ func (g *guestPart) subnet(n answers.Adapter) bool {
 			return slices.Contains(g.Options.Skip, "GST-SUBNET-015")
 		}
 	}
-	return true
+	return g.tableFree(n, own)
+}
+
+// tableFree refuses a number of a routing table and a rule that is in use in the guest for anything but the adapters of the answers, whose
+// MACs own has.
+func (g *guestPart) tableFree(n answers.Adapter, own []string) bool {
+	table := answers.Table(g.v.Nets, n)
+	nic, used := g.v.Guest.RouteNumbers[table]
+	if !used || slices.ContainsFunc(g.v.Guest.Interfaces, func(i backends.Interface) bool { return i.Name == nic && slices.Contains(own, i.MAC) }) {
+		return true
+	}
+	g.Refuse(g.ref, "GST-POLICY-036",
+		"give each rail a subnet of its own, or free that number (ip rule; ip route show table all; /etc/iproute2/rt_tables)",
+		"routing table %d, which %s needs because another rail has its subnet, or a rule of that priority is in use in the guest", table, n.IP)
+	return false
 }
 
 func (g *guestPart) distro() (assets.Distro, bool) {
