@@ -3,6 +3,8 @@ package backends
 import (
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -12,6 +14,17 @@ const ImageManaged = "vLCM image"
 // Imaged reports whether an image manages the host's cluster: what is installed on the host by hand is removed again at the next
 // remediation (KB 440252).
 func (h *Host) Imaged() bool { return slices.Contains(h.ManagedBy, ImageManaged) }
+
+// OnDeadBaselines tells whether the host's cluster is managed by baselines under a vCenter that has them for little more: vCenter 9 patches
+// no ESX 9 host with them and upgrades no host by them (Broadcom KB 379388).
+func (inv *Inventory) OnDeadBaselines(h *Host) bool {
+	major, _, _ := strings.Cut(inv.VCenter.Version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 9 && h.Cluster != "" && !h.Imaged()
+}
+
+// DeadBaselines says so, as a predicate of a host.
+const DeadBaselines = "its cluster is managed by baselines, by which vCenter 9 patches no ESX 9 host and upgrades no host (KB 379388)"
 
 // A Host is one ESXi host.
 type Host struct {

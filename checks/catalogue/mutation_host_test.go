@@ -26,6 +26,7 @@ func vcenterMutations() []mutation {
 		{"VC-TASK-006", p, checks.Fail, func(f *checks.Facts) { theHost(f).RecentTasks = []string{"host.shutdown"} }, ""},
 		{"VC-LICENSE-007", p, checks.Warn, func(f *checks.Facts) { theSwitch(f).Members = nil }, "DVS-MEMBER-003"},
 		{"VC-VLCM-008", s, checks.Warn, func(f *checks.Facts) { theHost(f).ManagedBy = []string{"vLCM image"} }, ""},
+		{"VC-VLCM-008", s, checks.Warn, func(f *checks.Facts) { f.Inventory.VCenter.Version = "9.0.0" }, ""}, // Broadcom KB 379388
 		{"CL-HOSTS-001", p, checks.Warn, func(f *checks.Facts) {
 			f.Inventory.Hosts[0].InMaintenance, f.Inventory.Hosts[1].InMaintenance = true, true
 		}, "HOST-MAINT-002"},

@@ -104,10 +104,13 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252",
-			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution / -",
+			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252, KB 379388",
+			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
 			Remedy:   "Let mode sriov add components to the image (URLs under sriov.components), or add them manually; components installed with esxcli are removed again.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+				if len(h.ManagedBy) == 0 && f.Inventory.OnDeadBaselines(h) {
+					return row.Warn(backends.HostRef(h.Name), "%s; move it to an image", backends.DeadBaselines)
+				}
 				return row.WarnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
 			}),
 		},
