@@ -19,7 +19,7 @@ func (f *fabric) draftPath() string { return filepath.Join(f.s.Set.StateDir, "dr
 
 // Draft implements live.Fabric. A private lab has no drafts: its names mean nothing elsewhere. What cannot be read is no draft.
 func (f *fabric) Draft() (*answers.Answers, time.Time) {
-	if f.s.Lab != nil {
+	if f.s.Lab != nil || f.given {
 		return nil, time.Time{}
 	}
 	st, err := os.Stat(f.draftPath())

@@ -33,6 +33,9 @@ func TestDraftIsKept(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", mode, is, want)
 		}
 	}
+	if a, _ := (&fabric{s: f.s, given: true}).Draft(); a != nil {
+		t.Error("a draft is offered beside the answers that the operator named")
+	}
 	if st, err := os.Stat(f.draftPath()); err != nil || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", st, err)
 	}

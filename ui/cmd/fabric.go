@@ -28,6 +28,7 @@ import (
 type fabric struct {
 	s     *session.Session
 	file  string // where the answers are saved
+	given bool   // the operator named answers to begin with: no draft is offered
 	last  *planned
 	ready bool // RDMA adapters were seen by the last look
 	loads []perftest.LoadPlan

@@ -65,7 +65,7 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	}()
 	s.Screen.Store(true)
 	o := form.Options{
-		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml"}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
+		Fabric: &fabric{s: s, file: "rdma-setup-answers.yaml", given: cmd.Flags().Changed("file")}, Answers: a, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout,
 		Environ: os.Environ(), Stop: stop, Hangup: hangup,
 	}
 	out, err := showWizard(ctx, e, cmd, o, behind)
