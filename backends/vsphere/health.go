@@ -105,9 +105,9 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 	return out, nil
 }
 
-// Unplugged reads which RDMA adapters of VMs that are on should have connected at power-on and are not connected, by their labels
+// Unplugged reads which PVRDMA adapters of VMs that are on should have connected at power-on and are not connected, by their labels
 // (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens: Broadcom KB 368679 has it
-// for ephemeral port groups. VMs that are off or that vCenter does not show are left out.
+// for ephemeral port groups. Whether vCenter tells it of SR-IOV adapters too has no public source: they are not judged. VMs that are off or that vCenter does not show are left out.
 func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
 	const what = "read the adapters of VMs"
 	at := map[place.Ref]backends.Ref{}
@@ -132,7 +132,7 @@ func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backend
 		}
 		lost := []string{}
 		for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
-			if a, _, ok := survey.AdapterOf(d); ok && (a.Type == "pvrdma" || a.Type == "sriov") && a.Start && !a.Connected {
+			if a, _, ok := survey.AdapterOf(d); ok && a.Type == "pvrdma" && a.Start && !a.Connected {
 				lost = append(lost, a.Label)
 			}
 		}
