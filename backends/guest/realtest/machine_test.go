@@ -31,6 +31,7 @@ type machine struct {
 	dir    string // of its own: disk, console, sockets
 	port   int    // of its sshd on 127.0.0.1
 	mac    string // of the RDMA adapter
+	rail2  string // MAC of a second one, in the same network; "" for none
 	host   key    // of its sshd
 	login  key    // accepted for every user
 	peer   string // directory of the other end of the wire
@@ -54,7 +55,7 @@ func (m *machine) start() error {
 		}
 	}
 	root := "root.ext4"
-	if m.pvrdma {
+	if m.pvrdma || m.rail2 != "" {
 		root = "rdma.ext4"
 	}
 	disk := exec.Command("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", filepath.Join(m.image, root), m.at("disk"))

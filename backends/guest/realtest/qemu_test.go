@@ -8,9 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
-// args name a q35 machine whose slots give the NICs the names they have on vSphere: ens160 and ens192.
+// args name a q35 machine whose slots give the NICs the names they have on vSphere: ens160, ens192 and ens224.
 func (m *machine) args() []string {
 	rxe := "on"
 	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
@@ -22,6 +23,11 @@ func (m *machine) args() []string {
 		memory = []string{"-object", "memory-backend-ram,id=ram,size=512M,share=on", "-machine", "q35,usb=off,memory-backend=ram"}
 		function = []string{"-chardev", "socket,id=mad,path=" + m.at("mad"),
 			"-device", "pvrdma,bus=slot192,addr=00.1,ibdev=verbs0,ibport=1,netdev=lo,mad-chardev=mad"}
+	}
+	if m.rail2 != "" {
+		nic = strings.Replace(nic, "netdev=wire", "netdev=port1", 1)
+		function = append(function, "-netdev", "hubport,id=uplink,hubid=1,netdev=wire", "-netdev", "hubport,id=port1,hubid=1", "-netdev", "hubport,id=port2,hubid=1",
+			"-device", "pcie-root-port,id=slot224,chassis=3,slot=224", "-device", "vmxnet3,id=rdma2,netdev=port2,bus=slot224,mac="+m.rail2)
 	}
 	return append(append(memory,
 		"-name", m.name, "-accel", accelerator(), "-cpu", processor(), "-smp", "1", "-m", "512", "-nodefaults", "-vga", "none", "-display", "none",

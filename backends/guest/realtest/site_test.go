@@ -67,35 +67,50 @@ func lab(t *testing.T, flags ...string) *site {
 	return s
 }
 
-// serve starts a lab of n VMs and boots guests whose RDMA adapters have the MACs of theirs.
-func serve(t *testing.T, n int, pvrdma bool) *site {
+// serve starts a lab of n VMs and boots guests whose RDMA adapters have the MACs of theirs; second are MACs of further NICs.
+func serve(t *testing.T, n int, pvrdma bool, second ...string) *site {
 	t.Helper()
 	s := lab(t, "--hosts", strconv.Itoa(n), "--vms", strconv.Itoa(n), "--scenario", "done")
-	s.boot(n, "pvrdma", pvrdma)
+	s.boot(n, "pvrdma", pvrdma, second...)
 	return s
 }
 
-// boot starts guests for the VMs of a lab whose RDMA adapters have a type.
-func (s *site) boot(n int, adapter string, pvrdma bool) {
-	t := s.t
-	t.Helper()
+// macs are the MACs of the adapters of a type, by VM.
+func (s *site) macs(n int, adapter string) [][]string {
+	s.t.Helper()
 	var found struct {
 		VMs []struct{ Adapters []struct{ MAC, Type string } }
 	}
 	listed, _ := s.must(0, "discover", "-o", "json")
 	if err := json.Unmarshal([]byte(listed), &found); err != nil || len(found.VMs) != n {
-		t.Fatalf("%v in %s", err, listed)
+		s.t.Fatalf("%v in %s", err, listed)
 	}
-	macs := make([]string, n)
+	macs := make([][]string, n)
 	for i, vm := range found.VMs {
 		for _, a := range vm.Adapters {
 			if a.Type == adapter {
-				macs[i] = a.MAC
+				macs[i] = append(macs[i], a.MAC)
 			}
 		}
 	}
+	return macs
+}
+
+// boot starts guests for the VMs of a lab whose RDMA adapters have a type.
+func (s *site) boot(n int, adapter string, pvrdma bool, second ...string) {
+	t := s.t
+	t.Helper()
+	var macs []string
+	for _, m := range s.macs(n, adapter) {
+		macs = append(macs, m[0])
+	}
+	s.guests = bootAll(t, readKey(t, s.read("id_ed25519")), macs, second, pvrdma)
+	s.meet()
+}
+
+// meet lets the lab's operator know the guests.
+func (s *site) meet() {
 	s.env = append(s.env, "RDMA_SETUP_GUEST_TIMEOUT=6m") // the processor is emulated, and the machine may be busy
-	s.guests = bootAll(t, readKey(t, s.read("id_ed25519")), macs, pvrdma)
 	known := s.read("known_hosts")
 	s.write("known_hosts.lab", string(known))
 	for _, m := range s.guests {

@@ -50,9 +50,9 @@ func readKey(t *testing.T, private []byte) key {
 	return key{private, ssh.MarshalAuthorizedKey(signer.PublicKey()), signer}
 }
 
-// bootAll starts a guest for each MAC, two of them with their second NICs on one wire, and waits until all answer. Guests
-// that do not boot are tried once more: that is the only thing that is.
-func bootAll(t *testing.T, login key, macs []string, pvrdma bool) []*machine {
+// bootAll starts a guest for each MAC, two of them with their second NICs on one wire, and those of the MACs in second too, and
+// waits until all answer. Guests that do not boot are tried once more: that is the only thing that is.
+func bootAll(t *testing.T, login key, macs, second []string, pvrdma bool) []*machine {
 	t.Helper()
 	image := guestImage(t)
 	base, err := os.MkdirTemp("", "rdma-e2e-")
@@ -64,7 +64,7 @@ func bootAll(t *testing.T, login key, macs []string, pvrdma bool) []*machine {
 	for i := range guests {
 		name := fmt.Sprintf("guest-%d", i+1)
 		guests[i] = &machine{t: t, name: name, dir: filepath.Join(base, name), peer: filepath.Join(base, fmt.Sprintf("guest-%d", 2-i)),
-			mac: macs[i], host: newKey(t), login: login, pvrdma: pvrdma, image: image}
+			mac: macs[i], rail2: append(second, make([]string, len(macs))...)[i], host: newKey(t), login: login, pvrdma: pvrdma, image: image}
 	}
 	t.Cleanup(func() {
 		for _, m := range guests {
