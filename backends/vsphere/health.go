@@ -107,7 +107,8 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 
 // Unplugged reads which PVRDMA adapters of VMs that are on should have connected at power-on and are not connected, by their labels
 // (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens: Broadcom KB 368679 has it
-// for ephemeral port groups. Whether vCenter tells it of SR-IOV adapters too has no public source: they are not judged. VMs that are off or that vCenter does not show are left out.
+// for ephemeral port groups. Whether vCenter tells it of SR-IOV adapters too has no public source: they are not judged. VMs that
+// are off or that vCenter does not show are left out.
 func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
 	const what = "read the adapters of VMs"
 	at := map[place.Ref]backends.Ref{}
