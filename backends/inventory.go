@@ -31,6 +31,9 @@ type Gap struct {
 // GapDVSVersions is the Gap.What of VCenter.DVSVersions.
 const GapDVSVersions = "DVS versions on offer"
 
+// HintNoHosts is what to do where VCenter.NoHosts is set.
+const HintNoHosts = "add hosts to a datacenter, or give the account the role Read-only on it, with propagation"
+
 // VCenter is the server that was asked.
 type VCenter struct {
 	URL          string    `json:"url"`
@@ -43,6 +46,7 @@ type VCenter struct {
 	ClockAsked   time.Time `json:"-"`                      // our clock at that moment
 	Simulated    bool      `json:"simulated"`              // the lab says so itself
 	DVSVersions  []string  `json:"dvs_versions,omitempty"` // what QueryAvailableDvsSpec offers, oldest first
+	NoHosts      string    `json:"no_hosts,omitempty"`     // why no host at all was seen; "": some were
 }
 
 // A Cluster is what a cluster decides about its hosts and VMs.

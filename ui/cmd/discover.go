@@ -159,11 +159,11 @@ func nothingEligible(inv *backends.Inventory) error {
 	away := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool { return h.State == "connected" })
 	switch {
 	case len(inv.Hosts) == 0:
-		why := "vCenter has no host, or the account " + inv.VCenter.User + " cannot see any"
+		why := cmp.Or(inv.VCenter.NoHosts, "the account "+inv.VCenter.User+" sees no host there")
 		if i := slices.IndexFunc(inv.Gaps, func(g backends.Gap) bool { return g.Target.Type != backends.TypeVCenter }); i >= 0 {
 			why = fmt.Sprintf("the account %s may not read %s: %s", inv.VCenter.User, inv.Gaps[i].Target, inv.Gaps[i].Why)
 		}
-		return backends.Errorf(backends.KindRefused, "", "add hosts to a datacenter, or give the account the role Read-only on it, with propagation", "no host was found: %s", why)
+		return backends.Errorf(backends.KindRefused, "", backends.HintNoHosts, "no host was found: %s", why)
 	case len(away) == len(inv.Hosts):
 		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}

@@ -6,31 +6,65 @@ import (
 	"testing"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
+// noView answers as a vCenter whose account has no role on the root folder.
+type noView struct{ mo.AuthorizationManager }
+
+func (n *noView) HasPrivilegeOnEntity(*types.HasPrivilegeOnEntity) soap.HasFault {
+	return &refusal{Res: &refused{"false"}}
+}
+
+// A refusal is the reply as vCenter sends it; govmomi's own type leaves false values out.
+type refusal struct {
+	Res *refused `xml:"urn:vim25 HasPrivilegeOnEntityResponse"`
+}
+
+type refused struct {
+	Returnval string `xml:"returnval"`
+}
+
+func (r *refusal) Fault() *soap.Fault { return nil }
+
 // discover says why there is nothing to choose: nothing to see, or nothing that answers.
 func TestDiscoverSaysWhyNothingFits(t *testing.T) {
-	t.Run("no host", func(t *testing.T) {
-		model := simulator.VPX()
-		model.Datacenter, model.Host, model.Cluster, model.Machine = 0, 0, 0, 0
-		t.Cleanup(model.Remove)
-		if err := model.Create(); err != nil {
-			t.Fatal(err)
-		}
-		model.Service.TLS = new(tls.Config)
-		s := model.Service.NewServer()
-		t.Cleanup(s.Close)
-		state := t.TempDir()
-		env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state, "GOVC_URL": s.URL.Scheme + "://" + s.URL.Host + "/sdk",
-			"GOVC_USERNAME": s.URL.User.Username(), "GOVC_PASSWORD": "pass", "GOVC_INSECURE": "true"}
-		_, errs, code := inProcess(env, "discover", "--insecure")
-		if code != 3 || !strings.Contains(errs, "no host was found") || strings.Contains(errs, "0 hosts") {
-			t.Errorf("exit %d\n%s", code, errs)
-		}
-	})
+	for name, tt := range map[string]struct {
+		datacenters int
+		blind       bool // the account may not look at the root folder
+		want        string
+	}{
+		"no datacenter": {0, false, "no host was found: vCenter has no datacenter"},
+		"no rights":     {0, true, "has no role that shows it a datacenter (System.View is not granted on the root folder)"},
+		"no host":       {1, false, "sees no host in its datacenters DC0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := simulator.VPX()
+			model.Datacenter, model.Host, model.Cluster, model.Machine = tt.datacenters, 0, 0, 0
+			t.Cleanup(model.Remove)
+			if err := model.Create(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.blind {
+				model.Map().Put(&noView{mo.AuthorizationManager{Self: *model.ServiceContent.AuthorizationManager}})
+			}
+			model.Service.TLS = new(tls.Config)
+			s := model.Service.NewServer()
+			t.Cleanup(s.Close)
+			state := t.TempDir()
+			env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state, "GOVC_URL": s.URL.Scheme + "://" + s.URL.Host + "/sdk",
+				"GOVC_USERNAME": s.URL.User.Username(), "GOVC_PASSWORD": "pass", "GOVC_INSECURE": "true"}
+			_, errs, code := inProcess(env, "discover", "--insecure")
+			if code != 3 || !strings.Contains(errs, tt.want) || strings.Contains(errs, "0 hosts") {
+				t.Errorf("exit %d\n%s", code, errs)
+			}
+		})
+	}
 	t.Run("no host answers", func(t *testing.T) {
 		l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 1, Dir: t.TempDir()})
 		if err != nil {

@@ -34,11 +34,17 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*
 	if err != nil {
 		return nil, nil, wire.Explain(err, "vCenter", "read the inventory")
 	}
+	vc := vcenterOf(conn)
+	if len(rd.hosts) == 0 {
+		vc.NoHosts = rd.noHosts(ctx, conn)
+	}
 	if err := rd.limit(scope); err != nil {
+		if vc.NoHosts != "" {
+			return nil, nil, backends.Errorf(backends.KindRefused, "", backends.HintNoHosts, "no host was found: %s", vc.NoHosts)
+		}
 		return nil, nil, err
 	}
 	gaps := rd.older(ctx, ask)
-	vc := vcenterOf(conn)
 	if scope.Details {
 		more, err := rd.details(ctx, conn, scope)
 		if err != nil {
@@ -164,6 +170,31 @@ func (rd *reading) instead(t backends.TargetType) string {
 		return "look at the names with: rdma-setup discover"
 	}
 	return "there is: " + strings.Join(names, ", ")
+}
+
+// noHosts tells why vCenter shows no host at all: it has no datacenter, the account may not see any, or those that it sees have no
+// hosts. An account without System.View on the root folder sees only what it has a role on and what leads there (vSphere
+// Security, "System.View" among the system privileges that every role has).
+func (rd *reading) noHosts(ctx context.Context, conn *wire.Conn) string {
+	if len(rd.index.All(backends.TypeDatacenter)) > 0 {
+		_, names, _ := strings.Cut(rd.instead(backends.TypeDatacenter), "there is: ")
+		return strings.TrimSpace("the account " + conn.User() + " sees no host in its datacenters " + names)
+	}
+	vim := conn.VIM()
+	if manager := vim.ServiceContent.AuthorizationManager; manager != nil {
+		res, err := methods.HasPrivilegeOnEntity(ctx, vim, &types.HasPrivilegeOnEntity{
+			This: *manager, Entity: vim.ServiceContent.RootFolder, SessionId: conn.Session(), PrivId: []string{"System.View"},
+		})
+		_, denied := wire.FaultOf(err).(*types.NoPermission) // the question itself needs System.View
+		switch {
+		case err != nil && !denied, err == nil && len(res.Returnval) != 1:
+		case denied || !res.Returnval[0]:
+			return "the account " + conn.User() + " has no role that shows it a datacenter (System.View is not granted on the root folder)"
+		default:
+			return "vCenter has no datacenter"
+		}
+	}
+	return "vCenter has no datacenter, or the account " + conn.User() + " cannot see any"
 }
 
 func isGone(err error) bool {

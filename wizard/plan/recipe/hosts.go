@@ -71,6 +71,8 @@ func (b *builder) noHost(away []string) {
 			away[i] = name + " (" + b.Inventory.Host(name).State + ")"
 		}
 		b.Refuse(where, "CL-HOSTS-001", "reconnect the hosts in vCenter", "vCenter is not connected to any of its hosts: %s%s", strings.Join(away, ", "), more)
+	case b.Inventory.VCenter.NoHosts != "":
+		b.Refuse(where, "CL-HOSTS-001", backends.HintNoHosts, "no host was found: %s", b.Inventory.VCenter.NoHosts)
 	default:
 		b.Refuse(where, "CL-HOSTS-001", "check hosts.datacenter and hosts.cluster in the answers, or give the account the role Read-only there, with propagation",
 			"there is no host, or the account %s cannot see any", b.Inventory.VCenter.User)

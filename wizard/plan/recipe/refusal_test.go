@@ -58,6 +58,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 			w.a.VMs = w.a.VMs[:1]
 		},
 			"host/esx-02", "HOST-CONN-001", "notResponding"},
+		"no datacenter":  {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.NoHosts = nil, nil, "vCenter has no datacenter" }, "vcenter/DC", "CL-HOSTS-001", "no host was found: vCenter has no datacenter"},
 		"no host to see": {func(w world) { w.inv.Hosts, w.a.VMs, w.inv.VCenter.User = nil, nil, "ops" }, "vcenter/DC", "CL-HOSTS-001", "the account ops cannot see any"},
 		"no host connected": {func(w world) {
 			w.inv.Hosts[0].State, w.inv.Hosts[1].State, w.a.VMs = "disconnected", "notResponding", nil
