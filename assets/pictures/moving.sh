@@ -42,8 +42,8 @@ frame 'Which pNIC of each host' 2; next Enter
 frame 'Distributed switch' 2; next Enter
 frame 'Which VMs get an RDMA adapter' 2; next Enter
 frame ' passed, ' 2; next Enter
-frame 'CARRY OUT' 3; next PageDown
-frame 'CARRY OUT' 1; next Enter
+frame 'Enter APPLY' 3; next PageDown
+frame 'Enter APPLY' 1; next Enter
 frame '% ' 1
 for _ in 1 2 3 4 5 6 7 8; do
   sleep 1
