@@ -92,6 +92,9 @@ func TestE2EDocumentation(t *testing.T) {
 		if strings.HasPrefix(line, "rdma-setup check") && cmd.ProcessState.ExitCode() == 1 {
 			err = nil // warnings, and nothing worse, as for monitoring plugins
 		}
+		if strings.Contains(line, "--scenario broken-") && cmd.ProcessState.ExitCode() == 3 {
+			err = nil // what is rehearsed is a site that refuses the answers
+		}
 		if err != nil {
 			t.Errorf("%s: %s: %v\n%s", filepath.Base(doc), line, err, tail(out.String()))
 		}
