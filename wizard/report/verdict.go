@@ -53,7 +53,7 @@ func (r *Report) works() (string, checks.Status) {
 			failed++
 		}
 	}
-	slow, crossed, doubtful, measured := 0, 0, 0, 0
+	slow, unmeasured, crossed, doubtful, measured := 0, 0, 0, 0, 0
 	for _, m := range r.Measurements {
 		between := m.Test == perftest.CrossRail
 		switch {
@@ -62,6 +62,8 @@ func (r *Report) works() (string, checks.Status) {
 			crossed++
 		case m.OnlyDisproven(): // works; the proofs beside say what is wrong
 			doubtful++
+		case m.Verdict == perftest.VerdictFail && m.Figure() == "":
+			unmeasured++
 		case m.Verdict == perftest.VerdictFail:
 			slow++
 		case m.Verdict == perftest.VerdictWarn || m.Verdict == perftest.VerdictUnknown:
@@ -87,9 +89,8 @@ func (r *Report) works() (string, checks.Status) {
 		return fmt.Sprintf("%s failed. Fix the cause, then run rdma-setup resume", plural(failed, "change")), checks.Fail
 	case r.Status == "partial" || r.Status == "failed":
 		return "The run did not finish. Fix the cause, then run rdma-setup resume", checks.Fail
-	case slow > 0:
-		return fmt.Sprintf("RDMA does not work as it should: %s of %d below what the hardware gives", plural(slow, "measurement"),
-			len(perftest.SameRail(r.Measurements))), checks.Fail
+	case slow+unmeasured > 0:
+		return "RDMA does not work as it should: " + shortfall(slow, unmeasured, len(perftest.SameRail(r.Measurements))), checks.Fail
 	case crossed > 0:
 		return fmt.Sprintf("Rails are not connected as they should be: %s failed", plural(crossed, "cross_rail test")), checks.Fail
 	case count[checks.Fail] > 0:
@@ -104,6 +105,18 @@ func (r *Report) works() (string, checks.Status) {
 		return "Nothing broken; not measured", checks.Pass
 	}
 	return "Nothing was checked or measured", checks.Unknown
+}
+
+// shortfall tells how many of all measurements were too slow, and how many brought no figure at all.
+func shortfall(slow, unmeasured, all int) string {
+	of := " of " + plural(all, "measurement")
+	switch {
+	case unmeasured == 0:
+		return fmt.Sprintf("%d%s below what the hardware can do", slow, of)
+	case slow == 0:
+		return fmt.Sprintf("%d%s without a result", unmeasured, of)
+	}
+	return fmt.Sprintf("%d%s below what the hardware can do, %d without a result", slow, of, unmeasured)
 }
 
 func plural(n int, what string) string {

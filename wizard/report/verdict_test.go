@@ -29,6 +29,20 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	}
 }
 
+// A measurement that brought no figure is not called slow.
+func TestVerdictOfMeasurementsWithoutAResult(t *testing.T) {
+	slow := perftest.Measurement{Test: "ib_send_bw", AchievedGbps: 9, Verdict: perftest.VerdictFail}
+	none := perftest.Measurement{Test: "ib_send_lat", Error: "no RDMA device with an active port in vm-01", Verdict: perftest.VerdictFail}
+	for want, all := range map[string][]perftest.Measurement{
+		"RDMA does not work as it should: 1 of 2 measurements below what the hardware can do, 1 without a result": {slow, none},
+		"RDMA does not work as it should: 1 of 1 measurement without a result":                                    {none},
+	} {
+		if got, _ := (&report.Report{Measurements: all}).Verdict(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // A test between rails tells nothing of line rate.
 func TestVerdictOfRails(t *testing.T) {
 	for verdict, want := range map[perftest.Verdict]string{
@@ -90,7 +104,7 @@ func TestVerdictsStandSideBySide(t *testing.T) {
 	lossy := &perftest.Proof{Verdict: perftest.VerdictFail, Evidence: "packets were lost"}
 	for gbps, want := range map[float64]string{
 		48: "RDMA works, with warnings for 1 measurement; class proven; lossless disproven: packets were lost",
-		20: "RDMA does not work as it should: 1 measurement of 1 below what the hardware gives; class proven; lossless disproven: packets were lost",
+		20: "RDMA does not work as it should: 1 of 1 measurement below what the hardware can do; class proven; lossless disproven: packets were lost",
 	} {
 		r := report.Report{Status: "done", Measurements: []perftest.Measurement{{Test: "ib_write_bw incast", Load: perftest.LoadIncast, AchievedGbps: gbps, ExpectedGbps: 49,
 			Verdict: perftest.VerdictFail, Class: &perftest.Proof{Verdict: perftest.VerdictPass}, Lossless: lossy}}}
