@@ -189,7 +189,7 @@ func (f firmwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 	}
 	for key, value := range want {
 		if _, ok := number(&value); !ok || !nic.FirmwareKey(key) {
-			return backends.Errorf(backends.KindRefused, t.Target.Name, "", "set the firmware of %s: %s=%q is none of what this program sets", t.Name, key, value)
+			return backends.Errorf(backends.KindRefused, t.Target.Name, "", "set the firmware of %s: this program does not set %s=%q", t.Name, key, value)
 		}
 	}
 	for try := 1; ; try++ {
@@ -238,7 +238,7 @@ func (s *shell) write(ctx context.Context, pci string, want map[string]string, p
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if after.Next[key] != want[key] {
 			return backends.Errorf(backends.KindConflict, s.host, "look at: "+tools+"mlxconfig -d "+d.name+" -e query on the host",
-				"%s: %s was accepted, but reads %s, not %s", what, key, after.Next[key], want[key])
+				"%s: %s was accepted, but reads back as %s instead of %s", what, key, after.Next[key], want[key])
 		}
 	}
 	progress.Report(100)

@@ -99,7 +99,7 @@ func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) e
 	}
 	t, ok := h.targets(host)
 	if !ok {
-		return backends.Errorf(backends.KindUsage, host, "name the host's address under esxi: addresses: in the answers", "no login for its ESXi shell is known")
+		return backends.Errorf(backends.KindUsage, host, "set the host's address under esxi: addresses: in the answers", "the login for its ESXi shell is not known")
 	}
 	if t.Name == "" {
 		t.Name = host
@@ -152,6 +152,6 @@ func explainLogin(err error) error {
 	told := *e
 	told.Hint = "Check esxi.user in the answers, the password of this host (RDMA_SETUP_ESXI_PASSWORD or --esxi-passwords), or the key in " +
 		"/etc/ssh/keys-root/authorized_keys. Each password is tried once per host: ESXi locks an account for 15 minutes after five failures, " +
-		"and then refuses the right password too."
+		"and then refuses the correct password as well."
 	return &told
 }

@@ -14,8 +14,8 @@ func (h *Hosts) Prove(ctx context.Context, host string) error {
 	return h.with(ctx, host, func(s *shell) error {
 		r, err := s.conn.Run(ctx, ssh.Command{Script: "true", Limit: s.limit})
 		if err == nil && r.ExitCode != 0 {
-			err = backends.Errorf(backends.KindRefused, host, "Give the user the Administrator role and shell access on the host, or name another one as esxi.user in the answers.",
-				"%s was let in but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
+			err = backends.Errorf(backends.KindRefused, host, "Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
+				"%s logged in, but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
 		}
 		return err
 	})

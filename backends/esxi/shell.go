@@ -31,7 +31,7 @@ func (s *shell) tool(ctx context.Context, name string, args ...string) (text str
 		return "", false, err
 	}
 	if r.ExitCode == notFound {
-		return "", false, backends.Errorf(backends.KindPermanent, s.host, "install MFT and NMST (name their files under sriov.components in the answers) and reboot the host",
+		return "", false, backends.Errorf(backends.KindPermanent, s.host, "install MFT and NMST (set their files under sriov.components in the answers) and reboot the host",
 			"run %s%s: %w", tools, name, ErrNoTools)
 	}
 	return r.Stdout + r.Stderr, r.ExitCode != 0, nil
@@ -72,7 +72,7 @@ func (s *shell) devices(ctx context.Context) ([]device, error) {
 		out = append(out, device{name: *d.Name, pci: *d.PCIAddress})
 	}
 	if len(out) == 0 {
-		return nil, backends.Errorf(backends.KindPermanent, s.host, "look at: "+tools+"mst status -vv on the host", "list the cards: mst names no PCI address")
+		return nil, backends.Errorf(backends.KindPermanent, s.host, "look at: "+tools+"mst status -vv on the host", "list the cards: mst shows no PCI address")
 	}
 	return out, nil
 }
@@ -95,17 +95,17 @@ func (s *shell) device(ctx context.Context, pci string) (device, error) {
 
 // remedies are what to do about the errors of the firmware tools, by the code that the parsers give.
 var remedies = map[string]string{
-	firmware.CodeModuleLoad:       "install NMST beside MFT, both of one release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
-	scan.CodeNoDevices:            "check that NMST is installed and the host was rebooted since, and that the card shows in: esxcli hardware pci list",
+	firmware.CodeModuleLoad:       "install NMST beside MFT, both of the same release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
+	scan.CodeNoDevices:            "check that NMST is installed, that the host was rebooted since, and that esxcli hardware pci list shows the card",
 	firmware.CodeCannotOpen:       "start mst again on the host; if it persists, the card needs a power cycle",
-	firmware.CodeUnsupported:      "use a release of MFT that knows this card",
-	firmware.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or leave it out",
+	firmware.CodeUnsupported:      "use a release of MFT that supports this card",
+	firmware.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or do not set the key",
 }
 
 // fail words the failure of a tool: by the parser's reading, else by the tool's own line.
 func (s *shell) fail(what string, errs []scan.Message, text string) error {
 	if busy.MatchString(text) {
-		return backends.Errorf(backends.KindTransient, s.host, "another tool is working on the card; resume when it has ended", "%s: %s", what, complaint(text))
+		return backends.Errorf(backends.KindTransient, s.host, "another tool is working on the card; run rdma-setup resume when it has ended", "%s: %s", what, complaint(text))
 	}
 	for _, e := range errs {
 		if hint, known := remedies[e.Code]; known {

@@ -21,7 +21,7 @@ func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[
 		}
 		out = priorityCounters(r.Stdout)
 		if r.ExitCode != 0 || len(out) == 0 {
-			return backends.Errorf(backends.KindPermanent, host, "", "read the statistics of %s: vsish shows no counters of priorities", device)
+			return backends.Errorf(backends.KindPermanent, host, "", "read the statistics of %s: vsish shows no counters per priority", device)
 		}
 		return nil
 	})

@@ -101,7 +101,7 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	}
 	var spec backends.AddressSpec
 	if v.IsAbsent() || v.Decode(&spec) != nil {
-		return own.Path + " is there, and its address is not in force"
+		return own.Path + " exists, but its address is not active"
 	}
 	if c, ok := netconf.Find(n.system, n.files, static.NIC); ok && c.DHCP && i.DHCP {
 		return ""
@@ -151,14 +151,14 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		return turn{}, backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
 	}
 	if i == nil {
-		return refuse("See that the adapter is attached and the VM was power-cycled since, and that the guest has a driver for it.",
+		return refuse("Check that the adapter is attached, that the VM was power-cycled since, and that the guest has a driver for it.",
 			"no interface has the MAC of the adapter on %s", s.Name)
 	}
 	if why := n.management[i.Name]; why != "" {
-		return refuse("Give the VM an adapter of its own for RDMA.", "the interface %s is not touched: %s", i.Name, why)
+		return refuse("Give the VM an adapter of its own for RDMA.", "will not change interface %s: %s", i.Name, why)
 	}
 	if m := n.master[i.Name]; m != "" {
-		return refuse("Take it out of there first.", "the interface %s is not touched: it is a member of %s", i.Name, m)
+		return refuse("Remove the interface from the bond or bridge first.", "will not change interface %s: it is a member of %s", i.Name, m)
 	}
 	t := turn{nonce: nonce(), system: n.system, nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name)}
 	static := netconf.Static{NIC: t.nic, PortGroup: s.Name}
@@ -173,17 +173,17 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 			return turn{}, backends.Errorf(backends.KindUsage, label(vm), "", "address %s with MTU %d cannot be set", want.CIDR, want.MTU)
 		}
 		if dhcp && n.system == netconf.Ifupdown {
-			return refuse("Write an address for this VM.",
-				"ifupdown takes default route and DNS servers from every DHCP server (interfaces(5)): %s shall have neither", i.Name)
+			return refuse("Set a static address for this VM in the answers.",
+				"%s must not get a default route or DNS servers by DHCP, and ifupdown cannot prevent it (interfaces(5))", i.Name)
 		}
 		if want.Table != 0 && n.system == netconf.Ifcfg {
 			return refuse("Give each rail a subnet of its own.",
-				"network-scripts keep rules and routes in files of their own, which this program does not write: %s shares its subnet with another rail", i.Name)
+				"%s shares its subnet with another rail, which needs rules and routes; network-scripts keep them in separate files, which this program does not write", i.Name)
 		}
 		for _, other := range n.interfaces {
 			if !dhcp && other.Name != i.Name && overlaps(other.Addresses, p) && (want.Table == 0 || n.management[other.Name] != "") {
-				return refuse("Give the RDMA network a subnet of its own: answers would go out by the wrong interface.",
-					"%s is in a subnet that %s has too", want.CIDR, other.Name)
+				return refuse("Give the RDMA network its own subnet. Otherwise replies leave through the wrong interface.",
+					"%s is in the same subnet as %s", want.CIDR, other.Name)
 			}
 		}
 		static.CIDR, static.MTU, static.Table = want.CIDR, want.MTU, want.Table
@@ -191,8 +191,8 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	}
 	f, ok := netconf.Write(n.system, n.files, static)
 	if !ok {
-		return refuse("Configure the address by hand and leave the guest out.",
-			"nothing that is known here configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
+		return refuse("Configure the address by hand and exclude the guest.",
+			"none of the supported tools configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
 	}
 	t.file, t.content = f.Path, f.Content
 	if i.Config == f.Path { // the rule of another file is somebody else's
@@ -295,7 +295,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		return a.g.putBack(ctx, vm, kept)
 	}
 	if why := n.management[i.Name]; why != "" {
-		return backends.Errorf(backends.KindRefused, label(vm), "", "the interface %s is not touched: %s", i.Name, why)
+		return backends.Errorf(backends.KindRefused, label(vm), "", "will not change interface %s: %s", i.Name, why)
 	}
 	now, err := a.Observe(ctx, s, kept)
 	if err != nil || len(backends.Differences(kept, now)) == 0 {
@@ -328,7 +328,7 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 	if err == nil && r.ExitCode != 0 {
 		e := failed(vm, "configure "+t.nic.Name+" with "+string(t.system), r)
 		if backends.HintOf(e) == "" {
-			e = &backends.Error{Kind: backends.KindOf(e), Hint: "The guest has taken the change back. Look at what its network configuration complains about.", Err: e, What: "the change was undone"}
+			e = &backends.Error{Kind: backends.KindOf(e), Hint: "The guest has undone the change. Check the error messages of its network configuration.", Err: e, What: "the change was undone"}
 		}
 		return e
 	}
@@ -358,8 +358,8 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 	for {
 		r, err := g.Run(ctx, vm, ssh.Command{Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
-			return backends.Errorf(backends.KindPermanent, label(vm), "Look at the address, and at the guest's routes.",
-				"after the address of %s was set the guest could not be reached; it took the change back by itself: %w", t.nic.Name, cause)
+			return backends.Errorf(backends.KindPermanent, label(vm), "Check the address and the guest's routes.",
+				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)
 		}
 		if err == nil && done {
 			if r, err := g.Run(ctx, vm, ssh.Command{Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
@@ -368,8 +368,8 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 		}
 		select {
 		case <-ctx.Done():
-			return backends.Errorf(backends.KindUnreachable, label(vm), "Look at the VM's console: the guest goes back by itself, or at its next boot by removing "+t.file+".",
-				"after the address of %s was set the guest cannot be reached: %w", t.nic.Name, cause)
+			return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console. The guest undoes the change by itself; if it does not, remove "+t.file+" and reboot it.",
+				"the guest cannot be reached after the address of %s was set: %w", t.nic.Name, cause)
 		case <-time.After(g.options.Poll):
 		}
 	}

@@ -178,7 +178,7 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 		return a.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: arpFile(s.Name)}}})
 	case i == nil:
 		return backends.Errorf(backends.KindRefused, label(vm),
-			"See that the adapter is attached and the VM was power-cycled since, and that the guest has a driver for it.",
+			"Check that the adapter is attached, that the VM was power-cycled since, and that the guest has a driver for it.",
 			"no interface has the MAC of the adapter on %s", s.Name)
 	}
 	var want backends.ARPSpec

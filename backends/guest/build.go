@@ -93,7 +93,7 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return err
 	}
 	if !path.IsAbs(file) && !strings.Contains(file, "://") {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is no path in the guest, and no URL", s.Name, file)
+		return backends.Errorf(backends.KindUsage, label(vm), "", "build %s: %q is neither a path in the guest nor a URL", s.Name, file)
 	}
 	r, err := b.g.step(ctx, vm, step{what: "build " + s.Name, keep: true, Command: ssh.Command{Script: buildScript(s.Name, file), Limit: 30 * time.Minute, MaxOutput: 4 << 20}})
 	if err != nil {
@@ -156,7 +156,7 @@ func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	err := b.Set(ctx, s, was.State, progress)
 	var file string
 	if err != nil && was.State.Decode(&file) == nil && backends.KindOf(err) == backends.KindPermanent && strings.Contains(err.Error(), noSuchFile) {
-		return backends.Errorf(backends.KindPermanent, label(s.Target.Name), "Put "+file+" back, then run rdma-setup rollback again; with --on-conflict keep it stays away.",
+		return backends.Errorf(backends.KindPermanent, label(s.Target.Name), "Put "+file+" back, then run rdma-setup rollback again. To roll back without it, add --on-conflict keep.",
 			"build %s again: %w", s.Name, backends.Unobtainable{Kind: itemBuild, Names: []string{s.Name}, Said: file + ": " + noSuchFile})
 	}
 	return err
@@ -186,28 +186,28 @@ func removeScript(name string) string {
 
 func buildError(vm, name, file string, r ssh.Result) error {
 	said := lastLines(r.Stderr, 3)
-	kind, what, hint := backends.KindPermanent, "build perftest from "+file, "Build it by hand to see all of what it says: ./configure && make."
+	kind, what, hint := backends.KindPermanent, "build perftest from "+file, "Build it by hand to see the full output: ./configure && make."
 	switch name {
 	case backends.BuildDriver:
-		what, hint = "install the NVIDIA driver from "+file, "The rest stands in /var/log/nvidia-installer.log of the guest."
+		what, hint = "install the NVIDIA driver from "+file, "The full log is /var/log/nvidia-installer.log in the guest."
 	case backends.BuildPerftest:
-		hint = "Build it by hand to see all of what it says: ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make."
+		hint = "Build it by hand to see the full output: ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h && make."
 	}
 	for _, c := range []struct{ says, hint string }{
-		{noSuchFile, "Put the file there, or name the path at which the guest sees it."},
-		{"not by this program", "It is somebody's own: put it out of the way, or take " + perftestKey(name) + " out of the answers."},
-		{"download", "See that the guest reaches the server and trusts its certificate, or put the file into the guest and name its path."},
-		{"SHA-256", "Name the SHA-256 of the file that is to be built, or see who has changed it."},
-		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file of /etc/modprobe.d, renew the initial RAM disk and reboot the guest."},
+		{noSuchFile, "Copy the file there, or set the path under which the guest finds it."},
+		{"not by this program", "Somebody else installed it: move it away, or remove " + perftestKey(name) + " from the answers."},
+		{"download", "Check that the guest reaches the server and trusts its certificate, or copy the file into the guest and set its path."},
+		{"SHA-256", "Set the SHA-256 of the file that is to be built, or find out who changed the file."},
+		{"ouveau", "Write \"blacklist nouveau\" and \"options nouveau modeset=0\" into a file in /etc/modprobe.d, rebuild the initial RAM disk and reboot the guest."},
 		{"kernel source tree", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
 		{"kernel headers", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
-		{"compiler", "Install gcc, the release that built the kernel (cat /proc/version), then resume."},
-		{"-lcuda", "Install NVIDIA's driver first: libcuda comes with it."},
+		{"compiler", "Install gcc in the release that built the kernel (cat /proc/version), then resume."},
+		{"-lcuda", "Install NVIDIA's driver first: it contains libcuda."},
 		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
-		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or take gpudirect.perftest out of the answers."},
-		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or take " + perftestKey(name) + " out of the answers."},
+		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or remove gpudirect.perftest from the answers."},
+		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or remove " + perftestKey(name) + " from the answers."},
 		{"No space left", "Free some space in the guest."},
-		{"already installed", "Remove the driver's packages first, or take gpudirect.driver out of the answers."},
+		{"already installed", "Remove the driver's packages first, or remove gpudirect.driver from the answers."},
 	} {
 		if strings.Contains(said, c.says) {
 			hint = c.hint

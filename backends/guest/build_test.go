@@ -135,10 +135,10 @@ func TestSamePerftest(t *testing.T) {
 func TestBuildIsRefused(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", source: true})
 	for _, c := range []struct{ before, name, file, says, hint string }{
-		{"", backends.BuildDriver, "/mnt/share/other.run", "no such file", "Put the file there"},
+		{"", backends.BuildDriver, "/mnt/share/other.run", "no such file", "Copy the file there"},
 		{"apt-get -y purge gcc", backends.BuildDriver, driverFile, "development tool `cc`", "/var/log/nvidia-installer.log"},
 		{"apt-get -y install gcc && rm -r /lib/modules/$(uname -r)/build", backends.BuildDriver, driverFile, "Unable to find the kernel source tree", "linux-headers-"},
-		{"mkdir /opt/perftest", backends.BuildPerftest, perftestSource, "not by this program", "take gpudirect.perftest out"},
+		{"mkdir /opt/perftest", backends.BuildPerftest, perftestSource, "not by this program", "remove gpudirect.perftest from"},
 		{"rmdir /opt/perftest", backends.BuildPerftest, perftestSource, "cannot find -lcuda", "Install NVIDIA's driver first"},
 		{"apt-get -y purge libpci-dev", backends.BuildPerftest, perftestSource, "pciutils", "headers"},
 		{"rm /usr/local/cuda/include/cuda.h", backends.BuildPerftest, perftestSource, "cuda.h is not there", "Install the headers of CUDA"},

@@ -92,13 +92,13 @@ func (e environment) Set(ctx context.Context, s backends.Setting, to backends.Va
 		return err
 	}
 	if class < 0 || class > 255 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is no traffic class", class)
+		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is not a traffic class", class)
 	}
 	if err := e.g.put(ctx, vm, environmentFile, []byte(EnvironmentText(class, commonGID(devices))), 0o644, ""); err != nil {
 		return err
 	}
 	if now, err := e.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s is written for traffic class %d, but reads %s: %v", environmentFile, class, now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v", environmentFile, class, now, err)
 	}
 	return nil
 }

@@ -223,13 +223,13 @@ func (f facts) addAddresses(n *network) {
 	}
 	if w := strings.Fields(f["connection"]); len(w) == 4 {
 		if ip, err := netip.ParseAddr(w[2]); err == nil && byIP[ip.Unmap().String()] != "" {
-			n.management[byIP[ip.Unmap().String()]] = "this SSH connection comes in by it"
+			n.management[byIP[ip.Unmap().String()]] = "it carries this SSH connection"
 		}
 	}
 	for line := range strings.SplitSeq(f["routes"], "\n") {
 		w := strings.Fields(line)
 		if i := slices.Index(w, "dev"); len(w) > 0 && w[0] == "default" && i >= 0 && i+1 < len(w) && n.management[w[i+1]] == "" {
-			n.management[w[i+1]] = "the default route goes out by it"
+			n.management[w[i+1]] = "it carries the default route"
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 		{"disk full", 2, "command=mktemp,do=fail:mktemp: failed to create file via template: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
 		{"read-only file system", 4, "command=mktemp,do=fail:mktemp: failed to create file via template: Read-only file system", backends.KindPermanent, "Read-only", "read-only"},
 		{"no room for the initial RAM disk", 2, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
-		{"netplan fails", 3, "command=netplan,do=fail:Error in network definition", backends.KindPermanent, "Error in network definition", "taken the change back"},
+		{"netplan fails", 3, "command=netplan,do=fail:Error in network definition", backends.KindPermanent, "Error in network definition", "undone the change"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,7 +190,7 @@ func TestAGuestThatIsCutOffByItsAddress(t *testing.T) {
 		cut.Store(true)
 	})
 	err := set.Set(t.Context(), s, backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000}), nil)
-	if !cut.Load() || backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "after the address of") || !strings.Contains(backends.HintOf(err), "goes back by itself") {
+	if !cut.Load() || backends.KindOf(err) != backends.KindUnreachable || !strings.Contains(err.Error(), "after the address of") || !strings.Contains(backends.HintOf(err), "undoes the change by itself") {
 		t.Fatalf("cut off %v: %v, hint %q", cut.Load(), err, backends.HintOf(err))
 	}
 	m.proxy.reopen()

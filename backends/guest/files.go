@@ -47,5 +47,5 @@ type fileState struct {
 
 // badKept is the error of a journalled value that is none of ours.
 func badKept(vm string, err error) error {
-	return backends.Errorf(backends.KindPermanent, label(vm), "", "what was kept to go back to cannot be read: %w", err)
+	return backends.Errorf(backends.KindPermanent, label(vm), "", "the saved previous state cannot be read: %w", err)
 }

@@ -63,7 +63,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	}
 	switch {
 	case list == "":
-		n.Driver, n.Error = version, "the kernel module is there, nvidia-smi is not"
+		n.Driver, n.Error = version, "the kernel module is loaded, but nvidia-smi is missing"
 		return n
 	case strings.HasSuffix(list, "failed"):
 		n.Driver, n.Error = version, strings.TrimSpace(strings.TrimSuffix(list, "failed"))

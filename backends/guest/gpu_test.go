@@ -27,7 +27,7 @@ func TestGPUFacts(t *testing.T) {
 		{name: "a driver whose GPU is not there yet", text: "§kernel\n5.15.0-100-generic\n§smi\nNo devices were found\nfailed\n§nvversion\n570.86.15\n§nvlicense\nDual MIT/GPL\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "570.86.15", Error: "No devices were found", DMABuf: true}},
 		{name: "open modules on a kernel before DMA-BUF", text: "§kernel\n5.4.0-190-generic\n§nvversion\n535.1\n§nvlicense\nDual MIT/GPL\n",
-			want: &backends.NVIDIA{GPUs: []string{}, Driver: "535.1", Error: "the kernel module is there, nvidia-smi is not"}},
+			want: &backends.NVIDIA{GPUs: []string{}, Driver: "535.1", Error: "the kernel module is loaded, but nvidia-smi is missing"}},
 		{name: "passed through, with everything", text: modules + "nvidia_peermem 16384 0 - Live 0x0\n§peerapi\nread\nib_register_peer_memory_client\n" +
 			"§smi\nGPU 0: NVIDIA A100 80GB PCIe (UUID: GPU-1)\n§smidriver\n550.54.15\n§nvlicense\nNVIDIA\n" + query("NVIDIA A100 80GB PCIe", "Pass-Through") +
 			"§smitopo\n\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\n\nLegend:\n\nNIC Legend:\n\n  NIC0: mlx5_0\n" +
@@ -61,7 +61,7 @@ func TestWhyPeerMemoryIsNotLoaded(t *testing.T) {
 	for _, c := range []struct{ said, hint string }{
 		{"modprobe: ERROR: could not insert 'nv_peer_mem': Invalid argument", "MLNX_OFED or DOCA first"},
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Unknown symbol in module, or unknown parameter (see dmesg)", "MLNX_OFED or DOCA first"},
-		{"modprobe: ERROR: could not insert 'nvidia': No such device", "finds no GPU"},
+		{"modprobe: ERROR: could not insert 'nvidia': No such device", "none of the GPUs"},
 		{"modprobe: ERROR: could not insert 'nvidia_peermem': Key was rejected by service", "Secure Boot"},
 		{"modprobe: FATAL: Module nvidia_peermem not found in directory /lib/modules/5.15.0-100-generic", "from release 470 on"},
 	} {

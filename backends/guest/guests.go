@@ -181,7 +181,7 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 	}
 	t, ok := g.targets(vm)
 	if !ok {
-		return nil, backends.Errorf(backends.KindUsage, label(vm), "Name its address under vms: guest: in the answers.", "nothing says how to log in")
+		return nil, backends.Errorf(backends.KindUsage, label(vm), "Set its address under vms: guest: in the answers.", "its address and login are not known")
 	}
 	if t.Name == "" {
 		t.Name = label(vm)
@@ -236,11 +236,11 @@ func failed(vm, what string, r ssh.Result) error {
 		hint string
 	}{
 		{"No space left", backends.KindPermanent, "Free some space in the guest."},
-		{"Read-only file system", backends.KindPermanent, "The guest's file system is mounted read-only: look at its kernel log, it may have seen errors."},
+		{"Read-only file system", backends.KindPermanent, "The guest's file system is mounted read-only. Check its kernel log for errors of the file system."},
 		{"is in use", backends.KindTransient, "Stop what uses RDMA in the guest, then resume."},
-		{"Resource temporarily unavailable", backends.KindTransient, "Something else is at work in the guest; try again."},
-		{"Operation not permitted", backends.KindPermission, "The user must be root, or may be one through sudo."},
-		{"ermission denied", backends.KindPermission, "The user must be root, or may be one through sudo."},
+		{"Resource temporarily unavailable", backends.KindTransient, "Another program is working in the guest. Try again."},
+		{"Operation not permitted", backends.KindPermission, "Log in as root, or as a user with sudo rights."},
+		{"ermission denied", backends.KindPermission, "Log in as root, or as a user with sudo rights."},
 	} {
 		if strings.Contains(said, c.says) {
 			kind, hint = c.kind, c.hint
@@ -264,7 +264,7 @@ func lastLines(text string, n int) string {
 // mac finds the MAC of an adapter.
 func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if g.macs == nil {
-		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "nothing tells the MAC of the adapter on %s", s.Name)
+		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "the MAC of the adapter on %s is not known", s.Name)
 	}
 	if pci, _ := backends.OfHCA(s.Name); pci != "" {
 		return g.card(ctx, s.Target.Name, s.Name)
@@ -335,10 +335,10 @@ func (g *Guests) await(ctx context.Context, vm, before string) error {
 		select {
 		case <-ctx.Done():
 			if ctx.Err() == context.DeadlineExceeded {
-				return backends.Errorf(backends.KindUnreachable, label(vm), "Look at the VM's console.",
+				return backends.Errorf(backends.KindUnreachable, label(vm), "Check the VM's console.",
 					"it did not answer over SSH within %s: %w", g.options.BootTime, last)
 			}
-			return backends.Errorf(backends.KindInterrupted, label(vm), "", "wait for it to answer: %w", ctx.Err())
+			return backends.Errorf(backends.KindInterrupted, label(vm), "", "interrupted while waiting for it to answer: %w", ctx.Err())
 		case <-time.After(g.options.Poll):
 		}
 	}

@@ -111,7 +111,7 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if made, there := e.Images[s.Name]; there && made == "" {
-		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.", "image %s is there and was not built by rdma-setup", s.Name)
+		return backends.Errorf(backends.KindRefused, label(vm), "Choose another name in container.image.", "image %s exists, but was not built by rdma-setup", s.Name)
 	}
 	if e.Images[s.Name] == text {
 		return nil
@@ -186,7 +186,7 @@ func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	case err != nil:
 		return err
 	case r.ExitCode == imageGone:
-		return backends.Errorf(backends.KindPermanent, label(vm), "Load or build the image that was there, then run rdma-setup rollback again; with --on-conflict keep the one of this run stays.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "Load or build the previous image, then run rdma-setup rollback again. To keep the image of this run, add --on-conflict keep.",
 			"%s: %w", what, backends.Unobtainable{Kind: itemImage, Names: []string{s.Name}, Said: "the image " + id + " was removed from " + e.Name})
 	case r.ExitCode != 0:
 		return failed(vm, what, r)

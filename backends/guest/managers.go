@@ -18,7 +18,7 @@ func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why 
 	if m.Repair == "" {
 		return "", nil
 	}
-	r, err := p.locked(ctx, vm, "finish what the package manager left half done", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, "finish an interrupted installation of packages", ssh.Command{Script: m.Repair, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	if err != nil || r.ExitCode == 0 {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 		case <-ctx.Done():
 			return r, ctx.Err()
 		case <-limit.C:
-			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait for the guest's own updates (unattended-upgrades), then resume.",
+			return r, backends.Errorf(backends.KindTransient, label(vm), "Wait until the guest's automatic updates (unattended-upgrades) have ended, then resume.",
 				"another package manager holds the lock for more than %s", p.g.options.AptLock)
 		case <-time.After(p.g.options.Poll):
 		}
@@ -72,7 +72,7 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 		return m, nil
 	}
 	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
-		"there is no package manager that is known here (apt, dnf, yum)")
+		"it has none of the supported package managers (apt, dnf, yum)")
 }
 
 // explain says why names are still missing after an installation; lists is what fetching the package lists said.
@@ -81,10 +81,10 @@ func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists str
 	said := lists + "\n" + r.Stderr
 	switch {
 	case pkgman.Unreachable(said + r.Stdout):
-		return backends.Errorf(backends.KindUnreachable, label(vm), "Give the guest a way to its package repositories, or a local mirror.",
+		return backends.Errorf(backends.KindUnreachable, label(vm), "Make the guest's package repositories reachable, or set up a local mirror.",
 			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
 	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.Complains(r.Stderr):
 		return failed(vm, what, r)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: the guest's repositories do not have them; the others are installed", what)
+	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: not in the guest's repositories; all other packages are installed", what)
 }

@@ -93,7 +93,7 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	if len(args) == 0 {
 		return nil, nil
 	}
-	out, err := g.ask(ctx, vm, "read what a change may touch", ssh.Command{Script: script("look.sh", args...), MaxOutput: 8 << 20})
+	out, err := g.ask(ctx, vm, "read the current state of what a change may affect", ssh.Command{Script: script("look.sh", args...), MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err == nil && want != "" && now != to {
 		return backends.Errorf(backends.KindPermanent, label(vm),
 			"Check UsePAM in sshd_config, pam_limits in /etc/pam.d/sshd, and LimitMEMLOCK of the sshd unit.",
-			"%s is written, but a new login may still lock %s only", limitsFile, now)
+			"%s was written, but a new login still cannot lock more than %s", limitsFile, now)
 	}
 	return err
 }

@@ -123,17 +123,17 @@ func moduleError(vm string, r ssh.Result) error {
 				"use the driver's open kernel modules, which need no peer memory (DMA-BUF).",
 			"load the peer memory module: %s", said)
 	case strings.Contains(said, "No such device"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "The driver finds no GPU that it knows: look at lspci and the kernel log of the guest, and at the MMIO window of the VM.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "The driver supports none of the GPUs that it finds. Check lspci and the kernel log in the guest, and the MMIO window of the VM.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "Key was rejected") || strings.Contains(said, "Required key not available"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "Secure Boot keeps unsigned modules out: install signed ones, enroll the signing key "+
-			"(mokutil --import), or switch Secure Boot of the VM off.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "Secure Boot refuses unsigned modules: install signed ones, enroll the signing key "+
+			"(mokutil --import), or disable Secure Boot of the VM.",
 			"load the modules: %s", said)
 	case strings.Contains(said, "new Call Trace"):
 		return backends.Errorf(backends.KindPermanent, label(vm), "Collect the kernel log (dmesg) and reboot the guest; do not load the modules again.",
 			"load the modules: %s", said)
 	case peer && strings.Contains(said, "not found"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "Install the NVIDIA driver's kernel modules for this kernel; from release 470 on nvidia-peermem is one of them.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "Install the NVIDIA driver's kernel modules for this kernel. nvidia-peermem is one of them from release 470 on.",
 			"load the peer memory module: %s", said)
 	case strings.Contains(said, "not found"):
 		return backends.Errorf(backends.KindPermanent, label(vm),

@@ -117,19 +117,19 @@ func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) 
 	byHand := "Keep the name by hand, then plan again with --skip " + s.ID() + "."
 	switch {
 	case kernelName.MatchString(name):
-		return refuse("Give the interface another name in the guest first.", "%s cannot be kept by MAC: the kernel gives that name to other interfaces too", name)
+		return refuse("Give the interface another name in the guest first.", "the name %s cannot be tied to a MAC: the kernel may give it to another interface", name)
 	case strings.TrimSpace(f["udev"]) != "active":
 		return refuse(byHand, "systemd-udevd does not name its interfaces")
 	case strings.TrimSpace(f["mac"]) != s.Name:
-		return refuse("Run the plan again.", "the interface with MAC %s is not %s any more", s.Name, name)
+		return refuse("Run the plan again.", "the interface with MAC %s is no longer called %s", s.Name, name)
 	case driver == "":
-		return refuse(byHand, "%s tells no driver by which its name could be kept", name)
+		return refuse(byHand, "the driver of %s is not known, and its name can only be kept by driver and MAC", name)
 	case link != file && !keeps && (strings.HasPrefix(link, "/etc/") || strings.HasPrefix(link, "/run/")):
-		return refuse("See that it has MACAddress="+s.Name+" and Name="+name+", then plan again with --skip "+s.ID()+".",
-			"%s configures %s already, and udev applies one file only", link, name)
+		return refuse("Check that it has MACAddress="+s.Name+" and Name="+name+", then plan again with --skip "+s.ID()+".",
+			"%s already configures %s, and udev applies only one file", link, name)
 	case strings.TrimSpace(f["disk"]) != "":
 		return refuse("Write "+file+" by hand, run dracut --force, then plan again with --skip "+s.ID()+".",
-			"its initial RAM disk holds %s and names %s without a new file", driver, name)
+			"its initial RAM disk contains %s, and would name %s without using a new file", driver, name)
 	}
 	return driver, nil
 }
@@ -148,5 +148,5 @@ func (n nicName) Restore(ctx context.Context, s backends.Setting, kept backends.
 }
 
 func (n nicName) restore(ctx context.Context, vm string, kept backends.Kept, file string) error {
-	return n.g.withdraw(ctx, vm, kept, file, "stop keeping a name of an interface")
+	return n.g.withdraw(ctx, vm, kept, file, "remove the fixed name of an interface")
 }

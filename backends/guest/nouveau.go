@@ -79,8 +79,8 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return n.restore(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: nouveauFile}, {Kind: backends.ItemFile, Name: nouveauGoing}}})
 	}
 	if now != nil && !now.Renewable {
-		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, renew the initial RAM disk (dracut --force) and reboot the guest.",
-			"the guest has no update-initramfs, by which nouveau would be kept out of the initial RAM disk")
+		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, rebuild the initial RAM disk (dracut --force) and reboot the guest.",
+			"the guest has no update-initramfs, which is needed to remove nouveau from the initial RAM disk")
 	}
 	before, err := n.g.BootID(ctx, vm)
 	if err != nil {
@@ -100,8 +100,8 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		}
 	}
 	if now, err := n.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Look in /etc/modules, /etc/modules-load.d and the kernel's command line for what loads nouveau.",
-			"nouveau is blacklisted, but reads %s: %v", now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "Find what loads nouveau in /etc/modules, /etc/modules-load.d or the kernel command line.",
+			"nouveau was blacklisted, but reads back as %s: %v", now, err)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (n nouveau) Restore(ctx context.Context, s backends.Setting, kept backends.
 // restore renames the file before the RAM disks are renewed and removes it after that, so that a restore that was broken off
 // is seen.
 func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) error {
-	return n.g.withdraw(ctx, vm, kept, nouveauFile, "stop keeping nouveau from GPUs")
+	return n.g.withdraw(ctx, vm, kept, nouveauFile, "allow nouveau for GPUs again")
 }
 
 // withdraw restores a record of a file that the initial RAM disks hold too, and of file + ".going" beside it.

@@ -129,8 +129,8 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	})...)
 	others, err := p.alongside(ctx, vm, names)
 	if err == nil && len(others) > 0 {
-		err = backends.Errorf(backends.KindConflict, label(vm), "Remove it by hand if nothing needs it, or stay with the distribution's drivers (take guest.ofed out).",
-			"install MLNX_OFED: it removes the distribution's RDMA packages, and %s would go with them", strings.Join(others, ", "))
+		err = backends.Errorf(backends.KindConflict, label(vm), "Remove it by hand if nothing needs it, or keep the distribution's drivers (remove guest.ofed from the answers).",
+			"install MLNX_OFED: it removes the distribution's RDMA packages, and with them %s", strings.Join(others, ", "))
 	}
 	return k, err
 }
@@ -200,7 +200,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 		return err
 	}
 	if !path.IsAbs(want.Archive) {
-		return backends.Errorf(backends.KindUsage, label(vm), "Name it under guest.ofed in the answers.", "install %s: nothing says where its archive is", want.Version)
+		return backends.Errorf(backends.KindUsage, label(vm), "Set it under guest.ofed in the answers.", "install %s: the location of its archive is not known", want.Version)
 	}
 	now, err := m.Read(ctx, s)
 	if err != nil || now == backends.ValueOf(backends.OFEDSpec{Version: want.Version}) {
@@ -245,8 +245,8 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	n := f.network()
 	for line := range strings.Lines(f["drivers"]) {
 		if w := strings.Fields(line); len(w) == 2 && strings.HasPrefix(w[1], "mlx") && n.management[w[0]] != "" {
-			return backends.Errorf(backends.KindConflict, label(vm), "Reach the guest by another interface, or install MLNX_OFED by hand on its console.",
-				"install MLNX_OFED: %s is one of the interfaces whose driver is replaced, and %s", w[0], n.management[w[0]])
+			return backends.Errorf(backends.KindConflict, label(vm), "Connect to the guest through another interface, or install MLNX_OFED by hand on its console.",
+				"install MLNX_OFED: it replaces the driver of %s, and %s", w[0], n.management[w[0]])
 		}
 	}
 	return nil

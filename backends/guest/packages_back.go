@@ -68,7 +68,7 @@ func (p packages) reinstall(ctx context.Context, vm string, m pkgman.Manager, na
 	if len(torn) == 0 {
 		return nil
 	}
-	r, err := p.locked(ctx, vm, "install again what is to be removed", ssh.Command{Script: m.Install(torn), Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, "reinstall packages that were to be removed", ssh.Command{Script: m.Install(torn), Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	if err == nil && r.ExitCode != 0 && *why == "" {
 		*why = lastLines(r.Stderr, 2)
 	}
@@ -109,7 +109,7 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 	if len(auto) > 0 {
 		script += "\napt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
 	}
-	r, err := p.locked(ctx, vm, "put packages back to their versions", ssh.Command{Script: script, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	r, err := p.locked(ctx, vm, "restore the versions of packages", ssh.Command{Script: script, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
 	if err != nil {
 		return err
 	}
@@ -120,11 +120,11 @@ func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was ma
 	said := lastLines(r.Stdout+"\n"+r.Stderr, 2)
 	if pkgman.Unreachable(r.Stdout+r.Stderr) || pkgman.Locked(r.Stdout+r.Stderr) {
 		return backends.Errorf(backends.KindPermanent, label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
-			"put packages back to their versions: %s: %s", strings.Join(texts, ", "), said)
+			"restore the versions of packages: %s: %s", strings.Join(texts, ", "), said)
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Offer these versions in a repository of the guest or install them by hand, then run "+
-		"rdma-setup rollback again; with --on-conflict keep they stay as they are.",
-		"put packages back to their versions: %s: %w", strings.Join(texts, ", "),
+	return backends.Errorf(backends.KindPermanent, label(vm), "Provide these versions in a repository of the guest or install them by hand, then run "+
+		"rdma-setup rollback again. To leave the packages as they are, add --on-conflict keep.",
+		"restore the versions of packages: %s: %w", strings.Join(texts, ", "),
 		backends.Unobtainable{Kind: backends.ItemPackage, Names: slices.Sorted(maps.Keys(left)), Said: said})
 }
 
@@ -141,8 +141,8 @@ func (p packages) remove(ctx context.Context, vm string, names []string, why str
 		return err
 	}
 	if len(others) > 0 {
-		return backends.Errorf(backends.KindConflict, label(vm), "Remove those first, or leave the packages.",
-			"remove %s: %s would go with them", strings.Join(names, ", "), strings.Join(others, ", "))
+		return backends.Errorf(backends.KindConflict, label(vm), "Remove those packages first, or keep these.",
+			"remove %s: this would also remove %s", strings.Join(names, ", "), strings.Join(others, ", "))
 	}
 	r, err := p.locked(ctx, vm, "remove packages", ssh.Command{Script: m.Remove(names), Limit: 10 * time.Minute})
 	if err != nil {

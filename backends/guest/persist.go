@@ -260,7 +260,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 		}
 		remove.WriteString(" || exit 1\n")
 	}
-	_, err := p.g.root(ctx, vm, "remove what loads modules at boot", ssh.Command{Script: remove.String() + stop.String() + ":"})
+	_, err := p.g.root(ctx, vm, "stop loading modules at boot", ssh.Command{Script: remove.String() + stop.String() + ":"})
 	return err
 }
 
@@ -277,7 +277,7 @@ const initramfsLimit = 15 * time.Minute
 
 // renewRAMDisk has the guest make its initial RAM disks anew, where update-initramfs makes them.
 func (g *Guests) renewRAMDisk(ctx context.Context, vm string) error {
-	_, err := g.change(ctx, vm, step{what: "renew the initial RAM disk", keep: true, Command: ssh.Command{
+	_, err := g.change(ctx, vm, step{what: "rebuild the initial RAM disk", keep: true, Command: ssh.Command{
 		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: initramfsLimit}})
 	return err
 }

@@ -56,7 +56,7 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	}
 	if d == nil {
 		return backends.Errorf(backends.KindPermanent, label(vm),
-			"Load the driver (vmw_pvrdma, mlx5_ib), and see that the adapter is attached and the VM was power-cycled since.",
+			"Load the driver (vmw_pvrdma, mlx5_ib), and check that the adapter is attached and the VM was power-cycled since.",
 			"the adapter on %s has no RDMA device in the guest", s.Name)
 	}
 	if d.State == want {
@@ -73,13 +73,13 @@ func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ 
 	case strings.Contains(said, "new Call Trace"):
 		return moduleError(vm, r)
 	case strings.Contains(r.Stdout, "no carrier"):
-		return backends.Errorf(backends.KindPermanent, label(vm), "See that the VM's adapter is connected and the port group's uplink has a link.",
+		return backends.Errorf(backends.KindPermanent, label(vm), "Check that the VM's adapter is connected and that the port group's uplink has a link.",
 			"the port of %s stays down: %s has no carrier", d.Name, d.Interface)
 	}
 	if said == "" {
 		said = "tried " + strings.Join(strings.Fields(strings.ReplaceAll(r.Stdout, "step ", "")), ", ")
 	}
-	return backends.Errorf(backends.KindPermanent, label(vm), "Look at the guest's kernel log, and at the RDMA device of the host's uplink.",
+	return backends.Errorf(backends.KindPermanent, label(vm), "Check the guest's kernel log and the RDMA device of the host's uplink.",
 		"the port of %s stays down: %s", d.Name, said)
 }
 

@@ -151,11 +151,11 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if want.Priority < 0 || want.Priority >= priorities || want.DSCP < 0 || want.DSCP > 63 {
-		return backends.Errorf(backends.KindUsage, label(vm), "", "priority %d with DSCP %d is no class", want.Priority, want.DSCP)
+		return backends.Errorf(backends.KindUsage, label(vm), "", "priority %d with DSCP %d is not a valid traffic class", want.Priority, want.DSCP)
 	}
 	if now == nil || len(now.PFC) == 0 && now.DSCP == nil {
-		return backends.Errorf(backends.KindRefused, label(vm), "Install iproute2 5.11 or later (dcb), or MLNX_OFED (mlnx_qos). A VF has no settings of its own.",
-			"PFC of %s cannot be read: neither mlnx_qos nor dcb tells it", mac)
+		return backends.Errorf(backends.KindRefused, label(vm), "Install iproute2 5.11 or later (dcb), or MLNX_OFED (mlnx_qos). A VF has no PFC settings of its own.",
+			"PFC of %s cannot be read: neither mlnx_qos nor dcb shows it", mac)
 	}
 	unit, text := QoSUnit(mac, want)
 	if err := p.g.put(ctx, vm, unitDir+unit, []byte(text), 0o644, ""); err != nil {
@@ -169,7 +169,7 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if now, err := p.Read(ctx, s); err != nil || now != to {
-		return backends.Errorf(backends.KindPermanent, label(vm), "Look at: mlnx_qos -i DEV, or dcb pfc show dev DEV.", "PFC was set, but reads %s: %v", now, err)
+		return backends.Errorf(backends.KindPermanent, label(vm), "Compare with: mlnx_qos -i DEV, or dcb pfc show dev DEV.", "PFC was set, but reads back as %s: %v", now, err)
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (p portQoS) Restore(ctx context.Context, s backends.Setting, kept backends.
 // back sets the port with the arguments of qos.sh, where there are any, and puts the files back.
 func (p portQoS) back(ctx context.Context, vm, mac string, args []string, kept backends.Kept) error {
 	if args != nil {
-		_, err := p.g.root(ctx, vm, "put PFC and trust of "+mac+" back", ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})
+		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac+" back", ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})
 		if err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	f.fill(&out, g.options)
 	if !kernelRelease.MatchString(out.Kernel) {
 		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
-			"Log in there as the same user and see what uname -r says.", "uname -r tells no kernel release, by which modules and drivers are chosen: %.60q", out.Kernel))
+			"Log in to the guest as the same user and run uname -r.", "uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
 	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
 	return out

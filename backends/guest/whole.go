@@ -40,7 +40,7 @@ func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.Ve
 		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
 	}
 	if pci == "" {
-		return refuse("load the driver of the card in the guest, and connect one of its ports", "the guest shows no RDMA device, or several and none that is active")
+		return refuse("load the driver of the card in the guest, and connect one of its ports", "the guest has no RDMA device, or several of which none is active")
 	}
 	i := slices.IndexFunc(given, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
 	var at []string
@@ -50,13 +50,13 @@ func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.Ve
 	have := cmp.Or(strings.Join(at, ", "), "there is none")
 	switch {
 	case i < 0:
-		return refuse("run rdma-setup apply again: it gives the card to the VM", "the VM does not have the card at %s", pci)
+		return refuse("run rdma-setup apply again: it attaches the card to the VM", "the VM does not have the card at %s", pci)
 	case given[i].GuestBridge() == "":
 		return refuse("power the VM off and on once, so that vCenter gives the device a slot behind a PCI bridge",
-			"which RDMA device is the card at %s cannot be told: its PCI slot in the VM is %d; RDMA devices of the guest: %s", pci, given[i].Slot, have)
+			"cannot tell which RDMA device is the card at %s: its PCI slot in the VM is %d; RDMA devices of the guest: %s", pci, given[i].Slot, have)
 	}
 	return refuse("look for pciBridgeN.pciSlotNumber and pciPassthruN.pciSlotNumber in the VM's advanced settings: with the VM off, remove "+
-		"those that somebody has set, and run rdma-setup apply again",
+		"those that were set by hand, and run rdma-setup apply again",
 		"no RDMA device of the guest is behind the PCI bridge %s, where slot %d of the card at %s leads (KB 311606); RDMA devices of the guest: %s",
 		given[i].GuestBridge(), given[i].Slot, pci, have)
 }

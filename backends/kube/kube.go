@@ -27,7 +27,7 @@ type Runner func(ctx context.Context, stdin []byte, args ...string) (stdout, std
 // New returns a client for a context of the kubeconfig.
 func New(context string, run Runner) (*Client, error) {
 	if strings.TrimSpace(context) == "" {
-		return nil, backends.Errorf(backends.KindUsage, "", "kubectl config get-contexts names them", "no Kubernetes context is named")
+		return nil, backends.Errorf(backends.KindUsage, "", "list the contexts with: kubectl config get-contexts", "no Kubernetes context was given")
 	}
 	return &Client{context, run}, nil
 }
@@ -109,9 +109,9 @@ func kindOf(err error, why string) backends.ErrorKind {
 func hintOf(err error, why string) string {
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "install kubectl where rdma-setup runs"
+		return "install kubectl on the machine that runs rdma-setup"
 	case kindOf(err, why) == backends.KindUsage:
-		return "kubectl config get-contexts names them"
+		return "list the contexts with: kubectl config get-contexts"
 	case kindOf(err, why) == backends.KindPermission:
 		return "the account of the context must be allowed to get nodes, daemonsets and customresourcedefinitions"
 	}
@@ -126,21 +126,21 @@ func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
 	}
 	k := &backends.Kubernetes{Context: c.context}
 	if k.Nodes, err = nodes(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of the nodes is not understood: %w", err)
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about nodes cannot be parsed: %w", err)
 	}
 	out, err = c.call(ctx, nil, "get", "customresourcedefinition", "mpijobs.kubeflow.org", "--ignore-not-found", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
 	if k.MPIJob, err = served(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of MPIJob is not understood: %w", err)
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about MPIJob cannot be parsed: %w", err)
 	}
 	out, err = c.call(ctx, nil, "get", "daemonsets", "--all-namespaces", "--selector=k8s-app=calico-node", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
 	if k.Calico, err = calico(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of Calico is not understood: %w", err)
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about Calico cannot be parsed: %w", err)
 	}
 	return k, nil
 }
@@ -204,7 +204,7 @@ func nodes(text []byte) ([]backends.KubeNode, error) {
 	var out []backends.KubeNode
 	for _, i := range list.Items {
 		n := backends.KubeNode{
-			Name: i.Metadata.Name, Cordoned: i.Spec.Unschedulable, Why: "it reports no condition Ready",
+			Name: i.Metadata.Name, Cordoned: i.Spec.Unschedulable, Why: "it reports no Ready condition",
 			OS: i.Status.Info.OS, Kernel: i.Status.Info.Kernel, Kubelet: i.Status.Info.Kubelet, Runtime: i.Status.Info.Runtime,
 		}
 		for _, role := range []string{"control-plane", "master"} {

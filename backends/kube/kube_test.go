@@ -36,7 +36,7 @@ func TestSurvey(t *testing.T) {
 	}
 	want := &backends.Kubernetes{Context: "lab; reboot", MPIJob: []string{"v1alpha2"}, Nodes: []backends.KubeNode{
 		{Name: "w-1", Why: "NodeStatusUnknown gone", ControlPlane: true, Cordoned: true, OS: "CentOS Linux 7 (Core)", Kernel: "3.10.0", Kubelet: "v1.15.0", Runtime: "docker://18", GPUs: 2, RDMA: map[string]int{"rdma/a": 63}},
-		{Name: "w-2", Why: "it reports no condition Ready"},
+		{Name: "w-2", Why: "it reports no Ready condition"},
 	}}
 	if d := cmp.Diff(want, k); d != "" {
 		t.Error(d)

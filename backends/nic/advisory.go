@@ -68,7 +68,7 @@ func branchOf(version string) (branch, build int, err error) {
 	version, _, _ = strings.Cut(strings.TrimSpace(version), " (")
 	parts := strings.Split(version, ".")
 	if len(parts) != 3 {
-		return 0, 0, fmt.Errorf("%q is no version of firmware", version)
+		return 0, 0, fmt.Errorf("%q is not a firmware version", version)
 	}
 	if branch, err = strconv.Atoi(parts[1]); err != nil {
 		return 0, 0, err

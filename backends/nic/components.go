@@ -58,7 +58,7 @@ func Accepts(sys *backends.HostSystem, c backends.Component) error {
 	levels := []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
 	host, has := slices.Index(levels, sys.Acceptance.Value), slices.Index(levels, c.Acceptance)
 	if host >= 0 && has >= 0 && has < host {
-		return fmt.Errorf("%s %s is %s, and the host's image takes %s and above", c.Name, c.Version, c.Acceptance, sys.Acceptance.Value)
+		return fmt.Errorf("%s %s is %s, but the host's image accepts only %s and above", c.Name, c.Version, c.Acceptance, sys.Acceptance.Value)
 	}
 	return nil
 }

@@ -106,7 +106,7 @@ func MergeFirmware(host, card string, want, have map[string]string) (map[string]
 			return nil, backends.Errorf(backends.KindRefused, host, "choose a card whose firmware offers SR-IOV, or update the firmware",
 				"the firmware of %s has no %s", card, key)
 		case !there && key == r.ATS:
-			return nil, backends.Errorf(backends.KindRefused, host, "set gpudirect.ats to false: "+r.NoATS+"; relax_acs does without",
+			return nil, backends.Errorf(backends.KindRefused, host, "set gpudirect.ats to false: "+r.NoATS+"; relax_acs does not need it",
 				"the firmware of %s has no %s", card, key)
 		case there && (key != r.VFs || count(old) < count(want[key])):
 			have[key] = want[key]
@@ -149,12 +149,12 @@ func BIOSHelp(vendor string) string {
 	v := strings.ToLower(vendor)
 	switch {
 	case strings.Contains(v, "dell"):
-		return "switch SR-IOV Global on: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; racadm jobqueue create BIOS.Setup.1-1; racadm serveraction powercycle"
+		return "enable SR-IOV Global: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; racadm jobqueue create BIOS.Setup.1-1; racadm serveraction powercycle"
 	case strings.Contains(v, "hp"):
-		return "switch SR-IOV and Intel VT-d (AMD IOMMU) on: ilorest set Sriov=Enabled --selector=Bios. and ilorest commit, then power-cycle; or RBSU > Virtualization Options"
+		return "enable SR-IOV and Intel VT-d (AMD IOMMU): ilorest set Sriov=Enabled --selector=Bios. and ilorest commit, then power-cycle; or RBSU > Virtualization Options"
 	case strings.Contains(v, "supermicro"):
-		return "switch SR-IOV Support on under Advanced > PCIe/PCI/PnP Configuration, VT-d under Chipset > IIO; then power-cycle"
+		return "enable SR-IOV Support under Advanced > PCIe/PCI/PnP Configuration and VT-d under Chipset > IIO, then power-cycle"
 	}
-	return "switch SR-IOV and VT-d (AMD: IOMMU) on in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set " +
+	return "enable SR-IOV and VT-d (AMD: IOMMU) in the BIOS (Dell: racadm set BIOS.IntegratedDevices.SriovGlobalEnable Enabled; HPE: ilorest set " +
 		"Sriov=Enabled; Supermicro: PCIe/PCI/PnP > SR-IOV Support), then power-cycle"
 }

@@ -45,7 +45,7 @@ func TestHidden(t *testing.T) {
 	want := map[string]string{
 		"0000:3b:00.0": "is a port in InfiniBand mode / /opt/mellanox/bin/mlxconfig -d 0000:3b:00.0 -y set LINK_TYPE_P1=2",
 		"0000:3b:00.1": "is a port in InfiniBand mode / /opt/mellanox/bin/mlxconfig -d 0000:3b:00.0 -y set LINK_TYPE_P2=2",
-		"0000:87:00.0": "is a PCI function that no driver serves / ",
+		"0000:87:00.0": "is a PCI function without a driver / ",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v", got)

@@ -156,7 +156,7 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 		return ""
 	}
 	on := strings.TrimSuffix(strings.Repeat("1,", len(Ports(h, f))), ",")
-	return "switch RDMA on for each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " + f.RoCE().Enable + "=" + on +
+	return "enable RDMA on each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " + f.RoCE().Enable + "=" + on +
 		" (" + f.RoCE().Source + ")"
 }
 

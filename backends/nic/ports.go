@@ -110,7 +110,7 @@ func Hidden(h *backends.Host) []backends.NIC {
 			continue
 		}
 		n := backends.NIC{Device: d.Address, PCI: d.Address, Vendor: d.Vendor, PCIDeviceID: d.Device, Model: d.Name, NUMA: d.NUMA, Roles: []string{}}
-		n.Hidden = "is a PCI function that no driver serves"
+		n.Hidden = "is a PCI function without a driver"
 		if d.Class == infiniband { // its driver once it speaks Ethernet
 			n.Hidden, n.Driver = speaksIB, f.Driver()
 		}

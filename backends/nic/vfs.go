@@ -17,7 +17,7 @@ func NumOfVFs(r backends.VFRules, current int, ports []int) (int, error) {
 	sum := 0
 	for _, n := range ports {
 		if n < 0 || n > r.Most {
-			return 0, fmt.Errorf("%d VFs on a port; the firmware allows 0 to %d", n, r.Most)
+			return 0, fmt.Errorf("%d VFs on a port, but the firmware allows 0 to %d", n, r.Most)
 		}
 		sum += n
 	}
@@ -46,7 +46,7 @@ func MaxVFs(r backends.VFRules, ports []Port, current string) (string, error) {
 		}
 		n, err := strconv.Atoi(f)
 		if err != nil || n < 0 {
-			return "", fmt.Errorf("%s is %q: %q is no number", r.Param, current, f)
+			return "", fmt.Errorf("%s is %q: %q is not a number", r.Param, current, f)
 		}
 		now = append(now, n)
 	}
@@ -76,7 +76,7 @@ func MaxVFs(r backends.VFRules, ports []Port, current string) (string, error) {
 			}
 		}
 		if n > r.Most {
-			return "", fmt.Errorf("%d VFs on a port; the firmware allows 0 to %d", n, r.Most)
+			return "", fmt.Errorf("%d VFs on a port, but the firmware allows 0 to %d", n, r.Most)
 		}
 		out[i] = strconv.Itoa(n)
 	}
@@ -91,12 +91,12 @@ func pciKey(addr string) ([4]uint64, error) {
 	}
 	var key [4]uint64
 	if len(parts) != 4 {
-		return key, fmt.Errorf("%q is no PCI address", addr)
+		return key, fmt.Errorf("%q is not a PCI address", addr)
 	}
 	for i, p := range parts {
 		n, err := strconv.ParseUint(p, 16, 32)
 		if err != nil {
-			return key, fmt.Errorf("%q is no PCI address", addr)
+			return key, fmt.Errorf("%q is not a PCI address", addr)
 		}
 		key[i] = n
 	}

@@ -105,9 +105,9 @@ func (l *login) ask(question func()) {
 }
 
 // ErrLogin is in the chain of errors of logins that the server refused.
-var ErrLogin = errors.New("was not let in")
+var ErrLogin = errors.New("was refused")
 
-var errNoPassword = errors.New("no password was given")
+var errNoPassword = errors.New("no password is known")
 
 // askPassword returns the password to send. Asked again, the one before was refused: it is never sent twice to one machine,
 // because wrong tries lock accounts.
@@ -116,7 +116,7 @@ func (l *login) askPassword() (string, error) {
 		l.pool.refuse(l.target, l.endpoint, l.given)
 	}
 	if l.spent || l.late {
-		return "", errors.New("the password was not accepted")
+		return "", errors.New("the password was rejected")
 	}
 	var answer string
 	var err error
@@ -127,10 +127,10 @@ func (l *login) askPassword() (string, error) {
 	}
 	if err == nil && l.pool.wasRefused(l.endpoint, answer) {
 		if !l.password {
-			l.tried = append(l.tried, "the password that was refused before (not sent again)")
+			l.tried = append(l.tried, "the password that was rejected before (not sent again)")
 		}
 		l.password, l.spent = true, true
-		return "", errors.New("the password was refused before")
+		return "", errors.New("the password was rejected before")
 	}
 	if backends.KindOf(err) == backends.KindInterrupted {
 		l.refused = err
@@ -140,7 +140,7 @@ func (l *login) askPassword() (string, error) {
 		l.spent = true
 	case !l.asked && time.Since(began) > l.pool.config.DialTimeout:
 		l.late = true
-		return "", errors.New("the answer came late")
+		return "", errors.New("the answer came too late")
 	default:
 		if !l.password {
 			l.tried = append(l.tried, "password")
@@ -179,12 +179,12 @@ func (l *login) explain(err error) error {
 	if len(l.tried) > 0 {
 		tried = "tried " + strings.Join(l.tried, ", ")
 	}
-	hint := "Check the user name, and that one of the keys is in authorized_keys there, or give the password."
+	hint := "Check the user name and that one of the keys is in authorized_keys on the server, or provide the password."
 	switch {
 	case strings.Contains(text, "authentication failures"):
-		hint = "The agent offers more keys than the server takes; name the right one with --ssh-key."
+		hint = "The agent offers more keys than the server accepts. Select the right one with --ssh-key."
 	case l.locked:
-		hint = "Give the right passphrase, add the key to the agent, or name another one with --ssh-key."
+		hint = "Enter the right passphrase, add the key to the agent, or select another key with --ssh-key."
 	case l.password:
 		hint = "Check the user name and the password, and PasswordAuthentication in the server's sshd_config."
 	}
@@ -290,7 +290,7 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 			return // another login asked for it meanwhile
 		}
 		if pool.config.Passphrase == nil {
-			err = errors.New("is encrypted and there is nobody to ask")
+			err = errors.New("is encrypted, and there is no terminal to ask for the passphrase")
 			return
 		}
 		var phrase string

@@ -118,7 +118,7 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 			continue // a file of the distribution that the library does not read: it sets algorithms
 		}
 		if err != nil {
-			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run with an SSH configuration of its own.",
+			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run rdma-setup as a user with another SSH configuration.",
 				"read the SSH client configuration %s: %w", name, err)
 		}
 		for _, line := range walk.ignored {
@@ -153,7 +153,7 @@ func (s settings) all(alias, key string) []string {
 // resolve fills a target from ssh_config and the defaults. direct leaves jump hosts out.
 func (p *Pool) resolve(t Target) (endpoint, error) {
 	if t.Host == "" {
-		return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Give the address in the answers.", "no address to connect to")
+		return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Set the address in the answers.", "no address to connect to")
 	}
 	e := endpoint{host: t.Host, port: t.Port, user: t.User}
 	if h := p.settings.get(t.Host, "HostName"); h != "" {
@@ -208,7 +208,7 @@ func splitJump(jump string) (before string, hop Target, err error) {
 	hop.Host = last
 	if i := strings.LastIndexByte(last, ':'); i >= 0 && (strings.HasPrefix(last, "[") || strings.Count(last, ":") == 1) {
 		if hop.Port, err = strconv.Atoi(last[i+1:]); err != nil {
-			return "", hop, fmt.Errorf("jump host %q: the port is no number", last)
+			return "", hop, fmt.Errorf("jump host %q: the port is not a number", last)
 		}
 		hop.Host = last[:i]
 	}

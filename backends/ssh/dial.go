@@ -133,7 +133,7 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, 
 		err = p.explain(ctx, t, e, clock, err)
 		if login.given != "" && errors.Is(err, errHungUp) {
 			// The server may count the password as a failure: it is not sent once more.
-			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err), "%s hung up when it was given the password", e.address())
+			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err), "%s closed the connection when it received the password", e.address())
 		}
 		return nil, err
 	}
@@ -152,11 +152,11 @@ func (p *Pool) reach(ctx context.Context, e endpoint, jump *Conn) (net.Conn, err
 	return n.client.DialContext(ctx, "tcp", e.address())
 }
 
-var errHungUp = errors.New("the other side hung up before the login")
+var errHungUp = errors.New("the server closed the connection before the login")
 
 // errLate is the error of a login in which a person took longer to answer than the server may wait: sshd hangs up after
 // LoginGraceTime, 120 s by default (sshd_config(5)).
-var errLate = errors.New("the answer came late")
+var errLate = errors.New("the answer came too late")
 
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
@@ -173,7 +173,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 		return err
 	}
 	if clock.exhausted() {
-		return unreachable("Check that the address is right and that nothing between here and there filters the port.",
+		return unreachable("Check that the address is right and that no firewall blocks the port.",
 			"no SSH login at %s within %s", addr, p.config.DialTimeout)
 	}
 	if ctx.Err() != nil {
@@ -184,7 +184,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	var open *ssh.OpenChannelError
 	switch {
 	case errors.As(err, &dns):
-		return unreachable("Give an address that resolves here, or add it to /etc/hosts.", "the name %s could not be resolved", e.host)
+		return unreachable("Use a name that this machine can resolve, or add it to /etc/hosts.", "the name %s could not be resolved", e.host)
 	case errors.As(err, &open):
 		return unreachable("Check the address as seen from the jump host, and AllowTcpForwarding in its sshd_config.",
 			"the jump host could not reach %s: %s", addr, Excerpt(open.Message))
@@ -193,10 +193,10 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return unreachable("Check the address and the routes.", "there is no route to %s", addr)
 	case errors.As(err, &algorithms):
-		return unreachable("The server offers only what is no longer trusted. Update it; until then --ssh-weak takes such algorithms for one run.",
+		return unreachable("The server offers only algorithms that are no longer secure. Update it; until then, --ssh-weak allows them for one run.",
 			"no common algorithm with %s for the %s: it offers %s", addr, algorithms.What, Excerpt(strings.Join(algorithms.RequestedAlgorithms, ", ")))
 	case hungUp(err):
-		return unreachable("Check the server's log; sshd hangs up when MaxStartups is exceeded or the client is blocked.",
+		return unreachable("Check the server's log. sshd closes connections when MaxStartups is exceeded or the client is blocked.",
 			"connect to %s: %w", addr, errHungUp)
 	}
 	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, Excerpt(err.Error()))

@@ -172,7 +172,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	var missing *ssh.ExitMissingError
 	switch {
 	case x.out.dropped:
-		return r, backends.Errorf(backends.KindPermanent, x.conn.target.String(), "Run the command by hand and look at what it prints.",
+		return r, backends.Errorf(backends.KindPermanent, x.conn.target.String(), "Run the command by hand and check its output.",
 			"%w: %s", ErrTooMuch, inBytes(x.out.limit))
 	case x.out.ended:
 		return r, nil
@@ -183,7 +183,7 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 		if errors.As(waited, &missing) && x.out.begun && !x.line.dies(time.Second) {
 			return r, backends.Errorf(backends.KindTransient, x.conn.target.String(), "", "a command ended without an exit status: %w", ErrConnectionLost)
 		}
-		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Look at the machine, then resume.", "%w", ErrConnectionLost)
+		return r, backends.Errorf(backends.KindUnreachable, x.conn.target.String(), "Check the machine, then resume.", "%w", ErrConnectionLost)
 	case x.out.begun:
 		return r, nil // ended by a signal, or replaced by exec
 	case x.frame.sudo:
@@ -191,5 +191,5 @@ func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	}
 	said := Excerpt(string(x.err.noise) + " " + string(x.out.noise))
 	return r, backends.Errorf(backends.KindPermission, x.conn.target.String(),
-		fmt.Sprintf("Give %s a login shell that starts /bin/sh.", x.conn.User()), "the login shell of %s ran no command: %s", x.conn.User(), said)
+		fmt.Sprintf("Give %s a login shell that can start /bin/sh.", x.conn.User()), "the login shell of %s did not run the command: %s", x.conn.User(), said)
 }

@@ -62,7 +62,7 @@ func (c *Conn) fileError(verb, name string, r Result) error {
 	case strings.Contains(said, "No space left"):
 		hint = "Free some space on that file system."
 	case strings.Contains(said, "Read-only file system"):
-		hint = "The file system is mounted read-only; look at the kernel log, it may have seen errors."
+		hint = "The file system is mounted read-only. Check the kernel log for errors."
 	case strings.Contains(said, "ermission denied"), strings.Contains(said, "not permitted"):
 		kind = backends.KindPermission
 	case said == "":

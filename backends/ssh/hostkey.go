@@ -100,12 +100,12 @@ func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &revoked):
-		return backends.Errorf(backends.KindAuth, l.target.String(), "Do not log in there until it is clear why.",
+		return backends.Errorf(backends.KindAuth, l.target.String(), "Do not log in to this server until you know why.",
 			"the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), name, revoked.Revoked.Filename, revoked.Revoked.Line)
 	case errors.As(err, &unknown) && len(unknown.Want) == 0:
 		return backends.Errorf(backends.KindAuth, l.target.String(),
 			l.pool.knowIt(),
-			"%w: %s shows %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
+			"%w: %s presents %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(err, &unknown):
 		return l.changed(name, key, unknown.Want)
 	}
@@ -118,9 +118,9 @@ func (l *login) changed(name string, key ssh.PublicKey, want []xknownhosts.Known
 		known[i] = fmt.Sprintf("%s %s (%s:%d)", k.Key.Type(), ssh.FingerprintSHA256(k.Key), k.Filename, k.Line)
 	}
 	return backends.Errorf(backends.KindAuth, l.target.String(),
-		fmt.Sprintf("If the machine was installed anew, check its key on its console, then: ssh-keygen -f %s -R %s; otherwise somebody may be in between.",
+		fmt.Sprintf("If the machine was reinstalled, verify its key on its console, then run: ssh-keygen -f %s -R %s. Otherwise somebody may be intercepting the connection.",
 			Quote(want[0].Filename), Quote(knownhosts.Normalize(name))),
-		"the host key of %s has changed: known is %s, it now shows %s %s", name, strings.Join(known, ", "), key.Type(), ssh.FingerprintSHA256(key))
+		"the host key of %s has changed: the known key is %s, it now presents %s %s", name, strings.Join(known, ", "), key.Type(), ssh.FingerprintSHA256(key))
 }
 
 func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) error {
@@ -142,7 +142,7 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 
 // knowIt is the safe way on where a key is met for the first time.
 func (p *Pool) knowIt() string {
-	return fmt.Sprintf("Compare with `ssh-keygen -lf` on the machine's console; a command on a terminal asks and remembers it, or add it to %s.", p.knownFile())
+	return fmt.Sprintf("Compare the key with `ssh-keygen -lf` on the machine's console. Then run the command on a terminal, which asks and remembers the key, or add the key to %s.", p.knownFile())
 }
 
 func (p *Pool) knownFile() string {

@@ -44,7 +44,7 @@ func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/
 // that nothing was left out.
 func (w *includes) walk(file, text string, depth int, system bool) (kept string, whole bool, err error) {
 	if w.left -= int64(len(text)); w.left < 0 {
-		return "", false, fmt.Errorf("the files that it includes are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
+		return "", false, fmt.Errorf("the included files are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
 	}
 	var out strings.Builder
 	whole = true

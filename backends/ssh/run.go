@@ -35,14 +35,14 @@ type Result struct {
 
 // ErrConnectionLost is in the chain of errors of commands whose connection ended while they ran: what they did is
 // unknown.
-var ErrConnectionLost = errors.New("the connection was lost while the command ran, what it did is not known")
+var ErrConnectionLost = errors.New("the connection was lost while the command ran; its result is not known")
 
 // ErrTooSlow is in the chain of errors of commands that took longer than their limit; they were ended.
-var ErrTooSlow = errors.New("it took too long and was ended")
+var ErrTooSlow = errors.New("it took too long and was stopped")
 
 // ErrTooMuch is in the chain of errors of commands that printed more than MaxOutput on stdout. They ran to their end;
 // half of what they said is not taken for all of it.
-var ErrTooMuch = errors.New("it printed more than is read of a command")
+var ErrTooMuch = errors.New("it printed more than the limit for one command")
 
 const (
 	defaultOutput = 1 << 20

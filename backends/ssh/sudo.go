@@ -20,10 +20,10 @@ const (
 // What sudo can refuse.
 var (
 	ErrSudoPassword = errors.New("sudo did not accept the password")
-	ErrSudoAsks     = errors.New("sudo wants a password and none was given")
+	ErrSudoAsks     = errors.New("sudo needs a password and none is known")
 	ErrNotSudoer    = errors.New("sudo does not let this user run commands as root")
-	ErrSudoTTY      = errors.New("sudo insists on a terminal")
-	ErrNoSudo       = errors.New("there is no sudo")
+	ErrSudoTTY      = errors.New("sudo requires a terminal")
+	ErrNoSudo       = errors.New("sudo is not installed")
 )
 
 type sudoState struct {
@@ -168,7 +168,7 @@ func (c *Conn) forgetSudo(err error) {
 	}
 }
 
-const hintSudoPassword = "Set RDMA_SETUP_SUDO_PASSWORD, answer the prompt, or give the user NOPASSWD in sudoers."
+const hintSudoPassword = "Set RDMA_SETUP_SUDO_PASSWORD, answer the prompt, or set NOPASSWD for the user in sudoers."
 
 var (
 	saysAgain = regexp.MustCompile(`(?i)try again|incorrect password|incorrect authentication|authentication failed`)
@@ -189,13 +189,13 @@ func sudoError(t Target, said string) error {
 	case saysTTY.MatchString(said):
 		return fail(backends.KindPermission, "Remove requiretty from sudoers for this user, or log in as root.", ErrSudoTTY)
 	case saysNever.MatchString(said):
-		return fail(backends.KindPermission, "Add the user to sudoers, or log in as another one.", ErrNotSudoer)
+		return fail(backends.KindPermission, "Add the user to sudoers, or log in as another user.", ErrNotSudoer)
 	case saysAgain.MatchString(said):
 		return fail(backends.KindAuth, hintSudoPassword, ErrSudoPassword)
 	case saysAsks.MatchString(said):
 		return fail(backends.KindAuth, hintSudoPassword, ErrSudoAsks)
 	case saysNone.MatchString(said):
-		return fail(backends.KindPermission, "Install sudo there, or log in as root.", ErrNoSudo)
+		return fail(backends.KindPermission, "Install sudo on the server, or log in as root.", ErrNoSudo)
 	}
 	return backends.Errorf(backends.KindPermission, t.String(), "", "become root: sudo said: %s", Excerpt(said))
 }

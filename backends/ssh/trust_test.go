@@ -143,7 +143,7 @@ func TestLogin(t *testing.T) {
 			c.Keys = []string{locked}
 			c.Passphrase = func(context.Context, string) (string, error) { return "wrong", nil }
 		}, "passphrase"},
-		{"encrypted key and nobody to ask", func(c *ssh.Config) { c.Keys = []string{locked} }, "nobody to ask"},
+		{"encrypted key and nobody to ask", func(c *ssh.Config) { c.Keys = []string{locked} }, "no terminal to ask"},
 		{"a stranger's key first", func(c *ssh.Config) { c.Keys = []string{writeKey(t, stranger, ""), plain} }, ""},
 		{"a stranger's key only", func(c *ssh.Config) { c.Keys = []string{writeKey(t, stranger, "")} }, "tried key "},
 		{"no such key file", func(c *ssh.Config) { c.Keys = []string{plain + ".gone"} }, "cannot be read"},

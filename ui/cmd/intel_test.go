@@ -14,7 +14,7 @@ func TestIntelE810(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 	_, why := b.must(3, "plan", "-f", filepath.Join(b.lab.Dir(), "answers-sriov.yaml"))
-	if !strings.Contains(why, "VFs of E810 cards offer guests no RDMA") || !strings.Contains(why, "drivers/infiniband/hw/irdma") {
+	if !strings.Contains(why, "VFs of E810 cards have no RDMA in guests") || !strings.Contains(why, "drivers/infiniband/hw/irdma") {
 		t.Errorf("SR-IOV:\n%s", why)
 	}
 	out, _ := b.must(10, "plan", "-f", "ANSWERS", "--detailed-exitcode")

@@ -139,7 +139,7 @@ func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
 		`(?m)^error: vm-02: .*host key.*\nhint:  `,
 		`(?m)^error: esx-01: .*host key.*\nhint:  `,
 		`(?m)^error: esx-02: start the SSH service: permission denied.*\nhint:  grant Host.Config.NetService`,
-		`(?m)^error: esx-03: user root was not let in .*\nhint:  .*15 minutes after five failures`,
+		`(?m)^error: esx-03: user root was refused .*\nhint:  .*15 minutes after five failures`,
 	} {
 		if !regexp.MustCompile(want).MatchString(errs) {
 			t.Errorf("it does not say %s", want)

@@ -182,7 +182,7 @@ func TestSRIOVComponents(t *testing.T) {
 		"unsigned": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified", Unsigned: true}, 5,
 			[]string{"FAILED   esx-01: install nmlx5-core", "UEFI Secure Boot is enabled", "hint:    use a signed VIB"}},
 		"below the host's level": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "CommunitySupported"}, 3,
-			[]string{"is CommunitySupported, and the host's image takes PartnerSupported and above", "hint:  use the vendor's component signed for this level"}},
+			[]string{"is CommunitySupported, but the host's image accepts only PartnerSupported and above", "hint:  use the vendor's component signed for this level"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

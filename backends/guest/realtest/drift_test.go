@@ -102,7 +102,7 @@ cat /sys/class/net/NIC/mtu`
 
 // lockout has the last guest become unreachable by the change of its address.
 func (s *site) lockout(answers string) {
-	s.scenario("a guest that no longer answers takes the new address back by itself, and its management NIC is not touched", func(t *testing.T) {
+	s.scenario("a guest that no longer answers undoes the change of its address by itself, and its management NIC stays as it was", func(t *testing.T) {
 		guest, vm := s.guests[len(s.guests)-1], fmt.Sprintf("vm-%02d", len(s.guests))
 		text, own := string(s.read(filepath.Base(answers))), fmt.Sprintf("192.168.50.%d/24", 10+len(s.guests))
 		if strings.Count(text, own) != 1 {
@@ -120,7 +120,7 @@ func (s *site) lockout(answers string) {
 		if code != 1 && code != 5 {
 			t.Errorf("exit %d:\n%s%s", code, out, errs)
 		}
-		s.says(strings.Join(strings.Fields(out+errs), " "), vm+`.*could not be reached; it took the change back by itself`)
+		s.says(strings.Join(strings.Fields(out+errs), " "), vm+`.*guest could not be reached after the address of .*it undid the change by itself`)
 		if now := guest.run(management); now != nic {
 			t.Errorf("the management NIC was\n%s\nand is\n%s", nic, now)
 		}

@@ -69,12 +69,12 @@ func TestE2EFanOut(t *testing.T) {
 	const total = 64
 	bad := map[int]server{
 		7:  {name: "accepts and says nothing", serve: hung, says: "no SSH login at .* within"},
-		15: {name: "resets", serve: reset, says: "hung up before the login"},
+		15: {name: "resets", serve: reset, says: "closed the connection before the login"},
 		23: {name: "greets and says nothing more", serve: banner, says: "no SSH login at .* within"},
 		31: {name: "does not listen", none: true, says: "refused the connection"},
 		39: {name: "is slow", serve: slow},
 		47: {name: "accepts and says nothing, again", serve: hung, says: "no SSH login at .* within"},
-		55: {name: "resets, again", serve: reset, says: "hung up before the login"},
+		55: {name: "resets, again", serve: reset, says: "closed the connection before the login"},
 	}
 	me, err := user.Current()
 	if err != nil {

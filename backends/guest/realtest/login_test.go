@@ -22,11 +22,11 @@ func (s *site) faultsOfLogin() {
 	lab := string(s.read("known_hosts.lab"))
 	for _, f := range []fault{
 		{name: "unknown and changed host key", variable: "RDMA_SETUP_KNOWN_HOSTS", value: s.write("strange", lab+second.known(stranger)+"\n"),
-			code: 4, says: []string{`vm-01.*the host key is not known`, `vm-02.*has changed: known is`}},
+			code: 4, says: []string{`vm-01.*the host key is not known`, `vm-02.*has changed: the known key is`}},
 		{name: "wrong key", variable: "RDMA_SETUP_SSH_KEY", value: s.write("other", string(other.private)),
-			code: 4, says: []string{`vm-01.*not let in.*other`}},
+			code: 4, says: []string{`vm-01.*was refused.*other`}},
 		{name: "sudo wants a password and has none", users: [2]string{"ubuntu", "ops"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "",
-			code: 3, says: []string{`vm-02.*sudo wants a password and none was given`}},
+			code: 3, says: []string{`vm-02.*sudo needs a password and none is known`}},
 		{name: "sudo gets a wrong password; no sudo", users: [2]string{"ops", "plain"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "plain-secret",
 			code: 3, says: []string{`vm-01.*sudo did not accept the password`, `vm-02.*sudo does not let this user run commands as root`}},
 		{name: "sudo gets its password; fish as login shell", users: [2]string{"ops", "fisher"}, variable: "RDMA_SETUP_SUDO_PASSWORD", value: "ops-secret",

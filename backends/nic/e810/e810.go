@@ -41,7 +41,7 @@ const notes = "Intel, irdman 1.4.4.0 release notes"
 func (Family) VFs() backends.VFRules {
 	return backends.VFRules{
 		Param:   "max_vfs",
-		Refused: "has driver icen, and VFs of E810 cards offer guests no RDMA: Linux's irdma drives ice, i40e and idpf, not their driver iavf (kernel, drivers/infiniband/hw/irdma)",
+		Refused: "has driver icen, and VFs of E810 cards have no RDMA in guests: Linux's irdma works with ice, i40e and idpf, not with the VFs' driver iavf (kernel, drivers/infiniband/hw/irdma)",
 		Remedy:  "choose mode pvrdma, or a port of a card whose VFs have RDMA (ConnectX)",
 	}
 }
