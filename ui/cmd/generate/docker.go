@@ -184,7 +184,9 @@ func newDockerSetupCmd(e *console.Env) *cobra.Command {
 		Short: "Print the script that installs Docker and the NVIDIA container toolkit in a guest, and takes them back",
 		Long: `Print a script for the guests: Docker's engine and, with --nvidia, the NVIDIA container toolkit from their makers'
 repositories, each with its own keyring (the guides' apt-key is gone) and Docker's key held against the guide's
-fingerprint. It works with apt and dnf, may be run again, and "undo" takes back what it did.`,
+fingerprint. --distribution installs the distribution's Docker from the guest's own repositories instead, and the toolkit
+is taken from those if they have it. The script works with apt, dnf and yum, may be run again, and "undo" takes back what
+it did.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(e.Stdout, d.Script(origin(e, "docker-setup", "flags")))
@@ -192,7 +194,8 @@ fingerprint. It works with apt and dnf, may be run again, and "undo" takes back 
 		},
 	}
 	c.Flags().BoolVar(&d.NVIDIA, "nvidia", false, "the NVIDIA container toolkit too")
-	c.Flags().BoolVar(&d.RemoveOld, "remove-old", false, "take away the distribution's Docker where there is one; images and containers stay")
+	c.Flags().BoolVar(&d.Distribution, "distribution", false, "docker.io of Debian or Ubuntu, from the guest's own repositories")
+	c.Flags().BoolVar(&d.RemoveOld, "remove-old", false, "take away another Docker where there is one; images and containers stay")
 	c.Flags().BoolVar(&d.RemoveNVIDIA1, "remove-nvidia-docker", false, "take away nvidia-docker 1 and the containers that use its volumes")
 	return c
 }

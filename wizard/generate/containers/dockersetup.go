@@ -15,8 +15,9 @@ import (
 // the script keeps each key in a keyring of its own repository and holds Docker's against the fingerprint that the
 // guide prints.
 type Setup struct {
+	Distribution  bool // Docker of the distribution (docker.io of Debian and Ubuntu), from the guest's own repositories
 	NVIDIA        bool // the container toolkit too
-	RemoveOld     bool // Docker of the distribution goes; its images and containers stay in /var/lib/docker
+	RemoveOld     bool // another Docker than the wanted one goes; its images and containers stay in /var/lib/docker
 	RemoveNVIDIA1 bool // nvidia-docker 1 goes, and with it every container that uses its volumes
 }
 
@@ -32,7 +33,11 @@ func (d Setup) Script(o generate.Origin) string {
 		}
 		return "no"
 	}
+	engine := "docker-ce"
+	if d.Distribution {
+		engine = "distribution"
+	}
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
-		"@NVIDIA@", yes(d.NVIDIA), "@REMOVE_OLD@", yes(d.RemoveOld), "@REMOVE_NVIDIA1@", yes(d.RemoveNVIDIA1), "@KEY@", DockerKey,
+		"@ENGINE@", engine, "@NVIDIA@", yes(d.NVIDIA), "@REMOVE_OLD@", yes(d.RemoveOld), "@REMOVE_NVIDIA1@", yes(d.RemoveNVIDIA1), "@KEY@", DockerKey,
 	).Replace(assets.Template("docker-setup.sh"))
 }

@@ -22,15 +22,18 @@ type machine struct {
 // fakes are the commands; $W is the machine. Packages are files in $W/installed.
 var fakes = map[string]string{
 	"id": `echo 0`,
+	// Docker brings a dependency along.
 	"apt-get": `cmd=; for a in "$@"; do case $a in -*) ;; update|install|purge|remove) cmd=$a ;; *)
-		case $cmd in install) touch "$W/installed/$a" ;; purge|remove) rm "$W/installed/$a" || exit 100 ;; esac ;; esac; done`,
-	"dnf":        `cmd=; for a in "$@"; do case $a in -*) ;; install|remove) cmd=$a ;; *) case $cmd in install) touch "$W/installed/$a" ;; remove) rm "$W/installed/$a" || exit 1 ;; esac ;; esac; done`,
-	"dpkg-query": `for a in "$@"; do :; done; [ -f "$W/installed/$a" ] && printf 'install ok installed'`,
-	"rpm":        `[ -f "$W/installed/$2" ]`,
-	"dpkg":       `echo amd64`,
+		case $cmd in install) touch "$W/installed/$a" "$W/installed/iptables" ;; purge|remove) rm "$W/installed/$a" || exit 100 ;; esac ;; esac; done`,
+	"dnf":        `cmd=; for a in "$@"; do case $a in -*) ;; info) exit 1 ;; install|remove) cmd=$a ;; *) case $cmd in install) touch "$W/installed/$a" "$W/installed/iptables" ;; remove) rm "$W/installed/$a" || exit 1 ;; esac ;; esac; done`,
+	"apt-cache":  `[ -f "$W/offered/$2" ]`,
+	"dpkg-query": `case "$*" in *Abbrev*) for a in $(ls "$W/installed"); do echo "ii  $a"; done; exit ;; esac; for a in "$@"; do :; done; [ -f "$W/installed/$a" ] && printf 'install ok installed'`,
+	"rpm": `case $1 in -qa) ls "$W/installed" ;; -e) shift; for a in "$@"; do rm "$W/installed/$a" || exit 1; done ;;
+		*) for a in "$@"; do case $a in -* | *NAME*) ;; *) if [ -f "$W/installed/$a" ]; then echo "$a"; else echo "package $a is not installed"; bad=1; fi ;; esac; done; [ -z "$bad" ] ;; esac`,
+	"dpkg":       `case $1 in --purge) shift; for a in "$@"; do rm -f "$W/installed/$a"; done ;; *) echo amd64 ;; esac`,
 	"curl":       `while [ $# -gt 0 ]; do case $1 in -o) echo "from $url" >"$2"; shift ;; -*) ;; *) url=$1 ;; esac; shift; done`,
 	"gpg":        `printf 'pub:-:\nfpr:::::::::%s:\n' "$(cat "$W/fingerprint")"`,
-	"systemctl":  `[ "$1" != is-active ] || [ -f "$W/active/$3" ]`,
+	"systemctl":  `case $1 in is-active) [ -f "$W/active/$3" ] ;; is-enabled) [ -f "$W/active/$3" ] ;; enable) touch "$W/active/docker" ;; esac`,
 	"nvidia-ctk": `mkdir -p "$W/etc/docker"; echo '{"runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}}' >"$W/etc/docker/daemon.json"`,
 	"docker":     `case "$1 $2" in "volume ls") echo nv1 ;; "ps -q") echo c1 ;; esac`,
 }
@@ -38,7 +41,7 @@ var fakes = map[string]string{
 func newMachine(t *testing.T, release string, installed ...string) *machine {
 	t.Helper()
 	m := &machine{t, t.TempDir()}
-	for _, d := range []string{"installed", "bin", "etc/apt/sources.list.d", "etc/yum.repos.d", "var/lib"} {
+	for _, d := range []string{"installed", "offered", "active", "bin", "etc/apt/sources.list.d", "etc/yum.repos.d", "var/lib"} {
 		if err := os.MkdirAll(filepath.Join(m.root, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +142,47 @@ func TestDockerSetupAndBack(t *testing.T) {
 	}
 }
 
+// The distribution's Docker comes from the guest's own repositories, and the toolkit too where they have it.
+func TestDockerSetupOfTheDistribution(t *testing.T) {
+	m := newMachine(t, debian)
+	m.write("offered/nvidia-container-toolkit", "")
+	before := m.state()
+	d := containers.Setup{Distribution: true, NVIDIA: true}
+	if out, err := m.run(d); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if s := m.state(); !slices.Contains(s, "installed/docker.io") || !slices.Contains(s, "installed/nvidia-container-toolkit") || strings.Contains(m.log(), "curl") {
+		t.Errorf("%v\n%s", s, m.log())
+	}
+	if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
+		t.Errorf("undo: %v %s\n%v\n%v", err, out, before, m.state())
+	}
+}
+
+// Docker looks for the toolkit when it starts: it is restarted where its configuration is right already and the toolkit is new,
+// and where a run was cut off in between.
+func TestDockerSetupRestartsForANewToolkit(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		m := newMachine(t, ubuntu, "curl", "docker-ce", "docker-ce-cli", "containerd.io")
+		m.write("active/docker", "")
+		if err := os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		m.write("etc/docker/daemon.json", "{\"runtimes\": {\"nvidia\": {\"args\": [], \"path\": \"nvidia-container-runtime\"}}}\n")
+		if cut {
+			m.write("fingerprint", "cut")
+			m.write("bin/nvidia-ctk", "#!/bin/sh\n[ \"$(cat \"$W/fingerprint\")\" != cut ]\n")
+			if out, err := m.run(containers.Setup{NVIDIA: true}); err == nil || strings.Contains(m.log(), "restart docker") {
+				t.Fatalf("nothing was cut off: %s", out)
+			}
+			m.write("fingerprint", "")
+		}
+		if out, err := m.run(containers.Setup{NVIDIA: true}); err != nil || strings.Count(m.log(), "systemctl restart docker") != 1 {
+			t.Errorf("cut off: %v: %v %s\n%s", cut, err, out, m.log())
+		}
+	}
+}
+
 // Docker is configured for the toolkit and restarted; a configuration that was there comes back.
 func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
 	m := newMachine(t, ubuntu, "curl")
@@ -194,22 +238,23 @@ func TestDockerSetupRefuses(t *testing.T) {
 		{"the distribution's Docker", containers.Setup{}, func(m *machine) { m.write("installed/docker.io", "") }, "docker.io is installed"},
 		{"GPUDirect RDMA on vSphere 6.7: a key of somebody else", containers.Setup{}, func(m *machine) { m.write("fingerprint", strings.Repeat("A", 40)) }, "fingerprint"},
 		{"a node of Kubernetes", containers.Setup{}, func(m *machine) {
-			if err := os.MkdirAll(filepath.Join(m.root, "active"), 0o755); err != nil {
-				m.t.Fatal(err)
-			}
 			m.write("active/kubelet", "")
 		}, "kubelet runs here: its container runtime is left alone"},
 		{"containerd of the distribution", containers.Setup{}, func(m *machine) { m.write("installed/containerd", "") }, "containerd of the distribution is installed"},
+		{"a distribution without a Docker of its own", containers.Setup{Distribution: true}, func(m *machine) { m.write("etc/os-release", rocky) }, "rocky has no Docker of its own"},
+		{"Docker's own package, and the distribution's is wanted", containers.Setup{Distribution: true}, func(m *machine) { m.write("installed/docker-ce", "") }, "docker-ce is installed"},
 		{"a distribution nobody packs for", containers.Setup{}, func(m *machine) { m.write("etc/os-release", "ID=alpine\n") }, "no repository is known for alpine"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMachine(t, ubuntu)
 			tt.change(m)
+			before := m.state()
 			out, err := m.run(tt.d)
 			if err == nil || !strings.Contains(out, tt.want) {
 				t.Errorf("%v: %s", err, out)
 			}
-			if s := m.state(); slices.Contains(s, "installed/docker-ce") || slices.Contains(s, "etc/apt/keyrings/rdma-setup-docker.asc") {
+			if s := m.state(); slices.Contains(s, "installed/docker-ce") != slices.Contains(before, "installed/docker-ce") ||
+				slices.Contains(s, "installed/docker.io") != slices.Contains(before, "installed/docker.io") || slices.Contains(s, "etc/apt/keyrings/rdma-setup-docker.asc") {
 				t.Errorf("it went on: %v", s)
 			}
 		})
