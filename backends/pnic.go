@@ -32,6 +32,8 @@ type PNICWish struct {
 	VMKs      VMKRange // vmknics that are created for PVRDMA: they take no pNIC away from it
 	Drivers   Drivers  // what is known of drivers; nil: nothing, and every driver is taken
 
+	AllowNoHCA bool // a host without an RDMA card takes part too, see NoHCA
+
 	at string // PCI address at Position, worked out by ChoosePNIC
 }
 

@@ -16,10 +16,15 @@ func (f *Facts) choice(h *backends.Host) backends.PNICChoice {
 // choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers
 // describe that comes nearest; nil without one.
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
-	if near := f.choice(h).Nearest; near != nil && near.Meant() && near.NIC.Hidden == "" {
+	if near := f.choice(h).Nearest; !f.NoHCA(h) && near != nil && near.Meant() && near.NIC.Hidden == "" {
 		return near.NIC
 	}
 	return nil
+}
+
+// NoHCA tells whether a host has no RDMA card, and the answers allow that.
+func (f *Facts) NoHCA(h *backends.Host) bool {
+	return backends.NoHCA(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
 // HiddenPort is the PCI function without a pNIC that the answers describe on a host; turns tells that a plan makes a pNIC of it. It
@@ -35,7 +40,7 @@ func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
 // Blame is the one row that names a host without a fitting pNIC: that of the pNIC which came nearest. The other rows
 // then say nothing of the host, so that one cause is told once.
 func (f *Facts) Blame(h *backends.Host) string {
-	if near := f.choice(h).Nearest; near != nil {
+	if near := f.choice(h).Nearest; near != nil && !f.NoHCA(h) {
 		return near.Main().Check
 	}
 	return sizing.PNICWish(f.Answers, h.Name).PresentCheck()

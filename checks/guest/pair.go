@@ -86,7 +86,7 @@ func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "PAIR-FALLBACK-010", Scope: checks.Pair, Link: checks.InPair, Modes: row.PVRDMA, Fix: checks.NoFix, Source: row.KubernetesGuide + ", Using RDMA in vSphere",
-			Criteria: "the host's RDMA counters increase during the test / cannot be read, and latency is above 20 us / do not change",
+			Criteria: "the host's RDMA counters increase during the test, or a host has no RDMA card and the answers allow that / cannot be read, and latency is above 20 us / do not change",
 			Remedy:   "Check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic of both hosts: the pair uses TCP.",
 			Run:      eachPair(fallback),
 		},
@@ -132,7 +132,8 @@ func pairHosts(f *checks.Facts) []checks.Answer {
 	var nodes []perftest.Node
 	found, _ := f.VMs()
 	for _, v := range found {
-		nodes = append(nodes, perftest.Node{VM: v.Name, Host: v.Host})
+		h := f.Inventory.Host(v.Host)
+		nodes = append(nodes, perftest.Node{VM: v.Name, Host: v.Host, Port: "any", NoHCA: h != nil && f.NoHCA(h)})
 	}
 	pairs, err := perftest.Pairs(nodes, f.Answers.Measure.Pairs)
 	if err != nil {
@@ -143,13 +144,16 @@ func pairHosts(f *checks.Facts) []checks.Answer {
 	}
 	var out []checks.Answer
 	for _, p := range pairs {
-		out = append(out, row.WarnIf(p.SameHost(), pairRef(p.Client.VM, p.Server.VM), "on %s and %s", p.Client.Host, p.Server.Host))
+		out = append(out, row.WarnIf(p.SameHost() && !p.Client.NoHCA, pairRef(p.Client.VM, p.Server.VM), "on %s and %s", p.Client.Host, p.Server.Host))
 	}
 	return out
 }
 
 func fallback(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 	ended := func(m perftest.Measurement) bool { return m.Error == "" }
+	if i := slices.IndexFunc(p.Measured, func(m perftest.Measurement) bool { return m.Instead != "" }); i >= 0 {
+		return row.Pass(t, "%s, which pvrdma.allow_no_hca allows", p.Measured[i].Why)
+	}
 	if p.RDMAPackets != nil && *p.RDMAPackets == 0 && len(p.Measured) > 0 && !slices.ContainsFunc(p.Measured, ended) {
 		return row.Waiting(t, "no test ran to its end: that the RDMA counters stand still says nothing")
 	}

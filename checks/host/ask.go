@@ -20,6 +20,8 @@ func eachNIC(id string, ask func(f *checks.Facts, h *backends.Host, n *backends.
 			return ask(f, h, n)
 		case f.PassedOn(h) || f.Blame(h) != id:
 			return checks.Answer{}
+		case f.NoHCA(h):
+			return row.Pass(backends.HostRef(h.Name), "no RDMA card, which pvrdma.allow_no_hca allows: VMs here use memory on this host and TCP to other hosts, no RDMA")
 		}
 		if n, turns := f.HiddenPort(h); n != nil {
 			if f.Before && turns {

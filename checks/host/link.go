@@ -77,10 +77,10 @@ func nicLinkChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
-			Criteria: "exactly one pNIC on the DVS / - / none or several",
+			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
-				return row.PassIf(len(m.PNICs) == 1, backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
+				return row.PassIf(len(m.PNICs) == 1 || len(m.PNICs) == 0 && f.NoHCA(h), backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
 			}),
 		},
 		pauseCheck(),

@@ -15,7 +15,7 @@ func nicChecks() []checks.Check {
 	return []checks.Check{
 		{
 			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
-			Criteria: "an RDMA device is paired with the pNIC / - / none",
+			Criteria: "an RDMA device is paired with the pNIC, or the answers allow a host without an RDMA card (pvrdma.allow_no_hca) / - / none",
 			Remedy:   "Load the RDMA driver (" + strings.Join(nic.RDMAModules(), ", ") + ") or choose another NIC.",
 			Run: eachNIC("HOST-PNIC-RDMA-001", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.DPU != "" {

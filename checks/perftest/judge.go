@@ -10,13 +10,14 @@ import (
 // Fabric is what is known of the way between two nodes besides the measurement itself.
 type Fabric struct {
 	SameHost  bool
-	LinkMbps  int     // the slower of the two host ports; 0 unknown
-	VLAN      bool    // frames carry a tag
-	Hops      int     // switches beyond the first
-	Slot      Slot    // the narrower PCIe slot of the two host ports
-	LatencyUs float64 // of the smallest message, as measured between the two; 0 unknown
-	Counted   bool    // Packets is known
-	Packets   int64   // how far the RDMA counters of the client's host moved during the test
+	NoHCA     []string // hosts of the two that have no RDMA card
+	LinkMbps  int      // the slower of the two host ports; 0 unknown
+	VLAN      bool     // frames carry a tag
+	Hops      int      // switches beyond the first
+	Slot      Slot     // the narrower PCIe slot of the two host ports
+	LatencyUs float64  // of the smallest message, as measured between the two; 0 unknown
+	Counted   bool     // Packets is known
+	Packets   int64    // how far the RDMA counters of the client's host moved during the test
 }
 
 // link is what is known of the way, at an IB MTU in bytes.
@@ -74,6 +75,9 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	}
 	shape := sizing.Worst(m.shape(b, link, f.LatencyUs))
 	switch {
+	case len(f.NoHCA) > 0:
+		m.instead(f)
+		return
 	case f.SameHost:
 		m.Verdict, m.ExpectedGbps, m.ExpectedUs, m.Why = VerdictNotApplicable, 0, 0, "both on one host: this is memory, not the fabric"
 		m.Hint = "move one of the VMs to another host to measure the fabric"

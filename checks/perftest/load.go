@@ -151,7 +151,7 @@ func PlanLoad(load string, nodes []Node, class bool) LoadPlan {
 }
 
 func loadRounds(load string, nodes []Node) [][]Pair {
-	able := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Device == "" })
+	able := slices.DeleteFunc(slices.Clone(nodes), func(n Node) bool { return n.Device == "" || n.NoHCA })
 	if load == LoadIncast {
 		return Incast(able)
 	}

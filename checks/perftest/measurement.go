@@ -6,7 +6,7 @@ import "time"
 // A Verdict on a measurement.
 type Verdict string
 
-// The verdicts. NotApplicable is a pair on one host, whose traffic never meets the fabric.
+// The verdicts. NotApplicable is a pair whose traffic does not use RDMA over the fabric: on one host, or where a host has no RDMA card.
 const (
 	VerdictPass          Verdict = "pass"
 	VerdictWarn          Verdict = "warn"
@@ -40,22 +40,23 @@ type Measurement struct {
 	GPU          *Ends       `json:"gpu,omitempty"`          // of a test with GPU memory
 	HostGbps     float64     `json:"host_gbps,omitempty"`    // what host memory gave in the same test, where GPU memory is measured
 	HostUs       float64     `json:"host_us,omitempty"`
-	TrafficClass int         `json:"traffic_class"`            // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
-	ClassProven  bool        `json:"class_proven"`             // counters show that the traffic went in the configured class
-	Class        *Proof      `json:"class,omitempty"`          // nil: no class is configured
-	Lossless     *Proof      `json:"lossless,omitempty"`       // likewise
-	Counters     *Sides      `json:"counters,omitempty"`       // how far counters moved at both ends; nil: not read
-	Load         string      `json:"load,omitempty"`           // LoadIncast, LoadBisection or LoadRails; "": nothing else sent meanwhile
-	Senders      int         `json:"senders,omitempty"`        // under load: how many sent to this receiver at once
-	Raised       bool        `json:"raised,omitempty"`         // the load was raised, because the first one congested nothing
-	Apart        bool        `json:"apart,omitempty"`          // under load: the sum of all senders is above what the receiver's port carries
-	Repeats      int         `json:"repeats,omitempty"`        // tests of which the rows are the median; 0: one
-	Spread       float64     `json:"spread_percent,omitempty"` // between the best and the worst of them, of the median
-	Reached      *bool       `json:"reached,omitempty"`        // of a test between rails: an address of the other rail answered
-	Expected     string      `json:"expected_reach,omitempty"` // likewise: MustReach, MustNotReach, MayReach
-	Rails        []RailShare `json:"rails,omitempty"`          // of a test of all rails at once, whose figures are sums
-	Members      []string    `json:"members,omitempty"`        // VMs of a test over more than two guests; To is then no VM
-	Transport    string      `json:"transport,omitempty"`      // of NCCL, by its log: NET/IB/GDRDMA, NET/IB, NET/Socket
+	TrafficClass int         `json:"traffic_class"`             // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
+	ClassProven  bool        `json:"class_proven"`              // counters show that the traffic went in the configured class
+	Class        *Proof      `json:"class,omitempty"`           // nil: no class is configured
+	Lossless     *Proof      `json:"lossless,omitempty"`        // likewise
+	Counters     *Sides      `json:"counters,omitempty"`        // how far counters moved at both ends; nil: not read
+	Load         string      `json:"load,omitempty"`            // LoadIncast, LoadBisection or LoadRails; "": nothing else sent meanwhile
+	Senders      int         `json:"senders,omitempty"`         // under load: how many sent to this receiver at once
+	Raised       bool        `json:"raised,omitempty"`          // the load was raised, because the first one congested nothing
+	Apart        bool        `json:"apart,omitempty"`           // under load: the sum of all senders is above what the receiver's port carries
+	Repeats      int         `json:"repeats,omitempty"`         // tests of which the rows are the median; 0: one
+	Spread       float64     `json:"spread_percent,omitempty"`  // between the best and the worst of them, of the median
+	Reached      *bool       `json:"reached,omitempty"`         // of a test between rails: an address of the other rail answered
+	Expected     string      `json:"expected_reach,omitempty"`  // likewise: MustReach, MustNotReach, MayReach
+	Rails        []RailShare `json:"rails,omitempty"`           // of a test of all rails at once, whose figures are sums
+	Members      []string    `json:"members,omitempty"`         // VMs of a test over more than two guests; To is then no VM
+	Transport    string      `json:"transport,omitempty"`       // of NCCL, by its log: NET/IB/GDRDMA, NET/IB, NET/Socket
+	Instead      string      `json:"instead_of_rdma,omitempty"` // where a host has no RDMA card: InsteadMemory, InsteadTCP
 	Verdict      Verdict     `json:"verdict"`
 	Hint         string      `json:"hint,omitempty"`
 	Error        string      `json:"error,omitempty"`

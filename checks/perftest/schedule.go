@@ -33,6 +33,8 @@ type Node struct {
 	Card       string // PCI address of the first function of the card, which its ports share; "" unknown
 	PCIeSwitch string // PCI address of the PCIe switch above the card; "" none, or unknown
 
+	NoHCA bool // the host has no RDMA card, which pvrdma.allow_no_hca allows; without a Port it has no uplink either
+
 	PFC *int // priorities that the host port pauses, a bit each; nil: not read
 }
 
@@ -61,7 +63,7 @@ func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) 
 
 // fabric is what the nodes tell of the way between them. Between two leaves are at least a spine and the other leaf.
 func (p Pair) fabric() Fabric {
-	f := Fabric{SameHost: p.SameHost(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN, Slot: p.Client.Slot.narrower(p.Server.Slot)}
+	f := Fabric{SameHost: p.SameHost(), NoHCA: p.without(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN, Slot: p.Client.Slot.narrower(p.Server.Slot)}
 	if p.Client.Leaf != "" && p.Server.Leaf != "" && p.Client.Leaf != p.Server.Leaf {
 		f.Hops = leafSpine
 	}
@@ -79,7 +81,7 @@ func (p Pair) String() string { return p.Client.name() + " -> " + p.Server.name(
 func Pairs(nodes []Node, how string) ([]Pair, error) {
 	switch how {
 	case "", "ring":
-		return ring(nodes), nil
+		return mixed(nodes), nil
 	case "all":
 		var pairs []Pair
 		for i, a := range nodes {
@@ -87,7 +89,7 @@ func Pairs(nodes []Node, how string) ([]Pair, error) {
 				pairs = append(pairs, Pair{a, b})
 			}
 		}
-		return pairs, nil
+		return connected(pairs, nodes), nil
 	}
 	from, to, ok := strings.Cut(how, ":")
 	if !ok {
@@ -101,6 +103,8 @@ func Pairs(nodes []Node, how string) ([]Pair, error) {
 		return nil, fmt.Errorf("pairs %q: %q is not among the VMs", how, to)
 	case a == b:
 		return nil, fmt.Errorf("pairs %q: a VM is not measured against itself", how)
+	case Pair{*a, *b}.apart():
+		return nil, fmt.Errorf("pairs %q: no network connects the two: one of their hosts has no RDMA card and no uplink", how)
 	}
 	return []Pair{{*a, *b}}, nil
 }

@@ -236,6 +236,8 @@ func figure(m perftest.Measurement) string {
 	switch {
 	case m.Error != "":
 		return backends.Clean(m.Error)
+	case m.Instead != "":
+		return m.Figure() + ", not judged: " + m.Why
 	case m.Figure() != "":
 		return m.Figure() + ", " + string(m.Verdict)
 	}

@@ -31,7 +31,7 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	between := all
 	all = perftest.SameRail(all)
 	pairs, good := byPair(all)
-	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)))
+	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)-unjudged(pairs)))
 	class, lossless := perftest.Proofs(all)
 	if class != nil && lossless != nil {
 		p.line("  %s %s", p.t.Symbol(verdictMark(class.Verdict)), backends.Clean(class.Words("class")))
@@ -128,6 +128,17 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 	return pairs, good
 }
 
+// unjudged counts the pairs that do not use RDMA because a host has no RDMA card.
+func unjudged(pairs []*pair) int {
+	n := 0
+	for _, p := range pairs {
+		if p.mark == theme.Skipped && p.tests[0].Instead != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // worstFirst picks the pairs that are told where they are many: the worst of those that are not good.
 func worstFirst(pairs []*pair) map[*pair]bool {
 	bad := slices.DeleteFunc(slices.Clone(pairs), func(p *pair) bool { return p.mark == theme.Pass })
@@ -214,6 +225,8 @@ func ofHost(m perftest.Measurement) string {
 
 func (p *printer) figure(m perftest.Measurement) string {
 	switch {
+	case m.Instead != "":
+		return m.Figure() + ", not judged"
 	case m.Verdict == perftest.VerdictNotApplicable:
 		return "n/a: the traffic never meets the fabric"
 	case m.AchievedGbps > 0 && m.ExpectedGbps > 0:

@@ -103,6 +103,8 @@ type Switch struct {
 type PVRDMAOpt struct {
 	VMKNic   VMKNic `yaml:"vmknic" json:"vmknic"`
 	Protocol string `yaml:"protocol" json:"protocol"` // rocev1, rocev2
+
+	AllowNoHCA bool `yaml:"allow_no_hca" json:"allow_no_hca,omitempty"` // hosts without an RDMA card take part
 }
 
 // QoS says how loss is avoided.

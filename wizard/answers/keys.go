@@ -101,6 +101,8 @@ func fixedKeys() []Key {
 		{Path: "pvrdma.vmknic.create.network", Doc: "IPv4 network of the vmknics", Hint: "write it like 10.1.0.0/24", Mode: PVRDMA},
 		{Path: "pvrdma.vmknic.create.start", Doc: "address of the first host; the others, by name, take the next free ones",
 			Hint: "write it like 10.1.0.11", Mode: PVRDMA},
+		{Path: "pvrdma.allow_no_hca", Doc: "true: VMs on hosts without an RDMA card are set up too, for RDMA on one host and TCP between hosts; false: such hosts are refused",
+			Default: "false", Mode: PVRDMA},
 		{Path: "pvrdma.protocol", Doc: "rocev2 | rocev1", Default: "rocev2", Enum: []string{"rocev2", "rocev1"}, Mode: PVRDMA},
 
 		{Path: "qos", Doc: "How loss is avoided. pfc costs a reboot of each host and acts on every port of the same driver."},

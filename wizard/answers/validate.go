@@ -215,6 +215,9 @@ func (c *checker) dialable(s, path string, port bool) {
 
 func (c *checker) fabric(a *Answers) {
 	c.vmknic(a.PVRDMA.VMKNic, a.AllRails()[0].Switch)
+	if a.NoHCA() && a.Several() {
+		c.bad("pvrdma.allow_no_hca", "set optional: true for the rails that some hosts lack", "works with one rail, and there are several")
+	}
 	if a.QoS.Lossless == LosslessPFC && a.QoS.DSCP/8 != a.QoS.Priority {
 		c.bad("qos.dscp", fmt.Sprintf("write a DSCP from %d to %d, or change qos.priority", a.QoS.Priority*8, a.QoS.Priority*8+7),
 			"DSCP %d falls into priority %d, PFC protects priority %d", a.QoS.DSCP, a.QoS.DSCP/8, a.QoS.Priority)

@@ -67,3 +67,6 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 		c.bad(path+".start", "write an earlier address", "%s is the broadcast address of the network", k.Start)
 	}
 }
+
+// NoHCA tells whether hosts without an RDMA card take part.
+func (a *Answers) NoHCA() bool { return a.Mode == PVRDMA && a.PVRDMA.AllowNoHCA }

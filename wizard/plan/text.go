@@ -148,7 +148,7 @@ func memberTitle(c Change, removed bool) string {
 		return "join distributed switch " + c.Name
 	}
 	if c.From.IsAbsent() {
-		return fmt.Sprintf("join distributed switch %s with %s", c.Name, strings.Join(m.PNICs, ", "))
+		return fmt.Sprintf("join distributed switch %s with %s", c.Name, cmp.Or(strings.Join(m.PNICs, ", "), "no uplink"))
 	}
 	return fmt.Sprintf("use %s as uplink on %s", cmp.Or(strings.Join(m.PNICs, ", "), "no pNIC"), c.Name)
 }

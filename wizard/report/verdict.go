@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
@@ -16,6 +17,7 @@ const RolledBack = "rolled back"
 // says beside that, and apart from it, whether the class and its losslessness were proven.
 func (r *Report) Verdict() (string, checks.Status) {
 	words, status := r.works()
+	words += r.instead()
 	if status == checks.Pass && slices.ContainsFunc(r.Measurements, openTogether) {
 		words += "; all rails at once measured, not judged"
 	}
@@ -53,11 +55,13 @@ func (r *Report) works() (string, checks.Status) {
 			failed++
 		}
 	}
-	slow, unmeasured, crossed, doubtful, measured := 0, 0, 0, 0, 0
+	slow, unmeasured, crossed, doubtful, measured, instead := 0, 0, 0, 0, 0, 0
 	for _, m := range r.Measurements {
 		between := m.Test == perftest.CrossRail
 		switch {
 		case openTogether(m):
+		case m.Instead != "":
+			instead++
 		case m.Verdict == perftest.VerdictFail && between:
 			crossed++
 		case m.OnlyDisproven(): // works; the proofs beside say what is wrong
@@ -99,12 +103,33 @@ func (r *Report) works() (string, checks.Status) {
 		return fmt.Sprintf("RDMA works, with warnings for %s", plural(doubtful, "measurement")), checks.Warn
 	case measured > 0:
 		return fmt.Sprintf("RDMA works: %s at expected line rate", plural(measured, "measurement")), checks.Pass
+	case instead > 0:
+		return "PVRDMA works, but no pair uses RDMA", checks.Pass
 	case count[checks.Warn] > 0:
 		return fmt.Sprintf("Nothing broken, %s; not measured", plural(count[checks.Warn], "warning")), checks.Warn
 	case len(r.Checks) > 0:
 		return "Nothing broken; not measured", checks.Pass
 	}
 	return "Nothing was checked or measured", checks.Unknown
+}
+
+// instead counts what was measured where a host has no RDMA card: that is not RDMA over the fabric, and is not judged.
+func (r *Report) instead() string {
+	count := map[string]int{}
+	for _, m := range r.Measurements {
+		count[m.Instead]++
+	}
+	var parts []string
+	if n := count[perftest.InsteadTCP]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%s by TCP between hosts", plural(n, "measurement")))
+	}
+	if n := count[perftest.InsteadMemory]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%s of memory on one host", plural(n, "measurement")))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; where a host has no RDMA card, not judged: " + strings.Join(parts, ", ")
 }
 
 // shortfall tells how many of all measurements were too slow, and how many brought no figure at all.

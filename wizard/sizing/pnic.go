@@ -17,6 +17,7 @@ func PNICWish(a *answers.Answers, host string) backends.PNICWish {
 // OpenWish is what the answers ask of any pNIC, whichever is picked: for a page that lists what can be picked.
 func OpenWish(a *answers.Answers) backends.PNICWish {
 	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name, VMKs: a.PVRDMA.VMKNic.Range(), Drivers: nic.Known{}}
+	w.AllowNoHCA = a.NoHCA()
 	switch {
 	case a.VFs():
 		w.Purpose = backends.VFParent

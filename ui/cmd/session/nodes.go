@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // Nodes finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
@@ -33,6 +34,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 			}
 			if host != nil {
 				n.Port, n.LinkMbps = uplink(host, ad.Switch)
+				n.NoHCA = backends.NoHCA(host, sizing.PNICWish(a, host.Name))
 				wired(host, &n)
 			}
 			n.VLAN = tagged(inv, ad)

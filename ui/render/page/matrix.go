@@ -170,7 +170,7 @@ func shades(latency bool) []Shade {
 	for i, v := range limits {
 		out = append(out, Shade{fmt.Sprintf("h%d", i), fmt.Sprintf(from, v*100)})
 	}
-	return append(out, Shade{fmt.Sprintf("h%d", len(limits)), last}, Shade{"same", "on one host"}, Shade{"none", "no figure"})
+	return append(out, Shade{fmt.Sprintf("h%d", len(limits)), last}, Shade{"same", "on one host, or a host without an RDMA card"}, Shade{"none", "no figure"})
 }
 
 func cell(m perftest.Measurement, latency bool, on *Map, at map[string]int, odd bool) Cell {

@@ -159,7 +159,8 @@ func pair(m perftest.Measurement) Pair {
 	switch m.Verdict {
 	case perftest.VerdictPass:
 	case perftest.VerdictNotApplicable:
-		p.Word = "n/a: one host"
+		p.Word = map[string]string{perftest.InsteadTCP: "n/a: TCP", perftest.InsteadMemory: "n/a: memory"}[m.Instead]
+		p.Word = cmp.Or(p.Word, "n/a: one host")
 	default:
 		for _, s := range []string{m.Error, m.Hint} {
 			if s != "" {

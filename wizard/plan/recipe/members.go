@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // portGroup plans one distributed port group with one active uplink.
@@ -95,6 +96,10 @@ func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want b
 
 // member plans a host's share in the DVS: the chosen pNIC and no other.
 func (r *rail) member(sw *backends.Switch, h *draft.Host) {
+	if wish := sizing.PNICWish(r.view, h.Name); backends.NoHCA(h.Host, wish) {
+		r.plainMember(sw, h, backends.PlainUplinks(h.Host, wish))
+		return
+	}
 	n := r.port(h)
 	if n == nil {
 		return
@@ -113,10 +118,17 @@ func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 		h.Ready = append(h.Ready, c.ID()) // as the reboot that it waits for, it finds VMs off
 		c.Why = fmt.Sprintf("%s %s and becomes a pNIC by the reboot; it carries this host's RDMA then%s", n.PCI, n.Hidden, r.label())
 	}
+	r.joins(sw, h, n, c)
+}
+
+// joins plans a host's share in the DVS: it joins, or gets another uplink n, nil for none.
+func (r *rail) joins(sw *backends.Switch, h *draft.Host, n *backends.NIC, c plan.Change) {
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {
 			c.From = backends.ValueOf(backends.MemberSpec{PNICs: append([]string{}, m.PNICs...)})
-			r.memberState(sw, h, n, m)
+			if n != nil {
+				r.memberState(sw, h, n, m)
+			}
 			if c.From != c.To {
 				c.Disrupts = []plan.Disruption{plan.UplinkFlap}
 				c.Within = r.pvrdmaOff(sw, h.Name, "the RDMA uplink of "+h.Name+" changes")
