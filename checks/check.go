@@ -112,7 +112,7 @@ func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			out = unknown(fmt.Sprintf("the check itself broke: %v", p), false)
+			out = unknown(fmt.Sprintf("the check itself failed: %v", p), false)
 		}
 	}()
 	switch {

@@ -40,7 +40,7 @@ type Finding struct {
 const Between = " -> "
 
 // noTarget is the evidence of a row that found nothing to look at.
-const noTarget = "nothing that was found can be asked this"
+const noTarget = "the check does not apply to anything that was found"
 
 // NotAsked reports whether the row found nothing to look at: it says nothing about any fact.
 func (f Finding) NotAsked() bool { return f.Evidence == noTarget }

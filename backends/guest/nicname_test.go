@@ -87,7 +87,7 @@ func TestNICNameThatIsNotKept(t *testing.T) {
 	for name, c := range map[string]struct{ os, before, want string }{
 		"another file": {"debian-12",
 			`printf '[Match]\nMACAddress=MAC\n\n[Link]\nName=NAME\nMTUBytes=9000\n' >/etc/systemd/network/50-lan.link; update-initramfs -u`,
-			"/etc/systemd/network/50-lan.link configures NAME already"},
+			"/etc/systemd/network/50-lan.link already configures NAME"},
 		"driver in the image": {"rhel-9",
 			`echo '-rw-r--r-- 1 root root 1 Jan 1 00:00 usr/lib/modules/5/kernel/drivers/net/vmxnet3/vmxnet3.ko.xz' >>/boot/initramfs-$(uname -r).img`,
 			"its initial RAM disk contains vmxnet3, and would name NAME"},

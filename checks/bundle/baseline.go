@@ -101,9 +101,9 @@ func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 	}
 	switch {
 	case b.Inventory == nil || b.Format == 0:
-		return nil, unusableBaseline(path, "read", errors.New("it is no baseline"))
+		return nil, unusableBaseline(path, "read", errors.New("it is not a baseline"))
 	case b.Format > baselineFormat:
-		return nil, unusableBaseline(path, "read", fmt.Errorf("a later version wrote it (format %d, this program knows %d)", b.Format, baselineFormat))
+		return nil, unusableBaseline(path, "read", fmt.Errorf("it was written by a later version (format %d, this program reads %d)", b.Format, baselineFormat))
 	case b.Inventory.VCenter.InstanceUUID != instanceUUID:
 		return nil, unusableBaseline(path, "used", fmt.Errorf("it is of another vCenter, %s", b.Inventory.VCenter.URL))
 	}
@@ -111,6 +111,6 @@ func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 }
 
 func unusableBaseline(path, verb string, err error) error {
-	return backends.Errorf(backends.KindPermanent, "", "check --save-baseline writes a new one, --baseline none does without",
+	return backends.Errorf(backends.KindPermanent, "", "save a new one with check --save-baseline, or check without one: --baseline none",
 		"the baseline %s could not be %s: %w", path, verb, err)
 }

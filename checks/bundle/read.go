@@ -21,7 +21,7 @@ func Read(r io.Reader) (*Bundle, error) {
 	in := bufio.NewReader(&capped{r: r, left: packedLimit})
 	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, refuse(nil, "it is no gzipped tar file")
+		return nil, refuse(nil, "it is not a gzipped tar file")
 	}
 	body := &capped{r: zip, left: totalLimit}
 	t := tar.NewReader(body)
@@ -42,10 +42,10 @@ func Read(r io.Reader) (*Bundle, error) {
 func readManifest(t *tar.Reader) (*manifest, error) {
 	h, err := t.Next()
 	if err != nil {
-		return nil, refuse(err, "it is no gzipped tar file")
+		return nil, refuse(err, "it is not a gzipped tar file")
 	}
 	if h.Name != manifestFile {
-		return nil, refuse(nil, "it does not begin with %s but with %q", manifestFile, clip(h.Name))
+		return nil, refuse(nil, "its first file is %[2]q instead of %[1]s", manifestFile, clip(h.Name))
 	}
 	text, err := readMember(t, h, manifestLimit)
 	if err != nil {
@@ -53,10 +53,10 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 	}
 	var head manifest
 	if err := json.Unmarshal(text, &head); err != nil || head.Kind != kind {
-		return nil, refuse(err, "%s is not that of a bundle", manifestFile)
+		return nil, refuse(err, "%s is not from a bundle", manifestFile)
 	}
 	if head.Schema != Schema {
-		return nil, backends.Errorf(backends.KindUsage, "", "judge it with the release of rdma-setup that made it: "+clip(head.Tool),
+		return nil, backends.Errorf(backends.KindUsage, "", "check it with the release of rdma-setup that wrote it: "+clip(head.Tool),
 			"the bundle has format %d, this release reads %d", head.Schema, Schema)
 	}
 	return &head, nil
@@ -81,7 +81,7 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 			named = false
 		}
 		if _, again := files[h.Name]; !named || again {
-			return nil, refuse(nil, "it holds %q, which does not belong there", clip(h.Name))
+			return nil, refuse(nil, "it contains %q, which is not part of a bundle", clip(h.Name))
 		}
 		text, err := readMember(t, h, left)
 		if err != nil {
@@ -89,7 +89,7 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 		}
 		left -= int64(len(text))
 		if sum(text) != want {
-			return nil, refuse(nil, "%s was changed or damaged: its checksum is another", h.Name)
+			return nil, refuse(nil, "%s was changed or damaged: its checksum does not match", h.Name)
 		}
 		files[h.Name] = text
 	}
@@ -105,7 +105,7 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 func readMember(t *tar.Reader, h *tar.Header, most int64) ([]byte, error) {
 	switch {
 	case h.Typeflag != tar.TypeReg:
-		return nil, refuse(nil, "%q is no plain file", clip(h.Name))
+		return nil, refuse(nil, "%q is not a regular file", clip(h.Name))
 	case h.Size > most:
 		return nil, refuse(errTooLarge, "%s has %d MiB", clip(h.Name), h.Size>>20)
 	}
@@ -182,13 +182,13 @@ func refuse(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case errors.Is(err, errTooLarge):
-		what = fmt.Sprintf("it is too large: a bundle has at most %d MiB (packed %d) and %d rows a list", totalLimit>>20, packedLimit>>20, backends.InventoryJSON.Rows)
+		what = fmt.Sprintf("it is too large: the limits are %d MiB (%d MiB packed) and %d rows per list", totalLimit>>20, packedLimit>>20, backends.InventoryJSON.Rows)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		what = "it is cut short"
+		what = "it is truncated"
 	case err != nil:
 		what += ": " + err.Error()
 	}
-	return backends.Errorf(backends.KindUsage, "", "gather it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be judged: %s", what)
+	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be read: %s", what)
 }
 
 // clip keeps a name from a foreign file short.

@@ -31,13 +31,13 @@ func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 		if !n.Ready {
 			status, evidence = checks.Fail, "not ready: "+n.Why
 		}
-		add("KUBE-NODE-001", n.Name, status, evidence, "Look at the node: kubectl describe node, and the kubelet's log.")
+		add("KUBE-NODE-001", n.Name, status, evidence, "Inspect the node with kubectl describe node, and read the kubelet's log.")
 	}
 	status, evidence := checks.Pass, fmt.Sprintf("%d workers that take pods", len(workers))
 	if len(workers) < 2 {
 		status = checks.Fail
 	}
-	add("KUBE-WORKERS-002", k.Context, status, evidence, "A job over RDMA needs two workers: join nodes, or uncordon them.")
+	add("KUBE-WORKERS-002", k.Context, status, evidence, "A job over RDMA needs two workers: add nodes, or uncordon them.")
 
 	switch {
 	case slices.Contains(k.MPIJob, "v2beta1"):
@@ -45,14 +45,14 @@ func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 	case len(k.MPIJob) > 0:
 		add("KUBE-OPERATOR-003", k.Context, checks.Warn, "only MPIJob "+strings.Join(k.MPIJob, ", "), "Update the MPI operator, or generate jobs with --api v1alpha2.")
 	default:
-		add("KUBE-OPERATOR-003", k.Context, checks.Fail, "there is no MPIJob", "Install the MPI operator: kubectl apply --server-side -f mpi-operator.yaml of its release.")
+		add("KUBE-OPERATOR-003", k.Context, checks.Fail, "the cluster has no MPIJob resource", "Install the MPI operator: kubectl apply --server-side -f mpi-operator.yaml of its release.")
 	}
 	switch c := k.Calico; {
 	case c == nil:
 		add("KUBE-CNI-007", k.Context, checks.Pass, "no Calico: its port (TCP 179) is not needed", "")
 	case c.Ready < c.Wanted:
 		add("KUBE-CNI-007", k.Context, checks.Fail, fmt.Sprintf("calico-node is ready on %d of %d nodes", c.Ready, c.Wanted),
-			"Let TCP 179 (BGP) through between the nodes, both ways; then: kubectl describe daemonset calico-node.")
+			"Open TCP 179 (BGP) between the nodes in both directions, then run: kubectl describe daemonset calico-node.")
 	default:
 		add("KUBE-CNI-007", k.Context, checks.Pass, fmt.Sprintf("calico-node is ready on %d nodes, so BGP (TCP 179) passes", c.Ready), "")
 	}

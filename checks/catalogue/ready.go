@@ -37,13 +37,13 @@ func (r readiness) rows() []checks.Check {
 		{ID: "READY-IMAGE-002", Scope: checks.Host, Fix: checks.Manual, Source: cmp.Or(images.Source, "unverified"), Unverified: images.Source == "",
 			Remedy: "Convert the cluster to an image of vSphere Lifecycle Manager.", Run: r.images},
 		{ID: "READY-PATH-003", Scope: checks.Host, Fix: checks.Manual, Source: "unverified; VMware Product Interoperability Matrix, Upgrade Path", Unverified: true,
-			Remedy: "Look the path up in the interoperability matrix; upgrade to the release between first.", Run: r.path},
+			Remedy: "Look up the upgrade path in the interoperability matrix, and upgrade to the intermediate release first.", Run: r.path},
 		{ID: "READY-CARD-004", Scope: checks.Host, Fix: checks.Manual, Source: "unverified; Broadcom Compatibility Guide", Unverified: true,
 			Remedy: "Replace the card, or leave the host at its release.", Run: r.cards},
 		{ID: "READY-DRIVER-005", Scope: checks.Host, Fix: checks.Manual, Source: "Broadcom KB 78389: packages of drivers that were made for an older release may stop the upgrade",
-			Remedy: "Put the package that the vendor made for the target release into the image, with the firmware that goes with it.", Run: r.drivers},
+			Remedy: "Add the vendor's package for the target release to the image, with the matching firmware.", Run: r.drivers},
 		{ID: "READY-DVS-006", Scope: checks.Switch, Fix: checks.Manual, Source: "Broadcom KB 434420; versions of 9.0 are unverified", Unverified: true,
-			Remedy: "Upgrade the DVS when no host is older any more; that cannot be undone.", Run: r.switches},
+			Remedy: "Upgrade the DVS when all hosts run the new release; this cannot be undone.", Run: r.switches},
 		{ID: "READY-SLOT-007", Scope: checks.VM, Fix: checks.Manual, Source: "Broadcom KB 407595",
 			Remedy: "Leave the hardware version as it is, or bind the guest's interface names to MAC addresses before it is raised.", Run: r.slots},
 	}
@@ -69,7 +69,7 @@ func (r readiness) vcenter(f *checks.Facts) []checks.Answer {
 	older, ok := r.older(f.Inventory.VCenter.Version)
 	switch {
 	case !ok:
-		return []checks.Answer{{Target: t, Status: checks.Unknown, Evidence: fmt.Sprintf("vCenter calls its version %q", f.Inventory.VCenter.Version)}}
+		return []checks.Answer{{Target: t, Status: checks.Unknown, Evidence: fmt.Sprintf("vCenter reports the version %q", f.Inventory.VCenter.Version)}}
 	case older && strings.HasPrefix(f.Inventory.VCenter.Version, r.major()+"."):
 		return []checks.Answer{{Target: t, Status: checks.Warn,
 			Evidence: fmt.Sprintf("vCenter %s: whether it manages hosts of %s, a newer release of its own generation, is unverified", f.Inventory.VCenter.Version, r.to.Name)}}
@@ -85,7 +85,7 @@ func (r readiness) hosts(f *checks.Facts, ask func(h *backends.Host) (checks.Sta
 	for _, h := range f.Connected() {
 		a := checks.Answer{Target: backends.HostRef(h.Name)}
 		if older, ok := r.older(h.Version); !ok {
-			a.Status, a.Evidence = checks.Unknown, fmt.Sprintf("the host calls its version %q", h.Version)
+			a.Status, a.Evidence = checks.Unknown, fmt.Sprintf("the host reports the version %q", h.Version)
 		} else if !older {
 			a.Status, a.Evidence = checks.Pass, "runs "+h.Version+" already"
 		} else {
@@ -154,7 +154,7 @@ func (r readiness) drivers(f *checks.Facts) []checks.Answer {
 		case strings.Contains(n.DriverVersion, "vmw"):
 			return checks.Pass, fmt.Sprintf("%s: %s %s comes with ESXi", n.Device, n.Driver, n.DriverVersion)
 		}
-		return checks.Unknown, fmt.Sprintf("%s: %s %s: its version does not tell whether it is ESXi's own or the vendor's package; ask: esxcli software vib list",
+		return checks.Unknown, fmt.Sprintf("%s: %s %s: its version does not show whether it comes with ESXi or from the vendor; see: esxcli software vib list",
 			n.Device, n.Driver, cmp.Or(n.DriverVersion, "of unknown version"))
 	})
 }
@@ -174,7 +174,7 @@ func (r readiness) switches(f *checks.Facts) []checks.Answer {
 			status = checks.Warn
 		}
 		out = append(out, checks.Answer{Target: backends.SwitchRef(sw.Name), Status: status,
-			Evidence: fmt.Sprintf("version %s; hosts of %s carry up to %s", sw.Version, r.to.Name, newest)})
+			Evidence: fmt.Sprintf("version %s; hosts of %s support up to %s", sw.Version, r.to.Name, newest)})
 	}
 	return out
 }
@@ -186,7 +186,7 @@ func (r readiness) slots(f *checks.Facts) []checks.Answer {
 		a := checks.Answer{Target: backends.VMRef(v.Name), Status: checks.Pass, Evidence: fmt.Sprintf("vmx-%d, firmware %s", v.Hardware, v.Firmware)}
 		if v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && r.to.Hardware >= sizing.HardwareSlots {
 			a.Status = checks.Warn
-			a.Evidence += fmt.Sprintf(": raised to %d or later, its PCI devices get new slots, and interfaces of the guest may be renamed", sizing.HardwareSlots)
+			a.Evidence += fmt.Sprintf(": after an upgrade to %d or later its PCI devices get new slots, and interfaces of the guest may be renamed", sizing.HardwareSlots)
 		}
 		out = append(out, a)
 	}

@@ -23,9 +23,9 @@ func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(
 				a.Quiet = f.Before || f.Inventory.Guests == nil
 				out = append(out, a)
 			case g == nil:
-				out = append(out, row.Waiting(t, "the guest was not asked"))
+				out = append(out, row.Waiting(t, "the guest was not read"))
 			case g.Error != "":
-				out = append(out, row.Unknown(t, "the guest could not be asked: %s", g.Error))
+				out = append(out, row.Unknown(t, "the guest could not be read: %s", g.Error))
 			default:
 				out = row.Said(out, ask(f, g))
 			}

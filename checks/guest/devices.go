@@ -21,11 +21,11 @@ func guestDeviceChecks() []checks.Check {
 				if g.NVIDIA == nil {
 					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
 						if slices.Contains(g.Loaded, "nouveau") {
-							return row.Fail(t, "nouveau has %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
+							return row.Fail(t, "nouveau drives %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
 						}
 						return row.Fail(t, "lspci lists %s at %s, and there is no NVIDIA driver", g.PCI[i].Name, g.PCI[i].Address)
 					}
-					return row.Waiting(t, "the NVIDIA driver was not asked")
+					return row.Waiting(t, "the NVIDIA driver was not queried")
 				}
 				if v := f.Inventory.VM(g.VM); v != nil {
 					want = len(f.GPUsOf(v))
@@ -71,7 +71,7 @@ func guestDeviceChecks() []checks.Check {
 						return row.Fail(t, "kernel log: %s", line)
 					}
 				}
-				return row.Pass(t, "nothing of the kind since boot")
+				return row.Pass(t, "no such message since boot")
 			}),
 		},
 		{
@@ -106,7 +106,7 @@ func guestDeviceChecks() []checks.Check {
 				return containers(func(t backends.Ref, list []backends.Container) checks.Answer {
 					for _, c := range list {
 						if c.MOFED && !c.PVRDMA {
-							return row.Fail(t, "container %s has MLNX_OFED's libraries, which do not know PVRDMA, and sees %d RDMA devices", c.Name, c.Verbs)
+							return row.Fail(t, "container %s has MLNX_OFED's libraries, which do not support PVRDMA, and sees %d RDMA devices", c.Name, c.Verbs)
 						}
 					}
 					return row.Pass(t, "%d containers, none with MLNX_OFED", len(list))
@@ -135,7 +135,7 @@ func guestDeviceChecks() []checks.Check {
 				case w == nil:
 					return row.Waiting(t, "forwarding was not read")
 				case !w.Kubernetes:
-					return row.Pass(t, "no kubelet runs here")
+					return row.Pass(t, "the guest runs no kubelet")
 				}
 				return row.PassIf(w.IPForward && w.Policy != "DROP", t, "a kubelet runs; ip_forward %t, policy %s", w.IPForward, cmp.Or(w.Policy, "none"))
 			}),
@@ -165,7 +165,7 @@ func guestDeviceChecks() []checks.Check {
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)
 				if g.Headers == nil {
-					return row.Waiting(t, "whether headers are installed was not read")
+					return row.Waiting(t, "the kernel headers were not looked for")
 				}
 				return row.PassIf(*g.Headers || g.MOFED == "", t, "headers for %s installed: %t; MLNX_OFED %s", g.Kernel, *g.Headers, cmp.Or(g.MOFED, "none"))
 			}),
@@ -183,7 +183,7 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 	return func(f *checks.Facts, g *backends.Guest) checks.Answer {
 		t := backends.GuestRef(g.VM)
 		if g.NVIDIA == nil {
-			return row.Waiting(t, "the NVIDIA driver was not asked")
+			return row.Waiting(t, "the NVIDIA driver was not queried")
 		}
 		return ask(f, t, g)
 	}
@@ -199,9 +199,9 @@ func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
 	inside, looked := g.Inside(want)
 	switch {
 	case !g.HasImage(want):
-		a = row.Fail(t, "no container engine here has the image %s", want)
+		a = row.Fail(t, "no container engine of the guest has the image %s", want)
 	case !looked:
-		a = row.Unknown(t, "the image %s could not be looked into: it starts no /bin/sh", want)
+		a = row.Unknown(t, "the image %s could not be inspected: it cannot start /bin/sh", want)
 	case !inside.PVRDMA:
 		a = row.Fail(t, "image %s has %s", want, inside)
 	default:

@@ -98,11 +98,11 @@ func guestNetChecks() []checks.Check {
 			Run: eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 				t, i := backends.GuestRef(g.VM), p.Netdev(g)
 				if f.Baseline == nil || i == nil {
-					return row.Waiting(t, "no baseline was kept (check --save-baseline does)")
+					return row.Waiting(t, "there is no baseline (check --save-baseline saves one)")
 				}
 				was := f.Baseline.Guest(g.VM)
 				if was == nil || was.Interface(i.MAC) == nil {
-					return row.Waiting(t, "the baseline does not know %s", i.MAC)
+					return row.Waiting(t, "the baseline does not contain %s", i.MAC)
 				}
 				old := was.Interface(i.MAC).Name
 				return row.WarnIf(old != i.Name, t, "%s is %s, in the baseline %s", i.MAC, i.Name, old)
@@ -165,12 +165,12 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 			}
 			for _, a := range i.Addresses {
 				if p, err := netip.ParsePrefix(a); err == nil && p.Overlaps(want.Masked()) {
-					return row.Fail(t, "%s has %s in the network of %s", i.Name, a, want)
+					return row.Fail(t, "%s has %s, in the same network as %s", i.Name, a, want)
 				}
 			}
 		}
 	}
-	return row.Pass(t, "no other interface is in the network of RDMA")
+	return row.Pass(t, "no other interface is in the RDMA network")
 }
 
 // policy looks at a port that shares its subnet with another rail of its guest.
@@ -185,12 +185,12 @@ func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 	arp := fmt.Sprintf("arp_ignore %d, arp_announce %d, rp_filter %d", i.ARP.Ignore, i.ARP.Announce, i.ARP.RPFilter)
 	switch {
 	case i.Table == 0:
-		return row.Fail(t, "%s: no rule that its configuration has sends by it what comes from %s", i.Name, p.CIDR)
+		return row.Fail(t, "%s: its configuration has no rule for traffic from %s", i.Name, p.CIDR)
 	case i.ARP.Ignore < want.Ignore || i.ARP.Announce < want.Announce || i.ARP.RPFilter == 1:
 		return row.Fail(t, "%s: %s, wanted %d, %d and %d", i.Name, arp, want.Ignore, want.Announce, want.RPFilter)
 	}
 	stays := i.ARPKept != nil && *i.ARPKept == i.ARP
-	return row.WarnIf(!stays, t, "%s: table %d, %s, kept over a reboot: %t", i.Name, i.Table, arp, stays)
+	return row.WarnIf(!stays, t, "%s: table %d, %s, persistent: %t", i.Name, i.Table, arp, stays)
 }
 
 // duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.
@@ -205,28 +205,28 @@ func duplicate(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer 
 	}
 	ip := want.Addr().String()
 	if i := p.Netdev(g); i != nil && i.Duplicate != "" {
-		return row.Fail(t, "%s is also that of %s, by arping", ip, i.Duplicate)
+		return row.Fail(t, "%s is also used by %s (arping)", ip, i.Duplicate)
 	}
 	for _, h := range f.Inventory.Hosts {
 		for _, k := range h.VMKs {
 			if k.IP == ip {
-				return row.Fail(t, "%s is also that of %s of %s", ip, k.Device, h.Name)
+				return row.Fail(t, "%s is also used by %s of %s", ip, k.Device, h.Name)
 			}
 		}
 	}
 	for _, o := range f.Inventory.Guests {
 		for _, i := range o.Interfaces {
 			if o.VM != g.VM && slices.ContainsFunc(i.Addresses, func(a string) bool { return strings.HasPrefix(a, ip+"/") }) {
-				return row.Fail(t, "%s is also that of %s in %s", ip, i.Name, o.VM)
+				return row.Fail(t, "%s is also used by %s in %s", ip, i.Name, o.VM)
 			}
 		}
 	}
 	for _, v := range f.Inventory.VMs {
 		if v.Name != g.VM && slices.Contains(v.IPs, ip) {
-			return row.Fail(t, "%s is also that of the VM %s", ip, v.Name)
+			return row.Fail(t, "%s is also used by the VM %s", ip, v.Name)
 		}
 	}
-	return row.Pass(t, "no vmknic, VM or guest that is known has %s too", ip)
+	return row.Pass(t, "no other known vmknic, VM or guest uses %s", ip)
 }
 
 func gid(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
@@ -240,7 +240,7 @@ func gid(_ *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer
 		}
 	}
 	if v2 {
-		return row.Warn(t, "%s: RoCE v2 entries hold no IPv4 address", d.Name)
+		return row.Warn(t, "%s: no RoCE v2 entry has an IPv4 address", d.Name)
 	}
-	return row.Fail(t, "%s: no RoCE v2 entry among %d", d.Name, len(d.GIDs))
+	return row.Fail(t, "%s: none of the %d entries is RoCE v2", d.Name, len(d.GIDs))
 }

@@ -42,11 +42,11 @@ func pathChecks() []checks.Check {
 				case p.Payload == 0:
 					return row.Waiting(t, "no large ping was tried")
 				case p.Payload >= want:
-					return row.Pass(t, "%d bytes pass, %d are wanted", p.Payload, want)
+					return row.Pass(t, "%d bytes pass, %d are needed", p.Payload, want)
 				case p.Payload > sizing.PingPayload(1500, false):
-					return row.Warn(t, "%d bytes pass, %d are wanted", p.Payload, want)
+					return row.Warn(t, "%d bytes pass, but %d are needed", p.Payload, want)
 				}
-				return row.Fail(t, "%d bytes pass, %d are wanted", p.Payload, want)
+				return row.Fail(t, "%d bytes pass, but %d are needed", p.Payload, want)
 			}),
 		},
 		{
@@ -117,7 +117,7 @@ func eachPair(ask func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) che
 			}
 		}
 		if len(out) == 0 {
-			return []checks.Answer{row.Waiting(f.ClusterRef(), "no pair on different hosts was tried (check --pairs does)")}
+			return []checks.Answer{row.Waiting(f.ClusterRef(), "no pair on different hosts was tested (check --pairs tests them)")}
 		}
 		return out
 	}
@@ -155,10 +155,10 @@ func fallback(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answe
 		return row.Pass(t, "%s, which pvrdma.allow_no_hca allows", p.Measured[i].Why)
 	}
 	if p.RDMAPackets != nil && *p.RDMAPackets == 0 && len(p.Measured) > 0 && !slices.ContainsFunc(p.Measured, ended) {
-		return row.Waiting(t, "no test ran to its end: that the RDMA counters stand still says nothing")
+		return row.Waiting(t, "no test completed, so unchanged RDMA counters prove nothing")
 	}
 	if p.RDMAPackets != nil {
-		return row.PassIf(*p.RDMAPackets > 0, t, "the RDMA counters of the client's host moved by %d", *p.RDMAPackets)
+		return row.PassIf(*p.RDMAPackets > 0, t, "the RDMA counters of the client's host increased by %d", *p.RDMAPackets)
 	}
 	m := measured(p, perftest.SendLatency)
 	if m == nil || m.AchievedUs == 0 {

@@ -43,7 +43,7 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-FIREWALL-022", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Unverified: true, Source: "unverified",
-			Criteria: "no firewall, or TCP 18515 and UDP 4791 let in / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
+			Criteria: "no firewall, or TCP 18515 and UDP 4791 allowed / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
 			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 				t := backends.GuestRef(g.VM)
 				if g.Firewall == nil {
@@ -51,7 +51,7 @@ func guestTestChecks() []checks.Check {
 				}
 				open := g.Firewall.Open
 				ok := !g.Firewall.Active || slices.Contains(open, "all") || slices.Contains(open, "18515/tcp") && slices.Contains(open, "4791/udp")
-				return row.PassIf(ok, t, "%s, active %t, lets in: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active, cmp.Or(strings.Join(open, ", "), "none"))
+				return row.PassIf(ok, t, "%s, active %t, allows: %s", cmp.Or(g.Firewall.Kind, "none"), g.Firewall.Active, cmp.Or(strings.Join(open, ", "), "none"))
 			}),
 		},
 		{
@@ -75,9 +75,9 @@ func guestTestChecks() []checks.Check {
 				case d.Class == nil:
 					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
-					return row.Warn(t, "%s: traffic class %d is in force, and will not be after a boot", d.Name, want)
+					return row.Warn(t, "%s: traffic class %d is set, but not persistent", d.Name, want)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !told(f.Guest(t.Name), want):
-					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not tell it, or not the index of the address", d.Name, want)
+					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not set it, or lacks the index of the address", d.Name, want)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
 					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
 				case *d.Class == 0:
@@ -103,7 +103,7 @@ func guestTestChecks() []checks.Check {
 					}
 				}
 				if !read {
-					return row.Waiting(t, "no test ran here, or its counters were not read (check --pairs does)")
+					return row.Waiting(t, "no test ran in this guest, or its counters were not read (check --pairs does both)")
 				}
 				return lossless(t, retries, cnps)
 			}),
@@ -139,7 +139,7 @@ func sameGuests(what string, of func(g *backends.Guest) string) func(*checks.Fac
 		}
 		return eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
 			if of(g) == "" {
-				return row.Fail(backends.GuestRef(g.VM), "%s is not there", what)
+				return row.Fail(backends.GuestRef(g.VM), "%s does not exist", what)
 			}
 			return row.WarnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
 		})(f)

@@ -19,9 +19,9 @@ func TestPolicyOfRailsInOneSubnet(t *testing.T) {
 		ip   string // of the second rail
 		want string
 	}{
-		"sound":               {func(*backends.Interface) {}, "10.0.0.2/24", "pass rail-2: ens256: table 5002, arp_ignore 1, arp_announce 2, rp_filter 2, kept over a reboot: true"},
+		"sound":               {func(*backends.Interface) {}, "10.0.0.2/24", "pass rail-2: ens256: table 5002, arp_ignore 1, arp_announce 2, rp_filter 2, persistent: true"},
 		"its own subnet":      {func(i *backends.Interface) { *i = backends.Interface{Name: "ens256", MAC: i.MAC} }, "10.0.1.2/24", "pass rail-2: no other rail has the subnet of 10.0.1.2/24"},
-		"no rule":             {func(i *backends.Interface) { i.Table = 0 }, "10.0.0.2/24", "fail rail-2: ens256: no rule"},
+		"no rule":             {func(i *backends.Interface) { i.Table = 0 }, "10.0.0.2/24", "fail rail-2: ens256: its configuration has no rule"},
 		"answers for others":  {func(i *backends.Interface) { i.ARP.Ignore = 0 }, "10.0.0.2/24", "fail rail-2: ens256: arp_ignore 0"},
 		"strict":              {func(i *backends.Interface) { i.ARP.RPFilter = 1 }, "10.0.0.2/24", "fail rail-2: ens256: arp_ignore 1, arp_announce 2, rp_filter 1"},
 		"lost at next reboot": {func(i *backends.Interface) { i.ARPKept = nil }, "10.0.0.2/24", "warn rail-2: ens256: table 5002"},

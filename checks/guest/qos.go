@@ -27,16 +27,16 @@ func portQoSCheck() checks.Check {
 			case q.Lossless != answers.LosslessPFC:
 				return row.Pass(t, "qos.lossless is %s", cmp.Or(string(q.Lossless), "none"))
 			case v == nil || len(v.Passthrough) == 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.MAC == d.MAC }):
-				return row.Pass(t, "%s: the port is the host's", d.Name)
+				return row.Pass(t, "%s: the port belongs to the host", d.Name)
 			case d.QoS == nil || d.QoS.Trust == "":
-				return row.Waiting(t, "neither %s tells PFC of %s", nic.PortTools, d.Name)
+				return row.Waiting(t, "neither %s shows PFC of %s", nic.PortTools, d.Name)
 			case !d.QoS.Meets(want):
 				return row.Fail(t, "%s: PFC in priorities %v, trust %s, DSCP %d in priority %s%s; wanted all of it in priority %d alone",
 					d.Name, d.QoS.PFC, d.QoS.Trust, q.DSCP, priorityOf(d.QoS, q.DSCP), ecnOf(d.QoS), q.Priority)
 			case d.QoS.Kept == nil || d.QoS.Partly:
-				return row.Warn(t, "%s: PFC and trust are in force, and will not be after a boot", d.Name)
+				return row.Warn(t, "%s: PFC and trust are set, but not persistent", d.Name)
 			}
-			return row.WarnIf(d.QoS.Shares(q.Priority), t, "%s: PFC in priority %d, DSCP %d leads there%s", d.Name, q.Priority, q.DSCP,
+			return row.WarnIf(d.QoS.Shares(q.Priority), t, "%s: PFC in priority %d, to which DSCP %d is mapped%s", d.Name, q.Priority, q.DSCP,
 				map[bool]string{true: "; its receive buffer is shared with priorities that may be dropped: " + nic.BufferCommands(q.Priority)}[d.QoS.Shares(q.Priority)])
 		}),
 	}

@@ -57,7 +57,7 @@ func speedChecks() []checks.Check {
 				}
 				r := m.Rows[0]
 				if r.Iterations < 10000 {
-					return row.Waiting(t, "p99.9 of %d messages says little; 100000 would", r.Iterations)
+					return row.Waiting(t, "p99.9 of only %d messages is not reliable; 100000 are needed", r.Iterations)
 				}
 				return row.Grade(r.P999Us/r.TypicalUs, 3, 10, t, "p99.9 %.2f us, typical %.2f us", r.P999Us, r.TypicalUs)
 			}),
@@ -77,7 +77,7 @@ func comparedChecks() []checks.Check {
 				case p.GPUErr != "":
 					return row.Fail(t, "the test with GPU memory failed: %s", p.GPUErr)
 				case p.GPU == nil || m == nil || m.AchievedGbps == 0:
-					return row.Waiting(t, "GPU memory was not measured beside host memory")
+					return row.Waiting(t, "GPU memory and host memory were not both measured")
 				}
 				return row.Grade(-*p.GPU/m.AchievedGbps, -0.9, -0.5, t, "%.1f Gbps with GPU memory, %.1f with host memory", *p.GPU, m.AchievedGbps)
 			}),
@@ -105,7 +105,7 @@ func comparedChecks() []checks.Check {
 					if there == 0 || back == 0 {
 						return row.Waiting(t, "the pair was not measured in both directions")
 					}
-					return row.Grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps there, %.1f back", there, back)
+					return row.Grade((max(there, back)-min(there, back))/max(there, back), 0.05, 0.15, t, "%.1f Gbps forward, %.1f back", there, back)
 				})(f)
 			},
 		},
@@ -118,7 +118,7 @@ func comparedChecks() []checks.Check {
 				return eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 					own := gbps[[2]string{p.From, p.To}]
 					if len(all) < 3 || own == 0 {
-						return row.Waiting(t, "a median takes three measured pairs, there are %d", len(all))
+						return row.Waiting(t, "a median needs three measured pairs, there are %d", len(all))
 					}
 					median := all[len(all)/2]
 					return row.Grade((median-own)/median, 0.05, 0.15, t, "%.1f Gbps, the median is %.1f", own, median)

@@ -29,7 +29,7 @@ func eachNIC(id string, ask func(f *checks.Facts, h *backends.Host, n *backends.
 			}
 			return row.Fail(backends.HostRef(h.Name), "%s %s, so the host has no pNIC there", n.PCI, n.Hidden)
 		}
-		return row.Fail(backends.HostRef(h.Name), "no pNIC is what the answers describe (%s); there are %s", describe(f.Answers.NIC, h), nicList(h))
+		return row.Fail(backends.HostRef(h.Name), "no pNIC matches the answers (%s); the host has %s", describe(f.Answers.NIC, h), nicList(h))
 	})
 }
 
@@ -70,6 +70,6 @@ func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card
 		case sys.ShellError != "" && f.Answers.Mode != answers.PVRDMA:
 			return row.Unknown(t, "the firmware of %s could not be read: %s", n.Device, sys.ShellError)
 		}
-		return row.Waiting(t, "the firmware of %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", n.Device)
+		return row.Waiting(t, "the firmware of %s was not read: this needs the ESXi shell and MFT (check --esxi-shell)", n.Device)
 	})
 }

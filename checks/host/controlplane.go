@@ -35,7 +35,7 @@ func controlPlaneChecks() []checks.Check {
 				v := h.VMK(name)
 				switch {
 				case v == nil && name == "" && f.Answers.PVRDMA.VMKNic.Creates(h.Name):
-					return row.Waiting(t, "the vmknic is still to be created")
+					return row.Waiting(t, "the vmknic has not been created yet")
 				case v == nil:
 					return row.Fail(t, "there is no vmknic %q", name)
 				case v.IP == "":
@@ -135,7 +135,7 @@ func controlPlaneChecks() []checks.Check {
 			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
 			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				if p.Port == "" {
-					return row.Waiting(t, "TCP 28250 of %s was not tried: that takes the ESXi shell", peer)
+					return row.Waiting(t, "TCP 28250 of %s was not tested: this needs the ESXi shell", peer)
 				}
 				return row.PassIf(p.Port == "open", t, "TCP 28250 of %s is %s", peer, p.Port)
 			}),
@@ -189,7 +189,7 @@ func firewallAllows(f *checks.Facts) []checks.Answer {
 				continue
 			}
 			if !covers(r.Networks, v.IP) {
-				return row.Fail(t, "ruleset pvrdma allows %s, which leaves out %s of %s", cmp.Or(strings.Join(r.Networks, ", "), "none"), v.IP, peer.Name)
+				return row.Fail(t, "ruleset pvrdma allows %s, but not %s of %s", cmp.Or(strings.Join(r.Networks, ", "), "none"), v.IP, peer.Name)
 			}
 		}
 		return row.Pass(t, "ruleset pvrdma allows %s, which covers all peers", strings.Join(r.Networks, ", "))

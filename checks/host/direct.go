@@ -92,7 +92,7 @@ func secureBoot(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) che
 	t := backends.HostRef(h.Name)
 	switch {
 	case sys.SecureBoot == nil:
-		return row.Waiting(t, "secure boot was not read: that takes the ESXi shell")
+		return row.Waiting(t, "secure boot was not read: this needs the ESXi shell")
 	case !*sys.SecureBoot:
 		return row.Pass(t, "secure boot is off")
 	}
@@ -134,7 +134,7 @@ func logged(texts ...string) func(*checks.Facts) []checks.Answer {
 	return row.HostCall(func(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)
 		if sys.Log == nil {
-			return row.Waiting(t, "vmkernel.log was not read: that takes the ESXi shell")
+			return row.Waiting(t, "vmkernel.log was not read: this needs the ESXi shell")
 		}
 		for _, line := range sys.Log {
 			for _, text := range texts {

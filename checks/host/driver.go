@@ -19,9 +19,9 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch dropped := nic.Dropped(n.Driver); {
 	case dropped != "" && (strings.HasPrefix(h.Version, "6.") || strings.HasPrefix(h.Version, "7.")):
-		return row.Warn(t, "%s: %s %s is the driver of %s, gone with ESXi 8", n.Device, n.Driver, n.DriverVersion, dropped)
+		return row.Warn(t, "%s: %s %s is the driver of %s, which ESXi 8 no longer includes", n.Device, n.Driver, n.DriverVersion, dropped)
 	case dropped != "":
-		return row.Fail(t, "%s: %s does not belong on ESXi %s", n.Device, n.Driver, h.Version)
+		return row.Fail(t, "%s: %s is not for ESXi %s", n.Device, n.Driver, h.Version)
 	case nic.TooOld(n) != "":
 		return row.Fail(t, "%s: %s %s; RDMA needs at least %s", n.Device, n.Driver, n.DriverVersion, nic.TooOld(n))
 	case nic.Known{}.RoCE(n.Driver):
@@ -29,7 +29,7 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	case n.RDMADevice != "" && n.RoCEv2:
 		return row.Warn(t, "%s: driver %s is not listed; the host reports RoCE v2 for it (unverified)", n.Device, n.Driver)
 	}
-	return row.Fail(t, "%s: driver %s is not known to do RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
+	return row.Fail(t, "%s: driver %s is not known to support RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
 
 // firmwareMatrix holds the firmware against the oldest that the driver's family documents.
@@ -41,7 +41,7 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 	}
 	switch {
 	case n.Firmware == "":
-		return row.Waiting(t, "the firmware of %s was not read (vSphere tells it from 8.0 on)", n.Device)
+		return row.Waiting(t, "the firmware of %s was not read (vSphere shows it from 8.0 on)", n.Device)
 	case since == "":
 		return row.Waiting(t, "%s: no minimum is known for %s; firmware %s", n.Device, cmp.Or(n.Driver, "none"), n.Firmware)
 	}
@@ -59,9 +59,9 @@ func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answe
 	list, known := nic.Vulnerable(n)
 	switch {
 	case !nic.Listed(n):
-		return row.Waiting(t, "%s: neither bulletin names card %s:%s (%s)", n.Device, n.Vendor, n.PCIDeviceID, n.Model)
+		return row.Waiting(t, "%s: neither bulletin lists card %s:%s (%s)", n.Device, n.Vendor, n.PCIDeviceID, n.Model)
 	case !known:
-		return row.Waiting(t, "%s: its firmware version is not known (%s); vCenter tells it from vSphere 8.0 on", n.Device, cmp.Or(n.Firmware, "not read"))
+		return row.Waiting(t, "%s: its firmware version is not known (%s); vCenter shows it from vSphere 8.0 on", n.Device, cmp.Or(n.Firmware, "not read"))
 	case len(list) == 0:
 		return row.Pass(t, "%s: firmware %s has no published vulnerability that a user of a VF can reach", n.Device, n.Firmware)
 	}

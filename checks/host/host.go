@@ -32,7 +32,7 @@ func hostChecks() []checks.Check {
 				}
 				for _, name := range f.Answers.Hosts.Names {
 					if f.Inventory.Host(name) == nil {
-						out = append(out, row.Fail(backends.HostRef(name), "there is no host of this name"))
+						out = append(out, row.Fail(backends.HostRef(name), "vCenter has no host of this name"))
 					}
 				}
 				return out
@@ -82,9 +82,9 @@ func hostChecks() []checks.Check {
 			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if n.SRIOV == nil || !n.SRIOV.Capable {
-					return row.Fail(t, "%s is not capable of SR-IOV now", n.Device)
+					return row.Fail(t, "%s does not support SR-IOV at present", n.Device)
 				}
-				return row.WarnIf(n.SRIOV.Max == 0, t, "%s is capable of %d VFs", n.Device, n.SRIOV.Max)
+				return row.WarnIf(n.SRIOV.Max == 0, t, "%s supports up to %d VFs", n.Device, n.SRIOV.Max)
 			}),
 		},
 		{
@@ -100,7 +100,7 @@ func hostChecks() []checks.Check {
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if h.PowerPolicy == "" && len(h.PowerPolicies) == 0 {
-					return row.Unknown(t, "the host tells nothing of power policies")
+					return row.Unknown(t, "the host reports no power policies")
 				}
 				return row.PassIf(len(h.PowerPolicies) > 0, t, "policies offered: %s", cmp.Or(strings.Join(h.PowerPolicies, ", "), "none"))
 			}),
@@ -112,7 +112,7 @@ func hostChecks() []checks.Check {
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if h.PowerPolicy == "" {
-					return row.Unknown(t, "the host tells nothing of its power policy")
+					return row.Unknown(t, "the host does not report its power policy")
 				}
 				a := row.WarnIf(h.PowerPolicy != "static", t, "power policy %s", h.PowerPolicy)
 				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it: worth saying, no reason to worry

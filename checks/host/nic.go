@@ -22,7 +22,7 @@ func nicChecks() []checks.Check {
 					return row.Fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
 				}
 				if f.Before && nic.RDMAOff(h, n) {
-					return row.Warn(backends.HostRef(h.Name), "%s (%s): RDMA is switched off in its driver; the plan switches it on", n.Device, n.Driver)
+					return row.Warn(backends.HostRef(h.Name), "%s (%s): RDMA is disabled in its driver; the plan enables it", n.Device, n.Driver)
 				}
 				return row.PassIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
 			}),
@@ -80,13 +80,13 @@ func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	case n.RDMADevice == "":
 		return checks.Answer{} // HOST-PNIC-RDMA-001 says so
 	case f.Answers.PVRDMA.Protocol == "rocev1" && !n.RoCEv1 && n.RoCEv2:
-		return row.Fail(t, "%s is capable of RoCE v2 only, the answers ask for v1", n.Device)
+		return row.Fail(t, "%s supports RoCE v2 only, but the answers ask for v1", n.Device)
 	case n.RoCEv2:
-		return row.Pass(t, "%s is capable of RoCE v2", n.Device)
+		return row.Pass(t, "%s supports RoCE v2", n.Device)
 	case n.RoCEv1 && f.Answers.PVRDMA.Protocol == "rocev1":
-		return row.Warn(t, "%s is capable of RoCE v1 only, which is what the answers ask for", n.Device)
+		return row.Warn(t, "%s supports RoCE v1 only, as the answers ask for", n.Device)
 	case n.RoCEv1:
-		return row.Fail(t, "%s is capable of RoCE v1 only", n.Device)
+		return row.Fail(t, "%s supports RoCE v1 only", n.Device)
 	case n.IWARP:
 		return row.Fail(t, "%s supports iWARP, not RoCE", n.Device)
 	}

@@ -51,16 +51,16 @@ func passthroughChecks() []checks.Check {
 				t := backends.HostRef(h.Name)
 				i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == g.PCI })
 				if i < 0 {
-					return row.Waiting(t, "GPU %s: what depends on it was not read", g.PCI)
+					return row.Waiting(t, "GPU %s: its dependent devices were not read", g.PCI)
 				}
 				for _, other := range h.PCI[i].Dependents {
 					for _, n := range h.NICs {
 						if why := n.Usage(backends.PNICWish{Purpose: backends.WholeCard}); n.PCI == other && why != "" {
-							return row.Fail(t, "GPU %s takes %s along (%s), which %s", g.PCI, n.Device, other, why)
+							return row.Fail(t, "GPU %s can only be passed through together with %s (%s), which %s", g.PCI, n.Device, other, why)
 						}
 					}
 				}
-				return row.Pass(t, "GPU %s takes along: %s", g.PCI, cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
+				return row.Pass(t, "GPU %s can only be passed through together with: %s", g.PCI, cmp.Or(strings.Join(h.PCI[i].Dependents, ", "), "none"))
 			}),
 		},
 		{
@@ -77,7 +77,7 @@ func passthroughChecks() []checks.Check {
 				t, at := backends.HostRef(h.Name), f.HCA(h)
 				card, read := sys.Firmware[nic.CardAddress(at)]
 				if !read {
-					return row.Waiting(t, "the firmware of NIC %s was not read: that takes the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
+					return row.Waiting(t, "the firmware of NIC %s was not read: this needs the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
 				}
 				key := nic.ATSKey()
 				v, has := card.Current[key]

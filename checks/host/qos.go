@@ -36,7 +36,7 @@ func qosChecks() []checks.Check {
 				v := p.rdma(p.DSCP)
 				switch {
 				case v == "" || v == "-1":
-					return row.Warn(t, "%s is %s: the host's RoCE goes out with DSCP 0", p.DSCP, cmp.Or(v, "unset"))
+					return row.Warn(t, "%s is %s: the host sends RoCE with DSCP 0", p.DSCP, cmp.Or(v, "unset"))
 				case nic.Number(v) == f.Answers.QoS.DSCP:
 					return row.Pass(t, "%s=%s", p.DSCP, v)
 				}
@@ -140,7 +140,7 @@ func parameters(id string, modes []answers.Mode, criteria, remedy, source string
 				p.LosslessParams = p.family.Lossless()
 			}
 			if p.LosslessParams == nil {
-				return row.Waiting(t, "%s has driver %s, whose parameters are not known here", n.Device, cmp.Or(n.Driver, "none"))
+				return row.Waiting(t, "%s has driver %s, whose parameters this program does not know", n.Device, cmp.Or(n.Driver, "none"))
 			}
 			if core := sys.Modules[n.Driver]; !core.Known() {
 				return row.Unread(t, "the list of parameters of "+n.Driver, core)

@@ -18,7 +18,7 @@ func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
 			"Rewrite the list for all ports in PCI order.", row.SRIOVStudy+"; Broadcom KB 309346", func(t backends.Ref, _ int, l vfList) checks.Answer {
-				const shifted = ": a card was added or taken out, and each entry may be for another port than before"
+				const shifted = ": a card was added or removed, so that entries may now apply to other ports"
 				evidence := fmt.Sprintf("%s %s has %d entries for %d %s ports", l.name, joined(l.vfs), len(l.vfs), len(l.ports), l.family)
 				switch {
 				case len(l.vfs) > len(l.ports):
@@ -57,7 +57,7 @@ func sriovChecks() []checks.Check {
 					want = max(want, n.SRIOV.Requested)
 				}
 				key := nic.FirmwareOf(nic.Of(n.Driver)).VFs
-				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), backends.HostRef(h.Name), "%s: %s is %s, %d are wanted", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
+				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), backends.HostRef(h.Name), "%s: %s is %s, %d are needed", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
 			}),
 		},
 		{
@@ -81,7 +81,7 @@ func sriovChecks() []checks.Check {
 			Run: eachNIC("HOST-VF-COUNT-010", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if n.SRIOV == nil {
-					return row.Fail(t, "%s tells nothing of SR-IOV", n.Device)
+					return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 				}
 				return row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d of %d requested VFs, SR-IOV active %t",
 					n.Device, n.SRIOV.VFs, n.SRIOV.Requested, n.SRIOV.Active)
@@ -134,13 +134,13 @@ func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int
 			}
 			text := nic.VFParam(sys, family)
 			if text == "" && n.SRIOV != nil && n.SRIOV.VFs > 0 {
-				return row.Pass(t, "%s is unset; the %d VFs of %s were asked for through the API", l.name, n.SRIOV.VFs, n.Device)
+				return row.Pass(t, "%s is unset; the %d VFs of %s were set through the API", l.name, n.SRIOV.VFs, n.Device)
 			}
 			for entry := range strings.SplitSeq(text, ",") {
 				if v := nic.Number(entry); v >= 0 {
 					l.vfs = append(l.vfs, v)
 				} else if entry != "" {
-					return row.Fail(t, "%s is %q: %q is no number", l.name, text, entry)
+					return row.Fail(t, "%s is %q: %q is not a number", l.name, text, entry)
 				}
 			}
 			return ask(t, slices.Index(l.ports, n.PCI), l)
@@ -159,7 +159,7 @@ func joined(list []int) string {
 func freeVFs(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if n.SRIOV == nil {
-		return row.Fail(t, "%s tells nothing of SR-IOV", n.Device)
+		return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 	}
 	used := 0
 	if list := sys.VFs[n.Device]; list.Known() {

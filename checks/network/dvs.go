@@ -31,7 +31,7 @@ func switchChecks() []checks.Check {
 				name := f.Answers.Switch.Name
 				sw := f.Inventory.Switch(name)
 				if sw == nil {
-					return []checks.Answer{row.Fail(backends.SwitchRef(name), "there is no distributed switch of this name")}
+					return []checks.Answer{row.Fail(backends.SwitchRef(name), "vCenter has no distributed switch of this name")}
 				}
 				return []checks.Answer{row.Pass(backends.SwitchRef(name), "version %s in %s", sw.Version, sw.Datacenter)}
 			},
@@ -129,7 +129,7 @@ func switchChecks() []checks.Check {
 				case sw.Health == nil:
 					return row.Waiting(t, "the health check was not read")
 				case !sw.Health.Enabled:
-					return row.Waiting(t, "the health check is off, so that nothing was tested")
+					return row.Waiting(t, "the health check is off, so nothing was tested")
 				}
 				return row.PassIf(len(sw.Health.Mismatch) == 0, t, "the health check is on; mismatches: %s", cmp.Or(strings.Join(sw.Health.Mismatch, "; "), "none"))
 			}),
@@ -142,7 +142,7 @@ func switchVersion(f *checks.Facts, sw *backends.Switch) checks.Answer {
 	t := backends.SwitchRef(sw.Name)
 	have, err := goversion.NewVersion(sw.Version)
 	if err != nil {
-		return row.Unknown(t, "the DVS calls its version %q", sw.Version)
+		return row.Unknown(t, "the DVS reports the version %q", sw.Version)
 	}
 	var low *goversion.Version
 	for _, h := range f.Connected() {
@@ -164,7 +164,7 @@ func switchVersion(f *checks.Facts, sw *backends.Switch) checks.Answer {
 		}
 	}
 	older := newest != sw.Version && have.LessThan(goversion.Must(goversion.NewVersion(newest)))
-	return row.WarnIf(older && f.Answers.Switch.Version != sw.Version, t, "version %s, every host carries %s", sw.Version, newest)
+	return row.WarnIf(older && f.Answers.Switch.Version != sw.Version, t, "version %s, all hosts support %s", sw.Version, newest)
 }
 
 func theSwitch(ask func(f *checks.Facts, sw *backends.Switch) checks.Answer) func(*checks.Facts) []checks.Answer {

@@ -29,7 +29,7 @@ func physicalChecks() []checks.Check {
 				}
 				at, heard := sys.Neighbours.Value[n.Device]
 				if !heard {
-					return row.Warn(t, "%s hears no LLDP or CDP", n.Device)
+					return row.Warn(t, "%s receives no LLDP or CDP", n.Device)
 				}
 				return row.Pass(t, "%s is on %s port %s", n.Device, at.Switch, cmp.Or(at.Port, "none"))
 			}),
@@ -42,7 +42,7 @@ func physicalChecks() []checks.Check {
 				t := backends.SwitchRef("physical")
 				switch {
 				case f.Answers.QoS.Lossless != answers.LosslessPFC:
-					return []checks.Answer{row.Pass(t, "qos.lossless is %s: no PFC is asked of the switch", cmp.Or(string(f.Answers.QoS.Lossless), "none"))}
+					return []checks.Answer{row.Pass(t, "qos.lossless is %s: the switch needs no PFC", cmp.Or(string(f.Answers.QoS.Lossless), "none"))}
 				case f.Answers.Confirmed.SwitchPFC:
 					return []checks.Answer{row.Pass(t, "PFC on priority %d is confirmed by the operator", f.Answers.QoS.Priority)}
 				}
@@ -86,14 +86,14 @@ func switchMTU(f *checks.Facts) []checks.Answer {
 		}
 	}
 	if tried == 0 {
-		return []checks.Answer{row.Waiting(t, "no pair on different hosts was pinged (check --pairs does)")}
+		return []checks.Answer{row.Waiting(t, "no pair on different hosts was pinged (check --pairs pings them)")}
 	}
 	sw := f.Inventory.Switch(f.Answers.Switch.Name)
 	inside := sw != nil && sw.MTU < f.Answers.Switch.MTU || slices.ContainsFunc(f.Inventory.Guests, func(g backends.Guest) bool {
 		i := g.Interface(f.RDMAMAC(g.VM))
 		return i != nil && i.MTU < f.Answers.Switch.MTU
 	})
-	evidence := fmt.Sprintf("%d of %d pairs between hosts let %d bytes through", through, tried, want)
+	evidence := fmt.Sprintf("between hosts, %d of %d pairs pass %d bytes", through, tried, want)
 	if through > 0 || inside {
 		return []checks.Answer{row.Pass(t, "%s", evidence)}
 	}

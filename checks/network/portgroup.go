@@ -25,13 +25,13 @@ func eachGroup(ask func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup)
 func portGroup(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 	switch {
 	case pg == nil:
-		return row.Fail(t, "the port group is not there")
+		return row.Fail(t, "the port group does not exist")
 	case pg.Switch != f.Answers.Switch.Name:
 		return row.Fail(t, "the port group is on %s", pg.Switch)
 	}
 	need := lacking(f, pg.Name)
 	if pg.Free == 0 && need > 0 {
-		return row.Fail(t, "binding %s, none of %d ports is free for %d more VMs", pg.Binding, pg.Ports, need)
+		return row.Fail(t, "binding %s, none of its %d ports is free, but %d more VMs need one", pg.Binding, pg.Ports, need)
 	}
 	few := pg.Free >= 0 && pg.Free < need
 	return row.WarnIf(pg.Binding != "earlyBinding" || few, t, "binding %s, %d ports, %d free, %d more VMs need one", pg.Binding, pg.Ports, pg.Free, need)

@@ -71,7 +71,7 @@ func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*check
 			out = Said(out, ask(f, v))
 		}
 		for _, name := range missing {
-			out = append(out, Unknown(backends.VMRef(name), "there is no VM of this name"))
+			out = append(out, Unknown(backends.VMRef(name), "vCenter has no VM of this name"))
 		}
 		return out
 	}
@@ -96,7 +96,7 @@ func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p backends.
 			}
 		}
 		if worst.Status == "" {
-			return Waiting(t, "no peer's vmknic was tried from here")
+			return Waiting(t, "no peer's vmknic was tested from this host")
 		}
 		return worst
 	})

@@ -31,7 +31,7 @@ func clusterChecks() []checks.Check {
 				case 0:
 					return []checks.Answer{row.Fail(f.ClusterRef(), "no selected host is connected and out of maintenance")}
 				case 1:
-					return []checks.Answer{row.Warn(f.ClusterRef(), "one usable host: nothing can be measured over the fabric")}
+					return []checks.Answer{row.Warn(f.ClusterRef(), "only one usable host: nothing can be measured over the fabric")}
 				}
 				return []checks.Answer{row.Pass(f.ClusterRef(), "%d usable hosts", n)}
 			},

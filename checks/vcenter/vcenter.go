@@ -29,9 +29,9 @@ func vCenterChecks() []checks.Check {
 				vc, known := f.Inventory.VCenter, f.Answers.VCenter.Thumbprint
 				switch {
 				case vc.Version == "":
-					return []checks.Answer{row.Fail(f.VCenterRef(), "vCenter did not say what it is")}
+					return []checks.Answer{row.Fail(f.VCenterRef(), "vCenter did not report its product and version")}
 				case len(known) == len(vc.Thumbprint) && !strings.EqualFold(known, vc.Thumbprint):
-					return []checks.Answer{row.Warn(f.VCenterRef(), "the certificate is %s, the answers know %s", vc.Thumbprint, known)}
+					return []checks.Answer{row.Warn(f.VCenterRef(), "the certificate is %s, but the answers have %s", vc.Thumbprint, known)}
 				}
 				return []checks.Answer{row.Pass(f.VCenterRef(), "vCenter %s build %s answers", vc.Version, vc.Build)}
 			},
@@ -52,15 +52,15 @@ func vCenterChecks() []checks.Check {
 		},
 		{
 			ID: "VC-TIME-004", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + "; thresholds are ours",
-			Criteria: "the clocks of vCenter and the guests are <= 5 s off ours / <= 60 s / more",
+			Criteria: "the clocks of vCenter and the guests differ from this machine's by <= 5 s / <= 60 s / more",
 			Remedy:   "Configure NTP.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				vc := f.Inventory.VCenter
 				if vc.Clock.IsZero() || vc.ClockAsked.IsZero() {
-					return []checks.Answer{row.Unknown(f.VCenterRef(), "vCenter did not tell the time")}
+					return []checks.Answer{row.Unknown(f.VCenterRef(), "vCenter did not report its time")}
 				}
 				off := vc.Clock.Sub(vc.ClockAsked).Abs().Round(time.Second)
-				list := []checks.Answer{row.Grade(off.Seconds(), 5, 60, f.VCenterRef(), "vCenter's clock is %s off ours", off)}
+				list := []checks.Answer{row.Grade(off.Seconds(), 5, 60, f.VCenterRef(), "vCenter's clock differs from this machine's by %s", off)}
 				for _, g := range f.Inventory.Guests {
 					if g.ClockSkew != nil {
 						list = append(list, guestClock(g))
@@ -98,7 +98,7 @@ func vCenterChecks() []checks.Check {
 			Run: func(f *checks.Facts) []checks.Answer {
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
 				if sw == nil {
-					return []checks.Answer{row.Waiting(f.VCenterRef(), "the licence is not read, and no DVS proves it yet")}
+					return []checks.Answer{row.Waiting(f.VCenterRef(), "the licence cannot be read, and no DVS proves it yet")}
 				}
 				return []checks.Answer{row.PassIf(len(sw.Members) > 0, f.VCenterRef(), "%s has %d member hosts", sw.Name, len(sw.Members))}
 			},
@@ -120,21 +120,21 @@ func vCenterChecks() []checks.Check {
 func vcenterVersion(f *checks.Facts) checks.Answer {
 	v, err := goversion.NewVersion(f.Inventory.VCenter.Version)
 	if err != nil {
-		return row.Unknown(f.VCenterRef(), "vCenter calls its version %q", f.Inventory.VCenter.Version)
+		return row.Unknown(f.VCenterRef(), "vCenter reports the version %q", f.Inventory.VCenter.Version)
 	}
 	major, minor := v.Segments()[0], v.Segments()[1]
 	switch {
 	case major >= 7:
 		return row.Pass(f.VCenterRef(), "vCenter %s", v)
 	case major == 6 && minor >= 5:
-		return row.Warn(f.VCenterRef(), "vCenter %s tells no RDMA devices; the hosts are asked with esxcli", v)
+		return row.Warn(f.VCenterRef(), "vCenter %s does not list RDMA devices; they are read from the hosts with esxcli", v)
 	}
 	return row.Fail(f.VCenterRef(), "vCenter %s", v)
 }
 
 func privileges(f *checks.Facts) []checks.Answer {
 	if f.LacksErr != nil {
-		return []checks.Answer{row.Unknown(f.VCenterRef(), "the privileges could not be asked: %v", f.LacksErr)}
+		return []checks.Answer{row.Unknown(f.VCenterRef(), "the privileges could not be read: %v", f.LacksErr)}
 	}
 	if len(f.Lacks) == 0 {
 		return []checks.Answer{row.Pass(f.VCenterRef(), "%s has all privileges that the mode needs", f.Inventory.VCenter.User)}
@@ -157,7 +157,7 @@ func privileges(f *checks.Facts) []checks.Answer {
 		names[i] = fmt.Sprintf("%s on %s%s", p, strings.Join(entities[:min(most, len(entities))], ", "), more)
 	}
 	if !f.Before {
-		return []checks.Answer{row.Warn(f.VCenterRef(), "%s may look but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
+		return []checks.Answer{row.Warn(f.VCenterRef(), "%s can read but not change; missing: %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
 	}
 	return []checks.Answer{row.Fail(f.VCenterRef(), "%s lacks %s", f.Inventory.VCenter.User, strings.Join(names, ", "))}
 }
@@ -166,5 +166,5 @@ func privileges(f *checks.Facts) []checks.Answer {
 // NVIDIA/Mellanox, 2019: NTP on all hosts and VMs).
 func guestClock(g backends.Guest) checks.Answer {
 	off := (time.Duration(*g.ClockSkew) * time.Second).Abs()
-	return row.Grade(off.Seconds(), 5, 60, backends.GuestRef(g.VM), "the guest's clock is %s off ours", off)
+	return row.Grade(off.Seconds(), 5, 60, backends.GuestRef(g.VM), "the guest's clock differs from this machine's by %s", off)
 }

@@ -40,7 +40,7 @@ func vmAdapterChecks() []checks.Check {
 		},
 		{
 			ID: "VM-NIC-PROTO-017", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "vSphere API",
-			Criteria: "all adapters speak the planned protocol / - / mixed", Remedy: "Set the same device protocol on every VM.",
+			Criteria: "all adapters use the planned protocol / - / mixed", Remedy: "Set the same device protocol on every VM.",
 			Run: eachAdapter("pvrdma", func(f *checks.Facts, t backends.Ref, _ *backends.VM, a *backends.Adapter) checks.Answer {
 				return row.PassIf(a.Protocol == f.Answers.PVRDMA.Protocol, t, "%s: protocol %s, wanted %s", a.Label, cmp.Or(a.Protocol, "none"), f.Answers.PVRDMA.Protocol)
 			}),
@@ -97,9 +97,9 @@ func guestOS(f *checks.Facts, v *backends.VM) checks.Answer {
 	case slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind }):
 		return row.Pass(t, "the VM has a %s adapter", kind)
 	case f.Hardware(v) != v.Hardware:
-		return row.Waiting(t, "vmx-%d is upgraded to vmx-%d first, of which vCenter was not asked", v.Hardware, f.Hardware(v))
+		return row.Waiting(t, "vmx-%d is upgraded to vmx-%d first, and the adapters of that version were not read", v.Hardware, f.Hardware(v))
 	case !known:
-		return row.Waiting(t, "vCenter did not tell the adapters for guest OS %s", cmp.Or(v.GuestID, "unknown"))
+		return row.Waiting(t, "vCenter did not list the adapters for guest OS %s", cmp.Or(v.GuestID, "unknown"))
 	}
 	return row.WarnIf(!supported, t, "guest OS %s on vmx-%d: vCenter lists %s", v.GuestID, v.Hardware, cmp.Or(strings.Join(v.GuestAdapters, ", "), "no adapters"))
 }
@@ -134,7 +134,7 @@ func pvrdmaCount(f *checks.Facts, v *backends.VM) checks.Answer {
 		}
 	}
 	if n > limit {
-		return row.Fail(t, "%d PVRDMA adapters, the host allows %d", n, limit)
+		return row.Fail(t, "%d PVRDMA adapters, but the host allows %d", n, limit)
 	}
 	for group, times := range on {
 		if times > 1 {
@@ -184,5 +184,5 @@ func pfIsHere(f *checks.Facts, v *backends.VM) checks.Answer {
 			return row.PassIf(n.SRIOV != nil && n.SRIOV.VFs > 0, t, "%s has a VF of %s (%s) on %s", a.Label, n.Device, a.PF, h.Name)
 		}
 	}
-	return row.Fail(t, "%s wants a VF of %s, which %s does not have", a.Label, a.PF, h.Name)
+	return row.Fail(t, "%s needs a VF of %s, which %s does not have", a.Label, a.PF, h.Name)
 }

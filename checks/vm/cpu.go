@@ -53,13 +53,13 @@ func vmTuningChecks() []checks.Check {
 				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
 				switch {
 				case v.Latency != "high":
-					return row.Pass(t, "latency sensitivity %s asks for no reservation", cmp.Or(v.Latency, "none"))
+					return row.Pass(t, "latency sensitivity %s needs no reservation", cmp.Or(v.Latency, "none"))
 				case v.CPUReserved == nil || h == nil || h.CPUMHz == 0:
 					return row.Waiting(t, "the CPU reservation or the host's MHz were not read")
 				}
 				want := int64(v.CPUs) * int64(h.CPUMHz)
 				if *v.CPUReserved == 0 {
-					return row.Fail(t, "no CPU is reserved, wanted %d MHz", want)
+					return row.Fail(t, "no CPU is reserved, %d MHz are needed", want)
 				}
 				return row.WarnIf(*v.CPUReserved < want, t, "%d MHz reserved, wanted %d", *v.CPUReserved, want)
 			}),

@@ -82,7 +82,7 @@ func vmGPUChecks() []checks.Check {
 					}
 				}
 				limit := sizing.PassthroughLimit(v.Hardware, u1)
-				return row.PassIf(n <= limit, backends.VMRef(v.Name), "%d devices, vmx-%d takes %d", n, v.Hardware, limit)
+				return row.PassIf(n <= limit, backends.VMRef(v.Name), "%d devices, vmx-%d allows %d", n, v.Hardware, limit)
 			}),
 		},
 		{
@@ -134,7 +134,7 @@ func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing
 		w, err := f.Window(v)
 		switch {
 		case err != nil:
-			return row.Unknown(t, "the window cannot be worked out: %v", err)
+			return row.Unknown(t, "the window cannot be calculated: %v", err)
 		case !w.Needed:
 			return row.Pass(t, "BARs of %d GPUs take %.2f GB: no window is needed", len(f.GPUsOf(v)), w.TotalGB)
 		case v.Extra == nil:
@@ -185,11 +185,11 @@ func extraKeys(_ *checks.Facts, v *backends.VM) checks.Answer {
 		case seen[low]:
 			return row.Fail(t, "%s stands twice", k)
 		case strings.ContainsAny(value, `"'“”`):
-			return row.Fail(t, "%s = %s holds quotes", k, value)
+			return row.Fail(t, "%s = %s contains quotes", k, value)
 		case !slices.Contains(usual, k) && slices.ContainsFunc(usual, func(u string) bool { return strings.EqualFold(u, k) }):
 			odd = k
 		}
 		seen[low] = true
 	}
-	return row.WarnIf(odd != "", t, "%s", map[bool]string{true: "odd spelling: " + odd, false: fmt.Sprintf("%d VMX keys of passthrough", len(v.Extra))}[odd != ""])
+	return row.WarnIf(odd != "", t, "%s", map[bool]string{true: "odd spelling: " + odd, false: fmt.Sprintf("%d VMX keys for passthrough", len(v.Extra))}[odd != ""])
 }

@@ -158,7 +158,7 @@ func openBundle(path string) (*bundle.Bundle, error) {
 	case err != nil:
 		return nil, console.Usage(hint, "bundle: %v", err)
 	case !st.Mode().IsRegular(): // opening a pipe would wait
-		return nil, console.Usage(hint, "bundle: %s is no plain file", path)
+		return nil, console.Usage(hint, "bundle: %s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

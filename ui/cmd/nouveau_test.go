@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// nouveau has the GPU of each guest: it is blacklisted and the guest rebooted inside the run, then NVIDIA's driver installed and
+// nouveau drives the GPU of each guest: it is blacklisted and the guest rebooted inside the run, then NVIDIA's driver installed and
 // measured; planned again there is nothing of it to do, and a rollback ends well.
 func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 	env, file := gpuLab(t, "nouveau")
@@ -15,7 +15,7 @@ func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 			t.Fatalf("plan: exit %d, want %q\n%s%s", code, want, out, errs)
 		}
 	}
-	if out, errs, _ := inProcess(env, "check", "-f", file); !strings.Contains(out, "nouveau has ") {
+	if out, errs, _ := inProcess(env, "check", "-f", file); !strings.Contains(out, "nouveau drives ") {
 		t.Errorf("check:\n%s%s", out, errs)
 	}
 	if out, errs, code := inProcess(env, "apply", "-f", file, "--yes"); code != 0 {
