@@ -35,11 +35,11 @@ mkdir "$work/run"
 tm new-session -d -x "$columns" -y "$rows" -s s \
   "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' '$bin' --lab --command-times real"
 next() { tm send-keys -t s "$@"; }
-frame 'vCenter address' 2; next Enter
+frame 'vCenter address' 2; next Enter Enter
 frame 'Which hosts should be set up' 2; next Enter
 frame 'How should the guests' 2; next Enter
 frame 'Which pNIC of each host' 2; next Enter
-frame 'Distributed switch' 2; next Enter
+frame 'Distributed switch' 2; next Enter Enter Enter Enter Enter
 frame 'Which VMs get an RDMA adapter' 2; next Enter
 frame ' passed, ' 2; next Enter
 frame 'Enter APPLY' 3; next PageDown

@@ -138,6 +138,12 @@ func (d *desk) to(words string) {
 			break
 		}
 		d.press("\r")
+		switch p { // their other fields
+		case "vCenter address":
+			d.press("\r")
+		case "Distributed switch":
+			d.press("\r\r\r\r")
+		}
 	}
 }
 

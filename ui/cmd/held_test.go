@@ -40,8 +40,8 @@ func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
 	s := &screen{wrote: make(chan struct{}, 1)}
 	go s.follow(tty)
 	for _, page := range []struct{ shows, keys string }{
-		{"vCenter address", "\r"}, {"Which hosts should be set up", "\r"}, {"How should the guests", "\r"}, {"Which pNIC of each host", "\r"},
-		{"Distributed switch", "\r"}, {"Which VMs get an RDMA", "\r"}, {"Nothing prevents the setup", "\r"}, {"Scroll to the end", "\x1b[F"},
+		{"vCenter address", "\r\r"}, {"Which hosts should be set up", "\r"}, {"How should the guests", "\r"}, {"Which pNIC of each host", "\r"},
+		{"Distributed switch", "\r\r\r\r\r"}, {"Which VMs get an RDMA", "\r"}, {"Nothing prevents the setup", "\r"}, {"Scroll to the end", "\x1b[F"},
 		{"Type yes, then Enter", "yes\r"}, {"Next steps", ""},
 	} {
 		limit := time.After(time.Minute)

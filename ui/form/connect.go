@@ -31,14 +31,19 @@ func (p *connectPage) Hints() []frame.Hint {
 	if p.trust != nil {
 		return []frame.Hint{{Key: "y", Does: "trust it"}}
 	}
-	hints := []frame.Hint{{Key: "F2", Does: "report only"}, {Key: "Tab", Does: "next field"}}
+	hints := append([]frame.Hint{{Key: "F2", Does: "report only"}}, p.fields.hints()...)
 	if p.draft != nil {
 		hints = append(hints, frame.Hint{Key: "F3", Does: "continue"})
 	}
 	return hints
 }
-func (p *connectPage) EnterWord() string { return "connect" }
-func (p *connectPage) Typing() bool      { return p.trust == nil && p.fields.Typing() }
+func (p *connectPage) EnterWord() string {
+	if p.trust != nil {
+		return "go back"
+	}
+	return p.fields.enterWord("connect")
+}
+func (p *connectPage) Typing() bool { return p.trust == nil && p.fields.Typing() }
 
 func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.trust, p.asked = nil, w.Login

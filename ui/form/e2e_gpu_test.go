@@ -29,12 +29,12 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s := start(t, bin, env, "-f", file)
 	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host"} {
 		s.shows(text)
-		s.press("\r")
+		s.press(strings.Repeat("\r", fieldsOf[text]))
 	}
 	s.shows("MMIO window")
 	s.press("\t\x15100\r") // Ctrl-U clears the field
 	s.shows("neither kb, minimal, guide nor a power of two")
-	s.press("\x15kb\r")
+	s.press("\x15kb\r\r\r\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\r")
 	s.shows("has no NVIDIA driver, and the answers name none")
@@ -42,13 +42,13 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s.shows("Which VMs get an RDMA")
 	s.press("\x1b")
 	s.shows("MMIO window")
-	s.press("\t\t\t/mnt/share/driver.run\r")
+	s.press("\t\t\t/mnt/share/driver.run\r\r\r")
 	s.shows("is no path of NVIDIA's installer")
-	s.press("\x15/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run\t/mnt/share/perftest-24.10.0-0.65.tar.gz\r")
+	s.press("\x15/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run\t/mnt/share/perftest-24.10.0-0.65.tar.gz\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\x1b")
 	s.shows("570.133.20.run") // what was typed is kept
-	s.press("\r")
+	s.press("\r\r\r\r\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\r")
 	s.shows("Nothing prevents the setup")

@@ -197,9 +197,13 @@ func (s *terminal) pages() {
 	s.t.Helper()
 	for _, text := range []string{"vCenter address", "Which hosts should be set up", "How should the guests", "Which pNIC of each host", "Distributed switch", "Which VMs get an RDMA", "Nothing prevents the setup"} {
 		s.shows(text)
-		s.press("\r")
+		s.press(strings.Repeat("\r", fieldsOf[text]))
 	}
 }
+
+// fieldsOf is how often Enter is pressed on a page of the default answers: once for each field.
+var fieldsOf = map[string]int{"vCenter address": 2, "Which hosts should be set up": 1, "How should the guests": 1, "Which pNIC of each host": 1,
+	"Distributed switch": 5, "Which VMs get an RDMA": 1, "Nothing prevents the setup": 1}
 
 func TestE2EWizard(t *testing.T) {
 	bin := build(t)

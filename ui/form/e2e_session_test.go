@@ -35,9 +35,9 @@ func TestE2ESessions(t *testing.T) {
 	bin := build(t)
 	for mode, pages := range map[string][][2]string{
 		"pvrdma": {{"How should the guests", "\r"}, {"Which pNIC of each host", "\r"}, {"vmknic for PVRDMA", "-two" + esc}, {"Which pNIC of each host", "\r"},
-			{"> RDMA-DVS-two", "\r"}},
+			{"> RDMA-DVS-two", "\r\r\r\r\r"}},
 		"sriov": {{"How should the guests", down}, {"> SR-IOV", "\r"}, {"Which pNIC of each host", "\r"}, {"Account of the ESXi shell", tab + tab + tab + tab + "\x7f" + "4" + esc},
-			{"Which pNIC of each host", "\r"}, {"> 4", "\r"}},
+			{"Which pNIC of each host", "\r"}, {"> 4", strings.Repeat("\r", 9)}},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			env, file := lossless(t, bin)

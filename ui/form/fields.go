@@ -9,6 +9,9 @@ import (
 	"charm.land/huh/v2"
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -18,10 +21,30 @@ type question struct {
 	Value        *string
 	Check        func(string) error // nil: anything goes
 	Secret       bool
+	Offers       func() []entry.Offer // shown in a list on F4; nil: none
+	Only         bool                 // nothing but the offers: the arrows change them, and no text is typed
 }
 
-// fields are the questions of one page in one huh form. Enter belongs to the page, not to a field: the fields move with
-// Tab and the arrows, so that one Enter accepts a page that is valid. What is wrong with a field stands beside it.
+func (q question) offers() []entry.Offer {
+	if q.Offers == nil {
+		return nil
+	}
+	return q.Offers()
+}
+
+// wrong says what is wrong with the answer.
+func (q question) wrong() error {
+	if q.Only {
+		return entry.OneOf(entry.Values(q.offers())...)(*q.Value)
+	}
+	if q.Check != nil {
+		return q.Check(*q.Value)
+	}
+	return nil
+}
+
+// fields are the questions of one page in one huh form. Enter goes to the next field, and accepts the page on the last. What is
+// wrong with a field stands beside it.
 type fields struct {
 	theme     theme.Theme
 	form      *huh.Form
@@ -30,6 +53,7 @@ type fields struct {
 	errs      []error
 	width     int
 	height    int
+	offers    *live.Table // of the field that has the keyboard; nil while they are not shown
 }
 
 func newFields(t theme.Theme, questions ...question) *fields {
@@ -37,6 +61,9 @@ func newFields(t theme.Theme, questions ...question) *fields {
 	var list []huh.Field
 	for _, q := range questions {
 		in := huh.NewInput().Title(q.Title).Description(q.About).Value(q.Value)
+		if q.Only {
+			in.Prompt(onlyPrompt)
+		}
 		if q.Secret {
 			in.EchoMode(huh.EchoModePassword)
 		}
@@ -72,13 +99,54 @@ func fieldKeys() *huh.KeyMap {
 
 func (f *fields) Init() tea.Cmd { return f.form.Init() }
 
+// hints are the keys of the field that has the keyboard.
+func (f *fields) hints() []frame.Hint {
+	at := f.at()
+	if at < 0 || f.offers != nil {
+		return nil
+	}
+	var out []frame.Hint
+	if len(f.inputs) > 1 {
+		out = append(out, frame.Hint{Key: "Up Down", Does: "field"})
+	}
+	switch q := f.questions[at]; {
+	case q.Only:
+		out = append(out, frame.Hint{Key: "Left Right", Does: "change"}, frame.Hint{Key: "F4", Does: "list"})
+	case len(q.offers()) > 0:
+		out = append(out, frame.Hint{Key: "F4", Does: "list"})
+	}
+	return out
+}
+
+// enterWord says what Enter does, where accepting the page is called word.
+func (f *fields) enterWord(word string) string {
+	if f.at() >= 0 && f.at() < len(f.inputs)-1 {
+		return "next field"
+	}
+	return word
+}
+
+// Editing reports whether a list is shown, which Enter and Esc belong to.
+func (f *fields) Editing() bool { return f.offers != nil }
+
 // Update returns the message to the form, apart from the keys that are the page's or would leave the form at its ends.
 func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {
 		at := f.at()
+		if f.offers != nil {
+			return f.choose(k)
+		}
+		if at >= 0 && f.listed(k) {
+			return nil, true
+		}
 		switch k.String() {
-		case "enter", "esc", "f1", "f2":
+		case "enter":
+			if at < 0 || at == len(f.inputs)-1 || f.questions[at].wrong() != nil {
+				return nil, false // the page accepts, or says what is wrong
+			}
+			return f.form.NextField(), true
+		case "esc", "f1", "f2":
 			return nil, false
 		case "tab", "down":
 			// At once: the library would move by a message of its own, and keys typed meanwhile land in the field before.
@@ -103,6 +171,9 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 		if !f.Typing() && (k.String() == "tab" || k.String() == "shift+tab") {
 			return nil, true // the only field of its page
 		}
+	}
+	if _, pasted := msg.(tea.PasteMsg); pasted && f.at() >= 0 && (f.offers != nil || f.questions[f.at()].Only) {
+		return nil, false
 	}
 	before := f.values()
 	m, cmd := f.form.Update(msg)
@@ -140,10 +211,7 @@ func (f *fields) Typing() bool { return f.at() >= 0 }
 // Check looks at every field, marks those that are wrong and goes to the first of them.
 func (f *fields) Check() error {
 	for i := len(f.questions) - 1; i >= 0; i-- {
-		q := f.questions[i]
-		if q.Check != nil {
-			f.tell(i, q.Check(*q.Value))
-		}
+		f.tell(i, f.questions[i].wrong())
 	}
 	for i, err := range f.errs {
 		if err != nil {
@@ -156,13 +224,18 @@ func (f *fields) Check() error {
 // Refuse marks a field as wrong and puts the keyboard there.
 func (f *fields) Refuse(i int, err error) error {
 	f.tell(i, err)
+	f.focus(i)
+	return fmt.Errorf("%s: %w", f.questions[i].Title, err)
+}
+
+// focus gives a field the keyboard.
+func (f *fields) focus(i int) {
 	for f.at() >= 0 && f.at() < i {
 		f.form.NextField()
 	}
 	for f.at() > i {
 		f.form.PrevField()
 	}
-	return fmt.Errorf("%s: %w", f.questions[i].Title, err)
 }
 
 // tell puts what is wrong in the place of what the field is about; nil takes it away.
@@ -178,12 +251,17 @@ func (f *fields) tell(i int, err error) {
 
 // View draws the fields; where they do not all fit, the last line tells which one has the keyboard.
 func (f *fields) View(width, height int) string {
+	if f.offers != nil {
+		title := f.questions[f.at()].Title
+		return f.theme.Title.Render(title) + "\n\n" + f.offers.View(width, height-2)
+	}
 	where := ""
 	if n := len(f.inputs); 4*n-1 > height && n > 1 {
-		height = max(1, height/4)*4 - 1 // whole fields
-		where = fmt.Sprintf("  field %d of %d", f.at()+1, n)
+		shown := max(1, height/4)
+		height = shown*4 - 1 // whole fields
+		where = fmt.Sprintf("  %d of %d fields shown, this is field %d", shown, n, f.at()+1)
 		if f.at()+1 < n {
-			where += ", Tab for more"
+			where += "; Enter for the next"
 		}
 		where = "\n\n" + f.theme.Accent.Render(where)
 	}

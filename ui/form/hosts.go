@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -38,6 +39,16 @@ func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.t
 
 // Editing reports whether Enter and Esc are those of a text field in the table.
 func (l *list) Editing() bool { return l.Typing() }
+
+// point puts the cursor on the row of a target: its own, else the first of that host.
+func (l *list) point(r backends.Ref) {
+	for _, row := range l.table.Rows() {
+		if row.ID == r.Name || strings.HasPrefix(row.ID, r.Name+"/") {
+			l.table.At(row.ID)
+			return
+		}
+	}
+}
 
 // propose fills what the answers leave open. VMs are chosen by the operator, unless the lab is private: what is chosen goes off.
 func propose(w *frame.Wizard) {

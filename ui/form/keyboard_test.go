@@ -75,15 +75,24 @@ func (k *keyboard) do(cmd tea.Cmd) {
 	}
 }
 
+// press presses keys; "enter" goes through the fields of a page to its end, "return" is the key alone.
 func (k *keyboard) press(keys ...string) *keyboard {
 	for _, key := range keys {
+		if key == "enter" {
+			for k.w.Page().EnterWord() == "next field" && k.w.Err == nil {
+				k.send(keyPress(key))
+			}
+			if k.w.Err != nil && k.w.Page().Typing() {
+				continue // a field is refused
+			}
+		}
 		k.send(keyPress(key))
 	}
 	return k
 }
 
 func keyPress(key string) tea.KeyPressMsg {
-	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
+	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
 	switch {
 	case key == "ctrl+c":
 		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}

@@ -71,7 +71,7 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
   take hosts 'Which hosts should be set up'; tm send-keys -t s Enter
   take mode 'How should the guests'; tm send-keys -t s Enter
   take pnics 'Which pNIC of each host'; tm send-keys -t s Enter
-  take switch 'Distributed switch'; tm send-keys -t s Enter
+  take switch 'Distributed switch'; tm send-keys -t s Enter Enter Enter Enter Enter
   take vms 'Which VMs get an RDMA adapter'; tm send-keys -t s Enter
   take preflight ' passed, '; tm send-keys -t s Enter
   take plan 'Press Enter to apply'; tm send-keys -t s Enter

@@ -26,7 +26,11 @@ type preflightPage struct {
 
 func (p *preflightPage) Title() string { return "Preflight" }
 func (p *preflightPage) Hints() []frame.Hint {
-	return []frame.Hint{{Key: "r", Does: "read again"}, {Key: "Up Down", Does: "scroll"}}
+	hints := []frame.Hint{{Key: "r", Does: "read again"}, {Key: "Up Down", Does: "scroll"}}
+	if p.refused != nil {
+		hints = append([]frame.Hint{{Key: "g", Does: "go to the answer"}}, hints...)
+	}
+	return hints
 }
 func (p *preflightPage) Typing() bool { return false }
 func (p *preflightPage) EnterWord() string {
@@ -87,10 +91,33 @@ func (p *preflightPage) text(w *frame.Wizard, inv *backends.Inventory) string {
 }
 
 func (p *preflightPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
-	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "r" {
+	k, ok := msg.(tea.KeyPressMsg)
+	switch {
+	case ok && k.String() == "r":
 		return p.Enter(w), true
+	case ok && k.String() == "g" && p.refused != nil && len(p.refused.Refusals) > 0:
+		return answerOf(w, p.refused.Refusals[0]), true
 	}
 	return nil, p.scroll != nil && p.scroll.Update(msg)
+}
+
+// answerOf shows the page with the answer that a refusal is about, with the cursor on its target.
+func answerOf(w *frame.Wizard, r plan.Refusal) tea.Cmd {
+	at := frame.NICsAt
+	switch r.Target.Type {
+	case backends.TypeVM, backends.TypeGuest:
+		at = frame.VMsAt
+	case backends.TypeSwitch, backends.TypePortGroup:
+		at = frame.SwitchAt
+	case backends.TypeVCenter, backends.TypeDatacenter, backends.TypeCluster:
+		at = frame.HostsAt
+	}
+	cmd := w.Show(at)
+	if page, ok := w.Page().(interface{ point(backends.Ref) }); ok {
+		page.point(r.Target)
+	}
+	w.Err = backends.Errorf(backends.KindUsage, r.Target.Name, r.Remedy, "%s", r.Why)
+	return cmd
 }
 
 func (p *preflightPage) Accept(w *frame.Wizard) (tea.Cmd, error) {

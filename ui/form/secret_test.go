@@ -57,8 +57,8 @@ func TestPlainQuestionsAskForSecrets(t *testing.T) {
 }
 
 // toVMs leads to the reading of hosts and guests.
-var toVMs = [][2]string{{"vCenter address", "\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
-	{"vmknic for PVRDMA", "\r"}, {"Which VMs", "\r"}}
+var toVMs = [][2]string{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
+	{"vmknic for PVRDMA", "\r\r\r\r\r"}, {"Which VMs", "\r"}}
 
 // TestTheSameQuestionTwice has a guest refuse a password so fast that nothing else is drawn in between: keys are taken all the same.
 func TestTheSameQuestionTwice(t *testing.T) {

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +59,7 @@ func TestSessionPVRDMA(t *testing.T) {
 		s.steps([2]string{"How should", "\r"}, [2]string{"Which pNIC", "\r"})
 		s.shows("> RDMA-PG-two")
 		s.resize(120, 40)
-		s.steps([2]string{"> RDMA-DVS-two", "\r"}, [2]string{"Which VMs", "\r"}, [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"})
+		s.steps([2]string{"> RDMA-DVS-two", "\r\r\r\r\r"}, [2]string{"Which VMs", "\r"}, [2]string{"prevents the setup", "\r"}, [2]string{"Enter to apply this plan", "\r"})
 		s.stopped(b)
 		if a := s.out.Answers; a.Mode != answers.PVRDMA || a.Switch.Name != "RDMA-DVS-two" || a.Switch.PortGroup != "RDMA-PG-two" || b.looks != 1 {
 			t.Errorf("%s, %+v, %d looks", a.Mode, a.Switch, b.looks)
@@ -70,9 +71,9 @@ func TestSessionSRIOV(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
-		s.steps([2]string{"vCenter address", "\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", keyDown + "\r"}, [2]string{"Which pNIC", "\r"})
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", keyDown + "\r"}, [2]string{"Which pNIC", "\r"})
 		s.shows("Account of the ESXi shell")
-		s.press(keyTab + keyTab + keyTab + keyTab + keyBack + "900\r")
+		s.press("\r\r\r\r" + keyBack + "900\r")
 		s.shows("900 is not between 1 and 127")
 		s.press(keyBack + keyBack + keyBack + "12" + keyTab + keyTab + keyTab + "cpu, numa")
 		s.press(keyEsc)
@@ -80,10 +81,10 @@ func TestSessionSRIOV(t *testing.T) {
 		s.shows("How should")
 		s.resize(80, 24)
 		s.steps([2]string{"> SR-IOV", "\r"}, [2]string{"Which pNIC", "\r"})
-		s.shows("field 1 of 9")
+		s.shows("of 9 fields shown, this is field 1; Enter for the next")
 		s.resize(120, 40)
 		s.shows("> cpu, numa")
-		s.press("\r")
+		s.press(strings.Repeat("\r", 9))
 		s.steps([2]string{"Which VMs", "\r"}, [2]string{"prevents the setup", keyEsc})
 		s.shows("Which VMs")
 		<-time.After(time.Second)

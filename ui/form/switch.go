@@ -3,11 +3,13 @@ package form
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
@@ -63,9 +65,12 @@ func (p *switchPage) Title() string {
 	}
 	return "Switch and vmknic"
 }
-func (p *switchPage) Hints() []frame.Hint { return []frame.Hint{{Key: "Tab", Does: "next field"}} }
-func (p *switchPage) EnterWord() string   { return "continue" }
+func (p *switchPage) Hints() []frame.Hint { return p.fields.hints() }
+func (p *switchPage) EnterWord() string   { return p.fields.enterWord("continue") }
 func (p *switchPage) Typing() bool        { return p.fields.Typing() }
+
+// Editing reports whether Enter and Esc are those of a list of offers.
+func (p *switchPage) Editing() bool { return p.fields.Editing() }
 
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
@@ -78,7 +83,8 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.driver = strings.Join(a.GPUDirect.Driver, ", ")
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
-	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB 419088)", Value: &p.mtu, Check: number}
+	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB 419088)", Value: &p.mtu,
+		Check: number(a, "switch.mtu", func(a *answers.Answers, n int) { a.Switch.MTU = n })}
 	if a.WholeCard() {
 		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
@@ -86,25 +92,30 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		return p.fields.Init()
 	}
 	list = append(list,
-		question{Title: "Distributed switch", About: "created if it does not exist; refused if it carries other traffic", Value: &a.Switch.Name, Check: entry.NotEmpty("a name")},
-		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name")},
+		question{Title: "Distributed switch", About: "created if it does not exist; refused if it carries other traffic", Value: &a.Switch.Name, Check: entry.NotEmpty("a name"),
+			Offers: func() []entry.Offer { return entry.Switches(a, w.Overview) }},
+		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name"),
+			Offers: func() []entry.Offer { return entry.PortGroups(a.Switch.Name, w.Overview) }},
 		mtu,
-		question{Title: "VLAN", About: "0: untagged", Value: &p.vlan, Check: number})
+		question{Title: "VLAN", About: "0: untagged", Value: &p.vlan,
+			Check: number(a, "switch.vlan", func(a *answers.Answers, n int) { a.Switch.VLAN = n })})
 	p.paths = append(p.paths, "switch.name", "switch.portgroup", "switch.mtu", "switch.vlan")
 	if p.virtual {
 		list = append(list,
-			question{Title: "VFs", About: entry.AboutVFs, Value: &p.vfs, Check: number},
+			question{Title: "VFs", About: entry.AboutVFs, Value: &p.vfs,
+				Check: number(a, "sriov.vfs", func(a *answers.Answers, n int) { a.SRIOV.VFs = n })},
 			question{Title: "Components", About: entry.AboutComponents, Value: &p.depot, Check: entry.DepotPaths(a)},
 			question{Title: "Account of the ESXi shell", About: entry.AboutShell, Value: &a.ESXi.User, Check: entry.ShellUser})
 		p.paths = append(p.paths, "sriov.vfs", "sriov.components", "esxi.user")
-		list = append(list, question{Title: "Tuning", About: entry.AboutTuning, Value: &p.tuning, Check: entry.TuningWord})
+		list = append(list, question{Title: "Tuning", About: entry.AboutTuning, Value: &p.tuning, Check: entry.TuningWord, Offers: entry.Tunings})
 		p.paths = append(p.paths, "tuning")
 		if entry.AsksLossless(a) {
-			list = append(list, question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Check: entry.OneOf("yes", "no")})
+			list = append(list, question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Offers: entry.SwitchSet, Only: true})
 			p.paths = append(p.paths, "confirmed.switch_pfc")
 		}
 	} else if a.PVRDMA.VMKNic.Create == nil { // else it is created, as the file of answers says
-		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic.Name, Check: entry.VMKNic(w.Overview, a)})
+		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic.Name,
+			Check: entry.VMKNic(w.Overview, a), Offers: func() []entry.Offer { return entry.VMKNics(a, w.Overview) }})
 		p.paths = append(p.paths, "pvrdma.vmknic")
 	}
 	p.fields = newFields(w.Theme, p.railNetworks(a, list)...)
@@ -122,12 +133,25 @@ func (p *switchPage) railNetworks(a *answers.Answers, list []question) []questio
 	return list
 }
 
-// number wants a whole number; which ones are allowed the answers know.
-func number(s string) error {
-	if _, err := strconv.Atoi(strings.TrimSpace(s)); err != nil {
-		return errors.New("want a number")
+// point goes to the field with the name of a switch or port group.
+func (p *switchPage) point(r backends.Ref) {
+	path := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}[r.Type]
+	if i := slices.Index(p.paths, path); i >= 0 {
+		p.fields.focus(i)
 	}
-	return nil
+}
+
+// number wants a whole number; which ones are allowed the answers know.
+func number(a *answers.Answers, path string, set func(*answers.Answers, int)) func(string) error {
+	return func(s string) error {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			return errors.New("want a number")
+		}
+		few := *a
+		set(&few, n)
+		return entry.Problem(&few, path)
+	}
 }
 
 func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
@@ -192,9 +216,9 @@ func (p *switchPage) View(w *frame.Wizard, width, height int) string {
 // gpuQuestions are those of mode gpudirect, with the paths of their answers.
 func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []question, paths []string) {
 	return []question{
-		{Title: "RDMA card in the VM", About: entry.AboutCard, Value: &a.GPUDirect.NIC, Check: entry.OneOf("passthrough", "sriov")},
-		{Title: "MMIO window", About: entry.AboutMMIO, Value: mmio, Check: window},
-		{Title: "DirectPath devices", About: entry.AboutBacking, Value: &a.GPUDirect.Backing, Check: entry.OneOf("fixed", "dynamic")},
+		{Title: "RDMA card in the VM", About: entry.AboutCard, Value: &a.GPUDirect.NIC, Offers: entry.Cards, Only: true},
+		{Title: "MMIO window", About: entry.AboutMMIO, Value: mmio, Check: window, Offers: entry.MMIOs},
+		{Title: "DirectPath devices", About: entry.AboutBacking, Value: &a.GPUDirect.Backing, Offers: entry.Backings, Only: true},
 		{Title: "NVIDIA driver", About: entry.AboutDriver, Value: driver},
 		{Title: "perftest with CUDA", About: entry.AboutPerftest, Value: &a.GPUDirect.Perftest},
 	}, []string{"gpudirect.nic", "gpudirect.mmio", "gpudirect.backing", "gpudirect.driver", "gpudirect.perftest"}

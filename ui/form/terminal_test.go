@@ -154,12 +154,15 @@ func (s *session) resize(width, height int) {
 // toRun goes to the run page.
 func (s *session) toRun() {
 	s.shows("vCenter address")
-	s.press("\r")
+	s.press("\r\r")
 	s.shows("Password of")
 	s.press("right\r")
 	for _, text := range []string{"Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
 		s.shows(text)
 		s.press("\r")
+		if text == "Distributed switch" {
+			s.press("\r\r\r\r") // its other fields
+		}
 	}
 }
 
@@ -204,7 +207,7 @@ func TestAThousandEventsASecondFitTheLine(t *testing.T) {
 func TestIdlePagesSendNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &busy{})
-		for _, step := range []struct{ shows, keys string }{{"vCenter address", "\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}} {
+		for _, step := range []struct{ shows, keys string }{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}} {
 			s.shows(step.shows)
 			<-time.After(time.Second)
 			s.line.take()
@@ -288,7 +291,7 @@ func TestKeysTypedAheadGoNowhere(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
 		s.shows("vCenter address")
-		s.press("\rsecret") // for a password that is not asked for yet
+		s.press("\r\rsecret") // for a password that is not asked for yet
 		s.shows("Password of")
 		s.press("right\r")
 		s.shows("Which hosts")

@@ -1,8 +1,11 @@
 package form
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -50,7 +53,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	}
 	free := entry.FreeAddresses(w.Answers.VMs, w.Overview.VMs, candidates)
 	var rows []live.Row
-	fresh := map[string]answers.VM{}
+	fresh, on := map[string]answers.VM{}, map[string]string{}
 	for _, v := range w.Overview.VMs {
 		if !member[v.Host] {
 			continue
@@ -65,6 +68,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		if was, shown := p.was[id]; shown && reflect.DeepEqual(was, fresh[id]) {
 			vms[id] = p.guests.VM[id] // with what was typed
 		}
+		on[id] = v.Host
 		rows = append(rows, vmRow(id, v, vms[id]))
 	}
 	for id := range picked {
@@ -76,6 +80,10 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	table := live.NewTable(w.Theme, []live.Column{{Title: "VM"}, {Title: "RDMA address"}, {Title: "Guest login", Rank: 1}, {Title: "Host", Rank: 2},
 		{Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
+	p.table.Full = entry.CardLeft(w.Answers, on, func(id string) bool { return p.table.Chosen[id] })
+	if w.Fabric.Private(w.Login) { // it has chosen all of them by itself
+		p.fit()
+	}
 	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
 		{Key: "e", Column: addressColumn, Set: p.edit(p.guests.SetAddress), AllKey: "E", AllAsk: "First address",
@@ -86,13 +94,22 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		ids, err := p.guests.Pasted(text)
 		p.show(ids)
 		for _, id := range ids {
-			if r := p.table.Rows()[p.row[id]]; r.Disabled != "" {
-				return fmt.Errorf("%s cannot be chosen: %s", id, r.Disabled)
+			if r := p.table.Rows()[p.row[id]]; !p.table.Chosen[id] {
+				return fmt.Errorf("%s cannot be chosen: %s", id, cmp.Or(r.Disabled, p.table.Full(id)))
 			}
 		}
 		return err
 	}
 	return nil
+}
+
+// fit deselects the VMs for which no card is left.
+func (p *vmsPage) fit() {
+	for _, r := range slices.Backward(p.table.Rows()) {
+		if p.table.Chosen[r.ID] && p.table.Full(r.ID) != "" {
+			delete(p.table.Chosen, r.ID)
+		}
+	}
 }
 
 func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
@@ -142,7 +159,7 @@ func (p *vmsPage) show(ids []string) {
 		row := p.row[id]
 		p.table.SetCell(row, addressColumn, entry.AddressText(p.guests.VM[id]))
 		p.table.SetCell(row, loginColumn, entry.LoginText(p.guests.VM[id]))
-		if p.table.Rows()[row].Disabled == "" {
+		if p.table.Rows()[row].Disabled == "" && (p.table.Chosen[id] || p.table.Full(id) == "") {
 			p.table.Chosen[id] = true
 		}
 	}
@@ -152,6 +169,10 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	var vms []answers.VM
 	for _, r := range p.table.Rows() {
 		if p.table.Chosen[r.ID] {
+			if why := p.table.Full(r.ID); why != "" {
+				p.table.At(r.ID)
+				return nil, backends.Errorf(backends.KindUsage, r.ID, "deselect it with Space", "%s", why)
+			}
 			vms = append(vms, p.guests.VM[r.ID])
 		}
 	}
@@ -160,6 +181,10 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	}
 	w.Answers.VMs = vms
 	if err := entry.Problem(w.Answers, "vms"); err != nil {
+		var of *backends.Error
+		if errors.As(err, &of) {
+			p.table.At(of.Target)
+		}
 		return nil, err
 	}
 	return w.Next(), nil

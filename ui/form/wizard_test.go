@@ -202,11 +202,7 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 			for range len(" fast") {
 				k.press("backspace")
 			}
-			k.press("tab").write("pe").press("enter").on("Switch and VFs").shows("write yes or no")
-			for range len("nope") {
-				k.press("backspace")
-			}
-			k.write("yes").press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
+			k.press("tab").write("pe").shows("<> no").press("right").shows("<> yes").press("enter").on("VMs and guests").press("esc").on("Switch and VFs").press("tab", "tab", "tab", "tab", "tab", "tab", "tab").shows("> cpu, numa").press("enter").on("VMs and guests")
 			a := k.w.Answers
 			if a.Tuning != (answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "nic"}) || !a.Confirmed.SwitchPFC {
 				t.Errorf("tuning %+v, confirmed %+v", a.Tuning, a.Confirmed)

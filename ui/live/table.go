@@ -46,6 +46,7 @@ type Table struct {
 	Radio  bool            // one row a group
 	Groups string          // what a group is called ("cluster"); "" where c shall not choose groups
 	Edits  []Edit
+	Full   func(id string) string  // why a row cannot be chosen beside those that are, "" when it can; nil: each can
 	Paste  func(text string) error // takes a list that is pasted while no text field has the keyboard; nil: none is taken
 
 	theme   theme.Theme
@@ -97,6 +98,14 @@ func (t *Table) SetCell(row, column int, text string) {
 	r.Cells[column] = backends.Clean(text)
 	t.widths[column] = max(t.widths[column], lipgloss.Width(r.Cells[column]))
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
+}
+
+// Cursor returns the id of the row at the cursor, "" where there is none.
+func (t *Table) Cursor() string {
+	if r := t.row(); r != nil {
+		return r.ID
+	}
+	return ""
 }
 
 // Rows returns the rows, in order.
@@ -226,67 +235,6 @@ func (t *Table) row() *Row {
 		return nil
 	}
 	return &t.rows[t.visible[t.cursor]]
-}
-
-func (t *Table) toggle() {
-	r := t.row()
-	if r == nil {
-		return
-	}
-	if r.Disabled != "" && !t.Chosen[r.ID] {
-		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(r.Disabled)
-		return
-	}
-	was := t.Chosen[r.ID]
-	if t.Radio {
-		for _, other := range t.rows {
-			if other.Group == r.Group {
-				delete(t.Chosen, other.ID)
-			}
-		}
-	}
-	if was {
-		delete(t.Chosen, r.ID)
-	} else {
-		t.Chosen[r.ID] = true
-	}
-}
-
-// all chooses every visible row of those meant that can be chosen, or none when all are chosen.
-func (t *Table) all(meant func(Row) bool) {
-	if t.Radio {
-		return
-	}
-	missing := false
-	var rows []Row
-	for _, i := range t.visible {
-		if r := t.rows[i]; meant(r) && (r.Disabled == "" || t.Chosen[r.ID]) {
-			rows = append(rows, r)
-			missing = missing || !t.Chosen[r.ID]
-		}
-	}
-	for _, r := range rows {
-		if missing {
-			t.Chosen[r.ID] = true
-		} else {
-			delete(t.Chosen, r.ID)
-		}
-	}
-}
-
-// invert chooses the visible rows that are not chosen, and no longer those that are.
-func (t *Table) invert() {
-	if t.Radio {
-		return
-	}
-	for _, i := range t.visible {
-		switch r := t.rows[i]; {
-		case t.Chosen[r.ID]:
-			delete(t.Chosen, r.ID)
-		case r.Disabled == "":
-			t.Chosen[r.ID] = true
-		}
-	}
 }
 
 func (t *Table) beginEdit(e *Edit) tea.Cmd {

@@ -199,29 +199,32 @@ func (q *questions) network(inv *backends.Inventory) error {
 	type asked struct {
 		question, path, def string
 		set                 func(string) error
+		offers              func() []entry.Offer // what there is to choose from
 	}
 	var entries []asked
-	mtu := asked{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU)}
+	mtu := asked{"MTU; physical switch ports need 9216", "switch.mtu", strconv.Itoa(sw.MTU), whole(&sw.MTU), nil}
 	if q.a.Mode == answers.GPUDirect {
 		for _, l := range entry.GPULines(q.a, inv) {
 			q.say("%s", l)
 		}
 		g := &q.a.GPUDirect
-		if err := q.until("RDMA card in the VM, "+entry.AboutCard, g.NIC, func(s string) error { g.NIC = s; return entry.OneOf("passthrough", "sriov")(s) }); err != nil {
+		if err := q.until("RDMA card in the VM, "+entry.AboutCard, g.NIC, func(s string) error { g.NIC = s; return entry.OneOf(entry.Values(entry.Cards())...)(s) }); err != nil {
 			return err
 		}
 		entries = append(entries,
-			asked{"MMIO window, " + entry.AboutMMIO, "gpudirect.mmio", string(g.MMIO), func(s string) error { return g.MMIO.UnmarshalText([]byte(s)) }},
-			asked{"DirectPath devices, " + entry.AboutBacking, "gpudirect.backing", g.Backing, func(s string) error { g.Backing = s; return entry.OneOf("fixed", "dynamic")(s) }})
+			asked{"MMIO window, " + entry.AboutMMIO, "gpudirect.mmio", string(g.MMIO), func(s string) error { return g.MMIO.UnmarshalText([]byte(s)) }, entry.MMIOs},
+			asked{"DirectPath devices, " + entry.AboutBacking, "gpudirect.backing", g.Backing, func(s string) error { g.Backing = s; return entry.OneOf(entry.Values(entry.Backings())...)(s) }, nil})
 	}
 	if q.a.WholeCard() {
 		entries = append(entries, mtu)
 	} else {
 		entries = append(entries, []asked{
-			{"Distributed switch, created if it does not exist", "switch.name", sw.Name, text(&sw.Name)},
-			{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup)},
+			{"Distributed switch, created if it does not exist", "switch.name", sw.Name, text(&sw.Name),
+				func() []entry.Offer { return entry.Switches(q.a, inv) }},
+			{"Port group for the RDMA adapters of the VMs", "switch.portgroup", sw.PortGroup, text(&sw.PortGroup),
+				func() []entry.Offer { return entry.PortGroups(sw.Name, inv) }},
 			mtu,
-			{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN)},
+			{"VLAN, 0 is untagged", "switch.vlan", strconv.Itoa(sw.VLAN), whole(&sw.VLAN), nil},
 		}...)
 	}
 	switch {
@@ -229,26 +232,32 @@ func (q *questions) network(inv *backends.Inventory) error {
 	case q.a.VFs():
 		s := &q.a.SRIOV
 		entries = append(entries,
-			asked{"VFs, " + entry.AboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs)},
-			asked{"Components, " + entry.AboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = entry.Components(text); return nil }},
-			asked{"Account of the ESXi shell, " + entry.AboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return entry.ShellUser(text) }},
-			asked{"Tuning, " + entry.AboutTuning, "tuning", cmp.Or(entry.TuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = entry.TuningOf(text); return err }})
+			asked{"VFs, " + entry.AboutVFs, "sriov.vfs", strconv.Itoa(s.VFs), whole(&s.VFs), nil},
+			asked{"Components, " + entry.AboutComponents, "sriov.components", strings.Join(s.Components, ", "), func(text string) error { s.Components = entry.Components(text); return nil }, nil},
+			asked{"Account of the ESXi shell, " + entry.AboutShell, "esxi.user", q.a.ESXi.User, func(text string) error { q.a.ESXi.User = text; return entry.ShellUser(text) }, nil},
+			asked{"Tuning, " + entry.AboutTuning, "tuning", cmp.Or(entry.TuningWords(q.a.Tuning), "none"), func(text string) (err error) { q.a.Tuning, err = entry.TuningOf(text); return err }, entry.Tunings})
 		if entry.AsksLossless(q.a) {
 			entries = append(entries, asked{"Lossless switch, " + entry.AboutLossless, "confirmed.switch_pfc", entry.YesNo(q.a.Confirmed.SwitchPFC),
 				func(text string) error {
 					q.a.Confirmed.SwitchPFC = text == "yes"
 					return entry.OneOf("yes", "no")(text)
-				}})
+				}, nil})
 		}
 	case q.a.PVRDMA.VMKNic.Create == nil:
-		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic.Name, text(&q.a.PVRDMA.VMKNic.Name)})
+		entries = append(entries, asked{"vmknic for PVRDMA, the control plane between hosts", "pvrdma.vmknic", q.a.PVRDMA.VMKNic.Name, text(&q.a.PVRDMA.VMKNic.Name),
+			func() []entry.Offer { return entry.VMKNics(q.a, inv) }})
 	}
 	for i := 1; i < len(q.a.Rails); i++ {
 		entries = append(entries, asked{"Network of " + q.a.Rails[i].Name + ", " + entry.AboutNetwork, fmt.Sprintf("rails[%d].network", i), entry.NetworkText(q.a.Rails[i]),
-			func(text string) error { return entry.SetNetwork(q.a, i, text) }})
+			func(text string) error { return entry.SetNetwork(q.a, i, text) }, nil})
 	}
 	before := *sw
 	for _, f := range entries {
+		if f.offers != nil {
+			for _, o := range f.offers() {
+				q.say("choice: %s  %s", backends.Clean(o.Value), backends.Clean(o.About))
+			}
+		}
 		err := q.until(f.question, f.def, func(s string) error {
 			if err := f.set(s); err != nil {
 				return err
@@ -273,10 +282,15 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	known := map[string]answers.VM{}
 	var def []string
 	member := entry.Members(q.a)
+	on, taken := map[string]string{}, map[string]bool{}
+	left := entry.CardLeft(q.a, on, func(id string) bool { return taken[id] })
+	for _, v := range inv.VMs {
+		on[v.Name] = v.Host
+	}
 	for _, v := range q.a.VMs {
 		known[v.Name] = v
-		if m := inv.VM(v.Name); m != nil && member[m.Host] {
-			def = append(def, v.Name)
+		if m := inv.VM(v.Name); m != nil && member[m.Host] && left(v.Name) == "" {
+			def, taken[v.Name] = append(def, v.Name), true
 		}
 	}
 	for _, v := range inv.VMs {
@@ -286,6 +300,7 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	}
 	var names []string
 	err := q.until("VMs, separated by commas", strings.Join(def, ","), func(s string) (err error) {
+		clear(taken)
 		names, err = listed(s, func(name string) error {
 			switch v := inv.VM(name); {
 			case v == nil:
@@ -293,6 +308,10 @@ func (q *questions) vms(inv *backends.Inventory) error {
 			case !member[v.Host]:
 				return fmt.Errorf("%s is on %s, which is not one of the selected hosts", name, v.Host)
 			}
+			if why := left(name); why != "" {
+				return fmt.Errorf("%s cannot be chosen: %s", name, why)
+			}
+			taken[name] = true
 			return nil
 		})
 		return err

@@ -51,3 +51,33 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		return nil
 	}
 }
+
+// CardLeft returns what says why a VM cannot be chosen beside the others of its host, "" when it can: a whole card can be given to one
+// VM only, and there is one for each rail. host is by VM.
+func CardLeft(a *answers.Answers, host map[string]string, chosen func(id string) bool) func(id string) string {
+	return func(id string) string {
+		if !a.WholeCard() {
+			return ""
+		}
+		var have []string
+		for other, h := range host {
+			if other != id && h == host[id] && chosen(other) {
+				have = append(have, other)
+			}
+		}
+		if len(have) < len(a.AllRails()) {
+			return ""
+		}
+		slices.SortFunc(have, plain.Natural)
+		return fmt.Sprintf("%s on %s %s assigned to %s; a whole card can be assigned to one VM only", counted(len(have), "the card", "the %d cards"), host[id],
+			counted(len(have), "is", "are"), plain.Names(have))
+	}
+}
+
+// counted is one wording for one and another, with or without the number, for several.
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return strings.ReplaceAll(several, "%d", fmt.Sprint(n))
+}

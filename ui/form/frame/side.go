@@ -18,11 +18,11 @@ import (
 const (
 	connectAt  = iota
 	PasswordAt // the login leads past it
-	hostsAt
-	modeAt
-	nicsAt
-	switchAt
-	vmsAt
+	HostsAt
+	ModeAt
+	NICsAt
+	SwitchAt
+	VMsAt
 )
 
 // sidePanel shows the answers that were given so far and what they cost.
@@ -39,26 +39,26 @@ func (w *Wizard) sidePanel(height int) string {
 	}
 	b.WriteString(w.Theme.Title.Render("Answers so far") + "\n")
 	line(connectAt, "vCenter", w.Login.URL)
-	line(hostsAt, "Hosts", hostsInWords(a))
-	line(modeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
-	line(nicsAt, "pNIC", nicInWords(a))
+	line(HostsAt, "Hosts", hostsInWords(a))
+	line(ModeAt, "Mode", string(a.Mode)+": "+costOf(a.Mode))
+	line(NICsAt, "pNIC", nicInWords(a))
 	if a.Mode == answers.GPUDirect {
-		line(switchAt, "GPUs", fmt.Sprintf("card %s, MMIO %s, %s", a.GPUDirect.NIC, a.GPUDirect.MMIO, a.GPUDirect.Backing))
+		line(SwitchAt, "GPUs", fmt.Sprintf("card %s, MMIO %s, %s", a.GPUDirect.NIC, a.GPUDirect.MMIO, a.GPUDirect.Backing))
 	}
 	if !a.WholeCard() {
-		line(switchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
+		line(SwitchAt, "Switch", fmt.Sprintf("%s, %s, MTU %d, VLAN %d", a.Switch.Name, a.Switch.PortGroup, a.Switch.MTU, a.Switch.VLAN))
 	}
 	if a.WholeCard() {
-		line(switchAt, "MTU", strconv.Itoa(a.Switch.MTU))
+		line(SwitchAt, "MTU", strconv.Itoa(a.Switch.MTU))
 	} else if a.VFs() {
-		line(switchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, entry.Counted(len(a.SRIOV.Components), "component")))
+		line(SwitchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, entry.Counted(len(a.SRIOV.Components), "component")))
 		if words := entry.TuningWords(a.Tuning); words != "" {
-			line(switchAt, "Tuning", words)
+			line(SwitchAt, "Tuning", words)
 		}
 	} else {
-		line(switchAt, "vmknic", a.PVRDMA.VMKNic.String())
+		line(SwitchAt, "vmknic", a.PVRDMA.VMKNic.String())
 	}
-	line(vmsAt, "VMs", entry.Counted(len(a.VMs), "VM"))
+	line(VMsAt, "VMs", entry.Counted(len(a.VMs), "VM"))
 	if w.Plan != nil {
 		b.WriteString("\n" + w.Theme.Title.Render("What it costs") + "\n" + w.Theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.Plan), ", ", "\n"), width)) + "\n")
 	}
@@ -79,20 +79,19 @@ func clipLines(s string, n int) string {
 	return strings.Join(l[:n], "\n") + " ..."
 }
 
-const helpText = `Keys
-
-  Enter        accept the page and go on; a plan is accepted by typing yes
-  Esc          back to the page before; nothing is lost
-  Tab          next field        Shift+Tab  field before
-  Up Down      move              PgUp PgDn Home End
-  Space        choose            a  all or none  i  invert  c  all of the cluster
-  /            filter a list     Esc  clear the filter
-  e            edit the address  l  edit the login  E, L  of all chosen VMs
-  F2           read-only report, on the first page; nothing is written
-  r            read again; rehearse a plan   s  save the answers
-  q            leave             Ctrl-C  stop: once lets running steps finish,
-                                         twice stops at once
-  ? or F1      this help
+const helpText = `  Enter     next field; on the last, accept the page; a plan: type yes first
+  Esc       back to the page before; nothing is lost
+  Up Down   move, also Tab and Shift+Tab     PgUp PgDn Home End
+  F4        list the choices of a field      Left Right  change it
+  Space     choose     a  all or none   i  invert   c  all of the cluster
+  /         filter a list                    Esc  clear the filter
+  e l       edit the address, the login      E L  of all chosen VMs
+  F2 F3     on the first page: read-only report, continue with kept answers
+  r         read again; rehearse a plan      g  from a refusal to its answer
+  s         save the answers
+  q         leave      Ctrl-C  stop: once lets running steps finish,
+                               twice stops at once
+  ? F1      this help
 
 Nothing is written to vCenter, a host or a guest before you accept the plan.
 A run can be resumed (rdma-setup resume) and rolled back (rdma-setup rollback).

@@ -153,7 +153,7 @@ func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then
 }
 
 // Begun says that the operator has been beyond the log-in.
-func (w *Wizard) Begun() bool { return w.far >= hostsAt }
+func (w *Wizard) Begun() bool { return w.far >= HostsAt }
 
 // Stopped says that the operator asked that nothing new begins.
 func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
@@ -199,7 +199,7 @@ func (w *Wizard) Show(at int) tea.Cmd {
 	w.Err, w.leaving, w.looking = nil, false, nil
 	w.glass.cover()
 	cmd := w.Page().Enter(w)
-	if w.at > hostsAt && w.running == nil {
+	if w.at > HostsAt && w.running == nil {
 		w.Err = cmp.Or(w.Err, w.Fabric.KeepDraft(w.Answers))
 	}
 	return cmd

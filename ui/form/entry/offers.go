@@ -1,0 +1,113 @@
+package entry
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// An Offer is one answer that can be chosen from a list, and what is known of it.
+type Offer struct{ Value, About string }
+
+// Values are the answers of a list of offers.
+func Values(offers []Offer) []string {
+	values := make([]string, len(offers))
+	for i, o := range offers {
+		values[i] = o.Value
+	}
+	return values
+}
+
+// Cards are the ways in which a VM gets the RDMA card.
+func Cards() []Offer {
+	return []Offer{{"passthrough", "the whole card for one VM per host"}, {"sriov", "a VF for each VM"}}
+}
+
+// Backings are the kinds of DirectPath devices.
+func Backings() []Offer {
+	return []Offer{{"fixed", "this device"}, {"dynamic", "any device of the same model; keeps HA restart"}}
+}
+
+// MMIOs are the rules by which the MMIO window is sized.
+func MMIOs() []Offer {
+	return []Offer{{"kb", "by Broadcom KB 323402"}, {"minimal", "the smallest window that holds the BARs"}, {"guide", "by the GPUDirect guide: too small for many cards"}}
+}
+
+// SwitchSet are the answers to whether the physical switch is lossless.
+func SwitchSet() []Offer {
+	return []Offer{{"no", "not set, or not known"}, {"yes", "PFC, DSCP and ECN are set on the physical switch"}}
+}
+
+// Tunings are ways to tune a VM.
+func Tunings() []Offer {
+	return []Offer{{"none", ""}, {"cpu", "CPU reserved"}, {"latency", "latency sensitivity high"}, {"numa", "on the NUMA node of the pNIC"},
+		{"cpu, latency, numa", "all of them"}}
+}
+
+// Switches are the distributed switches in the datacenter of the chosen hosts.
+func Switches(a *answers.Answers, inv *backends.Inventory) []Offer {
+	var out []Offer
+	for _, s := range inv.Switches {
+		if s.Datacenter == a.Hosts.Datacenter || a.Hosts.Datacenter == "" {
+			about := fmt.Sprintf("version %s, MTU %d, %s, %s", s.Version, s.MTU, Counted(len(s.Members), "host"), Counted(len(s.VMs), "VM"))
+			if s.NSX {
+				about += ", prepared for NSX"
+			}
+			out = append(out, Offer{s.Name, about})
+		}
+	}
+	return sorted(out)
+}
+
+// PortGroups are those of a distributed switch that VMs can be connected to.
+func PortGroups(name string, inv *backends.Inventory) []Offer {
+	var out []Offer
+	for _, g := range inv.PortGroups {
+		if g.Switch == name && !g.Uplink {
+			out = append(out, Offer{g.Name, "VLAN " + g.VLAN + ", " + Counted(g.Ports, "port")})
+		}
+	}
+	return sorted(out)
+}
+
+// VMKNics are the vmknics that every chosen host has, with the services and the network of the first host.
+func VMKNics(a *answers.Answers, inv *backends.Inventory) []Offer {
+	var out []Offer
+	first := true
+	member := Members(a)
+	for _, h := range inv.Hosts {
+		switch {
+		case !member[h.Name]:
+		case first:
+			first = false
+			for _, k := range h.VMKs {
+				out = append(out, Offer{k.Device, aboutVMKNic(k)})
+			}
+		default:
+			out = slices.DeleteFunc(out, func(o Offer) bool { return h.VMK(o.Value) == nil })
+		}
+	}
+	return sorted(out)
+}
+
+func aboutVMKNic(k backends.VMKernelNIC) string {
+	words := []string{cmp.Or(strings.Join(k.Roles, ", "), "no service")}
+	if ip, err := netip.ParseAddr(k.IP); err == nil && k.PrefixLen > 0 {
+		words = append(words, "network "+netip.PrefixFrom(ip, k.PrefixLen).Masked().String())
+	}
+	if k.PortGroup != "" {
+		words = append(words, k.PortGroup)
+	}
+	return strings.Join(words, ", ")
+}
+
+func sorted(offers []Offer) []Offer {
+	slices.SortFunc(offers, func(a, b Offer) int { return plain.Natural(a.Value, b.Value) })
+	return offers
+}

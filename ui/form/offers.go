@@ -1,0 +1,84 @@
+package form
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+)
+
+// onlyPrompt stands before a field that takes nothing but what is offered.
+const onlyPrompt = "<> "
+
+// listed takes the keys of a field with offers: F4 shows them, and of a field that takes nothing else the arrows change them and a
+// letter chooses what begins with it.
+func (f *fields) listed(k tea.KeyPressMsg) bool {
+	q := f.questions[f.at()]
+	values := entry.Values(q.offers())
+	if len(values) == 0 {
+		return false
+	}
+	word := k.String()
+	n := len(values)
+	is := slices.Index(values, strings.TrimSpace(*q.Value))
+	switch {
+	case word == "f4":
+		f.open(q)
+	case !q.Only:
+		return false
+	case word == "right", word == "space":
+		f.put(values[(is+1)%n])
+	case word == "left":
+		f.put(values[(max(is, 0)+n-1)%n])
+	case len(k.Text) > 0:
+		if i := slices.IndexFunc(values, func(v string) bool { return strings.HasPrefix(v, strings.ToLower(k.Text)) }); i >= 0 {
+			f.put(values[i])
+		}
+	default:
+		return word == "backspace" || word == "delete"
+	}
+	return true
+}
+
+// put sets the value of the field that has the keyboard.
+func (f *fields) put(value string) {
+	at := f.at()
+	*f.questions[at].Value = value
+	f.inputs[at].Value(f.questions[at].Value)
+	f.tell(at, nil)
+}
+
+// open shows the offers of a field, with the cursor on its value.
+func (f *fields) open(q question) {
+	offers := q.offers()
+	rows := make([]live.Row, len(offers))
+	for i, o := range offers {
+		rows[i] = live.Row{ID: o.Value, Cells: []string{o.Value, o.About}, Detail: o.Value + ": " + o.About}
+	}
+	f.offers = live.NewTable(f.theme, []live.Column{{Title: q.Title}, {Title: ""}}, rows)
+	f.offers.Radio = true
+	f.offers.Chosen[strings.TrimSpace(*q.Value)] = true
+	f.offers.At(strings.TrimSpace(*q.Value))
+}
+
+// choose takes the keys of the list: Enter and Space take the row at the cursor, Esc leaves everything as it is.
+func (f *fields) choose(k tea.KeyPressMsg) (tea.Cmd, bool) {
+	if !f.offers.Typing() {
+		switch k.String() {
+		case "enter", "space":
+			if id := f.offers.Cursor(); id != "" {
+				f.put(id)
+			}
+			f.offers = nil
+			return nil, true
+		case "esc":
+			f.offers = nil
+			return nil, true
+		}
+	}
+	cmd, _ := f.offers.Update(k)
+	return cmd, true
+}

@@ -1,0 +1,70 @@
+package form
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+)
+
+// twoSwitches is an inventory with two distributed switches, a port group on each, and two VMs on one host.
+func twoSwitches() *backends.Inventory {
+	inv := inventory()
+	inv.Switches = []backends.Switch{{Name: "DVS-10", Datacenter: "DC", Version: "8.0.0", MTU: 9000}, {Name: "DVS-2", Datacenter: "DC", Version: "7.0.3", MTU: 1500},
+		{Name: "Elsewhere", Datacenter: "DC-2"}}
+	inv.PortGroups = []backends.PortGroup{{Name: "PG-2", Switch: "DVS-2", VLAN: "100"}, {Name: "PG-10", Switch: "DVS-10"}, {Name: "DVS-2-uplinks", Switch: "DVS-2", Uplink: true}}
+	inv.VMs[1].Host = "esx-01"
+	return inv
+}
+
+func atSwitch(t *testing.T, f *world) *keyboard {
+	return sit(t, f, 80, 24).press("enter").write("right").press("enter", "enter", "enter", "enter").on("Switch and vmknic")
+}
+
+// Enter goes through the fields, F4 shows what exists, and the port groups are those of the chosen switch.
+func TestFieldsOfferWhatExists(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := atSwitch(t, &world{inv: twoSwitches()})
+		k.shows("F4 list").press("f4").shows("DVS-2").shows("version 7.0.3, MTU 1500").shows("1 of 2").press("esc").shows("> RDMA-DVS")
+		k.press("f4", "return", "return", "f4").shows("VLAN 100").shows("1 of 1").press("space").shows("> PG-2").press("return", "return").on("Switch and vmknic")
+		k.press("return").shows("Enter continue").press("x", "return").on("Switch and vmknic").shows(`no vmknic "vmk0x"`).press("f4", "return", "return").on("VMs and guests")
+		if s := k.w.Answers.Switch; s.Name != "DVS-2" || s.PortGroup != "PG-2" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// A field that takes some words only is no text field, and one card is given to one VM.
+func TestAWholeCardIsGivenToOneVM(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{inv: twoSwitches(), shared: true}, 80, 24).press("enter").write("right").press("enter", "a", "enter", "down", "down", "enter", "enter").on("GPUs")
+		k.press("x", "right").shows("> sriov").press("backspace", "p").shows("> passthrough").press("s").shows("> sriov").press("left").shows("> passthrough")
+		k.press("f4").shows("a VF for each VM").press("return", "enter").on("VMs and guests").press("space").shows("1 chosen")
+		k.press("down", "space").shows("vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01").press("a").shows("not all are chosen").shows("1 chosen")
+		k.press("i").shows("1 chosen").press("enter").on("Preflight")
+		if vms := k.w.Answers.VMs; len(vms) != 1 || vms[0].Name != "vm-02" || k.w.Answers.GPUDirect.NIC != "passthrough" {
+			t.Errorf("%+v", vms)
+		}
+		_, text, _ := answer(&world{inv: twoSwitches()}, "", "", "esx-01", "gpudirect", "", "", "", "", "", "vm-01,vm-02", "vm-01")
+		if want := "vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01"; !strings.Contains(text, want) {
+			t.Errorf("the plain questions do not say %q:\n%s", want, text)
+		}
+	})
+}
+
+// A refused plan leads to the page, and to the row or field, that the refusal is about.
+func TestARefusalLeadsToItsAnswer(t *testing.T) {
+	for target, where := range map[backends.Ref][2]string{
+		backends.VMRef("vm-02"):       {"VMs and guests", "2 of 2"},
+		backends.SwitchRef("DVS-2"):   {"Switch and vmknic", "│ Distributed switch"},
+		backends.PortGroupRef("PG"):   {"Switch and vmknic", "│ Port group"},
+		backends.HostRef("esx-02"):    {"pNICs", "3 of 4"},
+		backends.ClusterRef("Island"): {"Hosts", "1 of 3"},
+	} {
+		bubble(t, string(target.Type), func(t *testing.T) {
+			f := &world{inv: twoSwitches(), refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: target, Why: "it is no good", Remedy: "choose another"}}}}
+			atSwitch(t, f).press("enter", "enter").on("Preflight").shows("g go to the answer").press("g").on(where[0]).shows(where[1]).shows("it is no good").shows("choose another")
+		})
+	}
+}

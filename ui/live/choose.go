@@ -1,0 +1,90 @@
+package live
+
+import "github.com/rdma-setup/rdma-setup/backends"
+
+func (t *Table) toggle() {
+	r := t.row()
+	if r == nil {
+		return
+	}
+	if r.Disabled != "" && !t.Chosen[r.ID] {
+		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(r.Disabled)
+		return
+	}
+	was := t.Chosen[r.ID]
+	if why := t.full(r.ID); !was && why != "" {
+		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(why)
+		return
+	}
+	if t.Radio {
+		for _, other := range t.rows {
+			if other.Group == r.Group {
+				delete(t.Chosen, other.ID)
+			}
+		}
+	}
+	if was {
+		delete(t.Chosen, r.ID)
+	} else {
+		t.Chosen[r.ID] = true
+	}
+}
+
+// all chooses every visible row of those meant that can be chosen, or none when all are chosen.
+func (t *Table) all(meant func(Row) bool) {
+	if t.Radio {
+		return
+	}
+	missing := false
+	var rows []Row
+	for _, i := range t.visible {
+		if r := t.rows[i]; meant(r) && (r.Disabled == "" || t.Chosen[r.ID]) {
+			rows = append(rows, r)
+			missing = missing || !t.Chosen[r.ID]
+		}
+	}
+	for _, r := range rows {
+		switch {
+		case !missing:
+			delete(t.Chosen, r.ID)
+		case !t.Chosen[r.ID]:
+			t.add(r.ID)
+		}
+	}
+}
+
+// full says why a row cannot be chosen beside those that are.
+func (t *Table) full(id string) string {
+	if t.Full == nil {
+		return ""
+	}
+	return t.Full(id)
+}
+
+// add chooses one row of several where there is room for it; the last one for which there is none is named.
+func (t *Table) add(id string) {
+	if why := t.full(id); why != "" {
+		t.err = "not all are chosen: " + backends.Clean(id) + ": " + backends.Clean(why)
+		return
+	}
+	t.Chosen[id] = true
+}
+
+// invert chooses the visible rows that are not chosen, and no longer those that are.
+func (t *Table) invert() {
+	if t.Radio {
+		return
+	}
+	var more []string
+	for _, i := range t.visible {
+		switch r := t.rows[i]; {
+		case t.Chosen[r.ID]:
+			delete(t.Chosen, r.ID)
+		case r.Disabled == "":
+			more = append(more, r.ID)
+		}
+	}
+	for _, id := range more {
+		t.add(id)
+	}
+}
