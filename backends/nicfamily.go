@@ -1,5 +1,28 @@
 package backends
 
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A HostShell runs programs on one ESXi host, one at a time.
+type HostShell interface {
+	Host() string
+	// Run returns what a program printed on both streams, and its exit status. A limit of 0 is the shell's own.
+	Run(ctx context.Context, limit time.Duration, argv ...string) (text string, status int, err error)
+}
+
+// FirmwareTools are the firmware tools of a family of NICs in the shell of one host. Cards go by the PCI address of function 0.
+type FirmwareTools interface {
+	Cards(ctx context.Context) (map[string]Firmware, error)
+	Config(ctx context.Context, card string) (Firmware, error) // the keys only
+	SetConfig(ctx context.Context, card string, want map[string]string, progress Progress) error
+}
+
+// ErrNoFirmwareTools is in the chain of errors of hosts whose running image lacks the firmware tools.
+var ErrNoFirmwareTools = errors.New("no such program")
+
 // LosslessParams names the module parameters by which a driver keeps a class from losing packets.
 type LosslessParams struct {
 	PFCTx, PFCRx string // of the driver: bit masks of priorities

@@ -164,7 +164,7 @@ func TestSecureBootAndLog(t *testing.T) {
 	if r := all["esx-01"]; r.Err != nil || r.SecureBoot == nil || !*r.SecureBoot || !slices.Equal(r.Log, []string{line}) || len(r.Cards) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := all["esx-02"]; !errors.Is(r.Err, esxi.ErrNoTools) || r.SecureBoot != nil {
+	if r := all["esx-02"]; !errors.Is(r.Err, backends.ErrNoFirmwareTools) || r.SecureBoot != nil {
 		t.Errorf("%+v", r)
 	}
 	_, h = start(t, "healthy", "command=mlxlink,do=fail:-E- Unsupported device")

@@ -71,7 +71,7 @@ func TestToolsFail(t *testing.T) {
 			if count() != 0 {
 				t.Error("something was written")
 			}
-			if r.scenario == "bare" && !errors.Is(err, esxi.ErrNoTools) {
+			if r.scenario == "bare" && !errors.Is(err, backends.ErrNoFirmwareTools) {
 				t.Error("it does not say that the tools are missing")
 			}
 		})
@@ -137,7 +137,7 @@ func TestAlreadyStarted(t *testing.T) {
 // flint refuses some cards that mlxfwmanager still answers for.
 func TestIdentityByTheOtherTool(t *testing.T) {
 	_, h := start(t, "sriov-oem")
-	if _, err := cards(t, h, "esx-02"); !errors.Is(err, esxi.ErrNoTools) {
+	if _, err := cards(t, h, "esx-02"); !errors.Is(err, backends.ErrNoFirmwareTools) {
 		t.Errorf("bare: %v", err)
 	}
 	l, h := start(t, "healthy", "command=flint,do=fail:-E- Cannot open Device: x. MFE_CR_ERROR")

@@ -3,40 +3,21 @@ package esxi
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
 )
 
 // read asks one shell.
 func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
 	r.Err = h.with(ctx, host, func(s *shell) (err error) {
 		r.SecureBoot, r.Log = s.secureBoot(ctx), s.log(ctx)
-		r.Cards, err = s.cards(ctx)
+		r.Cards, err = nic.FirmwareTools(s).Cards(ctx)
 		return err
 	})
 	return r
-}
-
-// cards asks all cards of a host.
-func (s *shell) cards(ctx context.Context) (map[string]backends.Firmware, error) {
-	list, err := s.devices(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]backends.Firmware{}
-	for _, d := range list {
-		if out[d.pci], err = s.card(ctx, d); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 // secureBoot asks whether the host booted with UEFI Secure Boot, nil where it does not tell (VMware vSphere 7.0 ESXi STIG
@@ -67,98 +48,6 @@ func (s *shell) log(ctx context.Context) []string {
 	return strings.FieldsFunc(r.Stdout, func(c rune) bool { return c == '\n' })
 }
 
-// card asks one card for its identity, its configuration and its PCIe link.
-func (s *shell) card(ctx context.Context, d device) (backends.Firmware, error) {
-	f, err := s.config(ctx, d)
-	if err != nil {
-		return f, err
-	}
-	text, failed, err := s.tool(ctx, "flint", "-d", d.name, "query")
-	if err != nil {
-		return f, err
-	}
-	if image := firmware.Flint(text); !failed && image.PSID != nil {
-		f.PSID = *image.PSID
-		f.Slot, err = s.slot(ctx, d)
-		return f, err
-	}
-	// Some cards keep flint out and still answer the other tool.
-	if text, failed, err = s.tool(ctx, "mlxfwmanager", "-d", d.name); err != nil {
-		return f, err
-	}
-	list := firmware.MLXFWManager(text)
-	if failed || list.Failed() || len(list.Devices) == 0 {
-		return f, s.fail("query the firmware of "+d.pci, list.Errors, text)
-	}
-	if id := list.Devices[0].PSID; id != nil {
-		f.PSID = *id
-	}
-	f.Slot, err = s.slot(ctx, d)
-	return f, err
-}
-
-// slot asks for the PCIe link of a card (NVIDIA, MFT documentation: mlxlink Utility). A card or a release of MFT that does
-// not tell it leaves it unread; that mlxlink is among the tools of every release for ESXi is unverified.
-func (s *shell) slot(ctx context.Context, d device) (backends.Slot, error) {
-	text, failed, err := s.tool(ctx, "mlxlink", "-d", d.name, "--port_type", "PCIE")
-	switch {
-	case errors.Is(err, ErrNoTools):
-		return backends.Slot{}, nil
-	case err != nil || failed:
-		return backends.Slot{}, err
-	}
-	gen, lanes := firmware.PCIeLink(text)
-	return backends.Slot{Gen: gen, Lanes: lanes}, nil
-}
-
-// config reads the keys of FirmwareRules.Keys that a card has. Only with -e the tool tells what is in force now; without it
-// every column is the next boot's.
-func (s *shell) config(ctx context.Context, d device) (backends.Firmware, error) {
-	f := backends.Firmware{Current: map[string]string{}, Next: map[string]string{}}
-	text, failed, err := s.tool(ctx, "mlxconfig", "-d", d.name, "-e", "query")
-	if err != nil {
-		return f, err
-	}
-	c := firmware.MLXConfig(text)
-	if failed || c.Failed() || len(c.Params) == 0 {
-		return f, s.fail("query the configuration of "+d.pci, c.Errors, text)
-	}
-	for _, p := range c.Params {
-		if !nic.FirmwareKey(p.Name) {
-			continue
-		}
-		if v, ok := number(p.Current); ok {
-			f.Current[p.Name] = v
-		}
-		if v, ok := number(p.NextBoot); ok {
-			f.Next[p.Name] = v
-		}
-	}
-	return f, nil
-}
-
-// words are values that some releases print without their number.
-var words = map[string]string{"false": "0", "true": "1", "ib": "1", "eth": "2", "vpi": "3"}
-
-// number reads "True(1)", "ETH(2)", "16" and "ETH".
-func number(value *string) (string, bool) {
-	if value == nil {
-		return "", false
-	}
-	word := strings.TrimSpace(*value)
-	if open := strings.LastIndexByte(word, '('); open >= 0 && strings.HasSuffix(word, ")") {
-		word = word[open+1 : len(word)-1]
-	}
-	if n, ok := words[strings.ToLower(word)]; ok {
-		return n, true
-	}
-	n, err := strconv.ParseUint(word, 0, 32)
-	if err != nil {
-		return "", false
-	}
-	return strconv.FormatUint(n, 10), true
-}
-
 // firmwareSetter sets the firmware configuration of one card. It acts from the next boot on.
 type firmwareSetter struct{ *Hosts }
 
@@ -168,11 +57,8 @@ const tries = 3
 // Read returns the keys that the card has, as the next boot will have them.
 func (f firmwareSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	var got backends.Firmware
-	err := f.with(ctx, t.Target.Name, func(s *shell) error {
-		d, err := s.device(ctx, t.Name)
-		if err == nil {
-			got, err = s.config(ctx, d)
-		}
+	err := f.with(ctx, t.Target.Name, func(s *shell) (err error) {
+		got, err = nic.FirmwareTools(s).Config(ctx, t.Name)
 		return err
 	})
 	if err != nil {
@@ -187,60 +73,10 @@ func (f firmwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 	if err := to.Decode(&want); err != nil {
 		return backends.Errorf(backends.KindPermanent, t.Target.Name, "", "set the firmware of %s: %w", t.Name, err)
 	}
-	for key, value := range want {
-		if _, ok := number(&value); !ok || !nic.FirmwareKey(key) {
-			return backends.Errorf(backends.KindRefused, t.Target.Name, "", "set the firmware of %s: this program does not set %s=%q", t.Name, key, value)
-		}
-	}
 	for try := 1; ; try++ {
-		err := f.with(ctx, t.Target.Name, func(s *shell) error { return s.write(ctx, t.Name, want, progress) })
+		err := f.with(ctx, t.Target.Name, func(s *shell) error { return nic.FirmwareTools(s).SetConfig(ctx, t.Name, want, progress) })
 		if !errors.Is(err, ssh.ErrConnectionLost) || try == tries {
 			return err
 		}
 	}
-}
-
-// write sets what differs from the next boot's configuration.
-func (s *shell) write(ctx context.Context, pci string, want map[string]string, progress backends.Progress) error {
-	what := "set the firmware of " + pci
-	d, err := s.device(ctx, pci)
-	if err != nil {
-		return err
-	}
-	before, err := s.config(ctx, d)
-	if err != nil {
-		return err
-	}
-	args := []string{"-d", d.name, "-y", "set"}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		switch has, ok := before.Next[key]; {
-		case !ok:
-			return backends.Errorf(backends.KindRefused, s.host, remedies[firmware.CodeUnknownParameter], "%s: the card has no key %s", what, key)
-		case has != want[key]:
-			args = append(args, key+"="+want[key])
-		}
-	}
-	if len(args) == 4 {
-		return nil
-	}
-	text, failed, err := s.tool(ctx, "mlxconfig", args...)
-	if err != nil {
-		return err
-	}
-	if c := firmware.MLXConfig(text); failed || c.Failed() || !c.Applied {
-		return s.fail(what, c.Errors, text)
-	}
-	progress.Report(50)
-	after, err := s.config(ctx, d)
-	if err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if after.Next[key] != want[key] {
-			return backends.Errorf(backends.KindConflict, s.host, "look at: "+tools+"mlxconfig -d "+d.name+" -e query on the host",
-				"%s: %s was accepted, but reads back as %s instead of %s", what, key, after.Next[key], want[key])
-		}
-	}
-	progress.Report(100)
-	return nil
 }

@@ -1,5 +1,5 @@
-// Package esxi does what only a shell on an ESXi host can do: it asks the firmware of ConnectX cards and sets it, with
-// the tools of MFT. Everything else of a host goes through vCenter.
+// Package esxi does what only a shell on an ESXi host can do: it reads and sets the firmware of cards with the tools of their
+// family (package nic). Everything else of a host goes through vCenter.
 package esxi
 
 import (
@@ -14,12 +14,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
-
-// tools is where the VIB mft puts its programs; it is in nobody's PATH.
-const tools = "/opt/mellanox/bin/"
-
-// ErrNoTools is in the chain of errors of hosts whose running image has no MFT.
-var ErrNoTools = errors.New("the Mellanox firmware tools (MFT) are not in the running image")
 
 // Options bound what is asked of a host. Zero times are the defaults.
 type Options struct {
@@ -154,4 +148,21 @@ func explainLogin(err error) error {
 		"/etc/ssh/keys-root/authorized_keys. Each password is tried once per host: ESXi locks an account for 15 minutes after five failures, " +
 		"and then refuses the correct password as well."
 	return &told
+}
+
+// A shell is a connection to one host. It implements backends.HostShell.
+type shell struct {
+	conn  *ssh.Conn
+	host  string
+	limit time.Duration
+}
+
+// Host names the host.
+func (s *shell) Host() string { return s.host }
+
+// Run runs one program.
+func (s *shell) Run(ctx context.Context, limit time.Duration, argv ...string) (text string, status int, err error) {
+	orElse(&limit, s.limit)
+	r, err := s.conn.Run(ctx, ssh.Command{Argv: argv, Limit: limit})
+	return r.Stdout + r.Stderr, r.ExitCode, err
 }

@@ -28,7 +28,7 @@ func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[
 	return out, err
 }
 
-// priorityCounter is one line of the driver's statistics, as nmlx5 prints them.
+// priorityCounter is one line of the statistics of a driver that counts by priority.
 var priorityCounter = regexp.MustCompile(`(?m)^\s*([rt]x_prio[0-7]_[a-z_]+)\s*[:=]\s*(\d+)\s*$`)
 
 func priorityCounters(text string) map[string]int64 {

@@ -24,6 +24,16 @@ func FirmwareOf(f Family) *backends.FirmwareRules {
 	return f.Firmware()
 }
 
+// FirmwareTools are those of the family that has some, in the shell of a host.
+func FirmwareTools(s backends.HostShell) backends.FirmwareTools {
+	for _, f := range Families() {
+		if t := f.Tools(s); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
 // ATSKey is the firmware key for ATS of the family that has one.
 func ATSKey() string {
 	for _, f := range Families() {
@@ -44,9 +54,6 @@ func FirmwareModules() []string {
 	}
 	return out
 }
-
-// FirmwareKey reports whether a key of a card's firmware is one that this program reads and may write.
-func FirmwareKey(name string) bool { return firmwareRules(map[string]string{name: ""}) != nil }
 
 // FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs: SR-IOV on, the number of VFs
 // the sum and one (never lowered when it is set), these ports speaking Ethernet. Keys that a card does not have

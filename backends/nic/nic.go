@@ -27,6 +27,7 @@ type Family interface {
 	VFs() backends.VFRules
 	Lossless() *backends.LosslessParams
 	Firmware() *backends.FirmwareRules
+	Tools(backends.HostShell) backends.FirmwareTools // nil where Firmware is nil
 
 	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the
 	// driver from which on that holds; both "" where nothing is documented.

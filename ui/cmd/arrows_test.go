@@ -43,11 +43,11 @@ var allowed = map[string][]string{
 	"checks":          {"wizard/answers", "wizard/sizing", "backends", "backends/transcript", "assets"},
 
 	"backends/vsphere":    {"backends", "backends/transcript"},
-	"backends/esxi":       {"backends", "backends/nic", "backends/ssh", "backends/transcript"},
+	"backends/esxi":       {"backends", "backends/nic", "backends/ssh"},
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends", "assets"},
 	"backends/kube":       {"backends"},
-	"backends/nic":        {"backends"},
+	"backends/nic":        {"backends", "backends/transcript"},
 	"backends/settertest": {"backends"},
 	"backends/transcript": {},
 	"backends/lab":        {},

@@ -52,6 +52,9 @@ func (Family) Lossless() *backends.LosslessParams { return nil }
 // Firmware is nil: Intel's NVM tools set nothing that RDMA needs.
 func (Family) Firmware() *backends.FirmwareRules { return nil }
 
+// Tools are none.
+func (Family) Tools(backends.HostShell) backends.FirmwareTools { return nil }
+
 // Advisories of Intel are not embedded.
 func (Family) Advisories() []backends.Advisory { return nil }
 

@@ -1,4 +1,4 @@
-package esxi
+package mlx5
 
 import (
 	"context"
@@ -8,33 +8,39 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/ssh"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// A shell is a connection to one host.
-type shell struct {
-	conn  *ssh.Conn
-	host  string
-	limit time.Duration
-}
+// tools is where the VIB mft puts its programs; it is not in the PATH.
+const tools = "/opt/mellanox/bin/"
 
-// notFound is what ESXi's shell exits with when there is no such program.
+// notFound is the exit status of ESXi's shell when a program does not exist.
 const notFound = 127
 
-// tool runs a program of MFT and gives what it printed, on either stream. A program that is not there is an error;
-// one that fails says why in its text.
-func (s *shell) tool(ctx context.Context, name string, args ...string) (text string, failed bool, err error) {
-	r, err := s.conn.Run(ctx, ssh.Command{Argv: append([]string{tools + name}, args...), Limit: s.limit})
+// mft runs the tools of MFT on one host.
+type mft struct{ backends.HostShell }
+
+// Tools are those of MFT.
+func (Family) Tools(s backends.HostShell) backends.FirmwareTools { return mft{s} }
+
+// tool runs a program of MFT and returns what it printed, on either stream. A program that does not exist is an error;
+// one that fails gives the reason in its text.
+func (s mft) tool(ctx context.Context, name string, args ...string) (text string, failed bool, err error) {
+	return s.toolFor(ctx, 0, name, args...)
+}
+
+// toolFor is tool with a limit of its own.
+func (s mft) toolFor(ctx context.Context, limit time.Duration, name string, args ...string) (text string, failed bool, err error) {
+	text, status, err := s.Run(ctx, limit, append([]string{tools + name}, args...)...)
 	if err != nil {
 		return "", false, err
 	}
-	if r.ExitCode == notFound {
-		return "", false, backends.Errorf(backends.KindPermanent, s.host, "install MFT and NMST (set their files under sriov.components in the answers) and reboot the host",
-			"run %s%s: %w", tools, name, ErrNoTools)
+	if status == notFound {
+		return "", false, backends.Errorf(backends.KindPermanent, s.Host(), "install MFT and NMST (set their files under sriov.components in the answers) and reboot the host",
+			"run %s%s: the Mellanox firmware tools (MFT) are not in the running image: %w", tools, name, backends.ErrNoFirmwareTools)
 	}
-	return r.Stdout + r.Stderr, r.ExitCode != 0, nil
+	return text, status != 0, nil
 }
 
 // A device is a card as the tools call it on this host: indexes differ from host to host and from boot to boot.
@@ -44,7 +50,7 @@ type device struct {
 }
 
 // devices loads the tools' module and lists the cards. The module stays loaded until the next boot.
-func (s *shell) devices(ctx context.Context) ([]device, error) {
+func (s mft) devices(ctx context.Context) ([]device, error) {
 	text, failed, err := s.tool(ctx, "mst", "start")
 	if err != nil {
 		return nil, err
@@ -72,13 +78,13 @@ func (s *shell) devices(ctx context.Context) ([]device, error) {
 		out = append(out, device{name: *d.Name, pci: *d.PCIAddress})
 	}
 	if len(out) == 0 {
-		return nil, backends.Errorf(backends.KindPermanent, s.host, "look at: "+tools+"mst status -vv on the host", "list the cards: mst shows no PCI address")
+		return nil, backends.Errorf(backends.KindPermanent, s.Host(), "look at: "+tools+"mst status -vv on the host", "list the cards: mst shows no PCI address")
 	}
 	return out, nil
 }
 
 // device finds a card by the PCI address of its function 0.
-func (s *shell) device(ctx context.Context, pci string) (device, error) {
+func (s mft) device(ctx context.Context, pci string) (device, error) {
 	list, err := s.devices(ctx)
 	if err != nil {
 		return device{}, err
@@ -90,7 +96,7 @@ func (s *shell) device(ctx context.Context, pci string) (device, error) {
 		}
 		seen = append(seen, d.pci)
 	}
-	return device{}, backends.Errorf(backends.KindPermanent, s.host, "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from the current state", "there is no card at %s", pci)
+	return device{}, backends.Errorf(backends.KindPermanent, s.Host(), "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from the current state", "there is no card at %s", pci)
 }
 
 // remedies are what to do about the errors of the firmware tools, by the code that the parsers give.
@@ -103,16 +109,16 @@ var remedies = map[string]string{
 }
 
 // fail words the failure of a tool: by the parser's reading, else by the tool's own line.
-func (s *shell) fail(what string, errs []scan.Message, text string) error {
+func (s mft) fail(what string, errs []scan.Message, text string) error {
 	if busy.MatchString(text) {
-		return backends.Errorf(backends.KindTransient, s.host, "another tool is working on the card; run rdma-setup resume when it has ended", "%s: %s", what, complaint(text))
+		return backends.Errorf(backends.KindTransient, s.Host(), "another tool is working on the card; run rdma-setup resume when it has ended", "%s: %s", what, complaint(text))
 	}
 	for _, e := range errs {
 		if hint, known := remedies[e.Code]; known {
-			return backends.Errorf(backends.KindPermanent, s.host, hint, "%s: %s", what, ssh.Excerpt(e.Text))
+			return backends.Errorf(backends.KindPermanent, s.Host(), hint, "%s: %s", what, excerpt(e.Text))
 		}
 	}
-	return backends.Errorf(backends.KindPermanent, s.host, "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"), "%s: %s", what, complaint(text))
+	return backends.Errorf(backends.KindPermanent, s.Host(), "run the tool by hand on the host; it is in "+strings.TrimSuffix(tools, "/"), "%s: %s", what, complaint(text))
 }
 
 var (
@@ -123,10 +129,13 @@ var (
 // complaint is the line in which a tool says what is wrong.
 func complaint(text string) string {
 	if m := errorRow.FindStringSubmatch(text); m != nil {
-		return ssh.Excerpt(m[1])
+		return excerpt(m[1])
 	}
-	if text = ssh.Excerpt(text); text != "" {
+	if text = excerpt(text); text != "" {
 		return text
 	}
 	return "the tool failed without any output"
 }
+
+// excerpt cuts a tool's output to what a message can hold.
+func excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }
