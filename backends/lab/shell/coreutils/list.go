@@ -148,13 +148,51 @@ func stat(_ context.Context, p *sh.Proc) int {
 		if f == "" && end == "\n" {
 			f = "  File: %n\n  Size: %s\t%F\nAccess: (%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: %y"
 		}
-		p.Printf("%s%s", strings.NewReplacer("%n", name, "%s", fmt.Sprint(i.Size()), "%F", kind, "%a", octal(i.Mode()),
-			"%A", modeString(i.Mode()), "%u", fmt.Sprint(i.UID), "%g", fmt.Sprint(i.GID),
-			"%U", idName(p, "/etc/passwd", i.UID), "%G", idName(p, "/etc/group", i.GID),
-			"%Y", fmt.Sprint(i.ModTime().Unix()), "%y", i.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"),
-			"%%", "%").Replace(f), end)
+		p.Printf("%s%s", verbs(f, func(verb byte) (string, bool) {
+			switch verb {
+			case 'n':
+				return name, true
+			case 's':
+				return fmt.Sprint(i.Size()), true
+			case 'F':
+				return kind, true
+			case 'a':
+				return octal(i.Mode()), true
+			case 'A':
+				return modeString(i.Mode()), true
+			case 'u':
+				return fmt.Sprint(i.UID), true
+			case 'g':
+				return fmt.Sprint(i.GID), true
+			case 'U':
+				return idName(p, "/etc/passwd", i.UID), true
+			case 'G':
+				return idName(p, "/etc/group", i.GID), true
+			case 'Y':
+				return fmt.Sprint(i.ModTime().Unix()), true
+			case 'y':
+				return i.ModTime().UTC().Format("2006-01-02 15:04:05.000000000 -0700"), true
+			}
+			return "%", verb == '%'
+		}), end)
 	}
 	return status
+}
+
+// verbs puts the value of each %x into a format; one that has no value stays.
+func verbs(format string, value func(verb byte) (string, bool)) string {
+	var b strings.Builder
+	for i := 0; i < len(format); i++ {
+		if format[i] == '%' && i+1 < len(format) {
+			if s, ok := value(format[i+1]); ok {
+				b.WriteString(s)
+				i++
+				continue
+			}
+		}
+		b.WriteByte(format[i])
+	}
+	return b.String()
 }
 
 func readlink(_ context.Context, p *sh.Proc) int {

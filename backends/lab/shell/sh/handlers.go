@@ -128,7 +128,7 @@ func input(f *vfs.File) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	go func() {
-		_, _ = transfer(w, f) // it ends when the reader has closed its end
+		_, _ = Copy(w, f) // it ends when the reader has closed its end
 		_ = w.Close()
 		_ = f.Close()
 	}()

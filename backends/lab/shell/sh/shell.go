@@ -131,14 +131,14 @@ func pipe(in io.Reader) (f *os.File, release func(), err error) {
 		return nil, nil, err
 	}
 	go func() {
-		_, _ = transfer(w, in) // it ends with the reader's error when the shell has gone
+		_, _ = Copy(w, in) // it ends with the reader's error when the shell has gone
 		_ = w.Close()
 	}()
 	return r, func() { _ = r.Close() }, nil
 }
 
-// transfer copies what is mostly a few lines: io.Copy would take 32 KB for each, which hundreds of guests do all the time.
-func transfer(to io.Writer, from io.Reader) (int64, error) {
+// Copy copies what is mostly a few lines: io.Copy would take 32 KB for each, which hundreds of guests do all the time.
+func Copy(to io.Writer, from io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 4096))
 }
 

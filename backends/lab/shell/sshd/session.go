@@ -208,7 +208,7 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 	}
 	defer in.Close()
 	go func() {
-		_, _ = io.Copy(feed, s.ch) // ends with the channel or when nobody reads
+		_, _ = sh.Copy(feed, s.ch) // ends with the channel or when nobody reads
 		_ = feed.Close()
 	}()
 	p := s.proc

@@ -51,7 +51,7 @@ func cat(ctx context.Context, p *sh.Proc) int {
 			lines(ctx, r, func(line string) bool { n++; p.Printf("%6d\t%s\n", n, line); return true })
 			return 0
 		}
-		if _, err := io.Copy(p.Stdout, r); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
+		if _, err := sh.Copy(p.Stdout, r); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
 			return p.Errorf("%s: %s", name, vfs.Reason(err))
 		}
 		return 0

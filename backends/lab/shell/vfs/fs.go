@@ -91,11 +91,20 @@ type place struct {
 // resolve walks an absolute, or root-relative, path. The caller holds the lock.
 func (f *FS) resolve(c Cred, p string, follow bool) (place, error) {
 	links := 0
-	return f.walk(c, f.root, []*node{f.root}, splitPath(p), follow, &links)
+	return f.walk(c, f.root, f.top(), splitPath(p), follow, &links)
 }
 
+// top is where a walk from the root begins, with room for most paths.
+func (f *FS) top() []*node { return append(make([]*node, 0, 12), f.root) }
+
 func splitPath(p string) []string {
-	return strings.FieldsFunc(p, func(r rune) bool { return r == '/' })
+	names := make([]string, 0, strings.Count(p, "/")+1)
+	for name := range strings.SplitSeq(p, "/") {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (f *FS) walk(c Cred, at *node, above []*node, names []string, follow bool, links *int) (place, error) {
@@ -133,12 +142,12 @@ func (f *FS) walk(c Cred, at *node, above []*node, names []string, follow bool, 
 			}
 			rest := append(splitPath(child.target), names[i+1:]...)
 			if path.IsAbs(child.target) {
-				return f.walk(c, f.root, []*node{f.root}, rest, follow, links)
+				return f.walk(c, f.root, f.top(), rest, follow, links)
 			}
 			return f.walk(c, at, above, rest, follow, links)
 		}
 		at = child
-		above = append(slices.Clip(above), child)
+		above = append(above, child)
 	}
 	return here, nil
 }
