@@ -86,8 +86,10 @@ cat /etc/netplan/*.yaml | sha256sum >/var/tmp/unblocked
 systemd-run --quiet --unit=block --path-property=PathChanged=/etc/netplan sh /var/tmp/block`
 
 // unblock takes block away again; it fails where nothing was blocked, or still is.
-const unblock = `for i in $(seq 100); do nft list tables | grep -q lockout || break; sleep 1; done
+// When the file is as it was, the path unit starts the script once more, which finds nothing to wait for.
+const unblock = `for i in $(seq 300); do nft list tables | grep -q lockout || break; sleep 1; done
 systemctl stop block.path
+for i in $(seq 60); do case $(systemctl is-active block.service) in active | activating) sleep 1 ;; *) break ;; esac; done
 [ -e /var/tmp/blocked ] && ! nft list tables | grep lockout && rm /var/tmp/block /var/tmp/blocked /var/tmp/unblocked`
 
 const management = `ip -o addr show dev ens160 | awk '{print $2, $4}'
