@@ -4,8 +4,10 @@ package backends
 type Kubernetes struct {
 	Context string     `json:"context"`
 	Nodes   []KubeNode `json:"nodes"`
-	MPIJob  []string   `json:"mpijob,omitempty"` // versions of MPIJob that the cluster serves: v2beta1
-	Calico  *Calico    `json:"calico,omitempty"` // nil: another network
+	MPIJob  []string   `json:"mpijob,omitempty"`  // versions of MPIJob that the cluster serves: v2beta1
+	Waits   bool       `json:"waits,omitempty"`   // its v2beta1 knows launcherCreationPolicy
+	Network *NICPolicy `json:"network,omitempty"` // nil: there is no Network Operator
+	Calico  *Calico    `json:"calico,omitempty"`  // nil: another network
 }
 
 // A KubeNode is one node of a cluster.
@@ -30,4 +32,11 @@ func (n KubeNode) Worker() bool { return !n.ControlPlane && !n.Cordoned }
 type Calico struct {
 	Wanted int `json:"wanted"`
 	Ready  int `json:"ready"`
+}
+
+// A NICPolicy is what NVIDIA's Network Operator was told, and how far it is.
+type NICPolicy struct {
+	State     string   `json:"state,omitempty"`     // ready, notReady, error; "": there is no policy
+	Behind    []string `json:"behind,omitempty"`    // components that are not ready, with what they say
+	Resources []string `json:"resources,omitempty"` // that its device plugins offer: nvidia.com/hostdev
 }

@@ -85,6 +85,7 @@ if [ "${1:-}" = undo ]; then
 		rm -f /etc/docker/key.json # Docker made it
 		rmdir /etc/docker 2>/dev/null || :
 	fi
+	if [ -f $state/no-group ] && grep -q '^docker:' /etc/group; then groupdel docker; fi # packages leave it
 	rm -f /etc/apt/sources.list.d/rdma-setup-docker.list /etc/apt/keyrings/rdma-setup-docker.asc \
 		/etc/apt/sources.list.d/rdma-setup-nvidia.list /etc/apt/keyrings/rdma-setup-nvidia.asc \
 		/etc/yum.repos.d/rdma-setup-docker.repo /etc/yum.repos.d/rdma-setup-nvidia.repo
@@ -116,8 +117,11 @@ for p in $old; do
 done
 
 mkdir -p $state
-[ -d /etc/docker ] || [ -f $state/keeps-directory ] || : >$state/no-directory
-[ -f $state/no-directory ] || : >$state/keeps-directory
+if [ ! -f $state/begun ]; then
+	[ -d /etc/docker ] || : >$state/no-directory
+	grep -q '^docker:' /etc/group || : >$state/no-group
+	: >$state/begun
+fi
 
 # nvidia-docker 1 keeps its driver in volumes; the containers that use them go with it.
 if [ $remove_nvidia1 = yes ] && has nvidia-docker; then

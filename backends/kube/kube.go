@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,31 +119,66 @@ func hintOf(err error, why string) string {
 	return ""
 }
 
-// Survey reads nodes and the versions of MPIJob that are served.
+// Survey reads nodes, what MPIJob the cluster serves, and what its Network Operator offers.
 func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
-	out, err := c.call(ctx, nil, "get", "nodes", "-o", "json")
-	if err != nil {
-		return nil, err
-	}
 	k := &backends.Kubernetes{Context: c.context}
-	if k.Nodes, err = nodes(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about nodes cannot be parsed: %w", err)
+	misread := func(what string, err error) error {
+		return backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of %s is not understood: %w", what, err)
 	}
-	out, err = c.call(ctx, nil, "get", "customresourcedefinition", "mpijobs.kubeflow.org", "--ignore-not-found", "-o", "json")
+	text, err := c.call(ctx, nil, "get", "nodes", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
-	if k.MPIJob, err = served(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about MPIJob cannot be parsed: %w", err)
+	if k.Network, err = c.policy(ctx); err != nil {
+		return nil, err
 	}
-	out, err = c.call(ctx, nil, "get", "daemonsets", "--all-namespaces", "--selector=k8s-app=calico-node", "-o", "json")
+	var offered []string
+	if k.Network != nil {
+		offered = k.Network.Resources
+	}
+	if k.Nodes, err = nodes(text, offered); err != nil {
+		return nil, misread("the nodes", err)
+	}
+	if k.MPIJob, k.Waits, err = c.MPIJob(ctx); err != nil {
+		return nil, err
+	}
+	text, err = c.call(ctx, nil, "get", "daemonsets", "--all-namespaces", "--selector=k8s-app=calico-node", "-o", "json")
 	if err != nil {
 		return nil, err
 	}
-	if k.Calico, err = calico(out); err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about Calico cannot be parsed: %w", err)
+	if k.Calico, err = calico(text); err != nil {
+		return nil, misread("Calico", err)
 	}
 	return k, nil
+}
+
+// MPIJob reads the versions of MPIJob that are served, and whether v2beta1 knows launcherCreationPolicy.
+func (c *Client) MPIJob(ctx context.Context) (versions []string, waits bool, err error) {
+	text, err := c.call(ctx, nil, "get", "customresourcedefinition", "mpijobs.kubeflow.org", "--ignore-not-found", "-o", "json")
+	if err != nil {
+		return nil, false, err
+	}
+	if versions, waits, err = served(text); err != nil {
+		return nil, false, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of MPIJob is not understood: %w", err)
+	}
+	return versions, waits, nil
+}
+
+// policy asks for the one NicClusterPolicy that the Network Operator heeds; nil where there is no operator.
+func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
+	crd, err := c.call(ctx, nil, "get", "customresourcedefinition", "nicclusterpolicies.mellanox.com", "--ignore-not-found", "-o", "name")
+	if err != nil || len(bytes.TrimSpace(crd)) == 0 {
+		return nil, err
+	}
+	text, err := c.call(ctx, nil, "get", "nicclusterpolicies.mellanox.com", "nic-cluster-policy", "--ignore-not-found", "-o", "json")
+	if err != nil {
+		return nil, err
+	}
+	p, err := policyOf(text)
+	if err != nil {
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of NicClusterPolicy is not understood: %w", err)
+	}
+	return p, nil
 }
 
 // calico adds up the daemon sets of Calico's agents; nil where there is none.
@@ -196,7 +232,7 @@ type nodeList struct {
 	} `json:"items"`
 }
 
-func nodes(text []byte) ([]backends.KubeNode, error) {
+func nodes(text []byte, offered []string) ([]backends.KubeNode, error) {
 	var list nodeList
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, err
@@ -228,7 +264,7 @@ func nodes(text []byte) ([]backends.KubeNode, error) {
 			switch {
 			case name == "nvidia.com/gpu":
 				n.GPUs = count
-			case strings.HasPrefix(name, "rdma/"):
+			case strings.HasPrefix(name, "rdma/"), slices.Contains(offered, name):
 				if n.RDMA == nil {
 					n.RDMA = map[string]int{}
 				}
@@ -240,9 +276,12 @@ func nodes(text []byte) ([]backends.KubeNode, error) {
 	return out, nil
 }
 
-func served(text []byte) ([]string, error) {
+func served(text []byte) (versions []string, waits bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, nil // not there
+		return nil, false, nil // not there
+	}
+	type fields struct {
+		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	var crd struct {
 		Spec struct {
@@ -250,20 +289,28 @@ func served(text []byte) ([]string, error) {
 			Versions []struct {
 				Name   string `json:"name"`
 				Served bool   `json:"served"`
+				Schema struct {
+					OpenAPI struct {
+						Properties struct {
+							Spec fields `json:"spec"`
+						} `json:"properties"`
+					} `json:"openAPIV3Schema"`
+				} `json:"schema"`
 			} `json:"versions"`
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(text, &crd); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var out []string
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
-			out = append(out, v.Name)
+			versions = append(versions, v.Name)
+			_, knows := v.Schema.OpenAPI.Properties.Spec.Properties["launcherCreationPolicy"]
+			waits = waits || v.Name == "v2beta1" && knows
 		}
 	}
-	if len(out) == 0 && crd.Spec.Version != "" {
-		out = append(out, crd.Spec.Version)
+	if len(versions) == 0 && crd.Spec.Version != "" {
+		versions = append(versions, crd.Spec.Version)
 	}
-	return out, nil
+	return versions, waits, nil
 }

@@ -25,6 +25,9 @@ func TestSurvey(t *testing.T) {
 		if strings.Contains(calls[len(calls)-1], "nodes") {
 			return []byte(nodes), nil, nil
 		}
+		if strings.Contains(calls[len(calls)-1], "nicclusterpolicies") {
+			return nil, nil, nil
+		}
 		return []byte(`{"spec":{"version":"v1alpha2"}}`), nil, nil
 	})
 	if err != nil {

@@ -56,40 +56,76 @@ func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 	default:
 		add("KUBE-CNI-007", k.Context, checks.Pass, fmt.Sprintf("calico-node is ready on %d nodes, so BGP (TCP 179) passes", c.Ready), "")
 	}
-	resources := map[string]int{}
 	for _, n := range workers {
 		status, evidence := checks.Pass, fmt.Sprintf("%d nvidia.com/gpu", n.GPUs)
 		if n.GPUs == 0 {
 			status = checks.Warn
 		}
 		add("KUBE-GPU-004", n.Name, status, evidence, "Install the NVIDIA driver, the container toolkit and the device plugin on the node (rdma-setup generate docker-setup --nvidia).")
-		for name, count := range n.RDMA {
-			if count > 0 {
-				resources[name]++
-			}
-		}
 	}
-	out = append(out, rdmaResources(k.Context, resources, len(workers))...)
+	switch p := k.Network; {
+	case p == nil:
+		add("KUBE-POLICY-008", k.Context, checks.Pass, "no Network Operator: device plugins and networks are not its own", "")
+	case p.State == "":
+		add("KUBE-POLICY-008", k.Context, checks.Warn, "the Network Operator has no NicClusterPolicy: it runs no device plugin",
+			"Create one: rdma-setup generate network-operator, then kubectl apply.")
+	case p.State != "ready":
+		add("KUBE-POLICY-008", k.Context, checks.Fail, "NicClusterPolicy is "+p.State+": "+strings.Join(p.Behind, "; "),
+			"Look at what is not ready: kubectl describe nicclusterpolicy nic-cluster-policy; kubectl get pods -n nvidia-network-operator.")
+	default:
+		add("KUBE-POLICY-008", k.Context, checks.Pass, "NicClusterPolicy is ready", "")
+	}
+	out = append(out, rdmaResources(k, workers)...)
 	return append(out, alikeWorkers(k.Context, workers)...)
 }
 
-// rdmaResources: a device plugin may be missing, but not on some workers only.
-func rdmaResources(context string, on map[string]int, workers int) []checks.Finding {
+// rdmaResources: a device plugin may be missing, but not on some workers only, and not where a policy asks for it.
+func rdmaResources(k *backends.Kubernetes, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
-		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context},
+		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: k.Context},
 		Source: "RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA (NVIDIA/Mellanox, 2019)", Fix: string(checks.Manual),
 		Status: checks.Pass, Evidence: "no RDMA device plugin: jobs reach /dev/infiniband of the node with privileged pods",
-		Remedy: "Run the RDMA device plugin on every worker, and name its resource with generate mpijob --rdma-resource.",
+		Remedy: "Run the RDMA device plugin on every worker (rdma-setup generate network-operator), and name its resource with generate mpijob --rdma-resource.",
 	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(on)) {
-		parts = append(parts, fmt.Sprintf("%s on %d of %d workers", name, on[name], workers))
-		if on[name] < workers {
-			f.Status = checks.Warn
+	lacking := map[string][]string{}
+	if k.Network != nil {
+		for _, name := range k.Network.Resources {
+			lacking[name] = nil
 		}
 	}
+	for _, n := range workers {
+		for name, count := range n.RDMA {
+			if count > 0 {
+				lacking[name] = nil
+			}
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		var without []string
+		for _, n := range workers {
+			if n.RDMA[name] == 0 {
+				without = append(without, n.Name)
+			}
+		}
+		part := fmt.Sprintf("%s on %d of %d workers", name, len(workers)-len(without), len(workers))
+		switch {
+		case len(without) == 0:
+		case len(without) == len(workers):
+			f.Status = checks.Fail
+		default:
+			part += ", not on " + strings.Join(without[:min(len(without), 5)], ", ")
+			if more := len(without) - 5; more > 0 {
+				part += fmt.Sprintf(" and %d more", more)
+			}
+			if f.Status == checks.Pass {
+				f.Status = checks.Warn
+			}
+		}
+		parts = append(parts, part)
+	}
 	if len(parts) > 0 {
-		f.Evidence = strings.Join(parts, ", ")
+		f.Evidence = strings.Join(parts, "; ")
 	}
 	return []checks.Finding{f}
 }

@@ -36,6 +36,16 @@ func TestKubernetes(t *testing.T) {
 		{"no device plugin is a choice", "KUBE-RDMA-005", checks.Pass, func(k *backends.Kubernetes) { k.Nodes[1].RDMA, k.Nodes[2].RDMA = nil, nil }},
 		{"BGP does not pass (RDG Kubernetes with vGPU and PVRDMA, TCP 179)", "KUBE-CNI-007", checks.Fail, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 1} }},
 		{"Calico is well", "KUBE-CNI-007", checks.Pass, func(k *backends.Kubernetes) { k.Calico = &backends.Calico{Wanted: 3, Ready: 3} }},
+		{"the Network Operator has no policy", "KUBE-POLICY-008", checks.Warn, func(k *backends.Kubernetes) { k.Network = &backends.NICPolicy{} }},
+		{"a policy is not ready", "KUBE-POLICY-008", checks.Fail, func(k *backends.Kubernetes) {
+			k.Network = &backends.NICPolicy{State: "notReady", Behind: []string{"x"}}
+		}},
+		{"what a policy asks for is on no worker", "KUBE-RDMA-005", checks.Fail, func(k *backends.Kubernetes) {
+			k.Network = &backends.NICPolicy{State: "ready", Resources: []string{"nvidia.com/hostdev"}}
+		}},
+		{"what a policy asks for is there", "KUBE-RDMA-005", checks.Pass, func(k *backends.Kubernetes) {
+			k.Network = &backends.NICPolicy{State: "ready", Resources: []string{"rdma/hca"}}
+		}},
 		{"kernels differ", "KUBE-ALIKE-006", checks.Warn, func(k *backends.Kubernetes) { k.Nodes[2].Kernel = "5.15.0" }},
 	} {
 		k := cluster()

@@ -58,22 +58,14 @@ func (h Horovod) Script(o Origin) (string, error) {
 	for _, v := range h.Net.Variables(false) {
 		env = append(env, "-e "+v.Name+"="+v.Value)
 	}
-	port, model, transport := h.Port, h.Model, "NET/IB"
+	port, model := h.Port, h.Model
 	if port == 0 {
 		port = 12345
 	}
 	if model == "" {
 		model = "VGG16"
 	}
-	// NCCL names a transport that it could not use too ("NET/IB : No device found."): these are its lines of success (NCCL,
-	// src/transport/net_ib.cc, net_socket.cc and net.cc).
-	proof := `NET/IB : Using \[| via NET/IB/`
-	switch h.Net.Path {
-	case TCP:
-		transport, proof = "NET/Socket", `NET/Socket : Using \[| via NET/Socket/`
-	case GPUDirect:
-		transport, proof = "NET/IB with GDRDMA", ` via NET/IB/[0-9]+(\([0-9]+\))?/GDRDMA`
-	}
+	transport, proof := h.Net.proof()
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
 		"@HOSTS@", strings.Join(hosts, " "), "@SLOTS@", strings.Join(slots, ","), "@RANKS@", strconv.Itoa(h.GPUs*len(h.Hosts)), "@IMAGE@", h.Image,
 		"@ENV@", strings.Join(env, " "), "@PORT@", strconv.Itoa(port), "@MODEL@", model, "@TRANSPORT@", transport, "@PROOF@", proof,

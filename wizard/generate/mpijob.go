@@ -21,6 +21,9 @@ const (
 	V1Alpha2 API = "v1alpha2"
 )
 
+// gpuResource is what NVIDIA's device plugin calls GPUs and vGPUs.
+const gpuResource = "nvidia.com/gpu"
+
 // A Job is an MPIJob for the Kubernetes MPI operator: one launcher, and workers with GPUs and RDMA.
 type Job struct {
 	API       API
@@ -31,7 +34,8 @@ type Job struct {
 	GPUs      int // for each worker
 	Slots     int // MPI ranks for each worker; 0: one for each GPU
 	Spread    bool
-	Resource  string   // of an RDMA device plugin, rdma/hca_shared_devices_a; "": /dev/infiniband of the node
+	Resource  string   // of an RDMA device plugin, SharedResource; "": /dev/infiniband of the node
+	Network   string   // second network of the workers, [NAMESPACE/]NAME of Multus; "": none
 	Command   []string // what mpirun starts; nil: the guide's benchmark
 	Batches   int      // of that benchmark; 0: 100
 	Net       NCCL
@@ -46,6 +50,7 @@ func benchmark(batches int) []string {
 }
 
 var (
+	multus   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 	kubeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) // the operator adds -launcher, -worker-0
 	resource = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
 	image    = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
@@ -68,6 +73,8 @@ func (j Job) Check() error {
 		return fmt.Errorf("%d batches cannot be run", j.Batches)
 	case j.Resource != "" && !resource.MatchString(j.Resource):
 		return fmt.Errorf("%q is no resource of a device plugin: want one like rdma/hca_shared_devices_a", j.Resource)
+	case j.Network != "" && !multus.MatchString(j.Network):
+		return fmt.Errorf("%q is no name of a network: want NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition", j.Network)
 	case j.Resource != "" && j.Net.Path == TCP:
 		return fmt.Errorf("a job over TCP needs no %s", j.Resource)
 	}
@@ -98,19 +105,14 @@ func (j Job) advice() []string {
 	if j.Namespace != "" {
 		at = " -n " + j.Namespace
 	}
-	role, proof := "training.kubeflow.org/job-name="+j.Name+",training.kubeflow.org/job-role=launcher", "NET/IB"
+	role := "training.kubeflow.org/job-name=" + j.Name + ",training.kubeflow.org/job-role=launcher"
 	if j.API == V1Alpha2 {
 		role = "mpi_job_name=" + j.Name + ",mpi_role_type=launcher"
 	}
-	switch j.Net.Path {
-	case TCP:
-		proof = "NET/Socket"
-	case GPUDirect:
-		proof = "NET/IB with GDRDMA"
-	}
+	transport, proof := j.Net.proof()
 	lines := []string{
 		"Ask the cluster before you create it: kubectl apply" + at + " --dry-run=server -f FILE",
-		"Follow it: kubectl logs" + at + " -f -l " + role + "   must show " + proof,
+		"Follow it: kubectl logs" + at + " -f -l " + role + " | grep -E '" + proof + "'   must show a line: " + transport,
 	}
 	if j.API == V2Beta1 {
 		lines = append(lines, "The operator of v2beta1 reaches workers by ssh: the image needs sshd. Operators before 2021 want --api v1alpha2.")

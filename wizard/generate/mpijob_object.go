@@ -9,9 +9,10 @@ type (
 		Spec       mpiSpec  `yaml:"spec"`
 	}
 	metadata struct {
-		Name      string            `yaml:"name,omitempty"`
-		Namespace string            `yaml:"namespace,omitempty"`
-		Labels    map[string]string `yaml:"labels,omitempty"`
+		Name        string            `yaml:"name,omitempty"`
+		Namespace   string            `yaml:"namespace,omitempty"`
+		Labels      map[string]string `yaml:"labels,omitempty"`
+		Annotations map[string]string `yaml:"annotations,omitempty"`
 	}
 	mpiSpec struct {
 		Slots          int        `yaml:"slotsPerWorker"`
@@ -114,7 +115,7 @@ func (j Job) worker() podTemplate {
 	p := podSpec{Volumes: []volume{{Name: "shared-memory", Empty: &emptyDir{Medium: "Memory"}}}}
 	limits := map[string]int{}
 	if j.GPUs > 0 {
-		limits["nvidia.com/gpu"] = j.GPUs
+		limits[gpuResource] = j.GPUs
 	}
 	switch {
 	case j.Net.Path == TCP:
@@ -134,6 +135,12 @@ func (j Job) worker() podTemplate {
 		labels := map[string]string{"rdma-setup/job": j.Name}
 		t.Metadata = &metadata{Labels: labels}
 		p.Affinity = &affinity{podAnti{[]affinityTerm{{Selector: labelSelector{labels}, TopologyKey: "kubernetes.io/hostname"}}}}
+	}
+	if j.Network != "" {
+		if t.Metadata == nil {
+			t.Metadata = &metadata{}
+		}
+		t.Metadata.Annotations = map[string]string{"k8s.v1.cni.cncf.io/networks": j.Network} // Multus, How to use: pod annotation
 	}
 	p.Containers = []container{c}
 	t.Spec = p

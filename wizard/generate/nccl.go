@@ -95,3 +95,16 @@ func (n NCCL) Variables(old bool) []Variable {
 	}
 	return out
 }
+
+// proof is the transport that NCCL's log must show, and the expression for its lines of success: NCCL names a transport that it could
+// not use too, as in "NET/IB : No device found." (NCCL, src/transport/net_ib.cc, net_socket.cc and net.cc). It
+// has nothing that a comment in a generated file could not hold.
+func (n NCCL) proof() (transport, expression string) {
+	switch n.Path {
+	case TCP:
+		return "NET/Socket", `NET/Socket : Using [[]| via NET/Socket/`
+	case GPUDirect:
+		return "NET/IB with GDRDMA", ` via NET/IB/[0-9]+([(][0-9]+[)])*/GDRDMA`
+	}
+	return "NET/IB", `NET/IB : Using [[]| via NET/IB/`
+}

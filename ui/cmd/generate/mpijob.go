@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -40,8 +41,8 @@ without one the benchmark of the guide.`,
 	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, VMs")
 	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
-	fl.StringVar(&f.kube, "kube", "", "let the API server of this context of kubectl check the job, without creating it")
-	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 may not know")
+	fl.StringVar(&f.kube, "kube", "", "write what the MPI operator of this context of kubectl knows, and let the API server check it, without creating it")
+	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not know (default as --kube says)")
 	fl.BoolVar(&f.tcp, "tcp", false, "over TCP instead of RDMA, to compare")
 	fl.StringVar(&f.job.Name, "name", "tensorflow-benchmarks", "name of the job")
 	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default that of the context)")
@@ -50,7 +51,8 @@ without one the benchmark of the guide.`,
 	fl.IntVar(&f.job.GPUs, "gpus", 1, "GPUs for each worker")
 	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default one for each GPU)")
 	fl.BoolVar(&f.job.Spread, "spread", true, "one worker a node: two on one node measure its memory, not the fabric")
-	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, rdma/hca_shared_devices_a, instead of the node's /dev/infiniband")
+	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, "+generate.SharedResource+", instead of the node's /dev/infiniband")
+	fl.StringVar(&f.job.Network, "network", "", "second network of the workers, "+generate.PodNetwork+" of generate network-operator")
 	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default as the guests say)")
 	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default as the guests say, else NCCL looks)")
 	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers' DSCP where guests mark their own traffic)")
@@ -112,6 +114,11 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	if f.tcp {
 		f.job.Net.Path = generate.TCP
 	}
+	if f.kube != "" {
+		if err := fitOperator(cmd, e, f); err != nil {
+			return err
+		}
+	}
 	text, err := f.job.YAML(origin(e, "mpijob", from...))
 	if err != nil {
 		return console.Usage("see: rdma-setup generate mpijob --help", "%v", err)
@@ -131,6 +138,31 @@ func workers(ctx context.Context, s *session.Session, a *answers.Answers) (devic
 	}
 	device, gid, notes = session.SharedNodes(inv, a)
 	return device, gid, notes, nil
+}
+
+// fitOperator fits the job to the MPI operator that the cluster has, as far as nothing else was asked for: an API server drops or refuses
+// what the operator's schema does not know (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after release 0.4).
+func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
+	return console.WithTrace(e, cmd, func(trace backends.Trace) error {
+		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))
+		if err != nil {
+			return err
+		}
+		versions, waits, err := client.MPIJob(cmd.Context())
+		if err != nil || len(versions) == 0 {
+			return err
+		}
+		given, at := cmd.Flags().Changed, console.Visible(f.kube)
+		if !given("api") && !slices.Contains(versions, string(f.job.API)) && slices.Contains(versions, string(generate.V1Alpha2)) {
+			f.job.API = generate.V1Alpha2
+			fmt.Fprintf(e.Stderr, "note: %s serves MPIJob %s only\n", at, generate.V1Alpha2)
+		}
+		if !given("no-wait") && f.job.API == generate.V2Beta1 && !waits {
+			f.job.NoWait = true
+			fmt.Fprintf(e.Stderr, "note: the MPI operator of %s does not know launcherCreationPolicy: the launcher starts with the workers, and retries\n", at)
+		}
+		return nil
+	})
 }
 
 // tryJob lets the API server of a context check a job without creating it.

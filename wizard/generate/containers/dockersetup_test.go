@@ -47,6 +47,7 @@ func newMachine(t *testing.T, release string, installed ...string) *machine {
 		}
 	}
 	m.write("etc/os-release", release)
+	m.write("etc/group", "root:x:0:\n")
 	m.write("fingerprint", containers.DockerKey)
 	for _, p := range installed {
 		m.write("installed/"+p, "")

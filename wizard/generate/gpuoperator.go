@@ -1,0 +1,117 @@
+package generate
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
+)
+
+// A GPUOperator is what differs from the defaults in the values of NVIDIA GPU Operator's Helm chart (NVIDIA GPU Operator, Helm Chart
+// Values Reference; GPUDirect RDMA and GPUDirect Storage).
+type GPUOperator struct {
+	Driver    string // image of a driver that the operator deploys, REPOSITORY/driver:VERSION; "": the guests have theirs
+	GPUDirect bool   // RDMA to and from GPU memory
+	OFED      bool   // the guests have MLNX_OFED or DOCA-OFED, whose modules nvidia-peermem needs
+	Secret    string // with the vGPU licence's client_configuration_token.tok and gridd.conf; "": no vGPU
+	Toolkit   bool   // the guests have the container toolkit already
+}
+
+type (
+	gpuValues struct {
+		Driver  gpuDriver `yaml:"driver"`
+		Toolkit *enabled  `yaml:"toolkit,omitempty"`
+		MIG     *strategy `yaml:"mig,omitempty"`
+	}
+	gpuDriver struct {
+		Enabled    bool     `yaml:"enabled"`
+		Repository string   `yaml:"repository,omitempty"`
+		Image      string   `yaml:"image,omitempty"`
+		Version    string   `yaml:"version,omitempty"`
+		RDMA       *gpuRDMA `yaml:"rdma,omitempty"`
+		Licence    *licence `yaml:"licensingConfig,omitempty"`
+	}
+	gpuRDMA struct {
+		Enabled  bool `yaml:"enabled"`
+		HostOFED bool `yaml:"useHostMofed"`
+	}
+	licence struct {
+		Secret string `yaml:"secretName"`
+	}
+	enabled struct {
+		Enabled bool `yaml:"enabled"`
+	}
+	strategy struct {
+		Strategy string `yaml:"strategy"`
+	}
+)
+
+// Check names what the chart would not mean.
+func (g GPUOperator) Check() error {
+	tagged := strings.LastIndexByte(g.Driver, ':') > strings.LastIndexByte(g.Driver, '/')
+	switch {
+	case g.Driver != "" && (!image.MatchString(g.Driver) || !tagged || !strings.Contains(g.Driver, "/") || strings.Contains(g.Driver, "@")):
+		return fmt.Errorf("%q is no image of a driver: want REPOSITORY/NAME:VERSION", g.Driver)
+	case g.Secret != "" && !kubeName.MatchString(g.Secret):
+		return fmt.Errorf("%q is no name of a secret", g.Secret)
+	case g.Secret != "" && g.Driver == "":
+		return fmt.Errorf("a licence is for a driver that the operator deploys: name its image, or license the guests")
+	case g.OFED && !(g.GPUDirect && g.Driver != ""):
+		return fmt.Errorf("MLNX_OFED in the guests counts only for GPUDirect RDMA with a driver that the operator deploys")
+	}
+	return nil
+}
+
+// YAML writes the values.
+func (g GPUOperator) YAML(o Origin) (string, error) {
+	if err := g.Check(); err != nil {
+		return "", err
+	}
+	// One kind of resource, nvidia.com/gpu, is what jobs ask for.
+	v := gpuValues{Driver: gpuDriver{Enabled: g.Driver != ""}, MIG: &strategy{"single"}}
+	if g.Toolkit {
+		v.Toolkit = &enabled{}
+	}
+	if g.Driver != "" {
+		at, tag := strings.LastIndexByte(g.Driver, '/'), strings.LastIndexByte(g.Driver, ':')
+		v.Driver.Repository, v.Driver.Image, v.Driver.Version = g.Driver[:at], g.Driver[at+1:tag], g.Driver[tag+1:]
+		if g.Secret != "" {
+			v.Driver.Licence = &licence{g.Secret}
+		}
+		if g.GPUDirect && g.OFED {
+			v.Driver.RDMA = &gpuRDMA{Enabled: true, HostOFED: true}
+		}
+	}
+	var b bytes.Buffer
+	b.WriteString(o.Comment("#"))
+	for _, line := range g.advice() {
+		b.WriteString("# " + Plain(line) + "\n")
+	}
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	return b.String(), enc.Close()
+}
+
+func (g GPUOperator) advice() []string {
+	lines := []string{
+		"Install: helm install gpu-operator nvidia/gpu-operator -n gpu-operator --create-namespace -f FILE",
+		"Jobs ask for " + gpuResource + ". Nobody has tried this file on a cluster [unverified].",
+	}
+	if g.Secret != "" {
+		lines = append(lines, "First: kubectl create secret generic "+g.Secret+" -n gpu-operator --from-file=gridd.conf --from-file=client_configuration_token.tok")
+	}
+	switch {
+	case !g.GPUDirect:
+	case g.OFED:
+		lines = append(lines, "GPUDirect RDMA goes through nvidia-peermem, with the modules of the guests' MLNX_OFED.")
+	case g.Driver != "":
+		lines = append(lines, "GPUDirect RDMA goes through DMA-BUF: it needs Linux 5.12, CUDA 11.7 and the open kernel modules of the driver.")
+	default:
+		lines = append(lines, "GPUDirect RDMA goes through what the guests have: DMA-BUF, or the module nvidia_peermem.")
+	}
+	return lines
+}
