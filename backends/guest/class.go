@@ -18,10 +18,8 @@ import (
 // host marks nothing of what goes out by a VF, so the guest has to.
 type class struct{ g *Guests }
 
-// classPrefix begins the names of the units that set a class.
-const classPrefix = unitPrefix + "class-"
-
-const classScriptFile = "/usr/local/sbin/rdma-setup-traffic-class"
+// classUnit runs traffic-class.sh.
+var classUnit = portUnit{prefix: unitPrefix + "class-", script: "/usr/local/sbin/rdma-setup-traffic-class"}
 
 // ClassScript is the script that the units run; see assets/scripts/traffic-class.sh.
 func ClassScript() string {
@@ -30,27 +28,11 @@ func ClassScript() string {
 
 // ClassUnit returns the name and the text of the systemd unit that marks the traffic again after each boot.
 func ClassUnit(mac string, class int) (name, text string) {
-	return classPrefix + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
-Description=Mark the RDMA traffic of %[1]s with traffic class %[2]d
-Wants=network-online.target
-After=network-online.target systemd-modules-load.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sh %[3]s %[1]s %[2]d
-
-[Install]
-WantedBy=multi-user.target
-`, mac, class, classScriptFile)
+	return classUnit.name(mac), classUnit.text(fmt.Sprintf("Mark the RDMA traffic of %s with traffic class %d", mac, class),
+		"Wants=network-online.target\nAfter=network-online.target systemd-modules-load.service", mac, strconv.Itoa(class))
 }
 
-// classUnits prints the units of ours that set a class, and whether their script is there.
-func classUnits() string {
-	return patterned("class-units.sh", classScriptFile+" "+unitDir+classPrefix+"*.service")
-}
-
-var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classScriptFile) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
+var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classUnit.script) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
 // keptClasses returns the classes that come back after a boot, by MAC.
 func (f facts) keptClasses() map[string]int {
@@ -65,13 +47,11 @@ func (f facts) keptClasses() map[string]int {
 // tells (nil). An attempt that was broken off, to set it or to take it back, shows as Partial.
 func (f facts) classOf(mac string, now *int) backends.Value {
 	kept := f.keptClasses()
-	lines := strings.Split(f["classes"], "\n")
-	unit, _ := ClassUnit(mac, 0)
 	n, ours := kept[mac]
 	switch {
 	case ours && now != nil && *now == n:
 		return backends.ValueOf(n)
-	case ours, slices.Contains(lines, "unit "+unit), len(kept) == 0 && slices.Contains(lines, "script"):
+	case ours, classUnit.left(f["classes"], mac):
 		return backends.Partial(nil)
 	}
 	return backends.Absent
@@ -98,7 +78,7 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 
 // stateOf reads how the device with a MAC is marked.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
-	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnits()) +
+	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
 		section("dirs", "ls /sys/kernel/config/rdma_cm")})
 	if err != nil {
 		return classState{}, err
@@ -109,11 +89,7 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 			out.dev, out.now = d.Name, d.Class
 		}
 	}
-	unit, _ := ClassUnit(mac, 0)
-	for line := range strings.Lines(f["classes"]) {
-		name, is := strings.CutPrefix(strings.TrimSpace(line), "unit ")
-		out.others = out.others || is && name != unit
-	}
+	out.others = classUnit.others(f["classes"], mac)
 	out.value = f.classOf(mac, out.now)
 	out.dir = slices.Contains(strings.Fields(f["dirs"]), out.dev)
 	return out, nil
@@ -147,14 +123,11 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 		return nil
 	}
 	unit, text := ClassUnit(st.mac, want)
-	if err := c.g.put(ctx, vm, unitDir+unit, []byte(text), 0o644, ""); err != nil {
-		return err
-	}
-	if err := c.g.put(ctx, vm, classScriptFile, []byte(ClassScript()), 0o755, ""); err != nil {
+	if err := classUnit.put(ctx, c.g, vm, st.mac, text, ClassScript()); err != nil {
 		return err
 	}
 	_, err = c.g.root(ctx, vm, "mark the traffic of "+st.mac, ssh.Command{Limit: time.Minute,
-		Script: script("class-set.sh", classScriptFile, st.mac, strconv.Itoa(want), unit)})
+		Script: script("class-set.sh", classUnit.script, st.mac, strconv.Itoa(want), unit)})
 	if err != nil {
 		return err
 	}
@@ -166,8 +139,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 
 // clear lets the device mark as before and takes the unit away. One that was broken off shows as such.
 func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
-	unit, _ := ClassUnit(st.mac, 0)
-	args := []string{classScriptFile, unitDir + classPrefix, unit, st.mac, strconv.Itoa(before)}
+	args := []string{classUnit.script, unitDir + classUnit.prefix, classUnit.name(st.mac), st.mac, strconv.Itoa(before)}
 	if st.dev != "" {
 		if args = append(args, st.dev); !dir {
 			args = append(args, "/sys/kernel/config/rdma_cm/"+st.dev)
@@ -196,17 +168,6 @@ func (st classState) item() backends.Item {
 	return m
 }
 
-// manifest names what a change touches. The script is left out while the units of other devices need it: the last of them
-// takes it away.
-func (st classState) manifest() manifest {
-	unit, _ := ClassUnit(st.mac, 0)
-	m := manifest{files: []string{unitDir + unit}, links: []string{wantsLink(unit)}, units: []string{unit}}
-	if !st.others {
-		m.files = append(m.files, classScriptFile)
-	}
-	return m
-}
-
 // macOf returns the MAC of the device of a record.
 func macOf(kept backends.Kept) string {
 	for _, i := range kept.Items {
@@ -223,7 +184,7 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := c.g.record(ctx, s.Target.Name, st.manifest())
+	items, err := c.g.record(ctx, s.Target.Name, classUnit.manifest(st.mac, st.others))
 	if st.value.IsPartial() { // by an attempt of ours before
 		st.now, st.dir = nil, false
 	}
@@ -236,19 +197,8 @@ func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := c.g.look(ctx, s.Target.Name, manifestOf(st.without(kept)))
-	if script := kept.Item(backends.ItemFile, classScriptFile); script != nil && st.others {
-		items = append(items, *script)
-	}
+	items, err := classUnit.look(ctx, c.g, s.Target.Name, kept, st.others)
 	return backends.Kept{Items: append(items, st.item())}.Bare(), err
-}
-
-// without is a record without the script while others need it.
-func (st classState) without(kept backends.Kept) backends.Kept {
-	if st.others {
-		kept.Items = slices.DeleteFunc(slices.Clone(kept.Items), func(i backends.Item) bool { return i.Name == classScriptFile })
-	}
-	return kept
 }
 
 // Restore lets the device mark as before, now and after a boot.
@@ -270,5 +220,5 @@ func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err := c.clear(ctx, s.Target.Name, st, mark.Class, mark.Dir); err != nil {
 		return err
 	}
-	return c.g.putBack(ctx, s.Target.Name, st.without(kept))
+	return c.g.putBack(ctx, s.Target.Name, classUnit.without(kept, st.others))
 }

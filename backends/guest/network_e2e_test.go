@@ -104,7 +104,7 @@ NetworkManager --no-daemon >/turn/log 2>&1 &
 until_true 120 NetworkManager nmcli -t general status
 nmcli --wait 60 connection up netplan-rdma-setup-RDMA-PG || { cat /turn/log >&2; exit 1; }
 until_true 120 "the address is there" has 192.168.60.21/24 9000
-install -m 755 /turn/class ` + classScriptFile + `
+install -m 755 /turn/class ` + classUnit.script + `
 cp /turn/*.service ` + unitDir + `
 for u in /turn/*.service; do systemd-analyze verify "` + unitDir + `${u##*/}" 2>&1 || exit 1; done
 echo @end

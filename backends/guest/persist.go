@@ -78,7 +78,9 @@ func beside(file string) string { return path.Dir(file) + "/." + path.Base(file)
 // files that were not written to their end.
 func (f facts) persistLeft() []string {
 	left := strings.Fields(f["persist-left"])
-	left = slices.DeleteFunc(left, func(l string) bool { return strings.Contains(l, "/"+classPrefix) || strings.Contains(l, "/"+qosPrefix) })
+	left = slices.DeleteFunc(left, func(l string) bool {
+		return strings.Contains(l, "/"+classUnit.prefix) || strings.Contains(l, "/"+qosUnit.prefix)
+	})
 	for _, file := range dumped(f["persist"]) {
 		unit, is := strings.CutPrefix(file.Path, unitDir)
 		if is && isOurs(file.Path) && !slices.Contains(strings.Fields(f["units"]), unit) {

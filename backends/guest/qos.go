@@ -17,11 +17,10 @@ import (
 // portQoS sets how a port that the guest owns treats the class of RDMA: KindPortQoS. The port of a VF is the host's.
 type portQoS struct{ g *Guests }
 
-const (
-	qosPrefix     = unitPrefix + "qos-" // begins the names of the units that set it
-	qosScriptFile = "/usr/local/sbin/rdma-setup-qos"
-	priorities    = 8
-)
+// qosUnit runs qos.sh.
+var qosUnit = portUnit{prefix: unitPrefix + "qos-", script: "/usr/local/sbin/rdma-setup-qos"}
+
+const priorities = 8
 
 // QoSScript is the script that the units run; see assets/scripts/qos.sh.
 func QoSScript() string {
@@ -53,26 +52,16 @@ func argsOf(s backends.QoSSpec) []string {
 
 // QoSUnit returns the name and the text of the systemd unit that sets a port again after each boot.
 func QoSUnit(mac string, s backends.QoSSpec) (name, text string) {
-	return qosPrefix + strings.ReplaceAll(mac, ":", "") + ".service", ours + fmt.Sprintf(`[Unit]
-Description=PFC and trust of DSCP for the RDMA traffic of %[1]s
-After=systemd-modules-load.service systemd-udev-settle.service
-
-[Service]
-Type=oneshot
-RemainAfterExit=yes
-ExecStart=/bin/sh %[2]s %[1]s %[3]s
-
-[Install]
-WantedBy=multi-user.target
-`, mac, qosScriptFile, strings.Join(argsOf(s), " "))
+	return qosUnit.name(mac), qosUnit.text("PFC and trust of DSCP for the RDMA traffic of "+mac,
+		"After=systemd-modules-load.service systemd-udev-settle.service", append([]string{mac}, argsOf(s)...)...)
 }
 
 // qosFacts prints how the ports are, the units of ours and whether their script is there.
 func qosFacts() string {
-	return section("qos", script("qos-show.sh")) + section("qos-units", patterned("class-units.sh", qosScriptFile+" "+unitDir+qosPrefix+"*.service"))
+	return section("qos", script("qos-show.sh")) + section("qos-units", qosUnit.facts())
 }
 
-var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosScriptFile) + ` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
+var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosUnit.script) + ` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
 
 // qosOf returns how the port with a MAC is and comes back after a boot; nil where nothing tells and nothing of ours is there.
 func (f facts) qosOf(mac string) *backends.PortQoS {
@@ -85,9 +74,7 @@ func (f facts) qosOf(mac string) *backends.PortQoS {
 			kept = &backends.QoSSpec{Priority: prio, DSCP: dscp, ECN: c[4] != "-"}
 		}
 	}
-	lines := strings.Split(f["qos-units"], "\n")
-	unit, _ := QoSUnit(mac, backends.QoSSpec{})
-	left := slices.Contains(lines, "unit "+unit) || slices.Contains(lines, "script") && !strings.Contains(f["qos-units"], "unit ")
+	left := qosUnit.left(f["qos-units"], mac)
 	if q == nil && !left {
 		return nil
 	}
@@ -96,7 +83,7 @@ func (f facts) qosOf(mac string) *backends.PortQoS {
 		out = *q
 		out.Kept = kept
 	}
-	out.Partly = left && (kept == nil || !out.Meets(*kept) || !slices.Contains(lines, "script"))
+	out.Partly = left && (kept == nil || !out.Meets(*kept) || !slices.Contains(strings.Split(f["qos-units"], "\n"), "script"))
 	return &out
 }
 
@@ -106,12 +93,7 @@ func (p portQoS) state(ctx context.Context, vm, mac string) (now *backends.PortQ
 		return nil, false, err
 	}
 	f := sections(r.Stdout)
-	unit, _ := QoSUnit(mac, backends.QoSSpec{})
-	for line := range strings.Lines(f["qos-units"]) {
-		name, is := strings.CutPrefix(strings.TrimSpace(line), "unit ")
-		others = others || is && name != unit
-	}
-	return f.qosOf(mac), others, nil
+	return f.qosOf(mac), qosUnit.others(f["qos-units"], mac), nil
 }
 
 // Read returns what is in force and comes back after a boot, Partial where only one of both is so or an attempt has left
@@ -137,7 +119,7 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if to.IsAbsent() {
-		items, err := p.g.look(ctx, vm, qosManifest(mac, others))
+		items, err := p.g.look(ctx, vm, qosUnit.manifest(mac, others))
 		if err != nil {
 			return err
 		}
@@ -158,13 +140,10 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 			"PFC of %s cannot be read: neither mlnx_qos nor dcb shows it", mac)
 	}
 	unit, text := QoSUnit(mac, want)
-	if err := p.g.put(ctx, vm, unitDir+unit, []byte(text), 0o644, ""); err != nil {
+	if err := qosUnit.put(ctx, p.g, vm, mac, text, QoSScript()); err != nil {
 		return err
 	}
-	if err := p.g.put(ctx, vm, qosScriptFile, []byte(QoSScript()), 0o755, ""); err != nil {
-		return err
-	}
-	run := "sh " + qosScriptFile + " " + mac + " " + strings.Join(argsOf(want), " ") + " && systemctl enable " + unit
+	run := "sh " + qosUnit.script + " " + mac + " " + strings.Join(argsOf(want), " ") + " && systemctl enable " + unit
 	if _, err := p.g.root(ctx, vm, "set PFC and trust of "+mac, ssh.Command{Script: run, Limit: 2 * time.Minute}); err != nil {
 		return err
 	}
@@ -202,16 +181,6 @@ func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends
 	return i
 }
 
-// qosManifest names what a change touches. The script is left out while the units of other ports need it.
-func qosManifest(mac string, others bool) manifest {
-	unit, _ := QoSUnit(mac, backends.QoSSpec{})
-	m := manifest{files: []string{unitDir + unit}, links: []string{wantsLink(unit)}, units: []string{unit}}
-	if !others {
-		m.files = append(m.files, qosScriptFile)
-	}
-	return m
-}
-
 // Keep records the files, the unit and how the port is.
 func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	mac, err := p.g.mac(ctx, s)
@@ -228,7 +197,7 @@ func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := p.g.record(ctx, s.Target.Name, qosManifest(mac, others))
+	items, err := p.g.record(ctx, s.Target.Name, qosUnit.manifest(mac, others))
 	return backends.Kept{Items: append(items, qosItem(mac, now, class))}, err
 }
 
@@ -258,19 +227,8 @@ func (p portQoS) Observe(ctx context.Context, s backends.Setting, kept backends.
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := p.g.look(ctx, s.Target.Name, manifestOf(withoutScript(kept, others)))
-	if file := kept.Item(backends.ItemFile, qosScriptFile); file != nil && others {
-		items = append(items, *file)
-	}
+	items, err := qosUnit.look(ctx, p.g, s.Target.Name, kept, others)
 	return backends.Kept{Items: append(items, qosItem(mac, now, st.QoSSpec))}.Bare(), err
-}
-
-// withoutScript is a record without the script while others need it.
-func withoutScript(kept backends.Kept, others bool) backends.Kept {
-	if others {
-		kept.Items = slices.DeleteFunc(slices.Clone(kept.Items), func(i backends.Item) bool { return i.Name == qosScriptFile })
-	}
-	return kept
 }
 
 // Restore sets the port as it was, then takes the unit away.
@@ -296,13 +254,13 @@ func (p portQoS) Restore(ctx context.Context, s backends.Setting, kept backends.
 		}
 		args = qosArgs(st.Trust, st.PFC, st.DSCP, st.Before, ecn)
 	}
-	return p.back(ctx, vm, mac, args, withoutScript(kept, others))
+	return p.back(ctx, vm, mac, args, qosUnit.without(kept, others))
 }
 
 // back sets the port with the arguments of qos.sh, where there are any, and puts the files back.
 func (p portQoS) back(ctx context.Context, vm, mac string, args []string, kept backends.Kept) error {
 	if args != nil {
-		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac+" back", ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})
+		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac, ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(ofedScript())
 	b.WriteString(networkScript())
 	b.WriteString(persistScript())
-	b.WriteString(section("classes", classUnits()))
+	b.WriteString(section("classes", classUnit.facts()))
 	b.WriteString(qosFacts())
 	b.WriteString(section("environment", environmentFacts))
 	b.WriteString(nouveauFacts())
