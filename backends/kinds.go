@@ -39,6 +39,10 @@ const (
 	// the keys of FirmwareRules.Keys that the card has, as the next boot will have them, numbers in decimal and
 	// booleans as 0 and 1. Setting writes the keys that differ. Never absent.
 	KindFirmware Kind = "firmware"
+	// KindFirmwareImage: target host/NAME, name = PCI address of the card's function 0, value FirmwareImage: the firmware on the
+	// card's flash, which the next boot loads. Setting writes it from its file; an interrupted write leaves the firmware that
+	// was there. Never absent.
+	KindFirmwareImage Kind = "firmware-image"
 	// KindVFs: target host/NAME, name = PCI address of the PF, value VFSpec: HostSriovConfig of vCenter, the other way to
 	// get VFs; never together with max_vfs on one PF. Never absent.
 	KindVFs Kind = "vfs"
@@ -216,6 +220,13 @@ type Persist struct {
 type PauseSpec struct {
 	Rx bool `json:"rx"`
 	Tx bool `json:"tx"`
+}
+
+// A FirmwareImage is the firmware on a card. File says what to write it from and is not compared (reading leaves it out).
+type FirmwareImage struct {
+	PSID    string `json:"psid"`    // id of the board: the firmware of another does not fit
+	Version string `json:"version"` // 16.35.8008
+	File    string `json:"file,omitempty"`
 }
 
 // A VFSpec is how many VFs vCenter's own setting asks of a PF.

@@ -18,6 +18,8 @@ type FirmwareTools interface {
 	Cards(ctx context.Context) (map[string]Firmware, error)
 	Config(ctx context.Context, card string) (Firmware, error) // the keys only
 	SetConfig(ctx context.Context, card string, want map[string]string, progress Progress) error
+	Image(ctx context.Context, card string) (FirmwareImage, error) // on the card's flash
+	Burn(ctx context.Context, card string, want FirmwareImage, progress Progress) error
 }
 
 // ErrNoFirmwareTools is in the chain of errors of hosts whose running image lacks the firmware tools.
@@ -64,6 +66,9 @@ type FirmwareRules struct {
 
 	NoATS  string // what to do where the card has no ATS key
 	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
+
+	Burn         string                   // writes the firmware of a file to a card; %s: its address and the file
+	ImageVersion func(file string) string // version of the firmware in a file as its name tells it, "" where it does not
 }
 
 // An Advisory is a fault of cards' firmware as the maker has published it, that a user of a VF can reach.

@@ -49,7 +49,7 @@ func orElse(d *time.Duration, def time.Duration) {
 
 // Setters returns the setters of what a host's shell holds.
 func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
-	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}}
+	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}, backends.KindFirmwareImage: imageSetter{h}}
 }
 
 // A Reading is what the shell of one host tells. What does not answer costs its own fact only.

@@ -31,7 +31,7 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-CVE-018", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Quick: true, Fix: checks.Manual,
 			Source:   "NVIDIA, Security Bulletins 5699 (June 2026) and 5847 (September 2026)",
 			Criteria: "no published vulnerability that a user of a VF can reach, by the bulletins that this program holds (the newest of 2026-09-29) / one / -",
-			Remedy:   "Update the NIC's firmware (an OEM's card: from the server's vendor), and until then give VFs to trusted VMs only.",
+			Remedy:   "Update the NIC's firmware (sriov.firmware in the answers; an OEM's card: with the image of the server's vendor), and until then give VFs to trusted VMs only.",
 			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
 		},
 		{

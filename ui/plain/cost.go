@@ -148,7 +148,7 @@ func actsOn(c plan.Change, n backends.NIC) bool {
 	switch c.Kind {
 	case backends.KindModuleParams:
 		return n.Driver == c.Name
-	case backends.KindFirmware:
+	case backends.KindFirmware, backends.KindFirmwareImage:
 		return card != "" && strings.HasPrefix(c.Name, card+".")
 	case backends.KindPause:
 		return n.Device == c.Name

@@ -2,6 +2,7 @@ package plain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -45,6 +46,16 @@ func hostManual(c plan.Change) (string, bool) {
 			return "", false
 		}
 		return "on the host's shell: " + code("%s", line) + ", then reboot", true
+	case backends.KindFirmwareImage:
+		var b nic.Burn
+		if c.Late.Decode(&b) != nil {
+			return "", false
+		}
+		var lines []string
+		for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
+			lines = append(lines, "PSID "+cell(psid)+": "+code("%s", nic.BurnCommand(b.Vendor, shell(strings.TrimPrefix(c.Name, "0000:")), shell(b.Files[psid]))))
+		}
+		return "on the host's shell, by the PSID of the card: " + strings.Join(lines, "; ") + ", then reboot", true
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) != nil {

@@ -120,6 +120,8 @@ type SRIOVOpt struct {
 	VFs        int      `yaml:"vfs" json:"vfs"`
 	Components []string `yaml:"components" json:"components"` // datastore paths
 	ResetPCI   bool     `yaml:"reset_advanced_pci" json:"reset_advanced_pci"`
+
+	Firmware map[string]string `yaml:"firmware" json:"firmware,omitempty"` // datastore path of a card's firmware by PSID
 }
 
 // GPUOpt is what only mode gpudirect needs.

@@ -118,6 +118,10 @@ func fixedKeys() []Key {
 			Doc: "datastore paths of VIBs and offline bundles, absolute; for clusters that an image manages, URLs of offline bundles from which vCenter can fetch them", Mode: SRIOV},
 		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE, or https://SERVER/COMPONENT_VERSION_BUILD.zip", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
 		{Path: "sriov.reset_advanced_pci", Doc: "where a card's firmware is set, set ADVANCED_PCI_SETTINGS=0 too: tuned PCI values are lost", Default: "false", Mode: SRIOV},
+		{Path: "sriov.firmware", Doc: "{PSID: file}: firmware that the RDMA cards get where theirs is older, by the id of the board (PSID); cannot be undone. {}: none",
+			Mode: SRIOV},
+		{Path: "sriov.firmware{}", Doc: "/vmfs/volumes/DATASTORE/FILE.bin or [DATASTORE] FILE.bin; the file keeps its name, which has the version: fw-...-rel-16_35_8008-....bin",
+			Hint: "write the path as ESXi sees it, with the name that the vendor gave the file: /vmfs/volumes/DATASTORE/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax.bin"},
 
 		{Path: "gpudirect", Doc: "GPU and NIC in one VM.", Mode: GPUDirect},
 		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}; {}: every free GPU", Mode: GPUDirect},

@@ -213,6 +213,9 @@ func (c *checker) dialable(s, path string, port bool) {
 	}
 }
 
+// boardID is how the id of a board (PSID) looks: up to 16 characters.
+var boardID = regexp.MustCompile(`^[A-Za-z0-9_]{4,16}$`)
+
 func (c *checker) fabric(a *Answers) {
 	c.vmknic(a.PVRDMA.VMKNic, a.AllRails()[0].Switch)
 	if a.NoHCA() && a.Several() {
@@ -232,6 +235,17 @@ func (c *checker) fabric(a *Answers) {
 		}
 		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
 			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is no datastore path", clip(p))
+		}
+	}
+	for _, psid := range sorted(a.SRIOV.Firmware) {
+		file, path := nic.DatastorePath(a.SRIOV.Firmware[psid]), "sriov.firmware{"+psid+"}"
+		switch {
+		case !boardID.MatchString(psid):
+			c.bad(path, "write the PSID of the card, as the check HOST-PNIC-PSID-008 shows it: MT_0000000009", "%q is no id of a board", clip(psid))
+		case !strings.HasPrefix(file, "/vmfs/volumes/") || strings.Contains(file, "/../"):
+			c.bad(path, "", "%q is no datastore path", clip(a.SRIOV.Firmware[psid]))
+		case nic.ImageVersion(file) == "":
+			c.bad(path, "", "the name of %q does not tell the version of its firmware", clip(a.SRIOV.Firmware[psid]))
 		}
 	}
 	if t := a.Run.Reboot.Limit(); t.Minutes() < 1 || t.Hours() > 24 {

@@ -38,7 +38,7 @@ func ExpectedChange(k backends.Kind) time.Duration {
 	switch k {
 	case backends.KindOFED, backends.KindBuild:
 		return 30 * time.Minute
-	case backends.KindComponent, backends.KindImageComponent, backends.KindPackages:
+	case backends.KindComponent, backends.KindImageComponent, backends.KindPackages, backends.KindFirmwareImage:
 		return 5 * time.Minute
 	case backends.KindModules, backends.KindFirmware:
 		return time.Minute

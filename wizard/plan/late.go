@@ -8,10 +8,13 @@ import (
 )
 
 // Resolve returns what a change shall set once its present value has been read: To, or for a Late change what follows from
-// both (firmware: nic.MergeFirmware).
+// both (firmware: nic.MergeFirmware and nic.Burn).
 func Resolve(c Change, now backends.Value) (backends.Value, error) {
 	if c.Late.IsAbsent() {
 		return c.To, nil
+	}
+	if c.Kind == backends.KindFirmwareImage {
+		return resolveImage(c, now)
 	}
 	var want, have map[string]string
 	if err := c.Late.Decode(&want); err != nil {
@@ -25,4 +28,20 @@ func Resolve(c Change, now backends.Value) (backends.Value, error) {
 		return c.To, err
 	}
 	return backends.ValueOf(set), nil
+}
+
+func resolveImage(c Change, now backends.Value) (backends.Value, error) {
+	var want nic.Burn
+	var has backends.FirmwareImage
+	if err := c.Late.Decode(&want); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	if err := now.Decode(&has); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	to, err := want.Resolve(c.Target.Name, c.Name, has)
+	if err != nil {
+		return c.To, err
+	}
+	return backends.ValueOf(to), nil
 }

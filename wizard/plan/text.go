@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // Title says in words what a change does, without its target: "enable firewall ruleset pvrdma".
@@ -43,7 +44,7 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware,
+	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindFirmwareImage,
 		backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
@@ -90,6 +91,8 @@ func systemTitle(c Change) string {
 		return "set parameters of " + c.Name + parameters(c)
 	case backends.KindFirmware:
 		return "set firmware of " + c.Name
+	case backends.KindFirmwareImage:
+		return "update the firmware of " + c.Name + " to " + burnVersions(c)
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) == nil && !v.Enabled {
@@ -102,6 +105,23 @@ func systemTitle(c Change) string {
 		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
 	}
 	return map[bool]string{true: "pass through ", false: "return to the host "}[c.To == backends.ValueOf(true)] + c.Name
+}
+
+// burnVersions are the versions that a card may get, by what was read of it or may be.
+func burnVersions(c Change) string {
+	var to backends.FirmwareImage
+	if c.To.Known() && c.To.Decode(&to) == nil {
+		return to.Version
+	}
+	var b nic.Burn
+	if c.Late.Decode(&b) != nil {
+		return c.To.String()
+	}
+	var out []string
+	for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
+		out = append(out, nic.ImageVersion(b.Files[psid])+" (PSID "+psid+")")
+	}
+	return strings.Join(out, " or ")
 }
 
 func imageTitle(c Change) string {

@@ -39,6 +39,9 @@ func (h *Host) settle() {
 		for _, p := range s.Depot {
 			depot = append(depot, p.Path)
 		}
+		for _, i := range s.Images {
+			depot = append(depot, i.Path)
+		}
 	})
 	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // the next log-in tries again
 	_, err := f.Stat(root, mftDir)

@@ -3,7 +3,6 @@ package esxi
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
@@ -51,7 +50,10 @@ func (h *Host) mlxfwmanager(_ context.Context, p *sh.Proc) int {
 			{"PCI Device Name:", shown}, {"Base GUID:", guid(c)}, {"Base MAC:", c.MAC}, {"Versions:", "Current        Available"}} {
 			p.Printf("  %-18s%s\n", line[0], line[1])
 		}
-		for _, v := range [][2]string{{"FW", c.Version}, {"PXE", c.PXE}, {"UEFI", c.UEFI}} {
+		if c.Held() != c.Version {
+			p.Printf("     %-15s%-15s%s\n", "FW (Running)", c.Version, "N/A")
+		}
+		for _, v := range [][2]string{{"FW", c.Held()}, {"PXE", c.PXE}, {"UEFI", c.UEFI}} {
 			p.Printf("     %-15s%-15s%s\n", v[0], v[1], "N/A")
 		}
 		p.Printf("\n  %-18s%s\n\n", "Status:", "No matching image found")
@@ -60,43 +62,6 @@ func (h *Host) mlxfwmanager(_ context.Context, p *sh.Proc) int {
 }
 
 func guid(c *firmware.Card) string { return c.MAC[:6] + "0300" + c.MAC[6:] }
-
-// flint queries the firmware of one device.
-func (h *Host) flint(_ context.Context, p *sh.Proc) int {
-	name, found := h.named(p.Args)
-	last := p.Args[len(p.Args)-1]
-	switch {
-	case name == "":
-		p.Printf("-E- No device or image given. Use -d or -i.\n")
-		return 1
-	case len(found) == 0:
-		p.Printf("-E- Cannot open Device: %s. No such file or directory. MFE_CR_ERROR\n", name)
-		return 1
-	case last != "q" && last != "query":
-		p.Printf("-E- Burning needs an image (-i).\n")
-		return 1
-	}
-	c := found[0].card
-	release := strings.NewReplacer(".", "_").Replace(c.Version)
-	for _, line := range [][2]string{{"Image type:", "FS4"}, {"FW Version:", c.Version}, {"FW Release Date:", "7.11.2024"}, {"Product Version:", "rel-" + release},
-		{"Rom Info:", "type=UEFI version=" + dropZeros(c.UEFI) + " cpu=AMD64"}, {"", "type=PXE version=" + dropZeros(c.PXE) + " cpu=AMD64"},
-		{"Description:", "UID                GuidsNumber"}, {"Base GUID:", guid(c) + "        4"}, {"Base MAC:", c.MAC + "            4"},
-		{"Image VSD:", "N/A"}, {"Device VSD:", "N/A"}, {"PSID:", c.PSID}, {"Security Attributes:", "N/A"}} {
-		p.Printf("%-22s %s\n", line[0], line[1])
-	}
-	return 0
-}
-
-// dropZeros writes 14.29.0015 as 14.29.15.
-func dropZeros(version string) string {
-	parts := strings.Split(version, ".")
-	for i, part := range parts {
-		if trimmed := strings.TrimLeft(part, "0"); trimmed != "" {
-			parts[i] = trimmed
-		}
-	}
-	return strings.Join(parts, ".")
-}
 
 // mlxlink shows the PCIe link of one device: what it runs at, and in brackets what it could.
 func (h *Host) mlxlink(_ context.Context, p *sh.Proc) int {

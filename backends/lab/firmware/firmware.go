@@ -3,6 +3,7 @@
 package firmware
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,7 +76,9 @@ type Card struct {
 	Part        string
 	Description string
 	PSID        string // MT_..., or another prefix on an OEM's card
-	Version     string // 16.35.4030
+	Version     string // that runs, 16.35.4030
+	Flash       string // that the next boot loads, "" for the same
+	Burning     bool   // flint writes it
 	PXE, UEFI   string
 	MAC         string // of the first port, without colons
 	Gen, Lanes  int    // of its PCIe link as it runs now
@@ -123,8 +126,18 @@ func (c *Card) Set(name string, value int) {
 	}
 }
 
-// Boot makes the values for the next boot those of this one.
+// Held is the version on the card's flash.
+func (c *Card) Held() string { return cmp.Or(c.Flash, c.Version) }
+
+// An Image is a file with firmware for boards with one PSID.
+type Image struct {
+	Path, PSID, Version string
+}
+
+// Boot loads the firmware of the flash and makes the values for the next boot those of this one. Whoever wrote to the flash then
+// has lost the host under it, and the flash holds what it held.
 func (c *Card) Boot() {
+	c.Version, c.Flash, c.Burning = c.Held(), "", false
 	for _, s := range c.Settings {
 		s.Current = s.Next
 	}

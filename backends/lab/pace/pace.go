@@ -72,6 +72,9 @@ func find(args []string) duration {
 	}) {
 		words[0] = "dpkg-query" // it hands its questions on
 	}
+	if words[0] == "flint" && slices.ContainsFunc(args[1:], func(a string) bool { return a == "b" || a == "burn" }) {
+		words[0] = "flint burn" // its word comes last
+	}
 	for _, a := range args[1:] {
 		if len(words) == 4 {
 			break

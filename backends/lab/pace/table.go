@@ -101,5 +101,7 @@ var durations = map[string]duration{
 	"mlxfwmanager":                    {30 * time.Second, false, "MFT documentation, mlxfwmanager: a burn takes half a minute to minutes"},
 	"mlxfwreset":                      {10 * time.Second, false, "MFT documentation, mlxfwreset"},
 	"flint":                           {2 * time.Second, false, "MFT documentation, flint query"},
+	"flint burn":                      {steps: true},
+	"flint part":                      {10 * time.Second, false, "public walks through burns of ConnectX-4 to -6: half a minute to two minutes on the whole"},
 	"mst":                             {500 * ms, false, "MFT documentation, mst start"},
 }

@@ -265,6 +265,11 @@ func (h *Host) boot() {
 	h.bootImage()
 	for _, c := range h.Cards {
 		c.Boot()
+		for _, p := range h.PNICs {
+			if c.Has(p.PCI) && p.Firmware != "" {
+				p.Firmware = c.Version
+			}
+		}
 	}
 	for _, m := range h.Modules {
 		for _, p := range m.Parameters {

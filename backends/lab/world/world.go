@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
@@ -20,11 +21,12 @@ type State struct {
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS
-	Folders    []*Folder  // of VMs, below vm
-	Depot      []*Package // VIBs and bundles on the datastore
-	Lossless   string     // what the answers for SR-IOV ask for: pfc, or "" for the default
-	DHCP       string     // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
-	Lifecycle  *Lifecycle // the image that manages the cluster; nil: baselines
+	Folders    []*Folder        // of VMs, below vm
+	Depot      []*Package       // VIBs and bundles on the datastore
+	Images     []firmware.Image // firmware of cards on the datastore
+	Lossless   string           // what the answers for SR-IOV ask for: pfc, or "" for the default
+	DHCP       string           // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
+	Lifecycle  *Lifecycle       // the image that manages the cluster; nil: baselines
 	Services   Services
 
 	Skew   time.Duration // how far vCenter's clock is ahead

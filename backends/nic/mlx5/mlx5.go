@@ -53,6 +53,7 @@ func (Family) Firmware() *backends.FirmwareRules {
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
 		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5", "nmlx5-rdma": "Mellanox-nmlx5"},
 		NoATS:      "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
+		Burn: "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
 	}
 }
 

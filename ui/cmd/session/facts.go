@@ -85,7 +85,7 @@ func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 		}
 		for _, r := range st.Records {
 			switch backends.Kind(r.Kind) {
-			case backends.KindModuleParams, backends.KindFirmware, backends.KindComponent, backends.KindImageComponent:
+			case backends.KindModuleParams, backends.KindFirmware, backends.KindFirmwareImage, backends.KindComponent, backends.KindImageComponent:
 				if r.Type == journal.TypeOutcome && r.Time.After(out[r.Target.Name]) {
 					out[r.Target.Name] = r.Time
 				}

@@ -57,8 +57,9 @@ func program(harm string) int {
 		begun, n := time.Now(), 0
 		e.Now = func() time.Time { n++; return begun.Add(-time.Duration(n) * time.Minute) }
 	default:
-		kind, nth, _ := strings.Cut(what, ":")
-		n, err := strconv.Atoi(nth)
+		at := strings.LastIndexByte(what, ':') // ids have colons too
+		kind := what[:max(0, at)]
+		n, err := strconv.Atoi(what[at+1:])
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "harm", harm, err)
 			return 99

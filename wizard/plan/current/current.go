@@ -263,11 +263,24 @@ func Same(kind backends.Kind, x, y backends.Value) bool {
 	if kind == backends.KindOFED {
 		return sameOFED(x, y)
 	}
+	if kind == backends.KindFirmwareImage {
+		return sameImage(x, y)
+	}
 	var a, b backends.SwitchSpec
 	if kind != backends.KindSwitch || x.Decode(&a) != nil || y.Decode(&b) != nil {
 		return false
 	}
 	a.Datacenter = b.Datacenter
+	return a == b
+}
+
+// sameImage compares the firmware of a card without the file.
+func sameImage(x, y backends.Value) bool {
+	var a, b backends.FirmwareImage
+	if x.Decode(&a) != nil || y.Decode(&b) != nil {
+		return false
+	}
+	a.File, b.File = "", ""
 	return a == b
 }
 

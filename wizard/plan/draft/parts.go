@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -11,13 +12,14 @@ import (
 // A Host is a host that takes part, and its RDMA pNIC.
 type Host struct {
 	*backends.Host
-	Chosen  *backends.NIC   // of the first rail that it has; nil when none could be chosen
-	Ports   []*backends.NIC // by rail; nil where none could be chosen, and where the host leaves the rail out
-	Shell   string          // id of the bracket that has SSH open, "" when there is none
-	Reboots []string        // ids of its reboots, in their order
-	Out     []string        // ids of what takes it out of service: its reboots, or the maintenance mode around several
-	Ready   []string        // ids that its VMs wait for before they get a VF or a device
-	Paired  map[string]int  // how many GPUs of VMs are used with each card, by PCI address
+	Chosen  *backends.NIC       // of the first rail that it has; nil when none could be chosen
+	Ports   []*backends.NIC     // by rail; nil where none could be chosen, and where the host leaves the rail out
+	Shell   string              // id of the bracket that has SSH open, "" when there is none
+	Reboots []string            // ids of its reboots, in their order
+	Out     []string            // ids of what takes it out of service: its reboots, or the maintenance mode around several
+	Ready   []string            // ids that its VMs wait for before they get a VF or a device
+	Paired  map[string]int      // how many GPUs of VMs are used with each card, by PCI address
+	Updates map[string]nic.Burn // cards that may get newer firmware, by the PCI address of their first function
 }
 
 // Takes notes the pNIC of one of several rails.

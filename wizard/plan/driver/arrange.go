@@ -17,12 +17,17 @@ import (
 // arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
 // they are missing, the firmware, and one after which everything acts.
 func (d *driverPart) arrange(core, rdma map[string]string, method string) {
-	firmware := slices.ContainsFunc(d.all, d.unproven)
-	install, ok := d.components(firmware)
+	updates, ok := d.updates()
 	if !ok {
 		return
 	}
-	if firmware && !nic.ToolsRun(d.fam, d.sys) {
+	firmware := slices.ContainsFunc(d.all, d.unproven)
+	tools := firmware || len(updates) > 0
+	install, ok := d.components(tools)
+	if !ok {
+		return
+	}
+	if tools && !nic.ToolsRun(d.fam, d.sys) {
 		d.first = d.reboot(1, "the firmware tools run after it")
 	}
 	var fw []string
@@ -31,6 +36,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			return
 		}
 	}
+	fw = append(fw, d.update(updates, fw)...)
 	missing := slices.DeleteFunc(slices.Clone(d.all), func(p port) bool {
 		return !d.vfs || p.SRIOV != nil && p.SRIOV.Active && p.SRIOV.VFs == p.want
 	})
@@ -206,22 +212,9 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 // setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
 // them, "" where it takes them back.
 func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
-	user := cmp.Or(d.Answers.ESXi.User, "root")
-	switch l := d.h.Lockdown; {
-	case l == "" || l == "disabled":
-	case slices.Contains(d.sys.Exceptions.Value, user):
-		d.Each(d.ref.Name, "is in lockdown mode (%s), which is not changed: %s is one of its exception users and may use the ESXi shell", l, user)
-	default:
-		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
-			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
-	}
-	d.Each(d.ref.Name, "SSH is started twice: before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
-	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref,
-		Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
-	d.Brackets[ssh.ID()] = &ssh
-	d.h.Shell = ssh.ID()
+	ssh := d.shell()
 	set := d.set(backends.KindFirmware, nic.CardAddress(pci))
-	c := plan.Change{Setting: set, From: backends.Unknown(ssh.ID()), To: backends.Unknown(ssh.ID()), Late: backends.ValueOf(keys), Within: []string{ssh.ID()},
+	c := plan.Change{Setting: set, From: backends.Unknown(ssh), To: backends.Unknown(ssh), Late: backends.ValueOf(keys), Within: []string{ssh},
 		After: draft.IDs(d.first), Disrupts: []plan.Disruption{plan.HostReboot}, Why: why, Irreversible: irreversible}
 	if now := current.Value(d.Inventory, set); now.Known() {
 		to, err := plan.Resolve(c, now)
@@ -236,13 +229,32 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	}
 	if !d.Add(c) {
 		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
-		if !slices.ContainsFunc(d.Plan.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, ssh.ID()) }) {
-			delete(d.Brackets, ssh.ID())
+		if !slices.ContainsFunc(d.Plan.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, ssh) }) {
+			delete(d.Brackets, ssh)
 			d.h.Shell = ""
 		}
 		return "", true
 	}
 	return set.ID(), true
+}
+
+// shell has SSH open on the host while its firmware is read and set, and gives the id of that.
+func (d *driverPart) shell() string {
+	user := cmp.Or(d.Answers.ESXi.User, "root")
+	switch l := d.h.Lockdown; {
+	case l == "" || l == "disabled":
+	case slices.Contains(d.sys.Exceptions.Value, user):
+		d.Each(d.ref.Name, "is in lockdown mode (%s), which is not changed: %s is one of its exception users and may use the ESXi shell", l, user)
+	default:
+		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
+			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
+	}
+	d.Each(d.ref.Name, "SSH is started twice: before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
+	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref,
+		Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
+	d.Brackets[ssh.ID()] = &ssh
+	d.h.Shell = ssh.ID()
+	return ssh.ID()
 }
 
 func (d *driverPart) firmwareWhy(p port, keys map[string]string) string {

@@ -46,6 +46,18 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	const check = "HOST-PNIC-CVE-018"
 	list, known := nic.Vulnerable(port)
 	untrusted := v.Wish.Trust == answers.Untrusted
+	update, updated := b.Part(v.Host).Updates[nic.CardAddress(port.PCI)]
+	file, left := update.Unsafe()
+	switch {
+	case untrusted && updated && nic.Listed(port) && file == "":
+		b.Each(v.Host, "VMs that are not trusted get VFs of %s once its firmware %s is updated; a card that the named files do not free of its published vulnerabilities is refused",
+			port.Device, port.Firmware)
+		return
+	case untrusted && updated && file != "":
+		b.Refuse(backends.VMRef(v.Name), check, "name newer firmware under sriov.firmware, or set trust: trusted",
+			"is untrusted, and the firmware that %s on %s would get from %s is vulnerable to users of a VF: %s", port.Device, v.Host, file, nic.Named(left, port))
+		return
+	}
 	switch {
 	case untrusted && !nic.Listed(port):
 		b.Each(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
@@ -54,7 +66,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 			"If you know that it is fixed (esxcli network nic get), set trust: trusted",
 			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known: its version was not read", port.Device, v.Host)
 	case untrusted && len(list) > 0:
-		b.Refuse(backends.VMRef(v.Name), check, "update the card's firmware (an OEM's card: from the server's vendor), or set trust: trusted",
+		b.Refuse(backends.VMRef(v.Name), check, "name newer firmware under sriov.firmware (an OEM's card: that of the server's vendor), or set trust: trusted",
 			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host, nic.Named(list, port))
 	case len(list) > 0 && !slices.Contains(b.Options.Skip, check):
 		b.Each(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware, port.Device, nic.Named(list, port))

@@ -35,7 +35,7 @@ func (b *builder) touchedPorts(h *draft.Host) (ports, drivers map[string]bool) {
 			continue
 		}
 		for _, n := range h.NICs {
-			if c.Kind == backends.KindFirmware && cardOf(n.PCI) == cardOf(c.Name) || c.Kind == backends.KindVFs && strings.EqualFold(n.PCI, c.Name) {
+			if (c.Kind == backends.KindFirmware || c.Kind == backends.KindFirmwareImage) && cardOf(n.PCI) == cardOf(c.Name) || c.Kind == backends.KindVFs && strings.EqualFold(n.PCI, c.Name) {
 				ports[n.Device] = true
 			}
 		}

@@ -43,6 +43,7 @@ func sriov() []Scenario {
 			s.Hosts[len(s.Hosts)-1].Password = otherPassword
 		}},
 		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 speak InfiniBand as the factory ships it: two PCI functions without a vmnic", Apply: infiniband},
+		{Name: "sriov-firmware", Text: "tools are there, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-draft", Text: "sriov-image, and somebody else edits the image", Apply: func(s *world.State) {
 			imaged(s)
@@ -103,6 +104,22 @@ func imaged(s *world.State) {
 		bundle("Mellanox-MFT-Tools", "23580150", world.VIB{Name: "mft", Version: mftVersion}),
 		bundle("Mellanox-NATIVE-NMST", "23580151", world.VIB{Name: "nmst", Version: nmstVersion}),
 	}}
+}
+
+// withImages puts firmware for the ConnectX-5 on the datastore: its own, that of another board, and that of Dell's.
+func withImages(s *world.State) {
+	s.Lossless = "pfc"
+	const dir = "/vmfs/volumes/shared-01/rdma/fw-ConnectX5-rel-16_35_8008-"
+	s.Images = []firmware.Image{
+		{Path: dir + "MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin", PSID: "MT_0000000009", Version: "16.35.8008"},
+		{Path: dir + "MCX515A-CCA_Ax_Bx-UEFI-14.29.15-FlexBoot-3.6.902.bin", PSID: "MT_0000000011", Version: "16.35.8008"},
+		{Path: dir + "0R5WK9_0XK7Y2_Ax.bin", PSID: "DEL0000000027", Version: "16.35.8008"},
+	}
+	for _, h := range s.Hosts {
+		for _, c := range h.Cards {
+			c.Set("SRIOV_EN", 0)
+		}
+	}
 }
 
 // ImageDepot is where the web server of sriov-image has its bundles.

@@ -1,0 +1,166 @@
+package esxi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+// flint queries the firmware of a device or of a file, and writes that of a file to a device (mstflint, flint/subcommands.cpp).
+func (h *Host) flint(ctx context.Context, p *sh.Proc) int {
+	name, found := h.named(p.Args)
+	file := ""
+	if i := slices.IndexFunc(p.Args, func(a string) bool { return a == "-i" || a == "--image" }); i >= 0 && i+1 < len(p.Args) {
+		file = p.Args[i+1]
+	}
+	image := h.imageFile(file)
+	verb := p.Args[len(p.Args)-1]
+	switch {
+	case name == "" && file == "":
+		p.Printf("-E- No device or image given. Use -d or -i.\n")
+	case name != "" && len(found) == 0:
+		p.Printf("-E- Cannot open Device: %s. No such file or directory. MFE_CR_ERROR\n", name)
+	case file != "" && image == nil:
+		p.Printf("-E- Cannot open Image: %s. No such file or directory\n", file)
+	case verb == "q" || verb == "query":
+		if name == "" {
+			p.Printf("%s", imageText(image.Version, "", image.PSID, "N/A", "N/A", "", ""))
+			return 0
+		}
+		var text string
+		h.host(func(*world.Host) {
+			c := found[0].card
+			running := ""
+			if c.Held() != c.Version {
+				running = c.Version
+			}
+			text = imageText(c.Held(), running, c.PSID, guid(c), c.MAC, c.UEFI, c.PXE)
+		})
+		p.Printf("%s", text)
+		return 0
+	case verb != "b" && verb != "burn":
+		p.Printf("-E- Unknown command: %s\n", verb)
+	case name == "" || image == nil:
+		p.Printf("-E- Burning needs an image (-i).\n")
+	default:
+		return h.burn(ctx, p, found[0].card, *image)
+	}
+	return 1
+}
+
+// imageFile finds an image on the datastore, as the host sees it.
+func (h *Host) imageFile(path string) (image *firmware.Image) {
+	h.world.View(func(s *world.State) {
+		if i := slices.IndexFunc(s.Images, func(i firmware.Image) bool { return i.Path == path }); i >= 0 {
+			image = &s.Images[i]
+		}
+	})
+	return image
+}
+
+// imageText is what a query prints. The version that runs stands there only where it is another.
+func imageText(version, running, psid, guid, mac, uefi, pxe string) string {
+	var b strings.Builder
+	line := func(label, value string) { fmt.Fprintf(&b, "%-22s %s\n", label, value) }
+	line("Image type:", "FS4")
+	line("FW Version:", version)
+	if running != "" {
+		line("FW Version(Running):", running)
+	}
+	line("FW Release Date:", "7.11.2024")
+	line("Product Version:", "rel-"+strings.NewReplacer(".", "_").Replace(version))
+	if uefi != "" {
+		line("Rom Info:", "type=UEFI version="+dropZeros(uefi)+" cpu=AMD64")
+		line("", "type=PXE version="+dropZeros(pxe)+" cpu=AMD64")
+	}
+	line("Description:", "UID                GuidsNumber")
+	line("Base GUID:", guid+"        4")
+	line("Base MAC:", mac+"            4")
+	line("Image VSD:", "N/A")
+	line("Device VSD:", "N/A")
+	line("PSID:", psid)
+	line("Security Attributes:", "N/A")
+	return b.String()
+}
+
+// burnParts is in how many steps an image is written.
+const burnParts = 4
+
+// burn writes an image beside the one that is there and makes it valid with the last step: what is cut short leaves the firmware
+// that was there (MFT documentation, flint: the default burn is failsafe and alternates between two locations). Another board's
+// image is refused, and what is not newer is asked about (mstflint, BurnSubCommand::checkPSID and checkFwVersion). The card runs
+// on its old firmware until the next boot.
+func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image firmware.Image) int {
+	var held, psid string
+	locked := false
+	_ = h.world.Update(func(*world.State) ([]world.Event, error) {
+		held, psid, locked = c.Held(), c.PSID, c.Burning
+		c.Burning = true
+		return nil, nil
+	})
+	if locked {
+		p.Printf("-E- Cannot open Device: Can not obtain Flash semaphore (63). You can run \"flint -clear_semaphore -d <device>\" to force semaphore unlock. See help for details.\n")
+		return 1
+	}
+	defer h.world.Update(func(*world.State) ([]world.Event, error) { c.Burning = false; return nil, nil }) //nolint:errcheck // changes nothing that fails
+	p.Printf("\n    Current FW version on flash:  %s\n    New FW version:               %s\n\n", held, image.Version)
+	if image.PSID != psid {
+		p.Printf("\n-E- PSID mismatch. The PSID on flash (%s) differs from the PSID in the given image (%s).\n", psid, image.PSID)
+		return 1
+	}
+	if !later(image.Version, held) {
+		p.Printf("\n    Note: The new FW version is not newer than the current FW version on flash.\n\n Do you want to continue ? (y/n) [n] : ")
+		p.Printf("\n-E- Aborted by user\n")
+		return 1
+	}
+	p.Printf("FSMST_INITIALIZE -   OK\n")
+	for range burnParts {
+		if !p.Spend(ctx, "flint part") {
+			return 1
+		}
+	}
+	p.Printf("Writing Boot image component -   OK\n")
+	err := h.world.Update(func(*world.State) ([]world.Event, error) {
+		c.Flash = image.Version
+		return []world.Event{{What: world.HostHardware, Host: h.name, Detail: "flint burn " + c.PCI + " " + image.Version}}, nil
+	})
+	if err != nil {
+		p.Printf("-E- Burning FS4 image failed: %v\n", err)
+		return 1
+	}
+	p.Printf("Restoring signature                     - OK\n-I- To load new FW run mlxfwreset or reboot machine.\n")
+	if !p.Spend(ctx, "flint part") {
+		return 1
+	}
+	return 0
+}
+
+// later compares versions number by number.
+func later(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		m, errM := strconv.Atoi(x[i])
+		n, errN := strconv.Atoi(y[i])
+		if errM != nil || errN != nil || m != n {
+			return errM == nil && errN == nil && m > n
+		}
+	}
+	return false
+}
+
+// dropZeros writes 14.29.0015 as 14.29.15.
+func dropZeros(version string) string {
+	parts := strings.Split(version, ".")
+	for i, part := range parts {
+		if trimmed := strings.TrimLeft(part, "0"); trimmed != "" {
+			parts[i] = trimmed
+		}
+	}
+	return strings.Join(parts, ".")
+}

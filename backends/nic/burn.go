@@ -1,0 +1,121 @@
+package nic
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// DatastorePath returns the path of a file as ESXi sees it: [DATASTORE] DIR/FILE is how vSphere writes it too.
+func DatastorePath(file string) string {
+	if store, name, ok := strings.Cut(strings.TrimPrefix(file, "["), "]"); ok && strings.HasPrefix(file, "[") {
+		return "/vmfs/volumes/" + store + "/" + strings.TrimSpace(name)
+	}
+	return file
+}
+
+// ImageVersion is the version of the firmware in a file as its name tells it, "" where no family knows.
+func ImageVersion(file string) string {
+	for _, f := range Families() {
+		if r := f.Firmware(); r != nil && r.ImageVersion != nil && r.ImageVersion(file) != "" {
+			return r.ImageVersion(file)
+		}
+	}
+	return ""
+}
+
+// A Burn is what a plan asks of the firmware of a card before anybody has read which board it is: one of these files, by
+// the id of the board, where it is newer.
+type Burn struct {
+	Files     map[string]string `json:"files"`     // by PSID
+	Vendor    string            `json:"vendor"`    // of the card, by its PCI ids
+	Device    string            `json:"device"`    // likewise
+	Untrusted bool              `json:"untrusted"` // VMs that the answers do not trust get VFs of it
+}
+
+// Images are the files of answers that may be for a port's card: those of its board where psid tells it, else those of its
+// chip, which the first number of a version stands for.
+func Images(n *backends.NIC, psid string, files map[string]string) map[string]string {
+	chip, _, known := strings.Cut(n.Firmware, ".")
+	out := map[string]string{}
+	for id, file := range files {
+		file = DatastorePath(file)
+		of, _, _ := strings.Cut(ImageVersion(file), ".")
+		if psid == id || psid == "" && (!known || of == chip) {
+			out[id] = file
+		}
+	}
+	return out
+}
+
+// Outdated reports whether one of the files is newer than the firmware that a port's card runs.
+func (b Burn) Outdated(running string) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(b.Files)), func(file string) bool { return newer(ImageVersion(file), running) })
+}
+
+// Unsafe names the first of the files, by board, whose firmware has a published vulnerability too; "" for none.
+func (b Burn) Unsafe() (file string, list []backends.Advisory) {
+	for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
+		if list, _ := Vulnerable(b.with(ImageVersion(b.Files[psid]))); len(list) > 0 {
+			return b.Files[psid], list
+		}
+	}
+	return "", nil
+}
+
+func (b Burn) with(version string) *backends.NIC {
+	return &backends.NIC{Vendor: b.Vendor, PCIDeviceID: b.Device, Firmware: version}
+}
+
+// Resolve says which firmware a card shall have, once it was read which board it is and what it has. It keeps what is as new
+// as the file, and that of a board which no file is for, and fails where that will not do: an OEM's board without its image, and
+// firmware with a published vulnerability where VMs get VFs that are not trusted.
+func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.FirmwareImage, error) {
+	file, named := b.Files[has.PSID]
+	to := has
+	if named && newer(ImageVersion(file), has.Version) {
+		to = backends.FirmwareImage{PSID: has.PSID, Version: ImageVersion(file), File: file}
+	}
+	if !named && OEM(OfCard(b.Vendor), has.PSID) {
+		return has, backends.Errorf(backends.KindRefused, host, "get the image of this board from the server's vendor and name it as sriov.firmware: {"+has.PSID+": FILE}, or leave the host out",
+			"the card %s is an OEM's (PSID %s), whose firmware comes from the server's vendor alone, and sriov.firmware names none for it", card, has.PSID)
+	}
+	if list, _ := Vulnerable(b.with(to.Version)); b.Untrusted && len(list) > 0 {
+		n := b.with(to.Version)
+		return has, backends.Errorf(backends.KindRefused, host, "name newer firmware for PSID "+has.PSID+" under sriov.firmware, or set trust: trusted",
+			"the card %s (PSID %s) would have firmware %s, which is vulnerable to users of a VF, and VMs get VFs of it that are not trusted: %s", card, has.PSID, to.Version, Named(list, n))
+	}
+	return to, nil
+}
+
+// BurnCommand is what an operator types in the ESXi shell to write a file to a card.
+func BurnCommand(vendor, card, file string) string {
+	r := FirmwareOf(OfCard(vendor))
+	if r == nil || r.Burn == "" {
+		return ""
+	}
+	return fmt.Sprintf(r.Burn, card, file)
+}
+
+// newer compares versions of firmware number by number: 16.35.8008 is newer than 16.35.4030. What is none is as old as can be.
+func newer(a, b string) bool {
+	x, y := numbers(a), numbers(b)
+	return x != nil && slices.Compare(x, y) > 0
+}
+
+func numbers(version string) []int {
+	version, _, _ = strings.Cut(strings.TrimSpace(version), " ")
+	var out []int
+	for _, word := range strings.Split(version, ".") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,81 @@
+package mlx5
+
+import (
+	"context"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+)
+
+// burnLimit bounds the writing of firmware: half a minute to minutes (public transcripts of burns), and ten times that where the
+// card has many components. If the time runs out while flint writes, that does no harm: see Burn.
+const burnLimit = 30 * time.Minute
+
+// image asks flint for the firmware of a device (-d) or of a file (-i).
+func (s mft) image(ctx context.Context, what string, of ...string) (got backends.FirmwareImage, err error) {
+	text, failed, err := s.tool(ctx, "flint", append(of, "query")...)
+	if err != nil {
+		return got, err
+	}
+	i := firmware.Flint(text)
+	if failed || i.Failed() || i.PSID == nil || i.FWVersion == nil {
+		return got, s.fail(what, i.Errors, text)
+	}
+	return backends.FirmwareImage{PSID: *i.PSID, Version: *i.FWVersion}, nil
+}
+
+// Image returns the firmware that a card's flash holds.
+func (s mft) Image(ctx context.Context, pci string) (backends.FirmwareImage, error) {
+	d, err := s.device(ctx, pci)
+	if err != nil {
+		return backends.FirmwareImage{}, err
+	}
+	return s.image(ctx, "query the firmware of "+pci, "-d", d.name)
+}
+
+// Burn compares the file with the card and with its own name, writes it, and reads the flash back.
+//
+// flint writes the new image beside the one that is there, and makes it valid last (MFT documentation, flint: the default burn is
+// failsafe, "burns a single image (in alternating locations)"): whatever cuts the writing short, the card has the firmware from
+// before, and is written again. No flag that overrides a check of flint's is ever given: not -y, -nofs, -allow_psid_change, nor
+// -clear_semaphore. flint asks before it writes what is not newer; nobody answers it, which it takes for no.
+func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, progress backends.Progress) error {
+	what := "update the firmware of " + pci
+	d, err := s.device(ctx, pci)
+	if err != nil {
+		return err
+	}
+	has, err := s.image(ctx, what, "-d", d.name)
+	if err != nil || has.Version == want.Version {
+		return err
+	}
+	file, err := s.image(ctx, what+": "+want.File, "-i", want.File)
+	switch {
+	case err != nil:
+		return err
+	case file.PSID != has.PSID:
+		return backends.Errorf(backends.KindRefused, s.Host(), "name the vendor's image for this board under sriov.firmware: {"+has.PSID+": FILE}",
+			"%s: %s is for boards with PSID %s, and the card has PSID %s", what, want.File, file.PSID, has.PSID)
+	case file.Version != want.Version:
+		return backends.Errorf(backends.KindRefused, s.Host(), "give the file the name back that its vendor gave it",
+			"%s: the name of %s tells version %s, and it holds %s", what, want.File, want.Version, file.Version)
+	}
+	progress.Report(10)
+	text, failed, err := s.toolFor(ctx, burnLimit, "flint", "-d", d.name, "-i", want.File, "burn")
+	if err != nil {
+		return err
+	}
+	if errs := firmware.Flint(text).Errors; failed && (len(errs) > 0 || errorRow.MatchString(text)) {
+		return s.fail(what, errs, text)
+	} else if failed {
+		return backends.Errorf(backends.KindPermanent, s.Host(), "the card still has its firmware from before; run rdma-setup resume, which writes the new one again",
+			"%s: flint stopped before it was done: %s", what, complaint(text))
+	}
+	if has, err = s.image(ctx, what, "-d", d.name); err == nil && has.Version != want.Version {
+		err = backends.Errorf(backends.KindConflict, s.Host(), "look at: "+tools+"flint -d "+d.name+" query on the host",
+			"%s: flint reported success, but the card holds %s, not %s", what, has.Version, want.Version)
+	}
+	progress.Report(100)
+	return err
+}

@@ -1,0 +1,64 @@
+package torture
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// TestKilledAroundAFirmwareUpdate kills a run five times around the update of a card's firmware, each time in the resume of the
+// one before: before it is begun, when it is begun, in the middle of the writing, when the card holds the new firmware, and when
+// the host has loaded it. The last resume ends where an undisturbed run does.
+func TestKilledAroundAFirmwareUpdate(t *testing.T) {
+	t.Parallel()
+	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: pace.Clock{Real: true, Scale: 0.05},
+		stays: regexp.MustCompile(`^HostThumb$`)} // two labs have certificates of their own
+	const node = "host/esx-01/firmware-image/0000:3b:00.0"
+	wish := func(s *site) {
+		s.answers = s.rewrite(s.answers, func(a *answers.Answers) {
+			a.SRIOV.Firmware = map[string]string{
+				"MT_0000000009": "[shared-01] rdma/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"}
+			a.VMs[0].Trust = answers.Untrusted
+		})
+	}
+	calm := serve(t, m)
+	wish(calm)
+	if got := calm.here(0, calm.apply()...); got.code != 0 {
+		t.Fatalf("undisturbed: exit %d\n%s", got.code, got)
+	}
+
+	s := serve(t, m)
+	wish(s)
+	s.killed("before", s.child("before:intent "+node+":1", s.apply()...))
+	id, _ := s.run()
+	again := []string{"resume", id, "--yes", "-o", "json"}
+	s.killed("begun", s.child("after:intent "+node+":1", again...))
+	middle := s.start("", again...)
+	s.until("flint writes", func() (burning bool) {
+		s.lab.World().View(func(st *world.State) { burning = st.Host("esx-01").Card("0000:3b:00.0").Burning })
+		return burning
+	})
+	if err := middle.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.killed("in the middle", middle.end())
+	s.killed("written", s.child("before:outcome "+node+":1", again...))
+	s.killed("loaded", s.child("after:closed host/esx-01/host-reboot:1", again...))
+	if got := s.finish(); got.code != 0 {
+		t.Fatalf("the last resume: exit %d\n%s", got.code, got)
+	}
+	if diff := cmp.Diff(s.leaving(calm.facts()), s.leaving(s.facts())); diff != "" {
+		t.Errorf("after five kills (-undisturbed +got):\n%s", diff)
+	}
+	s.lab.World().View(func(st *world.State) {
+		if c := st.Host("esx-01").Card("0000:3b:00.0"); c.Version != "16.35.8008" || c.Flash != "" {
+			t.Errorf("the card runs %s and holds %s", c.Version, c.Held())
+		}
+	})
+}

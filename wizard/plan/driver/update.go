@@ -1,0 +1,72 @@
+package driver
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+)
+
+// updates finds the cards of the host that may get newer firmware from the files of the answers, by the address of their first
+// function. Which board a card is, only the firmware tools tell: the run reads it when the update is due.
+func (d *driverPart) updates() (map[string]nic.Burn, bool) {
+	out := map[string]nic.Burn{}
+	if len(d.Answers.SRIOV.Firmware) == 0 || !d.vfs || nic.FirmwareOf(d.fam) == nil {
+		return out, true
+	}
+	for _, p := range d.all {
+		card := nic.CardAddress(p.PCI)
+		psid := d.sys.Firmware[card].PSID
+		b := nic.Burn{Files: nic.Images(p.NIC, psid, d.Answers.SRIOV.Firmware), Vendor: p.Vendor, Device: p.PCIDeviceID, Untrusted: d.untrusted()}
+		switch {
+		case len(b.Files) == 0 && nic.OEM(d.fam, psid):
+			_, err := b.Resolve(d.ref.Name, card, backends.FirmwareImage{PSID: psid})
+			d.Refuse(d.ref, "HOST-PNIC-PSID-008", backends.HintOf(err), "%v", err)
+			return nil, false
+		case len(b.Files) == 0:
+			d.Each(d.ref.Name, "sriov.firmware names no file for %s, whose firmware stays %s", p.Device, p.Firmware)
+		case p.Firmware == "" && p.Hidden == "":
+			d.Each(d.ref.Name, "the firmware of %s is not updated: vCenter tells its version from vSphere 8.0 on", p.Device)
+		case b.Outdated(p.Firmware):
+			out[card] = b
+		}
+	}
+	if len(out) == 0 {
+		return out, true
+	}
+	if c := d.Inventory.Cluster(d.h.Cluster); c != nil && c.Image != nil && len(c.Image.Hardware) > 0 {
+		d.Refuse(backends.ClusterRef(d.h.Cluster), check, "update the firmware through that manager and take sriov.firmware out",
+			"the hardware support manager %s owns the firmware of its hosts, and sriov.firmware asks for other", strings.Join(c.Image.Hardware, ", "))
+		return nil, false
+	}
+	d.h.Updates = out
+	return out, true
+}
+
+// untrusted tells whether VMs on the host are not trusted.
+func (d *driverPart) untrusted() bool {
+	return slices.ContainsFunc(d.VMs, func(v *draft.VM) bool { return v.Host == d.h.Name && v.Wish.Trust == answers.Untrusted })
+}
+
+// update plans the writing of the files, after the keys of the firmware and before the reboot that loads both.
+func (d *driverPart) update(updates map[string]nic.Burn, keys []string) (ids []string) {
+	for _, card := range slices.Sorted(maps.Keys(updates)) {
+		ssh := d.shell()
+		c := plan.Change{Setting: d.set(backends.KindFirmwareImage, card), From: backends.Unknown(ssh), To: backends.Unknown(ssh), Late: backends.ValueOf(updates[card]),
+			Within: []string{ssh}, After: append(draft.IDs(d.first), keys...), Disrupts: []plan.Disruption{plan.HostReboot},
+			Why: "only the image of its own board (PSID), only a newer one, never with a flag that forces it; it takes minutes, the card runs on the old firmware until " +
+				"the reboot, and an interrupted update leaves that in place",
+			Irreversible: "rollback leaves the newer firmware on the card: the older one may have published vulnerabilities"}
+		d.Add(c)
+		ids = append(ids, c.ID())
+	}
+	if len(ids) > 0 {
+		d.Each(d.ref.Name, "whether the new firmware goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", d.fam.Driver(), d.all[0].DriverVersion)
+	}
+	return ids
+}
