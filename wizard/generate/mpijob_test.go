@@ -30,7 +30,7 @@ func jobs() map[string]generate.Job {
 		"pvrdma":        func(*generate.Job) {},
 		"tcp":           func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.TCP, Interface: "ens192"} },
 		"gpudirect":     func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.GPUDirect, GID: 3, Class: 106}; j.GPUs = 8 },
-		"device plugin": func(j *generate.Job) { j.Resource, j.Namespace = "rdma/hca_shared_devices_a", "ml" },
+		"device plugin": func(j *generate.Job) { j.Resource, j.Namespace, j.Network = generate.SharedResource, "ml", "rdma-net" },
 		"no GPU":        func(j *generate.Job) { j.GPUs, j.Slots, j.Spread = 0, 2, false },
 	} {
 		for _, api := range []generate.API{generate.V2Beta1, generate.V1Alpha2} {
@@ -104,7 +104,24 @@ func TestJobsFitThePublishedSchema(t *testing.T) {
 	}
 }
 
-func schema(t *testing.T, file string) *jsonschema.Schema {
+// The schema of release 0.4 has no launcherCreationPolicy (kubeflow/mpi-operator, pull request 484).
+func TestJobWithoutWaitingFitsRelease04(t *testing.T) {
+	v04 := schema(t, "testdata/mpijob-v2beta1.schema.json", "launcherCreationPolicy")
+	for _, noWait := range []bool{true, false} {
+		j := job()
+		j.NoWait = noWait
+		text, err := j.YAML(origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v04.Validate(parsed(t, text)); (err == nil) != noWait {
+			t.Errorf("no wait %v: %v", noWait, err)
+		}
+	}
+}
+
+// schema compiles a published schema, without fields of its spec that a release does not have.
+func schema(t *testing.T, file string, without ...string) *jsonschema.Schema {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -113,6 +130,9 @@ func schema(t *testing.T, file string) *jsonschema.Schema {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, field := range without {
+		delete(at(doc, "properties", "spec", "properties").(map[string]any), field)
 	}
 	c := jsonschema.NewCompiler()
 	if err := c.AddResource(file, doc); err != nil {
