@@ -136,7 +136,7 @@ type NIC struct {
 type NICUse struct {
 	Standard bool     `json:"standard_switch,omitempty"` // NIC.Switch is a standard vSwitch, not a DVS
 	Opaque   bool     `json:"opaque_switch,omitempty"`   // NIC.Switch is managed outside of vSphere: an N-VDS of NSX
-	ENS      bool     `json:"ens,omitempty"`             // the DVS runs enhanced data path on this host: no RDMA then (irdman 1.4.4.0 release notes)
+	ENS      bool     `json:"ens,omitempty"`             // the DVS runs enhanced data path on this host; what that means depends on the driver (nic.ENS)
 	VMKs     []string `json:"vmknics,omitempty"`         // on NIC.Switch on this host
 	VMs      []string `json:"vms,omitempty"`             // with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
 	Storage  []string `json:"storage,omitempty"`         // storage adapters on its RDMA device or on the pNIC itself: vmhba65

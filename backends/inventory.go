@@ -189,19 +189,21 @@ type Member struct {
 	Status string   `json:"status,omitempty"` // up, pending, outOfSync, ...; facts only, never set
 	ENS    bool     `json:"ens,omitempty"`
 
-	Interrupt bool `json:"ens_interrupt,omitempty"` // ENS runs in interrupt mode
+	Interrupt *bool `json:"ens_interrupt,omitempty"` // ENS runs in interrupt mode, else in poll mode; nil: vCenter does not tell
 }
 
 // DataPath names the mode in which a member runs the switch (DistributedVirtualSwitchHostMemberConfigInfo of the vSphere Web
 // Services API: ensEnabled, ensInterruptEnabled).
 func (m Member) DataPath() string {
 	switch {
-	case m.ENS && m.Interrupt:
+	case !m.ENS:
+		return "standard mode"
+	case m.Interrupt == nil:
+		return "enhanced data path mode (ENS, whether interrupt or poll mode is not known)"
+	case *m.Interrupt:
 		return "enhanced data path mode (ENS, interrupt mode)"
-	case m.ENS:
-		return "enhanced data path mode (ENS)"
 	}
-	return "standard mode"
+	return "enhanced data path mode (ENS, poll mode)"
 }
 
 // A PortGroup is a distributed port group.

@@ -43,6 +43,8 @@ type VFRules struct {
 	// Refused says why this program sets up no VFs of its ports, as a predicate of the pNIC; "" where it does.
 	Refused string
 	Remedy  string
+
+	ENS string // what the maker says of VFs of a port on a switch in enhanced data path mode, as a clause; "" where it does not say
 }
 
 // FirmwareRules are what a family's firmware tools set, over the ESXi shell.

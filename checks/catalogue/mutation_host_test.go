@@ -204,7 +204,7 @@ func nicMutations() []mutation {
 		{"HOST-PNIC-ERR-016", p, checks.Warn, stats(backends.PortStats{Errors: 1, Over: time.Second}), ""},
 		{"HOST-PNIC-ERR-016", p, checks.Fail, stats(backends.PortStats{Errors: 100, Over: time.Second}), ""},
 		{"HOST-ENS-017", p, checks.Warn, func(f *checks.Facts) {
-			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true, Interrupt: true}
+			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true, Interrupt: new(bool)}
 		}, ""},
 		{"HOST-ENS-017", p, checks.Fail, func(f *checks.Facts) {
 			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true}

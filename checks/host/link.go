@@ -101,20 +101,27 @@ func nicLinkChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-ENS-017", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Manual,
-			Source:   "vSphere Web Services API: ensEnabled; release notes of Intel's RDMA driver for ESXi, 1.4.4.0; of other makers: unverified",
-			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not say whether RDMA works / in ENS, and the vendor excludes RDMA",
+			Source: "vSphere Web Services API: ensEnabled, ensInterruptEnabled; release notes of Intel's RDMA driver for ESXi, 1.4.4.0; " +
+				"NVIDIA, native ESXi driver 4.17.15.16, Enhanced Network Stack; of other makers: unverified",
+			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not exclude RDMA / in ENS, and the vendor excludes RDMA",
 			Remedy:   "Disable ENS for the host on the RDMA switch, or measure whether RDMA works: only some drivers exclude it.",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if !m.ENS {
 					return row.Pass(t, "%s runs in %s", f.Answers.Switch.Name, m.DataPath())
 				}
+				a := row.Warn(t, "%s runs in %s", f.Answers.Switch.Name, m.DataPath())
 				for _, device := range m.PNICs {
-					if n := h.NIC(device); n != nil && (nic.Known{}).NoENS(n.Driver) != "" {
-						return row.Fail(t, "%s runs in %s, in which RDMA of %s is not available (%s)", f.Answers.Switch.Name, m.DataPath(), n.Driver, nic.Known{}.NoENS(n.Driver))
+					n := h.NIC(device)
+					if n == nil || a.Status == checks.Fail {
+						continue
+					}
+					says, excluded := nic.ENS(n.Driver, false)
+					if a = row.Warn(t, "%s runs in %s; %s", f.Answers.Switch.Name, m.DataPath(), says); excluded {
+						a.Status = checks.Fail
 					}
 				}
-				return row.Warn(t, "%s runs in %s; whether RDMA works in it is not documented for this driver", f.Answers.Switch.Name, m.DataPath())
+				return a
 			}),
 		},
 	}

@@ -231,6 +231,8 @@ type Member struct {
 	Host  string
 	PNICs []string // by uplink
 	ENS   bool     // runs the enhanced data path
+
+	Interrupt bool // runs it in interrupt mode, else in poll mode
 }
 
 // PortGroup finds a port group by name; nil when there is none.

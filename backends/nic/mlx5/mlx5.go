@@ -34,7 +34,10 @@ func (Family) Functions() []string {
 func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
 
 // VFs are asked for by max_vfs; the firmware gives a port at most 127 (MFT documentation).
-func (Family) VFs() backends.VFRules { return backends.VFRules{Param: "max_vfs", Most: 127} }
+func (Family) VFs() backends.VFRules {
+	return backends.VFRules{Param: "max_vfs", Most: 127, ENS: "NVIDIA's manual of driver 4.17.15.16 (Enhanced Network Stack) says that no VFs are created in it; " +
+		"whether later drivers create them is unverified"}
+}
 
 // Lossless are the parameters of nmlx5_core and, for the DSCP, of nmlx5_rdma (VMware, lossless network for NVMe over RDMA;
 // Mellanox DOC-2581).

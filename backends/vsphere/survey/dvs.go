@@ -43,7 +43,7 @@ func switchOf(o wire.Object) *switchRow {
 		if m.Config.Host == nil {
 			continue
 		}
-		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled), Interrupt: yes(m.Config.EnsInterruptEnabled)}
+		r.members[*m.Config.Host] = backends.Member{PNICs: BackingPNICs(m.Config.Backing), Status: m.Status, ENS: yes(m.Config.EnsEnabled), Interrupt: m.Config.EnsInterruptEnabled}
 		r.dvs.NSX = r.dvs.NSX || yes(m.Config.NsxSwitch)
 	}
 	for _, m := range wire.Value[types.ArrayOfHostMemberRuntimeInfo](o, "runtime.hostMemberRuntime").HostMemberRuntimeInfo {

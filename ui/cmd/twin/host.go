@@ -141,7 +141,7 @@ func (t *Twin) switches(s *world.State) {
 		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks, Discovery: sw.Discovery, Note: sw.Note}
 		for _, h := range s.Hosts {
 			if m, is := sw.Members[h.Name]; is {
-				d.Members = append(d.Members, &world.Member{Host: h.Name, PNICs: m.PNICs, ENS: m.ENS})
+				d.Members = append(d.Members, &world.Member{Host: h.Name, PNICs: m.PNICs, ENS: m.ENS, Interrupt: m.Interrupt != nil && *m.Interrupt})
 			}
 		}
 		for _, g := range t.site.PortGroups {

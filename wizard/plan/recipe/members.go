@@ -142,12 +142,12 @@ func (r *rail) joins(sw *backends.Switch, h *draft.Host, n *backends.NIC, c plan
 }
 
 func (b *builder) memberState(sw *backends.Switch, h *draft.Host, n *backends.NIC, m backends.Member) {
-	switch source := (nic.Known{}).NoENS(n.Driver); {
-	case m.ENS && source != "":
+	switch says, excluded := nic.ENS(n.Driver, b.Virtual()); {
+	case m.ENS && excluded:
 		b.Object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
-			"runs %s in %s, in which RDMA of %s is not available (%s)", sw.Name, m.DataPath(), n.Driver, source)
+			"runs %s in %s; %s", sw.Name, m.DataPath(), says)
 	case m.ENS:
-		b.Each(h.Name, "runs %s in %s; whether RDMA of %s works in it is not documented (unverified): measure before you rely on it", sw.Name, m.DataPath(), n.Driver)
+		b.Each(h.Name, "runs %s in %s; %s: measure before you rely on it", sw.Name, m.DataPath(), says)
 	}
 	if m.Status != "" && m.Status != "up" {
 		b.Each(h.Name, "%s on %s; rectify the host in vCenter", m.Status, sw.Name)

@@ -128,7 +128,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 		member := types.DistributedVirtualSwitchHostMember{
 			RuntimeState: &types.DistributedVirtualSwitchHostMemberRuntimeState{CurrentMaxProxySwitchPorts: 9216},
 			Config: types.DistributedVirtualSwitchHostMemberConfigInfo{Host: &host, MaxProxySwitchPorts: 9216, Backing: memberBacking(d, m),
-				NsxSwitch: types.NewBool(false), EnsEnabled: types.NewBool(m.ENS)},
+				NsxSwitch: types.NewBool(false), EnsEnabled: types.NewBool(m.ENS), EnsInterruptEnabled: types.NewBool(m.Interrupt)},
 			Status: memberStatus(h),
 		}
 		for i := range d.Uplinks {

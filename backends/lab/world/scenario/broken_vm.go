@@ -45,7 +45,7 @@ func brokenSwitches() []spoiled {
 			pg.Active = slices.Clone(d.Uplinks)
 		})},
 		{name: "uplink-unused", text: "the DVS has an uplink that nothing uses", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Uplinks = append(d.Uplinks, "Uplink 2") })},
-		{name: "ens", text: "a host runs the enhanced data path on the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].ENS = true })},
+		{name: "ens", text: "a host runs the enhanced data path on the DVS, in poll mode", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members[len(d.Members)-1].ENS = true })},
 		{name: "nioc", text: "Network I/O Control is on", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.NIOC = true })},
 		{name: "dvs-mtu", text: "the DVS has MTU 1500", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 1500 })},
 		{name: "dvs-mtu-low", text: "the DVS has MTU 4500", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.MTU = 4500 })},

@@ -1,0 +1,31 @@
+package nic_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+)
+
+// A driver is judged by what its own maker says of enhanced data path mode; the mode is named as vCenter tells it.
+func TestEnhancedDataPath(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		name, driver string
+		vfs          bool
+		interrupt    *bool
+		mode, says   string
+		excluded     bool
+	}{
+		{"Intel, irdman 1.4.4.0 release notes", "icen", false, &no, "(ENS, poll mode)", "RDMA of icen is not available in it (Intel, irdman 1.4.4.0 release notes)", true},
+		{"NVIDIA does not say", "nmlx5_core", false, &yes, "(ENS, interrupt mode)", "not documented (unverified)", false},
+		{"NVIDIA, VFs with driver 4.17.15.16", "nmlx5_core", true, nil, "is not known)", "no VFs are created in it", false},
+		{"another maker", "bnxtnet", true, &yes, "(ENS, interrupt mode)", "not documented (unverified)", false},
+	} {
+		says, excluded := nic.ENS(c.driver, c.vfs)
+		if mode := (backends.Member{ENS: true, Interrupt: c.interrupt}).DataPath(); !strings.Contains(says, c.says) || excluded != c.excluded || !strings.Contains(mode, c.mode) {
+			t.Errorf("%s: %s, excluded %t, in %s", c.name, says, excluded, mode)
+		}
+	}
+}
