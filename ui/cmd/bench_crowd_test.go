@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -30,15 +31,20 @@ type crowd struct {
 func (c *crowd) Default() live.Login {
 	return live.Login{URL: "https://vcenter.example/sdk", Username: "operator@vsphere.local", Password: "right"}
 }
-func (c *crowd) Simulated() bool                              { return true }
-func (c *crowd) Private(live.Login) bool                      { return true }
-func (c *crowd) Insecure() []string                           { return nil }
-func (c *crowd) Reachable(context.Context, live.Login) error  { return nil }
-func (c *crowd) SaveAnswers(*answers.Answers) (string, error) { return "answers.yaml", nil }
-func (c *crowd) Draft() (*answers.Answers, time.Time)         { return nil, time.Time{} }
-func (c *crowd) KeepDraft(*answers.Answers) error             { return nil }
-func (c *crowd) LookCommand() string                          { return "rdma-setup check" }
-func (c *crowd) ReplayCommand(string) string                  { return "rdma-setup apply -f answers.yaml" }
+func (c *crowd) Simulated() bool                             { return true }
+func (c *crowd) Private(live.Login) bool                     { return true }
+func (c *crowd) Insecure() []string                          { return nil }
+func (c *crowd) Reachable(context.Context, live.Login) error { return nil }
+func (c *crowd) SaveAnswers(*answers.Answers, live.Saving) (string, error) {
+	return "answers.yaml", nil
+}
+func (c *crowd) Editor(string) (*exec.Cmd, func() (string, error), error) {
+	return nil, nil, nil
+}
+func (c *crowd) Draft() (*answers.Answers, time.Time) { return nil, time.Time{} }
+func (c *crowd) KeepDraft(*answers.Answers) error     { return nil }
+func (c *crowd) LookCommand() string                  { return "rdma-setup check" }
+func (c *crowd) ReplayCommand(string) string          { return "rdma-setup apply -f answers.yaml" }
 
 // Propose names two VMs: the fewest that can be measured.
 func (c *crowd) Propose(a *answers.Answers, _ *backends.Inventory) *answers.Answers {

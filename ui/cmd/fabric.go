@@ -5,10 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
@@ -28,6 +25,7 @@ import (
 type fabric struct {
 	s     *session.Session
 	file  string // where the answers are saved
+	own   bool   // the file is this wizard's
 	given bool   // the operator named answers to begin with: no draft is offered
 	last  *planned
 	ready bool // RDMA adapters were seen by the last look
@@ -208,19 +206,6 @@ func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Resu
 	f.last.findings = found
 	f.s.KeepLab(res.Status.Exit())
 	return reportOf(f.s, a, f.last, res, measured, lookAgain(ctx, f.s, a, f.last, planFlags{}, res, measured), nil, nil)
-}
-
-// SaveAnswers implements live.Fabric.
-func (f *fabric) SaveAnswers(a *answers.Answers) (string, error) {
-	words, err := text(a)
-	if err != nil {
-		return "", err
-	}
-	if err := renameio.WriteFile(f.file, []byte(words), 0o600); err != nil {
-		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
-	}
-	path, err := filepath.Abs(f.file)
-	return path, err
 }
 
 // ReplayCommand implements live.Fabric.

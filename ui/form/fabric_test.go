@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -47,6 +50,9 @@ type world struct {
 	rehearsals  int
 	unplayed    error // of the rehearsal
 	loads       bool  // the answers ask for a load of the fabric
+	other       bool  // a file of other answers is in the way
+	how         []live.Saving
+	editor      func(text string) string // what the operator makes of the answers in the editor
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -228,13 +234,23 @@ func (f *world) Report(_ context.Context, a *answers.Answers, res engine.Result,
 		Status: string(res.Status), Checks: found, Measurements: measured}, nil
 }
 
-func (f *world) SaveAnswers(a *answers.Answers) (string, error) {
+func (f *world) SaveAnswers(a *answers.Answers, how live.Saving) (string, error) {
 	if a == nil {
 		return "", errors.New("no answers")
 	}
+	if f.other && how == live.AskFirst {
+		return "", &live.Exists{Path: "/tmp/answers.yaml", Diff: "...\n- mode: sriov\n+ mode: " + string(a.Mode)}
+	}
+	f.how = append(f.how, how)
 	kept := *a
 	f.saved = &kept
 	return "/tmp/answers.yaml", nil
+}
+
+func (f *world) Editor(text string) (*exec.Cmd, func() (string, error), error) {
+	c := exec.Command("true")
+	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(""), io.Discard, io.Discard
+	return c, func() (string, error) { return f.editor(text), nil }, nil
 }
 
 func (f *world) Draft() (*answers.Answers, time.Time) {

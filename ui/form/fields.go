@@ -163,7 +163,7 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 			case at > 0:
 				return f.form.PrevField(), true
 			}
-		case "?", "q":
+		case "?", "q", "s", "e":
 			if !f.Typing() {
 				return nil, false
 			}

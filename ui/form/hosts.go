@@ -96,9 +96,10 @@ func wanted(w *frame.Wizard, cluster string) bool {
 	return w.Answers.Hosts.Cluster == cluster
 }
 
-func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+// Keep puts the chosen hosts into the answers.
+func (p *hostsPage) Keep(w *frame.Wizard) error {
 	if len(p.table.Chosen) == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
+		return backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
 	}
 	names := make([]string, 0, len(p.table.Chosen))
 	for name := range p.table.Chosen {
@@ -106,10 +107,16 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	}
 	sort.Strings(names)
 	datacenter, err := entry.OneDatacenter(w.Overview, names)
-	if err != nil {
+	if err == nil {
+		w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
+	}
+	return err
+}
+
+func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if err := p.Keep(w); err != nil {
 		return nil, err
 	}
-	w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
 	propose(w)
 	return w.Next(), nil
 }

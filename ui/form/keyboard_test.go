@@ -94,8 +94,8 @@ func (k *keyboard) press(keys ...string) *keyboard {
 func keyPress(key string) tea.KeyPressMsg {
 	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
 	switch {
-	case key == "ctrl+c":
-		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	case strings.HasPrefix(key, "ctrl+"):
+		return tea.KeyPressMsg{Code: rune(key[len(key)-1]), Mod: tea.ModCtrl}
 	case named[key] != 0:
 		return tea.KeyPressMsg{Code: named[key]}
 	}

@@ -95,7 +95,7 @@ func (p *nicsPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	var err error
 	switch word := key.String(); {
 	case word == "r":
-		if err = p.keep(w); err == nil {
+		if err = p.Keep(w); err == nil {
 			err = entry.AddRail(w.Answers, w.Overview, w.Fabric.Choose)
 		}
 		if err == nil {
@@ -104,7 +104,7 @@ func (p *nicsPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	case word == "d" && p.several:
 		entry.DropRail(w.Answers)
 	case word == "tab" && p.several:
-		if err = p.keep(w); err == nil {
+		if err = p.Keep(w); err == nil {
 			p.rail = (p.rail + 1) % len(w.Answers.Rails)
 		}
 	default:
@@ -118,14 +118,14 @@ func (p *nicsPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 }
 
 func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
-	if err := p.keep(w); err != nil {
+	if err := p.Keep(w); err != nil {
 		return nil, err
 	}
 	return w.Next(), nil
 }
 
-// keep puts what is chosen into the answers.
-func (p *nicsPage) keep(w *frame.Wizard) error {
+// Keep puts what is chosen into the answers.
+func (p *nicsPage) Keep(w *frame.Wizard) error {
 	picked := map[string]string{}
 	for id := range p.table.Chosen {
 		picked[strings.TrimSuffix(id, "/"+p.nic[id].Device)] = p.nic[id].Device

@@ -40,13 +40,13 @@ func (p *reviewPage) Hints() []frame.Hint {
 	case p.rehearsal != nil:
 		return []frame.Hint{{Key: "Enter", Does: "scroll"}}
 	case p.private:
-		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}, {Key: "s", Does: "save"}}
+		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}}
 	}
 	hints := []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}}
 	if p.offered {
 		hints = append(hints, frame.Hint{Key: "r", Does: "rehearse"})
 	}
-	return append(hints, frame.Hint{Key: "s", Does: "save"})
+	return hints
 }
 func (p *reviewPage) Typing() bool { return p.typed != "" }
 func (p *reviewPage) EnterWord() string {
@@ -111,9 +111,6 @@ func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 		return nil, true
 	case ok && p.offered && k.String() == "r":
 		return p.rehearse(w), true
-	case ok && k.String() == "s":
-		w.Err = save(w)
-		return nil, w.Err == nil
 	}
 	return nil, p.scroll.Update(msg)
 }
@@ -143,7 +140,7 @@ func (p *reviewPage) rehearsed(msg tea.Msg) bool {
 	case ok && k.String() == "esc":
 		p.rehearsal = nil
 	default:
-		return p.rehearsal.Update(msg)
+		return p.rehearsal.Update(msg) || ok && strings.Contains(consent, k.String()) // a yes is meant for the plan
 	}
 	return true
 }
@@ -157,7 +154,7 @@ func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 	case key == "enter" && !p.scroll.Ended():
 		p.typed = ""
 		p.scroll.PageDown()
-	case key == "y" && p.typed == "" && !p.scroll.Ended():
+	case (key == "y" || key == "e") && p.typed == "" && !p.scroll.Ended():
 		w.Err = backends.Errorf(backends.KindUsage, "", "press Enter or PgDn to see the rest", "read the plan to its end first")
 	case key == "y" && p.typed == "":
 		p.typed = key
@@ -175,23 +172,16 @@ func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 	return true
 }
 
-// save writes the answers; the page says where.
-func save(w *frame.Wizard) error {
-	path, err := w.Fabric.SaveAnswers(w.Answers)
-	if err == nil {
-		w.Saved = path
-	}
-	return err
-}
-
 func (p *reviewPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if !p.private && p.typed != consent {
 		p.typed = ""
 		return nil, backends.Errorf(backends.KindUsage, "", "type yes, then press Enter; Esc goes back", "the plan was not accepted")
 	}
-	if err := save(w); err != nil {
+	path, err := w.Fabric.SaveAnswers(w.Answers, live.Beside)
+	if err != nil {
 		return nil, err
 	}
+	w.Saved = path
 	return w.Next(), nil
 }
 

@@ -75,6 +75,7 @@ func (p *switchPage) Editing() bool { return p.fields.Editing() }
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
 	p.fill(a)
+	p.card = ""
 	p.virtual, p.gpus, p.paths, p.before = a.VFs(), nil, nil, a.Switch
 	var list []question
 	if a.Mode == answers.GPUDirect {
@@ -158,23 +159,21 @@ func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return p.fields.Update(msg)
 }
 
-func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+// Keep puts the fields into the answers.
+func (p *switchPage) Keep(w *frame.Wizard) error {
 	a := w.Answers
 	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup,
 		&a.PVRDMA.VMKNic.Name, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
 		*s = strings.TrimSpace(*s)
 	}
 	if err := p.fields.Check(); err != nil {
-		return nil, err
+		return err
 	}
 	if a.Mode == answers.GPUDirect {
 		if err := a.GPUDirect.MMIO.UnmarshalText([]byte(p.mmio)); err != nil {
-			return nil, p.fields.Refuse(1, err)
+			return p.fields.Refuse(1, err)
 		}
 		a.GPUDirect.Driver = entry.Components(p.driver)
-		if p.card != a.GPUDirect.NIC { // the questions are others now
-			return p.Enter(w), nil
-		}
 	}
 	a.Switch.MTU, _ = strconv.Atoi(p.mtu)
 	a.Switch.VLAN, _ = strconv.Atoi(p.vlan)
@@ -194,8 +193,18 @@ func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	p.fill(a)
 	for i, path := range p.paths {
 		if err := entry.Problem(a, path); err != nil {
-			return nil, p.fields.Refuse(i, err)
+			return p.fields.Refuse(i, err)
 		}
+	}
+	return nil
+}
+
+func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if err := p.Keep(w); err != nil {
+		return nil, err
+	}
+	if p.card != "" && p.card != w.Answers.GPUDirect.NIC { // the questions are others now
+		return p.Enter(w), nil
 	}
 	return w.Next(), nil
 }

@@ -165,19 +165,20 @@ func (p *vmsPage) show(ids []string) {
 	}
 }
 
-func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+// Keep puts the chosen VMs into the answers.
+func (p *vmsPage) Keep(w *frame.Wizard) error {
 	var vms []answers.VM
 	for _, r := range p.table.Rows() {
 		if p.table.Chosen[r.ID] {
 			if why := p.table.Full(r.ID); why != "" {
 				p.table.At(r.ID)
-				return nil, backends.Errorf(backends.KindUsage, r.ID, "deselect it with Space", "%s", why)
+				return backends.Errorf(backends.KindUsage, r.ID, "deselect it with Space", "%s", why)
 			}
 			vms = append(vms, p.guests.VM[r.ID])
 		}
 	}
 	if len(vms) == 0 {
-		return nil, backends.Errorf(backends.KindUsage, "", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
+		return backends.Errorf(backends.KindUsage, "", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
 	}
 	w.Answers.VMs = vms
 	if err := entry.Problem(w.Answers, "vms"); err != nil {
@@ -185,6 +186,13 @@ func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		if errors.As(err, &of) {
 			p.table.At(of.Target)
 		}
+		return err
+	}
+	return nil
+}
+
+func (p *vmsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
+	if err := p.Keep(w); err != nil {
 		return nil, err
 	}
 	return w.Next(), nil

@@ -4,6 +4,7 @@ package live
 
 import (
 	"context"
+	"os/exec"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -68,7 +69,10 @@ type Fabric interface {
 	// that on disk. found is what the preflight said.
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and gives its path.
-	SaveAnswers(a *answers.Answers) (path string, err error)
+	SaveAnswers(a *answers.Answers, how Saving) (path string, err error)
+	// Editor gives the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
+	// the file.
+	Editor(text string) (*exec.Cmd, func() (string, error), error)
 	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil
 	// where there are none.
 	Draft() (*answers.Answers, time.Time)

@@ -51,8 +51,10 @@ type questions struct {
 	outcome  entry.Outcome
 	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
 	login    live.Login
-	lookOnly bool // only a report is wanted
-	kept     bool // the answers are those of a wizard that was left
+	lookOnly bool   // only a report is wanted
+	kept     bool   // the answers are those of a wizard that was left
+	rough    string // answers as they were edited, with mistakes; "" else
+	editable bool   // :save and :edit are taken
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -83,10 +85,11 @@ func errStopped() error {
 func (q *questions) say(format string, args ...any) { fmt.Fprintf(q.out, format+"\n", args...) }
 
 func (q *questions) ask(question, def string) (string, error) {
+	words := question
 	if def != "" {
-		question += " [" + def + "]"
+		words += " [" + def + "]"
 	}
-	fmt.Fprintf(q.out, "%s: ", backends.Clean(question))
+	fmt.Fprintf(q.out, "%s: ", backends.Clean(words))
 	select {
 	case q.want <- struct{}{}:
 	case <-q.lines:
@@ -94,10 +97,21 @@ func (q *questions) ask(question, def string) (string, error) {
 	}
 	select {
 	case line, ok := <-q.lines:
-		if !ok {
+		line = strings.TrimSpace(line)
+		switch {
+		case !ok:
 			return "", errEnd()
-		}
-		if line = strings.TrimSpace(line); line != "" {
+		case q.editable && line == ":save":
+			if err := q.save(); err != nil {
+				q.say("%s", backends.Clean(err.Error()))
+			}
+			return q.ask(question, def)
+		case q.editable && line == ":edit":
+			if err := q.edit(); err != nil {
+				return "", err
+			}
+			return q.ask(question, def)
+		case line != "":
 			return line, nil
 		}
 		return def, nil
@@ -158,9 +172,14 @@ func (q *questions) run(ctx context.Context) error {
 	if q.lookOnly {
 		return q.look(before)
 	}
+	q.say("At any question, :save saves the answers and :edit opens them in your editor.")
 	q.a = q.o.Fabric.Propose(q.a, inv)
 	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
-		if err := step(inv); err != nil {
+		err := errEdited
+		for q.editable = true; errors.Is(err, errEdited); {
+			err = step(inv) // with the answers as they were edited
+		}
+		if q.editable = false; err != nil {
 			return err
 		}
 		if err := q.o.Fabric.KeepDraft(q.a); err != nil {
@@ -212,11 +231,10 @@ func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if q.outcome.Path, err = q.o.Fabric.SaveAnswers(q.a); err != nil {
+	if err = q.save(); err != nil {
 		return false, err
 	}
 	q.outcome.Answers = q.a
-	q.say("answers saved: %s", backends.Clean(q.outcome.Path))
 	for _, l := range q.loads {
 		q.say("afterwards the fabric is loaded: %s", plain.LoadLine(l))
 	}

@@ -88,7 +88,7 @@ const helpText = `  Enter     next field; on the last, accept the page; a plan: 
   e l       edit the address, the login      E L  of all chosen VMs
   F2 F3     on the first page: read-only report, continue with kept answers
   r         read again; rehearse a plan      g  from a refusal to its answer
-  s         save the answers
+  s Ctrl-S  save the answers     e Ctrl-E  open them in $EDITOR
   q         leave      Ctrl-C  stop: once lets running steps finish,
                                twice stops at once
   ? F1      this help

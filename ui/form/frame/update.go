@@ -7,6 +7,7 @@ import (
 	"charm.land/bubbles/v2/cursor"
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -25,6 +26,8 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		w.Busy, w.cancel = "", nil
 		return w, msg.then(w, msg.err)
+	case editedMsg:
+		return w, w.edited(msg)
 	case questionMsg:
 		w.questions = append(w.questions, msg)
 		w.help, w.leaving = false, false
@@ -88,7 +91,14 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 		return nil // keys typed ahead must not land in the next page
 	case w.glass.dark():
 		return nil
+	case w.clash != nil:
+		return w.settle(msg)
+	case w.savable() && key == "ctrl+s":
+		return w.save(live.AskFirst)
+	case w.editable() && key == "ctrl+e":
+		return w.edit()
 	}
+	w.said = ""
 	wrong := w.Err
 	w.Err = nil // whoever goes on has read it
 	if cmd, used := w.Page().Update(w, msg); used {
@@ -108,6 +118,14 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 			return nil
 		}
 		return cmd
+	case "s":
+		if w.savable() {
+			return w.save(live.AskFirst)
+		}
+	case "e":
+		if w.editable() {
+			return w.edit()
+		}
 	case "esc":
 		return w.back()
 	case "?", "f1":
@@ -117,6 +135,12 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	return nil
 }
+
+// savable reports whether there are answers to save: the log-in is behind, and no password is typed.
+func (w *Wizard) savable() bool { return w.Begun() && w.looking == nil && w.at != PasswordAt }
+
+// editable reports whether answers can still change something.
+func (w *Wizard) editable() bool { return w.savable() && w.at >= HostsAt && w.running == nil }
 
 // interrupt is Ctrl-C: while a run is on, the first lets running steps finish, the second stops at once; before and
 // after it, and at a question, it leaves.

@@ -48,6 +48,8 @@ func (w *Wizard) draw() string {
 	content := helpText
 	if q := w.question(); q != nil {
 		content = w.questionView(q, width)
+	} else if w.clash != nil && !w.help {
+		content = w.clash.view(w.Theme, width, body)
 	} else if !w.help {
 		content = w.Page().View(w, width, body)
 	}
@@ -104,6 +106,8 @@ func (w *Wizard) footer() string {
 		status = w.Theme.Accent.Render(theme.Clip(" "+w.Busy+" ...", w.width-14) + "  Esc cancels")
 	case w.Err != nil:
 		status = w.problem()
+	case w.said != "":
+		status = w.Theme.Good.Render(theme.Clip(" "+w.said, w.width-1))
 	}
 	return status + "\n" + w.rule() + "\n" + w.keys()
 }
@@ -138,6 +142,9 @@ func (w *Wizard) hints() []Hint {
 	if q := w.question(); q != nil {
 		return q.hints()
 	}
+	if w.clash != nil {
+		return []Hint{{"y", "overwrite"}, {"n", "save beside it"}, {"Esc", "save nothing"}}
+	}
 	if l, ok := w.Page().(interface{ Editing() bool }); ok && l.Editing() {
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
@@ -154,6 +161,16 @@ func (w *Wizard) hints() []Hint {
 	}
 	if w.Busy == "" {
 		all = append(all, w.Page().Hints()...)
+	}
+	if w.Busy == "" && w.savable() && (w.running == nil || isClosed(w.running)) {
+		save := Hint{"s", "save"}
+		if w.Page().Typing() {
+			save.Key = "Ctrl-S"
+		}
+		all = append(all, save)
+	}
+	if w.Busy == "" && w.editable() {
+		all = append(all, Hint{"Ctrl-E", "editor"})
 	}
 	if !w.Page().Typing() && (w.running == nil || isClosed(w.running)) {
 		all = append(all, Hint{"q", "leave"})

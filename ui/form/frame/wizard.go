@@ -50,6 +50,9 @@ type Wizard struct {
 	looking     Page          // shown instead of the page; nil else
 	questions   []questionMsg // that wait for an answer
 	far         int           // the furthest page that was seen
+	clash       *clash        // a file that is in the way of the answers; nil else
+	said        string        // under the page: what was done
+	rough       string        // answers as they were edited, with mistakes; "" else
 	width       int
 	height      int
 	help        bool
@@ -196,7 +199,7 @@ func (w *Wizard) Next() tea.Cmd { return w.Show(w.at + 1) }
 func (w *Wizard) Show(at int) tea.Cmd {
 	w.at = min(max(0, at), len(w.pages)-1)
 	w.far = max(w.far, w.at)
-	w.Err, w.leaving, w.looking = nil, false, nil
+	w.Err, w.leaving, w.looking, w.said, w.rough = nil, false, nil, "", ""
 	w.glass.cover()
 	cmd := w.Page().Enter(w)
 	if w.at > HostsAt && w.running == nil {

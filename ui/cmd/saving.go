@@ -1,0 +1,79 @@
+package cmd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// SaveAnswers implements live.Fabric.
+func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error) {
+	words, err := text(a)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(f.file)
+	if err != nil {
+		return "", err
+	}
+	old, err := backends.InputAnswers.ReadFile(path)
+	switch taken := !f.own && !errors.Is(err, fs.ErrNotExist) && string(old) != words; {
+	case taken && how == live.AskFirst:
+		return "", &live.Exists{Path: path, Diff: plain.LineDiff(string(old), words)}
+	case taken && how == live.Beside:
+		if path, err = besides(path); err != nil {
+			return "", err
+		}
+		f.file = path
+	}
+	if err := renameio.WriteFile(path, []byte(words), 0o600); err != nil {
+		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
+	}
+	f.own = true
+	return path, nil
+}
+
+// besides is the first free name after that of a file: answers-2.yaml after answers.yaml.
+func besides(path string) (string, error) {
+	ext := filepath.Ext(path)
+	for n := 2; n < 1000; n++ {
+		other := fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), n, ext)
+		if _, err := os.Lstat(other); errors.Is(err, fs.ErrNotExist) {
+			return other, nil
+		}
+	}
+	return "", backends.Errorf(backends.KindPermanent, "", "remove old ones", "%s and 999 files beside it exist", path)
+}
+
+// Editor implements live.Fabric. The editor is that of $VISUAL, $EDITOR or vi, a command line for the shell as git(1) takes it.
+func (f *fabric) Editor(text string) (*exec.Cmd, func() (string, error), error) {
+	file, err := os.CreateTemp("", "rdma-setup-*.yaml")
+	if err == nil {
+		_, err = file.WriteString(text)
+		err = cmp.Or(err, file.Close())
+	}
+	if err != nil {
+		return nil, nil, backends.Errorf(backends.KindPermanent, "", "set TMPDIR to a directory that you may write to", "the answers cannot be opened: %w", err)
+	}
+	e := f.s.Env
+	editor := cmp.Or(e.Getenv("VISUAL"), e.Getenv("EDITOR"), "vi")
+	c := exec.Command("sh", "-c", editor+` "$1"`, "sh", file.Name())
+	c.Stdin, c.Stdout, c.Stderr = e.Stdin, e.Stdout, e.Stdout
+	return c, func() (string, error) {
+		defer os.Remove(file.Name())
+		b, err := backends.InputAnswers.ReadFile(file.Name())
+		return string(b), err
+	}, nil
+}

@@ -1,0 +1,44 @@
+package cmd
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A file of other answers is overwritten only when that was asked for; the one that this wizard has written is its own.
+func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "answers.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: rdma-setup/v1\nmode: sriov\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, a := &fabric{file: file}, answers.Default(answers.PVRDMA)
+	var exists *live.Exists
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "- mode: sriov") || !strings.Contains(exists.Diff, "+ mode: pvrdma") {
+		t.Fatalf("%v", err)
+	}
+	path, err := f.SaveAnswers(a, live.Beside)
+	if err != nil || path != filepath.Join(dir, "answers-2.yaml") {
+		t.Fatalf("%s, %v", path, err)
+	}
+	a.Switch.MTU = 4200
+	if again, err := f.SaveAnswers(a, live.AskFirst); err != nil || again != path {
+		t.Errorf("its own file: %s, %v", again, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "mode: sriov") {
+		t.Errorf("the other file: %s, %v", b, err)
+	}
+	other := &fabric{file: file}
+	if got, err := other.SaveAnswers(a, live.Overwrite); err != nil || got != file {
+		t.Errorf("%s, %v", got, err)
+	}
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "mtu: 4200") {
+		t.Errorf("%s, %v", b, err)
+	}
+}

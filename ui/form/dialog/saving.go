@@ -1,0 +1,69 @@
+package dialog
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// errEdited says that the answers came back from the editor: the questions begin again with them.
+var errEdited = errors.New("the answers were edited")
+
+// save writes the answers. Where a file of other answers is in the way, its difference is shown, and it is overwritten on a yes only.
+func (q *questions) save() error {
+	path, err := q.o.Fabric.SaveAnswers(q.a, live.AskFirst)
+	var exists *live.Exists
+	if errors.As(err, &exists) {
+		q.say("%s\n%s", backends.Clean(exists.Diff), backends.Clean(exists.Error()))
+		how, was := live.Beside, q.editable
+		q.editable = false
+		yes, err := q.yesOr("Overwrite it", "no")
+		if q.editable = was; err != nil {
+			return err
+		}
+		if yes {
+			how = live.Overwrite
+		}
+		if path, err = q.o.Fabric.SaveAnswers(q.a, how); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	q.outcome.Path = path
+	q.say("answers saved: %s", backends.Clean(path))
+	return nil
+}
+
+// edit opens the answers in the operator's editor, and says what is wrong with them then.
+func (q *questions) edit() error {
+	var b strings.Builder
+	err := answers.Save(&b, q.a)
+	if err != nil {
+		return err
+	}
+	c, read, err := q.o.Fabric.Editor(cmp.Or(q.rough, b.String()))
+	if err != nil {
+		return err
+	}
+	err = c.Run()
+	text, readErr := read()
+	if err = errors.Join(err, readErr); err != nil {
+		q.say("the editor failed, the answers are as before: %s", backends.Clean(err.Error()))
+		return nil
+	}
+	text = entry.Unmarked(text)
+	a, wrong := answers.Edited(b.String(), text)
+	if q.rough = ""; len(wrong) > 0 {
+		q.rough = entry.Marked(text, wrong)
+		q.say("%s", backends.Clean(wrong.Error()))
+		return nil
+	}
+	q.a = a
+	return errEdited
+}

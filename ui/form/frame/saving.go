@@ -1,0 +1,124 @@
+package frame
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// A clash is a file of other answers that is in the way: its difference is shown, and the operator says what becomes of it.
+type clash struct {
+	path   string
+	scroll *live.Scroll
+}
+
+// keep puts what is on the page into the answers; what is not complete stays as the answers have it.
+func (w *Wizard) keep() {
+	if p, ok := w.Page().(interface{ Keep(*Wizard) error }); ok {
+		_ = p.Keep(w) // half a page is no reason not to save the others
+	}
+}
+
+// save writes the answers. Where another file is in the way it asks.
+func (w *Wizard) save(how live.Saving) tea.Cmd {
+	w.keep()
+	path, err := w.Fabric.SaveAnswers(w.Answers, how)
+	var exists *live.Exists
+	switch w.clash = nil; {
+	case errors.As(err, &exists):
+		w.clash = &clash{exists.Path, live.NewScroll(w.Theme, paintDiff(w.Theme, backends.Clean(exists.Diff)))}
+	case err != nil:
+		w.Err = err
+	default:
+		w.Saved, w.said = path, "Answers saved: "+backends.Clean(path)
+	}
+	return nil
+}
+
+func paintDiff(t theme.Theme, diff string) string {
+	lines := strings.Split(diff, "\n")
+	for i, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "-"):
+			lines[i] = t.Bad.Render(l)
+		case strings.HasPrefix(l, "+"):
+			lines[i] = t.Good.Render(l)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// settle takes the keys of a clash.
+func (w *Wizard) settle(k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "y":
+		return w.save(live.Overwrite)
+	case "n":
+		return w.save(live.Beside)
+	case "esc":
+		w.clash = nil
+	default:
+		w.clash.scroll.Update(k)
+	}
+	return nil
+}
+
+func (c *clash) view(t theme.Theme, width, height int) string {
+	top := theme.Wrap(fmt.Sprintf("%s exists with other answers. y overwrites it, n saves beside it under another name, Esc saves nothing.", backends.Clean(c.path)), width)
+	return t.Title.Render(top) + "\n\n" + c.scroll.View(width, height-strings.Count(top, "\n")-2)
+}
+
+// An editedMsg brings the answers back from the editor.
+type editedMsg struct {
+	before, after string
+	err           error
+}
+
+// edit opens the answers in the operator's editor; those that were wrong come back with what is wrong above each line.
+func (w *Wizard) edit() tea.Cmd {
+	w.keep()
+	var b strings.Builder
+	if err := answers.Save(&b, w.Answers); err != nil {
+		return w.Fail(err)
+	}
+	text := cmp.Or(w.rough, b.String())
+	c, read, err := w.Fabric.Editor(text)
+	if err != nil {
+		return w.Fail(err)
+	}
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		after, readErr := read()
+		return editedMsg{b.String(), after, cmp.Or(err, readErr)}
+	})
+}
+
+// edited takes the answers as they came out of the editor. What was wrong with them before the edit is no mistake in it: they may
+// not be complete yet.
+func (w *Wizard) edited(m editedMsg) tea.Cmd {
+	if m.err != nil {
+		return w.Fail(backends.Errorf(backends.KindPermanent, "", "set EDITOR to an editor that runs in this terminal", "the editor failed, the answers are as before: %w", m.err))
+	}
+	after := entry.Unmarked(m.after)
+	if after == m.before {
+		w.rough = ""
+		return nil
+	}
+	a, wrong := answers.Edited(m.before, after)
+	if len(wrong) > 0 {
+		w.rough = entry.Marked(after, wrong)
+		w.Err = backends.Errorf(backends.KindUsage, "", "press Ctrl-E to correct them: each is marked above its line",
+			"%s of the edited answers cannot be used; line %d: %s", entry.Counted(len(wrong), "value"), wrong[0].Line, wrong[0].What)
+		return nil
+	}
+	w.Answers = a
+	return w.Show(min(w.at, VMsAt))
+}

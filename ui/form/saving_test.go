@@ -1,0 +1,84 @@
+package form
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/ui/live"
+)
+
+// Every page behind the log-in saves with what is on it, by s or Ctrl-S, and no file is overwritten before its difference was shown.
+func TestEveryPageSaves(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{shared: true, other: true}
+		k := sit(t, f, 80, 24).press("ctrl+s").on("vCenter").press("enter").write("right").press("enter").on("Hosts")
+		k.press("space", "s").shows("+ mode: pvrdma").shows("y overwrite").press("esc", "s", "n").shows("Answers saved: /tmp/answers.yaml")
+		if len(f.saved.Hosts.Names) != 1 || !slices.Equal(f.how, []live.Saving{live.Beside}) {
+			t.Fatalf("%v, %v", f.saved.Hosts.Names, f.how)
+		}
+		f.other = false
+		for _, page := range []struct{ title, save string }{{"Mode", "s"}, {"pNICs", "s"}, {"Switch and vmknic", "ctrl+s"}, {"VMs and guests", "s"}, {"Preflight", "s"}, {"Plan", "s"}} {
+			if page.title == "Preflight" {
+				k.press("a")
+			}
+			k.press("enter")
+			f.saved = nil
+			if k.on(page.title).press(page.save).shows("Answers saved"); f.saved == nil {
+				t.Errorf("%s: nothing was saved", page.title)
+			}
+		}
+		f.other = true
+		k.press("s", "y").write("yes").press("enter").on("Report")
+		if n := len(f.how); f.how[n-1] != live.Beside || f.how[n-2] != live.Overwrite {
+			t.Errorf("%v", f.how)
+		}
+		out, text, err := answer(&world{other: true}, append([]string{"", "", ":save", "no"}, append(defaults()[2:], "yes", "yes")...)...)
+		if err != nil || !strings.Contains(text, "+ mode: pvrdma") || !strings.Contains(text, "Overwrite it? yes or no [no]") || out.Path == "" {
+			t.Errorf("%v\n%s", err, text)
+		}
+	})
+}
+
+// The answers come back from the editor with what is wrong above its line, and are taken when nothing is.
+func TestAnswersAreEdited(t *testing.T) {
+	var opened []string
+	edits := []func(string) string{
+		func(s string) string { return strings.Replace(s, "mtu: 9000", "mtu: 90", 1) },
+		func(s string) string { return strings.Replace(s, "mtu: 90", "mtu: 4200", 1) },
+		func(s string) string {
+			return strings.Replace(s, "https://vcenter.example", "https://other.example", 1)
+		},
+	}
+	f := world{}
+	f.editor = func(text string) string {
+		opened = append(opened, text)
+		return edits[len(opened)-1](text)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, &busy{world: f})
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "e"})
+		s.shows("line 30: 90 is not between")
+		s.press(keyDown) // the reader of before the editor cannot be cancelled on a pipe, and takes one key
+		s.press("\x05")
+		<-time.After(time.Second)
+		s.press(keyDown)
+		s.press("\r")
+		s.shows("> 4200")
+		s.press("\x05")
+		s.shows("cannot be changed here")
+		s.press(keyDown)
+		s.press("\x03")
+		s.end()
+		if want := "# error: "; !strings.Contains(opened[1], want) || strings.Contains(opened[0], want) || s.out.Answers.Switch.MTU != 4200 {
+			t.Errorf("%d, %q", s.out.Answers.Switch.MTU, opened[1])
+		}
+	})
+	opened = nil
+	got, text, err := answer(&f, append([]string{"", "", "", "", "", ":edit", ":edit", ""}, defaults()[5:]...)...)
+	if err != nil || got.Answers.Switch.MTU != 4200 || !strings.Contains(text, "mtu") {
+		t.Errorf("%v, %+v\n%s", err, got.Answers, text)
+	}
+}

@@ -1,0 +1,28 @@
+package answers
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Edited reads answers as somebody has edited them, with what is wrong with them. What was wrong before the edit is left out: answers
+// may not be complete yet.
+func Edited(before, after string) (*Answers, Problems) {
+	a, err := LoadDraft(strings.NewReader(after), "")
+	var wrong, was Problems
+	if errors.As(err, &wrong) {
+		return nil, wrong
+	}
+	if was, err := LoadDraft(strings.NewReader(before), ""); err == nil && a.VCenter.URL != was.VCenter.URL {
+		return nil, Problems{{Path: "vcenter.url", What: "the vCenter cannot be changed here: start again with the other one"}}
+	}
+	if _, err = Load(strings.NewReader(after), ""); !errors.As(err, &wrong) {
+		return a, nil
+	}
+	_, err = Load(strings.NewReader(before), "")
+	_ = errors.As(err, &was)
+	return a, slices.DeleteFunc(wrong, func(p Problem) bool {
+		return slices.ContainsFunc(was, func(q Problem) bool { return q.Path == p.Path && q.What == p.What })
+	})
+}
