@@ -56,7 +56,7 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 			say(text)
 			said = text
 		}
-		if !pause(ctx, wait) {
+		if !backends.Sleep(ctx, wait) {
 			return ctx.Err()
 		}
 	}

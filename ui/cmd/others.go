@@ -40,7 +40,7 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 				}
 				waiting = waiting || !a.Shut && time.Since(began) < limit
 			}
-			if !waiting || !pause(ctx, time.Second/4) {
+			if !waiting || !backends.Sleep(ctx, time.Second/4) {
 				break
 			}
 			found, err = s.VC.Others(ctx, targets)
@@ -71,15 +71,4 @@ func conflict(a vsphere.Activity) error {
 		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then run rdma-setup resume."
 	}
 	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is working on this target: %s", a)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

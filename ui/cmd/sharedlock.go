@@ -165,7 +165,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 			if nameless.IsZero() {
 				nameless = s.Env.Now().Add(namelessTime)
 			}
-			if !pause(ctx, time.Second/5) {
+			if !backends.Sleep(ctx, time.Second/5) {
 				return nil, asked, ctx.Err()
 			}
 			continue
@@ -220,7 +220,7 @@ func (k *sharedLock) keep() {
 	})
 	k.over.Go(func() {
 		until := k.s.Env.Now().Add(leaseTime)
-		for pause(ctx, leaseTime/3) {
+		for backends.Sleep(ctx, leaseTime/3) {
 			err := k.renew(ctx)
 			if err == nil {
 				until = k.s.Env.Now().Add(leaseTime)

@@ -55,11 +55,7 @@ func (b Backoff) do(ctx context.Context, f func() error) error {
 			return err
 		}
 		// Up to a quarter more, so that many targets do not come back in step.
-		t := time.NewTimer(wait + rand.N(wait/4+1))
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !backends.Sleep(ctx, wait+rand.N(wait/4+1)) {
 			return err
 		}
 		wait = min(2*wait, b.Most)

@@ -223,11 +223,16 @@ func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[pl
 		})
 	}
 	err := g.Wait()
+	return sorted(gaps), err
+}
+
+// sorted closes a channel and returns its gaps by the names of their targets.
+func sorted(gaps chan backends.Gap) []backends.Gap {
 	close(gaps)
 	var out []backends.Gap
 	for gap := range gaps {
 		out = append(out, gap)
 	}
 	slices.SortFunc(out, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
-	return out, err
+	return out
 }

@@ -3,7 +3,6 @@ package survey
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -50,13 +49,7 @@ func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[plac
 		})
 	}
 	err := g.Wait()
-	close(gaps)
-	var out []backends.Gap
-	for gap := range gaps {
-		out = append(out, gap)
-	}
-	slices.SortFunc(out, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
-	return out, err
+	return sorted(gaps), err
 }
 
 // adapters returns the supported classes; nil where vCenter has no such configuration, empty where it does not list the guest OS.

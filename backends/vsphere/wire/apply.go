@@ -65,5 +65,5 @@ func Retriable(err error) bool {
 
 // Pause waits longer from try to try; false when ctx ends first.
 func Pause(ctx context.Context, try int) bool {
-	return Sleep(ctx, time.Duration(try*try)*100*time.Millisecond)
+	return backends.Sleep(ctx, time.Duration(try*try)*100*time.Millisecond)
 }

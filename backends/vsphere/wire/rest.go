@@ -201,7 +201,7 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 	defer cancel()
 	broken := 0
 	for wait := 50 * time.Millisecond; ; wait = min(wait*3/2, 5*time.Second) {
-		if !Sleep(ctx, wait) {
+		if !backends.Sleep(ctx, wait) {
 			return unended(ctx, id, limit)
 		}
 		var info struct {

@@ -15,6 +15,8 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 	"github.com/vmware/govmomi/vim25/xml"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Limits of one call. A server that takes the call and never answers must not hold the program for ever.
@@ -79,7 +81,7 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		default:
 			return err
 		}
-		if !Sleep(ctx, pause) {
+		if !backends.Sleep(ctx, pause) {
 			return err
 		}
 		pause = min(2*pause, 4*time.Second)
@@ -103,18 +105,6 @@ func (c *Conn) noteTask(method string, res soap.HasFault) {
 func (c *Conn) Started(task types.ManagedObjectReference) bool {
 	_, is := c.started.Load(task)
 	return is
-}
-
-// Sleep waits; false when ctx ends first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // methodOf returns the SOAP method's name from the library's body type: *methods.LoginBody -> Login.

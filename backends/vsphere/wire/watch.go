@@ -8,6 +8,8 @@ import (
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // watched are the properties that a watch sees, per type. One filter over one list view serves every watch, so that
@@ -166,7 +168,7 @@ func (w *watcher) loop(ctx context.Context) {
 				continue
 			}
 			if err = bad; err == nil {
-				Sleep(ctx, time.Duration(lostSince*lostSince-1)*50*time.Millisecond) // at once after the first
+				backends.Sleep(ctx, time.Duration(lostSince*lostSince-1)*50*time.Millisecond) // at once after the first
 				continue
 			}
 		}
@@ -177,7 +179,7 @@ func (w *watcher) loop(ctx context.Context) {
 			w.fail(err)
 			continue
 		}
-		Sleep(ctx, 2*time.Second)
+		backends.Sleep(ctx, 2*time.Second)
 	}
 }
 

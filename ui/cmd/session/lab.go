@@ -90,7 +90,7 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 		case first:
 		case e.Now().After(end):
 			return nil, backends.Errorf(backends.KindRefused, "", "end that command, or give this one another --state-dir", "another command still uses a lab that has ended")
-		case sleep(ctx, 50*time.Millisecond):
+		case backends.Sleep(ctx, 50*time.Millisecond):
 			continue // another command is starting one
 		default:
 			return nil, ctx.Err()
@@ -108,17 +108,6 @@ func labUsers(state string) *flock.Flock { return lockOf(state + ".lock") }
 
 func lockOf(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // launchLab starts a lab and writes the file that names it.

@@ -1,0 +1,18 @@
+package backends
+
+import (
+	"context"
+	"time"
+)
+
+// Sleep waits; false when ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
