@@ -22,6 +22,7 @@ type Bundle struct {
 	Answers *answers.Answers // what shall be; nil where nobody gave any
 	Facts   *checks.Facts    // what is there; its Answers are not kept
 	Kept    time.Time        // when the baseline among the facts was kept
+	Masked  bool             // Write replaces names and addresses, the same by the same
 }
 
 // Measured returns the measurements that were made for the bundle.
@@ -72,4 +73,5 @@ type manifest struct {
 const (
 	kind    = "rdma-setup bundle"
 	leftOut = "user names; secrets are never gathered"
+	replace = "; names and addresses are replaced"
 )

@@ -20,7 +20,7 @@ type member struct {
 	text []byte
 }
 
-// Write writes a bundle without the user names in it. The same bundle gives the same bytes.
+// Write writes a bundle without the user names in it. The same bundle gives the same bytes, unless its names are replaced.
 func Write(w io.Writer, b *Bundle) error {
 	if b.Facts == nil || b.Facts.Inventory == nil {
 		return fmt.Errorf("there is nothing to bundle: no inventory was read")
@@ -49,6 +49,13 @@ func Write(w io.Writer, b *Bundle) error {
 		}
 		head.Mode = string(b.Answers.Mode)
 		members = append(members, member{answersFile, text.Bytes()})
+	}
+	if b.Masked {
+		m, others, err := masked(members)
+		if err != nil {
+			return fmt.Errorf("bundle: %w", err)
+		}
+		members, head.VCenter, head.LeftOut = others, m.value("", "url", head.VCenter), leftOut+replace
 	}
 	for _, m := range members {
 		head.Files[m.name] = sum(m.text)

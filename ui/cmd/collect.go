@@ -19,6 +19,7 @@ import (
 func newCollectCmd(e *console.Env) *cobra.Command {
 	var f checkFlags
 	var out, output string
+	var redact bool
 	c := &cobra.Command{
 		Use:   "collect [-f answers.yaml] [--out bundle.tgz]",
 		Short: "Collect what check reads in one file, for check --bundle on another machine",
@@ -27,7 +28,11 @@ addresses and versions are kept, because the checks need them. On a machine with
 rdma-setup check --bundle FILE then prints the findings that check would have printed here.
 
 It also reads what a copy of the site needs: installed VIBs, services, standard switches. rdma-setup lab --bundle FILE serves that
-copy. Guests are read where -f names them; without them the copy has stand-ins.`,
+copy. Guests are read where -f names them; without them the copy has stand-ins.
+
+With --redact, names of hosts, VMs, folders, clusters, switches, port groups, datastores and rules become host-001, vm-00001 and so on,
+and IP addresses others of networks of the same size, in the answers of the bundle too. Models, versions, MAC and PCI addresses
+stay. Names that are one lowercase word are replaced where they name something, not within texts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -38,6 +43,7 @@ copy. Guests are read where -f names them; without them the copy has stand-ins.`
 				if err != nil {
 					return err
 				}
+				b.Masked = redact
 				if out == "" {
 					out = "rdma-bundle-" + b.Made.UTC().Format("20060102-150405") + ".tgz"
 				}
@@ -45,8 +51,12 @@ copy. Guests are read where -f names them; without them the copy has stand-ins.`
 					return err
 				}
 				inv := b.Facts.Inventory
-				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; user names are left out, other names and addresses are not\njudge it with: rdma-setup check --bundle %s\n",
-					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), console.ShellWord(out))
+				names := "user names are left out, other names and addresses are not"
+				if redact {
+					names = "user names are left out, names and IP addresses are replaced"
+				}
+				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; %s\njudge it with: rdma-setup check --bundle %s\n",
+					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), names, console.ShellWord(out))
 				if output == "json" {
 					return console.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
 						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated})
@@ -59,6 +69,7 @@ copy. Guests are read where -f names them; without them the copy has stand-ins.`
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the expected settings; it is added to the bundle")
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
+	c.Flags().BoolVar(&redact, "redact", false, "replace names and IP addresses, the same by the same")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
 		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")

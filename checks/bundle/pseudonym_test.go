@@ -1,0 +1,133 @@
+package bundle_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/bundle"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+)
+
+// unpacked is the text of all files of a bundle.
+func unpacked(t *testing.T, packed []byte) string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for r := tar.NewReader(z); ; {
+		if _, err := r.Next(); err == io.EOF {
+			return all.String()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Names and addresses of a site are gone from a masked bundle; the same name has the same other one everywhere, networks stay networks,
+// and what only looks like a name or an address stays.
+func TestMaskedBundle(t *testing.T) {
+	a, err := answers.Load(strings.NewReader(`
+mode: pvrdma
+vcenter: {url: "https://vc.acme.example:8443/sdk"}
+hosts: {datacenter: Ulm 2, names: [esx-10.acme.example, esx-9.acme.example]}
+switch: {name: RDMA-Ulm, portgroup: RDMA-Ulm-A}
+vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 10.7.5.12/23}]
+`), "answers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := &backends.Inventory{
+		VCenter: backends.VCenter{URL: "https://vc.acme.example:8443/sdk", Version: "8.0.3"},
+		Hosts: []backends.Host{{Name: "esx-9.acme.example", Datacenter: "Ulm 2", Version: "8.0.3", RecentTasks: []string{"vMotion of db-1 to esx-10 (10.7.4.2)"},
+			NICs: []backends.NIC{{Device: "vmnic2", DriverVersion: "4.23.6.2-1OEM", MAC: "b8:59:9f:00:00:02"}}}, {Name: "esx-10.acme.example", Datacenter: "Ulm 2"}},
+		VMs: []backends.VM{
+			{Name: "db-1", Path: "/Ulm 2/vm/Kunden%2fBank/db-1", Host: "esx-9.acme.example", IPs: []string{"10.7.4.11", "8.8.8.8"}},
+			{Name: "sriov", Path: "/Ulm 2/vm/sriov", Adapters: []backends.Adapter{{Type: "sriov", PortGroup: "RDMA-Ulm-A"}}},
+		},
+		Guests: []backends.Guest{{VM: "db-1", RDMA: []backends.VerbsDevice{{GIDs: []backends.GID{{GID: "0000:0000:0000:0000:0000:ffff:0a07:040b"}}}}}},
+	}
+	write := func(masked bool) []byte {
+		var b bytes.Buffer
+		if err := bundle.Write(&b, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv}, Masked: masked}); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	packed := write(true)
+	text, open := unpacked(t, packed), unpacked(t, write(false))
+	for _, name := range []string{"acme", "Ulm", "esx-9", "esx-10", "db-1", "Kunden", "Bank", "10.7.4.", "10.7.5.", "8.8.8.8", "0a07:04"} {
+		if !strings.Contains(open, name) {
+			t.Errorf("the bundle has no %s to hide", name)
+		}
+		if strings.Contains(text, name) {
+			t.Errorf("the masked bundle holds %s:\n%s", name, text)
+		}
+	}
+	b, err := bundle.Read(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := b.Facts.Inventory
+	h, v, nic := got.Hosts[0], got.VMs[0], got.Hosts[0].NICs[0]
+	switch {
+	case h.Name != "host-001" || got.Hosts[1].Name != "host-002" || b.Answers.Hosts.Names[0] != "host-002" || v.Host != h.Name:
+		t.Errorf("hosts %q, %q, answers %q, host of the VM %q", h.Name, got.Hosts[1].Name, b.Answers.Hosts.Names, v.Host)
+	case v.Name != "vm-00001" || v.Path != "/datacenter-1/vm/folder-1/vm-00001" || b.Answers.VMs[0].Name != v.Path || got.Guests[0].VM != v.Name:
+		t.Errorf("VM %q at %q, answers %q, guest %q", v.Name, v.Path, b.Answers.VMs[0].Name, got.Guests[0].VM)
+	case got.VMs[1].Name != "vm-00002" || got.VMs[1].Adapters[0].Type != "sriov" || b.Answers.VMs[1].Name != "vm-00002":
+		t.Errorf("a VM of the name of a word: %+v", got.VMs[1])
+	case got.VMs[1].Adapters[0].PortGroup != b.Answers.Switch.PortGroup:
+		t.Errorf("port group %q, answers %q", got.VMs[1].Adapters[0].PortGroup, b.Answers.Switch.PortGroup)
+	case nic.DriverVersion != "4.23.6.2-1OEM" || nic.MAC != "b8:59:9f:00:00:02" || h.Version != "8.0.3":
+		t.Errorf("versions or MAC: %+v", nic)
+	}
+	ip := netip.MustParseAddr(v.IPs[0])
+	task, gid := h.RecentTasks[0], got.Guests[0].RDMA[0].GIDs[0].GID
+	other, _ := netip.ParseAddr(strings.Trim(task[strings.LastIndex(task, "("):], "()"))
+	as4 := ip.As4()
+	for _, one := range []struct {
+		what string
+		ok   bool
+	}{
+		{"a /24 stays one, and the last byte stays: " + task, netip.PrefixFrom(ip, 24).Contains(other) && other.As4()[3] == 2 && as4[3] == 11},
+		{"the GID is that of the address: " + gid, strings.HasSuffix(gid, strings.ToLower(hexPair(as4)))},
+		{"a private address stays private: " + ip.String(), as4[0] == 10},
+		{"a /23 stays one", sameNetwork(b.Answers.VMs[0].IP.String(), b.Answers.VMs[1].IP.String())},
+		{"the address of the answers is that of the guest", strings.HasPrefix(b.Answers.VMs[0].IP.String(), v.IPs[0]+"/")},
+	} {
+		if !one.ok {
+			t.Error(one.what)
+		}
+	}
+}
+
+func hexPair(a [4]byte) string {
+	const digits = "0123456789abcdef"
+	var b strings.Builder
+	for i, x := range a {
+		if i == 2 {
+			b.WriteByte(':')
+		}
+		b.WriteByte(digits[x>>4])
+		b.WriteByte(digits[x&15])
+	}
+	return b.String()
+}
+
+func sameNetwork(a, b string) bool {
+	p, err := netip.ParsePrefix(a)
+	q, err2 := netip.ParsePrefix(b)
+	return err == nil && err2 == nil && p.Masked() == q.Masked()
+}
