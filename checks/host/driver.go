@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	goversion "github.com/hashicorp/go-version"
@@ -50,7 +51,11 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 	if least == "" || err != nil || err2 != nil || drv.LessThan(goversion.Must(goversion.NewVersion(since))) {
 		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, n.Driver, n.DriverVersion, n.Vendor, n.PCIDeviceID)
 	}
-	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s for %s %s", n.Device, n.Firmware, least, n.Driver, n.DriverVersion)
+	later := ""
+	if drv.GreaterThan(goversion.Must(goversion.NewVersion(since))) {
+		later = fmt.Sprintf("; that %s needs no less is unverified", n.DriverVersion)
+	}
+	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, least, n.Driver, since, later)
 }
 
 // vulnerable warns of firmware that a user of a VF can attack. Numbers of an OEM's own firmware may differ from the maker's.

@@ -140,10 +140,11 @@ func slots(f *checks.Facts, h *backends.Host) string {
 
 // same compares a value over hosts and names who differs from the most; hosts of which nothing is known are left out.
 func same(f *checks.Facts, what string, of func(*backends.Host) string) []checks.Answer {
-	count := map[string]int{}
+	count, all := map[string]int{}, 0
 	for _, h := range f.Connected() {
 		if v := of(h); v != "" {
 			count[v]++
+			all++
 		}
 	}
 	most := ""
@@ -152,10 +153,14 @@ func same(f *checks.Facts, what string, of func(*backends.Host) string) []checks
 			most = v
 		}
 	}
+	who := "most"
+	if 2*count[most] <= all {
+		who = "others"
+	}
 	var out []checks.Answer
 	for _, h := range f.Connected() {
 		if v := of(h); v != "" {
-			out = append(out, row.WarnIf(v != most, backends.HostRef(h.Name), "%s %s, most have %s", what, v, most))
+			out = append(out, row.WarnIf(v != most, backends.HostRef(h.Name), "%s %s, %s have %s", what, v, who, most))
 		}
 	}
 	return out

@@ -116,7 +116,9 @@ func fixedKeys() []Key {
 		{Path: "sriov.vfs", Doc: "VFs of the chosen pNIC", Default: "8", Min: 1, Max: 127, Mode: SRIOV},
 		{Path: "sriov.components",
 			Doc: "datastore paths of VIBs and offline bundles, absolute; for clusters that an image manages, URLs of offline bundles from which vCenter can fetch them", Mode: SRIOV},
-		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE, or https://SERVER/COMPONENT_VERSION_BUILD.zip", Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip"},
+		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE, or https://SERVER/COMPONENT_VERSION_BUILD.zip",
+			Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip. For a cluster that an image manages, write the URL of a " +
+				"web server that vCenter reaches, or import the file in the vSphere Client (Lifecycle Manager, Import Updates) and leave it out"},
 		{Path: "sriov.reset_advanced_pci", Doc: "where a card's firmware is set, set ADVANCED_PCI_SETTINGS=0 too: tuned PCI values are lost", Default: "false", Mode: SRIOV},
 		{Path: "sriov.firmware", Doc: "{PSID: file}: firmware that the RDMA cards get where theirs is older, by the id of the board (PSID); cannot be undone. {}: none",
 			Mode: SRIOV},

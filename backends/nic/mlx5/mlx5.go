@@ -61,7 +61,7 @@ func (Family) Firmware() *backends.FirmwareRules {
 }
 
 // LeastFirmware is of RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9: driver 4.21.71.101 for
-// ESXi 7.0 U2. Later drivers ask for no less.
+// ESXi 7.0 U2. That later drivers ask for no less is unverified, and said so where it decides.
 func (Family) LeastFirmware(pciDevice string) (driver, firmware string) {
 	least := map[string]string{
 		"1013": "12.28.2006",                       // ConnectX-4

@@ -310,7 +310,7 @@ func TestWhatForbidsVFs(t *testing.T) {
 		}, "No such file"},
 		"acceptance level": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.Acceptance = backends.FactOf("VMwareCertified")
-		}, "takes VMwareCertified and above"},
+		}, "accepts only VMwareCertified and above"},
 		"lockdown mode": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
 		"Intel NIC":     {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
 		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) {

@@ -21,7 +21,8 @@ func (b *builder) otherTraffic() {
 			if slices.ContainsFunc(k.PNICs, func(p string) bool { return ports[p] }) {
 				b.redundant(h, k, ports)
 			} else if n := firstOf(h, k, drivers); n != nil {
-				b.Each(h.Name, "parameters of %s apply to all its ports, also to %s, which carries %s", n.Driver, strings.Join(k.PNICs, " and "), trafficOf(k))
+				b.Each(h.Name, "parameters of %s apply to all its ports, also to %s, which %s %s", n.Driver, strings.Join(k.PNICs, " and "),
+					map[bool]string{true: "carries", false: "carry"}[len(k.PNICs) == 1], trafficOf(k))
 			}
 		}
 	}
