@@ -69,6 +69,11 @@ type FirmwareRules struct {
 	NoATS  string // what to do where the card has no ATS key
 	OwnIDs string // beginning of the ids of boards that the maker sells itself; others are an OEM's
 
+	Mode      string // key of cards with a CPU of their own that says whether it, or the host, owns the ports; read, never changed
+	NICMode   string // value of Mode with which the host owns them
+	CPU       string // key that tells how the CPU is tied to the card; read, never changed
+	NoNICMode string // what to do in any other mode; %s: the card's address
+
 	Burn         string                   // writes the firmware of a file to a card; %s: its address and the file
 	ImageVersion func(file string) string // version of the firmware in a file as its name tells it, "" where it does not
 }

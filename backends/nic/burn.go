@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,6 +91,22 @@ func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.F
 			"the card %s (PSID %s) would have firmware %s, which is vulnerable to users of a VF, and VMs get VFs of it that are not trusted: %s", card, has.PSID, to.Version, Named(list, n))
 	}
 	return to, nil
+}
+
+// NICMode fails for a card with a CPU of its own that owns the ports in the place of the host (a BlueField in DPU mode), by the
+// keys in force or of the next boot. Cards without such a key have no such CPU.
+func NICMode(host, card string, keys map[string]string) error {
+	for _, f := range Families() {
+		r := f.Firmware()
+		if r == nil || r.Mode == "" {
+			continue
+		}
+		if v, there := keys[r.Mode]; there && v != r.NICMode {
+			return backends.Errorf(backends.KindRefused, host, fmt.Sprintf(r.NoNICMode, card), "the card %s is a BlueField in DPU mode (%s is %s, %s is %s): its Arm cores own the ports, and NIC mode is needed",
+				card, r.Mode, v, r.CPU, cmp.Or(keys[r.CPU], "not read"))
+		}
+	}
+	return nil
 }
 
 // BurnCommand is what an operator types in the ESXi shell to write a file to a card.

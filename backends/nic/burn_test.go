@@ -38,7 +38,7 @@ func TestFirmwareOfCard(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if err == nil && said != row.want || !strings.Contains(said, row.want) {
+		if version := strings.HasPrefix(row.want, "16."); version && said != row.want || !version && (err == nil || !strings.Contains(said, row.want)) {
 			t.Errorf("%s: %s, want %s", name, said, row.want)
 		}
 		if writes := got.Version != row.has; err == nil && writes != (got.File != "") {

@@ -106,6 +106,9 @@ func MergeFirmware(host, card string, want, have map[string]string) (map[string]
 	if r == nil {
 		r = &backends.FirmwareRules{}
 	}
+	if err := NICMode(host, card, have); err != nil {
+		return nil, err
+	}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		old, there := have[key]
 		switch {

@@ -180,6 +180,7 @@ func nicMutations() []mutation {
 		{"HOST-PNIC-CVE-018", s, checks.Warn, func(f *checks.Facts) { allNICs(f, func(n *backends.NIC) { n.Firmware = "16.35.4030" }) }, ""},
 		{"HOST-PNIC-PSID-008", s, checks.Warn, card(func(c *backends.Firmware) { c.PSID = "DEL0000000004" }), ""},
 		{"HOST-PNIC-LINKTYPE-009", p, checks.Fail, card(func(c *backends.Firmware) { c.Current["LINK_TYPE_P1"] = "IB(1)" }), ""},
+		{"HOST-PNIC-MODE-019", p, checks.Fail, card(func(c *backends.Firmware) { c.Next = map[string]string{"INTERNAL_CPU_OFFLOAD_ENGINE": "0"} }), ""},
 		{"HOST-PNIC-PCIE-010", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Lanes = 8 }), "CL-PCIE-016"},
 		{"HOST-PNIC-PCIE-010", p, checks.Fail, card(func(c *backends.Firmware) { c.Slot.Lanes = 4 }), "CL-PCIE-016"},
 		{"HOST-PNIC-NUMA-011", p, checks.Warn, func(f *checks.Facts) { theVM(f).NodeAffinity = ptr("1") }, ""},

@@ -48,6 +48,20 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
+			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual, Source: "NVIDIA, DOCA documentation: BlueField Modes of Operation",
+			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is no BlueField / - / in DPU mode",
+			Remedy:   "Set NIC mode (mlxconfig: INTERNAL_CPU_OFFLOAD_ENGINE=1) and power-cycle the server; a reset of the card's firmware configuration sets DPU mode again.",
+			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+				t := backends.HostRef(h.Name)
+				for when, keys := range map[string]map[string]string{"now": card.Current, "from the next boot on": card.Next} {
+					if nic.NICMode(h.Name, n.PCI, keys) != nil {
+						return row.Fail(t, "%s: in DPU mode %s, in which the card's own CPU owns the ports", n.Device, when)
+					}
+				}
+				return row.Pass(t, "%s: its ports belong to the host", n.Device)
+			}),
+		},
+		{
 			ID: "HOST-PNIC-PCIE-010", Scope: checks.Host, Link: checks.InBIOS, Fix: checks.Manual, Source: "NVIDIA, MFT documentation: mlxlink; PCI Express bandwidth as the Linux kernel prints it",
 			Criteria: "the slot is fast enough for the link / carries 60 to 100 % of it / less",
 			Remedy:   "Move the card to a wider or faster slot.",

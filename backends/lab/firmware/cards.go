@@ -36,6 +36,19 @@ func ConnectX7(pci, mac string) *Card {
 	return c
 }
 
+// BlueField2 is a dual-port 100G DPU, in DPU mode as it is shipped; in NIC mode it works as a ConnectX-6 Dx does.
+func BlueField2(pci, mac string, nicMode bool) *Card {
+	c := ConnectX6Dx(pci, mac)
+	c.Type, c.ID, c.Part, c.PSID, c.Version = "BlueField2", 41686, "MBF2M516A-CECO_Ax_Bx", "MT_0000000702", "24.35.3502"
+	c.Description = "BlueField-2 E-Series DPU 100GbE Dual-Port QSFP56; PCIe Gen4 x16; Crypto and Secure Boot Enabled; 16GB on-board DDR"
+	c.Settings = append(c.Settings, &Setting{Name: "INTERNAL_CPU_MODEL", Kind: Engine, Default: 1, Current: 1, Next: 1},
+		&Setting{Name: "INTERNAL_CPU_OFFLOAD_ENGINE", Kind: Engine})
+	if nicMode {
+		c.Set("INTERNAL_CPU_OFFLOAD_ENGINE", 1)
+	}
+	return c
+}
+
 // ConnectX4Lx is a dual-port 25G card that speaks Ethernet only: it has no LINK_TYPE.
 func ConnectX4Lx(pci, mac string) *Card {
 	return &Card{

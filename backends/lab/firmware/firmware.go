@@ -19,12 +19,14 @@ const (
 	Number  Kind = iota
 	Bool         // False(0), True(1)
 	Link         // IB(1), ETH(2)
+	Engine       // ENABLED(0), DISABLED(1)
 	Control      // DEVICE_DEFAULT(0), ROCE_DISABLE(1), ROCE_ENABLE(2)
 )
 
 var names = map[Kind][]string{
 	Bool:    {"False", "True"},
 	Link:    {"", "IB", "ETH", "VPI"},
+	Engine:  {"ENABLED", "DISABLED"},
 	Control: {"DEVICE_DEFAULT", "ROCE_DISABLE", "ROCE_ENABLE"},
 }
 
@@ -138,6 +140,9 @@ type Image struct {
 // has lost the host under it, and the flash holds what it held.
 func (c *Card) Boot() {
 	c.Version, c.Flash, c.Burning = c.Held(), "", false
+	if e := c.Setting("INTERNAL_CPU_OFFLOAD_ENGINE"); e != nil && e.Current == 0 {
+		return // in DPU mode the Arm cores stay up over a reboot of the host: its settings wait for a power cycle
+	}
 	for _, s := range c.Settings {
 		s.Current = s.Next
 	}

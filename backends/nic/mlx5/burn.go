@@ -50,6 +50,11 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	if err != nil || has.Version == want.Version {
 		return err
 	}
+	if keys, err := s.config(ctx, d); err != nil {
+		return err
+	} else if mode := (Family{}).Firmware(); keys.Current[mode.Mode] != "" && keys.Current[mode.Mode] != mode.NICMode {
+		return backends.Errorf(backends.KindRefused, s.Host(), "update it from its Arm cores, with the BlueField software bundle (BFB)", "%s: the card is a BlueField in DPU mode", what)
+	}
 	file, err := s.image(ctx, what+": "+want.File, "-i", want.File)
 	switch {
 	case err != nil:

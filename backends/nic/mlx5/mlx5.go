@@ -52,11 +52,16 @@ func (Family) Firmware() *backends.FirmwareRules {
 	return &backends.FirmwareRules{
 		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
 		Undo:  "mlxconfig -d %s set %s",
-		Keys:  []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED"},
+		Keys:  []string{"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P1", "LINK_TYPE_P2", "ADVANCED_PCI_SETTINGS", "ATS_ENABLED", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE"},
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
 		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5", "nmlx5-rdma": "Mellanox-nmlx5"},
 		NoATS:      "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
-		Burn: "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
+		// BlueField (DOCA, BlueField Modes of Operation; nic-configuration-operator, pull request 97): 1 is NIC mode, in which it works as
+		// a ConnectX does; 0 is DPU mode, in which its Arm cores own the ports and the host's reboot loads none of its settings
+		// (sriov-network-operator, issue 662). "mlxconfig reset" puts it back to its default, which is DPU mode on DPUs.
+		Mode: "INTERNAL_CPU_OFFLOAD_ENGINE", NICMode: "1", CPU: "INTERNAL_CPU_MODEL",
+		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; BlueField-2 has more keys), power-cycle the server, then plan again",
+		Burn:      "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
 	}
 }
 

@@ -44,6 +44,7 @@ func sriov() []Scenario {
 		}},
 		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 speak InfiniBand as the factory ships it: two PCI functions without a vmnic", Apply: infiniband},
 		{Name: "sriov-firmware", Text: "tools are there, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
+		{Name: "sriov-bluefield", Text: "tools are there, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-draft", Text: "sriov-image, and somebody else edits the image", Apply: func(s *world.State) {
 			imaged(s)
@@ -118,6 +119,22 @@ func withImages(s *world.State) {
 	for _, h := range s.Hosts {
 		for _, c := range h.Cards {
 			c.Set("SRIOV_EN", 0)
+		}
+	}
+}
+
+// bluefield gives the first and the last host a BlueField-2 in the place of the ConnectX-5.
+func bluefield(s *world.State) {
+	withImages(s)
+	for _, h := range []*world.Host{s.Hosts[0], s.Hosts[len(s.Hosts)-1]} {
+		old := h.Card("0000:3b:00.0")
+		*old = *firmware.BlueField2(old.PCI, old.MAC, h == s.Hosts[0])
+		for _, p := range h.PNICs {
+			if old.Has(p.PCI) {
+				p.Model, p.Firmware = "MT42822 BlueField-2 integrated ConnectX-6 Dx network controller", old.Version
+				d := h.PCIDevice(p.PCI)
+				d.Device, d.DeviceName = 0xa2d6, p.Model
+			}
 		}
 	}
 }
