@@ -282,7 +282,7 @@ func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
 func TestE2ESRIOVRefusals(t *testing.T) {
 	t.Parallel()
 	for scenario, want := range map[string]string{
-		"sriov-lockdown": "lockdown mode", "sriov-acceptance": "takes VMwareCertified and above", "sriov-image-draft": "edits its image; that draft stays as it is",
+		"sriov-lockdown": "lockdown mode", "sriov-acceptance": "accepts only VMwareCertified and above", "sriov-image-draft": "edits its image; that draft stays as it is",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
