@@ -102,8 +102,8 @@ func NICMode(host, card string, keys map[string]string) error {
 			continue
 		}
 		if v, there := keys[r.Mode]; there && v != r.NICMode {
-			return backends.Errorf(backends.KindRefused, host, fmt.Sprintf(r.NoNICMode, card), "the card %s is a BlueField in DPU mode (%s is %s, %s is %s): its Arm cores own the ports, and NIC mode is needed",
-				card, r.Mode, v, r.CPU, cmp.Or(keys[r.CPU], "not read"))
+			return backends.Errorf(backends.KindRefused, host, fmt.Sprintf(r.NoNICMode, card),
+				"the card %s is a BlueField in DPU mode (%s is %s, %s is %s): its Arm cores own the ports, and NIC mode is needed", card, r.Mode, v, r.CPU, cmp.Or(keys[r.CPU], "not read"))
 		}
 	}
 	return nil
