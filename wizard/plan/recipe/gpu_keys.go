@@ -28,7 +28,7 @@ const (
 func (b *builder) keys(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	if v.Extra == nil {
-		b.Refuse(ref, "VM-EXTRAKEYS-029", b.gapRemedy(ref), "its VMX keys could not be read")
+		b.Refuse(ref, "VM-EXTRAKEYS-029", b.gapRemedy(ref, ""), "its VMX keys could not be read")
 		return nil
 	}
 	spelled := map[string]string{}

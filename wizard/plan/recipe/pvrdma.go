@@ -64,7 +64,7 @@ func (b *builder) vmknic(h *draft.Host) {
 		b.Each(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
 	}
 	if _, ok := h.Options[backends.VMKNICOption]; !ok {
-		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref), "the option %s could not be read", backends.VMKNICOption)
+		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref, "option "), "the option %s could not be read", backends.VMKNICOption)
 		return
 	}
 	from := current.Value(b.Inventory, s)
@@ -89,10 +89,10 @@ func vmks(h *draft.Host) []string {
 	return out
 }
 
-// gapRemedy says what the inventory says of why it could not read something.
-func (b *builder) gapRemedy(t backends.Ref) string {
+// gapRemedy says what the inventory says of why it could not read something whose gaps begin with what.
+func (b *builder) gapRemedy(t backends.Ref, what string) string {
 	for _, g := range b.Inventory.Gaps {
-		if g.Target == t {
+		if g.Target == t && strings.HasPrefix(g.What, what) {
 			return "see why: " + g.What + ": " + g.Why
 		}
 	}
@@ -106,7 +106,7 @@ func (b *builder) firewall(h *draft.Host) {
 	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}
 	r, ok := h.Firewall[plan.FirewallRuleset]
 	if !ok {
-		b.Refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref), "the firewall ruleset %s could not be read", plan.FirewallRuleset)
+		b.Refuse(ref, "HOST-FW-PVRDMA-007", b.gapRemedy(ref, "firewall"), "the firewall ruleset %s could not be read", plan.FirewallRuleset)
 		return
 	}
 	if h.Stale != "" {
