@@ -30,6 +30,7 @@ GOTEST := $(TESTFLAGS) -vet=off -parallel 4
 # What go vet finds is for lint. TESTFLAGS is for .ci/run. With GOGC the labs of ui/cmd take 640 MB instead of 300, and a sixth less CPU.
 test:
 	GOGC=400 $(GO) test $(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
+	$(GO) test $(GOTEST) -timeout 30m -run '^TestKilled' ./wizard/engine
 	$(RACE) $(GOTEST) -timeout 30m -run '$(RACED)' ./ui/cmd
 	$(RACE) $(GOTEST) -timeout 30m $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture)
 
@@ -77,6 +78,7 @@ e2e: build
 e2e-full: build
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
+	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
