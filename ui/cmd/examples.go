@@ -72,9 +72,10 @@ resumed or rolled back.`,
 rdma-setup runs -o json`,
 	},
 	"schema": {
-		long: `schema prints the JSON Schema (draft 2020-12) of the answers file. Editors with a YAML language server complete and check keys by it.`,
+		long: `schema prints the JSON Schema (draft 2020-12) of the answers file, or of what plan, check, report and apply print with -o json (of apply: of
+each line). Editors with a YAML language server complete and check the keys of answers by it.`,
 		examples: `rdma-setup schema > answers.schema.json
-rdma-setup schema > ~/.config/answers.schema.json`,
+rdma-setup schema report > report.schema.json`,
 	},
 	"support": {examples: `rdma-setup support
 rdma-setup support latest --out report-a-bug.tar.gz`},

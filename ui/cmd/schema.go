@@ -1,19 +1,52 @@
 package cmd
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
+
+// documents are what commands print with -o json and what a schema is published of.
+var documents = []string{"answers", "plan", "check", "report", "apply"}
+
+// schemaOf returns the JSON Schema of a document; that of apply is of each line.
+func schemaOf(document string) ([]byte, error) {
+	switch document {
+	case "plan":
+		return plain.Schema("Plan of rdma-setup plan -o json", planDoc{})
+	case "check":
+		return plain.Schema("Result of rdma-setup check -o json", checkDoc{})
+	case "report":
+		return plain.Schema("Report of rdma-setup report -o json", report.Report{})
+	case "apply":
+		return plain.Schema("A line of rdma-setup apply, resume and rollback -o json", outcome{}, engine.Event{}, otherLine{})
+	}
+	return answers.Schema()
+}
+
+// otherLine is any line of apply that is neither the result nor an event of the engine.
+type otherLine struct {
+	Event string `json:"event"`
+}
 
 func newSchemaCmd(e *console.Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of the answers",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			b, err := answers.Schema()
+		Use:   "schema [answers | plan | check | report | apply]",
+		Short: "Print the JSON Schema of the answers, or of what a command prints with -o json",
+		Args:  cobra.MaximumNArgs(1), ValidArgs: documents,
+		RunE: func(_ *cobra.Command, args []string) error {
+			document := append(args, "answers")[0]
+			if !slices.Contains(documents, document) {
+				return console.Usage("choose one of "+strings.Join(documents, ", "), "there is no schema of %q", document)
+			}
+			b, err := schemaOf(document)
 			if err != nil {
 				return err
 			}

@@ -99,7 +99,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LAB", filepath.Join(e.WorkDir, "lab"))
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot, "valid": valid},
 	})
 }
 

@@ -77,6 +77,9 @@ type changeJSON struct {
 	Yield   bool                  `json:"yield,omitempty"`
 }
 
+// JSONShape returns values with the fields that MarshalJSON writes.
+func (c Change) JSONShape() []any { return []any{changeJSON{}} }
+
 // MarshalJSON writes the documented fields, lists never null.
 func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{

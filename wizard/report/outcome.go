@@ -14,6 +14,9 @@ type outcomeExtra struct {
 	Hint       string          `json:"hint,omitempty"`
 }
 
+// JSONShape returns values with the fields that MarshalJSON writes.
+func (o Outcome) JSONShape() []any { return append(o.Change.JSONShape(), outcomeExtra{}) }
+
 // MarshalJSON adds "outcome", "found", "error" and "hint" to the fields of the change. Without "found", nobody could read what is
 // there; null is a thing that does not exist.
 func (o Outcome) MarshalJSON() ([]byte, error) {

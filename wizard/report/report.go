@@ -35,23 +35,30 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
+// document is a report as it is written.
+type document struct {
+	Verdict   checks.Status    `json:"verdict"`
+	Summary   string           `json:"summary"`
+	Causes    []Cause          `json:"causes"`
+	Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
+	Rails     *railMatrix      `json:"rail_matrix,omitempty"`
+	fields
+}
+
+type fields Report
+
+// JSONShape returns values with the fields that MarshalJSON writes.
+func (r Report) JSONShape() []any { return []any{document{}} }
+
 // MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes", "receivers" and "rail_matrix", which
 // are worked out of the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
-	type fields Report
 	causes := append([]Cause{}, r.Causes()...)
 	summary, verdict := r.Verdict()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
-	err := enc.Encode(struct {
-		Verdict   checks.Status    `json:"verdict"`
-		Summary   string           `json:"summary"`
-		Causes    []Cause          `json:"causes"`
-		Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
-		Rails     *railMatrix      `json:"rail_matrix,omitempty"`
-		fields
-	}{verdict, summary, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
+	err := enc.Encode(document{verdict, summary, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
 	return b.Bytes(), err
 }
 
