@@ -85,6 +85,7 @@ if [ "${1:-}" = undo ]; then
 		rm -f /etc/docker/key.json # Docker made it
 		rmdir /etc/docker 2>/dev/null || :
 	fi
+	if [ -f $state/no-cni ]; then rmdir /etc/cni/net.d /etc/cni 2>/dev/null || :; fi # containerd made them
 	if [ -f $state/no-group ] && grep -q '^docker:' /etc/group; then groupdel docker; fi # packages leave it
 	rm -f /etc/apt/sources.list.d/rdma-setup-docker.list /etc/apt/keyrings/rdma-setup-docker.asc \
 		/etc/apt/sources.list.d/rdma-setup-nvidia.list /etc/apt/keyrings/rdma-setup-nvidia.asc \
@@ -96,6 +97,9 @@ fi
 
 wanted="docker-ce docker-ce-cli containerd.io"
 old="docker docker-engine docker.io podman-docker"
+# Where the kernel has AppArmor on, Docker starts no container without the program of a package that it only recommends.
+profiles=
+if [ $family = apt ] && grep -q Y /sys/module/apparmor/parameters/enabled 2>/dev/null; then profiles=apparmor; fi
 if [ $engine = distribution ]; then
 	[ $family = apt ] || die "$ID has no Docker of its own: generate this script without --distribution"
 	wanted=docker.io old="docker-ce docker-engine podman-docker"
@@ -119,6 +123,7 @@ done
 mkdir -p $state
 if [ ! -f $state/begun ]; then
 	[ -d /etc/docker ] || : >$state/no-directory
+	[ -d /etc/cni ] || : >$state/no-cni
 	grep -q '^docker:' /etc/group || : >$state/no-group
 	: >$state/begun
 fi
@@ -133,7 +138,7 @@ fi
 
 toolkit=
 [ $nvidia = no ] || toolkit='nvidia-container-toolkit'
-if [ $family = apt ] && lacks $wanted $toolkit; then apt-get update; fi
+if [ $family = apt ] && lacks $wanted $profiles $toolkit; then apt-get update; fi
 # A repository is added for what is missing, and the toolkit's only where those of the guest do not have it.
 if lacks $wanted && [ $engine = docker-ce ]; then
 	if [ $family = apt ]; then
@@ -162,7 +167,7 @@ if [ -n "$toolkit" ] && ! has $toolkit && ! offered $toolkit; then
 		curl -fsSL https://nvidia.github.io/libnvidia-container/stable/rpm/nvidia-container-toolkit.repo -o /etc/yum.repos.d/rdma-setup-nvidia.repo
 	fi
 fi
-add $wanted
+add $wanted $profiles
 if ! systemctl is-enabled -q docker || ! systemctl is-active -q docker; then systemctl enable --now docker; fi
 # Docker reads its configuration when it starts (NVIDIA Container Toolkit, Installation Guide, Configuring Docker), and looks
 # then for the toolkit's hook, without which it refuses --gpus (moby, daemon/nvidia_linux.go). A run that was cut off restarts it.

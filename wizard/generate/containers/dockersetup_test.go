@@ -79,7 +79,7 @@ func (m *machine) log() string {
 
 func (m *machine) run(d containers.Setup, args ...string) (string, error) {
 	m.t.Helper()
-	script := strings.NewReplacer("/etc/", m.root+"/etc/", "/var/lib/", m.root+"/var/lib/").Replace(d.Script(origin))
+	script := strings.NewReplacer("/etc/", m.root+"/etc/", "/var/lib/", m.root+"/var/lib/", "/sys/", m.root+"/sys/").Replace(d.Script(origin))
 	cmd := exec.Command("/bin/sh", append([]string{"-s", "--"}, args...)...)
 	cmd.Stdin = strings.NewReader(script)
 	cmd.Env = []string{"PATH=" + m.root + "/bin:/usr/bin:/bin", "W=" + m.root}
@@ -157,6 +157,22 @@ func TestDockerSetupOfTheDistribution(t *testing.T) {
 	}
 	if out, err := m.run(d, "undo"); err != nil || !slices.Equal(m.state(), before) {
 		t.Errorf("undo: %v %s\n%v\n%v", err, out, before, m.state())
+	}
+}
+
+// Where AppArmor is on, Docker starts no container without apparmor_parser, whose package it only recommends (seen with docker.io
+// 20.10.24 of Debian 12, installed without recommended packages).
+func TestDockerSetupBringsWhatAppArmorNeeds(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		m := newMachine(t, debian)
+		if err := os.MkdirAll(filepath.Join(m.root, "sys/module/apparmor/parameters"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		m.write("sys/module/apparmor/parameters/enabled", map[bool]string{true: "Y\n", false: "N\n"}[on])
+		out, err := m.run(containers.Setup{Distribution: true})
+		if err != nil || slices.Contains(m.state(), "installed/apparmor") != on {
+			t.Errorf("AppArmor %v: %v %s %v", on, err, out, m.state())
+		}
 	}
 }
 
