@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
@@ -32,7 +33,11 @@ func newAttachCmd(e *console.Env) *cobra.Command {
 started it was lost: apply, resume and rollback go on without their terminal. Without RUN it takes the run that is going
 on, otherwise the latest one.
 
-attach only reads. Ctrl-C ends attach, not the run. It needs the state directory of the run: use the machine and the
+On a terminal attach shows the page of the run: p pauses it after the running steps and continues it, the arrow keys choose a
+target, x skips the rest of it and R tries its failed steps again. What you ask for is kept in the journal. With -o json, or where
+the output is no terminal, attach prints lines and only reads.
+
+Ctrl-C and q end attach, not the run. It needs the state directory of the run: use the machine and the
 account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if the run was interrupted.`,
 		Example: `  rdma-setup attach
   rdma-setup attach 20260314-092653-pvrdma-abcd -o json`,
@@ -47,11 +52,17 @@ account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if
 			if err != nil {
 				return err
 			}
+			screen := e.Terminal() && !cmd.Flags().Changed("output") && e.Getenv("TERM") != "dumb"
 			sink := plain.Lines(e.Stdout)
 			if output == "json" {
 				sink = plain.JSONLines(e.Stdout)
 			}
-			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return attach(ctx, e, set.StateDir, run, sink) })
+			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
+				if screen && journal.Running(set.StateDir, journal.Summarize(set.StateDir, run).VCenter, run) {
+					return attachScreen(ctx, e, set.StateDir, run)
+				}
+				return attach(ctx, e, set.StateDir, run, sink)
+			})
 		},
 	}
 	console.OutputFlag(c, &output, "text", "json")
@@ -87,6 +98,25 @@ func attachable(state string, args []string) (string, error) {
 		return "", console.Usage("begin one with: rdma-setup apply -f answers.yaml", "there is no run yet")
 	}
 	return latest, nil
+}
+
+// attachScreen shows the page of a run that is going on; what attach says of its end comes after it.
+func attachScreen(ctx context.Context, e *console.Env, state, run string) error {
+	behind := &held{to: e.Stderr}
+	behind.hold()
+	own := *e
+	own.Stderr = behind
+	var end error
+	_, err := live.RunAttach(ctx, live.AttachOptions{
+		Title: "rdma-setup attach " + run, Theme: screenTheme(e), In: e.Stdin, Out: e.Stdout, Environ: os.Environ(),
+		Control: func(ctx context.Context, c engine.Control) (string, error) { return sendControl(ctx, state, run, c) },
+		Follow: func(ctx context.Context, sink engine.Sink) error {
+			end = attach(ctx, &own, state, run, sink)
+			return nil
+		},
+	})
+	behind.release()
+	return errors.Join(err, end)
 }
 
 // attach tells the events of a run to sink, first those that have been, then each one as it comes.

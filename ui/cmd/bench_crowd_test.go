@@ -108,7 +108,7 @@ func (c *crowd) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) 
 	return p, nil
 }
 
-func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
 	var nodes []engine.NodeInfo
 	for _, ch := range p.Changes {
 		nodes = append(nodes, engine.NodeInfo{ID: ch.ID(), Target: ch.Target, Title: plan.Title(ch)})

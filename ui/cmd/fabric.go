@@ -160,9 +160,9 @@ func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, 
 }
 
 // Apply implements live.Fabric.
-func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func (f *fabric) Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote, sink engine.Sink) (engine.Result, error) {
 	f.last.plan = p
-	return carryOut(ctx, f.s, a, f.last, planFlags{}, stop, sink)
+	return carryOut(ctx, f.s, a, f.last, planFlags{remote: remote}, stop, sink)
 }
 
 // Measure implements live.Fabric.

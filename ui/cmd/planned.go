@@ -17,6 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -39,6 +40,8 @@ type planFlags struct {
 	ask       bool           // whoever runs the command may be asked about one
 	// operation bounds one operation; zero: each has the limit that its kind needs.
 	operation time.Duration
+	// remote brings the keys of the wizard's run page; nil where there is none.
+	remote *engine.Remote
 }
 
 func (f *planFlags) add(c *cobra.Command) {

@@ -272,7 +272,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if c.back {
 		do = engine.Rollback
 	}
+	end := heard(r.s, run, job.Remote)
 	res, runErr := do(ctx, job)
+	end()
 	if saver != nil {
 		saver.after(j)
 	}

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	job.Busy = busy(s, shared, vc.InstanceUUID, false)
 	job.Refused = f.barred
 	s.Want(p.plan)
+	end := heard(s, h.Run, job.Remote)
 	res, err := engine.Run(ctx, job)
+	end()
 	if unproven(err) && !j.State().Changed() {
 		s.KeepLab(console.ExitRefused)
 	}
@@ -145,6 +148,15 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 	}
 }
 
+// heard serves the socket of a run. A run that cannot have one goes on without.
+func heard(s *session.Session, run string, r *engine.Remote) (end func()) {
+	end, err := hearControls(s.Set.StateDir, run, r)
+	if err != nil {
+		fmt.Fprintf(s.Env.Stderr, "this run cannot be controlled with rdma-setup attach: %v\n", err)
+	}
+	return end
+}
+
 // rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.
 const rebootGrace = time.Minute
 
@@ -160,6 +172,7 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
+		Remote:  cmp.Or(f.remote, engine.NewRemote()),
 		Grounds: s.VC.Grounds,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)),
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},

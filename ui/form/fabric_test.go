@@ -191,7 +191,7 @@ func (f *world) Rehearse(ctx context.Context, _ *answers.Answers) (string, error
 	return rehearsed, nil
 }
 
-func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func (f *world) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
 	f.applied++
 	var nodes []engine.NodeInfo
 	for _, c := range p.Changes {

@@ -16,14 +16,21 @@ import (
 // runPage carries the plan out, then measures. It goes to the report by itself.
 type runPage struct {
 	screen *live.Run
+	remote *engine.Remote
 	now    time.Time
 	ended  bool
 }
 
-func (p *runPage) Title() string       { return "Run" }
-func (p *runPage) Hints() []frame.Hint { return []frame.Hint{{Key: "Ctrl-C", Does: "stop"}} }
-func (p *runPage) EnterWord() string   { return "" }
-func (p *runPage) Typing() bool        { return false }
+func (p *runPage) Title() string { return "Run" }
+func (p *runPage) Hints() []frame.Hint {
+	hints := []frame.Hint{{Key: "Ctrl-C", Does: "stop"}}
+	for _, k := range live.Keys {
+		hints = append(hints, frame.Hint{Key: k[0], Does: k[1]})
+	}
+	return hints
+}
+func (p *runPage) EnterWord() string { return "" }
+func (p *runPage) Typing() bool      { return p.screen != nil && p.screen.Typing() }
 
 // A newsMsg is what happened since the screen was last told.
 type newsMsg struct {
@@ -32,6 +39,25 @@ type newsMsg struct {
 }
 
 type clockMsg time.Time
+
+// A controlledMsg says what became of a control.
+type controlledMsg struct {
+	text string
+	err  error
+}
+
+// controlTime is how long a control waits for a run that is reading the inventory.
+const controlTime = 20 * time.Second
+
+func (p *runPage) ask(c engine.Control) tea.Cmd {
+	remote := p.remote
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.Background(), controlTime)
+		defer cancel()
+		text, err := remote.Ask(ctx, c)
+		return controlledMsg{text, err}
+	}
+}
 
 // The clock moves once a second while something runs; nothing else is drawn when nothing happens.
 func tick() tea.Cmd {
@@ -75,7 +101,7 @@ func (f *feed) flush() {
 }
 
 func (p *runPage) Enter(w *frame.Wizard) tea.Cmd {
-	p.screen = live.NewRun(w.Theme)
+	p.screen, p.remote = live.NewRun(w.Theme), engine.NewRemote()
 	news := &feed{send: w.Send}
 	run := w.Carry(func(ctx context.Context, stop <-chan struct{}) {
 		p.carryOut(ctx, stop, w, news)
@@ -90,7 +116,7 @@ func (p *runPage) Enter(w *frame.Wizard) tea.Cmd {
 // carryOut runs outside the screen's loop and goes on when the screen is gone. Only when it has ended does the loop look
 // at what it left in w.
 func (p *runPage) carryOut(ctx context.Context, stop <-chan struct{}, w *frame.Wizard, news *feed) {
-	w.Result, w.RunErr = w.Fabric.Apply(ctx, w.Answers, w.Plan, stop, func(e engine.Event) {
+	w.Result, w.RunErr = w.Fabric.Apply(ctx, w.Answers, w.Plan, stop, p.remote, func(e engine.Event) {
 		news.add(func(n *newsMsg) { n.events = append(n.events, e) })
 	})
 	if ok := w.Result.Status == engine.StatusDone || w.Result.Status == engine.StatusUnchanged; ok && w.RunErr == nil && !w.Stopped() {
@@ -114,6 +140,15 @@ func (p *runPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 		for _, t := range msg.tests {
 			p.screen.Measured(t)
 		}
+	case controlledMsg:
+		p.screen.Said(msg.text, msg.err)
+	case tea.KeyPressMsg:
+		c, used := p.screen.Key(msg.String(), msg.Text)
+		if c != nil {
+			c.By = "the run page"
+			return p.ask(*c), true
+		}
+		return nil, used
 	case clockMsg:
 		p.now = time.Time(msg)
 		if !p.ended {

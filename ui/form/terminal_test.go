@@ -62,7 +62,7 @@ func (b *busy) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) {
 	return p, nil
 }
 
-func (b *busy) Apply(ctx context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
+func (b *busy) Apply(ctx context.Context, _ *answers.Answers, p *plan.Plan, stop <-chan struct{}, _ *engine.Remote, sink engine.Sink) (engine.Result, error) {
 	var nodes []engine.NodeInfo
 	for _, c := range p.Changes {
 		nodes = append(nodes, engine.NodeInfo{ID: c.ID(), Target: c.Target, Title: plan.Title(c)})

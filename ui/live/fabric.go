@@ -59,8 +59,9 @@ type Fabric interface {
 	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and
 	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is no error.
 	Rehearse(ctx context.Context, a *answers.Answers) (string, error)
-	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new.
-	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, sink engine.Sink) (engine.Result, error)
+	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new; remote, where there is one, brings
+	// what the operator asks for meanwhile.
+	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote, sink engine.Sink) (engine.Result, error)
 	// Loads tells what loading the fabric after the changes will cost, where the answers ask for that.
 	Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan
 	// Measure runs bandwidth and latency tests between the guests, then the loads that Loads has told of: not after stop is closed.

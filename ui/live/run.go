@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,15 +17,19 @@ import (
 type Run struct {
 	theme  theme.Theme
 	state  engine.State
-	failed []string
+	failed []failure
 	log    []string
 
 	tests    int // of the measurement
 	measured int
 	left     time.Duration // of the measurement, about
 	testing  []string
+	list     list
 	load     perftest.Progress // the last round of a load; Round is 0 before there is one
 }
+
+// A failure is the line of a node that failed.
+type failure struct{ node, line string }
 
 // keepLog bounds the log pane.
 const keepLog = 200
@@ -36,10 +41,16 @@ func NewRun(t theme.Theme) *Run { return &Run{theme: t} }
 func (r *Run) Event(e engine.Event) {
 	r.state.Fold(e)
 	switch e.Type {
+	case engine.EventControl:
+		if e.Control != nil {
+			r.say(e, string(e.Control.Do)+" ("+e.Control.By+"): "+e.Text)
+		}
 	case engine.EventStopping:
 		r.say(e, "stopping: waiting for running steps to finish")
 	case engine.EventResult:
 		r.say(e, string(e.Status)+" "+e.Text)
+	case engine.EventAgain:
+		r.failed = slices.DeleteFunc(r.failed, func(f failure) bool { return f.node == e.Node })
 	case engine.EventDone:
 		r.say(e, "done: "+e.Title)
 	case engine.EventFailed:
@@ -47,7 +58,7 @@ func (r *Run) Event(e engine.Event) {
 		if e.Hint != "" {
 			line += " (" + e.Hint + ")"
 		}
-		r.failed = append(r.failed, backends.Clean(line))
+		r.failed = append(r.failed, failure{e.Node, backends.Clean(line)})
 		r.say(e, "FAILED: "+e.Title)
 	}
 }

@@ -61,6 +61,30 @@ func part(hosts int) *live.Run {
 	return r
 }
 
+// paused is part, with a wave of hosts, an expected end and a pause; keys are pressed on it.
+func paused(hosts int, keys ...string) *live.Run {
+	r := part(hosts)
+	wave := []engine.NodeInfo{}
+	for i := range 3 {
+		host := backends.HostRef(fmt.Sprintf("esx-%02d", i+1))
+		for _, n := range []engine.NodeInfo{{ID: "open reboot", Title: "enter maintenance mode for a reboot", Outage: engine.OutageBegins}, {ID: "reboot", Title: "reboot, wait", Outage: engine.OutageEnds}} {
+			n.ID, n.Target, n.Canary = n.ID+host.Name, host, i == 0
+			wave = append(wave, n)
+		}
+	}
+	r.Event(engine.Event{Type: engine.EventPlanned, Time: begin, Nodes: wave})
+	first := wave[0]
+	r.Event(engine.Event{Type: engine.EventStarted, Time: begin.Add(20 * time.Second), Node: first.ID, Target: first.Target, Title: first.Title})
+	r.Event(engine.Event{Type: engine.EventForecast, Time: begin.Add(20 * time.Second), Left: 78 * time.Minute})
+	for _, k := range keys {
+		if c, _ := r.Key(k, k); c != nil {
+			c.By = "anna"
+			r.Event(engine.Event{Type: engine.EventControl, Time: begin.Add(70 * time.Second), Control: c, Target: c.Target, Text: "finished first: host/esx-01"})
+		}
+	}
+	return r
+}
+
 func TestRunScreens(t *testing.T) {
 	measuring := part(4)
 	measuring.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
@@ -85,6 +109,11 @@ func TestRunScreens(t *testing.T) {
 		"hundred-80x19":    {part(100), 78, 19},
 		"measuring-80x19":  {measuring, 78, 19},
 		"loading-80x19":    {loading, 78, 19},
+		"waves-80x19":      {paused(4), 78, 19},
+		"paused-80x19":     {paused(4, "p"), 78, 19},
+		"retry-80x19":      {paused(4, "down", "down", "R"), 78, 19},
+		"details-120x35":   {paused(100, "down", "end", "home", "down", "down", "d"), 118, 35},
+		"filter-wide-200":  {paused(100, "f", "/", "0", "2", "enter"), 160, 55},
 		"nothing-80x19":    {live.NewRun(theme.Plain()), 78, 19},
 		"hundred-wide-200": {part(100), 160, 55},
 	} {

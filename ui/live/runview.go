@@ -18,10 +18,14 @@ const pinned = 3
 // View draws the screen; now moves the clock.
 func (r *Run) View(width, height int, now time.Time) string {
 	lines := append(r.headline(width, now), "")
-	fails := r.failures(width)
+	fails := append(r.failures(width), r.asked(width)...)
 	pane := max(4, (height-len(lines)-len(fails))/3)
 	room := max(1, height-len(lines)-len(fails)-pane-2)
-	lines = append(lines, r.rows(width, room)...)
+	if r.list.on {
+		lines = append(lines, r.chosen(width, room, now)...)
+	} else {
+		lines = append(lines, r.rows(width, room, now)...)
+	}
 	for len(lines) < height-len(fails)-pane-1 {
 		lines = append(lines, "")
 	}
@@ -38,12 +42,22 @@ func (r *Run) headline(width int, now time.Time) []string {
 	c := r.state.Counts
 	lines := []string{"nothing to change"}
 	if c.Total > 0 {
-		share := float64(c.Settled()) / float64(c.Total)
-		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Settled(), c.Total, r.theme.Bar(share, 24), 100*share, r.state.Elapsed(now).Round(time.Second))
-		if left := r.state.ETA().Round(time.Second); left > 0 {
+		share := float64(c.Settled()-c.Blocked) / float64(c.Total) // what was not tried is not done
+		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Settled()-c.Blocked, c.Total, r.theme.Bar(share, 24), 100*share, r.state.Elapsed(now).Round(time.Second))
+		if left := r.state.ETA(now); left > 10*time.Minute {
+			s += fmt.Sprintf(", about %s left", strings.TrimSuffix(left.Round(time.Minute).String(), "0s"))
+		} else if left = left.Round(time.Second); left > 0 {
 			s += fmt.Sprintf(", about %s left", left)
 		}
 		lines = []string{theme.Clip(s, width)}
+		if r.state.Paused != "" && r.state.Result == nil {
+			what := "no step is running"
+			if c.Running > 0 {
+				what = fmt.Sprintf("%d running steps finish first", c.Running)
+			}
+			lines = append(lines, r.theme.Warning.Render(r.theme.Cut("PAUSED by "+backends.Clean(r.state.Paused)+": "+what+"; p continues", width)))
+		}
+		lines = append(lines, r.service(width)...)
 	}
 	if r.tests > 0 {
 		share := float64(r.measured) / float64(r.tests)
@@ -70,7 +84,7 @@ func (r *Run) headline(width int, now time.Time) []string {
 
 // rows are the targets, in their order; where they do not all fit, those at work or in trouble come before those that
 // wait, and those that are done.
-func (r *Run) rows(width, room int) []string {
+func (r *Run) rows(width, room int, now time.Time) []string {
 	all := r.state.Targets
 	shown := map[*engine.TargetState]bool{}
 	fits := room
@@ -93,7 +107,7 @@ func (r *Run) rows(width, room int) []string {
 	hidden := map[string]int{}
 	for _, t := range all {
 		if shown[t] {
-			lines = append(lines, r.row(t, wide, width))
+			lines = append(lines, r.row(t, wide, width, now))
 		} else {
 			hidden[t.Word()]++
 		}
@@ -110,16 +124,16 @@ func (r *Run) rows(width, room int) []string {
 	return lines
 }
 
-func (r *Run) row(t *engine.TargetState, wide, width int) string {
+func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string {
 	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, "blocked": theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
 	name := r.theme.Cut(backends.Clean(t.Target.String()), wide)
 	c := t.Counts
-	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled(), c.Total,
-		r.theme.Bar(float64(c.Settled())/float64(max(1, c.Total)), 10))
+	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled()-c.Blocked, c.Total,
+		r.theme.Bar(float64(c.Settled()-c.Blocked)/float64(max(1, c.Total)), 10))
 	left := width - lipgloss.Width(s)
 	switch {
 	case c.Running > 0:
-		what := t.Title
+		what := seconds(now.Sub(t.Since)) + " " + t.Title
 		if t.Text != "" {
 			what += ": " + t.Text
 		}
@@ -145,7 +159,7 @@ func (r *Run) failures(width int) []string {
 	}
 	lines := []string{r.theme.Bad.Render(head)}
 	for _, f := range r.failed[max(0, len(r.failed)-pinned):] {
-		folded := strings.Split(theme.Fold("  "+f, width), "\n")
+		folded := strings.Split(theme.Fold("  "+f.line, width), "\n")
 		if len(folded) > 2 {
 			folded = []string{folded[0], r.theme.Cut(folded[1]+" "+strings.TrimSpace(folded[2]), width)}
 		}

@@ -37,6 +37,10 @@ func Lines(w io.Writer) engine.Sink {
 			}
 		case engine.EventBlocked:
 			out.line("%s  blocked  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, e.Err)))
+		case engine.EventControl:
+			if c := e.Control; c != nil {
+				out.line("%s  %-8s %s%s (%s)", clock, c.Do, orNone(c.Target), backends.Clean(e.Text), backends.Clean(c.By))
+			}
 		case engine.EventStopping:
 			out.line("%s  stopping: waiting for running steps to finish; a second interrupt stops at once", clock)
 		case engine.EventResult:
@@ -58,6 +62,14 @@ func orElse(s, other string) string {
 		return other
 	}
 	return s
+}
+
+// orNone is the name of a target with a colon behind it, nothing where there is none.
+func orNone(t backends.Ref) string {
+	if t.Name == "" {
+		return ""
+	}
+	return backends.Clean(t.Name) + ": "
 }
 
 func prefixed(prefix, s string) string {

@@ -19,6 +19,9 @@ const (
 	EventSkipped  EventType = "skipped"  // nothing to do: it already is what was asked for, or --skip
 	EventFailed   EventType = "failed"   // Err says why
 	EventBlocked  EventType = "blocked"  // not tried, because what it waits for failed
+	EventAgain    EventType = "again"    // a node that was begun, failed or not tried waits to be done again
+	EventControl  EventType = "control"  // an operator paused or continued the run, or skipped or retries a target; Text says what becomes of it
+	EventForecast EventType = "forecast" // Left is how long the stage is expected to take from now on
 	EventStopping EventType = "stopping" // cancelled: running nodes are being finished
 	EventResult   EventType = "result"   // last event of a run
 )
@@ -40,7 +43,9 @@ type Event struct {
 	Elapsed time.Duration      `json:"elapsed,omitempty"` // nanoseconds
 	Nodes   []NodeInfo         `json:"nodes,omitempty"`
 	Run     string             `json:"run,omitempty"`
-	Status  Status             `json:"status,omitempty"` // EventResult only
+	Status  Status             `json:"status,omitempty"`  // EventResult only
+	Control *Control           `json:"control,omitempty"` // EventControl only
+	Left    time.Duration      `json:"left,omitempty"`    // EventForecast only, nanoseconds
 }
 
 // A NodeInfo announces one node of a stage.
@@ -48,6 +53,8 @@ type NodeInfo struct {
 	ID     string       `json:"id"`
 	Target backends.Ref `json:"target"`
 	Title  string       `json:"title"`
+	Outage Outage       `json:"outage,omitempty"` // of what takes its target out of service, or brings it back
+	Canary bool         `json:"canary,omitempty"` // with Outage: the target goes first, and all others of its type wait for it
 }
 
 // Status is how a run ended.

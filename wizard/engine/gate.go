@@ -65,7 +65,7 @@ func (d *operation) await() (o outcome, may bool) {
 	})
 	switch {
 	case d.gates.Err() != nil:
-		return outcome{state: NodePending}, false
+		return outcome{state: NodePending, recalled: true}, false
 	case err != nil:
 		return outcome{state: NodeFailed, err: err, bars: never}, false
 	case d.outlasts(d.needs):

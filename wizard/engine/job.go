@@ -54,6 +54,9 @@ type Job struct {
 	// refuses a journal of others.
 	VCenter string
 	Answers string
+
+	// Remote brings what operators ask for while the run goes on; nil: nothing.
+	Remote *Remote
 }
 
 // A Wave is what goes out of service next, a host with the VMs that are off for it or VMs that are off together, and the hosts

@@ -22,10 +22,12 @@ type outcome struct {
 	found   *backends.Value
 	err     error
 	text    string
-	begun   bool      // the world may have been touched
-	journal error     // the journal takes nothing more
-	quiet   bool      // not worth telling
-	bars    admission // of an opening that did not pass the gate: what becomes of the rest of its wave
+	begun   bool  // the world may have been touched
+	journal error // the journal takes nothing more
+	quiet   bool  // not worth telling
+	// recalled: an opening has been called back from the gate.
+	recalled bool
+	bars     admission // of an opening that did not pass the gate: what becomes of the rest of its wave
 }
 
 // An operation is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.

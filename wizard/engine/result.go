@@ -46,6 +46,7 @@ func (r *runner) note(format string, args ...any) {
 
 // end judges the run, writes the result to the journal and tells the views.
 func (r *runner) end(err error) (Result, error) {
+	r.job.Remote.end()
 	r.noteLate()
 	counts := map[string]int{}
 	for _, n := range r.result.Nodes {

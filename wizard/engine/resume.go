@@ -37,6 +37,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	}
 	// A rollback that is done may have kept what others changed, or missed what was away: it plans again.
 	if phase == journal.PhaseApply && st.Finished() && st.Phase() == phase {
+		r.job.Remote.end()
 		r.result.Status = StatusDone
 		r.emit(Event{Type: EventResult, Status: StatusDone, Text: "the run is finished: nothing to do"})
 		return r.result, nil
@@ -87,6 +88,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 
 // refuse ends an attempt that was not begun: the journal stays as it is.
 func (r *runner) refuse(err error) (Result, error) {
+	r.job.Remote.end()
 	r.result.Status = StatusFailed
 	r.emit(Event{Type: EventResult, Status: StatusFailed, Err: err.Error(), Hint: backends.HintOf(err), ErrKind: backends.KindOf(err)})
 	return r.result, err

@@ -44,7 +44,7 @@ type runner struct {
 	open        map[string]*bracket      // open since an attempt before
 	made        map[string]made          // changes done in this attempt
 	number      int                      // of the stage, from 1
-	failed      map[backends.Ref]string  // targets that failed in this attempt, and where
+	failed      map[backends.Ref]string  // targets that failed or were skipped in this attempt, and why nothing is begun on them
 	powerFailed string                   // VM that did not start again: no other goes off
 	late        bool                     // a wave was not started, because it would have ended after the window
 	left        []string                 // what was not started for that reason: hosts and VMs
@@ -63,6 +63,10 @@ type runner struct {
 	again       bool                     // a resume or a rollback
 	result      Result
 	virtual     *virtual // nil in a run; see Forecast
+
+	paused  bool                  // by an operator
+	retries map[backends.Ref]bool // targets that the next plan tries again
+	stopper backends.Ref          // whose failure has stopped the waves of hosts
 }
 
 // A record is what a Keeper recorded, for which value.
@@ -82,6 +86,7 @@ func newRunner(job Job, phase journal.Phase) *runner {
 		job: job, limits: job.Limits.withDefaults(), now: job.Clock, phase: phase, stop: job.Stop,
 		skip: map[string]bool{}, kept: map[string]record{}, open: map[string]*bracket{},
 		took: map[string]time.Duration{}, made: map[string]made{}, failed: map[backends.Ref]string{}, known: map[string]int{},
+		retries: map[backends.Ref]bool{},
 	}
 	if r.now == nil {
 		r.now = time.Now
@@ -142,6 +147,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		if r.job.Replan == nil {
 			return nil
 		}
+		r.forgiveLater()
 		next, err := r.replan(ctx)
 		if err != nil {
 			return err

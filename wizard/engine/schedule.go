@@ -31,6 +31,9 @@ func (s *stage) mark(l *lane) {
 
 // start begins all operations that may begin now.
 func (s *stage) start(ctx context.Context) {
+	if s.paused {
+		s.finish = s.finishing()
+	}
 	for held := false; ; held = true {
 		some := s.startHot(ctx, held)
 		// What is held back for the sake of a merge goes on when nothing else does.
@@ -85,6 +88,9 @@ const (
 
 // admit applies the limits to a node that is ready.
 func (s *stage) admit(n *node, held bool) admission {
+	if s.waitsForPause(n) {
+		return later
+	}
 	if n.around != nil {
 		host, wave := n.around.host()
 		if key := waveOf(n.around); !n.closes && !n.around.inherited && s.gated[key] {
@@ -196,7 +202,7 @@ func (s *stage) batch(n *node) []*node {
 			if m.state != "" {
 				continue
 			}
-			if m.merge != n.merge || m.unmet > 0 || m.running {
+			if m.merge != n.merge || m.unmet > 0 || m.running || s.waitsForPause(m) {
 				break
 			}
 			out = append(out, m)

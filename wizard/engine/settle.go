@@ -68,7 +68,7 @@ func (s *stage) up(t backends.Ref) {
 // failTarget blocks what is left to do on a target, closings apart, and stops the wave when its host is down.
 func (s *stage) failTarget(n *node) {
 	if _, known := s.failed[n.target]; !known {
-		s.failed[n.target] = n.title
+		s.failed[n.target] = n.title + " failed before"
 	}
 	host := n.target
 	if n.closes {
@@ -77,7 +77,7 @@ func (s *stage) failTarget(n *node) {
 		}
 	}
 	if s.wave == "" && (s.down[host] > 0 || s.wasDown(host)) {
-		s.wave = host.Name
+		s.wave, s.stopper = host.Name, n.target
 	}
 	if n.closes && n.around.outage() && s.powerFailed == "" {
 		s.powerFailed = n.target.Name
@@ -207,6 +207,9 @@ func (s *stage) tell(n *node, o outcome) {
 	s.keep(NodeResult{
 		ID: n.id, Target: n.target, Title: n.title, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
 	})
+	if s.untold[n] == NodeBlocked && o.state == NodeBlocked {
+		return // as before the retry of another target
+	}
 	e := Event{Node: n.id, Target: n.target, Title: n.title, Text: o.text, Prior: o.prior, Found: o.found, Elapsed: elapsed}
 	if o.err != nil {
 		e.Err, e.Hint, e.ErrKind = o.err.Error(), backends.HintOf(o.err), backends.KindOf(o.err)

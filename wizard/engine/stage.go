@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -13,6 +15,7 @@ import (
 // own and only send messages.
 type stage struct {
 	*runner
+	plans []plan.Plan // the one that is carried out
 	nodes []*node
 	lanes map[backends.Ref]*lane
 	hot   []*lane // lanes whose first node could start
@@ -31,6 +34,11 @@ type stage struct {
 	barred    map[any]bar           // waves that the gate did not let begin
 	gates     context.Context       // ends when the run is stopped
 	stopGates context.CancelFunc
+
+	nextForecast time.Time
+
+	finish map[*node]bool      // what is begun although the run is paused
+	untold map[*node]NodeState // what was settled before a retry that is being worked out
 }
 
 // A lane holds the nodes of one target, which are done one after the other.
@@ -69,7 +77,7 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 		return nil, backends.Errorf(backends.KindPermanent, "", "", "put the plan in order: %w", err)
 	}
 	s := &stage{
-		runner: r, nodes: nodes, lanes: map[backends.Ref]*lane{}, msgs: make(chan message), left: len(nodes),
+		runner: r, plans: []plan.Plan{*p}, nodes: nodes, lanes: map[backends.Ref]*lane{}, msgs: make(chan message), left: len(nodes),
 		busy: map[*parent]bool{}, holds: map[holdKey]bool{}, down: map[backends.Ref]int{}, back: map[backends.Ref]bool{},
 		gated: map[any]bool{}, barred: map[any]bar{},
 	}
@@ -140,16 +148,10 @@ func (s *stage) undone(n *node) string {
 
 func (s *stage) run(ctx context.Context) {
 	s.gates, s.stopGates = context.WithCancel(ctx)
-	defer s.stopGates()
-	var infos []NodeInfo
+	defer func() { s.stopGates() }()
+	s.emit(Event{Type: EventPlanned, Nodes: s.infos()})
 	for _, n := range s.nodes {
-		if !s.deferred(n) {
-			infos = append(infos, NodeInfo{ID: n.id, Target: n.target, Title: n.title})
-		}
-	}
-	s.emit(Event{Type: EventPlanned, Nodes: infos})
-	for _, n := range s.nodes {
-		where, failed := s.failed[n.target]
+		why, failed := s.failed[n.target]
 		switch {
 		case n.state != "" || n.closes:
 		case n.around != nil && n.around.leftover:
@@ -160,7 +162,7 @@ func (s *stage) run(ctx context.Context) {
 			s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Find out what sets it back, then resume.", "%s: %s", n.title, s.undone(n))})
 		case failed:
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("%s failed before", where)})
+			s.settle(n, outcome{state: NodeBlocked, err: errors.New(why)})
 		}
 	}
 	s.yield(ctx)
@@ -182,12 +184,15 @@ func (s *stage) run(ctx context.Context) {
 		default:
 		}
 		s.start(ctx)
+		s.forecast()
 		if s.running == 0 {
-			if s.left == 0 {
-				return
+			if s.left == 0 && (!s.paused || s.halted) {
+				return // a paused run stays open, so that what failed can be tried again
 			}
-			s.giveUp()
-			continue
+			if !s.paused {
+				s.giveUp()
+				continue
+			}
 		}
 		if s.virtual != nil {
 			s.take(s.virtual.next())
@@ -196,6 +201,9 @@ func (s *stage) run(ctx context.Context) {
 		select {
 		case m := <-s.msgs:
 			s.take(m)
+		case a := <-s.job.Remote.asked():
+			text, err := s.control(ctx, a.control)
+			a.reply <- reply{text, err}
 		case <-s.stop:
 			s.stop = nil
 			s.halt(stopText)
@@ -269,6 +277,10 @@ func (s *stage) take(m message) {
 		}
 		if b := n.around; b != nil && !n.closes {
 			delete(s.gated, waveOf(b))
+		}
+		if m.outcomes[i].recalled && !s.halted {
+			s.recall(n)
+			continue
 		}
 		if o := m.outcomes[i]; o.bars != now {
 			s.barred[waveOf(n.around)] = bar{o.bars, n.target.Name}

@@ -16,12 +16,13 @@ type State struct {
 	Counts   Counts
 	Targets  []*TargetState // in the order in which they were announced
 	Stopping string         // why, once the run is being stopped
+	Paused   string         // by whom, while the run is paused
 	Result   *Event         // the last event
 
-	nodes   map[string]*nodeState
+	nodes   map[string]*StepState
 	targets map[backends.Ref]*TargetState
-	spent   time.Duration // of the nodes done, and how many these are
-	timed   int
+	left    time.Duration // of this stage, as it was expected at leftAt
+	leftAt  time.Time
 }
 
 // Counts counts nodes.
@@ -36,11 +37,13 @@ func (c Counts) Settled() int { return c.Done + c.Skipped + c.Failed + c.Blocked
 type TargetState struct {
 	Target  backends.Ref
 	Counts  Counts
-	Title   string    // what is being done, "" when nothing is
-	Percent int       // of that
-	Text    string    // what that waits for
-	Since   time.Time // when that began
-	Err     string    // of the first node that failed
+	Steps   []*StepState // in the order in which they were announced
+	Canary  bool         // it goes out of service first, and the others wait for it
+	Title   string       // what is being done, "" when nothing is
+	Percent int          // of that
+	Text    string       // what that waits for
+	Since   time.Time    // when that began
+	Err     string       // of the first node that failed
 	Hint    string
 	ErrKind backends.ErrorKind
 	Ended   time.Time // when its last node ended; zero while some are left
@@ -61,16 +64,48 @@ func (t *TargetState) Word() string {
 	return "done"
 }
 
-type nodeState struct {
-	target  *TargetState
-	running bool
-	ended   EventType // "" until it has ended
+// Service says where a target stands that goes out of service: "to go", "out", "back"; "" of one that does not, or does so no more.
+func (t *TargetState) Service() string {
+	out, pending, back := 0, false, false
+	for _, n := range t.Steps {
+		switch {
+		case n.Outage == OutageBegins && (n.Running || n.Ended == EventDone):
+			out++
+		case n.Outage == OutageBegins && n.Ended == "":
+			pending = true
+		case n.Outage == OutageEnds && n.Ended == EventDone:
+			out--
+			back = true
+		}
+	}
+	switch {
+	case out > 0:
+		return "out"
+	case pending:
+		return "to go"
+	case back:
+		return "back"
+	}
+	return ""
+}
+
+// A StepState is the progress of one node of a target.
+type StepState struct {
+	NodeInfo
+	Running bool
+	Since   time.Time     // when it began
+	Ended   EventType     // done, skipped, failed, blocked; "" until it has ended
+	Elapsed time.Duration // of one that has ended
+	Err     string
+	Hint    string
+
+	target *TargetState
 }
 
 // Fold takes the next event.
 func (s *State) Fold(e Event) {
 	if s.nodes == nil {
-		s.nodes, s.targets = map[string]*nodeState{}, map[backends.Ref]*TargetState{}
+		s.nodes, s.targets = map[string]*StepState{}, map[backends.Ref]*TargetState{}
 		s.Begun = e.Time
 	}
 	if e.Time.After(s.Last) {
@@ -82,6 +117,7 @@ func (s *State) Fold(e Event) {
 	switch e.Type {
 	case EventPlanned:
 		s.Stage++
+		s.left = 0
 		for _, n := range e.Nodes {
 			s.plan(n)
 		}
@@ -89,7 +125,15 @@ func (s *State) Fold(e Event) {
 		s.Stopping = e.Text
 	case EventResult:
 		s.Result = &e
-	case EventStarted, EventProgress, EventDone, EventSkipped, EventFailed, EventBlocked:
+	case EventControl:
+		if c := e.Control; c != nil && c.Do == ControlPause {
+			s.Paused = c.By
+		} else if c != nil && c.Do == ControlContinue {
+			s.Paused = ""
+		}
+	case EventForecast:
+		s.left, s.leftAt = e.Left, e.Time
+	case EventAgain, EventStarted, EventProgress, EventDone, EventSkipped, EventFailed, EventBlocked:
 		s.node(e)
 	}
 }
@@ -107,15 +151,43 @@ func (s *State) target(t backends.Ref) *TargetState {
 // plan announces a node. One that a stage before has settled is begun anew.
 func (s *State) plan(n NodeInfo) {
 	ts := s.target(n.Target)
-	if was := s.nodes[n.ID]; was != nil {
-		s.add(was.target, was.ended, -1)
-		was.target.Counts.Total--
-		s.Counts.Total--
+	step := s.nodes[n.ID]
+	if step != nil {
+		s.undo(step)
+	} else {
+		step = &StepState{target: ts}
+		s.nodes[n.ID] = step
+		ts.Steps = append(ts.Steps, step)
+		ts.Counts.Total++
+		s.Counts.Total++
 	}
-	s.nodes[n.ID] = &nodeState{target: ts}
-	ts.Counts.Total++
-	s.Counts.Total++
+	step.NodeInfo = n
+	ts.Canary = ts.Canary || n.Canary
 	ts.Ended = time.Time{}
+}
+
+// undo takes back that a node was begun or has ended.
+func (s *State) undo(n *StepState) {
+	s.add(n.target, n.Ended, -1)
+	if n.Ended == EventFailed && n.target.Err == n.Err {
+		n.target.Err, n.target.Hint, n.target.ErrKind = "", "", ""
+	}
+	if n.Running {
+		s.halt(n)
+	}
+	n.Ended, n.Err, n.Hint, n.Since, n.Elapsed = "", "", "", time.Time{}, 0
+	n.target.Ended = time.Time{}
+}
+
+// halt takes a node out of those that run.
+func (s *State) halt(n *StepState) {
+	ts := n.target
+	n.Running = false
+	ts.Counts.Running--
+	s.Counts.Running--
+	if ts.Counts.Running == 0 {
+		ts.Title, ts.Percent, ts.Text = "", 0, ""
+	}
 }
 
 func (s *State) node(e Event) {
@@ -126,8 +198,14 @@ func (s *State) node(e Event) {
 	}
 	ts := n.target
 	switch e.Type {
+	case EventAgain:
+		s.undo(n)
+		return
 	case EventStarted:
-		n.running = true
+		if n.Ended != "" || n.Running {
+			s.undo(n)
+		}
+		n.Running, n.Since = true, e.Time
 		ts.Counts.Running++
 		s.Counts.Running++
 		ts.Title, ts.Percent, ts.Text, ts.Since = e.Title, 0, "", e.Time
@@ -136,18 +214,11 @@ func (s *State) node(e Event) {
 		ts.Percent, ts.Text = e.Percent, e.Text
 		return
 	}
-	if n.running {
-		n.running = false
-		ts.Counts.Running--
-		s.Counts.Running--
-		if ts.Counts.Running == 0 {
-			ts.Title, ts.Percent, ts.Text = "", 0, ""
-		}
-		s.spent += e.Elapsed
-		s.timed++
+	if n.Running {
+		s.halt(n)
 	}
-	if n.ended == "" {
-		n.ended = e.Type
+	if n.Ended == "" {
+		n.Ended, n.Elapsed, n.Err, n.Hint = e.Type, e.Elapsed, e.Err, e.Hint
 		s.add(ts, e.Type, 1)
 	}
 	if e.Type == EventFailed && ts.Err == "" {
@@ -184,14 +255,13 @@ func (s *State) Elapsed(now time.Time) time.Duration {
 	return max(0, now.Sub(s.Begun))
 }
 
-// ETA estimates how long the rest of this stage takes, from what the nodes so far took; 0 while nothing can be said.
-func (s *State) ETA() time.Duration {
-	left := s.Counts.Total - s.Counts.Settled()
-	if s.Result != nil || s.timed == 0 || left <= 0 {
+// ETA is how long the rest of this stage is expected to take, as the run has worked it out; 0 while nothing can be said, and
+// while the run is paused.
+func (s *State) ETA(now time.Time) time.Duration {
+	if s.Result != nil || s.Paused != "" || s.left == 0 || s.Counts.Settled() == s.Counts.Total {
 		return 0
 	}
-	mean := s.spent / time.Duration(s.timed)
-	return mean * time.Duration(left) / time.Duration(max(1, s.Counts.Running))
+	return max(0, s.left-max(0, now.Sub(s.leftAt)))
 }
 
 // Failed returns the targets that failed, in the order in which they were announced.

@@ -38,7 +38,7 @@ func TestStateFollowsTheEvents(t *testing.T) {
 			}
 			if c.Done == 20 {
 				// Half is done and took 3 s each, 4 at a time.
-				if eta := st.ETA(); eta < 10*time.Second || eta > 80*time.Second {
+				if eta := st.ETA(e.Time); eta < 10*time.Second || eta > 80*time.Second {
 					t.Errorf("ETA %s", eta)
 				}
 				sawETA = true
@@ -55,7 +55,7 @@ func TestStateFollowsTheEvents(t *testing.T) {
 		if len(bad) != 1 || bad[0].Target.Name != "esx-003" || bad[0].Word() != "failed" || bad[0].Hint != "Fix it." || bad[0].ErrKind != backends.KindPermission {
 			t.Errorf("failed: %+v", bad)
 		}
-		if !sawETA || st.Result == nil || st.Result.Status != engine.StatusPartial || st.ETA() != 0 {
+		if !sawETA || st.Result == nil || st.Result.Status != engine.StatusPartial || st.ETA(time.Now()) != 0 {
 			t.Errorf("ETA seen %v, result %+v", sawETA, st.Result)
 		}
 		if st.Elapsed(time.Now().Add(time.Hour)) != st.Last.Sub(st.Begun) {

@@ -276,7 +276,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 	f := q.o.Fabric
 	var measured []perftest.Measurement
 	_ = f.KeepDraft(nil) // the journal has the answers from now on
-	q.outcome.Result, q.outcome.Err = f.Apply(ctx, q.a, p, q.o.Stop, plain.Lines(q.out))
+	q.outcome.Result, q.outcome.Err = f.Apply(ctx, q.a, p, q.o.Stop, nil, plain.Lines(q.out))
 	if s := q.outcome.Result.Status; q.outcome.Err == nil && (s == engine.StatusDone || s == engine.StatusUnchanged) {
 		measured, q.outcome.Err = f.Measure(ctx, q.a, q.o.Stop, func(t perftest.Progress) {
 			switch {

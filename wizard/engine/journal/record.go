@@ -30,6 +30,7 @@ const (
 	TypeOpened  Type = "opened"
 	TypeClosing Type = "closing"
 	TypeClosed  Type = "closed"
+	TypeControl Type = "control" // an operator paused or continued the run, or skipped or retries a target: Name says which
 	TypeResult  Type = "result"  // an attempt ended by itself
 	TypeSalvage Type = "salvage" // second line of a journal that was made of the intact records of a damaged one
 )
@@ -90,6 +91,7 @@ type Record struct {
 	Stage int             // stage: counts from 1
 	Plan  json.RawMessage // stage
 	PID   int             // begin
+	By    string          // control: who asked, and from where
 
 	Status string         // result
 	Counts map[string]int // result: nodes by state
@@ -125,6 +127,7 @@ type wire struct {
 	Stage  int              `json:"stage,omitempty"`
 	Plan   json.RawMessage  `json:"plan,omitempty"`
 	PID    int              `json:"pid,omitempty"`
+	By     string           `json:"by,omitempty"`
 	Status string           `json:"status,omitempty"`
 	Counts map[string]int   `json:"counts,omitempty"`
 
@@ -135,7 +138,7 @@ type wire struct {
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
-		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Grounds, r.Stage, r.Plan, r.PID, r.Status, r.Counts, r.Salvage,
+		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Grounds, r.Stage, r.Plan, r.PID, r.By, r.Status, r.Counts, r.Salvage,
 	})
 }
 
@@ -147,7 +150,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	}
 	*r = Record{
 		w.Seq, w.Time, w.Type, w.Phase, w.Header, w.Node, w.Target, w.Kind, w.Name, w.Prior, w.To,
-		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Ground, w.Stage, w.Plan, w.PID, w.Status, w.Counts, w.Salvage,
+		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Ground, w.Stage, w.Plan, w.PID, w.By, w.Status, w.Counts, w.Salvage,
 	}
 	return nil
 }

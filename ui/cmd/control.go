@@ -1,0 +1,155 @@
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+)
+
+// controlSocket is the name of the socket in the directory of a run. A line of JSON asks (engine.Control), a line answers.
+const controlSocket = "control.sock"
+
+// answerTime is how long a control waits for a run that is reading the inventory.
+const answerTime = 20 * time.Second
+
+// controlAnswer is the line that answers a control.
+type controlAnswer struct {
+	Text string             `json:"text,omitempty"`
+	Err  string             `json:"error,omitempty"`
+	Hint string             `json:"hint,omitempty"`
+	Kind backends.ErrorKind `json:"error_kind,omitempty"`
+}
+
+// inRunDir calls f with a path of the socket that is short enough whatever the state directory is called: sun_path of unix(7) takes
+// 108 bytes, and proc(5) offers an open directory as /proc/self/fd/N.
+func inRunDir(state, run string, f func(path string) error) error {
+	dir, err := os.Open(journal.Dir(state, run))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }()
+	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), controlSocket))
+}
+
+// hearControls serves the socket of a run until end is called. Only the account of the run, and root, can connect: the directory
+// is 0700 and the socket 0600. A socket that a killed attempt has left behind is replaced: this process holds the run's lock.
+func hearControls(state, run string, r *engine.Remote) (end func(), err error) {
+	var l *net.UnixListener
+	err = inRunDir(state, run, func(path string) error {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"}); err != nil {
+			return err
+		}
+		l.SetUnlinkOnClose(false) // the path ends with the open directory
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		if l != nil {
+			_ = l.Close()
+		}
+		return func() {}, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+				defer stop()
+				defer func() { _ = c.Close() }()
+				answerControls(ctx, c, r)
+			})
+		}
+	})
+	return func() {
+		cancel()
+		_ = l.Close()
+		all.Wait()
+		_ = os.Remove(filepath.Join(journal.Dir(state, run), controlSocket))
+	}, nil
+}
+
+// answerControls answers the lines of one connection. Who asks is what the kernel says, not the line.
+func answerControls(ctx context.Context, c *net.UnixConn, r *engine.Remote) {
+	by := peer(c)
+	in := bufio.NewScanner(c)
+	in.Buffer(nil, 4096)
+	out := json.NewEncoder(c)
+	for in.Scan() {
+		var a controlAnswer
+		var ask engine.Control
+		if err := json.Unmarshal(in.Bytes(), &ask); err != nil {
+			a.Err, a.Kind = "this is not a control: "+err.Error(), backends.KindUsage
+		} else {
+			ask.By = by
+			ctx, cancel := context.WithTimeout(ctx, answerTime)
+			text, err := r.Ask(ctx, ask)
+			cancel()
+			if a.Text = text; err != nil {
+				a.Err, a.Hint, a.Kind = err.Error(), backends.HintOf(err), backends.KindOf(err)
+			}
+		}
+		if out.Encode(a) != nil {
+			return
+		}
+	}
+}
+
+// peer says who is at the other end of a connection (SO_PEERCRED of unix(7)).
+func peer(c *net.UnixConn) string {
+	var cred *syscall.Ucred
+	raw, err := c.SyscallConn()
+	if err == nil {
+		bad := raw.Control(func(fd uintptr) {
+			cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		})
+		err = errors.Join(err, bad)
+	}
+	if err != nil {
+		return "attach"
+	}
+	return fmt.Sprintf("attach, process %d, uid %d", cred.Pid, cred.Uid)
+}
+
+// sendControl asks the process of a run, and waits for its answer.
+func sendControl(ctx context.Context, state, run string, ask engine.Control) (string, error) {
+	var c net.Conn
+	err := inRunDir(state, run, func(path string) (err error) {
+		c, err = (&net.Dialer{}).DialContext(ctx, "unix", path)
+		return err
+	})
+	if err != nil {
+		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.", "the run takes no controls: %w", err)
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(answerTime + 5*time.Second))
+	var a controlAnswer
+	if err = json.NewEncoder(c).Encode(ask); err == nil {
+		err = json.NewDecoder(c).Decode(&a)
+	}
+	if err != nil {
+		return "", backends.Errorf(backends.KindUnreachable, run, "Look at how it ended with rdma-setup runs.", "the run has not answered: %w", err)
+	}
+	if a.Err != "" {
+		return "", backends.Errorf(a.Kind, "", a.Hint, "%s", a.Err)
+	}
+	return a.Text, nil
+}

@@ -1,0 +1,246 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"charm.land/lipgloss/v2"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+)
+
+// A list is what the operator looks at on the run page: the targets that match the filter, one of them chosen.
+type list struct {
+	on      bool // a target was chosen, filtered or folded: the rows scroll
+	at      int
+	fold    bool // targets that are done are left out
+	filter  string
+	typing  bool // the filter
+	details bool // of the chosen target
+	confirm *engine.Control
+	said    string // what became of the last control
+}
+
+// Keys are the keys of the run page, for the line below it and for its help.
+var Keys = [][2]string{{"p", "pause/continue"}, {"↑↓", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
+
+// Typing says that letters are meant for the filter or for an answer.
+func (r *Run) Typing() bool { return r.list.typing || r.list.confirm != nil }
+
+// Said shows what became of a control.
+func (r *Run) Said(text string, err error) {
+	if err != nil {
+		text = err.Error()
+		if hint := backends.HintOf(err); hint != "" {
+			text += " (" + hint + ")"
+		}
+	}
+	r.list.said = backends.Clean(text)
+}
+
+// Key takes a key; it returns the control that the operator wants by it, and whether the key was used.
+func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
+	l := &r.list
+	switch {
+	case l.confirm != nil:
+		if c, l.confirm = l.confirm, nil; key != "y" {
+			c = nil
+		}
+		return c, true
+	case l.typing:
+		switch {
+		case key == "enter":
+			l.typing = false
+		case key == "esc":
+			l.typing, l.filter = false, ""
+		case key == "backspace":
+			_, n := utf8.DecodeLastRuneInString(l.filter)
+			l.filter = l.filter[:len(l.filter)-n]
+		default:
+			l.filter += text
+		}
+		l.at = 0
+		return nil, true
+	}
+	l.said = ""
+	all := r.listed()
+	switch key {
+	case "p":
+		if r.state.Paused != "" {
+			return &engine.Control{Do: engine.ControlContinue}, true
+		}
+		return &engine.Control{Do: engine.ControlPause}, true
+	case "up", "k":
+		l.at--
+	case "down", "j":
+		if l.on {
+			l.at++
+		}
+	case "pgup":
+		l.at -= 10
+	case "pgdown":
+		l.at += 10
+	case "home":
+		l.at = 0
+	case "end":
+		l.at = len(all) - 1
+	case "f":
+		l.fold = !l.fold
+	case "/":
+		l.typing = true
+	case "d":
+		l.details = !l.details
+	case "x", "R":
+		if l.on && l.at < len(all) {
+			do := map[string]engine.Verb{"x": engine.ControlSkip, "R": engine.ControlRetry}[key]
+			l.confirm = &engine.Control{Do: do, Target: all[l.at].Target}
+		} else {
+			l.said = "choose a target first, with the arrow keys"
+		}
+	case "esc":
+		if !l.on {
+			return nil, false
+		}
+		r.list = list{}
+		return nil, true
+	default:
+		return nil, false
+	}
+	l.on = true
+	l.at = min(max(0, l.at), max(0, len(r.listed())-1))
+	return nil, true
+}
+
+// listed are the targets that the filter and the folding leave.
+func (r *Run) listed() []*engine.TargetState {
+	var out []*engine.TargetState
+	for _, t := range r.state.Targets {
+		name := strings.ToLower(t.Target.String() + " " + t.Word())
+		if !(r.list.fold && t.Word() == "done") && strings.Contains(name, strings.ToLower(r.list.filter)) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// chosen are the rows of a list that scrolls, with the details of the chosen target below.
+func (r *Run) chosen(width, room int, now time.Time) []string {
+	all := r.listed()
+	l := &r.list
+	l.at = min(max(0, l.at), max(0, len(all)-1))
+	head := fmt.Sprintf("%d of %d targets", len(all), len(r.state.Targets))
+	if l.fold {
+		head += ", done ones folded"
+	}
+	if l.filter != "" || l.typing {
+		head += ", filter: " + backends.Clean(l.filter)
+		if l.typing {
+			head += "_"
+		}
+	}
+	lines := []string{r.theme.Quiet.Render(r.theme.Cut(head, width))}
+	if len(all) == 0 {
+		return lines
+	}
+	var below []string
+	if l.details {
+		below = r.details(all[l.at], width, max(2, room/2), now)
+	}
+	wide := 0
+	for _, t := range all {
+		wide = max(wide, lipgloss.Width(backends.Clean(t.Target.String())))
+	}
+	fits := max(1, room-1-len(below))
+	top := min(max(0, l.at-fits/2), max(0, len(all)-fits))
+	for i := top; i < min(len(all), top+fits); i++ {
+		mark := "  "
+		if i == l.at {
+			mark = r.theme.Accent.Render("> ")
+		}
+		lines = append(lines, mark+r.row(all[i], min(wide, 32), width-2, now))
+	}
+	return append(lines, below...)
+}
+
+// details are the steps of a target; those that do not fit are the first ones that are done.
+func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []string {
+	lines := []string{r.theme.Title.Render(r.theme.Cut(backends.Clean(t.Target.String())+": "+t.Word(), width))}
+	var steps []string
+	for _, n := range t.Steps {
+		s := string(n.Ended)
+		switch {
+		case n.Running:
+			s = "running " + seconds(now.Sub(n.Since))
+		case s == "blocked":
+			s = "not tried"
+		case s == "":
+			s = "waiting"
+		case n.Elapsed >= time.Second:
+			s += " " + seconds(n.Elapsed)
+		}
+		s = fmt.Sprintf("  %-14s %s", s, n.Title)
+		if n.Err != "" {
+			s += ": " + reason(t.Target, n.Err)
+		}
+		if n.Hint != "" {
+			s += " (" + n.Hint + ")"
+		}
+		steps = append(steps, r.theme.Cut(backends.Clean(s), width))
+	}
+	return append(lines, steps[max(0, len(steps)-(room-1)):]...)
+}
+
+// asked is the line that asks, or says what became of a control; nil where there is none.
+func (r *Run) asked(width int) []string {
+	l := &r.list
+	switch {
+	case l.confirm != nil && l.confirm.Do == engine.ControlRetry:
+		return []string{r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("Retry %s? If needed it goes out of service again (y/N)", l.confirm.Target), width))}
+	case l.confirm != nil:
+		return []string{r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("Skip the rest of %s and what needs it? (y/N)", l.confirm.Target), width))}
+	case l.said != "":
+		return strings.Split(theme.Fold(l.said, width), "\n")
+	}
+	return nil
+}
+
+// service says who is out of service, and how many have been and will be.
+func (r *Run) service(width int) []string {
+	var out []string
+	count, names := map[string]int{}, map[backends.TargetType][]string{}
+	var types []backends.TargetType
+	for _, t := range r.state.Targets {
+		s := t.Service()
+		if s == "" {
+			continue
+		}
+		if names[t.Target.Type] == nil {
+			types = append(types, t.Target.Type)
+			names[t.Target.Type] = []string{}
+		}
+		count[string(t.Target.Type)+s]++
+		if s == "out" {
+			name := t.Target.Name
+			if t.Canary {
+				name += " (canary)"
+			}
+			names[t.Target.Type] = append(names[t.Target.Type], name)
+		}
+	}
+	for _, t := range types {
+		now := "none"
+		if n := names[t]; len(n) > 5 {
+			now = fmt.Sprintf("%d", len(n))
+		} else if len(n) > 0 {
+			now = strings.Join(n, ", ")
+		}
+		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%ss out of service: %s; %d back, %d to go", t, now, count[string(t)+"back"], count[string(t)+"to go"])), width))
+	}
+	return out
+}
+
+func seconds(d time.Duration) string { return max(0, d).Round(time.Second).String() }
