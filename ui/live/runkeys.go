@@ -243,4 +243,15 @@ func (r *Run) service(width int) []string {
 	return out
 }
 
+// lasting is how long a step has run, in steps that are coarse enough for many rows on a slow line; "" under ten seconds.
+func lasting(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return ""
+	case d < time.Minute:
+		return d.Truncate(10*time.Second).String() + " "
+	}
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s") + " "
+}
+
 func seconds(d time.Duration) string { return max(0, d).Round(time.Second).String() }

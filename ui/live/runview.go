@@ -133,7 +133,7 @@ func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string 
 	left := width - lipgloss.Width(s)
 	switch {
 	case c.Running > 0:
-		what := seconds(now.Sub(t.Since)) + " " + t.Title
+		what := lasting(now.Sub(t.Since)) + t.Title
 		if t.Text != "" {
 			what += ": " + t.Text
 		}
