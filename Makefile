@@ -73,8 +73,8 @@ e2e: build
 
 # The long suite beside e2e and torture: what make test does with fewer hosts, VMs, systems or answers, in full
 # (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); whole runs with the race detector;
-# clients that others wrote, against the lab (the table lies in bin/foreign then); loss on the wire between real guests, and
-# kills while they renew their RAM disk and apply netplan.
+# clients that others wrote, against the lab (the table lies in bin/foreign then); loss on the wire between real guests,
+# kills while they renew their RAM disk and apply netplan, and the generated scripts for containers and MPI.
 e2e-full: build
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
@@ -82,7 +82,7 @@ e2e-full: build
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
-	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestKilledInstaller' -v ./backends/guest/realtest
+	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestE2EDocker|TestKilledInstaller' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
 # commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.

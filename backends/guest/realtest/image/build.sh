@@ -17,6 +17,7 @@ base=(linux-image-amd64 systemd-sysv udev dbus openssh-server sudo iproute2 iput
 # What the tests install in the guests comes from a repository inside them, with all that it depends on.
 rdma=(rdma-core ibverbs-providers ibverbs-utils rdmacm-utils infiniband-diags perftest)
 mpi=(openmpi-bin libopenmpi-dev gcc libc6-dev)
+docker=(docker.io apparmor)
 
 # Drivers that no guest has a device for are most of the kernel package.
 excluded=()
@@ -32,7 +33,7 @@ mmdebstrap --quiet --variant=minbase --include="$(IFS=,; echo "${base[*]}")" "${
   --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/de/*' \
   --extract-hook='mkdir -p "$1/etc/initramfs-tools/conf.d"; printf "MODULES=list\nCOMPRESS=zstd\nCOMPRESSLEVEL=1\n" >"$1/etc/initramfs-tools/conf.d/guest"; printf "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\n" >"$1/etc/initramfs-tools/modules"' \
   --customize-hook="mkdir -p '$root/srv/packages'" \
-  --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -qq -y --no-install-recommends --download-only -o Dir::Cache::Archives='$root/srv/packages' install ${rdma[*]} ${mpi[*]}" \
+  --customize-hook="APT_CONFIG=\$MMDEBSTRAP_APT_CONFIG apt-get -qq -y --no-install-recommends --download-only -o Dir::Cache::Archives='$root/srv/packages' install ${rdma[*]} ${mpi[*]} ${docker[*]}" \
   "$suite" "$root" "$sources" >"$out/build.log" 2>&1 || { tail -n 40 "$out/build.log" >&2; echo "build.sh: mmdebstrap failed: is a Debian mirror within reach?" >&2; exit 1; }
 
 release=$(basename "$root"/lib/modules/*)
