@@ -85,13 +85,14 @@ type GuestFirewall struct {
 
 // NVIDIA is what the NVIDIA driver in a guest says.
 type NVIDIA struct {
-	GPUs     []string          `json:"gpus"`               // names that nvidia-smi -L lists
-	Devices  []GuestGPU        `json:"devices,omitempty"`  // what nvidia-smi -q tells of them, in the same order
-	Driver   string            `json:"driver,omitempty"`   // version
-	Error    string            `json:"error,omitempty"`    // why nvidia-smi failed
-	DMABuf   bool              `json:"dma_buf,omitempty"`  // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
-	Peermem  string            `json:"peermem,omitempty"`  // nvidia_peermem or nv_peer_mem where loaded
-	Topology map[string]string `json:"topology,omitempty"` // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
+	GPUs     []string          `json:"gpus"`                    // names that nvidia-smi -L lists
+	Devices  []GuestGPU        `json:"devices,omitempty"`       // what nvidia-smi -q tells of them, in the same order
+	Driver   string            `json:"driver,omitempty"`        // version
+	Error    string            `json:"error,omitempty"`         // why nvidia-smi failed
+	DMABuf   bool              `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
+	Peermem  string            `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem where loaded
+	Token    bool              `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is there
+	Topology map[string]string `json:"topology,omitempty"`      // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
 }
 
 // A GuestGPU is one GPU as a guest sees it; its index is its place in the list, by PCI address.
@@ -100,7 +101,10 @@ type GuestGPU struct {
 	PCI      string `json:"pci"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 	BAR1MB   int64  `json:"bar1_mb,omitempty"`
-	VGPU     bool   `json:"vgpu,omitempty"` // a share of a GPU, not the whole
+	VGPU     bool   `json:"vgpu,omitempty"`    // a share of a GPU, not the whole
+	License  string `json:"license,omitempty"` // of a vGPU, as nvidia-smi -q tells it: "Licensed (Expiry: ...)"
+
+	Persistent *bool `json:"persistence_mode,omitempty"` // nil: not told
 }
 
 // CUDAPerftest is a perftest that was built with CUDA.

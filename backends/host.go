@@ -64,7 +64,9 @@ type Host struct {
 	Lockdown      string   `json:"lockdown,omitempty"`
 	Rebind        bool     `json:"rebind_without_reboot,omitempty"` // devices change between host and VMs without a reboot; details only
 	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
-	SSHRunning    bool     `json:"ssh_running,omitempty"`
+
+	GraphicsDevices map[string]string `json:"graphics_devices,omitempty"` // configured types of single GPUs, by PCI address
+	SSHRunning      bool              `json:"ssh_running,omitempty"`
 
 	Services  map[string]Service `json:"services,omitzero"`   // by key, such as TSM-SSH; details only
 	VSwitches []VSwitch          `json:"vswitches,omitempty"` // its standard switches
@@ -196,6 +198,7 @@ type GPU struct {
 	Enabled  bool     `json:"passthrough_enabled"`
 	Active   bool     `json:"passthrough_active"`
 	UsedBy   string   `json:"used_by,omitempty"`      // VM
+	Graphics string   `json:"graphics,omitempty"`     // its active graphics type: basic, shared, sharedDirect, direct (passed through)
 	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
 	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
 

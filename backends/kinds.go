@@ -57,6 +57,13 @@ const (
 	// KindActiveVFs: some devices lose it at the boot that should bring it about (PCIe hot-plug).
 	KindActivePassthrough Kind = "active-passthrough"
 
+	// KindGraphics: target host/NAME, value GraphicsSpec: what its GPUs serve for, as configured. What they serve for now follows at
+	// the next boot. Never absent.
+	KindGraphics Kind = "graphics"
+	// KindActiveGraphics: target host/NAME, value bool: all GPUs that are not passed through serve for vGPUs now. A state like
+	// KindActiveVFs.
+	KindActiveGraphics Kind = "active-graphics"
+
 	// KindHardware: target vm/NAME, value int (19 for vmx-19); cannot be lowered again. VM off.
 	KindHardware Kind = "hardware"
 	// KindMemory: target vm/NAME, value MemorySpec. VM off.
@@ -72,6 +79,8 @@ const (
 	KindExtra Kind = "extra"
 	// KindDevice: target vm/NAME, name = PCI address of the device on the VM's host, value DeviceSpec. VM off.
 	KindDevice Kind = "device"
+	// KindVGPU: target vm/NAME, name = profile of vGPU (grid_a100d-80c), value int: how many vGPUs of this profile it has. VM off.
+	KindVGPU Kind = "vgpu"
 	// KindNested: target vm/NAME, value bool: nested virtualization (nestedHVEnabled). VM off. Never absent.
 	KindNested Kind = "nested"
 
@@ -257,8 +266,18 @@ func OfHCA(name string) (pci string, whole bool) {
 const (
 	FixedBacking   = "fixed"   // this one: the VM stays on its host
 	DynamicBacking = "dynamic" // one of its make, on whatever host has it free
-	VGPUBacking    = "vgpu"    // a share that the vGPU manager gives; never set by this program
+	VGPUBacking    = "vgpu"    // a share that the vGPU manager gives (KindVGPU)
 )
+
+// SharedDirect is the graphics type of GPUs that serve for vGPUs (HostGraphicsConfigGraphicsType in the vSphere Web Services API;
+// "Shared Direct" in the vSphere Client).
+const SharedDirect = "sharedDirect"
+
+// A GraphicsSpec is the graphics type of a host, and those of GPUs that have one of their own, by PCI address.
+type GraphicsSpec struct {
+	Default string            `json:"default"`
+	Devices map[string]string `json:"devices,omitempty"`
+}
 
 // A DeviceSpec is a PCI device passed through whole.
 type DeviceSpec struct {

@@ -62,7 +62,15 @@ func (f *Facts) NearGPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
 	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
-		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name], answers.PCI(g.PCI)))
+		return v.Host == h.Name && (slices.Contains(v.Passthrough, g.PCI) || slices.Contains(f.Answers.GPUDirect.GPUs[v.Name].Whole, answers.PCI(g.PCI)))
+	})
+}
+
+// VGPUHost tells whether selected VMs of a host have or shall have vGPUs: then its GPUs are not passed through.
+func (f *Facts) VGPUHost(h *backends.Host) bool {
+	found, _ := f.VMs()
+	return slices.ContainsFunc(found, func(v *backends.VM) bool {
+		return v.Host == h.Name && (f.Answers.GPUDirect.GPUs[v.Name].VGPUs() > 0 || len(v.VGPUProfiles()) > 0)
 	})
 }
 
@@ -88,6 +96,9 @@ func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 		c := sizing.CountOf(g, f.Answers.GPUDirect.Models)
 		c.BAR1MB = cmp.Or(f.Inventory.BAR1(g.Vendor, g.Device), c.BAR1MB)
 		list = append(list, c)
+	}
+	for _, p := range v.VGPUProfiles() {
+		list = append(list, sizing.GPUCount{Model: p, Count: 1})
 	}
 	return sizing.MMIO(list)
 }

@@ -20,6 +20,7 @@ func gpuScript() string {
 		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
 		section("smiquery", "command -v nvidia-smi >/dev/null && nvidia-smi -q") +
 		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
+		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +
 		section("nvlicense", "modinfo -F license nvidia") +
 		section("nvversion", "modinfo -F version nvidia") +
 		section("peerapi", "[ -r /proc/kallsyms ] && echo read && grep -m 1 -o ib_register_peer_memory_client /proc/kallsyms") +
@@ -84,8 +85,10 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 			gpu.BAR1MB = *d.BAR1TotalMiB
 		}
 		gpu.VGPU = strings.EqualFold(text(d.Virtualization), "VGPU") || vgpuName.MatchString(gpu.Name)
+		gpu.License, gpu.Persistent = text(d.License), d.Persistence
 		n.Devices = append(n.Devices, gpu)
 	}
+	n.Token = strings.Contains(f["vgputoken"], ".tok")
 	n.Topology = topology(f["smitopo"])
 	return n
 }

@@ -28,13 +28,33 @@ func guestDeviceChecks() []checks.Check {
 					return row.Waiting(t, "the NVIDIA driver was not queried")
 				}
 				if v := f.Inventory.VM(g.VM); v != nil {
-					want = len(f.GPUsOf(v))
+					want = len(f.GPUsOf(v)) + len(v.VGPUProfiles())
 				}
 				if g.NVIDIA.Error != "" {
 					return row.Fail(t, "nvidia-smi: %s", g.NVIDIA.Error)
 				}
 				return row.PassIf(len(g.NVIDIA.GPUs) >= max(1, want), t, "nvidia-smi lists %d GPUs, the VM has %d", len(g.NVIDIA.GPUs), want)
 			}),
+		},
+		{
+			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA Virtual GPU Client Licensing User Guide",
+			Criteria: "each vGPU is licensed / the license status is not told, or the time without one runs / a vGPU has no license, and is slowed down",
+			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
+				"allow the guest to reach the license server (443, and 7070 or 8080 of older ones), and restart nvidia-gridd.",
+			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				for _, d := range g.NVIDIA.Devices {
+					switch {
+					case !d.VGPU:
+					case d.License == "":
+						return row.Warn(t, "%s: nvidia-smi -q tells no license status: the driver may not be the vGPU guest driver", d.Name)
+					case strings.Contains(d.License, "Unrestricted"):
+						return row.Warn(t, "%s: license status %s: the time without a license runs", d.Name, d.License)
+					case !strings.HasPrefix(d.License, "Licensed"):
+						return row.Fail(t, "%s: license status %s; a client configuration token is there: %t", d.Name, d.License, g.NVIDIA.Token)
+					}
+				}
+				return row.Pass(t, "%d GPUs, no vGPU without a license", len(g.NVIDIA.Devices))
+			})),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
@@ -91,6 +111,9 @@ func guestDeviceChecks() []checks.Check {
 				// A VM's own PCI tree hardly ever shows less than PHB; the host's tells what lies between.
 				if shared := f.SharedBridge(g.VM); order[best] == "PHB" && shared != "" {
 					return row.Pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
+				}
+				if v := f.Inventory.VM(g.VM); order[best] == "PHB" && v != nil && len(v.VGPUProfiles()) > 0 {
+					return row.Waiting(t, "the nearest NIC and vGPU are at PHB, which is all that a VM sees; vCenter does not tell of which GPU the vGPU is")
 				}
 				return row.Grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
 			})),

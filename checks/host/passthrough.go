@@ -86,14 +86,17 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true, Source: "unverified",
-			Criteria: "default graphics type shared, as needed for passthrough / - / sharedDirect, which reserves GPUs for vGPU",
-			Remedy:   "Set the default graphics type of the host to Shared.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+			Criteria: "default graphics type shared, as needed for passthrough, or sharedDirect and active, as needed for vGPUs / - / the other one",
+			Remedy:   "Set the default graphics type of the host to Shared for whole GPUs, to Shared Direct for vGPUs, and reboot the host.",
+			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if h.GraphicsType == "" {
 					return row.Waiting(t, "the default graphics type was not read")
 				}
-				return row.PassIf(h.GraphicsType != "sharedDirect", t, "default graphics type %s", h.GraphicsType)
+				if f.VGPUHost(h) {
+					return row.PassIf(h.GraphicsType == backends.SharedDirect && h.ServesVGPUs(), t, "default graphics type %s, serves vGPUs now: %t", h.GraphicsType, h.ServesVGPUs())
+				}
+				return row.PassIf(h.GraphicsType != backends.SharedDirect, t, "default graphics type %s", h.GraphicsType)
 			}),
 		},
 	}
@@ -106,6 +109,9 @@ func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks
 		var out []checks.Answer
 		for _, h := range f.Connected() {
 			list, chosen := f.GPUs(h)
+			if !chosen && f.VGPUHost(h) {
+				continue
+			}
 			var all []checks.Answer
 			for _, g := range list {
 				all = append(all, ask(f, h, g))

@@ -222,6 +222,50 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 	}
 }
 
+// vGPUs of the C series beside whole cards, with the role of the mode and no more: the host's graphics type, the device and its keys are
+// set, seen by another client, GPU memory is measured, nothing is left to do, and all is rolled back. What NVIDIA does not document for
+// GPUDirect RDMA, or the host does not have, is refused.
+func TestVGPUBesideCard(t *testing.T) {
+	t.Parallel()
+	env, file := gpuLab(t, "vgpu-gdr")
+	start := hardware(t, env, file)
+	for wish, want := range map[string]string{
+		"grid_a100d-4q, count: 1":  "not of the C series (NVIDIA AI Enterprise, GPUDirect RDMA",
+		"grid_a100-40c, count: 1":  "esx-01 offers no vGPU grid_a100-40c",
+		"grid_a100d-80c, count: 2": "room for 1 vGPUs grid_a100d-80c, and 2",
+	} {
+		if _, errs, code := inProcess(env, "plan", "-f", edited(t, file, "grid_a100d-80c, count: 1", wish)); code != 3 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d\n%s", wish, code, errs)
+		}
+	}
+	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	if code != 0 || !strings.Contains(out, "% of host memory's") || strings.Contains(out, "HOST-PT-ACTIVE-013") || strings.Contains(out, "HOST-GPU-GFX-018") {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		seen := foreignVM(t, env, vm)
+		if !slices.Equal(seen.vgpus, []string{"grid_a100d-80c"}) || !slices.Equal(seen.fixed, []string{"0000:3b:00.0"}) {
+			t.Errorf("%s: %+v", vm, seen)
+		}
+		if seen.extra["pciPassthru.64bitMMIOSizeGB"] != "256" || seen.extra["pciPassthru.RelaxACSforP2P"] != "TRUE" {
+			t.Errorf("%s: %v", vm, seen.extra)
+		}
+	}
+	out, _, _ = inProcess(env, "check", "-f", file, "--only", "GST-VGPULIC-038,HOST-GPU-GFX-018", "-o", "json")
+	if strings.Count(out, `"status": "pass"`) != 4 {
+		t.Errorf("license and graphics type:\n%s", out)
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
+		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
+		t.Errorf("the rollback leaves:\n%s", diff)
+	}
+}
+
 // foreign is what a client of somebody else's sees of a VM.
 type foreign struct {
 	pvrdma       int

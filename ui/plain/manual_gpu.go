@@ -15,6 +15,17 @@ func deviceManual(c plan.Change) (string, bool) {
 		return "vSphere Client: host > Configure > Hardware > PCI Devices: " + cell(c.Name) + " is Enabled, not Enabled / Needs reboot", true
 	case backends.KindNested:
 		return "vSphere Client: VM off > Edit Settings > CPU > Hardware virtualization: Expose hardware assisted virtualization to the guest OS is not ticked", true
+	case backends.KindGraphics:
+		var g backends.GraphicsSpec
+		if c.To.Decode(&g) != nil {
+			return "", false
+		}
+		return "vSphere Client: host > Configure > Hardware > Graphics > Host Graphics, and Graphics Devices: " +
+			map[bool]string{true: "Shared Direct", false: "Shared"}[g.Default == backends.SharedDirect] + ", then reboot", true
+	case backends.KindActiveGraphics:
+		return "vSphere Client: host > Configure > Hardware > Graphics > Graphics Devices: the active type of the GPUs is Shared Direct", true
+	case backends.KindVGPU:
+		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > NVIDIA GRID vGPU: " + cell(c.Name) + ", " + cell(c.To.String()) + " in all", true
 	case backends.KindDevice:
 		var d backends.DeviceSpec
 		if c.To.Decode(&d) != nil {

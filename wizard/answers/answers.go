@@ -126,15 +126,15 @@ type SRIOVOpt struct {
 
 // GPUOpt is what only mode gpudirect needs.
 type GPUOpt struct {
-	GPUs     map[string][]PCI `yaml:"gpus" json:"gpus"`       // by VM name; empty: every free GPU
-	NIC      string           `yaml:"nic" json:"nic"`         // passthrough, sriov, pvrdma
-	Backing  string           `yaml:"backing" json:"backing"` // fixed, dynamic
-	MMIO     MMIO             `yaml:"mmio" json:"mmio"`
-	AllowP2P bool             `yaml:"allow_p2p" json:"allow_p2p"`
-	RelaxACS bool             `yaml:"relax_acs" json:"relax_acs"`
-	ATS      bool             `yaml:"ats" json:"ats"`           // ATS_ENABLED of the card's firmware
-	Driver   []string         `yaml:"driver" json:"driver"`     // packages that bring the NVIDIA driver into guests without one, or its .run file
-	Perftest string           `yaml:"perftest" json:"perftest"` // source of perftest in the guests, "": none is built
+	GPUs     map[string]VMGPUs `yaml:"gpus" json:"gpus"`       // by VM name; empty: every free GPU
+	NIC      string            `yaml:"nic" json:"nic"`         // passthrough, sriov, pvrdma
+	Backing  string            `yaml:"backing" json:"backing"` // fixed, dynamic
+	MMIO     MMIO              `yaml:"mmio" json:"mmio"`
+	AllowP2P bool              `yaml:"allow_p2p" json:"allow_p2p"`
+	RelaxACS bool              `yaml:"relax_acs" json:"relax_acs"`
+	ATS      bool              `yaml:"ats" json:"ats"`           // ATS_ENABLED of the card's firmware
+	Driver   []string          `yaml:"driver" json:"driver"`     // packages that bring the NVIDIA driver into guests without one, or its .run file
+	Perftest string            `yaml:"perftest" json:"perftest"` // source of perftest in the guests, "": none is built
 
 	Models map[string]GPUModel `yaml:"models" json:"models,omitempty"` // by PCI ids, 10de:2fff
 }

@@ -62,6 +62,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		d.value(n, e.Elem(), path)
 		v.Set(e)
 	case reflect.Struct:
+		if l := listedOf(v); l != nil && n.Kind != yaml.MappingNode {
+			items, _ := l.list()
+			d.list(n, reflect.ValueOf(items).Elem(), path)
+			return
+		}
 		if s := shortOf(v); s != nil && n.Kind != yaml.MappingNode {
 			if text, ok := d.scalar(n, path); ok {
 				value, _ := s.short()
@@ -232,6 +237,21 @@ func describe(n *yaml.Node) string {
 // A shortened struct may be written as one value, where the rest of it is empty.
 type shortened interface {
 	short() (value *string, alone bool)
+}
+
+// A listed struct may be written as a list, where the rest of it is empty.
+type listed interface {
+	list() (items any, alone bool)
+}
+
+func listedOf(v reflect.Value) listed {
+	if !v.CanAddr() {
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		v = p.Elem()
+	}
+	l, _ := v.Addr().Interface().(listed)
+	return l
 }
 
 func shortOf(v reflect.Value) shortened {

@@ -126,9 +126,11 @@ func fixedKeys() []Key {
 			Hint: "write the path as ESXi sees it, with the name that the vendor gave the file: /vmfs/volumes/DATASTORE/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax.bin"},
 
 		{Path: "gpudirect", Doc: "GPU and NIC in one VM.", Mode: GPUDirect},
-		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}; {}: every free GPU", Mode: GPUDirect},
-		{Path: "gpudirect.gpus{}", Doc: "PCI addresses of the GPUs of this VM"},
+		{Path: "gpudirect.gpus", Doc: "{VM: [PCI address, ..]}, or {VM: {profile: grid_a100d-80c, count: 1}} for vGPUs; {}: every free GPU", Mode: GPUDirect},
+		{Path: "gpudirect.gpus{}", Doc: "PCI addresses of the GPUs of this VM, or its vGPUs", Hint: "write [3d:00.0], or {profile: grid_a100d-80c, count: 1}"},
 		{Path: "gpudirect.gpus{}[]", Doc: "PCI address", Hint: "write the address as ESXi prints it: 0000:3d:00.0"},
+		{Path: "gpudirect.gpus{}.profile", Doc: "profile of vGPU, as rdma-setup discover lists it"},
+		{Path: "gpudirect.gpus{}.count", Doc: "vGPUs of this profile; 0: 1", Max: 16},
 		{Path: "gpudirect.nic",
 			Doc:     "passthrough | sriov | pvrdma (a PVRDMA adapter beside the GPUs, without peer-to-peer; the same as mode pvrdma with gpudirect.gpus)",
 			Default: "passthrough", Enum: []string{"passthrough", "sriov", NICPVRDMA}, Mode: GPUDirect},

@@ -71,7 +71,7 @@ vms: [{name: a, ip: 10.1.1.1/24}]
 	if a.NIC.Speed.Mbps() != 25000 || a.NIC.MACs["esx-01"] != "0c:42:a1:00:00:01" || a.NIC.MACs["esx-02"] != "0c:42:a1:00:00:02" {
 		t.Errorf("%+v", a.NIC)
 	}
-	if a.GPUDirect.MMIO.GB() != 256 || a.GPUDirect.GPUs["a"][0] != "0000:3d:00.0" || a.Run.Reboot.Limit().Hours() != 1 || a.VMs[0].Guest.Port != 22 {
+	if a.GPUDirect.MMIO.GB() != 256 || a.GPUDirect.GPUs["a"].Whole[0] != "0000:3d:00.0" || a.Run.Reboot.Limit().Hours() != 1 || a.VMs[0].Guest.Port != 22 {
 		t.Errorf("%+v %+v", a.GPUDirect, a.VMs)
 	}
 	for text, want := range map[string]int{"100G": 100000, "2500M": 2500, "2.5G": 2500, "100 Gbps": 100000, "": 0} {

@@ -91,6 +91,11 @@ func (s saver) node(v reflect.Value, path string) *yaml.Node {
 	case reflect.Pointer:
 		return s.node(v.Elem(), path)
 	case reflect.Struct:
+		if l := listedOf(v); l != nil {
+			if items, alone := l.list(); alone {
+				return s.node(reflect.ValueOf(items).Elem(), path)
+			}
+		}
 		if sh := shortOf(v); sh != nil {
 			if value, alone := sh.short(); alone {
 				return text(*value)

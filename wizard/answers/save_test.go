@@ -73,7 +73,7 @@ func random(r *rand.Rand) *answers.Answers {
 			v.Guest.Manage = new(bool)
 		}
 		if r.IntN(3) == 0 && a.Mode == answers.GPUDirect {
-			a.GPUDirect.GPUs = map[string][]answers.PCI{v.Name: {"0000:3d:00.0", "0000:3e:00.0"}}
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{v.Name: {Whole: []answers.PCI{"0000:3d:00.0", "0000:3e:00.0"}}}
 		}
 		a.VMs = append(a.VMs, v)
 	}

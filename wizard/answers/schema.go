@@ -129,6 +129,13 @@ func textType(t reflect.Type) *schema {
 		return &schema{OneOf: []*schema{
 			{Type: "string", Pattern: `^(keep|upgrade|vmx-[0-9]+)?$`}, {Type: "integer", Minimum: "4", Maximum: "99"},
 		}}
+	case reflect.TypeFor[VMGPUs]():
+		return &schema{OneOf: []*schema{
+			{Type: "array", Items: reflected(reflect.TypeFor[PCI]())},
+			{Type: "object", AdditionalProperties: false, Required: []string{"profile"}, Properties: properties{
+				{"profile", &schema{Type: "string"}}, {"count", &schema{Type: "integer", Minimum: "0", Maximum: "16"}},
+			}},
+		}}
 	case reflect.TypeFor[VMKNic]():
 		name := &schema{Type: "string", Pattern: `^vmk[0-9]+$`}
 		object := &schema{Type: "object", AdditionalProperties: false, Properties: properties{

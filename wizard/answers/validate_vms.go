@@ -235,7 +235,16 @@ func (c *checker) gpus(a *Answers) {
 			c.bad(path, "add it to vms, or take it out here", "%q is not among vms", clip(vm))
 		}
 		seen := map[PCI]bool{}
-		for i, p := range a.GPUDirect.GPUs[vm] {
+		g := a.GPUDirect.GPUs[vm]
+		switch {
+		case g.Profile == "" && g.Count != 0:
+			c.bad(path+".profile", "write the profile too: {profile: grid_a100d-80c, count: 1}", "is missing beside count")
+		case g.Profile != "" && len(g.Whole) > 0:
+			c.bad(path, "name PCI addresses, or a profile", "has whole GPUs and vGPUs")
+		case strings.ContainsFunc(g.Profile, func(r rune) bool { return r <= ' ' || r > '~' }):
+			c.bad(path+".profile", "write a profile as rdma-setup discover lists it", "%q is no profile", clip(g.Profile))
+		}
+		for i, p := range g.Whole {
 			ip := fmt.Sprintf("%s[%d]", path, i)
 			var clean PCI
 			if err := clean.UnmarshalText([]byte(p)); err != nil || clean != p {

@@ -44,8 +44,9 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware, backends.KindFirmwareImage,
-		backends.KindVFs, backends.KindActiveVFs, backends.KindPassthrough, backends.KindActivePassthrough:
+	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware,
+		backends.KindFirmwareImage, backends.KindGraphics, backends.KindActiveGraphics, backends.KindVFs, backends.KindActiveVFs,
+		backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
 		return fmt.Sprintf("upgrade hardware version to %s", c.To)
@@ -67,6 +68,11 @@ func Title(c Change) string {
 		return fmt.Sprintf("set %s to %s", c.Name, c.To)
 	case backends.KindDevice:
 		return deviceTitle(c, removed)
+	case backends.KindVGPU:
+		if removed {
+			return "take its vGPUs " + c.Name + " out"
+		}
+		return fmt.Sprintf("assign %s vGPU %s", c.To, c.Name)
 	case backends.KindAdapter:
 		return adapterTitle(c, removed)
 	}
@@ -99,6 +105,12 @@ func systemTitle(c Change) string {
 			return "switch SR-IOV off on " + c.Name + " in vCenter"
 		}
 		return fmt.Sprintf("ask vCenter for %d VFs on %s", v.VFs, c.Name)
+	case backends.KindGraphics:
+		var g backends.GraphicsSpec
+		_ = c.To.Decode(&g)
+		return "set graphics type to " + g.Default
+	case backends.KindActiveGraphics:
+		return "find GPUs that serve for vGPUs"
 	case backends.KindActivePassthrough:
 		return "find " + c.Name + " passed through"
 	case backends.KindActiveVFs:

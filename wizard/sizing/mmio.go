@@ -172,7 +172,7 @@ func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 	if g.FramebufferGB > 0 && g.FramebufferGB <= 1024 {
 		return assets.GPU{Name: g.Model, Framebuffer: g.FramebufferGB, BAR1: pow2ceil(g.FramebufferGB)}, nil
 	}
-	if fb, is := profile(g.Model); is {
+	if fb, is := profileOf(g.Model); is {
 		v := assets.GPU{Name: g.Model, Framebuffer: fb}
 		if fb >= vgpuLarge {
 			v.BAR1 = pow2ceil(fb)
@@ -188,8 +188,8 @@ const vgpuLarge = 16
 
 var profileName = regexp.MustCompile(`^(?:grid_|nvidia_)?[a-z]+[0-9]+[a-z]*(?:[-_][a-z]+)?(?:-[0-9]+)?-([0-9]+)(?:a|b|c|q|c?me)$`)
 
-// profile returns the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
-func profile(name string) (gb int, is bool) {
+// profileOf returns the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
+func profileOf(name string) (gb int, is bool) {
 	m := profileName.FindStringSubmatch(strings.ToLower(name))
 	if m == nil {
 		return 0, false
@@ -201,7 +201,7 @@ func profile(name string) (gb int, is bool) {
 // ProfileGB is the framebuffer in GB of a time-sliced vGPU by the name of its profile; 0 of other names, and of profiles that
 // MIG backs.
 func ProfileGB(name string) int {
-	gb, is := profile(name)
+	gb, is := profileOf(name)
 	if name = strings.ToLower(name); !is || migName.MatchString(name) {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -46,7 +47,9 @@ func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 	}
 	switch {
 	case gpu == "":
-		return Peer{Why: "the lab does not model GPUDirect RDMA with vGPUs"} // which NVIDIA documents for some
+		return Peer{Why: "there is no GPU"}
+	case h.PCIDevice(gpu) != nil && !h.PCIDevice(gpu).PassthruActive && !vgpuPeers(h.PCIDevice(gpu).GPU, v):
+		return Peer{Why: "GPUDirect RDMA is not supported with this vGPU"}
 	case nic == "":
 		return Peer{Why: "the adapter is no function of a card"}
 	}
@@ -71,6 +74,15 @@ func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 		p.Share, p.Micros, p.Why = socketShare, 2.6, "different sockets"
 	}
 	return p
+}
+
+// vgpuPeers tells whether a card reaches the memory of a VM's vGPUs: those of the C series, on GPUs with SR-IOV, which are Ampere and
+// later (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
+func vgpuPeers(g *world.GPU, v *world.VM) bool {
+	if g == nil || slices.Contains([]string{"Kepler", "Maxwell", "Pascal", "Volta", "Turing"}, g.Architecture) {
+		return false
+	}
+	return !slices.ContainsFunc(v.Devices, func(d *world.Passthrough) bool { return d.Profile != "" && !strings.HasSuffix(d.Profile, "c") })
 }
 
 // translated tells whether the card asks the IOMMU itself (ATS): a switch may then turn its requests round.

@@ -39,14 +39,12 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
 	name := strings.ToUpper(strings.TrimPrefix(d.Profile, "grid_"))
 	g := nvidia.GPU{Address: address, Slot: d.Slot, Class: 0x0302, Profile: d.Profile}
-	for _, c := range h.PCI {
-		if c.GPU != nil {
-			g.GPU, g.Device, g.Sub, g.Text = *c.GPU, c.Device, c.SubDevice, c.DeviceName
-		}
+	if c := h.SharedGPU(d.Profile); c != nil {
+		g.GPU, g.Device, g.Sub, g.Text, g.Host, g.NUMA = *c.GPU, c.Device, c.SubDevice, c.DeviceName, c.Address, c.NUMA
 	}
 	one := world.VM{Devices: []*world.Passthrough{d}}
 	g.Name, g.MemoryMiB = "GRID "+name, one.ShareMB()
-	g.BARs = []world.BAR{{Index: 0, MB: 16}, {Index: 1, MB: 256, Wide: true}, {Index: 3, MB: 32, Wide: true}}
+	g.BARs = d.BARs()
 	return g
 }
 

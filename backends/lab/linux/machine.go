@@ -108,7 +108,11 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },
 		ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
-	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs}
+	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs,
+		Token: func() bool {
+			_, err := m.sys.FS.ReadFile(vfs.Root(), tokenFile)
+			return err == nil
+		}}
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
 	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,11 @@ func (m *Machine) preset() error {
 		return m.template()
 	case presetGPU:
 		return m.gpuPreset()
+	case presetVGPU:
+		b := &builder{fs: m.sys.FS}
+		b.dir(0o755, "/etc/nvidia", "/etc/nvidia/ClientConfigToken")
+		b.file(0o744, tokenFile, "eyJhbGciOiJSUzI1NiJ9.lab.lab\n")
+		return errors.Join(m.gpuPreset(), b.err)
 	case presetDocker:
 		if err := m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"})); err != nil {
 			return err
@@ -98,6 +104,9 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 		b.file(0o600, "/etc/netplan/70-storage.yaml", "network:\n  version: 2\n  ethernets:\n    "+first+":\n      addresses: [192.168.50.240/24]\n")
 	}
 }
+
+// tokenFile is a client configuration token, where NVIDIA's driver looks for it.
+const tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token_11-23-2026-10-00-00.tok"
 
 // enable writes a unit that runs commands once a boot, when the network is up.
 func (m *Machine) enable(b *builder, name, text string, commands ...string) {

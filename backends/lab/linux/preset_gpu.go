@@ -15,6 +15,7 @@ import (
 const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"
+	presetVGPU     = "vgpu" // the same, with a license token
 	presetDocker   = "docker"
 	presetSource   = "gpu-source" // no CUDA perftest, but all that it and NVIDIA's driver are built with, on a share
 )

@@ -1,9 +1,6 @@
 package world
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // A BAR is one memory region of a PCI function.
 type BAR struct {
@@ -83,11 +80,7 @@ func ShortPCI(address string) string {
 func (v *VM) ShareMB() int64 {
 	total := int64(0)
 	for _, d := range v.Devices {
-		if i := strings.LastIndexByte(d.Profile, '-'); i >= 0 {
-			gb := int64(0)
-			_, _ = fmt.Sscanf(d.Profile[i+1:], "%d", &gb)
-			total += gb << 10
-		}
+		total += d.shareMB()
 	}
 	return total
 }

@@ -75,6 +75,9 @@ type Host struct {
 
 	VGPUs  []string // profiles of shares that the driver of the host offers
 	Shared string   // what a GPU that is not passed through serves for: "shared" (also ""), "sharedDirect"
+	// What it is configured to serve for from the next boot on, "": what it serves for now (NVIDIA, Virtual GPU Software User Guide,
+	// "Changing the Default Graphics Type in VMware vSphere": restart the ESXi host).
+	NextShared string
 
 	Vectors int // interrupt vectors that VFs in use may have together; 0: 3072
 

@@ -24,11 +24,20 @@ type Window struct {
 // TRUE; its size is a power of two in GB. What is not understood, as a value in quotes, has no effect.
 func (s *State) MMIO(v *VM) Window {
 	var w Window
+	var all [][]BAR
 	for _, d := range s.Given(v) {
-		if len(d.BARs) == 0 {
+		all = append(all, d.BARs)
+	}
+	for _, d := range v.Devices {
+		if d.Profile != "" {
+			all = append(all, d.BARs())
+		}
+	}
+	for _, bars := range all {
+		if len(bars) == 0 {
 			continue
 		}
-		for _, b := range d.BARs {
+		for _, b := range bars {
 			w.Pages += b.MB << 20 >> 12
 			if b.Wide {
 				w.WideKB += b.MB << 10

@@ -195,6 +195,17 @@ func (w *World) SetPowerPolicy(host, policy string) error {
 	})
 }
 
+// SetGraphics sets what the GPUs of a host serve for from its next boot on.
+func (w *World) SetGraphics(host, kind string) error {
+	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+		if kind != "shared" && kind != "sharedDirect" {
+			return Event{}, fmt.Errorf("graphics type %q: %w", kind, ErrInvalid)
+		}
+		h.NextShared = kind
+		return Event{What: HostHardware, Detail: "graphics type " + kind}, nil
+	})
+}
+
 // PFC is the mask of priorities that priority flow control acts on at the driver's ports: pfctx and pfcrx, which must
 // be equal, as they were at the last boot.
 func (h *Host) PFC(p *PNIC) int {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -276,6 +277,7 @@ func (h *Host) boot() {
 			p.Active = p.Value
 		}
 	}
+	h.Shared, h.NextShared = cmp.Or(h.NextShared, h.Shared), ""
 	for _, d := range h.PCI {
 		d.PassthruActive = d.PassthruEnabled
 	}

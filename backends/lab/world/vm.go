@@ -155,7 +155,8 @@ type Guest struct {
 	BIOS     bool // was installed on BIOS firmware, and starts on no other
 
 	// Preset is "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest
-	// with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC.
+	// with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC;
+	// "vgpu" is "gpudirect" with a license token for vGPUs.
 	Preset   string
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC

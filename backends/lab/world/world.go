@@ -39,6 +39,7 @@ type State struct {
 	GPURails  bool                // the answers for GPUDirect ask for VFs: the VMs of a host share its cards
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
 	Port      string              // PCI address of the RDMA port, for the answers for SR-IOV; "": by speed
+	VGPU      string              // profile of the vGPU that the answers for GPUDirect ask for in each VM, "": whole GPUs
 	Beside    bool                // the answers for GPUDirect ask for GPUs beside PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
 	Strangers []string            // VMs that the answers do not name

@@ -38,6 +38,7 @@ type GPUQuery struct {
 	ComputeMode      *string `json:"compute_mode"`
 
 	Virtualization *string `json:"-"` // Pass-Through, VGPU, None: the section GPU Virtualization Mode
+	License        *string `json:"-"` // of a vGPU: "Licensed (Expiry: ...)", "Unlicensed (Restricted)"
 }
 
 // Query reads the text of nvidia-smi -q. The section of a key is the last line without a value: the indentation may be
@@ -130,6 +131,8 @@ func (g *GPUQuery) set(section, key, value string) bool {
 		set(&g.Persistence, scan.Bool(value))
 	case "compute mode":
 		set(&g.ComputeMode, scan.Str(value))
+	case "license status":
+		set(&g.License, scan.Str(value))
 	case "virtualization mode":
 		set(&g.Virtualization, scan.Str(value))
 	default:

@@ -64,6 +64,7 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 		backends.KindAdapter:   s.vms,
 		backends.KindExtra:     s.vms,
 		backends.KindDevice:    s.vms,
+		backends.KindVGPU:      s.vms,
 	}
 }
 

@@ -117,6 +117,8 @@ func thing(t backends.Setting) string {
 		return "setting " + t.Name
 	case backends.KindDevice:
 		return "device " + t.Name
+	case backends.KindVGPU:
+		return "vGPUs " + t.Name
 	}
 	return "adapter on " + t.Name
 }
@@ -137,6 +139,11 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	case backends.KindExtra:
 		_, value := v.option(t.Name)
 		return value, nil
+	case backends.KindVGPU:
+		if n := len(v.vgpus(t.Name)); n > 0 {
+			return backends.ValueOf(n), nil
+		}
+		return backends.Absent, nil
 	case backends.KindDevice:
 		_, value, err := s.passthrough(ctx, v, t.Name)
 		return value, err
@@ -265,6 +272,8 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 			err = extra(spec, v, a)
 		case backends.KindDevice:
 			err = s.device(ctx, spec, v, a)
+		case backends.KindVGPU:
+			err = vgpus(spec, v, a)
 		default:
 			err = errors.New("not a setting of a VM: " + string(a.Kind))
 		}

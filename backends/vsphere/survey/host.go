@@ -81,6 +81,12 @@ func hostOf(o wire.Object) *hostRow {
 		r.host.GPUs = gpus
 	}
 	r.host.Baseboard = r.host.FindBaseboard()
+	for _, d := range wire.Value[types.ArrayOfHostGraphicsConfigDeviceType](o, "config.graphicsConfig.deviceType").HostGraphicsConfigDeviceType {
+		if r.host.GraphicsDevices == nil {
+			r.host.GraphicsDevices = map[string]string{}
+		}
+		r.host.GraphicsDevices[d.DeviceId] = d.GraphicsType
+	}
 	r.host.Profiles = wire.Value[types.ArrayOfString](o, "config.sharedPassthruGpuTypes").String
 	r.nics(o, tree)
 	r.rdma(o)

@@ -25,7 +25,7 @@ var (
 		"config.network.pnic", "config.network.rdmaDevice", "config.network.vnic", "config.network.vswitch",
 		"config.network.portgroup", "config.network.proxySwitch", "config.network.opaqueSwitch", "config.virtualNicManagerInfo.netConfig",
 		"config.storageDevice.hostBusAdapter", "config.pciPassthruInfo", "config.graphicsInfo",
-		"config.graphicsConfig.hostDefaultGraphicsType", "config.sharedPassthruGpuTypes",
+		"config.graphicsConfig.hostDefaultGraphicsType", "config.graphicsConfig.deviceType", "config.sharedPassthruGpuTypes",
 		"configManager.firewallSystem", "configManager.serviceSystem",
 		"hardware.pciDevice", "hardware.numaInfo.numaNode", "config.hyperThread.active", "config.lockdownMode", "datastore",
 	}

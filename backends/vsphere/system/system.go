@@ -37,6 +37,8 @@ func (s *System) Setters() map[backends.Kind]backends.Setter {
 		backends.KindActiveVFs:         activeSetter{passthru{s}},
 		backends.KindPassthrough:       passthroughSetter{passthru{s}},
 		backends.KindActivePassthrough: passedSetter{passthru{s}},
+		backends.KindGraphics:          graphicsSetter{s},
+		backends.KindActiveGraphics:    activeGraphicsSetter{graphicsSetter{s}},
 		backends.KindModuleParams:      moduleSetter{s},
 		backends.KindPause:             pauseSetter{s},
 		backends.KindComponent:         componentSetter{s},

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // cardNode fills in what a node has by a NIC that is passed through whole: no adapter of vCenter leads to it.
@@ -54,8 +55,8 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	}
 	out.Name, out.Several = g.NVIDIA.GPUs[out.Index], len(g.NVIDIA.GPUs) > 1
 	out.Keys = peerKeys(a, v)
-	if out.Index < len(g.NVIDIA.Devices) && g.NVIDIA.Devices[out.Index].VGPU {
-		out.Without, out.Remedy = "GPUDirect RDMA is off: "+out.Name+" is a share of a GPU (vGPU)", "give the VM a whole GPU, or set NCCL_NET_GDR_LEVEL=LOC"
+	if err := vgpuPeer(v); err != nil {
+		out.Without, out.Remedy = "GPUDirect RDMA is off: "+err.Error(), "give the VM a C-series vGPU of a GPU with SR-IOV, or a whole GPU, or set NCCL_NET_GDR_LEVEL=LOC"
 		return out
 	}
 	if g.CUDATests == nil {
@@ -65,6 +66,22 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	}
 	out.Dir, out.DMABuf = g.CUDATests.Dir, g.NVIDIA.DMABuf && g.CUDATests.DMABuf
 	return out
+}
+
+// vgpuPeer tells why an RDMA card cannot reach the memory of a VM's vGPUs, nil where it can or where the VM has none.
+func vgpuPeer(v *backends.VM) error {
+	if v == nil {
+		return nil
+	}
+	for _, d := range v.Devices {
+		if d.Backing != backends.VGPUBacking {
+			continue
+		}
+		if err := sizing.VGPUPeer(d.Profile); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hostWays are the ways from each GPU of a VM to its RDMA card, or to the port of its adapter on a port group, by the host's PCI

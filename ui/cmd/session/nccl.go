@@ -55,8 +55,8 @@ func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.M
 		return off, "GPUDirect RDMA is off: a PVRDMA adapter cannot access GPU memory, be it a whole GPU's or a vGPU's"
 	}
 	for _, g := range inv.Guests {
-		if shares(inv.VM(g.VM)) || g.NVIDIA != nil && slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
-			return off, fmt.Sprintf("GPUDirect RDMA is off: %s has a share of a GPU (vGPU)", g.VM)
+		if err := vgpuPeer(inv.VM(g.VM)); err != nil {
+			return off, fmt.Sprintf("GPUDirect RDMA is off for %s: %v", g.VM, err)
 		}
 	}
 	if a.Mode != answers.GPUDirect {

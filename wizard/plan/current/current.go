@@ -96,6 +96,12 @@ func hostValue(inv *backends.Inventory, h *backends.Host, s backends.Setting, un
 		if h.PowerPolicy != "" {
 			return backends.ValueOf(h.PowerPolicy)
 		}
+	case backends.KindGraphics:
+		if h.GraphicsType != "" {
+			return backends.ValueOf(backends.GraphicsSpec{Default: h.GraphicsType, Devices: h.GraphicsDevices})
+		}
+	case backends.KindActiveGraphics:
+		return backends.ValueOf(h.ServesVGPUs())
 	case backends.KindVFs, backends.KindActiveVFs:
 		return vfsValue(h, s, unread)
 	case backends.KindPassthrough, backends.KindActivePassthrough:
@@ -182,6 +188,11 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 		return backends.ValueOf(v.Nested)
 	case backends.KindDevice:
 		return deviceValue(inv.Host(v.Host), v, s.Name)
+	case backends.KindVGPU:
+		if n := v.VGPUs(s.Name); n > 0 {
+			return backends.ValueOf(n)
+		}
+		return backends.Absent
 	case backends.KindMemory:
 		return backends.ValueOf(backends.MemorySpec{Locked: v.MemoryLocked, ReservationMB: v.Reservation})
 	case backends.KindCPU:

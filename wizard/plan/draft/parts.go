@@ -41,6 +41,8 @@ type VM struct {
 	Nets  []answers.Adapter
 	Guest *backends.Guest      // nil: nobody asked it
 	GPUs  []*backends.GPU      // that it shall have whole
+	VGPU  string               // profile of the vGPUs that it shall have, "" none
+	VGPUs int                  // how many
 	Cards []backends.PCIDevice // the RDMA cards that it shall have whole, in the order of its rails; none where it gets VFs
 }
 

@@ -28,7 +28,7 @@ const (
 func (g *guestPart) gpu() {
 	g.vgpu()
 	if g.Answers.Mode != answers.GPUDirect {
-		if len(g.v.GPUs) > 0 && g.asked && (g.v.Guest.NVIDIA == nil || g.unfinished(backends.BuildDriver)) {
+		if (len(g.v.GPUs) > 0 || g.v.VGPUs > 0) && g.asked && (g.v.Guest.NVIDIA == nil || g.unfinished(backends.BuildDriver)) {
 			g.driver()
 		}
 		return
@@ -72,10 +72,10 @@ func (g *guestPart) gpu() {
 func (g *guestPart) vgpu() {
 	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
 	if i < 0 || g.Answers.Mode == answers.GPUDirect {
-		return // there it is refused, with its VM
+		return // there the VM's part of the plan decides
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
-	g.Each(g.v.Name, "vGPU %s: GPUDirect RDMA is not set up for vGPUs, and a PVRDMA adapter cannot do it; data goes through host memory "+
+	g.Each(g.v.Name, "vGPU %s: a PVRDMA adapter cannot access GPU memory; data goes through host memory "+
 		"(NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		cmp.Or(profile, "with an unknown name"))
 }

@@ -52,7 +52,7 @@ func (g *guestPart) nouveau() {
 	switch {
 	case !g.asked, f.NVIDIA != nil && !g.unfinished(backends.BuildDriver), f.Nouveau == nil, !f.Nouveau.Loaded, !f.Nouveau.Renewable:
 		return
-	case len(g.Answers.GPUDirect.Driver) == 0, g.Answers.Mode != answers.GPUDirect && len(g.v.GPUs) == 0:
+	case len(g.Answers.GPUDirect.Driver) == 0, g.Answers.Mode != answers.GPUDirect && len(g.v.GPUs) == 0 && g.v.VGPUs == 0:
 		return
 	case slices.ContainsFunc(g.v.VM.IPs, func(ip string) bool { return slices.Contains(g.Options.Ourselves, ip) }):
 		return // this program runs in it

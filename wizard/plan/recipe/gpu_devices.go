@@ -26,7 +26,8 @@ func (b *builder) assign(h *draft.Host) {
 		}
 	}
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
-		if len(on) > 0 && !b.boardTakes(h) {
+		whole := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
+		if slices.ContainsFunc(on, whole) && !b.boardTakes(h) {
 			return
 		}
 		for _, v := range on {
@@ -139,7 +140,11 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 		b.Refuse(ref, "", "name its GPUs, or remove it from vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
 		return
 	}
-	for _, pci := range list {
+	if list.VGPUs() > 0 {
+		b.vgpusNamed(h, v, list)
+		return
+	}
+	for _, pci := range list.Whole {
 		i := slices.IndexFunc(h.GPUs, func(g backends.GPU) bool { return strings.EqualFold(g.PCI, string(pci)) })
 		if i < 0 {
 			var have []string
@@ -160,7 +165,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 
 // devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
 func (b *builder) devices(v *draft.VM) []plan.Change {
-	if len(v.GPUs) == 0 && len(v.Cards) == 0 && !b.peers() || !b.takesDevices(v) {
+	if len(v.GPUs) == 0 && v.VGPUs == 0 && len(v.Cards) == 0 && !b.peers() || !b.takesDevices(v) {
 		return nil
 	}
 	ref := backends.VMRef(v.Name)
@@ -173,6 +178,10 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	}
 	for _, g := range v.GPUs {
 		out = append(out, b.device(v, g.PCI, g.Vendor, g.Device, "the GPU ("+g.Model+")"))
+	}
+	if v.VGPUs > 0 {
+		s := backends.Setting{Target: ref, Kind: backends.KindVGPU, Name: v.VGPU}
+		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(v.VGPUs), Why: "vGPUs of its host's GPUs; ESXi chooses the GPUs at power-on"})
 	}
 	return out
 }
@@ -195,9 +204,9 @@ func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change
 func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
-		if d.Backing == backends.VGPUBacking && b.peers() {
-			b.Refuse(ref, "HOST-GPU-GFX-018", "take the vGPU out first, or use mode pvrdma, where NCCL runs without GPUDirect (NCCL_NET_GDR_LEVEL=LOC)",
-				"has the vGPU %s: NVIDIA documents GPUDirect RDMA for some vGPUs (AI Enterprise, GPUDirect RDMA and GPUDirect Storage), but only whole GPUs are set up here", d.Profile)
+		if d.Backing == backends.VGPUBacking && d.Profile != v.VGPU && (b.peers() || v.VGPUs > 0) {
+			b.Refuse(ref, "HOST-GPU-GFX-018", fmt.Sprintf("take the vGPU out first, or ask for it in gpudirect.gpus: {profile: %s, count: %d}", d.Profile, v.VM.VGPUs(d.Profile)),
+				"has the vGPU %s, which the answers do not give it", d.Profile)
 		}
 	}
 	if v.Snapshots > 0 {
@@ -213,7 +222,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 			n++
 		}
 	}
-	n += len(v.Cards)
+	n += len(v.Cards) + max(0, v.VGPUs-v.VM.VGPUs(v.VGPU))
 	if b.Virtual() {
 		n += len(v.Nets)
 	}

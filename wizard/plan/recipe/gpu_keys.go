@@ -84,6 +84,9 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 		}
 		list = append(list, c)
 	}
+	if v.VGPUs > 0 {
+		list = append(list, sizing.GPUCount{Model: v.VGPU, Count: v.VGPUs})
+	}
 	if len(list) == 0 {
 		return 0, "" // refused
 	}

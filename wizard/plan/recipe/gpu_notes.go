@@ -3,13 +3,14 @@ package recipe
 import (
 	"cmp"
 	"fmt"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // gpuCosts notes what the operator should know of passed-through devices before consenting.
@@ -26,7 +27,7 @@ func (b *builder) gpuCosts() {
 			b.reachRails(v)
 		} else if b.peers() {
 			b.reach(v)
-		} else if len(v.GPUs) > 0 {
+		} else if len(v.GPUs) > 0 || v.VGPUs > 0 {
 			b.Each(v.Name, "data of its GPUs goes through host memory: a PVRDMA adapter cannot access GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
 		}
 		b.room(v)
@@ -48,6 +49,9 @@ func (b *builder) gpuCosts() {
 func (b *builder) reach(v *draft.VM) {
 	h := b.Part(v.Host)
 	nic := b.cardOf(h, v)
+	if v.VGPUs > 0 && nic != "" {
+		b.reachVGPU(h, v, nic)
+	}
 	if nic == "" || len(v.GPUs) == 0 {
 		return
 	}
@@ -81,7 +85,7 @@ func (b *builder) reach(v *draft.VM) {
 
 // room notes a VM with less memory than its GPUs like.
 func (b *builder) room(v *draft.VM) {
-	sum := int64(0)
+	sum := int64(v.VGPUs*sizing.VGPUFrame(v.VGPU)) << 10
 	for _, g := range v.GPUs {
 		sum += g.MemoryMB
 	}

@@ -27,7 +27,7 @@ func TestGPUDirectPoliciesAreTold(t *testing.T) {
 		inv := newGPUs(3)
 		a := gpuAnswers(inv)
 		a.VMs = a.VMs[:1]
-		a.GPUDirect.Backing, a.GPUDirect.GPUs = c.backing, map[string][]answers.PCI{"vm-01": {nearGPU}}
+		a.GPUDirect.Backing, a.GPUDirect.GPUs = c.backing, map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{nearGPU}}}
 		c.cluster.Name = inv.VMs[0].Cluster
 		inv.Clusters = []backends.Cluster{c.cluster}
 		var got []string

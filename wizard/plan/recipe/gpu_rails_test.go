@@ -94,7 +94,7 @@ func TestGPUsOfRailsAreShared(t *testing.T) {
 	if got := gpusOf(mustBuild(t, a, inv, plan.Options{})); !slices.Equal(got, []string{"vm-01 0000:79:00.0", "vm-01 0000:7b:00.0", "vm-02 0000:59:00.0", "vm-02 0000:5b:00.0"}) {
 		t.Errorf("VMs on rails of their own: %q", got)
 	}
-	a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {"0000:59:00.0"}, "vm-02": {"0000:5b:00.0"}}
+	a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{"0000:59:00.0"}}, "vm-02": {Whole: []answers.PCI{"0000:5b:00.0"}}}
 	r := refusals(t, a, inv, plan.Options{})
 	if r[0].Check != "HOST-GPU-ROOT-016" || r[0].Target.Name != "vm-01" || !strings.Contains(r[0].Why, "GPU 0000:59:00.0 and rail-3 at 0000:78:00.0 (different root complexes)") {
 		t.Errorf("%+v", r)

@@ -224,6 +224,10 @@ func (b *builder) passThrough(h *draft.Host) {
 			why = append(why, fmt.Sprintf("this host can only pass devices through after a reboot (%s at %s)", d.what, d.pci))
 		}
 	}
+	shared, late := b.graphics(h)
+	if late {
+		why = append(why, "its GPUs serve for vGPUs after it")
+	}
 	reboot := ""
 	if len(why) > 0 {
 		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), From: plan.HostFound(h.InMaintenance), Effect: plan.HostReboot}
@@ -236,6 +240,15 @@ func (b *builder) passThrough(h *draft.Host) {
 			h.Reboots = append(h.Reboots, reboot)
 		}
 		h.Ready = append(h.Ready, reboot)
+	}
+	for _, c := range shared {
+		if reboot != "" && !c.State {
+			c.Within, c.Disrupts = []string{reboot}, []plan.Disruption{plan.HostReboot}
+		} else if reboot != "" {
+			c.After = append(c.After, reboot)
+		}
+		b.Add(c)
+		h.Ready = append(h.Ready, c.ID())
 	}
 	for _, d := range all {
 		set := backends.Setting{Target: ref, Kind: backends.KindPassthrough, Name: d.pci}

@@ -189,13 +189,13 @@ func TestGPUDirectRefusals(t *testing.T) {
 			inv.Hosts[0].NICs = slices.DeleteFunc(inv.Hosts[0].NICs, func(n backends.NIC) bool { return n.PCI == portCX5 })
 		}, "HOST-PT-FREE-014", "the RDMA card at 0000:3b:00.0 belongs to vm-09 (powered off, in /DC/vm/Rendering)"},
 		"the only GPU is below another root complex": {func(_ *backends.Inventory, a *answers.Answers) {
-			a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {farGPU}}
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{farGPU}}}
 		}, "HOST-GPU-ROOT-016", "no GPU of this VM can reach the RDMA card"},
 		"a GPU that is not there": {func(_ *backends.Inventory, a *answers.Answers) {
-			a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {"0000:99:00.0"}}
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{"0000:99:00.0"}}}
 		}, "HOST-PT-FREE-014", "no GPU at 0000:99:00.0"},
 		"GPUs for other VMs": {func(_ *backends.Inventory, a *answers.Answers) {
-			a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-07": {nearGPU}}
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-07": {Whole: []answers.PCI{nearGPU}}}
 		}, "", "none for this one"},
 		"two VMs and one card": {func(inv *backends.Inventory, a *answers.Answers) {
 			inv.VMs = append(inv.VMs, newVM(2, "esx-01"))
@@ -240,7 +240,7 @@ func TestDynamicDevicesAfterAnUpgrade(t *testing.T) {
 	for wish, want := range map[answers.Hardware]int{answers.HardwareUpgrade: 17, "18": 18} {
 		inv := newGPUs(1)
 		a := gpuAnswers(inv)
-		a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {nearGPU}}
+		a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{nearGPU}}}
 		a.GPUDirect.Backing, inv.VMs[0].Hardware, a.VMs[0].Hardware = "dynamic", 15, wish
 		if c := mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindHardware, "")); c == nil || c.To != backends.ValueOf(want) {
 			t.Errorf("%s: %+v", wish, c)
@@ -256,7 +256,7 @@ func TestGPUDirectSizesOfModels(t *testing.T) {
 		inv.Hosts[0].GPUs[k].Device, inv.Hosts[0].GPUs[k].MemoryMB = unknown, 0
 	}
 	a := gpuAnswers(inv)
-	a.GPUDirect.GPUs = map[string][]answers.PCI{"vm-01": {nearGPU}}
+	a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Whole: []answers.PCI{nearGPU}}}
 	a.GPUDirect.Models = map[string]answers.GPUModel{"10de:" + unknown: {Framebuffer: 48}}
 	size := func() backends.Value {
 		return mustBuild(t, a, inv, plan.Options{}).Change(vmChange("vm-01", backends.KindExtra, recipe.KeySize64)).To

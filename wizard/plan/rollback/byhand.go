@@ -162,6 +162,11 @@ func hostByHand(c plan.Change) (string, []string) {
 		if c.From.Decode(&was) == nil {
 			return "", esxcli("network nic pauseParams set -n %s -r %t -t %t", word(c.Name), was.Rx, was.Tx)
 		}
+	case backends.KindGraphics:
+		var was backends.GraphicsSpec
+		if c.From.Decode(&was) == nil {
+			return fmt.Sprintf("In the vSphere Client: the host, Configure, Hardware, Graphics: the default graphics type was %s. %s", was.Default, reboot), nil
+		}
 	case backends.KindPassthrough:
 		if c.From.Decode(&on) == nil {
 			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may hold from the next reboot only.",

@@ -50,6 +50,9 @@ func vmByHand(c plan.Change) (string, []string) {
 				[]string{"govc device.info -vm " + vm + " 'ethernet-*'", "govc device.remove -vm " + vm + " ethernet-N"}
 		}
 		return off + " The adapter on port group " + c.Name + " was: " + c.From.String() + "; vms.json has all its settings.", nil
+	case backends.KindVGPU:
+		return off + " vGPUs " + c.Name + " that it had: " + map[bool]string{true: "none", false: c.From.String()}[c.From.IsAbsent()] +
+			". Find them (pcipassthrough-N) in the list and remove those that were added.", []string{"govc device.info -vm " + vm + " 'pcipassthrough-*'"}
 	case backends.KindDevice:
 		if c.From.IsAbsent() {
 			return off + " The VM did not have the device at " + c.Name + ". Find its name (pcipassthrough-N) in the list, then remove it.",

@@ -13,7 +13,7 @@ import (
 // rebind devices.
 func (u *undo) atBoot(c plan.Change) bool {
 	switch c.Kind {
-	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs:
+	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindGraphics:
 		return true
 	case backends.KindImageComponent:
 		return c.Target.Type == backends.TypeHost

@@ -43,7 +43,7 @@ func (w *waves) canary(last *draft.Host) {
 	}
 	alive := slices.Clone(first.Out)
 	for _, c := range w.Plan.Changes {
-		if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == first.Name {
+		if atBoot(c.Kind) && c.Target.Name == first.Name {
 			alive = append(alive, c.ID())
 		}
 	}
@@ -70,7 +70,7 @@ func (w *waves) unproven() []string {
 			continue
 		}
 		for _, c := range w.Plan.Changes {
-			if (c.Kind == backends.KindActiveVFs || c.Kind == backends.KindActivePassthrough) && c.Target.Name == h.Name {
+			if atBoot(c.Kind) && c.Target.Name == h.Name {
 				ids = append(ids, c.ID())
 			}
 		}
@@ -105,4 +105,9 @@ func (w *waves) wavesAfter(h *draft.Host, ids []string) {
 		br := w.Brackets[id]
 		br.After = append(br.After, ids...)
 	}
+}
+
+// atBoot tells of a state that a boot of the host brings about.
+func atBoot(k backends.Kind) bool {
+	return k == backends.KindActiveVFs || k == backends.KindActivePassthrough || k == backends.KindActiveGraphics
 }

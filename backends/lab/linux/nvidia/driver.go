@@ -37,6 +37,7 @@ type Driver struct {
 	API    func() API                       // of ib_core now
 	Logf   func(format string, args ...any) // the kernel log
 	NICs   func() []NIC
+	Token  func() bool // the guest has a client configuration token, with which a vGPU gets its license
 
 	mu      sync.Mutex
 	version string // installed, "" without

@@ -21,7 +21,7 @@ type GPU struct {
 	Text    string // of lspci, without the vendor: GA100 [A100 PCIe 80GB]
 	BARs    []world.BAR
 	NUMA    int    // of the host
-	Host    string // where it is in the host: 0000:3c:00.0; "" of a share
+	Host    string // where it is in the host: 0000:3c:00.0; of a share the GPU that it is of
 	Profile string // of a share
 }
 

@@ -163,7 +163,11 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 			{4, "FB Memory Usage", ""}, {8, "Total", mib(g.MemoryMiB)}, {8, "Reserved", mib(g.reserved())}, {8, "Used", mib(0)}, {8, "Free", mib(g.MemoryMiB - g.reserved())},
 			{4, "BAR1 Memory Usage", ""}, {8, "Total", mib(g.bar1())}, {8, "Used", mib(1)}, {8, "Free", mib(g.bar1() - 1)},
 			{4, "Compute Mode", "Default"},
+			{4, "vGPU Software Licensed Product", ""}, {8, "Product Name", "NVIDIA Virtual Compute Server"}, {8, "License Status", d.license()},
 		} {
+			if g.Profile == "" && l.key == "vGPU Software Licensed Product" {
+				break // a whole GPU needs no license
+			}
 			if l.value == "" {
 				p.Printf("%s%s\n", strings.Repeat(" ", l.indent), l.key)
 				continue
@@ -172,6 +176,15 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 		}
 	}
 	p.Printf("\n")
+}
+
+// license is the state of a vGPU's license, as nvidia-smi -q tells it in guests (NVIDIA, Virtual GPU Client Licensing User Guide; NREC
+// documentation, "vGPU": Licensed (Expiry: 2023-1-31 11:32:22 GMT)).
+func (d *Driver) license() string {
+	if d.Token != nil && d.Token() {
+		return "Licensed (Expiry: 2027-1-31 11:32:22 GMT)"
+	}
+	return "Unlicensed (Restricted)"
 }
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }

@@ -45,6 +45,7 @@ var privileges = map[string]string{
 	"StartService":                    "Host.Config.NetService",
 	"StopService":                     "Host.Config.NetService",
 	"UpdateAuthorizationRole":         "Authorization.ModifyRoles",
+	"UpdateGraphicsConfig":            "Host.Config.Settings",
 	"UpdateHostImageAcceptanceLevel":  "Host.Config.Image",
 	"UpdatePassthruConfig":            "Host.Config.PciPassthru",
 	"UpdateRuleset":                   "Host.Config.NetService",

@@ -24,6 +24,7 @@ func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	f.Handle(clock{b}, "HostDateTimeSystem")
 	f.Handle(passthru{b}, "HostPciPassthruSystem")
 	f.Handle(power{b}, "HostPowerSystem")
+	f.Handle(graphics{b}, "HostGraphicsManager")
 	f.Handle(image{b}, "HostImageConfigManager")
 	f.Handle(access{b}, "HostAccessManager")
 	f.Handle(files{b}, "HostDatastoreBrowser")

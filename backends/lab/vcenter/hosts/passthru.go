@@ -59,6 +59,23 @@ func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFaul
 	return frame.Answer(types.RefreshResponse{}, err)
 }
 
+type graphics struct{ base }
+
+// UpdateGraphicsConfig sets what GPUs serve for. The types of single devices have to be those of the host: the lab's hosts have one
+// for all.
+func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
+	host, err := m.name(req.This)
+	if err != nil {
+		return frame.Answer(nil, err)
+	}
+	for _, d := range req.Config.DeviceType {
+		if d.GraphicsType != req.Config.HostDefaultGraphicsType {
+			return frame.Answer(nil, frame.BadArgument("config.deviceType"))
+		}
+	}
+	return frame.Answer(types.UpdateGraphicsConfigResponse{}, refusal(m.f.World.SetGraphics(host, req.Config.HostDefaultGraphicsType), "config.hostDefaultGraphicsType"))
+}
+
 type power struct{ base }
 
 // ConfigurePowerPolicy sets the power policy by the key that the host lists it under.

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -17,8 +19,8 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		switch {
 		case d.PassthruActive:
 			g.GraphicsType = "direct"
-		case h.Shared != "":
-			g.GraphicsType = h.Shared
+		case h.Shared != "" || len(h.VGPUs) > 0:
+			g.GraphicsType = cmp.Or(h.Shared, "shared")
 			for _, v := range s.VMs {
 				if v.Host == h.Name && v.On && v.ShareMB() > 0 {
 					g.Vm = append(g.Vm, VMRef(v))
@@ -32,12 +34,12 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 
 func graphicsConfig(h *world.Host) *types.HostGraphicsConfig {
 	c := &types.HostGraphicsConfig{HostDefaultGraphicsType: "shared", SharedPassthruAssignmentPolicy: "performance"}
-	if h.Shared != "" {
-		c.HostDefaultGraphicsType = h.Shared
-		for _, d := range h.PCI {
-			if d.GPU != nil {
-				c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: d.Address, GraphicsType: h.Shared})
-			}
+	if configured := cmp.Or(h.NextShared, h.Shared); configured != "" {
+		c.HostDefaultGraphicsType = configured
+	}
+	for _, d := range h.PCI {
+		if d.GPU != nil && len(h.VGPUs) > 0 {
+			c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: d.Address, GraphicsType: c.HostDefaultGraphicsType})
 		}
 	}
 	return c

@@ -91,7 +91,9 @@ func unassigned(v *world.VM, h *world.Host, err error) error {
 		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
 }
 
-// sharesFit refuses a VM whose shares of GPUs the host cannot give: the memory of its GPUs is used up.
+// sharesFit refuses a VM whose shares of GPUs the host cannot give: the memory of its GPUs is used up, or they do not serve for vGPUs
+// (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": with another type than Shared Direct
+// such VMs do not start, with this message).
 func sharesFit(s *world.State, v *world.VM, h *world.Host) error {
 	free := int64(0)
 	for _, d := range h.PCI {
@@ -104,7 +106,7 @@ func sharesFit(s *world.State, v *world.VM, h *world.Host) error {
 			free -= other.ShareMB()
 		}
 	}
-	if v.ShareMB() > 0 && free < 0 {
+	if v.ShareMB() > 0 && (free < 0 || h.Shared != "sharedDirect") {
 		return frame.Refuse(&types.InsufficientGraphicsResourcesFault{},
 			"The amount of graphics resource available in the parent resource pool is insufficient for the operation.")
 	}

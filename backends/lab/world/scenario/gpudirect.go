@@ -52,6 +52,7 @@ func gpudirect() []Scenario {
 		one("gpu-pvrdma", "GPUs beside PVRDMA adapters are asked for, nothing set up", func(s *world.State) { s.Beside = true }),
 		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches, all whole GPUs are asked for", hgxH100),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
+		one("vgpu-gdr", "vGPUs of the C series beside whole HCAs are asked for; the hosts have the vGPU Manager and share their GPUs otherwise", vgpuGDR),
 		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
 		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", func(s *world.State) {
 			lastAsked(func(v *world.VM) {

@@ -1,0 +1,118 @@
+package system
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
+)
+
+// graphicsSetter sets what the GPUs of a host serve for (HostGraphicsManager in the vSphere Web Services API).
+type graphicsSetter struct{ *System }
+
+// config reads the whole configuration, which a write has to give back.
+func (s graphicsSetter) config(ctx context.Context, t backends.Setting) (manager place.Ref, c types.HostGraphicsConfig, err error) {
+	_, manager, err = s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.GraphicsManager })
+	if err != nil {
+		return manager, c, err
+	}
+	const path = "graphicsConfig"
+	o, err := s.conn.One(ctx, manager, path)
+	if err != nil {
+		return manager, c, err
+	}
+	c, is := wire.Prop[types.HostGraphicsConfig](o, path)
+	if !is {
+		return manager, c, backends.Errorf(backends.KindPermanent, "", "", "the host has no graphics configuration")
+	}
+	return manager, c, nil
+}
+
+func graphicsSpec(c types.HostGraphicsConfig) backends.Value {
+	spec := backends.GraphicsSpec{Default: c.HostDefaultGraphicsType, Devices: map[string]string{}}
+	for _, d := range c.DeviceType {
+		spec.Devices[d.DeviceId] = d.GraphicsType
+	}
+	return backends.ValueOf(spec)
+}
+
+// Read returns what is configured, not what is active.
+func (s graphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	_, c, err := s.config(ctx, t)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, "read the graphics settings")
+	}
+	return graphicsSpec(c), nil
+}
+
+// Set writes the types and leaves everything else of the configuration as it is.
+func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
+	const what = "set the graphics settings"
+	want, err := decode[backends.GraphicsSpec](to, t.Target.Name, what)
+	if err != nil {
+		return err
+	}
+	read := func() (backends.Value, bool, error) {
+		got, err := s.Read(ctx, t)
+		return got, got == to, err
+	}
+	err = wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
+		manager, c, err := s.config(ctx, t)
+		if err != nil {
+			return err
+		}
+		modes := map[string]string{}
+		for _, d := range c.DeviceType {
+			modes[d.DeviceId] = d.VgpuMode
+		}
+		c.HostDefaultGraphicsType, c.DeviceType = want.Default, nil
+		for _, id := range slices.Sorted(maps.Keys(want.Devices)) {
+			c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: id, GraphicsType: want.Devices[id], VgpuMode: modes[id]})
+		}
+		_, err = methods.UpdateGraphicsConfig(ctx, s.conn.VIM(), &types.UpdateGraphicsConfig{This: manager, Config: c})
+		return err
+	})
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// activeGraphicsSetter tells whether the GPUs of a host serve for vGPUs now. Nobody can set that: the configuration and a boot bring
+// it about.
+type activeGraphicsSetter struct{ graphicsSetter }
+
+// Read returns whether all GPUs that are not passed through are of type sharedDirect.
+func (s activeGraphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
+	const path, what = "config.graphicsInfo", "read the active graphics type"
+	host, err := s.places.Find(ctx, t.Target)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, what)
+	}
+	o, err := s.conn.One(ctx, host, path)
+	if err != nil {
+		return backends.Absent, wire.Explain(err, t.Target.Name, what)
+	}
+	var active []string
+	for _, g := range wire.Value[types.ArrayOfHostGraphicsInfo](o, path).HostGraphicsInfo {
+		active = append(active, g.GraphicsType)
+	}
+	return backends.ValueOf(backends.ServeVGPUs(active)), nil
+}
+
+// Set changes nothing: it fails while they do not.
+func (s activeGraphicsSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
+	is, err := s.Read(ctx, t)
+	if err != nil || is == to {
+		return err
+	}
+	return backends.Errorf(backends.KindPermanent, t.Target.Name,
+		"see that the NVIDIA vGPU Manager runs (nvidia-smi and nvidia-smi vgpu -s in the ESXi shell), then resume",
+		"serve vGPUs: the graphics type is set, but no GPU has the active type Shared Direct after the boot")
+}

@@ -1,0 +1,147 @@
+package recipe
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
+)
+
+// checkVGPU is the check about GPUs that serve for vGPUs.
+const checkVGPU = "HOST-GPU-GFX-018"
+
+// vgpusNamed gives a VM the vGPUs that the answers name for it.
+func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
+	ref := backends.VMRef(v.Name)
+	switch listed := slices.Contains(h.Profiles, wish.Profile); {
+	case len(h.Profiles) == 0:
+		b.Refuse(backends.HostRef(h.Name), checkVGPU, "install the NVIDIA vGPU Manager of the release of the guests' driver, with an image or as a component (vSphere Lifecycle Manager), "+
+			"or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
+			"offers no vGPU: %s", vgpuManager(h))
+		return
+	case !listed:
+		b.Refuse(ref, checkVGPU, "name one of: "+strings.Join(h.Profiles, ", "), "%s offers no vGPU %s", h.Name, wish.Profile)
+		return
+	}
+	if b.peers() {
+		if err := sizing.VGPUPeer(wish.Profile); err != nil {
+			b.Object(ref, checkVGPU, "name a C-series profile of a GPU with SR-IOV, or use gpudirect.nic: pvrdma, where data goes through host memory", "%v", err)
+			return
+		}
+		for _, c := range v.Cards {
+			if err := sizing.PeerCard(c.Vendor, c.Device); err != nil {
+				b.Object(ref, checkVGPU, "use a newer card, or gpudirect.nic: pvrdma, where data goes through host memory", "%s: %v", c.Address, err)
+				return
+			}
+		}
+	}
+	v.VGPU, v.VGPUs = wish.Profile, wish.VGPUs()
+	if h.Baseboard != nil && v.VGPUs > 1 {
+		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group (Nvidia:%d@%s%%NVLink), which is not set here", v.VGPUs, v.VGPU)
+	}
+	if free, asked := b.vgpuRoom(h, v); asked > free {
+		b.Refuse(ref, checkVGPU, "ask for fewer, name a smaller profile, or free a GPU", "%s has room for %d vGPUs %s, and %d are asked for or running there", h.Name, free, wish.Profile, asked)
+	}
+}
+
+// vgpuManager says what is known of the vGPU Manager of a host. Its VIBs are named NVD-AIE_ESXi_8.0.0_Driver, NVD-VGPU_ESXi_8.0.0_Driver,
+// before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the NVIDIA vGPU Manager for VMware vSphere").
+func vgpuManager(h *draft.Host) string {
+	if h.System == nil || !h.System.VIBs.Known() {
+		return "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.System.VIBs.Value)) {
+		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {
+			return fmt.Sprintf("%s %s is installed, but lists no profile (nvidia-smi in the ESXi shell says why)", name, h.System.VIBs.Value[name].Version)
+		}
+	}
+	return "the NVIDIA vGPU Manager is not installed (no VIB NVD-* or NVIDIA-*)"
+}
+
+// vgpuGPUs are the GPUs of a host that can serve for vGPUs of a profile.
+func vgpuGPUs(h *draft.Host, profile string) (out []*backends.GPU) {
+	for i := range h.GPUs {
+		g := &h.GPUs[i]
+		if g.Vendor == nvidia && !g.Enabled && !g.Active && (g.MemoryMB == 0 || g.MemoryMB >= int64(sizing.VGPUFrame(profile))<<10) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// vgpuRoom is how many vGPUs of a VM's profile the GPUs of a host hold, and how many VMs of the answers and VMs that run shall have.
+func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) (room, asked int) {
+	frame := max(1, sizing.VGPUFrame(v.VGPU))
+	for _, g := range vgpuGPUs(h, v.VGPU) {
+		room += max(1, int(g.MemoryMB>>10)/frame)
+	}
+	for _, o := range b.VMs {
+		if o.Host == h.Name && o.VGPU == v.VGPU {
+			asked += o.VGPUs
+		}
+	}
+	for i := range b.Inventory.VMs {
+		if o := &b.Inventory.VMs[i]; o.Host == h.Name && o.Power == "poweredOn" && b.ByVM[o.Name] == nil {
+			asked += o.VGPUs(v.VGPU)
+		}
+	}
+	return room, asked
+}
+
+// graphics plans that the GPUs of a host serve for vGPUs, where a VM on it shall have some, and tells whether that takes a reboot
+// (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": set the host and each GPU to
+// Shared Direct, then restart the ESXi host).
+func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
+	if !slices.ContainsFunc(b.VMs, func(v *draft.VM) bool { return v.Host == h.Name && v.VGPUs > 0 }) {
+		return nil, false
+	}
+	ref := backends.HostRef(h.Name)
+	set := backends.Setting{Target: ref, Kind: backends.KindGraphics}
+	from := current.Value(b.Inventory, set)
+	spec := backends.GraphicsSpec{Devices: map[string]string{}}
+	if !from.Known() || from.Decode(&spec) != nil {
+		b.Refuse(ref, checkVGPU, "check the host's connection in vCenter", "its graphics settings could not be read")
+		return nil, false
+	}
+	spec.Default = backends.SharedDirect
+	for id := range spec.Devices {
+		spec.Devices[id] = backends.SharedDirect
+	}
+	out = append(out, plan.Change{Setting: set, From: from, To: backends.ValueOf(spec), Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"})
+	live := backends.Setting{Target: ref, Kind: backends.KindActiveGraphics}
+	if reboot = !h.ServesVGPUs(); reboot {
+		out = append(out, plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: []string{set.ID()},
+			Why: "checked after the reboot: without a running vGPU Manager the GPUs stay of type Basic"})
+	}
+	return out, reboot
+}
+
+// reachVGPU says whether the RDMA card can reach the GPUs of which a VM gets vGPUs, before anything is changed. Which GPU a vGPU is of,
+// ESXi chooses at power-on, unless a vendor device group holds it to the card (VMware, vSphere 8 Device Groups for NVIDIA GPUs and NICs).
+func (b *builder) reachVGPU(h *draft.Host, v *draft.VM, nic string) {
+	var near, far []string
+	for _, g := range vgpuGPUs(h, v.VGPU) {
+		way, _ := backends.Near(g.Path(), h.Bridges(nic))
+		if way.PeerToPeer() == "no" {
+			far = append(far, g.PCI)
+		} else {
+			near = append(near, g.PCI)
+		}
+	}
+	switch {
+	case len(near) == 0 && v.VM.VGPUs(v.VGPU) == 0:
+		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016", "move the card to another slot; with --skip HOST-GPU-ROOT-016 the vGPU is assigned anyway, and its data goes through host memory",
+			"no GPU of %s that can serve for a vGPU %s can reach the RDMA card at %s by peer-to-peer: %s", h.Name, v.VGPU, nic, cmp.Or(strings.Join(far, ", "), "there is none"))
+	case len(far) > 0:
+		b.Each(v.Name, "ESXi chooses the GPU of its vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
+			"it is not set here", strings.Join(near, ", "), nic, strings.Join(far, ", "))
+	}
+}
