@@ -69,9 +69,9 @@ type Fabric interface {
 	// Report looks at everything once more where the run came to an end, gathers it into the report of the run and keeps
 	// that on disk. found is what the preflight said.
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
-	// SaveAnswers writes the answers file and gives its path.
+	// SaveAnswers writes the answers file and returns its path.
 	SaveAnswers(a *answers.Answers, how Saving) (path string, err error)
-	// Editor gives the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
+	// Editor returns the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
 	// the file.
 	Editor(text string) (*exec.Cmd, func() (string, error), error)
 	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil

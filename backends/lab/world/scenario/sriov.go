@@ -123,7 +123,7 @@ func withImages(s *world.State) {
 	}
 }
 
-// bluefield gives the first and the last host a BlueField-2 in the place of the ConnectX-5.
+// bluefield puts into the first and the last host a BlueField-2 in the place of the ConnectX-5.
 func bluefield(s *world.State) {
 	withImages(s)
 	for _, h := range []*world.Host{s.Hosts[0], s.Hosts[len(s.Hosts)-1]} {
