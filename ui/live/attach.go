@@ -112,15 +112,29 @@ func (a *attached) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // View draws the page.
 func (a *attached) View() tea.View {
-	hints := "q leave (the run goes on)"
-	for _, k := range Keys {
-		hints += "  " + k[0] + " " + k[1]
-	}
+	foot := a.footer()
 	lines := []string{a.o.Theme.Title.Render(a.o.Theme.Cut(a.o.Title, a.width)), ""}
-	body := strings.Split(a.run.View(a.width, max(6, a.height-3), a.now), "\n")
+	body := strings.Split(a.run.View(a.width, max(6, a.height-2-len(foot)), a.now), "\n")
 	lines = append(lines, body...)
-	lines = append(lines[:min(len(lines), max(0, a.height-1))], a.o.Theme.Quiet.Render(a.o.Theme.Cut(hints, a.width)))
+	lines = append(lines[:min(len(lines), max(0, a.height-len(foot)))], foot...)
 	v := tea.NewView(strings.Join(lines, "\n"))
 	v.AltScreen = true
 	return v
+}
+
+// footer are the keys, on as many lines as they need.
+func (a *attached) footer() []string {
+	lines := []string{"q leave (the run goes on)"}
+	for _, k := range Keys {
+		hint := k[0] + " " + k[1]
+		if last := &lines[len(lines)-1]; len(*last)+2+len(hint) <= a.width {
+			*last += "  " + hint
+		} else {
+			lines = append(lines, hint)
+		}
+	}
+	for i, l := range lines {
+		lines[i] = a.o.Theme.Quiet.Render(a.o.Theme.Cut(l, a.width))
+	}
+	return lines
 }

@@ -85,6 +85,29 @@ func paused(hosts int, keys ...string) *live.Run {
 	return r
 }
 
+// oneStep is a run that is paused while a VM is down, with one step running; the details of a target with more steps than fit are
+// open, the running one in their middle.
+func oneStep() *live.Run {
+	r := live.NewRun(theme.New(false, false, true))
+	vm := backends.VMRef("vm-01")
+	nodes := []engine.NodeInfo{{ID: "0", Target: vm, Title: "shut down", Outage: engine.OutageBegins}}
+	for i := range 9 {
+		nodes = append(nodes, engine.NodeInfo{ID: fmt.Sprint(i + 1), Target: vm, Title: fmt.Sprintf("step %d", i+1)})
+	}
+	r.Event(engine.Event{Type: engine.EventPlanned, Time: begin, Nodes: nodes})
+	for i, n := range nodes[:3] {
+		e := engine.Event{Type: engine.EventStarted, Time: begin.Add(time.Duration(i) * time.Second), Node: n.ID, Target: vm, Title: n.Title}
+		if r.Event(e); i < 2 {
+			e.Type = engine.EventDone
+			r.Event(e)
+		}
+	}
+	r.Event(engine.Event{Type: engine.EventControl, Time: begin, Control: &engine.Control{Do: engine.ControlPause, By: "anna"}})
+	r.Key("down", "")
+	r.Key("d", "d")
+	return r
+}
+
 func TestRunScreens(t *testing.T) {
 	measuring := part(4)
 	measuring.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(90 * time.Second), Status: engine.StatusDone, Text: "14 done, 2 failed"})
@@ -111,6 +134,7 @@ func TestRunScreens(t *testing.T) {
 		"loading-80x19":    {loading, 78, 19},
 		"waves-80x19":      {paused(4), 78, 19},
 		"paused-80x19":     {paused(4, "p"), 78, 19},
+		"one-step-80x19":   {oneStep(), 78, 19},
 		"retry-80x19":      {paused(4, "down", "down", "R"), 78, 19},
 		"details-120x35":   {paused(100, "down", "end", "home", "down", "down", "d"), 118, 35},
 		"filter-wide-200":  {paused(100, "f", "/", "0", "2", "enter"), 160, 55},

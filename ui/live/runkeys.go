@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,7 +27,7 @@ type list struct {
 }
 
 // Keys are the keys of the run page, for the line below it and for its help.
-var Keys = [][2]string{{"p", "pause/continue"}, {"↑↓", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
+var Keys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
 
 // Typing says that letters are meant for the filter or for an answer.
 func (r *Run) Typing() bool { return r.list.typing || r.list.confirm != nil }
@@ -166,10 +167,14 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 	return append(lines, below...)
 }
 
-// details are the steps of a target; those that do not fit are the first ones that are done.
+// details are the steps of a target; where they do not all fit, from the first one that failed or runs, else from the first that waits.
 func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []string {
 	lines := []string{r.theme.Title.Render(r.theme.Cut(backends.Clean(t.Target.String())+": "+t.Word(), width))}
 	var steps []string
+	first := slices.IndexFunc(t.Steps, func(n *engine.StepState) bool { return n.Running || n.Ended == engine.EventFailed })
+	if first < 0 {
+		first = slices.IndexFunc(t.Steps, func(n *engine.StepState) bool { return n.Ended == "" })
+	}
 	for _, n := range t.Steps {
 		s := string(n.Ended)
 		switch {
@@ -191,7 +196,11 @@ func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []s
 		}
 		steps = append(steps, r.theme.Cut(backends.Clean(s), width))
 	}
-	return append(lines, steps[max(0, len(steps)-(room-1)):]...)
+	from := max(0, len(steps)-(room-1))
+	if first >= 0 {
+		from = min(from, first)
+	}
+	return append(lines, steps[from:min(len(steps), from+room-1)]...)
 }
 
 // asked is the line that asks, or says what became of a control; nil where there is none.
@@ -238,9 +247,17 @@ func (r *Run) service(width int) []string {
 		} else if len(n) > 0 {
 			now = strings.Join(n, ", ")
 		}
-		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%ss out of service: %s; %d back, %d to go", t, now, count[string(t)+"back"], count[string(t)+"to go"])), width))
+		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(t), now, count[string(t)+"back"], count[string(t)+"to go"])), width))
 	}
 	return out
+}
+
+// many are the targets of a type.
+func many(t backends.TargetType) string {
+	if t == backends.TypeVM {
+		return "VMs"
+	}
+	return string(t) + "s"
 }
 
 // lasting is how long a step has run, in steps that are coarse enough for many rows on a slow line; "" under ten seconds.

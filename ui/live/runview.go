@@ -52,7 +52,9 @@ func (r *Run) headline(width int, now time.Time) []string {
 		lines = []string{theme.Clip(s, width)}
 		if r.state.Paused != "" && r.state.Result == nil {
 			what := "no step is running"
-			if c.Running > 0 {
+			if c.Running == 1 {
+				what = "1 running step finishes first"
+			} else if c.Running > 1 {
 				what = fmt.Sprintf("%d running steps finish first", c.Running)
 			}
 			lines = append(lines, r.theme.Warning.Render(r.theme.Cut("PAUSED by "+backends.Clean(r.state.Paused)+": "+what+"; p continues", width)))

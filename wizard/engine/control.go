@@ -124,7 +124,7 @@ func (s *stage) pause(c Control) (string, func(), error) {
 func (s *stage) unclosed() []string {
 	var out []string
 	for _, n := range s.nodes {
-		open := n.closes && n.around.tried && n.state == "" || n.around != nil && !n.closes && n.running
+		open := n.closes && n.around.tried && n.state == "" || n.around != nil && !n.closes && n.running && !s.gated[waveOf(n.around)]
 		if name := n.target.String(); open && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
@@ -205,7 +205,7 @@ func (s *stage) skipTarget(c Control) (string, func(), error) {
 		return "", nil, backends.Errorf(backends.KindRefused, c.Target.Name, "", "%s: nothing is left to do in this stage", c.Target)
 	}
 	why := skippedBy + c.By
-	return fmt.Sprintf("%d steps of %s are left to rdma-setup resume, with what needs them", len(rest), c.Target), func() {
+	return fmt.Sprintf("the rest of %s is left to rdma-setup resume, with what needs it", c.Target), func() {
 		s.failed[c.Target] = why
 		for _, n := range rest {
 			if n.state == "" && !n.running {
@@ -246,7 +246,11 @@ func (s *stage) retry(c Control) (string, func(), error) {
 			s.allow(failed)
 		}, nil
 	}
-	return fmt.Sprintf("%d failed steps of %s are tried again now", len(failed), c.Target), func() { s.reopen(c.Target) }, nil
+	when := "now"
+	if s.paused {
+		when = "when the run is continued"
+	}
+	return fmt.Sprintf("what failed on %s is tried again %s", c.Target, when), func() { s.reopen(c.Target) }, nil
 }
 
 // allow adds the outages that trying nodes again takes to those that were consented to: the retry is the consent.

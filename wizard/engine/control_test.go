@@ -113,7 +113,9 @@ func TestPauseCallsBackFromTheGate(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(time.Second)
-			ask(t, jb.Remote, engine.ControlPause, backends.Ref{})
+			if text := ask(t, jb.Remote, engine.ControlPause, backends.Ref{}); strings.Contains(text, "finished first") {
+				t.Errorf("the pause says %q", text)
+			}
 			time.Sleep(time.Second)
 			if n := len(w.Calls("open")); n != 0 {
 				t.Errorf("%d openings in the pause", n)
@@ -174,7 +176,7 @@ func TestRetry(t *testing.T) {
 		id   string
 		says string
 	}{
-		"of a step while the target is in service is at once":        {setting(backends.HostRef("esx-01"), backends.KindOption, "x").ID(), "tried again now"},
+		"of a step while the target is in service is at once":        {setting(backends.HostRef("esx-01"), backends.KindOption, "x").ID(), "tried again when the run is continued"},
 		"of a step while the target is down is after this stage":     {firmwareID("esx-01"), "after this stage"},
 		"of the last target, and the waves that it stopped, goes on": {firmwareID("esx-02"), "after this stage"},
 	} {
