@@ -21,12 +21,19 @@ const checkVGPU = "HOST-GPU-GFX-018"
 // vgpusNamed gives a VM the vGPUs that the answers name for it.
 func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	ref := backends.VMRef(v.Name)
+	installed, manager := vgpuManager(h)
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
+	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
+		// No source tells whether a host lists profiles while its GPUs are not of type Shared Direct.
+		b.Each(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
-		b.Refuse(backends.HostRef(h.Name), checkVGPU, "install the NVIDIA vGPU Manager of the release of the guests' driver, with an image or as a component (vSphere Lifecycle Manager), "+
+		before := len(b.Refusals)
+		b.Object(backends.HostRef(h.Name), checkVGPU, "install the NVIDIA vGPU Manager of the release of the guests' driver, with an image or as a component (vSphere Lifecycle Manager), "+
 			"or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
-			"offers no vGPU: %s", vgpuManager(h))
-		return
+			"offers no vGPU: %s", manager)
+		if len(b.Refusals) > before {
+			return
+		}
 	case !listed:
 		b.Refuse(ref, checkVGPU, "name one of: "+strings.Join(h.Profiles, ", "), "%s offers no vGPU %s", h.Name, wish.Profile)
 		return
@@ -48,22 +55,23 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group (Nvidia:%d@%s%%NVLink), which is not set here", v.VGPUs, v.VGPU)
 	}
 	if free, asked := b.vgpuRoom(h, v); asked > free {
-		b.Refuse(ref, checkVGPU, "ask for fewer, name a smaller profile, or free a GPU", "%s has room for %d vGPUs %s, and %d are asked for or running there", h.Name, free, wish.Profile, asked)
+		b.Refuse(ref, checkVGPU, "ask for fewer, name a smaller profile, or free a GPU", "vGPUs %s on %s: %d asked for or running there, room for %d", wish.Profile, h.Name, asked, free)
 	}
 }
 
-// vgpuManager says what is known of the vGPU Manager of a host. Its VIBs are named NVD-AIE_ESXi_8.0.0_Driver, NVD-VGPU_ESXi_8.0.0_Driver,
-// before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the NVIDIA vGPU Manager for VMware vSphere").
-func vgpuManager(h *draft.Host) string {
+// vgpuManager tells whether the vGPU Manager is known to be installed, and says what is known. Its VIBs are named NVD-AIE_ESXi_8.0.0_Driver,
+// NVD-VGPU_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the NVIDIA
+// vGPU Manager for VMware vSphere").
+func vgpuManager(h *draft.Host) (installed bool, text string) {
 	if h.System == nil || !h.System.VIBs.Known() {
-		return "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
+		return false, "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.System.VIBs.Value)) {
 		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {
-			return fmt.Sprintf("%s %s is installed, but lists no profile (nvidia-smi in the ESXi shell says why)", name, h.System.VIBs.Value[name].Version)
+			return true, fmt.Sprintf("%s %s is installed (nvidia-smi in the ESXi shell says whether it runs)", name, h.System.VIBs.Value[name].Version)
 		}
 	}
-	return "the NVIDIA vGPU Manager is not installed (no VIB NVD-* or NVIDIA-*)"
+	return false, "the NVIDIA vGPU Manager is not installed (no VIB NVD-* or NVIDIA-*)"
 }
 
 // vgpuGPUs are the GPUs of a host that can serve for vGPUs of a profile.

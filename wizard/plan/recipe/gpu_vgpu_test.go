@@ -1,0 +1,56 @@
+package recipe_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
+)
+
+// A host that lists no profile is refused, unless the vGPU Manager is installed and the GPUs are not of type Shared Direct yet.
+func TestHostListsNoProfiles(t *testing.T) {
+	manager := backends.FactOf(map[string]backends.VIB{"NVD-AIE_ESXi_8.0.0_Driver": {Version: "570.133.10"}})
+	for name, c := range map[string]struct {
+		vibs    backends.Fact[map[string]backends.VIB]
+		active  string
+		skip    []string
+		refused string
+		note    string
+	}{
+		"Shared Direct is not active":      {vibs: manager, active: "shared", note: "lists no vGPU profile yet"},
+		"Shared Direct is active":          {vibs: manager, active: backends.SharedDirect, refused: "NVD-AIE_ESXi_8.0.0_Driver 570.133.10 is installed"},
+		"the vGPU Manager is missing":      {vibs: backends.FactOf(map[string]backends.VIB{}), active: "basic", refused: "is not installed"},
+		"the list of VIBs was not read":    {active: "basic", refused: "was not read"},
+		"it was not read, but it is known": {active: "basic", skip: []string{"HOST-GPU-GFX-018"}, note: "HOST-GPU-GFX-018 skipped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			h := &inv.Hosts[0]
+			h.System, h.GraphicsType = &backends.HostSystem{VIBs: c.vibs}, "shared"
+			for i := range h.GPUs {
+				h.GPUs[i].Graphics = c.active
+			}
+			a := gpuAnswers(inv)
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-80c"}}
+			p, err := recipe.Build(a, inv, plan.Options{Skip: c.skip})
+			if c.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), c.refused) {
+					t.Fatalf("%v does not say %q", err, c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, c.note) {
+				t.Errorf("notes: %s", notes)
+			}
+			if p.Change(vmChange("vm-01", backends.KindVGPU, "grid_a100d-80c")) == nil {
+				t.Error("the vGPU is not planned")
+			}
+		})
+	}
+}
