@@ -25,7 +25,7 @@ import (
 type fabric struct {
 	s     *session.Session
 	file  string // where the answers are saved
-	own   bool   // the file is this wizard's
+	wrote string // what this wizard has written there last
 	given bool   // the operator named answers to begin with: no draft is offered
 	last  *planned
 	ready bool // RDMA adapters were seen by the last look

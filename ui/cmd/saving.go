@@ -29,9 +29,13 @@ func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error
 		return "", err
 	}
 	old, err := backends.InputAnswers.ReadFile(path)
-	switch taken := !f.own && !errors.Is(err, fs.ErrNotExist) && string(old) != words; {
+	diff, taken := plain.LineDiff(string(old), words), string(old) != words && string(old) != f.wrote
+	if err != nil {
+		diff, taken = "It cannot be read: "+backends.Clean(err.Error()), !errors.Is(err, fs.ErrNotExist)
+	}
+	switch {
 	case taken && how == live.AskFirst:
-		return "", &live.Exists{Path: path, Diff: plain.LineDiff(string(old), words)}
+		return "", &live.Exists{Path: path, Diff: diff}
 	case taken && how == live.Beside:
 		if path, err = besides(path); err != nil {
 			return "", err
@@ -41,7 +45,7 @@ func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error
 	if err := renameio.WriteFile(path, []byte(words), 0o600); err != nil {
 		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
 	}
-	f.own = true
+	f.wrote = words
 	return path, nil
 }
 

@@ -41,4 +41,16 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "mtu: 4200") {
 		t.Errorf("%s, %v", b, err)
 	}
+	if err := os.WriteFile(path, []byte("mode: sriov # by somebody else since\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "\n+ ") || !strings.Contains(exists.Diff, "- mode: sriov # by") {
+		t.Errorf("changed by somebody else since: %v", err)
+	}
+	if err := os.WriteFile(path, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.SaveAnswers(a, live.AskFirst); !errors.As(err, &exists) || !strings.Contains(exists.Diff, "cannot be read") || strings.Contains(exists.Diff, "+ ") {
+		t.Errorf("too large to compare: %v, %.80q", err, exists.Diff)
+	}
 }

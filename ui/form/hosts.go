@@ -33,6 +33,9 @@ func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	l.table, l.proposed = table, proposed
 }
 
+// kept says that the answers choose now what is chosen here: what they choose otherwise later was edited, and counts.
+func (l *list) kept() { l.proposed = maps.Clone(l.table.Chosen) }
+
 func (l *list) Typing() bool { return l.table != nil && l.table.Typing() }
 
 func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
@@ -109,6 +112,7 @@ func (p *hostsPage) Keep(w *frame.Wizard) error {
 	datacenter, err := entry.OneDatacenter(w.Overview, names)
 	if err == nil {
 		w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
+		p.kept()
 	}
 	return err
 }

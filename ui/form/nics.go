@@ -139,6 +139,7 @@ func (p *nicsPage) Keep(w *frame.Wizard) error {
 	if len(without) > 0 {
 		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and deselect the host", plain.Names(without))
 	}
+	p.kept()
 	if maps.Equal(picked, w.Fabric.Choose(w.Answers.ForRail(p.rail), w.Overview)) {
 		return nil
 	}

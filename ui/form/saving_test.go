@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
@@ -21,10 +24,10 @@ func TestEveryPageSaves(t *testing.T) {
 		}
 		f.other = false
 		for _, page := range []struct{ title, save string }{{"Mode", "s"}, {"pNICs", "s"}, {"Switch and vmknic", "ctrl+s"}, {"VMs and guests", "s"}, {"Preflight", "s"}, {"Plan", "s"}} {
-			if page.title == "Preflight" {
-				k.press("a")
-			}
 			k.press("enter")
+			if page.title == "VMs and guests" {
+				k.press("s").shows("saved without all of this page: no VM is chosen").press("a")
+			}
 			f.saved = nil
 			if k.on(page.title).press(page.save).shows("Answers saved"); f.saved == nil {
 				t.Errorf("%s: nothing was saved", page.title)
@@ -46,7 +49,10 @@ func TestEveryPageSaves(t *testing.T) {
 func TestAnswersAreEdited(t *testing.T) {
 	var opened []string
 	edits := []func(string) string{
-		func(s string) string { return strings.Replace(s, "mtu: 9000", "mtu: 90", 1) },
+		func(s string) string { return strings.Replace(s, "esx-01", "esx-99", 1) },
+		func(s string) string {
+			return strings.Replace(strings.ReplaceAll(s, "esx-99", "esx-01"), "mtu: 9000", "mtu: 90", 1)
+		},
 		func(s string) string { return strings.Replace(s, "mtu: 90", "mtu: 4200", 1) },
 		func(s string) string {
 			return strings.Replace(s, "https://vcenter.example", "https://other.example", 1)
@@ -60,15 +66,18 @@ func TestAnswersAreEdited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, &busy{world: f})
 		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "e"})
-		s.shows("line 30: 90 is not between")
+		s.shows("the vCenter has no host esx-99")
 		s.press(keyDown) // the reader of before the editor cannot be cancelled on a pipe, and takes one key
+		s.press("\x05")
+		s.shows("line 30: 90 is not between")
+		s.press(keyDown)
 		s.press("\x05")
 		<-time.After(time.Second)
 		s.press(keyDown)
 		s.press("\r")
 		s.shows("> 4200")
 		s.press("\x05")
-		s.shows("cannot be changed here")
+		s.shows("line 8: the vCenter cannot be changed here")
 		s.press(keyDown)
 		s.press("\x03")
 		s.end()
@@ -77,8 +86,32 @@ func TestAnswersAreEdited(t *testing.T) {
 		}
 	})
 	opened = nil
-	got, text, err := answer(&f, append([]string{"", "", "", "", "", ":edit", ":edit", ""}, defaults()[5:]...)...)
-	if err != nil || got.Answers.Switch.MTU != 4200 || !strings.Contains(text, "mtu") {
+	got, text, err := answer(&f, append([]string{"", "", "", "", "", ":edit", ":edit", ":edit", ""}, defaults()[5:]...)...)
+	if err != nil || got.Answers.Switch.MTU != 4200 || !strings.Contains(text, "16: hosts.names: the vCenter has no host esx-99") || !strings.Contains(text, "mtu") {
 		t.Errorf("%v, %+v\n%s", err, got.Answers, text)
 	}
+}
+
+// What comes back from the editor counts, also where it is what the page showed at first.
+func TestEditedChoicesCount(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{shared: true}
+		k := sit(t, f, 80, 24).press("enter").write("right").press("enter").on("Hosts").press("space", "s").shows("1 chosen")
+		k.w.Answers.Hosts.Names = nil // as the editor does
+		k.do(k.w.Show(frame.HostsAt))
+		k.lacks("1 chosen").press("space", "enter", "enter", "enter", "enter").on("VMs and guests").press("space", "s").shows("1 chosen")
+		k.w.Answers.VMs = nil
+		k.do(k.w.Show(frame.VMsAt))
+		k.lacks("1 chosen")
+	})
+}
+
+// Nothing that is pasted while a file is in the way lands on the page behind.
+func TestAPasteIsNotForThePageBehind(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := &world{other: true}
+		k := sit(t, f, 80, 24).press("enter").write("right").press("enter", "enter", "enter", "enter").on("Switch and vmknic").press("ctrl+s").shows("y overwrite")
+		k.send(tea.PasteMsg{Content: "pasted"})
+		k.press("esc").lacks("pasted").shows("RDMA-DVS")
+	})
 }

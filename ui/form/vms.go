@@ -188,6 +188,10 @@ func (p *vmsPage) Keep(w *frame.Wizard) error {
 		}
 		return err
 	}
+	p.kept()
+	for id := range p.table.Chosen {
+		p.was[id] = p.guests.VM[id]
+	}
 	return nil
 }
 

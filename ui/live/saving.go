@@ -1,6 +1,6 @@
 package live
 
-// A Saving says what becomes of a file that is there already with other answers. One that this wizard has written is its own.
+// A Saving says what becomes of a file that is there already with other answers. One as this wizard has written it is its own.
 type Saving int
 
 // What becomes of such a file.

@@ -1,13 +1,17 @@
 package plain
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
 
 // LineDiff lists the lines in which two texts differ: those of the first with -, those of the second with +, in their order, and "..."
-// for lines between that are the same.
+// for lines between that are the same. The lines are safe to show on a terminal.
 func LineDiff(a, b string) string {
 	x, y := strings.Split(strings.TrimRight(a, "\n"), "\n"), strings.Split(strings.TrimRight(b, "\n"), "\n")
 	if len(x)*len(y) > 4<<20 {
-		return "- " + strings.Join(x, "\n- ") + "\n+ " + strings.Join(y, "\n+ ") // too long to compare
+		return cleaned("- ", x) + "\n" + cleaned("+ ", y) // too long to compare
 	}
 	// same[i][j] is how many lines x[i:] and y[j:] have in common, in order.
 	same := make([][]int, len(x)+1)
@@ -39,5 +43,16 @@ func LineDiff(a, b string) string {
 			j++
 		}
 	}
-	return strings.Join(out, "\n")
+	return cleaned("", out)
+}
+
+func cleaned(sign string, lines []string) string {
+	var b strings.Builder
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(sign + backends.Clean(l))
+	}
+	return b.String()
 }

@@ -15,7 +15,8 @@ func Edited(before, after string) (*Answers, Problems) {
 		return nil, wrong
 	}
 	if was, err := LoadDraft(strings.NewReader(before), ""); err == nil && a.VCenter.URL != was.VCenter.URL {
-		return nil, Problems{{Path: "vcenter.url", What: "the vCenter cannot be changed here: start again with the other one"}}
+		line := slices.IndexFunc(strings.Split(after, "\n"), func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "url:") })
+		return nil, Problems{{Line: line + 1, Path: "vcenter.url", What: "the vCenter cannot be changed here: start again with the other one"}}
 	}
 	if _, err = Load(strings.NewReader(after), ""); !errors.As(err, &wrong) {
 		return a, nil

@@ -54,7 +54,8 @@ type questions struct {
 	lookOnly bool   // only a report is wanted
 	kept     bool   // the answers are those of a wizard that was left
 	rough    string // answers as they were edited, with mistakes; "" else
-	editable bool   // :save and :edit are taken
+	inv      *backends.Inventory
+	editable bool // :save and :edit are taken
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -173,7 +174,7 @@ func (q *questions) run(ctx context.Context) error {
 		return q.look(before)
 	}
 	q.say("At any question, :save saves the answers and :edit opens them in your editor.")
-	q.a = q.o.Fabric.Propose(q.a, inv)
+	q.inv, q.a = inv, q.o.Fabric.Propose(q.a, inv)
 	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
 		err := errEdited
 		for q.editable = true; errors.Is(err, errEdited); {

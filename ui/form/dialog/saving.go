@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// errEdited says that the answers came back from the editor: the questions begin again with them.
+// errEdited says that the answers came back from the editor: the question is asked again with them.
 var errEdited = errors.New("the answers were edited")
 
 // save writes the answers. Where a file of other answers is in the way, its difference is shown, and it is overwritten on a yes only.
@@ -19,7 +19,7 @@ func (q *questions) save() error {
 	path, err := q.o.Fabric.SaveAnswers(q.a, live.AskFirst)
 	var exists *live.Exists
 	if errors.As(err, &exists) {
-		q.say("%s\n%s", backends.Clean(exists.Diff), backends.Clean(exists.Error()))
+		q.say("%s\n%s", exists.Diff, backends.Clean(exists.Error()))
 		how, was := live.Beside, q.editable
 		q.editable = false
 		yes, err := q.yesOr("Overwrite it", "no")
@@ -59,9 +59,14 @@ func (q *questions) edit() error {
 	}
 	text = entry.Unmarked(text)
 	a, wrong := answers.Edited(b.String(), text)
+	if len(wrong) == 0 {
+		wrong = entry.Missing(a, q.inv, text)
+	}
 	if q.rough = ""; len(wrong) > 0 {
 		q.rough = entry.Marked(text, wrong)
-		q.say("%s", backends.Clean(wrong.Error()))
+		for _, p := range wrong {
+			q.say("%s", backends.Clean(answers.Problems{p}.Error()))
+		}
 		return nil
 	}
 	q.a = a

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -28,3 +29,27 @@ func Marked(text string, wrong answers.Problems) string {
 func Unmarked(text string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasPrefix(l, mark) }), "\n")
 }
+
+// Missing are the hosts and VMs of edited answers that the vCenter does not have: a page could not show them.
+func Missing(a *answers.Answers, inv *backends.Inventory, text string) answers.Problems {
+	var wrong answers.Problems
+	lines := strings.Split(text, "\n")
+	missing := func(path, what, name string) {
+		line := slices.IndexFunc(lines, func(l string) bool { return slices.Contains(strings.FieldsFunc(l, between), name) })
+		wrong = append(wrong, answers.Problem{Line: line + 1, Path: path, What: "the vCenter has no " + what + " " + name})
+	}
+	for _, name := range a.Hosts.Names {
+		if inv.Host(name) == nil {
+			missing("hosts.names", "host", name)
+		}
+	}
+	for _, v := range a.VMs {
+		if inv.VM(v.Name) == nil {
+			missing("vms", "VM", v.Name)
+		}
+	}
+	return wrong
+}
+
+// between reports whether a character stands between the words of YAML.
+func between(r rune) bool { return strings.ContainsRune(" \t,[]{}\"'", r) }

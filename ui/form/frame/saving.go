@@ -22,24 +22,28 @@ type clash struct {
 }
 
 // keep puts what is on the page into the answers; what is not complete stays as the answers have it.
-func (w *Wizard) keep() {
+func (w *Wizard) keep() error {
 	if p, ok := w.Page().(interface{ Keep(*Wizard) error }); ok {
-		_ = p.Keep(w) // half a page is no reason not to save the others
+		return p.Keep(w)
 	}
+	return nil
 }
 
 // save writes the answers. Where another file is in the way it asks.
 func (w *Wizard) save(how live.Saving) tea.Cmd {
-	w.keep()
+	incomplete := w.keep() // no reason not to save the other pages
 	path, err := w.Fabric.SaveAnswers(w.Answers, how)
 	var exists *live.Exists
 	switch w.clash = nil; {
 	case errors.As(err, &exists):
-		w.clash = &clash{exists.Path, live.NewScroll(w.Theme, paintDiff(w.Theme, backends.Clean(exists.Diff)))}
+		w.clash = &clash{exists.Path, live.NewScroll(w.Theme, paintDiff(w.Theme, exists.Diff))}
 	case err != nil:
 		w.Err = err
 	default:
-		w.Saved, w.said = path, "Answers saved: "+backends.Clean(path)
+		w.Saved, w.said, w.Err = path, "Answers saved: "+backends.Clean(path), nil
+		if incomplete != nil {
+			w.Err = backends.Errorf(backends.KindUsage, "", "correct the page and save again", "saved without all of this page: %w", incomplete)
+		}
 	}
 	return nil
 }
@@ -85,7 +89,7 @@ type editedMsg struct {
 
 // edit opens the answers in the operator's editor; those that were wrong come back with what is wrong above each line.
 func (w *Wizard) edit() tea.Cmd {
-	w.keep()
+	_ = w.keep() // the editor can complete the page
 	var b strings.Builder
 	if err := answers.Save(&b, w.Answers); err != nil {
 		return w.Fail(err)
@@ -113,10 +117,17 @@ func (w *Wizard) edited(m editedMsg) tea.Cmd {
 		return nil
 	}
 	a, wrong := answers.Edited(m.before, after)
+	if len(wrong) == 0 {
+		wrong = entry.Missing(a, w.Overview, after)
+	}
 	if len(wrong) > 0 {
 		w.rough = entry.Marked(after, wrong)
+		where := ""
+		if wrong[0].Line > 0 {
+			where = fmt.Sprintf("line %d: ", wrong[0].Line)
+		}
 		w.Err = backends.Errorf(backends.KindUsage, "", "press Ctrl-E to correct them: each is marked above its line",
-			"%s of the edited answers cannot be used; line %d: %s", entry.Counted(len(wrong), "value"), wrong[0].Line, wrong[0].What)
+			"%s of the edited answers cannot be used; %s%s", entry.Counted(len(wrong), "value"), where, wrong[0].What)
 		return nil
 	}
 	w.Answers = a

@@ -41,7 +41,7 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			q.typed += msg.Content
 			return w, nil
 		}
-		if w.question() != nil || w.Busy != "" || w.help || w.leaving || w.glass.dark() {
+		if w.question() != nil || w.clash != nil || w.Busy != "" || w.help || w.leaving || w.glass.dark() {
 			return w, nil
 		}
 		cmd, _ := w.Page().Update(w, msg)
