@@ -41,6 +41,10 @@ func NewRun(t theme.Theme) *Run { return &Run{theme: t} }
 func (r *Run) Event(e engine.Event) {
 	r.state.Fold(e)
 	switch e.Type {
+	case engine.EventPlanned:
+		if e.First {
+			r.failed = nil
+		}
 	case engine.EventControl:
 		if e.Control != nil {
 			r.say(e, string(e.Control.Do)+" ("+e.Control.By+"): "+e.Text)

@@ -191,6 +191,24 @@ func TestFailuresStayPinned(t *testing.T) {
 	}
 }
 
+// The page of a resume shows nothing of an attempt that was killed in a pause, nor of one that has ended, but its log.
+func TestAResumeBeginsThePageAnew(t *testing.T) {
+	killed := paused(4, "p")
+	ended := paused(4)
+	ended.Event(engine.Event{Type: engine.EventResult, Time: begin.Add(time.Minute), Status: engine.StatusPartial})
+	for _, r := range []*live.Run{killed, ended} {
+		later := begin.Add(time.Hour)
+		r.Event(engine.Event{Type: engine.EventPlanned, Time: later, First: true, Nodes: []engine.NodeInfo{{ID: "a", Target: backends.HostRef("esx-01"), Title: "a step"}}})
+		v := r.View(78, 19, later.Add(5*time.Second))
+		if strings.Contains(v, "PAUSED") || strings.Contains(v, "1 failed") || !strings.HasPrefix(v, "0 of 1 steps") || !strings.Contains(v, "  5s") || !strings.Contains(v, "FAILED") {
+			t.Errorf("the page shows the attempt before:\n%s", v)
+		}
+		if c, _ := r.Key("p", "p"); c == nil || c.Do != engine.ControlPause {
+			t.Errorf("p asks for %+v", c)
+		}
+	}
+}
+
 func TestScrollKeepsItsPlaceWhenTheScreenChanges(t *testing.T) {
 	var b strings.Builder
 	for i := range 200 {

@@ -207,8 +207,14 @@ func TestRetry(t *testing.T) {
 					t.Errorf("%s: %v %v", res.Status, states(res), controls(j))
 				}
 				var st engine.State
+				first := 0
 				for _, e := range rec.events {
-					st.Fold(e)
+					if st.Fold(e); e.First {
+						first++
+					}
+				}
+				if first != 1 {
+					t.Errorf("%d beginnings of an attempt were told", first)
 				}
 				if c := st.Counts; c.Failed+c.Blocked+c.Running > 0 || c.Settled() != c.Total {
 					t.Errorf("the views count %+v", c)

@@ -42,6 +42,7 @@ type Event struct {
 	Found   *backends.Value    `json:"found,omitempty"`
 	Elapsed time.Duration      `json:"elapsed,omitempty"` // nanoseconds
 	Nodes   []NodeInfo         `json:"nodes,omitempty"`
+	First   bool               `json:"first,omitempty"` // EventPlanned only: an attempt begins, the run itself or a resume or rollback of it
 	Run     string             `json:"run,omitempty"`
 	Status  Status             `json:"status,omitempty"`  // EventResult only
 	Control *Control           `json:"control,omitempty"` // EventControl only

@@ -149,7 +149,7 @@ func (s *stage) undone(n *node) string {
 func (s *stage) run(ctx context.Context) {
 	s.gates, s.stopGates = context.WithCancel(ctx)
 	defer func() { s.stopGates() }()
-	s.emit(Event{Type: EventPlanned, Nodes: s.infos()})
+	s.emit(Event{Type: EventPlanned, Nodes: s.infos(), First: s.number == 1})
 	for _, n := range s.nodes {
 		why, failed := s.failed[n.target]
 		switch {

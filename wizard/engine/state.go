@@ -102,8 +102,11 @@ type StepState struct {
 	target *TargetState
 }
 
-// Fold takes the next event.
+// Fold takes the next event. A new attempt begins anew: what the one before has left, also when it was killed, counts no more.
 func (s *State) Fold(e Event) {
+	if e.First {
+		*s = State{}
+	}
 	if s.nodes == nil {
 		s.nodes, s.targets = map[string]*StepState{}, map[backends.Ref]*TargetState{}
 		s.Begun = e.Time
