@@ -33,15 +33,14 @@ func QuoteAll(argv ...string) string {
 	return strings.Join(words, " ")
 }
 
-// bootstrap is what the login shell gets to read. The login shell may be bash, fish, csh or zsh, which agree on little:
-// single quotes, \' \\ and \! outside of them, and no newline. Newlines and backslashes of the script are escaped once
-// more, for printf.
+// bootstrap is what the login shell gets to read. The login shell may be bash, fish, csh or zsh, which agree on little: in single
+// quotes, a backslash stands for itself unless a quote, a backslash, a newline or ! follows (fish and csh). None of these is left in
+// the script: printf brings them back from its octal escapes (POSIX printf, %b).
 func bootstrap(script string) string {
-	script = strings.ReplaceAll(script, "\x00", "")
-	script = strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(script)
-	word := strings.NewReplacer(`\`, `'\\'`, "'", `'\''`, "!", `'\!'`).Replace(script)
-	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + word + `'`
+	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `'`
 }
+
+var escapes = strings.NewReplacer("\x00", "", `\`, `\0134`, "'", `\0047`, "!", `\0041`, "\n", `\n`)
 
 // A frame is how a script travels: markers around its output set it apart from what login shells, profiles and sudo
 // print, and its process group is told, so that it can be ended.
