@@ -82,11 +82,12 @@ func guestMutations() []mutation {
 			g.NVIDIA, g.PCI = nil, append(g.PCI, backends.GuestDevice{Address: "0000:0c:00.0", Vendor: "10de", Device: "20b5"})
 		}), ""},
 		{"GST-VGPULIC-038", g, checks.Fail, guest(func(g *backends.Guest) {
-			g.NVIDIA.Devices = []backends.GuestGPU{{Name: "GRID A100D-80C", VGPU: true, License: "Unlicensed (Restricted)"}}
+			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Restricted)"
 		}), ""},
 		{"GST-VGPULIC-038", g, checks.Warn, guest(func(g *backends.Guest) {
-			g.NVIDIA.Devices = []backends.GuestGPU{{Name: "GRID A100D-80C", VGPU: true, License: "Unlicensed (Unrestricted)"}}
+			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Unrestricted)"
 		}), ""},
+		{"GST-PERSIST-039", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Devices[0].Persistent = new(bool) }), ""},
 		{"GST-PEERMEM-028", g, checks.Warn, guest(func(g *backends.Guest) { g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem") }), ""},
 		{"GST-PEERMEM-028", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Peermem = "" }), ""},
 		{"GST-PVLSPCI-050", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:2] }), "GST-LSPCI-003"},

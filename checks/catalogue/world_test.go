@@ -162,6 +162,7 @@ func machine(name, on string, i int, mode answers.Mode, a *answers.Answers) back
 func rdmaMAC(i int) string { return fmt.Sprintf("00:50:56:00:01:%02x", i) }
 
 func system(name string, i int, mode answers.Mode) backends.Guest {
+	persistent := true
 	g := backends.Guest{
 		VM: name, User: "ops", OS: "ubuntu", Version: "22.04", Pretty: "Ubuntu 22.04", Kernel: "5.15.0", Sudo: "nopasswd",
 		Packages: map[string]string{"rdma-core": "39", "ibverbs-providers": "39", "ibverbs-utils": "39", "rdmacm-utils": "39", "infiniband-diags": "39", "perftest": "4.4"},
@@ -176,7 +177,8 @@ func system(name string, i int, mode answers.Mode) backends.Guest {
 		PCI: []backends.GuestDevice{{Address: "0000:0b:00.0", Vendor: "15ad", Device: "07b0"}, {Address: "0000:13:00.0", Vendor: "15ad", Device: "07b0"},
 			{Address: "0000:13:00.1", Vendor: "15ad", Device: "0820", Name: "VMware Paravirtual RDMA controller"}, {Address: "0000:1b:00.0", Vendor: "15b3", Device: "1018", Name: "ConnectX-5 Virtual Function"}},
 		KernelLog: []string{}, Headers: ptr(true), SecureBoot: ptr(false), HugePages: ptr(0), ClockSkew: ptr(0), Firewall: &backends.GuestFirewall{}, Containers: []backends.Container{},
-		Forwarding: &backends.Forwarding{}, NVIDIA: &backends.NVIDIA{GPUs: []string{"A100"}, Peermem: "nvidia_peermem", Topology: map[string]string{"mlx5_0 GPU0": "PIX"}},
+		Forwarding: &backends.Forwarding{}, NVIDIA: &backends.NVIDIA{GPUs: []string{"A100"}, Devices: []backends.GuestGPU{{Name: "A100", Persistent: &persistent}},
+			Peermem: "nvidia_peermem", Topology: map[string]string{"mlx5_0 GPU0": "PIX"}},
 	}
 	if mode != answers.PVRDMA {
 		g.RDMA[0].Name, g.RDMA[0].Driver = "mlx5_0", "mlx5_core"

@@ -57,6 +57,27 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
+			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
+			Criteria: "persistence mode is on for each GPU / off / -",
+			Remedy: "Enable nvidia-persistenced in the guest (systemctl enable --now nvidia-persistenced, with the option --persistence-mode), " +
+				"so that the driver keeps GPUs initialized between jobs.",
+			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				told := 0
+				for _, d := range g.NVIDIA.Devices {
+					if d.Persistent != nil && !*d.Persistent {
+						return row.Warn(t, "%s: persistence mode is off: the driver initializes the GPU anew for each first client", d.Name)
+					}
+					if d.Persistent != nil {
+						told++
+					}
+				}
+				if told == 0 {
+					return row.Waiting(t, "nvidia-smi -q does not report persistence mode")
+				}
+				return row.Pass(t, "persistence mode is on")
+			})),
+		},
+		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "nvidia_peermem, nv_peer_mem or DMA-BUF / both modules / none", Remedy: "Load nvidia-peermem; MLNX_OFED must be installed before the NVIDIA driver.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
