@@ -5,10 +5,10 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -32,12 +32,17 @@ var named = map[string]string{
 var byName = []string{"members", "drs_override", "addresses", "macs", "gpus", "names", "peers"}
 
 var (
-	plainWord = regexp.MustCompile(`^[a-z]+$`) // may also mean something to this program: sriov, debian
+	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // also means something else: sriov, VLAN 100, a byte of a MAC address
 	usual     = regexp.MustCompile(`^(VM Network|Management Network|vSwitch0|(dv)?[Uu]plink ?\d+|redacted|vm|host|network|datastore|Datacenters|)$`)
 	ipv4      = regexp.MustCompile(`\d+(?:\.\d+)+`)
 	digits    = regexp.MustCompile(`\d+`)
-	mapped    = regexp.MustCompile(`(?i)\bffff:([0-9a-f]{4}):([0-9a-f]{4})\b`)
+	ipv6      = regexp.MustCompile(`[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:]*`)
+	bytewise  = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+$`) // MAC address, WWN, fingerprint
+	length    = regexp.MustCompile(`^/(\d+)`)
+	dnsName   = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*\.[A-Za-z][A-Za-z0-9-]*$`)
+	server    = regexp.MustCompile(`\b[a-z]+://(?:[^/@\s]*@)?([A-Za-z0-9.-]+)`)
 	volume    = regexp.MustCompile(`/vmfs/volumes/([^/"\s]+)`)
+	spaced    = regexp.MustCompile(`/vmfs/volumes/([^/"]+)/|\[([^\]\[]+)\] \S[^\[\]]*?\.(?:vmx|vmdk|iso)\b`) // datastore names may have spaces
 )
 
 // list marks the key of a map that is an element of a list.
@@ -112,15 +117,41 @@ func (m *masquerade) know(around, key, s string) string {
 	for _, v := range volume.FindAllStringSubmatch(s, -1) {
 		m.note(v[1], "datastore")
 	}
+	for _, v := range spaced.FindAllStringSubmatch(s, -1) {
+		m.note(v[1]+v[2], "datastore")
+	}
+	for _, v := range server.FindAllStringSubmatch(s, -1) {
+		m.server(v[1])
+	}
+	if around == "addresses" || key == "address" {
+		name, _, err := net.SplitHostPort(s)
+		if err != nil {
+			name = s
+		}
+		m.server(name)
+	} else if around == "container" || around == "images" || key == "images" { // REGISTRY[:PORT]/NAME
+		registry, _, _ := strings.Cut(s, "/")
+		registry, _, _ = strings.Cut(registry, ":")
+		m.server(registry)
+	}
 	return s
+}
+
+// server notes a name of DNS that nothing else is known by.
+func (m *masquerade) server(name string) {
+	if dnsName.MatchString(name) && m.found[name] == "" {
+		m.note(name, "server")
+	}
 }
 
 // note keeps what a name stands for. A folder is only what nothing else is.
 func (m *masquerade) note(name, what string) {
-	if _, err := netip.ParseAddr(name); err == nil || usual.MatchString(name) {
+	_, err := netip.ParseAddr(name)
+	_, err2 := netip.ParsePrefix(name)
+	if err == nil || err2 == nil || usual.MatchString(name) {
 		return
 	}
-	if was := m.found[name]; was == "" || was == "folder" {
+	if was := m.found[name]; was == "" || was == "folder" || was == "server" {
 		m.found[name] = what
 	}
 }
@@ -141,7 +172,7 @@ func (m *masquerade) name() {
 		count[what]++
 		by := fmt.Sprintf(cmp.Or(width[what], what+"-%d"), count[what])
 		alias(name, by)
-		if label, domain, ok := strings.Cut(name, "."); ok && (what == "host" || what == "vcenter" || what == "ntp") {
+		if label, domain, ok := strings.Cut(name, "."); ok && slices.Contains([]string{"host", "vcenter", "ntp", "server"}, what) {
 			domains[domain] = true
 			if m.found[label] == "" && !plainWord.MatchString(label) {
 				alias(label, by)
@@ -201,52 +232,82 @@ next:
 		b.WriteByte(s[i])
 		i++
 	}
-	s = b.String()
-	s = m.addresses(s)
-	return mapped.ReplaceAllStringFunc(s, func(found string) string {
-		p := mapped.FindStringSubmatch(found)
-		raw, _ := hex.DecodeString(p[1] + p[2])
-		a := m.address(netip.AddrFrom4([4]byte(raw))).As4()
-		return fmt.Sprintf("ffff:%02x%02x:%02x%02x", a[0], a[1], a[2], a[3])
-	})
+	return m.addresses(b.String())
 }
 
-// addresses replaces the IPv4 addresses of a text. What stands beside letters, or a hyphen behind, is a version.
+// addresses replaces the IP addresses of a text. What stands beside letters, or beside a hyphen without an address at its other side,
+// is a version, such as MLNX_OFED_LINUX-5.8-3.0.7.0. The address of a network stays one.
 func (m *masquerade) addresses(s string) string {
-	var b strings.Builder
-	last := 0
-	for _, at := range ipv4.FindAllStringIndex(s, -1) {
-		a, err := netip.ParseAddr(s[at[0]:at[1]])
-		if err != nil || at[0] > 0 && wordByte(s[at[0]-1]) || at[1] < len(s) && (wordByte(s[at[1]]) || s[at[1]] == '-') {
-			continue
+	for _, kind := range []*regexp.Regexp{ipv4, ipv6} {
+		var b strings.Builder
+		last := 0
+		found := kind.FindAllStringIndex(s, -1)
+		for i, at := range found {
+			if s[at[1]-1] == ':' && s[at[1]-2] != ':' { // "fd00::1: refused"
+				at[1]--
+			}
+			one := s[at[0]:at[1]]
+			a, err := netip.ParseAddr(one)
+			if err != nil || bytewise.MatchString(one) || at[0] > 0 && wordByte(s[at[0]-1]) || at[1] < len(s) && (wordByte(s[at[1]]) || one[0] == ':' && s[at[1]] == '.') {
+				continue
+			}
+			isAddress := func(i int) bool { _, err := netip.ParseAddr(s[found[i][0]:found[i][1]]); return err == nil }
+			before := at[0] > 1 && s[at[0]-1] == '-' && digits.MatchString(s[at[0]-2:at[0]-1]) && (i == 0 || found[i-1][1] != at[0]-1 || !isAddress(i-1))
+			behind := at[1] < len(s) && s[at[1]] == '-' && (i+1 == len(found) || found[i+1][0] != at[1]+1 || !isAddress(i+1))
+			if before || behind {
+				continue
+			}
+			other := m.address(a)
+			if of := length.FindStringSubmatch(s[at[1]:]); of != nil {
+				if p, err := netip.ParsePrefix(one + of[0]); err == nil && p.Masked().Addr() == a {
+					other = netip.PrefixFrom(other, p.Bits()).Masked().Addr()
+				}
+			}
+			text := other.String()
+			if len(one) == len(other.StringExpanded()) { // as sysfs spells a GID
+				text = other.StringExpanded()
+			}
+			b.WriteString(s[last:at[0]] + text)
+			last = at[1]
 		}
-		b.WriteString(s[last:at[0]] + m.address(a).String())
-		last = at[1]
+		s = b.String() + s[last:]
 	}
-	return b.String() + s[last:]
+	return s
 }
 
 // address replaces an address by another so that two of one network stay in one network of the same length: each bit up to the 24th
 // is turned or not by the bits before it (as Crypto-PAn does: Xu et al., Prefix-Preserving IP Address Anonymization, ICNP 2002).
-// The bits that make an address private stay, and so does the last byte: what is .1 stays .1.
+// The bits that make an address private stay, and so does the last byte: what is .1 stays .1. Of IPv6 the last 64 bits stay.
 func (m *masquerade) address(a netip.Addr) netip.Addr {
-	kept := 0
-	switch b := a.As4(); {
-	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast(), b[0] >= 240:
+	switch {
+	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast():
 		return a
-	case b[0] == 10:
-		kept = 8
-	case b[0] == 172 && b[1]&0xf0 == 16:
-		kept = 12
-	case b[0] == 192 && b[1] == 168:
-		kept = 16
+	case a.Is4In6():
+		v4 := m.address(a.Unmap()).As4()
+		out := a.As16()
+		copy(out[12:], v4[:])
+		return netip.AddrFrom16(out)
+	case a.Is6(): // another network of unique local addresses (RFC 4193)
+		out := a.As16()
+		sum := sha256.Sum256(append(slices.Clone(m.key), out[:8]...))
+		copy(out[:8], append([]byte{0xfd}, sum[:7]...))
+		return netip.AddrFrom16(out)
 	}
-	if kept == 0 { // public: it becomes one of 100.64.0.0/10, which is in no route
-		a4 := a.As4()
-		sum := sha256.Sum256(append(slices.Clone(m.key), a4[:3]...))
-		return netip.AddrFrom4([4]byte{100, 64 | sum[0]&0x3f, sum[1], a4[3]})
-	}
+	kept := 0
 	in, out := a.As4(), a.As4()
+	switch {
+	case in[0] >= 240:
+		return a
+	case in[0] == 10:
+		kept = 8
+	case in[0] == 172 && in[1]&0xf0 == 16:
+		kept = 12
+	case in[0] == 192 && in[1] == 168:
+		kept = 16
+	default: // public: it becomes one of 100.64.0.0/10, which is in no route
+		sum := sha256.Sum256(append(slices.Clone(m.key), in[:2]...))
+		out[0], out[1], kept = 100, 64|sum[0]&0x3f, 16
+	}
 	for i := kept; i < 24; i++ {
 		prefix, _ := a.Prefix(i)
 		p := prefix.Addr().As4()

@@ -113,6 +113,69 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 	}
 }
 
+// What a masked bundle hides beside the names of the inventory, and what it must not touch: numbers that are also names, versions that
+// look like addresses, networks of firewall rules.
+func TestMaskedTexts(t *testing.T) {
+	a, err := answers.Load(strings.NewReader(`
+mode: pvrdma
+vcenter: {url: "https://vc.acme.example/sdk"}
+hosts: {names: [10.7.4.2]}
+nic: {macs: {10.7.4.2: "b8:59:9f:00:a1:02"}}
+switch: {name: A1, portgroup: "100", vlan: 100}
+pvrdma: {vmknic: {create: {portgroup: VMK, network: 10.7.0.0/16, start: 10.7.200.11}}}
+esxi: {addresses: {10.7.4.2: "esx-mgmt.bigco.example:22"}}
+vms: [{name: vm, ip: 147.8.5.11/16, guest: {address: gpu.bigco.example}}, {name: "11", ip: 147.8.200.12/16}]
+container: {image: "registry.bigco.example:5000/rdma:1"}
+measure: {perftest: "https://files.other-co.example/perftest.tgz"}
+`), "answers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := []string{"cannot open /vmfs/volumes/Secret Store/fw.bin", "[Hidden Disk] vm/vm.vmx is locked", "2001:db8:7::11: no route to 2001:db8:7::12/64",
+		"range 10.7.4.2-10.7.4.9", "at 11:00 on VLAN 100 by b8:59:9f:00:a1:02", "GID 0000:0000:0000:0000:0000:ffff:0a07:0402, ::ffff:10.7.4.2 and ::ffff:a07:402",
+		"wwn 20:00:00:25:b5:00:00:0f",
+		"/vmfs/volumes/Goldmine is full, see /var/log/vmkernel.log"}
+	inv := &backends.Inventory{
+		Hosts: []backends.Host{{Name: "10.7.4.2", Version: "8.0.3", RecentTasks: log,
+			Firewall: map[string]backends.Ruleset{"pvrdma": {Networks: []string{"10.7.0.0/16", "10.7.4.2"}}}}},
+		PortGroups: []backends.PortGroup{{Name: "100", Switch: "A1", VLAN: "100"}},
+		VMs:        []backends.VM{{Name: "11"}},
+		Guests:     []backends.Guest{{VM: "11", Address: "gpu.bigco.example:22", MOFED: "MLNX_OFED_LINUX-5.8-3.0.7.0:", Packages: map[string]string{"mlnx-fw-updater": "24.10-1.1.4.0"}}},
+	}
+	var packed bytes.Buffer
+	if err := bundle.Write(&packed, &bundle.Bundle{Tool: "t", Made: made, Answers: a, Facts: &checks.Facts{Now: made, Inventory: inv}, Masked: true}); err != nil {
+		t.Fatal(err)
+	}
+	text := unpacked(t, packed.Bytes())
+	for _, name := range []string{"acme", "bigco", "other-co", "Secret", "Store", "Hidden", "Goldmine", "10.7.", "147.8.", "2001:db8", "0a07:", "a07:402"} {
+		if strings.Contains(text, name) {
+			t.Errorf("the masked bundle holds %s:\n%s", name, text)
+		}
+	}
+	b, err := bundle.Read(bytes.NewReader(packed.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, g, create := b.Facts.Inventory.Hosts[0], b.Facts.Inventory.Guests[0], b.Answers.PVRDMA.VMKNic.Create
+	network, err := netip.ParsePrefix(h.Firewall["pvrdma"].Networks[0])
+	switch {
+	case err != nil || network != network.Masked() || !network.Contains(netip.MustParseAddr(h.Name)) || h.Firewall["pvrdma"].Networks[1] != h.Name:
+		t.Errorf("host %s, firewall %+v: %v", h.Name, h.Firewall, err)
+	case b.Answers.Hosts.Names[0] != h.Name || b.Answers.NIC.MACs[h.Name] != "b8:59:9f:00:a1:02":
+		t.Errorf("answers %+v, %+v; host %s", b.Answers.Hosts, b.Answers.NIC, h.Name)
+	case create.Network.String() != network.String():
+		t.Errorf("vmknics in %v, firewall %v", create.Network, network)
+	case !sameNetwork(b.Answers.VMs[0].IP.String(), b.Answers.VMs[1].IP.String()):
+		t.Errorf("two networks of one: %v, %v", b.Answers.VMs[0].IP, b.Answers.VMs[1].IP)
+	case b.Facts.Inventory.PortGroups[0].VLAN != "100" || b.Facts.Inventory.PortGroups[0].Name != b.Answers.Switch.PortGroup:
+		t.Errorf("port group %+v", b.Facts.Inventory.PortGroups[0])
+	case g.MOFED != "MLNX_OFED_LINUX-5.8-3.0.7.0:" || g.Packages["mlnx-fw-updater"] != "24.10-1.1.4.0":
+		t.Errorf("versions became addresses: %q %q", g.MOFED, g.Packages)
+	case h.RecentTasks[4] != log[4] || h.RecentTasks[6] != log[6]:
+		t.Errorf("numbers became names: %q", h.RecentTasks)
+	}
+}
+
 func hexPair(a [4]byte) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder

@@ -32,7 +32,7 @@ copy. Guests are read where -f names them; without them the copy has stand-ins.
 
 With --redact, names of hosts, VMs, folders, clusters, switches, port groups, datastores and rules become host-001, vm-00001 and so on,
 and IP addresses others of networks of the same size, in the answers of the bundle too. Models, versions, MAC and PCI addresses
-stay. Names that are one lowercase word are replaced where they name something, not within texts.`,
+stay. Names of one lowercase word or of digits are replaced where they name something, not within texts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
