@@ -88,7 +88,8 @@ func Routes(self string, all netip.Prefix, hosts []Host, forward Forward, o gene
 		rule := fmt.Sprintf("DOCKER-USER -s %s -d %[1]s -j ACCEPT", all)
 		start = append(start, fmt.Sprintf("/bin/sh -c '/sbin/iptables -C %s 2>/dev/null || /sbin/iptables -I %[1]s'", rule))
 		stop = append(stop, "-/sbin/iptables -D "+rule)
-		// Docker returns what leaves docker0 the address of the host, which the rule of the other host does not let through.
+		// Docker rewrites the source of what leaves docker0 to the host's address (Docker documentation, Bind container ports to the
+		// host; Bridge network driver, enable_ip_masquerade), which the other host's rule does not let through.
 		own := fmt.Sprintf("POSTROUTING -s %s -d %[1]s -j ACCEPT", all)
 		start = append(start, fmt.Sprintf("/bin/sh -c '/sbin/iptables -t nat -C %s 2>/dev/null || /sbin/iptables -t nat -I %[1]s'", own))
 		stop = append(stop, "-/sbin/iptables -t nat -D "+own)

@@ -119,7 +119,11 @@ func TestRoutes(t *testing.T) {
 		if !strings.Contains(stop, "ip route del 172.30.1.0/24") {
 			t.Errorf("%s: stopping leaves the routes:\n%s", forward, stop)
 		}
-		for rule, is := range map[string]bool{"DOCKER-USER -s 172.30.0.0/16 -d 172.30.0.0/16 -j ACCEPT": forward == containers.ForwardContainers, "-P FORWARD": forward == containers.ForwardAll} {
+		for rule, is := range map[string]bool{
+			" DOCKER-USER -s 172.30.0.0/16 -d 172.30.0.0/16 -j ACCEPT": forward == containers.ForwardContainers,
+			" POSTROUTING -s 172.30.0.0/16 -d 172.30.0.0/16 -j ACCEPT": forward == containers.ForwardContainers,
+			"-P FORWARD": forward == containers.ForwardAll,
+		} {
 			if strings.Contains(start, rule) != is || strings.Contains(stop, rule) != is {
 				t.Errorf("%s: %q in\n%s\n%s", forward, rule, start, stop)
 			}
