@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,7 +38,25 @@ func (s *shell) call(_ context.Context, args []string) ([]string, error) {
 		args = slices.Clone(args)
 		args[0] = own + args[0]
 	}
+	if len(args) > 2 && args[0] == "printf" && (args[1] == "%b" || args[1] == `%b\n`) {
+		args = slices.Clone(args)
+		for i := range args[2:] {
+			args[2+i] = zeroes.ReplaceAllStringFunc(args[2+i], octal)
+		}
+	}
 	return args, nil
+}
+
+// zeroes matches the escapes of printf's %b that begin with \0; a backslash that is escaped itself begins none.
+var zeroes = regexp.MustCompile(`\\(?:0[0-7]{1,3}|[^0]|$)`)
+
+// octal spells \0047, which up to three digits follow after the 0 (POSIX printf, %b; bash, dash and busybox do so), as the \047 that
+// the interpreter reads.
+func octal(escape string) string {
+	if len(escape) == 5 && escape[1] == '0' && escape[2] <= '3' {
+		return `\` + escape[2:]
+	}
+	return escape
 }
 
 func (s *shell) exec(ctx context.Context, args []string) error {

@@ -57,6 +57,7 @@ func TestCommandLines(t *testing.T) {
 		out, err              string
 		status                int
 	}{
+		{"octal escapes of %b", "bash", `printf %b 'a\00475\0041\01341\\0041\n'`, "", "a'5!\\1\\0041\n", "", 0}, // what bash and dash print
 		{"pipe and quoting", "bash", `printf '%s\n' 'a b' "c$((1+1))" | tail -n 1`, "", "c2\n", "", 0},
 		{"redirection and append", "bash", "echo 1 >f; echo 2 >>f; cat f", "", "1\n2\n", "", 0},
 		{"both streams", "bash", "{ echo out; echo err >&2; } >all 2>&1; cat all", "", "out\nerr\n", "", 0},
