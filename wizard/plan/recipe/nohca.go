@@ -7,6 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // usingRDMA is VMware's text on how PVRDMA adapters talk to each other.
@@ -18,6 +19,11 @@ func (r *rail) plainMember(sw *backends.Switch, h *draft.Host, uplinks []*backen
 	if len(uplinks) > 1 {
 		r.Refuse(ref, "HOST-PNIC-RDMA-001", "name one by nic.macs", "has no RDMA card, and several ordinary pNICs could be its uplink: %s",
 			strings.Join(devices(uplinks), ", "))
+		return
+	}
+	if mac := sizing.PNICWish(r.view, h.Name).MAC; mac != "" && len(uplinks) == 0 {
+		r.Refuse(ref, "HOST-PNIC-STATE-003", "correct nic.macs, check cable and switch port, or leave the host out of nic.macs",
+			"has no RDMA card, and no free pNIC with link has the MAC address %s of nic.macs", mac)
 		return
 	}
 	c := plan.Change{
