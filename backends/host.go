@@ -45,19 +45,21 @@ type Host struct {
 	BootTime       time.Time `json:"boot_time,omitzero"`
 	ManagedBy      []string  `json:"managed_by,omitempty"` // owners of the desired state: vLCM image, host profile, ...
 
-	NICs      []NIC              `json:"nics"`
-	Hidden    []NIC              `json:"hidden_ports,omitempty"` // PCI functions of known RDMA cards without a pNIC (NIC.Hidden)
-	RDMA      []RDMADevice       `json:"rdma_devices,omitempty"`
-	VMKs      []VMKernelNIC      `json:"vmknics,omitempty"`
-	GPUs      []GPU              `json:"gpus"`
-	Baseboard *Baseboard         `json:"baseboard,omitempty"`     // HGX board, nil without one
-	Profiles  []string           `json:"vgpu_profiles,omitempty"` // of vGPUs that the host's driver offers
-	PCI       []PCIDevice        `json:"pci,omitempty"`
-	Options   map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
-	Stale     string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
-	Firewall  map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
-	NTP       []string           `json:"ntp,omitempty"`
-	NTPActive bool               `json:"ntp_active,omitempty"`
+	NICs      []NIC         `json:"nics"`
+	Hidden    []NIC         `json:"hidden_ports,omitempty"` // PCI functions of known RDMA cards without a pNIC (NIC.Hidden)
+	RDMA      []RDMADevice  `json:"rdma_devices,omitempty"`
+	VMKs      []VMKernelNIC `json:"vmknics,omitempty"`
+	GPUs      []GPU         `json:"gpus"`
+	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil without one
+	Profiles  []string      `json:"vgpu_profiles,omitempty"` // of vGPUs that the host's driver offers
+
+	DeviceGroups []string           `json:"vendor_device_groups,omitempty"` // names of vendor device groups, vSphere 8 and later
+	PCI          []PCIDevice        `json:"pci,omitempty"`
+	Options      map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
+	Stale        string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
+	Firewall     map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
+	NTP          []string           `json:"ntp,omitempty"`
+	NTPActive    bool               `json:"ntp_active,omitempty"`
 
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
 	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control

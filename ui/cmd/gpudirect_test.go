@@ -158,13 +158,13 @@ func TestHGXBoards(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			env, file := gpuLab(t, scenario)
 			_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-			for _, say := range []string{want.board, "GPU passthrough is not supported on systems with NVSwitch under VMware vSphere", "NVIDIA AI Enterprise 8.0", "(" + want.profile + ")", "device group"} {
+			for _, say := range []string{want.board, "GPU passthrough is not supported on systems with NVSwitch under VMware vSphere", "NVIDIA AI Enterprise 8.0", "(" + want.profile + ")", "this host lists Nvidia:2@" + want.profile + "%NVLink"} {
 				if code != 3 || !strings.Contains(errs, say) {
 					t.Errorf("exit %d, want %q:\n%s", code, say, errs)
 				}
 			}
 			out, errs, code := inProcess(env, "discover")
-			if code != 0 || !strings.Contains(out, want.board) || !strings.Contains(out, want.profile) {
+			if code != 0 || !strings.Contains(out, want.board) || !strings.Contains(out, "vendor device groups: Nvidia:2@"+want.profile+"%NVLink") {
 				t.Errorf("discover: exit %d\n%s%s", code, out, errs)
 			}
 			for _, h := range hardware(t, env, file).Hosts {

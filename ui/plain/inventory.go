@@ -75,6 +75,9 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 		if len(h.Profiles) > 0 {
 			fmt.Fprintf(w, "%s: vGPU profiles: %s\n", backends.Clean(h.Name), backends.Clean(strings.Join(h.Profiles, ", ")))
 		}
+		if len(h.DeviceGroups) > 0 {
+			fmt.Fprintf(w, "%s: vendor device groups: %s\n", backends.Clean(h.Name), backends.Clean(strings.Join(h.DeviceGroups, ", ")))
+		}
 	}
 	return nil
 }

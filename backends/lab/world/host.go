@@ -73,6 +73,7 @@ type Host struct {
 	Acceptance string   // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	MST        bool     // "mst start" was run since the boot
 
+	Groups []string // names of vendor device groups
 	VGPUs  []string // profiles of shares that the driver of the host offers
 	Shared string   // what a GPU that is not passed through serves for: "shared" (also ""), "sharedDirect"
 	// What it is configured to serve for from the next boot on, "": what it serves for now (NVIDIA, Virtual GPU Software User Guide,

@@ -44,7 +44,7 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*
 		}
 		return nil, nil, err
 	}
-	gaps := rd.older(ctx, ask)
+	gaps := append(rd.older(ctx, ask), rd.vendorGroups(ctx, conn)...)
 	if scope.Details {
 		more, err := rd.details(ctx, conn, scope)
 		if err != nil {

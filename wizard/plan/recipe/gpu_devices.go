@@ -90,9 +90,13 @@ func (b *builder) boardTakes(h *draft.Host) bool {
 			offer = p
 		}
 	}
+	groups := fmt.Sprintf("vSphere 8: Nvidia:%d@PROFILE%%NVLink", h.Baseboard.GPUs)
+	if len(h.DeviceGroups) > 0 {
+		groups = "this host lists " + strings.Join(h.DeviceGroups, ", ")
+	}
 	b.Object(backends.HostRef(h.Name), "HOST-GPU-GFX-018",
-		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (vSphere 8: Nvidia:%d@PROFILE%%NVLink; "+
-			"vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, h.Baseboard.GPUs),
+		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (%s; "+
+			"vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, groups),
 		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, limitations)", h.Baseboard)
 	return len(b.Refusals) == before
 }

@@ -25,6 +25,7 @@ func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	f.Handle(passthru{b}, "HostPciPassthruSystem")
 	f.Handle(power{b}, "HostPowerSystem")
 	f.Handle(graphics{b}, "HostGraphicsManager")
+	f.Handle(assignable{b}, "HostAssignableHardwareManager")
 	f.Handle(image{b}, "HostImageConfigManager")
 	f.Handle(access{b}, "HostAccessManager")
 	f.Handle(files{b}, "HostDatastoreBrowser")

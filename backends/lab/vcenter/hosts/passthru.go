@@ -76,6 +76,23 @@ func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGr
 	return frame.Answer(types.UpdateGraphicsConfigResponse{}, refusal(m.f.World.SetGraphics(host, req.Config.HostDefaultGraphicsType), "config.hostDefaultGraphicsType"))
 }
 
+type assignable struct{ base }
+
+// RetrieveVendorDeviceGroupInfo lists the vendor device groups, without their devices.
+func (m assignable) RetrieveVendorDeviceGroupInfo(_ *simulator.Context, req *types.RetrieveVendorDeviceGroupInfo) soap.HasFault {
+	host, err := m.name(req.This)
+	var res types.RetrieveVendorDeviceGroupInfoResponse
+	m.f.World.View(func(s *world.State) {
+		if h := s.Host(host); h != nil {
+			for _, name := range h.Groups {
+				res.Returnval = append(res.Returnval, types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: name,
+					VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: name}})
+			}
+		}
+	})
+	return frame.Answer(res, err)
+}
+
 type power struct{ base }
 
 // ConfigurePowerPolicy sets the power policy by the key that the host lists it under.

@@ -17,6 +17,9 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 			h.PCI = append(h.PCI, bridgeAt(root, "", n/4), newGPU(kind, fmt.Sprintf("0000:%02x:00.0", 0x41+0x10*n), root, n/4))
 		}
 		h.VGPUs = profiles
+		for _, n := range []int{2, 4, 8} { // of whole GPUs
+			h.Groups = append(h.Groups, fmt.Sprintf("Nvidia:%d@%s%%NVLink", n, profiles[len(profiles)-1]))
+		}
 		rest(h)
 	}
 	s.Refused = map[string]string{"gpudirect": "3 (NVIDIA does not support GPU passthrough on boards with NVSwitches under vSphere)"}
