@@ -3,6 +3,7 @@ package survey
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -19,7 +20,7 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 	hosts := map[place.Ref]*hostRow{}
 	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"configManager.assignableHardwareManager"}}}}
 	for _, h := range rd.hosts {
-		if len(h.host.Profiles) > 0 && h.host.State == "connected" && h.host.Version >= "8" {
+		if len(h.host.Profiles) > 0 && h.host.State == "connected" && !old(h.host.Version) {
 			hosts[h.ref] = h
 			spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: h.ref})
 		}
@@ -55,4 +56,9 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 	}
 	_ = g.Wait() // what failed is a gap
 	return sorted(gaps)
+}
+
+// old tells of a release before the manager of assignable hardware had groups.
+func old(version string) bool {
+	return strings.HasPrefix(version, "6.") || strings.HasPrefix(version, "7.")
 }

@@ -15,7 +15,7 @@ import (
 var repeated = []string{
 	"ContinueRetrievePropertiesEx", "CreateContainerView", "DestroyView", "FetchSoftwarePackages", "GetCurrentTime", "GetServiceContent",
 	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",
-	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "RetrievePropertiesEx",
+	"QueryLockdownExceptions", "QueryNetworkHint", "QueryOptions", "RetrievePropertiesEx", "RetrieveVendorDeviceGroupInfo",
 }
 
 // TestOnlyReadsAreRepeated goes through every method that the program's source calls.
