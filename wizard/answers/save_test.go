@@ -121,7 +121,7 @@ func TestSavedFileExplainsItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"\n# yaml-language-server: $schema=", "mtu: 9000 # bytes", "# What may be done inside guests.", "vmknic: vmk0 #", "name: a #"} {
+	for _, want := range []string{"\n# yaml-language-server: $schema=", "mtu: 9000 # bytes", "# What rdma-setup may change inside guests.", "vmknic: vmk0 #", "name: a #"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
