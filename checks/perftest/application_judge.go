@@ -22,14 +22,14 @@ func (m *Measurement) readApplication(app Application, text string, err error) {
 		}
 		switch {
 		case res.Wrong > 0:
-			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), "data is corrupted on the way: compare with NCCL_NET_GDR_LEVEL=LOC, and look at ACS and ATS"
+			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), "data was corrupted in transit: compare with NCCL_NET_GDR_LEVEL=LOC, and check ACS and ATS"
 		case res.Warning != "" && (err != nil || len(res.Rows) == 0): // it also warns of what it then does without
 			m.Error = "NCCL: " + res.Warning
 		case err != nil:
 			m.Error = err.Error()
 		}
 		if res.NoDevice {
-			m.Hint = "NCCL's IB transport found no device: look at NCCL_IB_HCA, and in containers at /dev/infiniband and libibverbs"
+			m.Hint = "NCCL's IB transport found no device: check NCCL_IB_HCA, and in containers /dev/infiniband and libibverbs"
 		}
 	} else {
 		res := perflog.OSU(text)
@@ -86,21 +86,21 @@ func (m *Measurement) judgeApplication(app Application, mode string, base []Meas
 		m.ExpectedUs = steps * us
 		m.Why = fmt.Sprintf("%s of the same guests took %.2f us, in %.0f steps", SendLatency, us, steps)
 		m.Verdict = graded(m.AchievedUs <= latencyPass*m.ExpectedUs+software, m.AchievedUs <= latencyWarn*m.ExpectedUs+software)
-		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI adds %.2f us to RDMA: look at the power policy, at bound ranks, and whether UCX uses the RDMA device", m.AchievedUs-m.ExpectedUs))
+		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI adds %.2f us to RDMA: check the power policy, the binding of ranks, and whether UCX uses the RDMA device", m.AchievedUs-m.ExpectedUs))
 	case !m.isLatency() && gbps > 0:
 		m.ExpectedGbps = gbps
-		m.Why = fmt.Sprintf("%s of the same guests gave %.1f Gb/s", from, gbps)
+		m.Why = fmt.Sprintf("%s of the same guests reached %.1f Gb/s", from, gbps)
 		share := m.AchievedGbps / gbps
 		if app.NCCL {
 			m.Verdict = graded(share >= ncclPass, share >= ncclWarn)
-			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: look at the GPU's way to the NIC (nvidia-smi topo -m; rdma-setup generate "+
+			m.Hint = ifNot(m.Verdict, fmt.Sprintf("NCCL reaches %.0f %% of RDMA: check the path from GPU to NIC (nvidia-smi topo -m; rdma-setup generate "+
 				"nccl-topo), NCCL_IB_HCA and NCCL_NET_GDR_LEVEL", 100*share))
 			break
 		}
 		m.Verdict = graded(share >= mpiPass, share >= mpiWarn)
-		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI reaches %.0f %% of RDMA: look at UCX's choice of transport (UCX_LOG_LEVEL=info) and at bound ranks", 100*share))
+		m.Hint = ifNot(m.Verdict, fmt.Sprintf("MPI reaches %.0f %% of RDMA: check which transport UCX uses (UCX_LOG_LEVEL=info) and the binding of ranks", 100*share))
 	default:
-		m.Hint = "RDMA was not measured between these guests: there is nothing to hold it against"
+		m.Hint = "RDMA was not measured between these guests, so there is nothing to compare with"
 	}
 	if app.NCCL {
 		m.judgeTransport(mode, seen)
@@ -111,14 +111,14 @@ func (m *Measurement) judgeApplication(app Application, mode string, base []Meas
 func (m *Measurement) judgeTransport(mode, seen string) {
 	switch {
 	case m.Transport == "" && m.Verdict == VerdictPass:
-		m.Verdict, m.Hint = VerdictUnknown, "NCCL's log does not tell its transport"
+		m.Verdict, m.Hint = VerdictUnknown, "NCCL's log does not show its transport"
 	case m.Transport == "":
 	case !strings.HasPrefix(m.Transport, "NET/IB"):
 		m.Verdict = VerdictFail
-		m.Hint = "NCCL talks " + m.Transport + " and not RDMA: " + cmp.Or(seen, "unset NCCL_IB_DISABLE and NCCL_NET, and look at the port and the address of the RDMA device")
+		m.Hint = "NCCL uses " + m.Transport + " instead of RDMA: " + cmp.Or(seen, "unset NCCL_IB_DISABLE and NCCL_NET, and check the port and the address of the RDMA device")
 	case m.Transport == "NET/IB" && mode == "gpudirect" && m.Verdict == VerdictPass:
 		m.Verdict = VerdictWarn
-		m.Hint = "NCCL goes through host memory, not by GPUDirect RDMA: look at nvidia-peermem or DMA-BUF, and NCCL_NET_GDR_LEVEL"
+		m.Hint = "NCCL copies through host memory instead of using GPUDirect RDMA: check nvidia-peermem or DMA-BUF, and NCCL_NET_GDR_LEVEL"
 	}
 }
 

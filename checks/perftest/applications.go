@@ -178,11 +178,11 @@ func (r *Runner) prepare(ctx context.Context, t *team, app Application) error {
 			case len(w) == 4 && w[0] == "bench" && i == 0:
 				t.own, t.bench[w[1]] = w[2] == "own", w[3]
 			case len(w) == 4 && w[0] == "bench" && w[3] != t.bench[w[1]]:
-				return fmt.Errorf("the benchmarks of MPI lie at %s in %s and at %s in %s: install the same in both", t.bench[w[1]], t.nodes[0].VM, w[3], n.VM)
+				return fmt.Errorf("the MPI benchmarks are in %s on %s and in %s on %s: install the same ones on both", t.bench[w[1]], t.nodes[0].VM, w[3], n.VM)
 			}
 		}
 		if t.bin[n.VM] == "" {
-			return fmt.Errorf("%s: nothing tells where mpirun is", n.VM)
+			return fmt.Errorf("%s: mpirun was not found", n.VM)
 		}
 	}
 	return nil

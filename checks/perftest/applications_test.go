@@ -102,10 +102,10 @@ func TestMPIIsHeldAgainstRDMA(t *testing.T) {
 		"nothing to hold against":   {&cluster{texts: osu(2.4, 11500, 5)}, nil, "osu_lat unknown, osu_bw unknown, osu_allreduce_lat unknown", "RDMA was not measured"},
 		"no result":                 {&cluster{texts: map[string]string{}}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "printed no result"},
 		"no Open MPI in one":        {&cluster{missing: "vm-02"}, rdma(96, 2), "osu_lat unknown, osu_bw unknown, osu_allreduce_lat unknown", "vm-02: there is no mpirun"},
-		"mpirun asks for a shell":   {&cluster{ask: "192.168.50.12 sh -c id", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something else than its daemon"},
-		"mpirun asks for more":      {&cluster{ask: "192.168.50.12 orted -mca a b; id", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something else than its daemon"},
-		"mpirun asks for a guest":   {&cluster{ask: "10.0.0.1 orted -mca a b", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something else than its daemon"},
-		"mpirun asks to substitute": {&cluster{ask: "192.168.50.12 orted \"$(id)\"", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something else than its daemon"},
+		"mpirun asks for a shell":   {&cluster{ask: "192.168.50.12 sh -c id", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something other than its daemon"},
+		"mpirun asks for more":      {&cluster{ask: "192.168.50.12 orted -mca a b; id", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something other than its daemon"},
+		"mpirun asks for a guest":   {&cluster{ask: "10.0.0.1 orted -mca a b", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something other than its daemon"},
+		"mpirun asks to substitute": {&cluster{ask: "192.168.50.12 orted \"$(id)\"", texts: osu(1, 1, 1)}, rdma(96, 2), "osu_lat fail, osu_bw fail, osu_allreduce_lat fail", "something other than its daemon"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := test.c
@@ -145,7 +145,7 @@ func TestMPIHintIsOfItsCause(t *testing.T) {
 	}{
 		"no Open MPI":              {&cluster{missing: "vm-02"}, "install Open MPI"},
 		"no end":                   {&cluster{status: 124}, "open TCP between all guests on the RDMA network, 192.168.50.0/24"},
-		"no UCX":                   {&cluster{status: 1, texts: map[string]string{"latency": "No components were able to be opened in the pml framework.\n"}}, "look with ucx_info -d"},
+		"no UCX":                   {&cluster{status: 1, texts: map[string]string{"latency": "No components were able to be opened in the pml framework.\n"}}, "check with ucx_info -d"},
 		"something else":           {&cluster{status: 1, texts: map[string]string{"latency": "out of memory\n"}}, ""},
 		"more than a daemon asked": {&cluster{ask: "192.168.50.12 sh -c id"}, ""},
 	} {
@@ -197,7 +197,7 @@ func TestNCCLIsJudgedByItsLog(t *testing.T) {
 		"a quarter of RDMA":                   {found + direct + slow, "gpudirect", perftest.VerdictFail, "NET/IB/GDRDMA", "25 % of RDMA"},
 		"no device: sockets, fast enough":     {none + socket + fast, "gpudirect", perftest.VerdictFail, "NET/Socket", "found no device"},
 		"sockets by choice, fast enough":      {socket + fast, "gpudirect", perftest.VerdictFail, "NET/Socket", "NCCL_IB_DISABLE"},
-		"no log":                              {fast, "gpudirect", perftest.VerdictUnknown, "", "does not tell its transport"},
+		"no log":                              {fast, "gpudirect", perftest.VerdictUnknown, "", "does not show its transport"},
 		"a line of failure is no NET/IB":      {none + fast, "gpudirect", perftest.VerdictUnknown, "", ""},
 		"wrong values at full rate over RDMA": {found + direct + wrong, "gpudirect", perftest.VerdictFail, "NET/IB/GDRDMA", "computed wrongly"},
 		"a warning and no table":              {found + "vm-01:9:9 [0] transport/net_ib.cc:1 NCCL WARN Call to ibv_modify_qp failed with error Invalid argument\n", "gpudirect", perftest.VerdictFail, "NET/IB", "ibv_modify_qp"},

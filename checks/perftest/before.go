@@ -30,7 +30,7 @@ func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	m := r.blank(p, test)
 	m.Verdict = VerdictFail
-	m.Error = fmt.Sprintf("TCP port %d of %s (%s) gives %s no answer: something on the way drops what comes for it", port, p.Server.VM, p.Server.IP, p.Client.VM)
+	m.Error = fmt.Sprintf("TCP port %d of %s (%s) does not answer %s: a firewall or a network device drops the packets", port, p.Server.VM, p.Server.IP, p.Client.VM)
 	m.Hint = remedies["connect_failed"]
 	return m
 }
@@ -41,5 +41,5 @@ func (p Pair) Differing() string {
 	if p.Client.Version == "" || p.Server.Version == "" || p.Client.Version == p.Server.Version {
 		return ""
 	}
-	return fmt.Sprintf("perftest is of version %s on %s and %s on %s", p.Client.Version, p.Client.VM, p.Server.Version, p.Server.VM)
+	return fmt.Sprintf("perftest has version %s on %s and %s on %s", p.Client.Version, p.Client.VM, p.Server.Version, p.Server.VM)
 }

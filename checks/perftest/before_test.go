@@ -15,7 +15,7 @@ import (
 func TestSilentPortIsNotTried(t *testing.T) {
 	g := &guests{gbps: 100, one: 1, us: 2, silent: true}
 	for _, m := range measure(t, g, 100_000) {
-		if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "TCP port 18515 of vm-2 (10.0.0.2) gives vm-1 no answer") || m.Hint == "" {
+		if m.Verdict != perftest.VerdictFail || !strings.Contains(m.Error, "TCP port 18515 of vm-2 (10.0.0.2) does not answer vm-1") || m.Hint == "" {
 			t.Errorf("%s: %s %q %q", m.Test, m.Verdict, m.Error, m.Hint)
 		}
 	}
@@ -28,7 +28,7 @@ func TestSilentPortIsNotTried(t *testing.T) {
 func TestDifferentVersionsAreNamedWhereTheTestFails(t *testing.T) {
 	pairs := pairOf(100_000)
 	pairs[0].Client.Version, pairs[0].Server.Version = "6.06", "5.80"
-	for fail, want := range map[string]string{"": "", "ib_send_bw": "; perftest is of version 6.06 on vm-1 and 5.80 on vm-2"} {
+	for fail, want := range map[string]string{"": "", "ib_send_bw": "; perftest has version 6.06 on vm-1 and 5.80 on vm-2"} {
 		r := perftest.Runner{Shell: &guests{gbps: 97, one: 1, us: 2, fail: fail}, Mode: "sriov", Bandwidth: true}
 		all, err := r.Measure(context.Background(), pairs)
 		if err != nil || len(all) != 1 {

@@ -55,7 +55,7 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	case !sends && !gets:
 		return &Proof{VerdictUnknown, notProven + "neither end shows the counters of each priority (a VF and PVRDMA do not see those of the port)", ""}
 	case m.Senders > 1 && gets && enough(in(to, "rx")) && enough(to.besides("rx", c.Priority)):
-		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all that %d senders sent to %s arrived in priority %d: %d bytes, and %d in another", notProven,
+		return &Proof{VerdictUnknown, fmt.Sprintf("%snot all data from %d senders to %s arrived in priority %d: %d bytes, and %d in another priority", notProven,
 			m.Senders, m.To, c.Priority, in(to, "rx"), to.besides("rx", c.Priority)),
 			"the port of one sender may not trust DSCP: measure the pairs one by one, with bench --pairs all"}
 	case gets && enough(in(to, "rx")) && (!sends || enough(in(from, "tx"))):
@@ -68,7 +68,7 @@ func (m *Measurement) proveClass(c Class) *Proof {
 			c.Priority, m.To, got, c.Priority, in(to, "rx"), got, to.bytes("rx", got)),
 			"the switch does not keep the class: set every port of the path to trust DSCP, and the receiver's NIC too"}
 	}
-	return &Proof{VerdictUnknown, notProven + "the counters of the priorities moved by less than was sent", ""}
+	return &Proof{VerdictUnknown, notProven + "the counters of the priorities increased by less than was sent", ""}
 }
 
 // busiest is the priority in which most bytes went one way; ok is false where no priority was counted.
@@ -121,9 +121,9 @@ func (m *Measurement) proveLossless(c Class) *Proof {
 	lost, where, ok := m.Lost()
 	switch {
 	case lost > 0 && !m.lostIn(c.Priority):
-		return &Proof{VerdictUnknown, "lossless not proven: a port threw packets away, and nothing tells that they were of the class: " + where, ""}
+		return &Proof{VerdictUnknown, "lossless not proven: a port dropped packets, which may or may not belong to the class: " + where, ""}
 	case lost > 0:
-		return &Proof{VerdictFail, "packets were lost in the class: " + where, "look at PFC of priority " + fmt.Sprint(c.Priority) + " on every hop, and whether every port trusts DSCP"}
+		return &Proof{VerdictFail, "packets were lost in the class: " + where, "check PFC of priority " + fmt.Sprint(c.Priority) + " and trust of DSCP on every hop"}
 	case !ok:
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets could not be read", ""}
 	case !m.lossReadAtBothEnds():
@@ -131,7 +131,7 @@ func (m *Measurement) proveLossless(c Class) *Proof {
 	case m.Counters.From.paused(c.Priority) > 0:
 		return &Proof{VerdictPass, fmt.Sprintf("the sender received %d pause frames of priority %d and nothing was lost", m.Counters.From.paused(c.Priority), c.Priority), ""}
 	}
-	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but nothing was congested either: one sender at a time fills no queue", ""}
+	return &Proof{VerdictUnknown, "lossless not proven: nothing was lost, but there was no congestion either: a single sender does not fill a queue", ""}
 }
 
 // prove fills in the class that a test ran in and what its counters prove.

@@ -46,7 +46,7 @@ func (m *Measurement) containerHint(code string) {
 	if m.Image == "" || m.Error == "" || code == portTaken {
 		return
 	}
-	m.Hint = fmt.Sprintf("the guest itself has RDMA: look at what the image lacks with docker run --rm --net=host --privileged %s ibv_devinfo; NGC images "+
+	m.Hint = fmt.Sprintf("the guest itself has RDMA: find out what the image lacks with docker run --rm --net=host --privileged %s ibv_devinfo; NGC images "+
 		"need the distribution's libraries (container.base, or rdma-setup generate dockerfile)", m.Image)
 	if code == "mr_failed" {
 		m.Hint = "the container may not lock memory: run it with --ulimit memlock=-1 and --cap-add=IPC_LOCK"

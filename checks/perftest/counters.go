@@ -226,6 +226,6 @@ func (m *Measurement) judgeLoss() {
 		return
 	}
 	m.Verdict = verdict
-	m.Hint = fmt.Sprintf("packets were lost and sent again: %s, %.2g %% of the packets; look at PFC and ECN of the configured priority on every hop, at "+
-		"discards of the switch ports, and at cables", where, 100*share)
+	m.Hint = fmt.Sprintf("packets were lost and retransmitted: %s, %.2g %% of the packets; check PFC and ECN of the configured priority on every hop, "+
+		"discards of the switch ports, and cables", where, 100*share)
 }

@@ -62,7 +62,7 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 		{"a few bytes of others prove nothing", dscp26, "tx_prio3_bytes 510", "rx_prio3_bytes 510", "pass", "unknown", "unknown", "not proven"},
 		{"paused and nothing lost", dscp26, "rx_prio3_pause 900", "rx_prio3_bytes 70000010", "pass", "pass", "pass", "896 pause frames of priority 3"},
 		{"lost in the class", dscp26, "packet_seq_err 3", "out_of_sequence 12", "fail", "unknown", "fail", "out_of_sequence +5 on vm-2"},
-		{"a shared port throws away", dscp26, "packet_seq_err 0", "rx_discards_phy 9", "warn", "unknown", "unknown", "nothing tells that they were of the class: rx_discards_phy +9"},
+		{"a shared port throws away", dscp26, "packet_seq_err 0", "rx_discards_phy 9", "warn", "unknown", "unknown", "may or may not belong to the class: rx_discards_phy +9"},
 		{"a port throws away of the class", dscp26, "packet_seq_err 0", "rx_prio3_discards 9", "fail", "unknown", "fail", "rx_prio3_discards +9 on vm-2"},
 		{"1 % lost without a class", nil, "packet_seq_err 160", "out_of_sequence 167", "fail", "", "", "packet_seq_err +160 on vm-1"},
 		{"soft-RoCE, 1 % lost", nil, "completer_retry_err 161", "", "fail", "", "", "completer_retry_err +160 on vm-1"},

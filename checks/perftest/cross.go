@@ -129,11 +129,11 @@ func (r *Runner) cross(ctx context.Context, p CrossPair) Measurement {
 	case reached == (p.Expect == MustReach):
 		m.Verdict = VerdictPass
 	case reached:
-		m.Verdict, m.Error = VerdictFail, "the rails have different VLANs, and "+p.Server.IP+" answers all the same"
-		m.Hint = "look for a port of the physical switch that carries the VLANs of both rails untagged, or for swapped cables (rdma-setup check, SW-RAIL-015)"
+		m.Verdict, m.Error = VerdictFail, "the rails have different VLANs, and "+p.Server.IP+" answers nevertheless"
+		m.Hint = "find a port of the physical switch that carries the VLANs of both rails untagged, or swapped cables (rdma-setup check, SW-RAIL-015)"
 	default:
 		m.Verdict, m.Error = VerdictFail, "the rails share a VLAN and a subnet, and "+p.Server.IP+" does not answer"
-		m.Hint = "look at the VLAN on the ports of the physical switches and on the links between them"
+		m.Hint = "check the VLAN on the ports of the physical switches and on the links between them"
 	}
 	return m
 }

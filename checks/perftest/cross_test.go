@@ -39,7 +39,7 @@ func TestCrossRail(t *testing.T) {
 		error        string
 	}{
 		"apart, silent":    {perftest.MustNotReach, "silent", perftest.VerdictPass, ""},
-		"apart, answered":  {perftest.MustNotReach, "answered", perftest.VerdictFail, "the rails have different VLANs, and 192.168.51.11 answers all the same"},
+		"apart, answered":  {perftest.MustNotReach, "answered", perftest.VerdictFail, "the rails have different VLANs, and 192.168.51.11 answers nevertheless"},
 		"joined, answered": {perftest.MustReach, "answered", perftest.VerdictPass, ""},
 		"joined, silent":   {perftest.MustReach, "silent", perftest.VerdictFail, "does not answer"},
 		"one VLAN":         {perftest.MayReach, "answered", perftest.VerdictNotApplicable, ""},

@@ -145,17 +145,17 @@ func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 	m.LinkGbps, m.HostGbps, m.HostUs = host.LinkGbps, host.AchievedGbps, host.AchievedUs
 	if host.AchievedUs > 0 {
 		m.AchievedUs, m.ExpectedUs = m.Rows[0].TypicalUs, gpuSlow*host.AchievedUs
-		m.Why = fmt.Sprintf("host memory answers in %.2f us", host.AchievedUs)
+		m.Why = fmt.Sprintf("host memory has a latency of %.2f us", host.AchievedUs)
 		m.Verdict = VerdictPass
 		if m.AchievedUs > m.ExpectedUs {
 			m.Verdict = VerdictWarn
 		}
 	} else {
 		m.AchievedGbps, m.ExpectedGbps = sizing.Plateau(samples(m.Rows)), host.AchievedGbps
-		m.Why = fmt.Sprintf("host memory gives %.1f Gb/s between the two, and peer to peer is not slower", host.AchievedGbps)
+		m.Why = fmt.Sprintf("host memory reaches %.1f Gb/s between the two, and peer to peer is not slower", host.AchievedGbps)
 		switch {
 		case host.AchievedGbps <= 0:
-			m.Verdict, m.Hint = VerdictUnknown, "host memory gave nothing to hold it against"
+			m.Verdict, m.Hint = VerdictUnknown, "host memory was not measured, so there is nothing to compare with"
 		case m.AchievedGbps >= gpuPass*host.AchievedGbps:
 			m.Verdict = VerdictPass
 		case m.AchievedGbps >= gpuWarn*host.AchievedGbps:
@@ -189,18 +189,18 @@ func gpuHint(p Pair) string {
 			return fmt.Sprintf("the topology is fine, but %s lacks %s: without it data goes through host memory", n.VM, strings.Join(n.GPU.Keys, " and "))
 		}
 	}
-	return "the topology is fine: look for ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
+	return "the topology is fine: check ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
 }
 
 // gpuCause says what to do where a test with GPU memory failed.
 func (m *Measurement) gpuCause(p Pair, code string) {
 	switch {
 	case code == "mr_failed" && p.Client.GPU.DMABuf:
-		m.Hint = "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 and an RDMA driver that knows DMA-BUF are needed"
+		m.Hint = "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 and an RDMA driver with DMA-BUF support are needed"
 	case code == "mr_failed":
 		m.Hint = "GPU memory could not be registered: load nvidia-peermem (installed after MLNX_OFED), or use the driver's open kernel modules (DMA-BUF)"
 	case m.Hint == "":
-		m.Hint = "look at the GPU's checks in both guests: driver, peer memory, perftest with CUDA"
+		m.Hint = "see the GPU checks of both guests: driver, peer memory, perftest with CUDA"
 	}
 }
 

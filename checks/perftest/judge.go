@@ -53,7 +53,7 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	if m.isLatency() {
 		first := m.smallest()
 		m.AchievedUs, m.ExpectedUs = first.TypicalUs, b.PassUs+float64(f.Hops)
-		m.Why = fmt.Sprintf("%s is expected to answer within %.0f us", mode, b.PassUs)
+		m.Why = fmt.Sprintf("the expected latency of %s is at most %.0f us", mode, b.PassUs)
 		if f.Hops > 0 {
 			m.Why += fmt.Sprintf(", 1 us more for each of %d further switches", f.Hops)
 		}
@@ -85,9 +85,9 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	case m.isLatency() && m.AchievedUs <= 0:
 		m.Hint = "the test printed no typical latency"
 	case level == "" && shape.Verdict != sizing.Fail && m.isLatency():
-		m.Hint = "messages this large do not show the latency: measure every size with -a"
+		m.Hint = "these messages are too large to show the latency: measure every size with -a"
 	case level == "" && shape.Verdict != sizing.Fail && f.LinkMbps > 0:
-		m.Hint = "messages this small do not show what the link gives: measure every size with -a"
+		m.Hint = "these messages are too small to fill the link: measure every size with -a"
 	case level == "" && shape.Verdict != sizing.Fail:
 		m.Hint = "the speed of the host port is not known"
 	default:
@@ -198,12 +198,12 @@ func compare(all []Measurement, mode string) {
 	for i := range all {
 		m := &all[i]
 		if m.Test == SendLatency && m.Error == "" && m.Verdict != VerdictPass && slow[m.Pair()] && m.AchievedUs <= m.ExpectedUs && m.lossless() {
-			m.Hint = "small messages are in time; large ones take as long as the bandwidth of this pair makes them: see " + SendBandwidth
+			m.Hint = "small messages are fast enough; large ones are limited by the bandwidth of this pair: see " + SendBandwidth
 		}
 		best, ok := many[m.Pair()]
 		if ok && (m.Test == SendBandwidth || m.Test == WriteBandwidth) && (m.Verdict == VerdictWarn || m.Verdict == VerdictFail) && m.Error == "" && !m.misshapen(mode) {
 			m.Verdict = VerdictWarn
-			m.Hint = fmt.Sprintf("one queue pair does not fill this link, four do (%.1f Gb/s): the path is sound, let applications open several", best.AchievedGbps)
+			m.Hint = fmt.Sprintf("one queue pair does not fill this link, but four do (%.1f Gb/s): the path is fine, let applications use several", best.AchievedGbps)
 		}
 	}
 }
@@ -215,9 +215,9 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	case mode != "pvrdma":
 	case f.Counted && f.Packets == 0:
 		m.Verdict = VerdictFail
-		m.Hint = "TCP fallback: the RDMA counters of " + m.FromHost + " stood still during the test; look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "TCP fallback: the RDMA counters of " + m.FromHost + " did not change during the test; check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
 	case !f.Counted && m.AchievedUs > 20 && m.smallest().Bytes <= smallMost:
-		m.Hint = "probably TCP fallback (the RDMA counters cannot be read): look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "probably TCP fallback (the RDMA counters cannot be read): check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
 	}
 }
 
@@ -248,16 +248,16 @@ func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	share := m.AchievedGbps / factor(m.Test) / float64(f.LinkMbps) * 1000
 	switch {
 	case m.AchievedUs > 0:
-		m.Hint = "look at the power policy, latency sensitivity, and whether RDMA is used at all"
+		m.Hint = "check the power policy, latency sensitivity, and whether RDMA is used at all"
 	case m.MTU > 0 && m.MTU < 4096:
 		m.Hint = fmt.Sprintf("the path runs with an IB MTU of %d: raise the Ethernet MTU to 9000 on switch, DVS and guest", m.MTU)
 	case m.MTU == 0 && share > 0.90 && share < b.PassShare:
-		m.Hint = "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
+		m.Hint = "about 92 % is typical of an active MTU of 1024: raise the Ethernet MTU on every hop"
 	case m.MTU >= 4096 && share < b.WarnShare && m.lossless():
-		m.Hint = "no packet was lost: look for a narrow PCIe slot of either host" + slotOf(m.AchievedGbps/factor(m.Test)) + ", or traffic beside the test"
+		m.Hint = "no packet was lost: check for a narrow PCIe slot in either host" + slotOf(m.AchievedGbps/factor(m.Test)) + ", or other traffic during the test"
 	case m.MTU >= 4096 && share < b.WarnShare:
-		m.Hint = "look for loss (PFC, ECN), a narrow PCIe slot, or traffic beside the test"
+		m.Hint = "check for loss (PFC, ECN), a narrow PCIe slot, or other traffic during the test"
 	default:
-		m.Hint = "look at PCIe width, NUMA placement and power policy of both hosts"
+		m.Hint = "check PCIe width, NUMA placement and power policy of both hosts"
 	}
 }

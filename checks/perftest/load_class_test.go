@@ -22,8 +22,8 @@ func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 		not      string
 	}{
 		"retries used up, no pause":        {"packet_seq_err 40\nrx_prio3_pause 0\n", true, "fail", "at the switch port of esx-01 vmnic2", ""},
-		"retries used up under pause":      {"packet_seq_err 0\nrx_prio3_pause 90000\n", true, "fail", "deadlock of PFC is suspected", ""},
-		"broken off, nothing counted":      {quiet, true, "unknown", "broke off", ""},
+		"retries used up under pause":      {"packet_seq_err 0\nrx_prio3_pause 90000\n", true, "fail", "PFC deadlock is suspected", ""},
+		"broken off, nothing counted":      {quiet, true, "unknown", "was interrupted", ""},
 		"loss, pause frames were not read": {"packet_seq_err 40\nout_of_sequence 0\n", false, "fail", "could not be read", "not in force"},
 	} {
 		t.Run(name, func(t *testing.T) {

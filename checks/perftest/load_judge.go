@@ -32,7 +32,7 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 		f := p.fabric()
 		if m.Error != "" {
 			if r.Class != nil {
-				m.Class, m.Lossless = &Proof{VerdictUnknown, notProven + "the test broke off", ""}, m.proveBroken(*r.Class, p, stalled[i])
+				m.Class, m.Lossless = &Proof{VerdictUnknown, notProven + "the test was interrupted", ""}, m.proveBroken(*r.Class, p, stalled[i])
 			}
 			continue
 		}
@@ -61,7 +61,7 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 		if m.Class.Verdict == VerdictFail { // what is lost in another class follows from that
 			m.Verdict, m.Hint = VerdictFail, m.Class.Evidence+"; "+m.Class.Hint
 			if m.Lossless.Verdict == VerdictFail {
-				m.Lossless.Hint = "nothing pauses what is not in the class: " + m.Class.Hint
+				m.Lossless.Hint = "traffic outside the class is never paused: " + m.Class.Hint
 			}
 		} else if m.Lossless.Verdict == VerdictFail {
 			m.Verdict, m.Hint = VerdictFail, m.Lossless.Evidence+"; "+m.Lossless.Hint
@@ -69,8 +69,8 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 			m.Verdict, m.Hint = VerdictWarn, m.Class.Evidence+"; "+m.Class.Hint
 		} else if (m.Verdict == VerdictPass || m.Apart) && m.unmarked(*r.Class) {
 			m.Verdict = VerdictWarn
-			m.Hint = fmt.Sprintf("%s: the sender was paused, and %s received no packet marked by ECN: ECN is configured and not in force; turn on ECN marking "+
-				"of priority %d at the ports of the switch", m.summary(), m.To, r.Class.Priority)
+			m.Hint = fmt.Sprintf("%s: the sender was paused, but %s received no packet marked by ECN: ECN is configured but not active; enable ECN marking "+
+				"of priority %d on the switch ports", m.summary(), m.To, r.Class.Priority)
 		}
 	}
 }
@@ -85,10 +85,10 @@ func (m *Measurement) judgeShare(sum, total, carried float64) {
 		m.Hint = fmt.Sprintf("inconclusive: %s show %.1f Gb/s together, more than the %.1f that the port of %s can carry: not all flows ran at the same time; repeat the load",
 			m.summary(), sum, carried, m.ToHost)
 	case m.Senders > 1 && sum < collapseShare*total && m.AchievedGbps >= fairShare*sum/float64(m.Senders):
-		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together, and none of them stands out: look at the port and the PCIe slot of %s",
+		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together, and none of them stands out: check the port and the PCIe slot of %s",
 			m.summary(), m.To, sum, total, m.ToHost)
 	case m.AchievedGbps < fairShare*m.ExpectedGbps:
-		m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; look for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
+		m.Hint = fmt.Sprintf("%s: %s gets %.1f of a fair share of %.1f Gb/s; check for loss or pause frames at the port of %s", m.summary(), m.From, m.AchievedGbps, m.ExpectedGbps, m.FromHost)
 	case sum < collapseShare*total:
 		m.Hint = fmt.Sprintf("%s: %s takes %.1f of %.1f Gb/s from all senders together", m.summary(), m.To, sum, total)
 	default:
@@ -118,16 +118,16 @@ func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 	switch {
 	case paused >= stormFrames && (m.Error != "" || m.ExpectedGbps > 0 && m.AchievedGbps < stuckShare*m.ExpectedGbps):
 		return &Proof{VerdictFail, fmt.Sprintf("%s made no progress while %s received %d pause frames of priority %d", pair, m.FromHost, paused, c.Priority),
-			"a deadlock of PFC is suspected: look for a loop of pauses between switches and for a card that pauses without end, and turn on the PFC watchdog of the switches"}
+			"a PFC deadlock is suspected: check for a loop of pauses between switches and for a card that pauses permanently, and enable the PFC watchdog of the switches"}
 	case lost > 0 && !m.Counters.From.pauseRead(c.Priority):
 		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d); pause frames that %s received could not be read", pair, counter, lost, m.FromHost),
-			fmt.Sprintf("look at PFC of priority %d and at the trust of DSCP at both ends of the cable of %s %s, and at the headroom of the switch", c.Priority, p.Client.Host, p.Client.Port)}
+			fmt.Sprintf("check PFC of priority %d and trust of DSCP at both ends of the cable of %s %s, and the headroom of the switch", c.Priority, p.Client.Host, p.Client.Port)}
 	case lost > 0 && paused == 0:
 		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) and %s received no pause frame of priority %d", pair, counter, lost, m.FromHost, c.Priority),
-			"PFC is not in force " + p.unpaused(c) + ", or that port does not trust DSCP"}
+			"PFC is not active " + p.unpaused(c) + ", or that port does not trust DSCP"}
 	case lost > 0:
 		return &Proof{VerdictFail, fmt.Sprintf("%s lost packets (%s +%d) although %s received %d pause frames of priority %d", pair, counter, lost, m.FromHost, paused, c.Priority),
-			"look at the headroom of the lossless buffers and at PFC on the hops beyond the first switch"}
+			"check the headroom of the lossless buffers, and PFC on the hops beyond the first switch"}
 	case !ok:
 		return &Proof{VerdictUnknown, "lossless not proven: the counters of lost packets of " + m.From + " could not be read", ""}
 	case paused > 0:
@@ -145,7 +145,7 @@ func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 // proveBroken judges a flow that broke off: losses and a standstill under pause frames are the cause of that, and nothing is proven
 // where neither was counted.
 func (m *Measurement) proveBroken(c Class, p Pair, stalled bool) *Proof {
-	proof := &Proof{VerdictUnknown, "lossless not proven: the test of " + m.From + " broke off", ""}
+	proof := &Proof{VerdictUnknown, "lossless not proven: the test of " + m.From + " was interrupted", ""}
 	if !stalled {
 		return proof
 	}

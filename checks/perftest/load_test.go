@@ -242,7 +242,7 @@ func TestLosslessnessUnderLoad(t *testing.T) {
 		"loss, the host does not":    {counters: sender(40, 0), pfc: 0, verdict: "fail", lossless: "fail", says: "at vmnic2 of esx-01: its DCB state does not have priority 3"},
 		"loss, nobody knows":         {counters: sender(40, 0), pfc: -1, verdict: "fail", lossless: "fail", says: "on one side of the cable of esx-01 vmnic2"},
 		"loss in spite of pause":     {counters: sender(40, 500), pfc: 8, verdict: "fail", lossless: "fail", says: "headroom"},
-		"paused without an end":      {counters: sender(0, 90000), gbps: 0.02, pfc: 8, verdict: "fail", lossless: "fail", says: "deadlock of PFC is suspected"},
+		"paused without an end":      {counters: sender(0, 90000), gbps: 0.02, pfc: 8, verdict: "fail", lossless: "fail", says: "PFC deadlock is suspected"},
 		"no counter of loss is read": {counters: "rx_prio3_pause 500\n", pfc: 8, verdict: "pass", lossless: "unknown", says: "could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestLoadWarns(t *testing.T) {
 				t.Errorf("%s: %s %s", m.From, m.Verdict, m.Error)
 			case m.From != "vm-02" && m.To != "vm-02" && m.Error != "":
 				t.Errorf("%s: %s", m.From, m.Error)
-			case m.From != "vm-02" && m.To == "vm-02" && (m.Verdict != perftest.VerdictWarn || !strings.Contains(m.Hint, "ECN is configured and not in force")):
+			case m.From != "vm-02" && m.To == "vm-02" && (m.Verdict != perftest.VerdictWarn || !strings.Contains(m.Hint, "ECN is configured but not active")):
 				t.Errorf("%s -> %s: %s %s", m.From, m.To, m.Verdict, m.Hint)
 			}
 		}

@@ -67,11 +67,11 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 		return text, fmt.Errorf("%s: %w", first.VM, err)
 	case out.Exit == timedOut:
 		return text, hinted{fmt.Errorf("mpirun did not end within %s", r.limit()), "open TCP between all guests on the RDMA network, " + app.Network +
-			": mpirun and its daemons connect on ports that the system picks"}
+			": mpirun and its daemons use ports that the system chooses"}
 	case out.Exit != 0:
 		err := fmt.Errorf("mpirun ended with status %d: %s", out.Exit, telling(text))
 		if !app.NCCL && strings.Contains(strings.ToLower(text), "no components") {
-			err = hinted{err, "look with ucx_info -d in every guest whether UCX finds the RDMA device, and with ompi_info whether Open MPI has UCX"}
+			err = hinted{err, "check with ucx_info -d in every guest whether UCX finds the RDMA device, and with ompi_info whether Open MPI supports UCX"}
 		}
 		return text, err
 	}
@@ -109,7 +109,7 @@ func (t team) daemon(asked string) (n Node, line string, err error) {
 	at := slices.IndexFunc(t.nodes, func(n Node) bool { return n.IP == address })
 	words, ok := shellWords(command)
 	if at < 0 || !ok || len(words) == 0 || path.Base(words[0]) != "orted" && path.Base(words[0]) != "prted" {
-		return Node{}, "", fmt.Errorf("mpirun of %s asks for something else than its daemon: %s", t.nodes[0].VM, shortened(asked))
+		return Node{}, "", fmt.Errorf("mpirun of %s started something other than its daemon: %s", t.nodes[0].VM, shortened(asked))
 	}
 	n = t.nodes[at]
 	line = "PATH=" + quote(t.bin[n.VM]) + ":$PATH; export PATH; exec"

@@ -76,7 +76,7 @@ func (m *Measurement) smallFrames(way *Path, p Pair) bool {
 	if way.Payload > 0 {
 		pinged = fmt.Sprintf("pings of more than %d bytes too", way.Payload)
 	}
-	m.Hint = fmt.Sprintf("%s are lost, and %s: a hop between %s and %s passes smaller frames than an RDMA MTU of %d takes; raise the MTU of every switch port on the way",
+	m.Hint = fmt.Sprintf("%s are lost, and %s: a hop between %s and %s allows only smaller frames than an RDMA MTU of %d needs; raise the MTU of every switch port on the way",
 		large, pinged, p.Client.Host, p.Server.Host, m.MTU)
 	return true
 }

@@ -36,7 +36,7 @@ func (r *Runner) read(test string, out Output, m *Measurement) (complete bool) {
 	switch {
 	case out.Exit == timedOut:
 		m.Error = fmt.Sprintf("%s did not end within %s", test, r.limit())
-		m.Hint = "perftest hangs when its peer dies or the link drops: look at the port state on both ends"
+		m.Hint = "perftest hangs when its peer dies or the link drops: check the port state on both ends"
 	case len(problems) > 0:
 		m.Error = problemWords(problems[0])
 		m.Hint = remedies[problems[0].Code]
@@ -116,7 +116,7 @@ const portTaken = "port_taken"
 func (m *Measurement) broken(test string, err error) (code string) {
 	m.Verdict, m.Error = VerdictFail, err.Error()
 	if errors.Is(err, errTaken) {
-		m.Hint = "wait for the other measurement to end, or stop what has the port: ss -ltnp in the server's guest names it"
+		m.Hint = "wait for the other measurement to end, or stop the program that uses the port: ss -ltnp in the server's guest shows it"
 		return portTaken
 	}
 	return errorCode(test, Output{Stderr: m.Error})
@@ -126,15 +126,15 @@ func (m *Measurement) broken(test string, err error) (code string) {
 var remedies = map[string]string{
 	"connect_failed":   "open TCP 18515 and following between the guests, and ping the peer's RDMA address",
 	"port_down":        "bring the RDMA interface up; for vmw_pvrdma reload the module last",
-	"bad_device":       "the RDMA device is gone: look at ibv_devices in the guest",
+	"bad_device":       "the RDMA device is gone: run ibv_devices in the guest",
 	"gid_missing":      "give the RDMA interface an IPv4 address, then use the index of its RoCE v2 entry",
-	"bad_option":       "the installed perftest does not know an option: install the distribution's perftest on both ends",
-	"version_mismatch": "install the same perftest on both ends, or name the source of one for all guests in measure.perftest; releases from 5.70 on refuse older ones (v4.4-0.11 is 5.60)",
+	"bad_option":       "the installed perftest does not support an option: install the distribution's perftest on both ends",
+	"version_mismatch": "install the same perftest on both ends, or set a source for all guests in measure.perftest; releases from 5.70 on refuse older ones (v4.4-0.11 is 5.60)",
 	"mr_failed":        "raise memlock to unlimited for the user",
-	"qp_create_failed": "raise memlock to unlimited; look at dmesg in the guest",
-	"qp_rtr_failed":    "MTU or GID of the two ends do not fit: compare active_mtu and show_gids",
-	"completion_error": "packets are lost or refused on the way: check UDP 4791, VLAN, MTU and PFC",
-	"exchange_failed":  "the peer went away in the middle: look at the server's guest",
+	"qp_create_failed": "raise memlock to unlimited; check dmesg in the guest",
+	"qp_rtr_failed":    "MTU or GID of the two ends do not match: compare active_mtu and show_gids",
+	"completion_error": "packets are lost or rejected in the network: check UDP 4791, VLAN, MTU and PFC",
+	"exchange_failed":  "the peer closed the connection during the test: check the server's guest",
 	"not_understood":   "install perftest in both guests",
 	"rdma_cm_failed":   "check that rdma_cm is loaded and the address belongs to the RDMA interface",
 	"cuda_unsupported": "install a perftest that was built with CUDA",

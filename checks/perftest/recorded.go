@@ -25,7 +25,7 @@ func Recorded(tool, text, mode string, linkMbps int) Measurement {
 	}
 	Judge(&m, mode, Fabric{LinkMbps: linkMbps})
 	if !complete && m.Verdict == VerdictPass {
-		m.Verdict, m.Hint = VerdictUnknown, "the output ends before its last line: give all of it"
+		m.Verdict, m.Hint = VerdictUnknown, "the output ends before its last line: pass the complete output"
 	}
 	return m
 }

@@ -228,7 +228,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	fabric := p.fabric()
 	if p.Client.Device == "" || p.Server.Device == "" {
 		m.Verdict, m.Error = VerdictFail, "no RDMA device with an active port in "+missingDevice(p)
-		m.Hint = "look at the guest's checks: driver, port state, address"
+		m.Hint = "see the checks of the guest: driver, port state, address"
 		return m, fabric
 	}
 	moved := r.moving(ctx, p)

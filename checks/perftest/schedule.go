@@ -93,7 +93,7 @@ func Pairs(nodes []Node, how string) ([]Pair, error) {
 	}
 	from, to, ok := strings.Cut(how, ":")
 	if !ok {
-		return nil, fmt.Errorf("pairs %q: want ring, all or VM:VM", how)
+		return nil, fmt.Errorf("pairs %q: use ring, all or VM:VM", how)
 	}
 	a, b := node(nodes, from), node(nodes, to)
 	switch {

@@ -269,13 +269,13 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 		names = append(names, p.Client.Rail)
 	}
 	m.ExpectedGbps = sum
-	m.Why = fmt.Sprintf("%s give %.1f Gb/s one by one", joined(names), sum)
+	m.Why = fmt.Sprintf("%s reach %.1f Gb/s one by one", joined(names), sum)
 	blind, sure := "", sum
 	for _, end := range []func(Pair) Node{func(p Pair) Node { return p.Client }, func(p Pair) Node { return p.Server }} {
 		got, certain, why, unknown := ceiling(b, end, of, gpu)
 		sure = min(sure, certain)
 		if got < m.ExpectedGbps {
-			m.ExpectedGbps, m.Why = got, fmt.Sprintf("%s give %.1f Gb/s one by one; %s", joined(names), sum, why)
+			m.ExpectedGbps, m.Why = got, fmt.Sprintf("%s reach %.1f Gb/s one by one; %s", joined(names), sum, why)
 		}
 		if blind == "" {
 			blind = unknown
@@ -296,8 +296,8 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 	default:
 		m.Verdict = VerdictFail
 	}
-	m.Hint = fmt.Sprintf("the rails take bandwidth from each other, most from %s (%.1f of %.1f Gb/s): look at the PCIe links and switches "+
-		"that they share, at the NUMA node of the VM, and at spines that are narrower than their leaves", least.Rail, least.Gbps, least.AloneGbps)
+	m.Hint = fmt.Sprintf("the rails take bandwidth from each other, most from %s (%.1f of %.1f Gb/s): check the PCIe links and switches "+
+		"that they share, the NUMA node of the VM, and spines that are narrower than their leaves", least.Rail, least.Gbps, least.AloneGbps)
 }
 
 // ceiling is what the PCIe links of one end carry of all rails together, and the link that limits it: two ports of 100 Gb/s need more
@@ -344,7 +344,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key, c.host, usable))
 		case usable == 0:
 			certain = c.most
-			unknown = fmt.Sprintf("%s are ports of the card at %s of %s, and how wide its PCIe link is is not known: Gen3 x16 carries %.0f Gb/s for both",
+			unknown = fmt.Sprintf("%s are ports of the card at %s of %s, and the width of its PCIe link is not known: Gen3 x16 carries %.0f Gb/s for both",
 				joined(c.rails), key, c.host, sizing.PCIeUsable*sizing.PCIeGbps(3, 16))
 		}
 		at := c.behind
@@ -368,7 +368,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 			if unknown != "" {
 				continue // of one card, as far as that is said
 			}
-			unknown = fmt.Sprintf("%s are below the PCIe switch at %s of %s, and how wide its uplink is is not known", joined(s.rails), at, s.host)
+			unknown = fmt.Sprintf("%s are below the PCIe switch at %s of %s, and the width of its uplink is not known", joined(s.rails), at, s.host)
 		default:
 			gbps, sure = gbps+min(s.sum, s.widest), sure+min(s.sure, s.widest)
 			if s.widest < s.sum {

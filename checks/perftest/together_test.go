@@ -105,7 +105,7 @@ func TestAllRailsAtOnce(t *testing.T) {
 		verdict   perftest.Verdict
 		why, hint string
 	}{
-		{"cards of their own", 1000, perftest.SendBandwidth, nil, 194, perftest.VerdictPass, "rail-1 and rail-2 give 194.0 Gb/s one by one", ""},
+		{"cards of their own", 1000, perftest.SendBandwidth, nil, 194, perftest.VerdictPass, "rail-1 and rail-2 reach 194.0 Gb/s one by one", ""},
 		{"they take from each other", 150, perftest.SendBandwidth, nil, 194, perftest.VerdictFail,
 			"", "take bandwidth from each other, most from rail-1 (75.0 of 97.0 Gb/s)"},
 		{"ports of one card on Gen3 x16", 115, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictPass,
@@ -113,7 +113,7 @@ func TestAllRailsAtOnce(t *testing.T) {
 		{"ports of one card on Gen3 x16 that gives half", 60, perftest.SendBandwidth, gen3, 109.65, perftest.VerdictFail,
 			"", "take bandwidth from each other"},
 		{"ports of one card whose link is not known", 115, perftest.SendBandwidth, oneCard, 194, perftest.VerdictUnknown,
-			"", "how wide its PCIe link is is not known"},
+			"", "the width of its PCIe link is not known"},
 		{"ports of one card whose link is not known, and give less than one", 80, perftest.SendBandwidth, oneCard, 194, perftest.VerdictFail,
 			"", "take bandwidth from each other"},
 		{"ports of one card whose link is not known, and is wide", 220, perftest.SendBandwidth, oneCard, 194, perftest.VerdictPass, "", ""},

@@ -28,8 +28,8 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 	var yes, measure bool
 	c := &cobra.Command{
 		Use:   "apply -f answers.yaml",
-		Short: "Plan the changes, confirm, apply them, measure and report",
-		Long: `Plan the changes, confirm, apply them, measure and report.
+		Short: "Plan the changes, ask for consent, apply them, measure and report",
+		Long: `Plan the changes, ask for consent, apply them, measure and report.
 
 Every log-in that the run needs is proven before anything is changed: those to guests before the plan is shown, those to ESXi
 shells after it was confirmed, for which the SSH service is started on these hosts and put back. If one fails, all failures are
@@ -142,7 +142,7 @@ func (r *runner) consent(p *planned) error {
 		return nil
 	}
 	if !r.env.Terminal() {
-		return console.Usage("add --yes to accept the plan as printed", "there is no terminal to confirm the plan on")
+		return console.Usage("add --yes to accept the plan as printed", "the plan must be confirmed, and there is no terminal")
 	}
 	ok, err := r.env.Confirm("Apply these changes")
 	if err != nil {

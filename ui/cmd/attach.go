@@ -93,9 +93,9 @@ func attachable(state string, args []string) (string, error) {
 	case len(going) == 1:
 		return going[0], nil
 	case len(going) > 1:
-		return "", console.Usage("name one: rdma-setup attach "+going[len(going)-1], "%d runs are going on", len(going))
+		return "", console.Usage("select one: rdma-setup attach "+going[len(going)-1], "%d runs are in progress", len(going))
 	case latest == "":
-		return "", console.Usage("begin one with: rdma-setup apply -f answers.yaml", "there is no run yet")
+		return "", console.Usage("start one with: rdma-setup apply -f answers.yaml", "there is no run yet")
 	}
 	return latest, nil
 }
@@ -125,7 +125,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		return err
 	}
 	sum := journal.Summarize(state, run)
-	fmt.Fprintf(e.Stderr, "run %s, mode %s, begun %s: %s\n", run, sum.Mode, sum.Made.Local().Format("2006-01-02 15:04:05 MST"), sum.Status)
+	fmt.Fprintf(e.Stderr, "run %s, mode %s, started %s: %s\n", run, sum.Mode, sum.Made.Local().Format("2006-01-02 15:04:05 MST"), sum.Status)
 	log := follower{state: state, run: run}
 	defer log.close()
 	tick := time.NewTicker(attachPoll)
@@ -144,7 +144,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		ended = log.ended
 		select {
 		case <-ctx.Done():
-			fmt.Fprintf(e.Stderr, "detached; the run goes on. Attach again with: rdma-setup attach %s\n", run)
+			fmt.Fprintf(e.Stderr, "detached; the run continues. Attach again with: rdma-setup attach %s\n", run)
 			return console.Exit(console.ExitInterrupted)
 		case <-tick.C:
 		}
@@ -152,7 +152,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	sum = journal.Summarize(state, run)
 	switch engine.Status(sum.Status) {
 	case engine.StatusPartial:
-		fmt.Fprintf(e.Stderr, "the run ended in part. Continue with: rdma-setup resume %s\n", run)
+		fmt.Fprintf(e.Stderr, "the run completed only in part. Continue with: rdma-setup resume %s\n", run)
 		return console.Exit(console.ExitPartial)
 	case engine.StatusFailed:
 		fmt.Fprintf(e.Stderr, "the run failed. Continue with: rdma-setup resume %s\n", run)
@@ -161,7 +161,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 		fmt.Fprintf(e.Stderr, "the run was interrupted. Continue with: rdma-setup resume %s\n", run)
 		return console.Exit(console.ExitInterrupted)
 	case "unreadable":
-		return backends.Errorf(backends.KindRefused, run, "look at it with: rdma-setup support "+run, "the run has ended, but its journal cannot be read: %s", sum.Err)
+		return backends.Errorf(backends.KindRefused, run, "pack it for inspection with: rdma-setup support "+run, "the run has ended, but its journal cannot be read: %s", sum.Err)
 	default:
 		fmt.Fprintf(e.Stderr, "the run has ended: %s. Its report: rdma-setup report %s\n", sum.Status, run)
 		return nil

@@ -132,7 +132,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachLeavesTheRunAlone interrupts attach while the run goes on.
+// TestAttachLeavesTheRunAlone interrupts attach while the run continues.
 func TestAttachLeavesTheRunAlone(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -157,7 +157,7 @@ func TestAttachLeavesTheRunAlone(t *testing.T) {
 	}
 	_ = lines.Scan()
 	_ = c.Wait()
-	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "the run goes on") {
+	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "the run continues") {
 		t.Errorf("exit %d\n%s", code, errs.String())
 	}
 	if !journal.Running(state, goingVC, g.j.Run()) {

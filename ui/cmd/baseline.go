@@ -36,7 +36,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	case err != nil:
 		return err
 	case u.base == nil && u.flags.baseline != "":
-		return console.Usage("rdma-setup check --save-baseline FILE writes one", "there is no baseline %s", file)
+		return console.Usage("save one with: rdma-setup check --save-baseline FILE", "there is no baseline %s", file)
 	}
 	u.compared = true
 	return nil
@@ -46,8 +46,8 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
-		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or keep it all the same with --force",
-			"no baseline was kept: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
+		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
+			"the baseline was not saved: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
 		file = bundle.BaselinePath(u.s.Set.StateDir, u.facts.Inventory.VCenter.InstanceUUID)
@@ -61,9 +61,9 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	}
 	how := ""
 	if u.flags.sel.Quick {
-		how = "; a quick check knows neither module parameters nor guests, so that later checks will not compare them"
+		how = "; a quick check reads neither module parameters nor guests, so later checks will not compare them"
 	}
-	fmt.Fprintf(u.s.Env.Stderr, "baseline kept in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
+	fmt.Fprintf(u.s.Env.Stderr, "baseline saved in %s: %d hosts, %d VMs, %d guests%s\n", file, len(b.Inventory.Hosts), len(b.Inventory.VMs), len(b.Inventory.Guests), how)
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	vc := facts.Inventory.VCenter
 	lost, err := u.s.VC.LinksLost(ctx, u.base.Made.Add(vc.Clock.Sub(vc.ClockAsked)))
 	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(u.s.Env.Stderr, "warning: links that came and went are not known: %s\n", backends.Clean(err.Error()))
+		fmt.Fprintf(u.s.Env.Stderr, "warning: changes of links since the baseline are not known: %s\n", backends.Clean(err.Error()))
 	}
 	facts.LinksLost = lost
 }

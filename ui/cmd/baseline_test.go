@@ -77,10 +77,10 @@ func (b *bench) change(e world.Event, f func(s *world.State)) {
 func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
-	if code, out, errs := b.run("check", "-f", "ANSWERS", "--save-baseline"); code != 0 || !strings.Contains(errs, "baseline kept in "+b.env["HOME"]) {
+	if code, out, errs := b.run("check", "-f", "ANSWERS", "--save-baseline"); code != 0 || !strings.Contains(errs, "baseline saved in "+b.env["HOME"]) {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, _ := b.run("check", "-f", "ANSWERS"); code != 0 || !strings.Contains(out, "held against the baseline of ") {
+	if code, out, _ := b.run("check", "-f", "ANSWERS"); code != 0 || !strings.Contains(out, "compared with the baseline of ") {
 		t.Fatalf("nothing has changed: exit %d\n%s", code, out)
 	}
 	last := "esx-02"
@@ -128,7 +128,7 @@ func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 	if len(told) != 6 {
 		t.Errorf("told of the baseline: %v", told)
 	}
-	if code, out, _ := b.run("check", "-f", "ANSWERS", "--baseline", "none"); strings.Contains(out, "held against") || code == 0 {
+	if code, out, _ := b.run("check", "-f", "ANSWERS", "--baseline", "none"); strings.Contains(out, "compared with") || code == 0 {
 		t.Errorf("without a baseline: exit %d\n%s", code, out)
 	}
 }

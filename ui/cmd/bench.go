@@ -88,7 +88,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		pairs = a.Measure.Pairs
 	}
 	if pairs == "none" && (apps.osu || apps.nccl) {
-		return nil, console.Usage("give --pairs ring, all or VM:VM", "--osu and --nccl run between pairs, and there are none")
+		return nil, console.Usage("set --pairs to ring, all or VM:VM", "--osu and --nccl need pairs, but --pairs is none")
 	}
 	if image != "" {
 		a.Container.Image = image
@@ -100,7 +100,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	}
 	loads := perftest.Loads(cmp.Or(o.load, a.Measure.Load))
 	if !a.Measure.Bandwidth && !a.Measure.Latency && len(loads) == 0 {
-		return nil, console.Usage("set measure.bandwidth or measure.latency", "the answers ask for no measurement")
+		return nil, console.Usage("set measure.bandwidth or measure.latency", "all measurements are turned off in the answers")
 	}
 	if len(f.limit) > 0 {
 		inv, err := s.Survey(ctx, a)
@@ -139,7 +139,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		case ctx.Err() != nil:
 			err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted before anything was measured")
 		case err == nil:
-			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers", "there is no pair to measure")
+			err = backends.Errorf(backends.KindRefused, "", "name at least two VMs with RDMA addresses in the answers", "there are no two VMs to measure")
 		}
 		return nil, err
 	}

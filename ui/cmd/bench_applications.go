@@ -24,18 +24,18 @@ type applications struct {
 }
 
 func (p *applications) flags(fl *pflag.FlagSet) {
-	fl.BoolVar(&p.osu, "osu", false, "also measure MPI: the OSU micro-benchmarks, or where they are missing a program that is built in the guests")
+	fl.BoolVar(&p.osu, "osu", false, "also measure MPI: the OSU micro-benchmarks, or if they are missing, a program that is built in the guests")
 	fl.BoolVar(&p.nccl, "nccl", false, "also measure NCCL: all_reduce_perf and all_gather_perf of nccl-tests, built with MPI=1")
-	fl.StringVar(&p.dir, "nccl-tests", "", "directory of nccl-tests' programs in the guests (default their PATH)")
-	fl.IntVar(&p.perNode, "ranks", 1, "with --osu and --nccl: ranks in each guest, as many as GPUs for NCCL")
+	fl.StringVar(&p.dir, "nccl-tests", "", "directory of the nccl-tests programs in the guests (default: the guests' PATH)")
+	fl.IntVar(&p.perNode, "ranks", 1, "with --osu and --nccl: ranks in each guest; for NCCL, the number of GPUs")
 }
 
 func (p applications) check() error {
 	switch {
 	case p.perNode < 1 || p.perNode > 1024:
-		return console.Usage("give 1 to 1024", "--ranks %d is out of range", p.perNode)
+		return console.Usage("use a number from 1 to 1024", "--ranks %d is out of range", p.perNode)
 	case p.dir != "" && !p.nccl:
-		return console.Usage("add --nccl", "--nccl-tests is for NCCL")
+		return console.Usage("add --nccl", "--nccl-tests has no effect without --nccl")
 	}
 	return nil
 }

@@ -88,11 +88,11 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringSliceVar(&f.sel.Only, "only", nil, "run only these check ids")
 	c.Flags().StringSliceVar(&f.sel.Skip, "skip", nil, "skip these check ids")
 	c.Flags().BoolVar(&list, "list", false, "list all checks")
-	c.Flags().StringVar(&explain, "explain", "", "explain the check of this id: what it wants, how it is read, the remedy and the source")
+	c.Flags().StringVar(&explain, "explain", "", "explain the check with this id: criteria, how it is read, remedy and source")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
 	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
-	c.Flags().StringVar(&f.release, "for", "", "judge instead whether hosts are ready for an upgrade to this release, such as 9.0, and print what to do first")
+	c.Flags().StringVar(&f.release, "for", "", "check instead whether hosts are ready for an upgrade to this release, such as 9.0, and print what to do first")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
 	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in FILE or in the state directory; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
@@ -123,17 +123,17 @@ func (f *checkFlags) settle(args []string) error {
 	}
 	switch {
 	case f.release != "" && (f.bundle+f.kube+f.save+f.baseline+f.pairs != "" || f.fix || f.shell || f.every > 0 || len(f.sel.Only)+len(f.sel.Skip) > 0):
-		return console.Usage("give -f, --limit, --out and -o at most", "--for judges an upgrade, not RDMA")
+		return console.Usage("use only -f, --limit, --out and -o with it", "--for checks readiness for an upgrade, and cannot be combined with these flags")
 	case f.release != "" && f.output != "text" && f.output != "json":
 		return console.Usage("write -o text or -o json", "--for prints -o text and -o json only")
 	case f.bundle != "" && (f.save != "" || f.baseline != ""):
 		return console.Usage("check the vCenter itself", "a baseline belongs to a vCenter, not to a bundle")
 	case f.pairs != "" && f.file == "" && f.bundle == "":
-		return console.Usage("give -f answers.yaml: it names the VMs and their RDMA addresses", "--pairs needs answers")
+		return console.Usage("add -f answers.yaml, which contains the VMs and their RDMA addresses", "--pairs needs answers")
 	case f.save != "" && len(f.sel.Only)+len(f.sel.Skip) > 0:
 		return console.Usage("remove --only and --skip", "a baseline needs a complete check")
 	case f.every < 0 || f.every > 0 && f.every < time.Second:
-		return console.Usage("give a time like 60s or 5m", "--watch %s: the interval must be at least one second", f.every)
+		return console.Usage("use a duration such as 60s or 5m", "--watch %s: the interval must be at least one second", f.every)
 	case f.every > 0 && (f.fix || f.save != "" || f.bundle != "" || f.pairs != ""):
 		return console.Usage("check once", "--watch cannot be combined with --fix, --save-baseline, --bundle or --pairs")
 	case f.every > 0 && f.out == "" && f.output != "text" && f.output != "json":
@@ -145,9 +145,9 @@ func (f *checkFlags) settle(args []string) error {
 	case f.fix && (f.bundle != "" || f.save != "" || f.output != "text" && f.output != "json"):
 		return console.Usage("check again after the fix", "--fix works with -o text and -o json only, and not with --bundle or --save-baseline")
 	case f.yes && !f.fix:
-		return console.Usage("check reads only", "--yes belongs to --fix")
+		return console.Usage("check reads only", "--yes has no effect without --fix")
 	case f.force && f.save == "":
-		return console.Usage("", "--force belongs to --save-baseline")
+		return console.Usage("", "--force has no effect without --save-baseline")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func releaseNamed(name string) (assets.Release, error) {
 		}
 		names = append(names, r.Name)
 	}
-	return assets.Release{}, console.Usage("write one of: "+strings.Join(names, ", "), "--for %s: this program does not know the release", name)
+	return assets.Release{}, console.Usage("write one of: "+strings.Join(names, ", "), "--for %s: this release is not supported", name)
 }
 
 // readyDoc is the JSON of check --for.
@@ -83,7 +83,7 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 // text lists what to do, in order: what stands in the way and what has to be thought of, each with its targets.
 func (d readyDoc) text(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "readiness for %s: %d ready, %d to think of, %d in the way, %d unknown\n", d.For,
+	fmt.Fprintf(&b, "readiness for %s: %d ready, %d warnings, %d blockers, %d unknown\n", d.For,
 		d.Counts[string(checks.Pass)], d.Counts[string(checks.Warn)], d.Counts[string(checks.Fail)], d.Counts[string(checks.Unknown)])
 	if d.Simulated {
 		b.WriteString("SIMULATED: checked on the embedded lab; it says nothing about real hardware\n")
@@ -100,7 +100,7 @@ func (d readyDoc) text(w io.Writer) error {
 		fmt.Fprintf(&b, "   %-7s %s: %s\n", f.Status, backends.Clean(f.Target.Name), backends.Clean(f.Evidence))
 	}
 	if step == 0 {
-		b.WriteString("Nothing has to be done first.\n")
+		b.WriteString("No preparation is needed.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

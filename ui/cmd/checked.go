@@ -96,7 +96,7 @@ func (c *checked) text(w io.Writer) error {
 		fmt.Fprintln(w, "INSECURE: "+what)
 	}
 	if c.baseline != nil {
-		fmt.Fprintf(w, "held against the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
+		fmt.Fprintf(w, "compared with the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
 	}
 	if err := plain.Chain(w, c.report.Checks); err != nil {
 		return err

@@ -40,7 +40,7 @@ func listChecks(e *console.Env, output string) error {
 		return console.WriteJSON(e.Stdout, map[string]any{"checks": rows})
 	}
 	if output != "text" {
-		return console.Usage("-o text or -o json", "the catalogue has no %s", output)
+		return console.Usage("-o text or -o json", "the list of checks cannot be printed as %s", output)
 	}
 	return console.Page(e, func(w io.Writer) error {
 		for _, r := range rows {
@@ -63,7 +63,7 @@ func nearestCheck(id string) string {
 		ids = append(ids, c.ID)
 	}
 	if near := answers.Nearest(strings.ToUpper(id), ids); near != "" {
-		return "did you mean " + near + "? rdma-setup check --list names them all"
+		return "did you mean " + near + "? rdma-setup check --list shows all"
 	}
-	return "rdma-setup check --list names them"
+	return "list them with: rdma-setup check --list"
 }

@@ -192,8 +192,8 @@ func TestLoadNamesTheCause(t *testing.T) {
 		lossless perftest.Verdict
 		says     string
 	}{
-		{"broken-pfc-switch", 1, "fail", "fail", "PFC is not in force at the switch port of"},
-		{"broken-ecn", 0, "warn", "pass", "ECN is configured and not in force"},
+		{"broken-pfc-switch", 1, "fail", "fail", "PFC is not active at the switch port of"},
+		{"broken-ecn", 0, "warn", "pass", "ECN is configured but not active"},
 	} {
 		t.Run(tc.scenario, func(t *testing.T) {
 			b, file := sriovBench(t, lab.Options{Scenario: tc.scenario, Hosts: 3, VMs: 3})
@@ -214,7 +214,7 @@ func TestPairsNameTheCause(t *testing.T) {
 	for scenario, says := range map[string]map[string]string{
 		"slow-large":     {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
 		"broken-mtu-hop": {perftest.SendLatency: "", perftest.SendBandwidth: "messages of more than 1024 bytes are lost, and pings of more than 1472 bytes too: a hop between esx-0"},
-		"pcie-x4":        {perftest.SendBandwidth: "no packet was lost: look for a narrow PCIe slot of either host (28.", perftest.SendLatency: "see ib_send_bw"},
+		"pcie-x4":        {perftest.SendBandwidth: "no packet was lost: check for a narrow PCIe slot in either host (28.", perftest.SendLatency: "see ib_send_bw"},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			b, file := sriovBench(t, lab.Options{Scenario: scenario, Hosts: 2, VMs: 2})

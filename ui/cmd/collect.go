@@ -55,7 +55,7 @@ stay. Names of one lowercase word or of digits are replaced where they name some
 				if redact {
 					names = "user names are left out, names and IP addresses are replaced"
 				}
-				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; %s\njudge it with: rdma-setup check --bundle %s\n",
+				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; %s\ncheck it with: rdma-setup check --bundle %s\n",
 					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), names, console.ShellWord(out))
 				if output == "json" {
 					return console.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
@@ -73,7 +73,7 @@ stay. Names of one lowercase word or of digits are replaced where they name some
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
 		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
-	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to take along (default: the one that was kept of this vCenter; none: no one)")
+	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to include (default: the one saved for this vCenter; none: no baseline)")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	return c
 }
@@ -126,7 +126,7 @@ func writeBundle(path string, b *bundle.Bundle) error {
 // judgeBundle checks what collect gathered, here or elsewhere, against the answers in it or those of -f.
 func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
 	if pairs != "" {
-		return nil, console.Usage("measure when it is gathered: rdma-setup collect --pairs ring", "--pairs cannot measure what a bundle holds")
+		return nil, console.Usage("measure while collecting: rdma-setup collect --pairs ring", "--pairs cannot measure from a bundle")
 	}
 	b, err := openBundle(path)
 	if err != nil {
@@ -143,10 +143,10 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 	}
 	facts := b.Facts
 	facts.Answers, sel.Mode = a, a.Mode
-	note := "judged from a bundle that rdma-setup " + b.Tool + " gathered at " + b.Made.Format("2006-01-02 15:04:05 -0700")
+	note := "checked from a bundle that rdma-setup " + b.Tool + " gathered at " + b.Made.Format("2006-01-02 15:04:05 -0700")
 	if b.Quick && !sel.Quick {
 		sel.Quick = true
-		note += "; it holds what a quick check reads, so that only those rows were asked"
+		note += "; it contains only what a quick check reads, so only those checks ran"
 	}
 	measured, found := b.Measured(), catalogue.Run(ctx, facts, sel)
 	vc := facts.Inventory.VCenter

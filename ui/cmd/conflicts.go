@@ -27,8 +27,8 @@ func decide(e *console.Env, conflicts []plan.Refusal) (map[backends.Ref]rollback
 			decision rollback.OnConflict
 			question string
 		}{
-			{rollback.Restore, "Restore what was there before the run on " + backends.Clean(c.Target.Name)},
-			{rollback.Keep, "Keep it as it is and roll back the rest of " + backends.Clean(c.Target.Name)},
+			{rollback.Restore, "Restore the value from before the run on " + backends.Clean(c.Target.Name)},
+			{rollback.Keep, "Keep it, and roll back the rest of " + backends.Clean(c.Target.Name)},
 		} {
 			yes, err := e.Confirm(way.question)
 			if err != nil {

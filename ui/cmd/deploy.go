@@ -43,17 +43,17 @@ If the deployment fails or is interrupted, the partly created VM is removed.`,
 	fl := c.Flags()
 	fl.StringVar(&d.Name, "name", "", "name of the VM (default: the appliance's)")
 	fl.StringArrayVar(&f.networks, "network", nil, "'NAME=PORT GROUP' for each network of the appliance")
-	fl.StringArrayVar(&f.wish.RDMA, "rdma", nil, "port group of a PVRDMA adapter; again for another")
-	fl.StringArrayVar(&f.properties, "property", nil, "KEY=VALUE, or KEY=@FILE for what nobody shall see on the command line")
-	fl.StringVar(&d.Configuration, "configuration", "", "one of the appliance's configurations")
+	fl.StringArrayVar(&f.wish.RDMA, "rdma", nil, "port group of a PVRDMA adapter; may be repeated")
+	fl.StringArrayVar(&f.properties, "property", nil, "property KEY=VALUE, or KEY=@FILE for secrets")
+	fl.StringVar(&d.Configuration, "configuration", "", "deployment option of the appliance")
 	fl.StringVar(&d.Datacenter, "datacenter", "", "where there are several")
 	fl.StringVar(&d.Cluster, "cluster", "", "where there are several")
-	fl.StringVar(&d.Host, "host", "", "the ESXi host (default: any of the cluster)")
+	fl.StringVar(&d.Host, "host", "", "ESXi host (default: any of the cluster)")
 	fl.StringVar(&d.Datastore, "datastore", "", "where there are several")
 	d.Disk = "thin"
 	fl.Var(&console.Choice{Into: &d.Disk, From: []string{"thin", "thick", "eagerZeroedThick"}}, "disk", "thin, thick or eagerZeroedThick")
 	fl.BoolVar(&f.eula, "accept-eula", false, "accept the licence that comes with the appliance")
-	fl.BoolVar(&f.dry, "dry-run", false, "only say what would be done")
+	fl.BoolVar(&f.dry, "dry-run", false, "only print what would be done")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "accept the printed summary, without asking")
 	console.OutputFlag(c, &f.output, "text", "json")
 	return c
@@ -65,7 +65,7 @@ func pairs(flag string, given []string, files bool) (map[string]string, error) {
 	for _, g := range given {
 		key, value, ok := strings.Cut(g, "=")
 		if _, twice := out[key]; !ok || key == "" || twice {
-			return nil, console.Usage("write --"+flag+" NAME=VALUE, each name once", "--%s %q cannot be understood", flag, key)
+			return nil, console.Usage("write --"+flag+" NAME=VALUE, with each name only once", "--%s %q is not valid", flag, key)
 		}
 		if name, file := strings.CutPrefix(value, "@"); file && files {
 			b, err := backends.InputProperty.ReadFile(name)
@@ -112,7 +112,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return err
 	}
 	if len(file.Licences) > 0 && !f.eula && !f.dry {
-		return console.Usage("read it in the file's EulaSection and add --accept-eula", "%s has a licence that has not been accepted", path)
+		return console.Usage("read it in the file's EulaSection and add --accept-eula", "the licence of %s must be accepted", path)
 	}
 	if f.wish.Host, err = s.VC.DeployTarget(ctx, file, f.wish.Deployment, f.wish.RDMA); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (f *deployFlags) consent(e *console.Env) error {
 		return nil
 	}
 	if !e.Terminal() {
-		return console.Usage("add --yes to accept what is printed", "there is no terminal to confirm it on")
+		return console.Usage("add --yes to accept the printed summary", "the deployment must be confirmed, and there is no terminal")
 	}
 	ok, err := e.Confirm("Deploy it")
 	if err == nil && !ok {

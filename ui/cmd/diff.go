@@ -30,13 +30,13 @@ func openDiff(file string, f *planFlags, output string) (*planDiff, error) {
 	case file == "":
 		return nil, nil
 	case file == "-":
-		return nil, console.Usage("name a file of answers, or a plan that plan --out saved", "--diff does not read stdin")
+		return nil, console.Usage("use an answers file, or a plan saved with plan --out", "--diff does not read stdin")
 	case output == "markdown":
 		return nil, console.Usage("write -o text or -o json", "--diff prints -o text and -o json only")
 	}
 	b, err := backends.InputPlan.ReadFile(file)
 	if err != nil {
-		return nil, console.Usage("name a file of answers, or a plan that plan --out saved", "--diff: %v", err)
+		return nil, console.Usage("use an answers file, or a plan saved with plan --out", "--diff: %v", err)
 	}
 	d := &planDiff{file: file}
 	var is struct {

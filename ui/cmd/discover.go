@@ -84,13 +84,13 @@ func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 	speed := answers.Speed(0)
 	if f.speed != "" {
 		if err := speed.UnmarshalText([]byte(f.speed)); err != nil {
-			return nil, console.Usage("write it like 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
+			return nil, console.Usage("write it as 100G, 25G or 2500M", "--speed %q: %v", f.speed, err)
 		}
 	}
 	mac := answers.MAC("")
 	if f.mac != "" {
 		if err := mac.UnmarshalText([]byte(f.mac)); err != nil {
-			return nil, console.Usage("write it like 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
+			return nil, console.Usage("write it as 0c:42:a1:aa:bb:cc", "--mac %q: %v", f.mac, err)
 		}
 	}
 	return func(n backends.NIC) bool {

@@ -56,7 +56,7 @@ func (f *fabric) KeepDraft(a *answers.Answers) error {
 		err = renameio.WriteFile(f.draftPath(), []byte(words), 0o600)
 	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the answers so far cannot be kept: %w", err)
+		return backends.Errorf(backends.KindPermanent, "", "choose another place with --state-dir", "the answers so far cannot be saved: %w", err)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func explainCheck(e *console.Env, id, output string) error {
 		return console.WriteJSON(e.Stdout, x)
 	case "text":
 	default:
-		return console.Usage("-o text or -o json", "a check is not explained as %s", output)
+		return console.Usage("-o text or -o json", "a check cannot be explained as %s", output)
 	}
 	var modes []string
 	for _, m := range x.Modes {
@@ -61,13 +61,13 @@ func howRead(c checks.Check) string {
 	case c.Run == nil:
 		return "cannot be detected: " + c.NoChannel
 	case c.Scope == checks.Guest:
-		return "in the guest, by SSH"
+		return "in the guest, over SSH"
 	case c.Scope == checks.Pair:
-		return "between guests or hosts; what loads the fabric only with check --pairs"
+		return "between guests or hosts; tests that load the fabric run only with check --pairs"
 	case c.Quick && !c.HostCall:
-		return "from vCenter's inventory, in check --quick as well"
+		return "from vCenter's inventory, also in check --quick"
 	case c.Scope == checks.Host:
-		return "from the host, a call each, in the full check"
+		return "from the host, with one call each, in the full check"
 	}
 	return "from vCenter and the hosts, in the full check"
 }
@@ -75,6 +75,6 @@ func howRead(c checks.Check) string {
 // howFixed says who sets it right.
 func howFixed(c checks.Check) string {
 	return map[checks.Fix]string{
-		checks.Automatic: "rdma-setup apply, or check --fix, after consent", checks.Reboot: "takes a host reboot or a VM power cycle", checks.Manual: "by hand",
+		checks.Automatic: "rdma-setup apply, or check --fix, after consent", checks.Reboot: "needs a host reboot or a VM power cycle", checks.Manual: "by hand",
 	}[c.Fix]
 }

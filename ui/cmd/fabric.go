@@ -191,8 +191,8 @@ func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error 
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil
 	}
-	return backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.",
-		"the fabric was not loaded: it would cost more than was agreed to")
+	return backends.Errorf(backends.KindRefused, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.",
+		"the fabric was not loaded: the load would cost more than you agreed to")
 }
 
 // Loads implements live.Fabric.
@@ -223,9 +223,9 @@ var errNoTerminal = errors.New("the wizard needs a terminal")
 func noTerminal() error {
 	return console.Usage(`without one:
 rdma-setup apply --lab --yes             tries everything on a simulated data centre: no vCenter needed
-rdma-setup discover --url VCENTER        looks, and never writes
-rdma-setup generate answers              prints answers to begin with
-rdma-setup apply -f answers.yaml --yes   carries answers out`, "%w", errNoTerminal)
+rdma-setup discover --url VCENTER        lists the site, writes nothing
+rdma-setup generate answers              prints answers to start from
+rdma-setup apply -f answers.yaml --yes   applies answers`, "%w", errNoTerminal)
 }
 
 var _ live.Fabric = (*fabric)(nil)

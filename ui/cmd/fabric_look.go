@@ -36,7 +36,7 @@ func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Invent
 	}
 	facts := &checks.Facts{}
 	var found []checks.Finding
-	notes := []string{"only read: nothing was changed, nothing was measured"}
+	notes := []string{"read-only: nothing was changed or measured"}
 	if ready {
 		facts = f.s.Facts(ctx, &own, inv, true)
 		found = catalogue.Run(ctx, facts, checks.Selection{Mode: own.Mode})

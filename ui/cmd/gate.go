@@ -49,7 +49,7 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 		}
 		text := strings.Join(held, "; ")
 		if g.overdue(held, seen) {
-			return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Look at that in vCenter. When it is well again, run rdma-setup resume.",
+			return backends.Errorf(backends.KindTransient, w.Next[0].Name, "Check this in vCenter. When it is resolved, run rdma-setup resume.",
 				"not taken out of service, because %s (waited %s)", text, g.limit)
 		}
 		if text != said {

@@ -19,7 +19,7 @@ import (
 func newHelpCmd(e *console.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND | TOPIC]",
-		Short: "Explain a command or a topic; alone it lists both",
+		Short: "Explain a command or a topic; without an argument, list both",
 		Example: `  rdma-setup help apply
   rdma-setup help sriov
   rdma-setup help troubleshooting`,
@@ -62,7 +62,7 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 			}
 			text, ok := assets.Topic(args[0])
 			if !ok || len(args) > 1 {
-				return console.Usage(nearestTopic(root, args[0]), "there is no command and no topic %q", strings.Join(args, " "))
+				return console.Usage(nearestTopic(root, args[0]), "%q is neither a command nor a topic", strings.Join(args, " "))
 			}
 			return console.Page(e, func(w io.Writer) error {
 				_, err := fmt.Fprint(w, plain.Document(text, min(e.Width(), 120)))
@@ -75,7 +75,7 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 // The topic about flags is no document: it is made of the flags themselves.
 const (
 	globalFlags = "global-flags"
-	globalTitle = "Flags that every command has"
+	globalTitle = "Flags of every command"
 )
 
 func listTopics(w io.Writer) error {
@@ -122,5 +122,5 @@ func nearestTopic(root *cobra.Command, word string) string {
 	if near := answers.Nearest(word, names); near != "" {
 		return "did you mean rdma-setup help " + near + "?"
 	}
-	return "rdma-setup help lists the commands and topics"
+	return "list the commands and topics with: rdma-setup help"
 }

@@ -81,7 +81,7 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 	for word, hint := range map[string]string{
 		"sriv": "did you mean rdma-setup help sriov?", "chek": "did you mean rdma-setup help check?",
-		"global-flag": "did you mean rdma-setup help global-flags?", "xyzzy": "rdma-setup help lists the commands and topics",
+		"global-flag": "did you mean rdma-setup help global-flags?", "xyzzy": "list the commands and topics with: rdma-setup help",
 	} {
 		if _, errs, code := inProcess(nil, "help", word); code != 2 || !strings.Contains(errs, hint) {
 			t.Errorf("help %s: exit %d, %s", word, code, errs)

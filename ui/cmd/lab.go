@@ -31,8 +31,8 @@ func newLabCmd(e *console.Env) *cobra.Command {
 		Use:   "lab",
 		Short: "Serve a simulated data centre until interrupted",
 		Long: `Serve a simulated data centre until interrupted: a vCenter, ESXi shells and Linux guests that refuse what the real
-ones refuse. Prints "ready" on stdout; the directory of --dir then holds answers, known_hosts, a key and the file env,
-which a shell can source.
+ones refuse. Prints "ready" on stdout; the directory of --dir then contains answers, known_hosts, a key and the file env,
+which a shell can read with the command ".".
 
 With --bundle it serves the site that collect has read, a twin: the same hosts, adapters, switches, VMs and rules, and guests by
 their facts. What was not collected is printed as assumed. The directory then also holds the answers of the bundle with the
@@ -81,19 +81,19 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 			})
 		},
 	}
-	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default as the scenario asks, mostly 4)")
-	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default two a host)")
-	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "what the data centre is like; --scenario help lists all")
+	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default: from the scenario, usually 4)")
+	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default: two per host)")
+	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "which data centre to simulate; --scenario help lists all")
 	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(lab.Scenarios(), cobra.ShellCompDirectiveNoFileComp))
-	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "what the guests run, in turn: "+strings.Join(lab.Systems(), ", ")+" (default as the scenario has it)")
+	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "systems of the guests, assigned in turn: "+strings.Join(lab.Systems(), ", ")+" (default: from the scenario)")
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
 	c.Flags().DurationVar(&o.BootTime, "boot-time", time.Second, "how long a guest takes to start")
 	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission; --fault help lists keys and effects")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
-	c.Flags().StringVar(&file, "bundle", "", "serve the site that collect wrote to this file, in the place of a scenario")
-	c.Flags().DurationVar(&idle, "idle-exit", 0, "end by itself after this time without a call; 0: never")
+	c.Flags().StringVar(&file, "bundle", "", "simulate the site that collect wrote to this file, instead of a scenario")
+	c.Flags().DurationVar(&idle, "idle-exit", 0, "exit after this time without a call; 0: never")
 	return c
 }
 
@@ -104,7 +104,7 @@ func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) 
 	}
 	for _, name := range []string{"hosts", "vms", "scenario", "systems"} {
 		if fs.Changed(name) {
-			return nil, console.Usage("leave --"+name+" out", "--%s says what a lab is like, and --bundle says it already", name)
+			return nil, console.Usage("leave --"+name+" out", "--%s cannot be combined with --bundle, which already describes the lab", name)
 		}
 	}
 	b, err := openBundle(file)
@@ -163,9 +163,9 @@ func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
 	case err != nil:
 		return pace.Clock{}, err
 	case times != "fast" && times != "real":
-		return pace.Clock{}, console.Usage("give fast or real", "command times %q are not valid", times)
+		return pace.Clock{}, console.Usage("use fast or real", "command times %q are not valid", times)
 	case scale <= 0:
-		return pace.Clock{}, console.Usage("give a number above 0, such as 0.1", "clock scale %g is not valid", scale)
+		return pace.Clock{}, console.Usage("use a number above 0, such as 0.1", "clock scale %g is not valid", scale)
 	}
 	return pace.Clock{Real: times == "real", Scale: scale}, nil
 }

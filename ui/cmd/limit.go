@@ -30,7 +30,7 @@ func limited(a *answers.Answers, inv *backends.Inventory, hosts []string) (*answ
 func knownLimit(inv *backends.Inventory, hosts []string) error {
 	for _, name := range hosts {
 		if inv.Host(name) == nil {
-			return backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit names a host that the answers do not include")
+			return backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit contains a host that is not in the answers")
 		}
 	}
 	return nil
@@ -45,5 +45,5 @@ func nearestHost(name string, inv *backends.Inventory) string {
 	if near := answers.Nearest(name, names); near != "" {
 		return "did you mean " + near + "?"
 	}
-	return "name a host that the answers include: " + plain.Names(names)
+	return "use a host from the answers: " + plain.Names(names)
 }

@@ -106,7 +106,7 @@ func TestWizardLoadsWhatWasAgreedTo(t *testing.T) {
 		"never said":   {nil, of(1), false},
 	} {
 		f := &fabric{s: &session.Session{}, loads: c.said}
-		if err := f.notLoaded(a, c.now); (err == nil) != c.agreed || err != nil && !strings.Contains(err.Error(), "more than was agreed to") {
+		if err := f.notLoaded(a, c.now); (err == nil) != c.agreed || err != nil && !strings.Contains(err.Error(), "more than you agreed to") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

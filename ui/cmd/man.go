@@ -13,7 +13,7 @@ func newManCmd(e *console.Env) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "man",
-		Short: "Print the manual page, or write one a command into a directory",
+		Short: "Print the manual page, or write one page per command into a directory",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root := cmd.Root()
@@ -28,6 +28,6 @@ func newManCmd(e *console.Env) *cobra.Command {
 			return doc.GenManTree(root, header, dir)
 		},
 	}
-	c.Flags().StringVar(&dir, "dir", "", "directory to write the pages into")
+	c.Flags().StringVar(&dir, "dir", "", "directory for the pages")
 	return c
 }

@@ -153,7 +153,7 @@ func (r *runner) loading() session.Loading {
 }
 
 func errNoConsent() error {
-	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders takes your consent, and nobody can be asked here")
+	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders needs your consent, and there is no terminal")
 }
 
 // noPair says why a limited run measures nothing.

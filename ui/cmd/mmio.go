@@ -35,7 +35,7 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 			}
 			w, err := sizing.MMIO(gpus, others...)
 			if err != nil {
-				return console.Usage("of a GPU that the table lacks, give the size of its memory in GB: NAME:GB=COUNT, as x9000:96=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
+				return console.Usage("for a GPU that is not in the table, add its memory in GB: NAME:GB=COUNT, such as x9000:96=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
 			}
 			if output == "json" {
 				return console.WriteJSON(e.Stdout, w)
@@ -54,12 +54,12 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 		g := sizing.GPUCount{Model: model, Count: 1}
 		if given {
 			if g.Count, err = strconv.Atoi(n); err != nil || g.Count < 1 || g.Count > 128 {
-				return nil, nil, console.Usage("write it like a100-80g=4", "%q: the count must be a number from 1 to 128", arg)
+				return nil, nil, console.Usage("write it as a100-80g=4", "%q: the count must be a number from 1 to 128", arg)
 			}
 		}
 		if name, gb, given := strings.Cut(model, ":"); given {
 			if g.FramebufferGB, err = strconv.Atoi(gb); err != nil || g.FramebufferGB < 1 || g.FramebufferGB > 1024 {
-				return nil, nil, console.Usage("write it like x9000:96=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
+				return nil, nil, console.Usage("write it as x9000:96=8", "%q: the memory must be a number of GB from 1 to 1024", arg)
 			}
 			g.Model = name
 		}
@@ -72,7 +72,7 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 		gpus = append(gpus, g)
 	}
 	if len(gpus) == 0 {
-		return nil, nil, console.Usage("name a GPU too, as a100-80g=4 nic=1", "RDMA cards alone need no window")
+		return nil, nil, console.Usage("add a GPU, such as a100-80g=4 nic=1", "RDMA cards alone need no MMIO window")
 	}
 	return gpus, others, nil
 }

@@ -66,7 +66,7 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 }
 
 func conflict(a vsphere.Activity) error {
-	hint := "Wait until it has finished, or agree with them who continues, then run rdma-setup resume."
+	hint := "Wait until it has finished, or agree with the other operator who continues. Then run rdma-setup resume."
 	if a.Shut {
 		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then run rdma-setup resume."
 	}

@@ -23,7 +23,7 @@ func newParseCmd(e *console.Env) *cobra.Command {
 		Short: "Turn a tool's output into JSON",
 		Long: `Turn the output of a tool of the field (FILE, else stdin) into JSON. Exit 1 when the tool failed or the text is not understood.
 
-With --judge the output of a perftest client is held against the rules of the report: bandwidth and latency at every
+With --judge the output of a perftest client is judged by the rules of the report: bandwidth and latency at every
 message size, for the mode and the speed of the link. The JSON then has "verdict" (pass, warn, fail or unknown) and "hint".
 Exit 1 when the verdict is fail.`,
 		Args: cobra.MaximumNArgs(2),
@@ -44,7 +44,7 @@ Exit 1 when the verdict is fail.`,
 				return nil
 			}
 			if len(args) == 0 {
-				return console.Usage("rdma-setup parse --list names them", "which tool printed it?")
+				return console.Usage("list them with: rdma-setup parse --list", "which tool printed it?")
 			}
 			if _, ok := transcript.Lookup(args[0]); !ok {
 				return console.Usage(nearestTool(args[0]), "unknown tool %q", args[0])
@@ -61,7 +61,7 @@ Exit 1 when the verdict is fail.`,
 			if len(args) == 2 && args[1] != "-" {
 				f, err := openText(args[1])
 				if err != nil {
-					return console.Usage("name a file that holds what the tool printed, or pipe it in", "%v", err)
+					return console.Usage("pass a file with the tool's output, or pipe the output in", "%v", err)
 				}
 				defer f.Close()
 				in = f
@@ -73,8 +73,8 @@ Exit 1 when the verdict is fail.`,
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "name the tools")
-	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o", "how --list prints: text or json; what is parsed is JSON always")
-	c.Flags().BoolVar(&j.on, "judge", false, "hold a bandwidth or latency test against the rules of the report")
+	c.Flags().VarP(&console.Choice{Into: &output, From: []string{"text", "json"}}, "output", "o", "format of --list: text or json; parsed output is always JSON")
+	c.Flags().BoolVar(&j.on, "judge", false, "judge a bandwidth or latency test by the rules of the report")
 	c.Flags().Var(&console.Choice{Into: &j.mode, From: []string{string(answers.SRIOV), string(answers.PVRDMA), string(answers.GPUDirect)}}, "mode", "with --judge: sriov, pvrdma or gpudirect")
 	c.Flags().Float64Var(&j.gbps, "link-gbps", 0, "with --judge: speed of the slower of the two host ports")
 	return c
@@ -92,9 +92,9 @@ func toolNames() []string {
 // '_', however the operator wrote them.
 func nearestTool(id string) string {
 	if near := answers.Nearest(strings.NewReplacer(" ", "_", "-", "_").Replace(id), toolNames()); near != "" {
-		return "did you mean " + near + "? rdma-setup parse --list names them all"
+		return "did you mean " + near + "? rdma-setup parse --list shows all"
 	}
-	return "rdma-setup parse --list names the tools"
+	return "list the tools with: rdma-setup parse --list"
 }
 
 // openText opens what can be read from its beginning to its end: no directory.

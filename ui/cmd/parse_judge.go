@@ -27,9 +27,9 @@ func (j judging) check(tool string) error {
 	case !j.on:
 		return nil
 	case !perftest.Recordable(tool):
-		return console.Usage("give ib_send_bw, ib_write_bw, ib_read_bw or their _lat siblings", "--judge does not judge the output of %s", tool)
+		return console.Usage("use ib_send_bw, ib_write_bw, ib_read_bw or their _lat variants", "--judge does not support the output of %s", tool)
 	case math.IsNaN(j.gbps) || j.gbps < 0 || j.gbps > mostGbps:
-		return console.Usage("give the speed of the slower host port, as --link-gbps 100", "--link-gbps %g is no speed", j.gbps)
+		return console.Usage("set the speed of the slower host port, such as --link-gbps 100", "--link-gbps %g is not a speed", j.gbps)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (f *planFlags) check() error {
 	}
 	for _, spec := range f.forceNIC {
 		if i := strings.LastIndex(spec, "/"); i < 1 || i == len(spec)-1 {
-			return console.Usage("name the host as vCenter shows it and the device, such as esx-01/vmnic2", "--force-nic %q: want HOST/vmnicN", spec)
+			return console.Usage("write the host as vCenter shows it and the device, such as esx-01/vmnic2", "--force-nic %q is not of the form HOST/vmnicN", spec)
 		}
 	}
 	if f.operation < 0 {

@@ -22,7 +22,7 @@ func preflight(ctx context.Context, s *session.Session, a *answers.Answers, inv 
 		if c := &found[i]; c.ID == "HOST-PNIC-USED-012" && c.Status == checks.Fail && slices.ContainsFunc(f.forceNIC, func(spec string) bool {
 			return strings.HasPrefix(spec, c.Target.Name+"/")
 		}) {
-			c.Status, c.Evidence = checks.Warn, c.Evidence+"; taken by --force-nic all the same"
+			c.Status, c.Evidence = checks.Warn, c.Evidence+"; selected anyway by --force-nic"
 		}
 	}
 	return found

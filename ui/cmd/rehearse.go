@@ -58,8 +58,8 @@ The times follow from what you state: the twin does not know how long your hosts
 	_ = c.MarkFlagRequired("file")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "the site as collect wrote it to this file (default: read it now)")
 	console.OutputFlag(c, &f.output, "text", "json", "html")
-	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault of the twin, as of rdma-setup lab: what if esx-07 does not come back?")
-	c.Flags().StringVar(&f.scenario, "scenario", "", "what is broken at the twin: a broken-... scenario of rdma-setup lab")
+	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab, for example a host that does not come back from its reboot")
+	c.Flags().StringVar(&f.scenario, "scenario", "", "a defect of the twin: a broken-... scenario of rdma-setup lab")
 	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(scenario.Broken(), cobra.ShellCompDirectiveNoFileComp))
 	usual, s := usualTimes(), &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
@@ -295,13 +295,13 @@ func differing(before, after []plan.Change) []string {
 		delete(left, c.ID())
 		switch {
 		case !known:
-			out = append(out, c.ID()+": the plan before had no such change")
+			out = append(out, c.ID()+": not in the previous plan")
 		case was.From != c.From:
 			out = append(out, fmt.Sprintf("%s: %s, was %s", c.ID(), c.From, was.From))
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(left), plain.Natural) {
-		out = append(out, id+": is as wanted, and was not before")
+		out = append(out, id+": no longer needed")
 	}
 	return out
 }

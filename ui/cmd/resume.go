@@ -62,7 +62,7 @@ you have accepted it.`,
 				return err
 			}
 			if c.salvage && len(args) == 0 {
-				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the name of a run"))
+				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the id of a run"))
 			}
 			if !slices.Contains([]rollback.OnConflict{rollback.Stop, rollback.Keep, rollback.Restore}, rollback.OnConflict(c.onConflict)) && c.back {
 				return resultLine(e, output, console.Usage("use keep to leave the setting as it is, restore to set the value from before the run, or stop to skip its target",

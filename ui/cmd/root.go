@@ -68,7 +68,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 		if c.Name() == "completion" {
 			c.Args = cobra.NoArgs
 			c.RunE = func(*cobra.Command, []string) error {
-				return console.Usage("see: rdma-setup completion --help", "completion for which shell?")
+				return console.Usage("see: rdma-setup completion --help", "select a shell: bash, zsh or fish")
 			}
 		}
 	}
@@ -104,17 +104,17 @@ func argumentWords(cmd *cobra.Command, args []string) string {
 	takes, _, _ = strings.Cut(takes, " -")
 	switch {
 	case takes == "" || strings.HasPrefix(takes, "-"):
-		return fmt.Sprintf("%s takes flags only, not %q", cmd.CommandPath(), args[0])
+		return fmt.Sprintf("%s accepts only flags, not %q", cmd.CommandPath(), args[0])
 	case len(args) == 0:
 		return cmd.CommandPath() + " needs an argument: " + takes
 	}
-	return fmt.Sprintf("%s takes %s alone, not %q too", cmd.CommandPath(), takes, args[len(args)-1])
+	return fmt.Sprintf("%s accepts only %s, not also %q", cmd.CommandPath(), takes, args[len(args)-1])
 }
 
 // flagWords are what the library says of a flag, without the inner words of parsers.
 func flagWords(err error) string {
 	text := err.Error()
-	for inner, want := range map[string]string{": strconv.ParseInt: ": "want a whole number", ": strconv.ParseBool: ": "want true or false", ": time: ": "want a time like 40s or 5m"} {
+	for inner, want := range map[string]string{": strconv.ParseInt: ": "use a whole number", ": strconv.ParseBool: ": "use true or false", ": time: ": "use a duration such as 40s or 5m"} {
 		if what, _, ok := strings.Cut(text, inner); ok {
 			return what + ": " + want
 		}

@@ -122,7 +122,7 @@ func leftBehind(j *journal.Journal) []string {
 		}
 	}
 	for _, b := range st.OpenBrackets() {
-		out = append(out, fmt.Sprintf("left behind: %s was opened; before that it was %s", b.Node, b.Found))
+		out = append(out, fmt.Sprintf("left behind: %s is still open; before the run it was %s", b.Node, b.Found))
 	}
 	return out
 }
@@ -199,7 +199,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
 	for _, n := range p.plan.Notes {
-		r.Notes = append(r.Notes, "said before the run: "+n)
+		r.Notes = append(r.Notes, "messages before the run: "+n)
 	}
 	now := map[string]bool{}
 	for _, n := range res.Nodes {

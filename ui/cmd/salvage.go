@@ -39,7 +39,7 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	if distrust != nil {
 		found.Unproven = append(found.Unproven, journal.Unproven{Node: "plan.json", Why: "the saved plan cannot be trusted, so the list of planned operations is incomplete: " + distrust.Error()})
 	}
-	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; what its intact records show is rolled back\n", run)
+	fmt.Fprintf(e.Stderr, "the journal of run %s is damaged; the changes in its intact records are rolled back\n", run)
 	for _, l := range found.Lines {
 		fmt.Fprintf(e.Stderr, "  line %d: %s\n", l.Line, backends.Clean(l.Why))
 	}

@@ -174,7 +174,7 @@ func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 			t.Errorf("%s: %v, %v\n%s", name, info, err, errs)
 		}
 	}
-	if _, errs, code := inProcess(env, "plan", "-f", answers, "--out", "/dev/stdout"); code != 2 || !strings.Contains(errs, "is no file") {
+	if _, errs, code := inProcess(env, "plan", "-f", answers, "--out", "/dev/stdout"); code != 2 || !strings.Contains(errs, "is not a file") {
 		t.Errorf("--out /dev/stdout: exit %d\n%s", code, errs)
 	}
 	if b, err := os.ReadFile(victim); err != nil || string(b) != "whole" {

@@ -198,7 +198,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 // expired says why a lock may be taken over.
 func expired(h vsphere.Holder) string {
 	if h.Run == "" {
-		return "does not say whose it is"
+		return "has no owner"
 	}
 	return "has expired"
 }

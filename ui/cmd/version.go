@@ -22,7 +22,7 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 			case "spdx", "licenses":
 				info, ok := debug.ReadBuildInfo()
 				if !ok {
-					return errors.New("this binary does not say what is linked into it")
+					return errors.New("this binary contains no list of its modules")
 				}
 				doc := materials(info, e.Version, e.Made())
 				if output == "licenses" {

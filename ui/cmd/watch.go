@@ -122,7 +122,7 @@ func (w *watching) blocks(ctx context.Context) error {
 		case <-next.C:
 		case <-ctx.Done():
 			next.Stop()
-			fmt.Fprintf(e.Stderr, "stopped after %d looks\n", h.Looks)
+			fmt.Fprintf(e.Stderr, "stopped after %d checks\n", h.Looks)
 			return console.Exit(console.ExitInterrupted)
 		}
 	}

@@ -117,7 +117,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		}
 		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", backends.Clean(words), f.LookCommand())
 	} else if out.Report == nil {
-		fmt.Fprintln(e.Stderr, "left before anything was changed")
+		fmt.Fprintln(e.Stderr, "the wizard was closed before anything was changed")
 	}
 	if out.Path != "" {
 		fmt.Fprintf(e.Stderr, "again   %s\n", f.ReplayCommand(out.Path))

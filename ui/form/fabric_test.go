@@ -280,7 +280,7 @@ func (f *world) Look(ctx context.Context, a *answers.Answers) (*backends.Invento
 		return nil, nil, ctx.Err()
 	}
 	return inventory(), &report.Report{Mode: string(a.Mode), Made: begin, Tool: "test", VCenter: "https://vcenter.example/sdk", Simulated: true,
-		Checks: f.Preflight(ctx, a, nil), Notes: []string{"only read: nothing was changed, nothing was measured"}}, nil
+		Checks: f.Preflight(ctx, a, nil), Notes: []string{"read-only: nothing was changed or measured"}}, nil
 }
 
 func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }

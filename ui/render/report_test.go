@@ -63,7 +63,7 @@ func fallback() *report.Report {
 	for i := range r.Measurements[2:] {
 		m := &r.Measurements[2+i]
 		m.Verdict = perftest.VerdictFail
-		m.Hint = "TCP fallback: the RDMA counters of esx-02 stood still during the test; look at the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
+		m.Hint = "TCP fallback: the RDMA counters of esx-02 did not change during the test; check the uplink, the firewall ruleset pvrdma and Net.PVRDMAVmknic on both hosts"
 	}
 	r.Measurements[2].AchievedGbps, r.Measurements[2].Why = 21.4, "100G less the headers of RoCE v2 at an IB MTU of 4096"
 	r.Measurements[3].AchievedUs = 31.5
@@ -102,7 +102,7 @@ func ring() *report.Report {
 		r.Measurements = append(r.Measurements, both(i, i%20+1, 94+float64(i)/8, 2+float64(i)/100)...)
 	}
 	slow := &r.Measurements[12]
-	slow.AchievedGbps, slow.Verdict, slow.Hint = 83, perftest.VerdictWarn, "about 92 % is what an active MTU of 1024 gives: raise the Ethernet MTU on every hop"
+	slow.AchievedGbps, slow.Verdict, slow.Hint = 83, perftest.VerdictWarn, "about 92 % is typical of an active MTU of 1024: raise the Ethernet MTU on every hop"
 	r.Measurements[16].AchievedGbps, r.Measurements[16].Verdict = 0, perftest.VerdictUnknown
 	r.Measurements[16].Error = "guest vm-09: the connection broke while ib_send_bw was running"
 	for i := range r.Measurements[20:22] {
@@ -123,7 +123,7 @@ func mesh() *report.Report {
 				two[0].Rows = append(two[0].Rows, perftest.Row{Bytes: bytes, AvgGbps: two[0].AchievedGbps * min(1, float64(bytes)/8192)})
 			}
 			if i == 4 || j == 4 {
-				two[0].AchievedGbps, two[0].Verdict, two[0].Hint = 40, perftest.VerdictFail, "look at PCIe width"
+				two[0].AchievedGbps, two[0].Verdict, two[0].Hint = 40, perftest.VerdictFail, "check PCIe width"
 			}
 			if i == 2 && j == 6 {
 				two = two[:1]

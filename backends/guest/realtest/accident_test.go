@@ -52,7 +52,7 @@ END
 systemd-run --quiet --unit=taken perl /var/tmp/taken.pl
 for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit 1`,
 			"systemctl stop taken; rm /var/tmp/taken.pl", `server on vm-02: TCP port 18515 is taken by another program`},
-		{"the perftest of the two ends is years apart", "", "", `perftest is of version 6\.\d+ on vm-01 and 5\.\d+ on vm-02: the two may be incompatible`},
+		{"the perftest of the two ends is years apart", "", "", `perftest has version 6\.\d+ on vm-01 and 5\.\d+ on vm-02: the two may be incompatible`},
 	} {
 		s.scenario(c.name, func(t *testing.T) {
 			if c.cause == "" {

@@ -58,7 +58,7 @@ func (s *site) lossy(answers string) {
 		s.both("tc qdisc del dev ens192 root; " + shaped + " loss 1%")
 		all, code = s.bench("-f", file)
 		t.Logf("exit %d: %+v", code, all)
-		if len(all) != 1 || all[0].Verdict == "pass" || !strings.Contains(all[0].Hint, "packets were lost and sent again: ") {
+		if len(all) != 1 || all[0].Verdict == "pass" || !strings.Contains(all[0].Hint, "packets were lost and retransmitted: ") {
 			t.Errorf("with loss: exit %d, %+v", code, all)
 		}
 	})

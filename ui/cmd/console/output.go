@@ -42,7 +42,7 @@ func (c *Choice) Type() string { return "format" }
 // Set implements pflag.Value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.From, s) {
-		return fmt.Errorf("want one of %s", strings.Join(c.From, ", "))
+		return fmt.Errorf("use one of %s", strings.Join(c.From, ", "))
 	}
 	*c.Into = s
 	return nil
@@ -71,7 +71,7 @@ func Replaceable(path string) error {
 	}
 	info, err := os.Stat(at)
 	if err == nil && !info.Mode().IsRegular() || strings.HasPrefix(at, "/dev/") || strings.HasPrefix(at, "/proc/") {
-		return Usage("name a file; without --out it goes to stdout where that makes sense", "--out %s is no file", path)
+		return Usage("set --out to a file; without --out, output goes to stdout where possible", "--out %s is not a file", path)
 	}
 	return nil
 }

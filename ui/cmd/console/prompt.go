@@ -154,7 +154,7 @@ func readSecret(r io.Reader) (string, error) {
 func askYes(question string) (bool, error) {
 	tty, closing, err := openTerminal()
 	if err != nil {
-		return false, fmt.Errorf("no terminal to ask on")
+		return false, fmt.Errorf("no terminal for a prompt")
 	}
 	defer closing()
 	fmt.Fprintf(tty, "%s? [y/N] ", question)

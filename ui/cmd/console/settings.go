@@ -86,12 +86,12 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
 	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
 	fs.Bool("insecure", false, "do not verify vCenter's certificate (GOVC_INSECURE); every screen and report says so")
-	fs.String("ssh-user", "", "account in the guests where the answers name none")
+	fs.String("ssh-user", "", "account in the guests, if the answers set none")
 	fs.String("ssh-key", "", "private key file for the guests (RDMA_SETUP_SSH_KEY)")
 	fs.String("known-hosts", "", "known_hosts file (RDMA_SETUP_KNOWN_HOSTS; default ~/.ssh/known_hosts)")
 	fs.String("jump", "", "SSH jump host: [user@]host[:port]")
 	fs.Bool("ssh-weak", false, "also allow SHA-1 and CBC, for SSH servers that support nothing else; every screen and report says so")
-	fs.String("state-dir", "", "directory of the runs (default $XDG_STATE_HOME/rdma-setup)")
+	fs.String("state-dir", "", "directory for runs (default $XDG_STATE_HOME/rdma-setup)")
 	fs.String("log-level", "info", "level of the run's log file: debug, info, warn or error; debug adds every call, as --trace does")
 	fs.Duration("guest-timeout", 40*time.Second, "time limit for reading one guest; guests are read in parallel")
 	fs.Duration("host-timeout", 30*time.Second, "time limit for the esxcli calls of one host; hosts are read in parallel")
@@ -99,7 +99,7 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call and each remote command: METHOD target duration outcome")
 	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
 	fs.Bool("no-pager", false, "do not show long output in $PAGER, which is used on terminals only")
-	fs.Bool("lab", false, "work on a private lab instead of a real vCenter: everything is simulated")
+	fs.Bool("lab", false, "use a private lab instead of a real vCenter; everything is simulated")
 	fs.String("command-times", "fast", "duration of commands in the lab's guests and hosts: fast or real")
 	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
 }
@@ -133,7 +133,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		return nil, err
 	}
 	if err != nil && (explicit || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, Usage("give --config a YAML file whose keys are names of flags", "settings file %s: %v", file, err)
+		return nil, Usage("--config needs a YAML file whose keys are names of flags", "settings file %s: %v", file, err)
 	}
 	if err := knownSettings(conf, file); err != nil {
 		return nil, err
@@ -175,12 +175,12 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
-		return nil, Usage("give debug, info, warn or error", "log-level %q is not valid", s.LogLevel)
+		return nil, Usage("use debug, info, warn or error", "log-level %q is not valid", s.LogLevel)
 	}
 	for key, into := range map[string]*time.Duration{"guest-timeout": &s.GuestTimeout, "host-timeout": &s.HostTimeout} {
 		d, err := time.ParseDuration(get(key))
 		if err != nil || d <= 0 {
-			return nil, Usage("give a time like 40s or 2m", "%s %q is not a time to wait", key, get(key))
+			return nil, Usage("use a duration such as 40s or 2m", "%s %q is not a duration", key, get(key))
 		}
 		*into = d
 	}
@@ -198,11 +198,11 @@ func knownSettings(conf *viper.Viper, file string) error {
 	known.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	for _, key := range conf.AllKeys() {
 		if slices.Contains([]string{"password", "esxi-password", "guest-password", "sudo-password"}, key) {
-			return Usage("take it out and set RDMA_SETUP_PASSWORD, use --password-file or let the prompt ask",
-				"settings file %s: %s: secrets do not belong there", file, key)
+			return Usage("remove it and set RDMA_SETUP_PASSWORD, use --password-file or answer the prompt",
+				"settings file %s: %s: the file must not contain secrets", file, key)
 		}
 		if !slices.Contains(names, key) {
-			hint := "keys are those of the flags that every command has: rdma-setup help global-flags"
+			hint := "list the allowed keys with: rdma-setup help global-flags"
 			if near := answers.Nearest(key, names); near != "" {
 				hint = "did you mean " + near + "?"
 			}
@@ -216,10 +216,10 @@ func knownSettings(conf *viper.Viper, file string) error {
 func (s *Settings) Unverified() []string {
 	var out []string
 	if s.Insecure && s.Thumbprint == "" {
-		out = append(out, "vCenter's certificate is not verified (--insecure): anybody on the way can read the password and change what is said")
+		out = append(out, "vCenter's certificate is not verified (--insecure): somebody between this machine and vCenter can read the password and change the traffic")
 	}
 	if s.WeakSSH {
-		out = append(out, "SSH takes algorithms that are broken or nearly so (--ssh-weak): somebody on the way may read or change what is said")
+		out = append(out, "SSH allows algorithms that are broken or weak (--ssh-weak): somebody between this machine and the servers may read or change the traffic")
 	}
 	return out
 }

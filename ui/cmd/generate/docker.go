@@ -21,9 +21,9 @@ type dockerHosts struct {
 }
 
 func (d *dockerHosts) add(c *cobra.Command) {
-	c.Flags().StringVar(&d.all, "subnets", "172.30.0.0/16", "network out of which each host gets a /24 for its containers")
-	c.Flags().StringArrayVar(&d.hosts, "host", nil, "NAME=ADDRESS of a host with containers; once for each, always in the same order")
-	c.Flags().StringVar(&d.self, "for", "", "the one of them that the file is for")
+	c.Flags().StringVar(&d.all, "subnets", "172.30.0.0/16", "network from which each host gets a /24 for its containers")
+	c.Flags().StringArrayVar(&d.hosts, "host", nil, "NAME=ADDRESS of a host with containers; repeat for each host, always in the same order")
+	c.Flags().StringVar(&d.self, "for", "", "the host that the file is for")
 }
 
 // spread gives every host its network, and the one that the file is for.
@@ -31,14 +31,14 @@ func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host
 	var self containers.Host
 	all, err := netip.ParsePrefix(d.all)
 	if err != nil {
-		return all, nil, self, console.Usage("write it like 172.30.0.0/16", "--subnets: %v", err)
+		return all, nil, self, console.Usage("write it as 172.30.0.0/16", "--subnets: %v", err)
 	}
 	var hosts []containers.Host
 	for _, h := range d.hosts {
 		name, addr, _ := strings.Cut(h, "=")
 		a, err := netip.ParseAddr(addr)
 		if err != nil {
-			return all, nil, self, console.Usage("write it like vm-01=10.0.0.11", "--host %q: want NAME=ADDRESS", h)
+			return all, nil, self, console.Usage("write it as vm-01=10.0.0.11", "--host %q is not of the form NAME=ADDRESS", h)
 		}
 		hosts = append(hosts, containers.Host{Name: name, Address: a})
 	}
@@ -50,7 +50,7 @@ func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host
 			return all, hosts, h, nil
 		}
 	}
-	return all, nil, self, console.Usage("name one of the --host with --for", "--for %q is none of the hosts", d.self)
+	return all, nil, self, console.Usage("set --for to one of the --host names", "--for %q is not one of the hosts", d.self)
 }
 
 func newDaemonJSONCmd(e *console.Env) *cobra.Command {
@@ -60,10 +60,10 @@ func newDaemonJSONCmd(e *console.Env) *cobra.Command {
 	var dns []string
 	c := &cobra.Command{
 		Use:   "daemon-json [--merge FILE] (--host NAME=ADDRESS .. --for NAME | --bip ADDRESS/BITS)",
-		Short: "Print Docker's daemon.json, merged into the one that is there",
-		Long: `Print Docker's daemon.json. What the file of --merge says stays as it is: other keys in their order, and other values of
-the same keys, which are named on stderr. Merging again changes nothing. With several hosts each gets its own network
-for containers, without which no route between them is possible. Docker reads it when it is restarted (systemctl restart
+		Short: "Print Docker's daemon.json, merged into an existing one",
+		Long: `Print Docker's daemon.json. Settings in the file of --merge are kept: other keys in their order, and other values of
+the same keys, which are listed on stderr. Merging again changes nothing. With several hosts each gets its own network
+for containers, without which no route between them is possible. Docker reads the file when it is restarted (systemctl restart
 docker), which stops containers.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -93,10 +93,10 @@ docker), which stops containers.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&file, "merge", "", "the daemon.json that is there; - reads stdin, and a file that is not there is an empty one")
+	fl.StringVar(&file, "merge", "", "existing daemon.json; - reads stdin, and a missing file counts as empty")
 	hosts.add(c)
-	fl.StringVar(&bip, "bip", "", "address of docker0, 172.30.1.1/24, where no hosts are given")
-	fl.StringVar(&fixed, "fixed-cidr", "", "where containers get their addresses from (default the whole network)")
+	fl.StringVar(&bip, "bip", "", "address of docker0, such as 172.30.1.1/24, if no hosts are given")
+	fl.StringVar(&fixed, "fixed-cidr", "", "range for the containers' addresses (default: the whole network)")
 	fl.IntVar(&d.MTU, "mtu", 0, "MTU of docker0 in bytes")
 	fl.StringSliceVar(&dns, "dns", nil, "name servers for containers")
 	fl.BoolVar(&d.NVIDIA, "nvidia", false, "add the runtime of the NVIDIA container toolkit")
@@ -107,7 +107,7 @@ docker), which stops containers.`,
 func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error {
 	switch {
 	case len(hosts.hosts) > 0 && bip != "":
-		return console.Usage("give --bip, or --host and --for", "--bip and --host both say what docker0's network is")
+		return console.Usage("use --bip, or --host and --for", "--bip and --host cannot be combined: both set docker0's network")
 	case len(hosts.hosts) > 0:
 		_, _, self, err := hosts.spread()
 		if err != nil {
@@ -117,14 +117,14 @@ func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error
 	case bip != "":
 		p, err := netip.ParsePrefix(bip)
 		if err != nil {
-			return console.Usage("write it like 172.30.1.1/24", "--bip %q is no address with the network's bits", bip)
+			return console.Usage("write it as 172.30.1.1/24", "--bip %q is not an address with a prefix length", bip)
 		}
 		d.Bridge = p
 	}
 	if fixed != "" {
 		p, err := netip.ParsePrefix(fixed)
 		if err != nil {
-			return console.Usage("write it like 172.30.1.0/25", "--fixed-cidr %q is no network", fixed)
+			return console.Usage("write it as 172.30.1.0/25", "--fixed-cidr %q is not a network", fixed)
 		}
 		d.Range = p
 	}
@@ -153,10 +153,10 @@ func newContainerRoutesCmd(e *console.Env) *cobra.Command {
 	forward := string(containers.ForwardContainers)
 	c := &cobra.Command{
 		Use:   "container-routes --host NAME=ADDRESS .. --for NAME",
-		Short: "Print the unit that keeps a host's routes to the containers of the others",
-		Long: `Print a systemd unit for one host: routes to the containers of the others, forwarding, and what the firewall lets
-through. --forward containers opens it between the containers' networks only; all does what the guide does, which
-opens it for everything; leave changes nothing. Stopping the unit takes routes and rules away again.`,
+		Short: "Print the systemd unit for a host's routes to the containers of other hosts",
+		Long: `Print a systemd unit for one host: routes to the containers of the others, forwarding, and firewall
+rules. --forward containers allows forwarding between the containers' networks only; all allows everything, as the guide
+does; leave changes nothing. Stopping the unit removes its routes and rules.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, list, self, err := hosts.spread()
@@ -181,21 +181,21 @@ func newDockerSetupCmd(e *console.Env) *cobra.Command {
 	var d containers.Setup
 	c := &cobra.Command{
 		Use:   "docker-setup",
-		Short: "Print the script that installs Docker and the NVIDIA container toolkit in a guest, and takes them back",
-		Long: `Print a script for the guests: Docker's engine and, with --nvidia, the NVIDIA container toolkit from their makers'
-repositories, each with its own keyring (the guides' apt-key is gone) and Docker's key held against the guide's
-fingerprint. --distribution installs the distribution's Docker from the guest's own repositories instead, and the toolkit
-is taken from those if they have it. The script works with apt, dnf and yum, may be run again, and "undo" takes back what
-it did.`,
+		Short: "Print the script that installs Docker and the NVIDIA container toolkit in a guest, and can undo it",
+		Long: `Print a script for the guests: Docker's engine and, with --nvidia, the NVIDIA container toolkit from the vendors'
+repositories, each with its own keyring (apt-key, which the guides use, no longer exists) and with Docker's key compared
+with the guide's fingerprint. --distribution installs the distribution's Docker from the guest's own repositories instead,
+and the toolkit too if they have it. The script works with apt, dnf and yum and can be run again; its argument "undo"
+reverts what it did.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(e.Stdout, d.Script(origin(e, "docker-setup", "flags")))
 			return err
 		},
 	}
-	c.Flags().BoolVar(&d.NVIDIA, "nvidia", false, "the NVIDIA container toolkit too")
+	c.Flags().BoolVar(&d.NVIDIA, "nvidia", false, "also install the NVIDIA container toolkit")
 	c.Flags().BoolVar(&d.Distribution, "distribution", false, "docker.io of Debian or Ubuntu, from the guest's own repositories")
-	c.Flags().BoolVar(&d.RemoveOld, "remove-old", false, "take away another Docker where there is one; images and containers stay")
-	c.Flags().BoolVar(&d.RemoveNVIDIA1, "remove-nvidia-docker", false, "take away nvidia-docker 1 and the containers that use its volumes")
+	c.Flags().BoolVar(&d.RemoveOld, "remove-old", false, "remove another Docker, if there is one; images and containers are kept")
+	c.Flags().BoolVar(&d.RemoveNVIDIA1, "remove-nvidia-docker", false, "remove nvidia-docker 1 and the containers that use its volumes")
 	return c
 }

@@ -44,7 +44,7 @@ func origin(e *console.Env, what string, from ...string) generate.Origin {
 // sources names where facts came from, and says so when they are the lab's.
 func sources(s *session.Session, from ...string) []string {
 	if s.Simulated() {
-		from = append(from, "SIMULATED by the embedded lab: it says nothing about real hardware")
+		from = append(from, "SIMULATED by the embedded lab: not valid for real hardware")
 	}
 	return from
 }
@@ -73,7 +73,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 	var mode, tool, name, output string
 	c := &cobra.Command{
 		Use:   "role",
-		Short: "Print the lines that make a vCenter role with exactly the privileges of a mode",
+		Short: "Print the commands that create a vCenter role with exactly the privileges of a mode",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			privileges := append(checks.Privileges(answers.Mode(mode)), checks.Backup()...)
@@ -105,7 +105,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 	modeFlag(c, &mode)
 	c.Flags().Var(&console.Choice{Into: &tool, From: []string{"govc", "powercli"}}, "tool", "govc or powercli")
 	tool = "govc"
-	c.Flags().StringVar(&name, "name", "", "name of the role (default rdma-setup-MODE)")
+	c.Flags().StringVar(&name, "name", "", "name of the role (default: rdma-setup-MODE)")
 	console.OutputFlag(c, &output, "text", "json")
 	return c
 }

@@ -19,9 +19,9 @@ func newHorovodCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "horovod (-f answers.yaml | --host ADDRESS ..) [flags]",
 		Short: "Print the script that runs Horovod's benchmark in containers over the guests",
-		Long: `Print a script for the first guest: it starts a container with Horovod in every guest, looks whether the RDMA device is
-seen inside, runs the benchmark of the guide (VGG16), holds NCCL's own word on the way that it took against the one
-that was asked for, and removes the containers. Nothing is asked of vCenter or the guests.`,
+		Long: `Print a script for the first guest: it starts a container with Horovod in every guest, checks that the RDMA device is
+visible inside, runs the benchmark of the guide (VGG16), checks in NCCL's log that it used the requested transport, and
+removes the containers. The command itself does not contact vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, from, err := overGuests(e, file, hosts, &h.Hosts)
@@ -40,7 +40,7 @@ that was asked for, and removes the containers. Nothing is asked of vCenter or t
 			}
 			text, err := h.Script(origin(e, "horovod", from))
 			if err != nil {
-				return console.Usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+				return console.Usage("use -f answers.yaml, or --host once for each guest", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err
@@ -48,16 +48,16 @@ that was asked for, and removes the containers. Nothing is asked of vCenter or t
 	}
 	fl := c.Flags()
 	fl.StringVarP(&file, "file", "f", "", "answers file: mode, QoS, the VMs' RDMA addresses")
-	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
+	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; repeat for each guest")
 	modeFlag(c, &mode)
-	fl.BoolVar(&tcp, "tcp", false, "over TCP instead of RDMA, to compare")
+	fl.BoolVar(&tcp, "tcp", false, "use TCP instead of RDMA, for comparison")
 	fl.StringVar(&h.Image, "image", "horovod/horovod:0.28.1", "container image with Horovod, an SSH server and the examples")
 	fl.IntVar(&h.GPUs, "gpus", 1, "GPUs of each guest")
 	fl.IntVar(&h.Port, "ssh-port", 12345, "port of the containers' SSH servers")
 	fl.StringVar(&h.Model, "model", "VGG16", "model of the benchmark")
-	fl.StringVar(&h.Net.Device, "device", "", "RDMA device in the guests (default NCCL looks)")
-	fl.IntVar(&h.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default NCCL looks)")
-	fl.IntVar(&h.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers where guests mark their own traffic)")
+	fl.StringVar(&h.Net.Device, "device", "", "RDMA device in the guests (default: NCCL detects it)")
+	fl.IntVar(&h.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default: NCCL detects it)")
+	fl.IntVar(&h.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default: from the answers, if guests mark their own traffic)")
 	fl.StringVar(&h.Net.Interface, "interface", "", "network interface for NCCL's own traffic, and for all with --tcp")
 	return c
 }

@@ -30,10 +30,10 @@ func newMPIJobCmd(e *console.Env) *cobra.Command {
 	f := jobFlags{api: string(generate.V2Beta1), mode: string(answers.PVRDMA)}
 	c := &cobra.Command{
 		Use:   "mpijob [-f answers.yaml] [-- COMMAND ..]",
-		Short: "Print a Kubernetes MPIJob over RoCE or TCP, with what NCCL must know",
+		Short: "Print a Kubernetes MPIJob over RoCE or TCP, with the settings for NCCL",
 		Long: `Print an MPIJob for the Kubernetes MPI operator. With answers the guests are the workers' nodes: their RDMA device
-and the index of its RoCE v2 address are read from them unless --device is given. COMMAND is what mpirun starts,
-without one the benchmark of the guide.`,
+and the index of its RoCE v2 address are read from them unless --device is given. COMMAND is what mpirun starts;
+the default is the benchmark of the guide.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return generateMPIJob(cmd, e, &f, args) },
 	}
@@ -41,21 +41,21 @@ without one the benchmark of the guide.`,
 	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, VMs")
 	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
-	fl.StringVar(&f.kube, "kube", "", "write what the MPI operator of this context of kubectl knows, and let the API server check it, without creating it")
-	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not know (default as --kube says)")
-	fl.BoolVar(&f.tcp, "tcp", false, "over TCP instead of RDMA, to compare")
+	fl.StringVar(&f.kube, "kube", "", "use only what the MPI operator of this kubectl context supports, and let its API server check the job without creating it")
+	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not support (default: as found by --kube)")
+	fl.BoolVar(&f.tcp, "tcp", false, "use TCP instead of RDMA, for comparison")
 	fl.StringVar(&f.job.Name, "name", "tensorflow-benchmarks", "name of the job")
-	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default that of the context)")
+	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default: that of the context)")
 	fl.StringVar(&f.job.Image, "image", "mpioperator/tensorflow-benchmarks:latest", "container image of launcher and workers")
-	fl.IntVar(&f.job.Workers, "workers", 2, "number of workers (default the VMs of the answers)")
+	fl.IntVar(&f.job.Workers, "workers", 2, "number of workers (default: the VMs of the answers)")
 	fl.IntVar(&f.job.GPUs, "gpus", 1, "GPUs for each worker")
-	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default one for each GPU)")
-	fl.BoolVar(&f.job.Spread, "spread", true, "one worker a node: two on one node measure its memory, not the fabric")
+	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default: one for each GPU)")
+	fl.BoolVar(&f.job.Spread, "spread", true, "one worker per node: two on the same node measure its memory, not the fabric")
 	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, "+generate.SharedResource+", instead of the node's /dev/infiniband")
 	fl.StringVar(&f.job.Network, "network", "", "second network of the workers, "+generate.PodNetwork+" of generate network-operator")
-	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default as the guests say)")
-	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default as the guests say, else NCCL looks)")
-	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers' DSCP where guests mark their own traffic)")
+	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default: read from the guests)")
+	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default: read from the guests, else NCCL detects it)")
+	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default: from the answers' DSCP, if guests mark their own traffic)")
 	fl.StringVar(&f.job.Net.Interface, "interface", "", "network interface for NCCL's own traffic, and for all with --tcp")
 	fl.IntVar(&f.job.Batches, "batches", 100, "batches of the benchmark")
 	return c
@@ -91,7 +91,7 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 				f.job.Net.GID = gid
 			}
 		}
-		from = sources(s, "answers", "what the guests say of their RDMA devices")
+		from = sources(s, "answers", "the RDMA devices of the guests")
 	case f.file != "":
 		if a, err = session.Load(e, f.file, nil); err != nil {
 			return err

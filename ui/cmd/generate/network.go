@@ -27,7 +27,7 @@ type networkFile struct {
 }
 
 var networkFiles = []networkFile{
-	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)", "netplan generate, then netplan apply; on a console netplan try goes back by itself"},
+	{"netplan", netconf.Netplan, "Print the netplan file of an RDMA adapter (Ubuntu)", "netplan generate, then netplan apply; on a console, netplan try reverts by itself"},
 	{"nmconnection", netconf.NetworkManager, "Print the NetworkManager keyfile of an RDMA adapter (EL 8 and later)", "nmcli connection reload, then nmcli connection up UUID"},
 	{"ifcfg", netconf.Ifcfg, "Print the ifcfg file of an RDMA adapter (EL 7 and 8)", "ifdown INTERFACE; ifup INTERFACE"},
 	{"networkd", netconf.Networkd, "Print the systemd-networkd file of an RDMA adapter", "networkctl reload, then networkctl reconfigure INTERFACE"},
@@ -44,10 +44,10 @@ func newNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
 	c := &cobra.Command{
 		Use:   k.use + " (-f answers.yaml [--vm VM] | --interface NAME --mac MAC --ip ADDRESS/BITS)",
 		Short: k.short,
-		Long: k.short + `: what apply writes into guests, printed alone.
+		Long: k.short + `. This is the file that apply writes into guests.
 
-With answers, MAC and interface are read from vCenter and the guests, one file an adapter; with --interface, --mac and
---ip nothing is asked.`,
+With answers, MAC and interface are read from vCenter and the guests, and there is one file per adapter. With --interface,
+--mac and --ip nothing is read.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set, err := console.ReadSettings(e, cmd)
@@ -72,9 +72,9 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 	fl := c.Flags()
 	fl.StringVarP(&answersFile, "file", "f", "", "answers file: VMs and their addresses")
 	fl.StringVar(&vm, "vm", "", "only this VM of the answers")
-	fl.StringVar(&nic.Name, "interface", "", "name of the interface in the guest, ens224f0")
+	fl.StringVar(&nic.Name, "interface", "", "name of the interface in the guest, such as ens224f0")
 	fl.StringVar(&mac, "mac", "", "its MAC address")
-	fl.StringVar(&ip, "ip", "", "its address with the network's bits, 192.168.50.11/24; or dhcp")
+	fl.StringVar(&ip, "ip", "", "its address with prefix length, such as 192.168.50.11/24; or dhcp")
 	fl.IntVar(&nic.MTU, "mtu", 9000, "its MTU in bytes")
 	fl.StringVar(&group, "portgroup", "RDMA-PG", "the adapter's port group, which names the file")
 	return c
@@ -83,11 +83,11 @@ With answers, MAC and interface are read from vCenter and the guests, one file a
 // checkStatic refuses what could not stand in a file as it is.
 func checkStatic(n *netconf.Static) error {
 	if n.Name == "" {
-		return console.Usage("give -f answers.yaml, or --interface, --mac and --ip", "nothing says which interface the file is for")
+		return console.Usage("use -f answers.yaml, or --interface, --mac and --ip", "the interface that the file is for is not set")
 	}
 	if !interfaceName.MatchString(n.Name) {
-		return console.Usage("give --interface as ip link shows it; or give -f answers.yaml", "%q is no interface that could be written into a file: "+
-			"letters, digits, dot, hyphen, underscore, 15 at most", n.Name)
+		return console.Usage("set --interface to a name that ip link shows, or use -f answers.yaml", "%q is not a valid name of an interface: "+
+			"at most 15 letters, digits, dots, hyphens and underscores", n.Name)
 	}
 	var mac answers.MAC
 	if err := mac.UnmarshalText([]byte(n.MAC)); err != nil {
@@ -96,7 +96,7 @@ func checkStatic(n *netconf.Static) error {
 	p, err := netip.ParsePrefix(n.CIDR)
 	dhcp := strings.EqualFold(n.CIDR, backends.DHCP)
 	if !dhcp && (err != nil || !p.Addr().Is4()) {
-		return console.Usage("write it like 192.168.50.11/24, or dhcp", "--ip %q is no IPv4 address with the network's bits", n.CIDR)
+		return console.Usage("write it as 192.168.50.11/24, or dhcp", "--ip %q is not an IPv4 address with a prefix length", n.CIDR)
 	}
 	if n.MTU < 576 || n.MTU > 9216 {
 		return console.Usage("", "--mtu %d is not between 576 and 9216", n.MTU)
@@ -136,7 +136,7 @@ func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, 
 			continue
 		}
 		if !v.Guest.Managed() {
-			return console.Usage("give --interface, --mac and --ip in place of --vm", "%s: its guest is not asked (guest.manage: false)", v.Name)
+			return console.Usage("use --interface, --mac and --ip instead of --vm", "%s: its guest is not read (guest.manage: false)", v.Name)
 		}
 		statics, err := guestStatics(inv, a, v)
 		if err != nil {
@@ -152,7 +152,7 @@ func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, 
 		}
 	}
 	if n == 0 {
-		return console.Usage("", "the answers name no RDMA adapter of %q", only)
+		return console.Usage("", "the answers have no RDMA adapter for %q", only)
 	}
 	return nil
 }
@@ -164,11 +164,11 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 	}
 	vm := inv.VM(v.Name)
 	if vm == nil {
-		return nil, refuse("", "there is no such VM")
+		return nil, refuse("", "vCenter has no such VM")
 	}
 	g := inv.Guest(vm.Name)
 	if g == nil {
-		return nil, refuse("power the VM on", "its guest could not be asked")
+		return nil, refuse("power the VM on", "its guest could not be read")
 	}
 	if g.Error != "" {
 		return nil, refuse(g.Hint, "%s", g.Error)
@@ -184,7 +184,7 @@ func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]
 			}
 		}
 		if mac == "" {
-			return nil, refuse("apply makes it; or give --interface, --mac and --ip", "it has no RDMA adapter on %s yet", n.PortGroup)
+			return nil, refuse("run apply, which adds it, or use --interface, --mac and --ip", "it has no RDMA adapter on %s yet", n.PortGroup)
 		}
 		used[mac] = true
 		i := g.Interface(mac)
@@ -206,11 +206,11 @@ func newSystemdCmd(e *console.Env) *cobra.Command {
 	module := "vmw_pvrdma"
 	c := &cobra.Command{
 		Use:   "systemd",
-		Short: "Print the unit that loads an RDMA driver again after every boot (Ubuntu's known issue)",
+		Short: "Print the systemd unit that reloads an RDMA driver after every boot (Ubuntu's known issue)",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if !moduleName.MatchString(module) {
-				return console.Usage("", "--module %q is no name of a kernel module", module)
+				return console.Usage("", "--module %q is not the name of a kernel module", module)
 			}
 			unit := guest.UnitName(module)
 			_, body, _ := strings.Cut(guest.UnitText(module), "\n")

@@ -33,7 +33,7 @@ func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr)
 	for _, v := range a.VMs {
 		if n := a.Networks(v); len(n) > 0 && v.Guest.Managed() {
 			if n[0].IP.DHCP {
-				return nil, "", console.Usage("leave --file out and name the guests by --host", "%s has its RDMA address from DHCP: no file can know it", v.Name)
+				return nil, "", console.Usage("omit --file and set the guests with --host", "%s gets its RDMA address by DHCP, so it is not known in advance", v.Name)
 			}
 			*into = append(*into, n[0].IP.Addr())
 		}
@@ -57,7 +57,7 @@ func newOSUCmd(e *console.Env) *cobra.Command {
 		Use:   "osu (-f answers.yaml | --host ADDRESS ..)",
 		Short: "Print the script that runs the OSU MPI micro-benchmarks over the guests",
 		Long: `Print a script for the first guest: osu_mbw_mr and osu_alltoall over 2, 4, 8, 12, 16 and all VMs, the mean of five
-runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked of vCenter or the guests.`,
+runs each, compared with a baseline by the guide's threshold of 8.3 %. The command itself does not contact vCenter or the guests.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, from, err := overGuests(e, file, hosts, &s.Hosts)
@@ -69,7 +69,7 @@ runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked
 			}
 			text, err := s.Script(origin(e, "osu", from))
 			if err != nil {
-				return console.Usage("give -f answers.yaml, or --host once for each guest", "%v", err)
+				return console.Usage("use -f answers.yaml, or --host once for each guest", "%v", err)
 			}
 			_, err = fmt.Fprint(e.Stdout, text)
 			return err
@@ -77,9 +77,9 @@ runs each, judged against a baseline by the 8.3 % of the guide. Nothing is asked
 	}
 	fl := c.Flags()
 	fl.StringVarP(&file, "file", "f", "", "answers file: the VMs' RDMA addresses")
-	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; once for each")
-	fl.StringVar(&s.Device, "device", "", "RDMA device in the guests (default UCX looks)")
-	fl.IntVar(&s.Class, "traffic-class", 0, "IP traffic class of RoCE (default from the answers where guests mark their own traffic)")
+	fl.StringArrayVar(&hosts, "host", nil, "address of a guest; repeat for each guest")
+	fl.StringVar(&s.Device, "device", "", "RDMA device in the guests (default: UCX detects it)")
+	fl.IntVar(&s.Class, "traffic-class", 0, "IP traffic class of RoCE (default: from the answers, if guests mark their own traffic)")
 	fl.IntVar(&s.Runs, "runs", 5, "runs of each test")
 	return c
 }

@@ -33,34 +33,34 @@ func newSwitchCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "switch --os SYSTEM (-f answers.yaml | --ports PORT,..)",
 		Short: "Print the configuration of the physical switch, each line with its source",
-		Long: `Print what the physical switch needs: MTU, VLAN, PFC of one priority, ECN marks, ETS, DCBX, PFC watchdog.
+		Long: `Print the configuration of the physical switch: MTU, VLAN, PFC of one priority, ECN, ETS, DCBX, PFC watchdog.
 
-With answers the ports are those that the chosen pNICs hear by LLDP or CDP, one text a switch; with --ports nothing is
-asked. Without any port all lines are comments, so that a paste does nothing. Nothing is ever sent to a switch.`,
+With answers, the ports are those that the chosen pNICs receive by LLDP or CDP, with one text per switch. With --ports
+nothing is read. Without any port all lines are comments, so pasting them has no effect. Nothing is ever sent to a switch.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return generateSwitch(cmd, e, &f) },
 	}
 	fl := c.Flags()
 	fl.Var(&console.Choice{Into: &f.os, From: switches.Systems()}, "os", strings.Join(switches.Systems(), ", "))
 	fl.StringVarP(&f.file, "file", "f", "", "answers file: hosts, VLAN, QoS")
-	fl.StringSliceVar(&f.ports, "ports", nil, "ports of the switch that the hosts are on, as it spells them")
-	fl.StringVar(&f.name, "switch", "", "only this switch; with --ports its name")
-	fl.IntVar(&f.wish.VLAN, "vlan", 0, "VLAN of the port group, 0 untagged (default from the answers)")
+	fl.StringSliceVar(&f.ports, "ports", nil, "switch ports of the hosts, as the switch writes them")
+	fl.StringVar(&f.name, "switch", "", "only this switch; with --ports, its name")
+	fl.IntVar(&f.wish.VLAN, "vlan", 0, "VLAN of the port group, 0: untagged (default: from the answers)")
 	fl.IntVar(&f.wish.Priority, "priority", 3, "priority of RoCE (default from the answers)")
 	fl.IntVar(&f.wish.DSCP, "dscp", 26, "DSCP of RoCE (default from the answers)")
 	fl.BoolVar(&f.wish.ECN, "ecn", true, "mark packets when queues fill (default from the answers)")
-	fl.IntVar(&f.wish.ECNMin, "ecn-min", 150, "KB in a queue at which marking begins")
-	fl.IntVar(&f.wish.ECNMax, "ecn-max", 1500, "KB in a queue at which every packet is marked")
+	fl.IntVar(&f.wish.ECNMin, "ecn-min", 150, "queue length in KB at which marking begins")
+	fl.IntVar(&f.wish.ECNMax, "ecn-max", 1500, "queue length in KB at which every packet is marked")
 	f.lossless = string(answers.LosslessPFC)
 	fl.Var(&console.Choice{Into: &f.lossless, From: []string{string(answers.LosslessPFC), string(answers.LosslessNone)}}, "lossless", "pfc or none (default from the answers)")
 	f.wish.Queue = "tx-queue"
-	fl.Var(&console.Choice{Into: &f.wish.Queue, From: []string{"tx-queue", "uc-tx-queue"}}, "queue", "how an EOS switch calls its queues: tx-queue or uc-tx-queue")
+	fl.Var(&console.Choice{Into: &f.wish.Queue, From: []string{"tx-queue", "uc-tx-queue"}}, "queue", "name of queues on an EOS switch: tx-queue or uc-tx-queue")
 	return c
 }
 
 func generateSwitch(cmd *cobra.Command, e *console.Env, f *switchFlags) error {
 	if f.os == "" {
-		return console.Usage("--os is one of "+strings.Join(switches.Systems(), ", "), "what does the switch run?")
+		return console.Usage("--os is one of "+strings.Join(switches.Systems(), ", "), "the operating system of the switch is not set")
 	}
 	f.wish.OS = switches.OS(f.os)
 	set, err := console.ReadSettings(e, cmd)
@@ -97,7 +97,7 @@ func generateSwitch(cmd *cobra.Command, e *console.Env, f *switchFlags) error {
 		if ports, silent, err = switchPorts(cmd.Context(), s, a, f.wish.OS); err != nil {
 			return err
 		}
-		from = sources(s, "answers", "what the pNICs hear by LLDP or CDP")
+		from = sources(s, "answers", "the switch ports that the pNICs receive by LLDP or CDP")
 	}
 	f.wish.PFC = f.lossless == string(answers.LosslessPFC)
 	if len(ports) == 0 {
@@ -113,7 +113,7 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 		f.wish.VLAN = a.Switch.VLAN
 		for _, r := range a.AllRails() {
 			if r.Switch.VLAN != a.Switch.VLAN {
-				return console.Usage("give --ports and --vlan, once for each rail", "the rails have the VLANs %d and %d; one configuration has one", a.Switch.VLAN, r.Switch.VLAN)
+				return console.Usage("run it once per rail, with --ports and --vlan", "the rails have the VLANs %d and %d, but one configuration can only have one", a.Switch.VLAN, r.Switch.VLAN)
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	}
 	if !given("lossless") {
 		if a.QoS.Lossless == answers.LosslessPause {
-			return console.Usage("say --lossless pfc or --lossless none", "the answers ask for global pause, which no switch is configured for here")
+			return console.Usage("add --lossless pfc or --lossless none", "the answers ask for global pause, which this command does not configure on switches")
 		}
 		f.lossless = string(a.QoS.Lossless)
 	}
@@ -158,7 +158,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 	}
 	slices.Sort(names)
 	if len(names) == 0 {
-		return backends.Errorf(backends.KindRefused, "", "", "no pNIC hears a switch called %s", f.name)
+		return backends.Errorf(backends.KindRefused, "", "", "no pNIC receives LLDP or CDP from a switch named %s", f.name)
 	}
 	missing := silent
 	var texts []string
@@ -176,7 +176,7 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 		return err
 	}
 	if len(missing) > 0 {
-		return backends.Errorf(backends.KindRefused, "", "give --ports, or let the hosts hear the switch: LLDP on the switch, and the pNIC an uplink of a DVS that listens",
+		return backends.Errorf(backends.KindRefused, "", "use --ports, or enable LLDP on the switch and listening on the DVS of the pNIC",
 			"the configuration is not complete; missing: %s", strings.Join(missing, ", "))
 	}
 	return nil
@@ -238,12 +238,12 @@ func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, sy
 			}
 			n, ok := near[host][device]
 			if !ok {
-				silent = append(silent, "the port of "+host+" "+device+" (hears no LLDP or CDP)")
+				silent = append(silent, "the port of "+host+" "+device+" (receives no LLDP or CDP)")
 				continue
 			}
 			name, err := switches.Name(system, n.Port)
 			if err != nil {
-				return nil, nil, backends.Errorf(backends.KindRefused, host, "give the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
+				return nil, nil, backends.Errorf(backends.KindRefused, host, "use the --os that "+n.Switch+" runs, or --ports", "%s is on %s: %v", device, n.Switch, err)
 			}
 			ports[n.Switch] = append(ports[n.Switch], switches.Port{Name: name, Peer: host + " " + device})
 		}

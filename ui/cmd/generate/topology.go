@@ -49,7 +49,7 @@ kind are matched in their order. The speed of links is not read: name it where i
 	}
 	fl := c.Flags()
 	fl.StringVarP(&file, "file", "f", "", "answers file")
-	fl.StringVar(&vm, "vm", "", "VM of the answers (default the only one)")
+	fl.StringVar(&vm, "vm", "", "VM of the answers (default: the only one)")
 	fl.StringVar(&t.Speed, "link-speed", "16.0 GT/s PCIe", "speed of the devices' links, as the kernel writes it")
 	fl.IntVar(&t.Width, "link-width", 16, "lanes of the devices' links")
 	return c
@@ -60,7 +60,7 @@ kind are matched in their order. The speed of links is not read: name it where i
 func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice, error) {
 	v := inv.VM(name)
 	if v == nil {
-		return nil, console.Usage("give --vm with a VM of the answers", "no VM %q", name)
+		return nil, console.Usage("set --vm to a VM of the answers", "no VM %q", name)
 	}
 	g, h := inv.Guest(v.Name), inv.Host(v.Host)
 	refuse := func(hint, format string, args ...any) error {
@@ -70,7 +70,7 @@ func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice,
 	case h == nil:
 		return nil, refuse("", "its host was not read")
 	case g == nil || g.Error != "":
-		return nil, refuse("power it on, and see that it can be reached", "the guest was not asked")
+		return nil, refuse("power it on, and check that it can be reached", "the guest was not read")
 	case g.NVIDIA == nil || len(g.NVIDIA.Devices) == 0:
 		return nil, refuse("install the NVIDIA driver", "the guest lists no GPU")
 	}
@@ -98,7 +98,7 @@ func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice,
 		}
 	}
 	if len(gpus) != len(g.NVIDIA.Devices) || len(nics) != len(cards) || len(nics) == 0 {
-		return nil, refuse("look at the VM's devices: rdma-setup discover", "the host gives it %d GPUs and %d RDMA devices, the guest lists %d and %d: they cannot be matched",
+		return nil, refuse("list the VM's devices with: rdma-setup discover", "the host passes %d GPUs and %d RDMA devices to it, but the guest lists %d and %d: they cannot be matched",
 			len(gpus), len(nics), len(g.NVIDIA.Devices), len(cards))
 	}
 	for i, d := range gpus {

@@ -15,7 +15,7 @@ func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gi
 	for _, v := range a.VMs {
 		d, index, ok := rdmaAddress(inv, v.Name, a.Networks(v))
 		if !ok {
-			notes = append(notes, v.Name+": no RDMA device with its address was seen")
+			notes = append(notes, v.Name+": no RDMA device with its address was found")
 			continue
 		}
 		if first {
@@ -25,10 +25,10 @@ func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gi
 		sameDevice, sameGID = sameDevice && d == device, sameGID && index == gid
 	}
 	if !sameDevice {
-		device, notes = "", append(notes, "the guests' RDMA devices have different names: NCCL looks for them itself")
+		device, notes = "", append(notes, "the guests' RDMA devices have different names: NCCL detects them by itself")
 	}
 	if !sameGID {
-		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) looks for them itself")
+		gid, notes = -1, append(notes, "the guests' RoCE v2 addresses have different indexes: NCCL (2.21 and later) detects them by itself")
 	}
 	return device, gid, notes
 }

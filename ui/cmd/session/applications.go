@@ -17,7 +17,7 @@ func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs st
 	inv := s.Last(nil)
 	list, err := perftest.Pairs(railNodes(a, inv)[0], pairs)
 	if err != nil {
-		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
+		return nil, console.Usage("use ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
 	app.Network = network(a, inv)
 	app.Env = []string{"NCCL_DEBUG=INFO"}

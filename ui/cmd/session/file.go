@@ -18,7 +18,7 @@ import (
 func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	if file == "" {
 		if lab == nil {
-			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers are given")
+			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers file was given")
 		}
 		file = lab.answersFile("pvrdma")
 	}
@@ -74,7 +74,7 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 		return nil
 	}
 	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
-		return console.Usage("give --url to say which one is meant", "the environment names vCenter %s, the answers name %s", hostOf(set.URL), hostOf(a.VCenter.URL))
+		return console.Usage("select one with --url", "the environment sets vCenter %s, but the answers set %s", hostOf(set.URL), hostOf(a.VCenter.URL))
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (s *Session) Serves(cmd *cobra.Command, a *answers.Answers, file string) er
 	if s.Set.Lab || a.VCenter.URL == "" || cmd.Flags().Changed("url") || hostOf(s.Set.URL) == hostOf(a.VCenter.URL) {
 		return nil
 	}
-	return console.Usage("give --url to say which one is meant", "%s names vCenter %s, and the plan is made with %s",
+	return console.Usage("select one with --url", "%s is for vCenter %s, but the plan would be made with %s",
 		file, hostOf(a.VCenter.URL), hostOf(s.Set.URL))
 }
 

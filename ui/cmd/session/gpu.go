@@ -36,13 +36,13 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	out := &perftest.GPU{}
 	switch {
 	case g == nil || g.Error != "":
-		out.Without, out.Remedy = "the guest was not asked", "see the guest's checks"
+		out.Without, out.Remedy = "the guest was not read", "see the checks of the guest"
 		return out
 	case g.NVIDIA == nil:
-		out.Without, out.Remedy = "there is no NVIDIA driver", "install the driver, or name its packages in gpudirect.driver and apply again"
+		out.Without, out.Remedy = "the guest has no NVIDIA driver", "install the driver, or name its packages in gpudirect.driver and apply again"
 		return out
 	case len(g.NVIDIA.GPUs) == 0:
-		out.Without, out.Remedy = cmp.Or(g.NVIDIA.Error, "nvidia-smi lists no GPU"), "look at the guest's kernel log: MMIO window, power and driver (rdma-setup check)"
+		out.Without, out.Remedy = cmp.Or(g.NVIDIA.Error, "nvidia-smi lists no GPU"), "check the guest's kernel log for MMIO window, power and driver (rdma-setup check)"
 		return out
 	}
 	out.Index, out.Link = perftest.Nearest(g.NVIDIA.Topology, device, len(g.NVIDIA.GPUs))

@@ -62,7 +62,7 @@ func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab,
 		lab.owner = owner
 		return lab, nil
 	}
-	return nil, backends.Errorf(backends.KindRefused, "", "end one of them, or give this one another --state-dir", "%d commands already have a private lab here", maxLabs)
+	return nil, backends.Errorf(backends.KindRefused, "", "stop one of them, or set another --state-dir for this command", "%d commands already have a private lab here", maxLabs)
 }
 
 func noLabDir(err error) error {
@@ -89,7 +89,7 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 			return nil, noLabDir(err)
 		case first:
 		case e.Now().After(end):
-			return nil, backends.Errorf(backends.KindRefused, "", "end that command, or give this one another --state-dir", "another command still uses a lab that has ended")
+			return nil, backends.Errorf(backends.KindRefused, "", "stop that command, or set another --state-dir for this one", "another command still uses a lab that has ended")
 		case backends.Sleep(ctx, 50*time.Millisecond):
 			continue // another command is starting one
 		default:

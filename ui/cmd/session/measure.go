@@ -40,7 +40,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 		list = append(list, of...)
 	}
 	if len(list) == 0 && err != nil {
-		return nil, console.Usage("give ring, all, or two VMs of the answers as VM:VM", "%v", err)
+		return nil, console.Usage("use ring, all, or two VMs of the answers as VM:VM", "%v", err)
 	}
 	var rails []perftest.CrossPair
 	if a.Measure.CrossRail == "all" && a.Several() {
@@ -119,7 +119,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 		}
 	}
 	if len(plans) == 0 {
-		return nil, backends.Errorf(backends.KindRefused, "", "an incast takes VMs with RDMA on three host ports, a bisection on four", "there are too few VMs to load the fabric")
+		return nil, backends.Errorf(backends.KindRefused, "", "an incast needs VMs with RDMA on three host ports, a bisection on four", "there are too few VMs to load the fabric")
 	}
 	if yes, err := l.Agree(plans); !yes || err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 func (l Loading) stopped(a *answers.Answers) error {
 	select {
 	case <-l.Stop:
-		return backends.Errorf(backends.KindInterrupted, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`: it says what it costs now, and asks.", "stopped before the fabric was loaded")
+		return backends.Errorf(backends.KindInterrupted, "", "Run `rdma-setup bench --load "+a.Measure.Load+"`, which shows the cost and asks for consent.", "stopped before the fabric was loaded")
 	default:
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PHB NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3", "match host memory"},
 		"one switch": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"), func(a *answers.Answers, _ *backends.Inventory) { a.QoS.Lossless = answers.LosslessPFC },
 			"NCCL_IB_DISABLE=0 NCCL_NET_GDR_LEVEL=PIX NCCL_IB_HCA==mlx5_0 NCCL_IB_GID_INDEX=3 NCCL_IB_TC=106", ""},
-		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of host memory"},
+		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of the bandwidth of host memory"},
 		"not measured": {answers.GPUDirect, []perftest.Measurement{{Test: perftest.WriteBandwidth, Verdict: perftest.VerdictPass}}, nil, "NCCL_NET_GDR_LEVEL=PHB", "not measured"},
 		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "cannot access GPU memory"},
 		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) { inv.Guests[1].NVIDIA.Devices[0].VGPU = true },

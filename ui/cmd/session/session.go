@@ -106,10 +106,10 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		}
 	}
 	if set.URL == "" {
-		return console.Usage("give --url, set GOVC_URL, name it in the answers, or try everything on the lab with --lab", "no vCenter is named")
+		return console.Usage("use --url, set GOVC_URL, set vcenter.url in the answers, or try everything on the lab with --lab", "no vCenter address is set")
 	}
 	if set.Username == "" {
-		return console.Usage("give --username or set GOVC_USERNAME", "no vCenter account is named")
+		return console.Usage("use --username or set GOVC_USERNAME", "no vCenter account is set")
 	}
 	for _, what := range set.Unverified() {
 		fmt.Fprintln(s.Env.Stderr, "WARNING: "+what)
@@ -120,7 +120,7 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 	}
 	if s.Env.Terminal() && s.Env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, host, sha256 string) (bool, error) {
-			return s.Env.Confirm(fmt.Sprintf("%s shows a certificate that is not known.\nSHA-256 %s\nTrust it for this run", host, sha256))
+			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown certificate.\nSHA-256 %s\nTrust it for this run", host, sha256))
 		}
 	}
 	for try := 1; ; try++ {
@@ -170,8 +170,8 @@ func (s *Session) password() func(context.Context) (string, error) {
 		case s.Env.Terminal():
 			return s.Env.Secret("password of " + set.Username)
 		}
-		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or give --password-file or --password-stdin",
-			"no password for %s is known and there is no terminal to ask on", s.Set.Username)
+		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file or --password-stdin",
+			"no password for %s is known, and there is no terminal for a prompt", s.Set.Username)
 	})
 	return func(context.Context) (string, error) {
 		word, err := once()

@@ -91,7 +91,7 @@ func (s *Session) reachGuests() error {
 			if s.Screen.Load() {
 				return s.trusted(ctx, k, cfg.KnownHosts), nil // the wizard's screen has the terminal
 			}
-			return s.Env.Confirm(fmt.Sprintf("%s shows an SSH host key that is not known.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
+			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown SSH host key.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
 		}
 	}
 	pool, err := ssh.NewPool(cfg)
@@ -241,8 +241,8 @@ func (s *Session) Note(inv *backends.Inventory) {
 }
 
 func slowGuest(limit time.Duration) error {
-	return backends.Errorf(backends.KindUnreachable, "", "see what keeps the guest busy, or give it more time with --guest-timeout",
-		"it did not tell its facts within %s", limit)
+	return backends.Errorf(backends.KindUnreachable, "", "find out what keeps the guest busy, or raise --guest-timeout",
+		"reading it took longer than %s", limit)
 }
 
 // guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.

@@ -78,7 +78,7 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 		s.refusedWith(s.here(0, verb, id, "--yes"), 3, "damaged at line", "rollback "+id+" --salvage")
 	}
 	s.same("nothing of that was carried out", end)
-	s.refusedWith(s.here(0, "rollback", "--salvage", "--yes"), 2, "--salvage needs the name of a run")
+	s.refusedWith(s.here(0, "rollback", "--salvage", "--yes"), 2, "--salvage needs the id of a run")
 	s.refusedWith(s.here(0, "rollback", id, "--salvage", "--yes"), 0)
 	s.same("after the rollback of a journal out of order", start)
 	s.refusedWith(s.here(0, "rollback", id, "--yes"), 0)
