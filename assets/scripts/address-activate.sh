@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the configuration files work for one interface, as far as the system can do that for one:
+# Activates the configuration files for one interface, as far as the system can do this for a single interface:
 # address-activate.sh netplan|nm|networkd|ifupdown INTERFACE FILE UUID. UUID is that of the NetworkManager connection.
 system=$1 nic=$2 file=$3 uuid=$4
 limited() { if command -v timeout >/dev/null 2>&1; then timeout 60 "$@"; else "$@"; fi; }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes a change of an address back: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE RULE. BESIDE begins the names of
+# Undoes a change of an address: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE RULE. BESIDE begins the names of
 # what an interrupted write leaves; ADDRESS is empty where none was given, dhcp where a server gives it; ACTIVATE is a script; RULE is
 # empty or "ADDRESS TABLE", a rule of policy routing.
 dir=$1 file=$2 beside=$3 nic=$4 address=$5 activate=$6 rule=$7

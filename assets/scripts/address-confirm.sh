@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ends the watch over a change of an address: address-confirm.sh DIR UNIT WORK. Who takes the file "watching" away decides,
+# Ends the watch over a change of an address: address-confirm.sh DIR UNIT WORK. Whoever removes the file "watching" decides:
 # the watch or this script: a change whose taking back has begun is not confirmed any more. Nothing of the watch is left.
 dir=$1 unit=$2 work=$3
 rm "$dir/watching" 2>/dev/null || {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Changes one interface's configuration: takes the file aside, starts the watch, writes, activates, and waits for the result.
-# Whatever fails after the file was written is taken back at once.
+# Changes one interface's configuration: saves the file, starts the watch, writes, activates, and waits for the result.
+# If anything fails after the file was written, the change is undone at once.
 #   address-set.sh DIR WORK UNIT WATCH SECONDS BACK ACTIVATE \
 #     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS RULE OLD
 # WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to take

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Takes a change of an address back unless somebody confirms it: address-watch.sh PID DIR WORK SECONDS. While the process
+# Undoes a change of an address unless it is confirmed in time: address-watch.sh PID DIR WORK SECONDS. While the process
 # PID, which makes the change, is at work the time does not count, for 240 seconds at most. Who takes the file "watching"
 # away decides, this script or whoever confirms. DIR/back takes the change back and removes "undoing".
 pid=$1 dir=$2 work=$3 seconds=$4

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Works with apt-get and dpkg as root. Configuration files that somebody changed stay, and no question is asked.
+# Works with apt-get and dpkg as root. Configuration files that were changed by hand are kept, and no question is asked.
 #
 #   apt-get.sh repair                      finishes what an interrupted dpkg left undone
 #   apt-get.sh update                      fetches the lists

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lets a device mark its RDMA traffic as before, and removes the unit that sets its class.
+# Restores the traffic class of a device, and removes the unit that sets it.
 #
 #   class-clear.sh SCRIPT UNITS UNIT MAC CLASS [DEVICE [DIR]]
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the units that set a traffic class, of those that are enabled the command, and whether their script is there:
+# Prints the units that set a traffic class, the command of those that are enabled, and whether their script exists:
 # class-units.sh SCRIPT UNIT...
 sets=$1
 shift

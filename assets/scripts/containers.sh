@@ -1,5 +1,5 @@
 #!/bin/sh
-# Asks the container engines for the running containers that have RDMA devices or GPUs, and looks into each with the script
+# Lists the running containers that have RDMA devices or GPUs, and inspects each with the script
 # INSIDE: containers.sh INSIDE. Twenty a guest are enough to judge by, and an engine that hangs takes seconds, not the guest's
 # whole time.
 inside=$1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Asks in the network of an RDMA port whether an interface of another rail is there, by ARP requests from 0.0.0.0 (RFC 5227):
+# Tests whether an interface of another rail can be reached in the network of an RDMA port, by ARP requests from 0.0.0.0 (RFC 5227):
 # neither routes nor rp_filter of either end decide about their answers.
 #
 #   cross-rail.sh DEVICE GID_INDEX ADDRESS MAC

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints files: dump.sh FILE... Each has a head line "file MODE|OWNER|SIZE|PATH", then its bytes and a newline. What is no
-# readable file is passed by.
+# Prints files: dump.sh FILE... Each has a head line "file MODE|OWNER|SIZE|PATH", then its bytes and a newline. What is not a
+# readable file is skipped.
 for f in "$@"; do
 	if [ ! -f "$f" ] || [ ! -r "$f" ]; then continue; fi
 	echo "file $(stat -L -c '%a|%u:%g|%s' "$f")|$f"

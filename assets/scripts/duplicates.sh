@@ -1,5 +1,5 @@
 #!/bin/sh
-# Asks for each IPv4 address of an RDMA device whether another machine answers for it too.
+# Tests for each IPv4 address of an RDMA device whether another machine uses it too.
 command -v arping >/dev/null && for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue
 	n=

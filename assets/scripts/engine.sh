@@ -1,6 +1,6 @@
 #!/bin/sh
-# Names the first container engine that answers, its images, and those that bear a label: engine.sh LABEL INSIDE IMAGE...
-# It looks into the images IMAGE, as far as they are there, with the script INSIDE: in a container without network and
+# Prints the first container engine that answers, its images, and those with a label: engine.sh LABEL INSIDE IMAGE...
+# It inspects those of the images IMAGE that exist with the script INSIDE: in a container without network and
 # privileges, which fetches nothing and is gone afterwards.
 label=$1 inside=$2
 shift 2

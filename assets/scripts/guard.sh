@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one step of a change as root, one at a time in this guest, so that whoever comes after a lost connection finds it.
+# Runs one step of a change as root, one at a time in this guest, so that a later run finds it after a lost connection.
 #
 #   guard.sh DIR LOCK STEP LIMIT KEEP SUM BODY HELD
 #

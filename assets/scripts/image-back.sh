@@ -1,5 +1,5 @@
 #!/bin/sh
-# Gives a name back to the container image that had it: image-back.sh ENGINE ID NAME. The image that has the name now goes,
+# Restores the name of a container image: image-back.sh ENGINE ID NAME. The image that has the name now goes,
 # unless it has other names or a container uses it. Exit code 44 says that the engine has no image ID.
 engine=$1 id=$2 name=$3
 now=$("$engine" images -q --no-trunc "$name" | head -n 1)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints "read", then the last lines of the kernel log that tell of trouble with RDMA. That a module is not signed (DKMS) is no
+# Prints "read", then the last lines of the kernel log that report problems with RDMA. That a module is not signed (DKMS) is no
 # fault of its.
 log=$(dmesg) && echo read && printf '%s\n' "$log" |
 	grep -Ei 'call trace|vmw_pvrdma.*attached to device|(vmw_pvrdma|mlx5_core).*(fail|error|could not)' |

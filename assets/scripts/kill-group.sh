@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ends a process group: asks, waits a little, insists. kill-group.sh GROUP
+# Stops a process group: sends SIGTERM, waits briefly, then sends SIGKILL. kill-group.sh GROUP
 kill -s TERM -- "-$1" 2>/dev/null || exit 0
 for _ in 1 2 3; do
 	sleep 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tells inside a container which verbs libraries are there. That NGC's images keep the packages of MLNX_OFED in
+# Prints which verbs libraries a container has; runs inside it. That NGC's images keep the packages of MLNX_OFED in
 # /opt/mellanox says nothing where others are installed: an image that was made fit for PVRDMA keeps them too. A provider is
 # its library and the file that names it, which outlives the package.
 v=$(dpkg-query -W -f "\${Version}" libibverbs1) || v=$(rpm -q --qf "%{VERSION}-%{RELEASE}" libibverbs) || v=

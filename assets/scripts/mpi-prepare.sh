@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a directory of our own for an MPI measurement, finds Open MPI and the benchmarks, and where those are missing builds the
+# Creates a directory for an MPI measurement, finds Open MPI and the benchmarks, and if the benchmarks are missing, builds the
 # program that stands in for them: mpi-prepare.sh DIR SOURCE. It prints "mpi DIRECTORY" of mpirun and "bench WORD PROGRAM" for
 # each of latency, bw and allreduce; bench is absent where SOURCE is empty. Status 41: no Open MPI; 42: no compiler; 43: DIR.
 dir=$1 source=$2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what configures the network of this guest, a word a line.
+# Prints which tools configure the network of this guest, one per line.
 command -v netplan >/dev/null && echo netplan
 ls /etc/netplan/*.yaml >/dev/null && echo netplan-files
 command -v nmcli >/dev/null && echo nmcli

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes DOCA's packages, where there are any, and what MLNX_OFED and DOCA-OFED have in common.
+# Removes DOCA's packages, if there are any, and what MLNX_OFED and DOCA-OFED have in common.
 if command -v dpkg-query >/dev/null; then
 	for p in $(dpkg-query -W -f '${Package}\n' | grep -E '^(doca|flexio|dpa-)'); do
 		DEBIAN_FRONTEND=noninteractive apt-get -q -y purge "$p" </dev/null || exit 1

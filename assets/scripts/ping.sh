@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pings an address: how many small pings get lost, and the first of the large ones that comes through unfragmented.
+# Pings an address: how many small pings are lost, and the first large size that passes unfragmented.
 #
 #   ping.sh COUNT ADDRESS BYTES...
 count=$1 address=$2

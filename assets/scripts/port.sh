@@ -1,5 +1,5 @@
 #!/bin/sh
-# Brings the port of an RDMA device up, in steps of which each is tried only after the one before has not helped:
+# Brings the port of an RDMA device up, in steps; each is tried only if the previous one did not help:
 # port.sh DEVICE INTERFACE TRIES [MODULE]. It waits TRIES seconds after each, and loads MODULE again in the last.
 device=$1 nic=$2 tries=$3 module=$4
 active() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sets how a port that this guest owns treats priorities: qos.sh MAC TRUST PFC DSCP PRIORITY ECN. A PFC that changes takes the
-# link down for a moment (Linux, mlx5 en_dcbnl.c): the script waits until it is back. Nothing of it survives a reboot.
+# link down for a moment (Linux, mlx5 en_dcbnl.c): the script waits until it is back. The settings are lost at a reboot.
 #
 #   TRUST     dscp or pcp
 #   PFC       0 or 1 for each priority: 0,0,0,1,0,0,0,0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what sysfs tells of each RDMA device: driver, firmware, state, traffic class, network interfaces, GIDs. read is used
+# Prints what sysfs shows about each RDMA device: driver, firmware, state, traffic class, network interfaces, GIDs. read is used
 # for its speed: soft-RoCE has a thousand GIDs.
 for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what a guest is, in sections that begin with a line "<RS>#NAME": survey.sh ARCHIVE...
+# Prints the facts about a guest, in sections that begin with a line "<RS>#NAME": survey.sh ARCHIVE...
 section() { printf '\036#%s\n' "$1"; }
 {
 	section clock

@@ -1,5 +1,5 @@
-# Run it as root in the guest:  sh docker-setup.sh        Take it back:  sh docker-setup.sh undo
-# It may be run again: what is there is left as it is. Docker's settings are another file: rdma-setup generate daemon-json.
+# Run it as root in the guest:  sh docker-setup.sh        Undo:  sh docker-setup.sh undo
+# It can be run again; what is already set up is not changed. Docker's settings are a separate file: rdma-setup generate daemon-json.
 # shellcheck disable=SC1091,SC2046,SC2086 # the file is of the guest; lists of packages are split into words
 set -eu
 engine=@ENGINE@

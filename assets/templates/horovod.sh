@@ -1,6 +1,6 @@
-# Run it on the first guest, as a user whose ssh key all guests take and who may sudo without a password there:
+# Run it on the first guest, as a user whose SSH key all guests accept and who has sudo without a password there:
 #   sh horovod.sh          start a container in every guest, run the benchmark, remove the containers
-#   sh horovod.sh stop     remove the containers of a run that was cut off
+#   sh horovod.sh stop     remove the containers of an interrupted run
 # It needs Docker and the NVIDIA container toolkit in every guest (rdma-setup generate docker-setup --nvidia). Over PVRDMA the
 # image must have the distribution's RDMA libraries: rdma-setup generate dockerfile --base @IMAGE@
 # Where the image keeps the benchmark is looked for; nobody has verified this script on GPUs.

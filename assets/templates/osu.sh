@@ -1,6 +1,6 @@
-# Run it on the first guest, as a user whose ssh key all guests take; it loads the fabric:
-#   sh osu.sh >today.txt                 measure: one line a test, number of VMs and message size
-#   sh osu.sh baseline.txt >today.txt    measure, and judge against what was measured elsewhere, on bare metal say
+# Run it on the first guest, as a user whose SSH key all guests accept; it loads the fabric:
+#   sh osu.sh >today.txt                 measure: one line per test, number of VMs and message size
+#   sh osu.sh baseline.txt >today.txt    measure, and compare with an earlier result, for example of bare metal
 # It needs Open MPI with UCX and the OSU micro-benchmarks (mpitests-openmpi on EL; else from mvapich.cse.ohio-state.edu).
 # Up to 8.3 % worse than the baseline is fine: that is what the guide leaves to ESXi, 4 cores of 48.
 set -eu
