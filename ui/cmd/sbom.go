@@ -30,15 +30,13 @@ type spdxCreation struct {
 }
 
 type spdxPackage struct {
-	ID        string         `json:"SPDXID"`
-	Name      string         `json:"name"`
-	Version   string         `json:"versionInfo"`
-	Download  string         `json:"downloadLocation"`
-	Analyzed  bool           `json:"filesAnalyzed"`
-	Concluded string         `json:"licenseConcluded"`
-	Declared  string         `json:"licenseDeclared"`
-	Copyright string         `json:"copyrightText"`
-	Refs      []spdxExternal `json:"externalRefs"`
+	ID       string         `json:"SPDXID"`
+	Name     string         `json:"name"`
+	Version  string         `json:"versionInfo"`
+	Download string         `json:"downloadLocation"`
+	Analyzed bool           `json:"filesAnalyzed"`
+	Declared string         `json:"licenseDeclared"`
+	Refs     []spdxExternal `json:"externalRefs"`
 }
 
 type spdxExternal struct {
@@ -53,34 +51,48 @@ type spdxRelation struct {
 	Related string `json:"relatedSpdxElement"`
 }
 
-// materials lists the modules that are linked into this binary, as the linker recorded them, as SPDX 2.3. created is the
-// time that the document says; the same binary and time give the same bytes.
+// materials lists the modules that are linked into this binary, as the linker recorded them, as SPDX 2.3, whose optional fields
+// (concluded licence, copyright text) are left out. created is the time that the document says; the same binary and time give the
+// same bytes.
 func materials(info *debug.BuildInfo, version string, created time.Time) spdx {
-	const unknown = "NOASSERTION"
 	doc := spdx{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "rdma-setup-" + version,
 		Namespace: "https://" + info.Main.Path + "/sbom/" + version,
 		Creation:  spdxCreation{created.UTC().Format(time.RFC3339), []string{"Tool: rdma-setup-" + version}},
 	}
-	add := func(id, path, version, license string) {
+	add := func(id, path, version, license, download string) {
 		doc.Packages = append(doc.Packages, spdxPackage{
-			ID: id, Name: path, Version: version, Download: unknown, Concluded: unknown, Declared: license, Copyright: unknown,
+			ID: id, Name: path, Version: version, Download: download, Declared: license,
 			Refs: []spdxExternal{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + path + "@" + version}},
 		})
 	}
-	add("SPDXRef-main", info.Main.Path, version, "Apache-2.0")
+	add("SPDXRef-main", info.Main.Path, version, "Apache-2.0", "git+https://"+info.Main.Path)
 	doc.Relationships = append(doc.Relationships, spdxRelation{doc.ID, "DESCRIBES", "SPDXRef-main"})
-	add("SPDXRef-go", "std", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause")
+	add("SPDXRef-go", "std", strings.TrimPrefix(info.GoVersion, "go"), "BSD-3-Clause", "https://go.dev/dl/"+info.GoVersion+".src.tar.gz")
 	doc.Relationships = append(doc.Relationships, spdxRelation{"SPDXRef-main", "DEPENDS_ON", "SPDXRef-go"})
 	for i, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		id := fmt.Sprintf("SPDXRef-%d", i+1)
-		add(id, m.Path, m.Version, cmp.Or(assets.Licenses()[m.Path], unknown))
+		add(id, m.Path, m.Version, cmp.Or(assets.Licenses()[m.Path], "NOASSERTION"), moduleZip(m))
 		doc.Relationships = append(doc.Relationships, spdxRelation{"SPDXRef-main", "DEPENDS_ON", id})
 	}
 	return doc
+}
+
+// moduleZip is the URL of a module's source on the public module proxy, where capital letters are written as ! and the small one (Go
+// Modules Reference, GOPROXY protocol).
+func moduleZip(m *debug.Module) string {
+	var path strings.Builder
+	for _, r := range m.Path {
+		if 'A' <= r && r <= 'Z' {
+			path.WriteByte('!')
+			r += 'a' - 'A'
+		}
+		path.WriteRune(r)
+	}
+	return "https://proxy.golang.org/" + path.String() + "/@v/" + m.Version + ".zip"
 }
 
 // licenses prints a line for each module that is linked into this binary, with its licence as an SPDX expression.

@@ -19,6 +19,10 @@ func TestSBOMNamesLicenses(t *testing.T) {
 			t.Errorf("%s: %s, want %s", doc.Packages[i].Name, got, want)
 		}
 	}
+	if got, want := moduleZip(&debug.Module{Path: "github.com/BurntSushi/toml", Version: "v1.4.0"}),
+		"https://proxy.golang.org/github.com/!burnt!sushi/toml/@v/v1.4.0.zip"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	var out bytes.Buffer
 	if err := licenses(&out, doc); err != nil {
 		t.Fatal(err)
