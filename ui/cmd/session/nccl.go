@@ -73,7 +73,8 @@ func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.M
 			if m.Error != "" {
 				return off, fmt.Sprintf("GPUDirect RDMA is off: GPU memory could not be used between %s and %s", m.From, m.To)
 			}
-			return off, fmt.Sprintf("GPUDirect RDMA is off: between %s and %s GPU memory reached %.0f %% of the bandwidth of host memory, so the path through host memory is faster", m.From, m.To, 100*m.AchievedGbps/m.HostGbps)
+			return off, fmt.Sprintf("GPUDirect RDMA is off: between %s and %s GPU memory reached %.0f %% of the bandwidth of host memory, so "+
+				"the path through host memory is faster", m.From, m.To, 100*m.AchievedGbps/m.HostGbps)
 		case perftest.VerdictPass, perftest.VerdictWarn:
 			tried++
 			for _, g := range []perftest.GPU{m.GPU.From, m.GPU.To} {
