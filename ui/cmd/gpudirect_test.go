@@ -195,7 +195,7 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 	env, file := environment(l, t.TempDir()), filepath.Join(l.Dir(), "answers-gpudirect.yaml")
 	start := hardware(t, env, file)
 	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
-	if code != 0 || !strings.Contains(out, "a PVRDMA adapter cannot access GPU memory (NCCL_NET_GDR_LEVEL=LOC)") {
+	if code != 0 || !strings.Contains(out, "a PVRDMA adapter cannot access GPU memory") || !strings.Contains(out, "NCCL_NET_GDR_LEVEL=LOC") {
 		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
 	}
 	for _, vm := range []string{"vm-01", "vm-02"} {
