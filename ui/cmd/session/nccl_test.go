@@ -49,8 +49,12 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 		"staged":       {answers.GPUDirect, gpuMeasured(perftest.VerdictFail, 28.8, "SYS", "SYS"), nil, "NCCL_NET_GDR_LEVEL=LOC", "30 % of the bandwidth of host memory"},
 		"not measured": {answers.GPUDirect, []perftest.Measurement{{Test: perftest.WriteBandwidth, Verdict: perftest.VerdictPass}}, nil, "NCCL_NET_GDR_LEVEL=PHB", "not measured"},
 		"vGPU beside PVRDMA (RDG Kubernetes with vGPU and PVRDMA)": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, nil, "NCCL_NET_GDR_LEVEL=LOC", "cannot access GPU memory"},
-		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) { inv.Guests[1].NVIDIA.Devices[0].VGPU = true },
-			"NCCL_NET_GDR_LEVEL=LOC", "vm-2 has a share of a GPU"},
+		"vGPU beside a VF": {answers.SRIOV, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
+			inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40c"}}
+		}, "NCCL_NET_GDR_LEVEL=LOC", "not set up (mode gpudirect)"},
+		"vGPU for graphics": {answers.GPUDirect, gpuMeasured(perftest.VerdictPass, 95, "PIX", "PIX"), func(_ *answers.Answers, inv *backends.Inventory) {
+			inv.VMs[1].Devices = []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100-40q"}}
+		}, "NCCL_NET_GDR_LEVEL=LOC", "off for vm-2"},
 		"a vGPU whose guest has no driver": {answers.PVRDMA, []perftest.Measurement{{Test: perftest.SendBandwidth}}, func(_ *answers.Answers, inv *backends.Inventory) {
 			inv.Guests[0].NVIDIA, inv.Guests[1].NVIDIA, inv.VMs[0].Passthrough = nil, nil, []string{"vgpu grid_a100-40c"}
 		}, "NCCL_NET_GDR_LEVEL=LOC", "a vGPU's"},
