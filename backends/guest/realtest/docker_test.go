@@ -58,12 +58,9 @@ docker build -q -t local/perftest:1 .`
 // rdmaContainer gives a container the RDMA devices, and nothing else that it would not have.
 const rdmaContainer = "docker run --net=host --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1"
 
-// TestE2EDocker runs the generated scripts for containers and MPI on two guests: what they install comes from the guests' own
+// TestContainers runs the generated scripts for containers and MPI on two guests: what they install comes from the guests' own
 // repositories, and no registry is asked.
-func TestE2EDocker(t *testing.T) {
-	if os.Getenv("RDMA_SETUP_E2E_FULL") == "" {
-		t.Skip("make e2e-full runs it")
-	}
+func TestContainers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 2, false, rail2MACs...) // with two interfaces: the packages for RDMA are there
 	first, second := s.guests[0], s.guests[1]
