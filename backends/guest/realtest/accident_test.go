@@ -42,7 +42,7 @@ func (s *site) unmeasured(answers string) {
 	for _, c := range []struct{ name, cause, back, says string }{
 		{"port 18515 is filtered in the server",
 			"nft add table inet filtered; nft 'add chain inet filtered in { type filter hook input priority 0; }'; nft add rule inet filtered in tcp dport 18515 drop",
-			"nft delete table inet filtered", `TCP port 18515 of vm-02 .*gives vm-01 no answer`},
+			"nft delete table inet filtered", `TCP port 18515 of vm-02 .*does not answer vm-01:`},
 		{"port 18515 is taken in the server",
 			`cat >/var/tmp/taken.pl <<'END'
 use IO::Socket::INET;
