@@ -32,7 +32,7 @@ var sxm = map[string][2]string{
 	"2901": {"HGX B200", "Blackwell"}, "3182": {"HGX B300", "Blackwell"},
 }
 
-// FindBaseboard tells what HGX board a host has by its PCI devices, nil without one. Boards up to Hopper are known by their
+// FindBaseboard tells what HGX board a host has by its PCI devices, nil if there is none. Boards up to Hopper are known by their
 // NVSwitches, for boards of four SXM GPUs have none; Blackwell boards by their GPUs.
 func (h *Host) FindBaseboard() *Baseboard {
 	b := Baseboard{}
@@ -70,8 +70,8 @@ func (b *Baseboard) String() string {
 	return s + ")"
 }
 
-// LeadsToNVSwitch tells whether a function may lead to the NVSwitches of the host's board: nothing may take it away from
-// the host, or change its firmware.
+// LeadsToNVSwitch reports whether a function may lead to the NVSwitches of the host's board: nothing may take it away from the
+// host, or change its firmware.
 func (h *Host) LeadsToNVSwitch(address string) bool {
 	return h.Baseboard != nil && slices.ContainsFunc(h.Baseboard.Management, func(a string) bool { return strings.EqualFold(a, address) })
 }

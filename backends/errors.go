@@ -62,7 +62,7 @@ func KindOf(err error) ErrorKind {
 	return ""
 }
 
-// IsLasting tells whether an error in err's chain is lasting.
+// IsLasting reports whether an error in err's chain is lasting.
 func IsLasting(err error) bool {
 	for err != nil {
 		var e *Error

@@ -31,7 +31,7 @@ func ReadFact[T any](v T, err error) Fact[T] {
 // Known reports whether the fact has a value.
 func (f Fact[T]) Known() bool { return f.State == FactKnown }
 
-// Reason says why the fact has no value; "" where it has one, or there is none to have.
+// Reason says why the fact has no value; "" if it has one, or there is none to have.
 func (f Fact[T]) Reason() string {
 	switch f.State {
 	case FactUnreadable:

@@ -39,7 +39,7 @@ type Guest struct {
 	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MOFED by this program did not come to its end
 	AppClass       *int              `json:"app_class,omitempty"`        // traffic class that the environment of logins tells UCX and NCCL; nil: none
 	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and nothing of ours keeps it from GPUs
-	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of ours is there and tells something else
+	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of this program is there and tells something else
 	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is there
 	Persist        Persist           `json:"persist"`
 
@@ -64,8 +64,8 @@ type Guest struct {
 	Engine     *Engine          `json:"engine,omitempty"` // of containers; nil: none answers
 }
 
-// Tests is the protocol version of the perftest that the guest measures with: one that is the same in all guests before that of its
-// distribution; "" where it has none.
+// Tests is the protocol version of the perftest that the guest measures with: one that is the same in all guests before that of
+// its distribution; "" if it has none.
 func (g *Guest) Tests() string { return cmp.Or(g.OwnTests, g.Perftest) }
 
 // A GuestDevice is a row of lspci in a guest.
@@ -104,7 +104,7 @@ type GuestGPU struct {
 	VGPU     bool   `json:"vgpu,omitempty"`    // a share of a GPU, not the whole
 	License  string `json:"license,omitempty"` // of a vGPU, as nvidia-smi -q tells it: "Licensed (Expiry: ...)"
 
-	Persistent *bool `json:"persistence_mode,omitempty"` // nil: not told
+	Persistent *bool `json:"persistence_mode,omitempty"` // nil: not reported
 }
 
 // CUDAPerftest is a perftest that was built with CUDA.
@@ -130,8 +130,8 @@ type Libraries struct {
 	PVRDMA  bool   `json:"pvrdma,omitempty"`     // the provider of vmw_pvrdma is among them
 }
 
-// An Engine runs containers in a guest. Its images are by name with tag, the engine's own registry left out; the value is
-// the Dockerfile that rdma-setup built them by, "" where somebody else has made them.
+// An Engine runs containers in a guest. Its images are by name with tag, the engine's own registry left out; the value is the
+// Dockerfile that rdma-setup built them by, "" if somebody else has made them.
 type Engine struct {
 	Name   string            `json:"name"` // docker, podman, nerdctl
 	Images map[string]string `json:"images,omitempty"`
@@ -161,10 +161,10 @@ type Interface struct {
 	// Table is the routing table that its configuration sends packets from its address by, where that is in force; see AddressSpec.
 	Table   int      `json:"table,omitempty"`
 	ARP     ARPSpec  `json:"arp,omitzero"`
-	ARPKept *ARPSpec `json:"arp_kept,omitempty"` // what a file of ours sets at each boot; nil: no file
+	ARPKept *ARPSpec `json:"arp_kept,omitempty"` // what a file of this program sets at each boot; nil: no file
 }
 
-// ARPValue is the value of KindARP: Absent without a file of ours. i may be nil.
+// ARPValue is the value of KindARP: Absent without a file of this program. i may be nil.
 func (i *Interface) ARPValue() Value {
 	switch {
 	case i == nil || i.ARPKept == nil:
@@ -206,8 +206,9 @@ type VerbsDevice struct {
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
 	Firmware  string  `json:"firmware,omitempty"`
 	Class     *int    `json:"traffic_class,omitempty"`      // tc/1/traffic_class or the default of rdma_cm; nil: not read
-	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of ours
-	// ClassPartly tells that a unit of ours is there and the class is not in force, or that an attempt has left something.
+	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of this program
+	// ClassPartly tells that a unit of this program is there and the class is not in force, or that an attempt has left
+	// something.
 	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
 	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": one node, none known, or no such command
 	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or somebody else's
@@ -219,9 +220,9 @@ type PortQoS struct {
 	Trust   string      `json:"trust"`            // dscp or pcp
 	PFC     []int       `json:"pfc"`              // priorities that are paused, not dropped
 	DSCP    map[int]int `json:"dscp,omitempty"`   // priority by DSCP
-	Buffers []int       `json:"buffers,omitzero"` // receive buffer by priority; nil: not told
-	ECN     []int       `json:"ecn,omitzero"`     // priorities that take part in ECN on both sides; nil: not told
-	Kept    *QoSSpec    `json:"kept,omitempty"`   // what a unit of ours sets after each boot
+	Buffers []int       `json:"buffers,omitzero"` // receive buffer by priority; nil: not reported
+	ECN     []int       `json:"ecn,omitzero"`     // priorities that take part in ECN on both sides; nil: not reported
+	Kept    *QoSSpec    `json:"kept,omitempty"`   // what a unit of this program sets after each boot
 	Partly  bool        `json:"partly,omitempty"` // that is not in force, or an attempt has left something
 }
 
@@ -243,14 +244,14 @@ func (q *PortQoS) Value() Value {
 	return ValueOf(*q.Kept)
 }
 
-// Meets tells whether a port does what is asked for. ECN that no file tells is the firmware's.
+// Meets reports whether a port does what is requested. ECN that no file tells is the firmware's.
 func (q PortQoS) Meets(s QoSSpec) bool {
 	p, mapped := q.DSCP[s.DSCP]
 	return q.Trust == "dscp" && mapped && p == s.Priority && slices.Equal(q.PFC, []int{s.Priority}) &&
 		(!s.ECN || q.ECN == nil || slices.Contains(q.ECN, s.Priority))
 }
 
-// Shares tells whether a priority is in one receive buffer with others that may be dropped.
+// Shares reports whether a priority is in one receive buffer with others that may be dropped.
 func (q PortQoS) Shares(priority int) bool {
 	for p, b := range q.Buffers {
 		if p != priority && priority < len(q.Buffers) && b == q.Buffers[priority] && !slices.Contains(q.PFC, p) {
@@ -278,7 +279,7 @@ func (g *Guest) HasImage(name string) bool {
 	return there
 }
 
-// Inside tells which verbs libraries an image has; false where nobody has looked.
+// Inside tells which verbs libraries an image has; false if nobody has looked.
 func (g *Guest) Inside(image string) (Libraries, bool) {
 	if g == nil || g.Engine == nil {
 		return Libraries{}, false
@@ -310,8 +311,8 @@ func (g *Guest) Verbs(mac string) *VerbsDevice {
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.MAC == mac })
 }
 
-// Card finds the RDMA device of a NIC that is passed through whole: an mlx5 device behind none of the VM's adapters. Of
-// several the one whose port is active; nil where that leaves none or more than one.
+// Card finds the RDMA device of a NIC that is passed through whole: an mlx5 device behind none of the VM's adapters. Of several
+// the one whose port is active; nil if that leaves none or more than one.
 func (g *Guest) Card(v *VM) *VerbsDevice {
 	var all, active []*VerbsDevice
 	for i := range g.RDMA {

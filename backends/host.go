@@ -15,8 +15,8 @@ const ImageManaged = "vLCM image"
 // remediation (KB 440252).
 func (h *Host) Imaged() bool { return slices.Contains(h.ManagedBy, ImageManaged) }
 
-// OnDeadBaselines tells whether the host's cluster is managed by baselines under a vCenter that has them for little more: vCenter 9 patches
-// no ESX 9 host with them and upgrades no host by them (Broadcom KB 379388).
+// OnDeadBaselines reports whether the host's cluster is managed by baselines under a vCenter that has them for little more:
+// vCenter 9 patches no ESX 9 host with them and upgrades no host by them (Broadcom KB 379388).
 func (inv *Inventory) OnDeadBaselines(h *Host) bool {
 	major, _, _ := strings.Cut(inv.VCenter.Version, ".")
 	n, err := strconv.Atoi(major)
@@ -50,12 +50,12 @@ type Host struct {
 	RDMA      []RDMADevice  `json:"rdma_devices,omitempty"`
 	VMKs      []VMKernelNIC `json:"vmknics,omitempty"`
 	GPUs      []GPU         `json:"gpus"`
-	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil without one
+	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil if there is none
 	Profiles  []string      `json:"vgpu_profiles,omitempty"` // of vGPUs that the host's driver offers
 
 	DeviceGroups []string           `json:"vendor_device_groups,omitempty"` // names of vendor device groups, vSphere 8 and later
 	PCI          []PCIDevice        `json:"pci,omitempty"`
-	Options      map[string]string  `json:"options,omitempty"`  // only the keys that were asked for; details only
+	Options      map[string]string  `json:"options,omitempty"`  // only the keys that were requested; details only
 	Stale        string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
 	Firewall     map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
 	NTP          []string           `json:"ntp,omitempty"`
@@ -82,7 +82,7 @@ type Host struct {
 	Hyperthreads bool     `json:"hyperthreads,omitempty"`
 	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks now running on the host
 
-	System *HostSystem `json:"system,omitempty"` // nil: nobody asked
+	System *HostSystem `json:"system,omitempty"` // nil: not requested
 }
 
 // A Ruleset is one firewall ruleset of a host.
@@ -244,7 +244,7 @@ type VMKRange struct {
 	Start     netip.Addr // the first address of Network that is given away
 }
 
-// Holds tells whether a vmknic is one of them: of no service, on the port group, with a static address of the range.
+// Holds reports whether a vmknic is one of them: of no service, on the port group, with a static address of the range.
 func (r VMKRange) Holds(k *VMKernelNIC) bool {
 	ip, err := netip.ParseAddr(k.IP)
 	return err == nil && len(k.Roles) == 0 && !k.DHCP && k.PortGroup == r.PortGroup && r.Network.Contains(ip) && !ip.Less(r.Start)

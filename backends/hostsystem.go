@@ -26,7 +26,7 @@ type HostSystem struct {
 	Resync     Fact[int64]                `json:"resync,omitzero"`              // bytes that vSAN still moves; absent: no vSAN
 	BootDevice Fact[string]               `json:"boot_device,omitzero"`         // what ESXi booted from: usb, sd, disk, network
 
-	// What only the ESXi shell tells; nil where it was not asked.
+	// What only the ESXi shell tells; nil if it was not asked.
 	Firmware   map[string]Firmware `json:"firmware,omitzero"`     // by PCI address of function 0
 	SecureBoot *bool               `json:"secure_boot,omitempty"` // the host booted with UEFI secure boot
 	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot that have one of LogTexts
@@ -147,7 +147,7 @@ const (
 	LogHotPlug     = "pciehp"
 )
 
-// Slot is the PCIe link of a card as it runs now: generation and lanes. Both are 0 where it was not read.
+// Slot is the PCIe link of a card as it runs now: generation and lanes. Both are 0 if it was not read.
 type Slot struct {
 	Gen   int `json:"gen"`
 	Lanes int `json:"lanes"`

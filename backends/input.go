@@ -90,7 +90,7 @@ func (in Input) ReadFile(path string) ([]byte, error) {
 	return in.readPipe(f, path)
 }
 
-// inherited tells whether a path names an open file of this process, as the pipe of "--password-file <(command)". Its writer is
+// inherited reports whether a path names an open file of this process, as the pipe of "--password-file <(command)". Its writer is
 // there from the start and its end is final (pipe(7)), so it is read to the end however long the command takes: a password
 // manager may ask for its own password first.
 func inherited(path string) bool {
@@ -169,7 +169,7 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 	return nil
 }
 
-// containerSecret tells whether a file is a secret that a container runtime has mounted: of root, nobody else may write to it,
+// containerSecret reports whether a file is a secret that a container runtime has mounted: of root, nobody else may write to it,
 // and it lies below /run/secrets, where Docker and Podman mount secrets with mode 0444 (Docker documentation, "Manage sensitive
 // data with Docker secrets"; podman-secret-create(1)), or on a read-only mount, as the volumes of Kubernetes' secrets with mode
 // 0644 (Kubernetes documentation, "Secrets", "Mounted Secrets"). Only the processes of the container can read it there.
@@ -187,7 +187,7 @@ func containerSecret(path string, uid uint32, mode os.FileMode) bool {
 	return syscall.Statfs(path, &fs) == nil && fs.Flags&readOnlyMount != 0
 }
 
-// privateGroup tells whether a group holds nobody but a user, by /etc/group and /etc/passwd. What cannot be read is no.
+// privateGroup reports whether a group holds nobody but a user, by /etc/group and /etc/passwd. What cannot be read is no.
 func privateGroup(gid, uid uint32) bool {
 	group, err := os.ReadFile("/etc/group")
 	if err != nil {
@@ -217,7 +217,7 @@ func privateGroup(gid, uid uint32) bool {
 	return false
 }
 
-// SizeText is a number of bytes for people: 64 KiB, 2.5 GiB.
+// SizeText is a number of bytes for display: 64 KiB, 2.5 GiB.
 func SizeText(n int64) string {
 	for _, u := range []struct {
 		name string

@@ -86,7 +86,7 @@ type ImageDraft struct {
 	Other      bool              `json:"other,omitempty"`      // it changes more than components: the base image, an add-on; read of our own alone
 }
 
-// Left tells whether a draft is one that a run left: of the account in use, and with no other change than that of a component.
+// Left reports whether a draft is one that a run left: of the account in use, and with no other change than that of a component.
 func (img *ClusterImage) Left(d ImageDraft, component string) bool {
 	was, is := maps.Clone(img.Components), maps.Clone(d.Components)
 	delete(was, component)
@@ -94,7 +94,7 @@ func (img *ClusterImage) Left(d ImageDraft, component string) bool {
 	return d.Ours && !d.Other && maps.Equal(was, is)
 }
 
-// Component is the version of a component in the image: Absent where it is not in it, and Partial where a draft of our own holds this
+// Component is the version of a component in the image: Absent if it is not in it, and Partial if a draft of our own holds this
 // change and no other. A run that ended between making a draft and its commit leaves one.
 func (img *ClusterImage) Component(name string) Value {
 	if v, there := img.Components[name]; there {
@@ -281,12 +281,13 @@ type AssignedDevice struct {
 	Slot    int    `json:"slot,omitempty"`    // pciSlotNumber; 0 before the first power-on
 }
 
-// Is tells whether it is a device of the host.
+// Is reports whether it is a device of the host.
 func (d AssignedDevice) Is(c PCIDevice) bool { return strings.EqualFold(d.PCI, c.Address) }
 
-// GuestBridge is the PCI address, in the guest, of the bridge that the device is behind: "0000:00:16.0" for slot 192. Of the slot's
-// number bits 5 to 9 are one more than the number of the bridge, whose own slot is 17 more than its number, and the bits above
-// are its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" where it is behind none, or not known.
+// GuestBridge is the PCI address, in the guest, of the bridge that the device is behind: "0000:00:16.0" for slot 192. Of the
+// slot's number bits 5 to 9 are one more than the number of the bridge, whose own slot is 17 more than its number, and the bits
+// above are its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" if it is behind none, or not
+// known.
 func (d AssignedDevice) GuestBridge() string {
 	if d.Slot>>5&31 == 0 {
 		return ""
@@ -308,8 +309,9 @@ type Adapter struct {
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
 }
 
-// SupportsAdapter tells whether vCenter supports a type of adapter (Adapter.Type: pvrdma, sriov) for the guest OS and the hardware
-// version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard); known is false where that was not read.
+// SupportsAdapter reports whether vCenter supports a type of adapter (Adapter.Type: pvrdma, sriov) for the guest OS and the
+// hardware version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard); known is false if that was not
+// read.
 func (v *VM) SupportsAdapter(kind string) (supported, known bool) {
 	class := map[string]string{"pvrdma": "VirtualVmxnet3Vrdma", "sriov": "VirtualSriovEthernetCard"}[kind]
 	return slices.Contains(v.GuestAdapters, class), v.GuestAdapters != nil && class != ""
@@ -348,8 +350,8 @@ func (inv *Inventory) PortGroup(name string) *PortGroup {
 	return find(inv.PortGroups, func(p *PortGroup) bool { return p.Name == name })
 }
 
-// BAR1 is the size in MB of BAR1 of a model of GPU as a guest reads it that has whole GPUs of this model and no others;
-// 0 where none does.
+// BAR1 is the size in MB of BAR1 of a model of GPU as a guest reads it that has whole GPUs of this model and no others; 0 if none
+// does.
 func (inv *Inventory) BAR1(vendor, device string) int64 {
 	for i := range inv.Guests {
 		g := &inv.Guests[i]

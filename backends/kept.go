@@ -44,7 +44,7 @@ type Item struct {
 	Runtime bool `json:"runtime,omitempty"`
 }
 
-// String names an item for people: "file /etc/netplan/60-rdma.yaml".
+// String names an item for display: "file /etc/netplan/60-rdma.yaml".
 func (i Item) String() string { return string(i.Kind) + " " + i.Name }
 
 // A Keeper is a Setter whose Value alone is not enough to go back exactly (files, units, packages).
@@ -72,12 +72,12 @@ type Unobtainable struct {
 
 func (u Unobtainable) Error() string { return u.Said }
 
-// Only tells whether differences are of unobtainable items alone.
+// Only reports whether differences are of unobtainable items alone.
 func (u Unobtainable) Only(ds []Difference) bool {
 	return !slices.ContainsFunc(ds, func(d Difference) bool { return d.Kind != u.Kind || !slices.Contains(u.Names, d.Name) })
 }
 
-// Item finds an item by its kind and name, nil where the record does not hold it.
+// Item finds an item by its kind and name, nil if the record does not hold it.
 func (k Kept) Item(kind ItemKind, name string) *Item {
 	return find(k.Items, func(i *Item) bool { return i.Kind == kind && i.Name == name })
 }
@@ -127,7 +127,7 @@ type Difference struct {
 	Is   Value    `json:"is"`
 }
 
-// String says it for people: "file /etc/x exists, and did not before".
+// String says it for display: "file /etc/x exists, and did not before".
 func (d Difference) String() string {
 	name := string(d.Kind) + " " + d.Name
 	switch {

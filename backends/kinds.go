@@ -87,15 +87,16 @@ const (
 	// KindPackages: target guest/NAME, name = a word for the set ("rdma"), value PackageSpec. Keeper: going back
 	// removes exactly what was newly installed with it.
 	KindPackages Kind = "packages"
-	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and
-	// drivers; Partial where its installation by this program was cut short, Absent where the distribution's are. Keeper: going back puts the packages back that it took away.
+	// KindOFED: target guest/NAME, value OFEDSpec: NVIDIA's MLNX_OFED in place of the distribution's RDMA packages and drivers;
+	// Partial if its installation by this program was cut short, Absent if the distribution's are. Keeper: going back puts the
+	// packages back that it took away.
 	KindOFED Kind = "ofed"
 	// KindBuild: target guest/NAME, name = BuildDriver, BuildPerftest or BuildSamePerftest, value string: the file in the guest, or
 	// the URL, that it was built from by this program; Partial of it where that was cut short. Absent: not by this program. Keeper.
 	KindBuild Kind = "build"
-	// KindNouveau: target guest/NAME, value bool (true): the kernel's own driver nouveau is kept from GPUs by a file of ours in
-	// /etc/modprobe.d, and is not loaded; Partial where the file is there and it is loaded. Set reboots the guest where it is
-	// loaded. Keeper.
+	// KindNouveau: target guest/NAME, value bool (true): the kernel's own driver nouveau is kept from GPUs by a file of this
+	// program in /etc/modprobe.d, and is not loaded; Partial if the file is there and it is loaded. Set reboots the guest where
+	// it is loaded. Keeper.
 	KindNouveau Kind = "nouveau"
 	// KindModules: target guest/NAME, name = a word for the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
@@ -118,9 +119,9 @@ const (
 	// KindPortQoS: target guest/NAME, name = port group of the adapter, or WholeHCA, value QoSSpec: how a port that the guest owns
 	// treats the class of RDMA, now and after each boot; Partial where one of both is missing, or something is left. Keeper.
 	KindPortQoS Kind = "port-qos"
-	// KindEnvironment: target guest/NAME, value int: the traffic class that the environment of every login tells to
-	// applications (see ClassVariables); Partial where the file tells something else than the class and the index of the
-	// guest's addresses. Keeper.
+	// KindEnvironment: target guest/NAME, value int: the traffic class that the environment of every login tells to applications
+	// (see ClassVariables); Partial if the file tells something else than the class and the index of the guest's addresses.
+	// Keeper.
 	KindEnvironment Kind = "environment"
 	// KindImage: target guest/NAME, name = name of a container image, value string: the Dockerfile that it was built by.
 	// An image that somebody else has made reads as the empty string. Keeper: going back gives the name to the image that had it.
@@ -141,8 +142,8 @@ func ClassVariables(class, gid int) []string {
 	return v
 }
 
-// A SwitchSpec is what a DVS shall be. Datacenter says where to create it and is not compared once it exists
-// (reading fills it in).
+// A SwitchSpec is what a DVS should be. Datacenter says where to create it and is not compared once it exists (reading fills it
+// in).
 type SwitchSpec struct {
 	Datacenter string `json:"datacenter"`
 	Version    string `json:"version"`
@@ -155,7 +156,7 @@ type SwitchSpec struct {
 // UplinkName is the name of the nth uplink (from 1) of a DVS that this program makes.
 func UplinkName(n int) string { return "Uplink " + strconv.Itoa(n) }
 
-// A PortGroupSpec is what a distributed port group shall be.
+// A PortGroupSpec is what a distributed port group should be.
 type PortGroupSpec struct {
 	Switch  string   `json:"switch"`
 	VLAN    int      `json:"vlan"`    // 0: untagged
@@ -214,7 +215,7 @@ func PerftestPrefix(build string) string { return "/opt/" + build }
 
 // An OFEDSpec is the MLNX_OFED of a guest. Archive says what to install it from and is not compared (reading leaves it out).
 type OFEDSpec struct {
-	Version string `json:"version"`           // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" where an installation ended before it was there
+	Version string `json:"version"`           // as ofed_info -s prints it, MLNX_OFED_LINUX-24.10-1.1.4.0; "" if an installation ended before it was there
 	Archive string `json:"archive,omitempty"` // path in the guest
 }
 
@@ -253,7 +254,7 @@ const WholeHCA = "hca"
 // the host: "hca 0000:3b:00.0".
 func HCAName(pci string) string { return WholeHCA + " " + strings.ToLower(pci) }
 
-// OfHCA tells whether a name is that of a whole card, and at which PCI address of the host it is; "" where the VM has one alone.
+// OfHCA reports whether a name is that of a whole card, and at which PCI address of the host it is; "" if the VM has one alone.
 func OfHCA(name string) (pci string, whole bool) {
 	pci, several := strings.CutPrefix(name, WholeHCA+" ")
 	if !several || strings.Count(pci, ":") != 2 {

@@ -40,11 +40,11 @@ type VFRules struct {
 	Param string // of the driver: one number for each port, in PCI order
 	Most  int    // that its firmware gives a port
 
-	// Refused says why this program sets up no VFs of its ports, as a predicate of the pNIC; "" where it does.
+	// Refused says why this program sets up no VFs of its ports, as a predicate of the pNIC; "" if it does.
 	Refused string
 	Remedy  string
 
-	ENS string // what the maker says of VFs of a port on a switch in enhanced data path mode, as a clause; "" where it does not say
+	ENS string // what the maker says of VFs of a port on a switch in enhanced data path mode, as a clause; "" if it does not say
 }
 
 // FirmwareRules are what a family's firmware tools set, over the ESXi shell.
@@ -75,7 +75,7 @@ type FirmwareRules struct {
 	NoNICMode string // what to do in any other mode; %s: the card's address
 
 	Burn         string                   // writes the firmware of a file to a card; %s: its address and the file
-	ImageVersion func(file string) string // version of the firmware in a file as its name tells it, "" where it does not
+	ImageVersion func(file string) string // version of the firmware in a file as its name tells it, "" if it does not
 }
 
 // An Advisory is a fault of cards' firmware as the maker has published it, that a user of a VF can reach.
@@ -90,9 +90,9 @@ type Advisory struct {
 
 // RoCERules are how a driver comes to RoCE v2, where that is not simply there.
 type RoCERules struct {
-	Least  string // oldest version of the driver with which RDMA works, "" where none is documented
-	Enable string // parameter of the driver that switches RDMA on, one number for each port; "" where it is always on
-	Mode   string // module with a parameter for iWARP or RoCE v2, "" where there is no choice
+	Least  string // oldest version of the driver with which RDMA works, "" if none is documented
+	Enable string // parameter of the driver that switches RDMA on, one number for each port; "" if it is always on
+	Mode   string // module with a parameter for iWARP or RoCE v2, "" if there is no choice
 	Source string
-	NoENS  string // source that rules RDMA out on a switch in enhanced data path mode, "" where the maker does not say
+	NoENS  string // source that rules RDMA out on a switch in enhanced data path mode, "" if the maker does not say
 }

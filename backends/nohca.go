@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// NoHCA tells whether a host has no RDMA card that the wish could be about, and the wish allows that: no pNIC has an RDMA device or a
-// driver that is known to do RoCE, and no port is hidden. Cards that the host itself uses do not count. A card that should do RDMA and
-// does not is a fault, never a host without an HCA. VMware allows such hosts: "For virtual machines on the same ESXi hosts or virtual
-// machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA Support).
+// NoHCA reports whether a host has no RDMA card that the wish could be about, and the wish allows that: no pNIC has an RDMA
+// device or a driver that is known to do RoCE, and no port is hidden. Cards that the host itself uses do not count. A card that
+// should do RDMA and does not is a fault, never a host without an HCA. VMware allows such hosts: "For virtual machines on the
+// same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA
+// Support).
 func NoHCA(h *Host, w PNICWish) bool {
 	if !w.AllowNoHCA || w.Purpose != SharedNIC || len(h.Hidden) > 0 {
 		return false

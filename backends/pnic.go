@@ -40,20 +40,20 @@ type PNICWish struct {
 // Drivers tells what is known of the drivers of pNICs (nic.Known).
 type Drivers interface {
 	RoCE(driver string) bool                  // it is known to do RoCE v2
-	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" where it does
+	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" if it does
 	RDMAModules() []string                    // the modules that make RDMA devices
-	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" where nothing particular is known
+	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" if nothing particular is known
 	RDMAOff(h *Host, n *NIC) bool             // it has none because its driver was told so, and a plan can change that
-	NoENS(driver string) string               // the source that rules RDMA out on a switch in enhanced data path mode, "" where none does
+	NoENS(driver string) string               // the source that rules RDMA out on a switch in enhanced data path mode, "" if none does
 	IWARP(n *NIC) string                      // likewise where it speaks iWARP
-	ToEthernet(n *NIC) string                 // what sets a hidden port to Ethernet, "" where nothing does
+	ToEthernet(n *NIC) string                 // what sets a hidden port to Ethernet, "" if nothing does
 }
 
 // A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.
 // A port without link comes before one that lacks RDMA: the second port of a card often has no cable, and is not meant.
 type PNICFault int
 
-// The faults. Up to WrongSpeed the pNIC is not the one that was asked for.
+// The faults. Up to WrongSpeed the pNIC is not the one that was requested.
 const (
 	WrongMAC PNICFault = iota
 	WrongDevice
@@ -116,7 +116,7 @@ func (v PNICVerdict) first() PNICFault {
 	return f
 }
 
-// Main is the first fault; its Check is "" where nothing speaks against the pNIC.
+// Main is the first fault; its Check is "" if nothing speaks against the pNIC.
 func (v PNICVerdict) Main() PNICReason {
 	for _, r := range v.Against {
 		if r.Fault == v.first() {
@@ -141,7 +141,7 @@ func (v PNICVerdict) Why() string {
 // A PNICChoice is the verdict on every pNIC of a host.
 type PNICChoice struct {
 	Verdicts []PNICVerdict // in the order of Host.NICs, then of Host.Hidden
-	Chosen   *NIC          // nil where no pNIC is eligible or becomes so by the plan, and where several are and the wish does not tell them apart
+	Chosen   *NIC          // nil if no pNIC is eligible or becomes so by the plan, and where several are and the wish does not tell them apart
 	Nearest  *PNICVerdict  // Chosen, else the pNIC that comes nearest to the wish; nil on a host without pNICs
 }
 
@@ -219,7 +219,7 @@ func nearer(w PNICWish, a, b PNICVerdict) bool {
 	return a.first() > b.first()
 }
 
-// own tells whether a pNIC is an uplink of the switch that it is wanted for. A card that a VM gets whole is on none.
+// own reports whether a pNIC is an uplink of the switch that it is wanted for. A card that a VM gets whole is on none.
 func (w PNICWish) own(n *NIC) bool {
 	return w.Purpose != WholeCard && w.Switch != "" && n.Switch == w.Switch
 }

@@ -64,7 +64,7 @@ func unwanted(n *NIC, w PNICWish) []PNICReason {
 	return []PNICReason{{WrongDevice, w.PresentCheck(), fmt.Sprintf("is not number %d of those that match, by PCI address", w.Position), "correct nic.position"}}
 }
 
-// place is the PCI address of the pNIC at the wish's position, "" without one.
+// place is the PCI address of the pNIC at the wish's position, "" if there is none.
 func (w PNICWish) place(h *Host) string {
 	var all []string
 	for i := range h.NICs {
@@ -121,8 +121,8 @@ func (w PNICWish) PresentCheck() string {
 	return "HOST-PNIC-STATE-003"
 }
 
-// Usage tells what a pNIC is used for already, "" where it is free. A vmknic, a storage adapter and an uplink of a standard
-// or opaque switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
+// Usage tells what a pNIC is used for already, "" if it is free. A vmknic, a storage adapter and an uplink of a standard or
+// opaque switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
 // a DVS that carries nothing but RDMA adapters counts as free, because that is where an earlier setup has put the pNIC.
 func (n *NIC) Usage(w PNICWish) string {
 	switch {
@@ -232,7 +232,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	return out
 }
 
-// notUp tells whether a pNIC carries traffic now. The RDMA device counts where VMs share it: down, init and armed are not
+// notUp reports whether a pNIC carries traffic now. The RDMA device counts where VMs share it: down, init and armed are not
 // ready; a device that does not tell its state is not blamed (vSphere API, HostRdmaDeviceConnectionState).
 func notUp(n *NIC, w PNICWish) []PNICReason {
 	const check, cable = "HOST-PNIC-STATE-003", "check cable, optics and switch port"
@@ -247,7 +247,7 @@ func notUp(n *NIC, w PNICWish) []PNICReason {
 	return nil
 }
 
-// rdmaModules names the known modules in brackets, "" where none is known.
+// rdmaModules names the known modules in brackets, "" if none is known.
 func (w PNICWish) rdmaModules() string {
 	if w.Drivers == nil {
 		return ""

@@ -5,8 +5,8 @@ import "context"
 // Kind says what sort of setting a Setting is; there is one Setter per Kind.
 type Kind string
 
-// A Setting is one thing of one target that can be read and set. Name tells settings of one kind apart (the key of
-// an advanced option, the path of a file) and is empty where a target has only one.
+// A Setting is one thing of one target that can be read and set. Name tells settings of one kind apart (the key of an advanced
+// option, the path of a file) and is empty if a target has only one.
 type Setting struct {
 	Target Ref
 	Kind   Kind
@@ -34,9 +34,9 @@ func (p Progress) Report(percent int) {
 
 // A Setter reads and sets all settings of one kind.
 //
-// Read gives what is there now, in the same shape as the values that the plan asks for, so that equal means nothing
-// to do; Absent where the thing does not exist. Set is safe to repeat and returns nil only when the other side
-// confirmed; setting Absent removes. After an error the value is unknown until Read. Both respect ctx.
+// Read gives what is there now, in the same shape as the values that the plan asks for, so that equal means nothing to do; Absent
+// if the thing does not exist. Set is safe to repeat and returns nil only when the other side confirmed; setting Absent removes.
+// After an error the value is unknown until Read. Both respect ctx.
 type Setter interface {
 	Read(ctx context.Context, s Setting) (Value, error)
 	Set(ctx context.Context, s Setting, to Value, progress Progress) error
@@ -48,15 +48,15 @@ type Resolver interface {
 	Resolve(ctx context.Context, s Setting, to Value) (Value, error)
 }
 
-// An Assignment is one setting and what it shall become.
+// An Assignment is one setting and what it should become.
 type Assignment struct {
 	Setting
 	To Value
 }
 
-// A ManySetter merges assignments of one parent (a DVS, a VM) into one reconfigure. Parent gives the key under which
-// assignments may be merged; assignments of several kinds may share one parent when they share the ManySetter.
-// SetMany returns one error per assignment, in order, nil where it was done.
+// A ManySetter merges assignments of one parent (a DVS, a VM) into one reconfigure. Parent gives the key under which assignments
+// may be merged; assignments of several kinds may share one parent when they share the ManySetter. SetMany returns one error per
+// assignment, in order, nil if it was done.
 type ManySetter interface {
 	Setter
 	Parent(s Setting) string
@@ -82,8 +82,8 @@ type Bracket interface {
 	Close(ctx context.Context, t Ref, leave Value, progress Progress) error
 }
 
-// An EffectReader is a Bracket whose effect may come about before it is closed: a change within it, or somebody else, reboots the host.
-// Happened tells whether it has since the state to leave was read.
+// An EffectReader is a Bracket whose effect may come about before it is closed: a change within it, or somebody else, reboots the
+// host. Happened reports whether it has since the state to leave was read.
 type EffectReader interface {
 	Happened(ctx context.Context, t Ref, leave Value) (bool, error)
 }

@@ -20,7 +20,7 @@ const (
 	PathUnknown    Nearness = "path not known"
 )
 
-// PeerToPeer tells whether devices so far apart can reach each other's memory: yes, doubtful, no, unknown.
+// PeerToPeer reports whether devices so far apart can reach each other's memory: yes, doubtful, no, unknown.
 func (n Nearness) PeerToPeer() string {
 	switch n {
 	case OneSwitch, OneRootPort:
@@ -73,7 +73,7 @@ func (h *Host) Match(gpus []*GPU, nics []string, given map[string]int) []Match {
 // A Pair is a GPU's way to an RDMA card of its host.
 type Pair struct {
 	NIC      string   `json:"nic"`              // PCI address of the card's function
-	Device   string   `json:"device,omitempty"` // vmnic2; "" where the function is passed through
+	Device   string   `json:"device,omitempty"` // vmnic2; "" if the function is passed through
 	Path     Nearness `json:"path"`
 	SameNUMA bool     `json:"same_numa"`
 	P2P      string   `json:"p2p"` // yes, doubtful, no, unknown

@@ -12,7 +12,7 @@ import (
 // or a host supplies can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
 type Value struct {
 	state state
-	text  string // data, partial: canonical JSON, "" where nothing is there; unknown: until when; invalid: why
+	text  string // data, partial: canonical JSON, "" if nothing is there; unknown: until when; invalid: why
 }
 
 type state byte
@@ -74,7 +74,7 @@ func (v Value) IsAbsent() bool { return v.state == absent }
 // IsPartial reports whether the value was made by Partial.
 func (v Value) IsPartial() bool { return v.state == partial }
 
-// Part returns what is there of a partial value, Absent where that says nothing; any other value is given as it is.
+// Part returns what is there of a partial value, Absent if that says nothing; any other value is given as it is.
 func (v Value) Part() Value {
 	switch {
 	case v.state != partial:
@@ -105,7 +105,7 @@ func (v Value) Decode(into any) error {
 	return fmt.Errorf("the value is %s", v)
 }
 
-// String prints the value for people: text without quotes, objects as "key value, key value", lists with commas.
+// String prints the value for display: text without quotes, objects as "key value, key value", lists with commas.
 func (v Value) String() string {
 	switch v.state {
 	case absent:

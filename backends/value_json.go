@@ -273,7 +273,7 @@ func surrogates(b []byte) error {
 	}
 }
 
-// escaped returns the code of a \uXXXX escape at the start of b, -1 where there is none.
+// escaped returns the code of a \uXXXX escape at the start of b, -1 if there is none.
 func escaped(b []byte) rune {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return -1

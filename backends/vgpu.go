@@ -9,7 +9,7 @@ func ServeVGPUs(active []string) bool {
 	return shared && !slices.Contains(active, "shared")
 }
 
-// ServesVGPUs tells whether VMs can have vGPUs of this host now.
+// ServesVGPUs reports whether VMs can have vGPUs of this host now.
 func (h *Host) ServesVGPUs() bool {
 	var active []string
 	for i := range h.GPUs {

@@ -48,10 +48,10 @@ type Check struct {
 	Source     string
 	Fix        Fix
 	Unverified bool // from no public source: warns, never fails
-	// Run answers for every target; nil where no channel exists, which gives unknown with the reason in NoChannel.
+	// Run answers for every target; nil if no channel exists, which gives unknown with the reason in NoChannel.
 	Run       func(f *Facts) []Answer
 	NoChannel string
-	// Drift holds a target against the baseline; nil where the row has nothing that is kept there.
+	// Drift holds a target against the baseline; nil if the row has nothing that is kept there.
 	Drift Drift
 }
 
@@ -72,7 +72,7 @@ type Selection struct {
 	Skip      []string
 }
 
-// covers tells whether a check belongs to the selection.
+// covers reports whether a check belongs to the selection.
 func (s Selection) covers(c Check) bool {
 	switch {
 	case len(s.Only) > 0:
@@ -150,8 +150,8 @@ func (c Check) ask(views []*Facts) []Answer {
 	return merged(views, all)
 }
 
-// A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" where nothing
-// differs, and where one of both sides was not read: what is not known has not drifted.
+// A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" if nothing differs, and
+// where one of both sides was not read: what is not known has not drifted.
 type Drift func(f *Facts, t backends.Ref) string
 
 // drifted adds what the baseline has otherwise to an answer, and raises one that was content.

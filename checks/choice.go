@@ -13,8 +13,8 @@ func (f *Facts) choice(h *backends.Host) backends.PNICChoice {
 	return backends.ChoosePNIC(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
-// choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers
-// describe that comes nearest; nil without one.
+// choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers describe
+// that comes nearest; nil if there is none.
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	if near := f.choice(h).Nearest; !f.NoHCA(h) && near != nil && near.Meant() && near.NIC.Hidden == "" {
 		return near.NIC
@@ -22,13 +22,13 @@ func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	return nil
 }
 
-// NoHCA tells whether a host has no RDMA card, and the answers allow that.
+// NoHCA reports whether a host has no RDMA card, and the answers allow that.
 func (f *Facts) NoHCA(h *backends.Host) bool {
 	return backends.NoHCA(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
-// HiddenPort is the PCI function without a pNIC that the answers describe on a host; turns tells that a plan makes a pNIC of it. It
-// is nil where they describe a pNIC, or nothing.
+// HiddenPort is the PCI function without a pNIC that the answers describe on a host; turns tells that a plan makes a pNIC of it.
+// It is nil if they describe a pNIC, or nothing.
 func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
 	c := f.choice(h)
 	if c.Nearest == nil || c.Nearest.NIC.Hidden == "" || !c.Nearest.Meant() {

@@ -24,8 +24,8 @@ func (f *Facts) cards(h *backends.Host) []string {
 	return out
 }
 
-// GPUs are the GPUs of a host that the selected VMs have or shall have; chosen is false where nobody said which, and
-// then they are all that could be passed through.
+// GPUs are the GPUs of a host that the selected VMs have or should have; chosen is false if nobody said which, and then they are
+// all that could be passed through.
 func (f *Facts) GPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	var named, free []*backends.GPU
 	for i := range h.GPUs {
@@ -66,7 +66,7 @@ func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
 	})
 }
 
-// VGPUHost tells whether selected VMs of a host have or shall have vGPUs: then its GPUs are not passed through.
+// VGPUHost reports whether selected VMs of a host have or should have vGPUs: then its GPUs are not passed through.
 func (f *Facts) VGPUHost(h *backends.Host) bool {
 	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
@@ -128,8 +128,8 @@ func (f *Facts) HCA(h *backends.Host) string {
 	return ""
 }
 
-// SharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" where
-// there is none, or it is not known.
+// SharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" if there
+// is none, or it is not known.
 func (f *Facts) SharedBridge(vm string) string {
 	v := f.Inventory.VM(vm)
 	if v == nil {

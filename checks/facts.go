@@ -10,7 +10,7 @@ import (
 
 // Facts is everything that checks may look at. What is nil was not read, and gives unknown.
 type Facts struct {
-	Answers   *answers.Answers     // what shall be; Mode and names of the selection are always filled
+	Answers   *answers.Answers     // what should be; Mode and names of the selection are always filled
 	Inventory *backends.Inventory  // what is there, guests included where they were asked
 	Lacks     []Lack               // privileges that are missing
 	LacksErr  error                // why they could not be asked
@@ -27,7 +27,7 @@ type Facts struct {
 	all   []*Facts   // see Rails
 }
 
-// PairFacts is what was tried between two guests, from the client to the server. Pointers are nil where it was not.
+// PairFacts is what was tried between two guests, from the client to the server. Pointers are nil if it was not.
 type PairFacts struct {
 	From, To string // VM names
 	Rail     string // "": the only one

@@ -51,7 +51,7 @@ func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 
 // driftWord stands in the evidence between what was seen and what the baseline has.
 const driftWord = "; baseline: "
 
-// Drifted returns what the baseline has otherwise, "" where the finding tells of no drift.
+// Drifted returns what the baseline has otherwise, "" if the finding tells of no drift.
 func (f Finding) Drifted() string {
 	_, drift, _ := strings.Cut(f.Evidence, driftWord)
 	return drift

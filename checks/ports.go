@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Port is one RDMA adapter as a guest sees it. MAC is "" where the card itself is passed through; CIDR is "" where the
-// answers name no address, backends.DHCP where a server gives it.
+// A Port is one RDMA adapter as a guest sees it. MAC is "" if the card itself is passed through; CIDR is "" if the answers name
+// no address, backends.DHCP where a server gives it.
 type Port struct {
 	MAC, CIDR string
 	Shared    bool // another adapter of the VM, on this rail or another, is in its subnet

@@ -33,7 +33,7 @@ func (f *Facts) rails() []*Facts {
 	return out
 }
 
-// leavesOut tells whether a host has no port for an optional rail: nothing of the rail is judged there. A host that is on the
+// leavesOut reports whether a host has no port for an optional rail: nothing of the rail is judged there. A host that is on the
 // rail's switch has the rail, also while its port is down.
 func (f *Facts) leavesOut(h *backends.Host) bool {
 	if len(f.Answers.Rails) != 1 || !f.Answers.Rails[0].Optional || f.PassedOn(h) {

@@ -81,10 +81,10 @@ func (f *Facts) VMs() (found []*backends.VM, missing []string) {
 	return f.selected().vms, f.selected().missing
 }
 
-// Guest is the guest of a VM; nil where nobody asked it.
+// Guest is the guest of a VM; nil if nobody asked it.
 func (f *Facts) Guest(vm string) *backends.Guest { return f.selected().guests[vm] }
 
-// Managed tells whether the answers let the guest of a VM be set up: nothing is asked about the others.
+// Managed reports whether the answers let the guest of a VM be set up: nothing is asked about the others.
 func (f *Facts) Managed(vm string) bool { return f.selected().wanted[vm].Guest.Managed() }
 
 // Hardware is the virtual hardware version that the answers give a VM.
@@ -102,8 +102,8 @@ func (f *Facts) Networks(vm string) []answers.Adapter {
 	return f.Answers.Networks(f.selected().wanted[vm])
 }
 
-// NIC is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil
-// without one.
+// NIC is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil if there
+// is none.
 func (f *Facts) NIC(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }
 
 // HostOf is the host of a VM or its guest, and of a pair both with Between; "" for other targets and unknown VMs.

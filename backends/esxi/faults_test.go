@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// cx4Wants is what the Ethernet card is asked for.
+// cx4Wants is what the Ethernet card is requested.
 func cx4Wants(vfs string) map[string]string {
 	return map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": vfs, "ADVANCED_PCI_SETTINGS": "0"}
 }
@@ -85,7 +85,7 @@ func orHealthy(scenario string) string {
 	return scenario
 }
 
-// A connection that breaks anywhere leaves the card as it was asked for.
+// A connection that breaks anywhere leaves the card as it was requested.
 func TestConnectionBreaks(t *testing.T) {
 	for _, command := range []string{"mst", "mlxconfig"} {
 		for _, nth := range []string{"1", "2", "3"} {

@@ -20,8 +20,8 @@ func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
 	return r
 }
 
-// secureBoot asks whether the host booted with UEFI Secure Boot, nil where it does not tell (VMware vSphere 7.0 ESXi STIG
-// asks by the same program, which prints Enabled or Disabled).
+// secureBoot asks whether the host booted with UEFI Secure Boot, nil if it does not tell (VMware vSphere 7.0 ESXi STIG asks by
+// the same program, which prints Enabled or Disabled).
 func (s *shell) secureBoot(ctx context.Context) *bool {
 	r, err := s.conn.Run(ctx, ssh.Command{Argv: []string{"/usr/lib/vmware/secureboot/bin/secureBoot.py", "-s"}, Limit: s.limit})
 	if err != nil || r.ExitCode != 0 {
@@ -35,7 +35,7 @@ func (s *shell) secureBoot(ctx context.Context) *bool {
 	return nil
 }
 
-// log greps vmkernel.log; nil where it cannot be read.
+// log greps vmkernel.log; nil if it cannot be read.
 func (s *shell) log(ctx context.Context) []string {
 	argv := []string{"grep", "-i"}
 	for _, text := range backends.LogTexts {

@@ -27,7 +27,7 @@ type interfaceState struct {
 	Tables    []int    `json:"tables,omitempty"` // of policy routing
 }
 
-// item records an interface, Absent where it is gone. Its content is the system that configures it.
+// item records an interface, Absent if it is gone. Its content is the system that configures it.
 func (n *network) item(mac string, i *backends.Interface) backends.Item {
 	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(n.system), Runtime: true}
 	if i != nil {
@@ -88,7 +88,7 @@ func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return v, nil
 }
 
-// halfConfigured says what there is of a configuration of ours that is not in force, or not all of it; "" where there is none.
+// halfConfigured says what there is of a configuration of ours that is not in force, or not all of it; "" if there is none.
 func halfConfigured(n *network, i *backends.Interface, portGroup string, v backends.Value) string {
 	static := netconf.Static{PortGroup: portGroup}
 	if i != nil {

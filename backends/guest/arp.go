@@ -102,9 +102,9 @@ func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
 	return rules
 }
 
-// routeNumbers returns the numbers above 255 that rules have as priorities, rules and routes as tables, and tables with a name, each with the
-// interface that rules and routes are for: "" where that is none, or several. ip prints a table by its name where it has one (iproute2,
-// lib/rt_names.c), so that nothing tells its number there.
+// routeNumbers returns the numbers above 255 that rules have as priorities, rules and routes as tables, and tables with a name,
+// each with the interface that rules and routes are for: "" if that is none, or several. ip prints a table by its name where it
+// has one (iproute2, lib/rt_names.c), so that nothing tells its number there.
 func (f facts) routeNumbers(n *network) map[int]string {
 	var used map[int]string
 	note := func(word, nic string) {
@@ -144,7 +144,7 @@ func (f facts) routeNumbers(n *network) map[int]string {
 	return used
 }
 
-// after returns the word of a line that follows another word, "" without one.
+// after returns the word of a line that follows another word, "" if there is none.
 func after(line, word string) string {
 	w := strings.Fields(line)
 	if i := slices.Index(w, word); i >= 0 && i+1 < len(w) {
@@ -161,7 +161,8 @@ func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface,
 
 func arpFile(portGroup string) string { return arpPrefix + netconf.Slug(portGroup) + ".conf" }
 
-// Read returns what is in force and comes back after a boot, Partial where only one of both is so, Absent without a file of ours.
+// Read returns what is in force and comes back after a boot, Partial where only one of both is so, Absent without a file of this
+// program.
 func (a arp) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	i, err := a.look(ctx, s)
 	return i.ARPValue(), err

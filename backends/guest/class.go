@@ -95,8 +95,8 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 	return out, nil
 }
 
-// Read returns the class that is in force and comes back after a boot, Partial where only one of both is so or an
-// attempt has left something, Absent where nothing of ours is there.
+// Read returns the class that is in force and comes back after a boot, Partial where only one of both is so or an attempt has
+// left something, Absent if nothing of ours is there.
 func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	st, err := c.state(ctx, s)
 	return st.value, err

@@ -27,8 +27,8 @@ func EnvironmentText(class, gid int) string {
 
 const environmentFacts = "cat " + environmentFile
 
-// commonGID is the index that the RoCE v2 addresses of all RDMA devices with an IPv4 address share; -1 where there is none, or
-// they differ, and NCCL finds each by itself (2.21 and later).
+// commonGID is the index that the RoCE v2 addresses of all RDMA devices with an IPv4 address share; -1 if there is none, or they
+// differ, and NCCL finds each by itself (2.21 and later).
 func commonGID(devices []backends.VerbsDevice) int {
 	index := -1
 	for _, d := range devices {

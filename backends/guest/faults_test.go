@@ -55,7 +55,7 @@ func TestFaults(t *testing.T) {
 			}
 			m.world.Faults.Clear()
 			// What is read back as set counts as done, whatever was reported. Modules that are in use are loaded, and the port
-			// tells whether that will do.
+			// reports whether that will do.
 			if now, err := m.Setters()[a.Kind].Read(t.Context(), a.Setting); err != nil || now == a.To && test.which != 1 {
 				t.Errorf("after the failure it reads as set: %s, %v", now, err)
 			}

@@ -46,8 +46,8 @@ func (f facts) gpus(g *backends.Guest) {
 	}
 }
 
-// nvidia reads the driver; nil where there is none. A driver without a GPU, as before the GPU is passed through, has an
-// Error and the version of its module.
+// nvidia reads the driver; nil if there is none. A driver without a GPU, as before the GPU is passed through, has an Error and
+// the version of its module.
 func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	list := strings.TrimSpace(f["smi"])
 	version := strings.TrimSpace(f["nvversion"])
@@ -116,7 +116,7 @@ func topology(text string) map[string]string {
 	return out
 }
 
-// olderKernel tells whether a release as uname -r prints it is before major.minor; one that cannot be read is.
+// olderKernel reports whether a release as uname -r prints it is before major.minor; one that cannot be read is.
 func olderKernel(release string, major, minor int) bool {
 	var have [2]int
 	for i, part := range strings.SplitN(release, ".", 3)[:min(2, strings.Count(release, ".")+1)] {

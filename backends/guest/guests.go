@@ -26,7 +26,7 @@ type Options struct {
 	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages. KERNEL in a
 	// name stands for uname -r.
 	Packages []string
-	// Archives returns the files of which a survey tells whether they are there; nil: none.
+	// Archives returns the files of which a survey reports whether they are there; nil: none.
 	Archives func() []string
 	// Images returns the container images that a survey looks into; nil: none.
 	Images func() []string
@@ -75,8 +75,8 @@ type Guests struct {
 	waits   map[string]int            // how often a step has waited for another, by guest
 }
 
-// New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil where no addresses
-// or ports are set.
+// New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil if no addresses or ports are
+// set.
 func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, o Options) *Guests {
 	if o.Packages == nil {
 		o.Packages = DefaultPackages()
@@ -139,8 +139,8 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	return all
 }
 
-// Want tells what a plan asks for. The values of package and module sets name only what was asked for, so Read can
-// say which of it is there only when it knows; until then it goes by Options. Set and Keep tell by themselves.
+// Want tells what a plan asks for. The values of package and module sets name only what was requested, so Read can say which of
+// it is there only when it knows; until then it goes by Options. Set and Keep tell by themselves.
 func (g *Guests) Want(s backends.Setting, to backends.Value) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

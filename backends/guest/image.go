@@ -12,7 +12,7 @@ import (
 )
 
 // image builds container images: KindImage. Each bears the Dockerfile that it was built by as a label, so the guest itself
-// tells whether an image is what was asked for.
+// reports whether an image is what was requested.
 type image struct{ g *Guests }
 
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
@@ -23,7 +23,7 @@ func engineScript(look []string) string {
 	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, look...)...)
 }
 
-// engine reads what engineScript printed, nil where no engine answers.
+// engine reads what engineScript printed, nil if no engine answers.
 func (f facts) engine() *backends.Engine {
 	var e *backends.Engine
 	var image string // that is being looked into

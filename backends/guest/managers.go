@@ -11,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// repair finishes what an earlier run of the package manager left half done, because the guest went down or the
-// program was killed in the middle of it. Where that fails, what comes after it fails too, without the reason (apt-get only says
-// that dpkg was interrupted): why is that reason, empty where nothing failed.
+// repair finishes what an earlier run of the package manager left half done, because the guest went down or the program was
+// killed in the middle of it. Where that fails, what comes after it fails too, without the reason (apt-get only says that dpkg
+// was interrupted): why is that reason, empty if nothing failed.
 func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why string, err error) {
 	if m.Repair == "" {
 		return "", nil
@@ -45,8 +45,8 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 	}
 }
 
-// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it
-// could not fetch shows when packages are asked for.
+// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it could not
+// fetch shows when packages are requested.
 func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
 	p.g.mu.Lock()
 	_, done := p.g.updated[vm]

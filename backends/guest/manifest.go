@@ -261,10 +261,10 @@ func stateText(v backends.Value) string {
 	return text
 }
 
-// enabled tells whether a unit starts at boot; then nothing is said of whether it runs.
+// enabled reports whether a unit starts at boot; then nothing is said of whether it runs.
 func enabled(v backends.Value) bool { return strings.HasPrefix(stateText(v), "enabled") }
 
-// activity tells whether a unit is running.
+// activity reports whether a unit is running.
 func activity(v backends.Value) bool { return strings.HasSuffix(stateText(v), " active") }
 
 const unfinishedImage = "(unfinished)"

@@ -32,7 +32,7 @@ func NICNameText(mac, driver, name string) string {
 	return ours + fmt.Sprintf("[Match]\nMACAddress=%s\nDriver=%s\n\n[Link]\nName=%s\n", mac, driver, name)
 }
 
-// Read returns the name that our file gives the MAC; Partial where the initial RAM disks may not have it yet, or the file says
+// Read returns the name that our file gives the MAC; Partial if the initial RAM disks may not have it yet, or the file says
 // something else.
 func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	file, going := nicNameFile(s.Name)
@@ -91,9 +91,10 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return err
 }
 
-// nameable returns the driver of an interface whose name a file of ours can keep, and refuses others. udev applies the first matching
-// file alone (systemd.link(5)): another one wins over ours, or loses what it sets beside the name. An image of dracut that holds the
-// driver names the interface without our file, and older releases of systemd rename none twice (systemd issue 9006).
+// nameable returns the driver of an interface whose name a file of this program can keep, and refuses others. udev applies the
+// first matching file alone (systemd.link(5)): another one wins over ours, or loses what it sets beside the name. An image of
+// dracut that holds the driver names the interface without our file, and older releases of systemd rename none twice (systemd
+// issue 9006).
 func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) (driver string, err error) {
 	vm, dir := s.Target.Name, ssh.QuoteAll("/sys/class/net/"+name)
 	said, err := n.g.root(ctx, vm, "look at "+name, ssh.Command{Limit: time.Minute, Script: section("udev", "systemctl is-active systemd-udevd.service") +

@@ -33,7 +33,7 @@ func nouveauFacts() string {
 	return section("nouveau", "command -v update-initramfs; cat "+nouveauFile)
 }
 
-// nouveau returns what is known of the module; nil where it is not loaded and nothing of ours is there.
+// nouveau returns what is known of the module; nil if it is not loaded and nothing of ours is there.
 func (f facts) nouveau() *backends.Nouveau {
 	n := backends.Nouveau{Loaded: slices.Contains(f.loaded(), nouveauModule)}
 	file := f["nouveau"]
@@ -57,8 +57,8 @@ func (n nouveau) read(ctx context.Context, vm string) (*backends.Nouveau, error)
 	return sections(r.Stdout).nouveau(), nil
 }
 
-// Read returns true where our file is there and the module is not loaded, Partial where the file is there and the module is
-// loaded all the same, or the file says something else, else Absent.
+// Read returns true where our file is there and the module is not loaded, Partial if the file is there and the module is loaded
+// all the same, or the file says something else, else Absent.
 func (n nouveau) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	now, err := n.read(ctx, s.Target.Name)
 	if err != nil {

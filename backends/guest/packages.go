@@ -14,7 +14,7 @@ import (
 // packages sets which packages are installed: KindPackages.
 type packages struct{ g *Guests }
 
-// Read returns the packages of the set that are installed; Partial where the package manager was cut short in one of them.
+// Read returns the packages of the set that are installed; Partial if the package manager was cut short in one of them.
 func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	names := p.names(s, nil)
 	f, err := p.ask(ctx, s.Target.Name, names)
@@ -30,7 +30,7 @@ func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value,
 	return backends.ValueOf(spec), nil
 }
 
-// names returns what belongs to a set: what was asked for, else all that the options name, and more.
+// names returns what belongs to a set: what was requested, else all that the options name, and more.
 func (p packages) names(s backends.Setting, more []string) []string {
 	var spec backends.PackageSpec
 	if !p.g.want(s, &spec) {
@@ -130,7 +130,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	return kept, nil
 }
 
-// packageItems records packages by their version, Absent where they are not there.
+// packageItems records packages by their version, Absent if they are not there.
 func packageItems(names []string, version func(string) backends.Value) []backends.Item {
 	var out []backends.Item
 	for _, n := range names {

@@ -175,7 +175,7 @@ func (p packages) alongside(ctx context.Context, vm string, names []string) ([]s
 // ofKernel ends the name of a package of which there is one for each kernel: kernel-devel-5.14.0-427.el9.x86_64.
 var ofKernel = regexp.MustCompile(`^-[0-9][^-]*-[^-]*\.(x86_64|aarch64|ppc64le)$`)
 
-// among tells whether a package is one of names, which may name it for one kernel.
+// among reports whether a package is one of names, which may name it for one kernel.
 func among(pkg string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
 		rest, is := strings.CutPrefix(n, pkg)

@@ -305,7 +305,7 @@ func (p persist) manifest(f facts, want backends.Persist) manifest {
 	return m
 }
 
-// wantsLink is the link by which a unit of ours is enabled.
+// wantsLink is the link by which a unit of this program is enabled.
 func wantsLink(unit string) string { return unitDir + "multi-user.target.wants/" + unit }
 
 // Keep records our files, units and links, and what of ours the initial RAM disks hold.

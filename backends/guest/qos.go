@@ -63,7 +63,7 @@ func qosFacts() string {
 
 var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosUnit.script) + ` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
 
-// qosOf returns how the port with a MAC is and comes back after a boot; nil where nothing tells and nothing of ours is there.
+// qosOf returns how the port with a MAC is and comes back after a boot; nil if nothing tells and nothing of ours is there.
 func (f facts) qosOf(mac string) *backends.PortQoS {
 	q := readQoS(f["qos"])[mac]
 	var kept *backends.QoSSpec
@@ -97,7 +97,7 @@ func (p portQoS) state(ctx context.Context, vm, mac string) (now *backends.PortQ
 }
 
 // Read returns what is in force and comes back after a boot, Partial where only one of both is so or an attempt has left
-// something, Absent where nothing of ours is there.
+// something, Absent if nothing of ours is there.
 func (p portQoS) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {
@@ -161,7 +161,7 @@ type qosState struct {
 	Trust            string `json:"trust"`
 	PFC              []int  `json:"pfc"`
 	Before           int    `json:"before"` // priority of the DSCP, -1: not listed
-	On               *bool  `json:"on"`     // ECN of the priority; nil: not told, or not touched
+	On               *bool  `json:"on"`     // ECN of the priority; nil: not reported, or not touched
 }
 
 func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends.Item {

@@ -41,7 +41,7 @@ func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value,
 // rereads bounds how often what reads as half done is read again: a setting has fewer steps.
 const rereads = 20
 
-// wait waits for a step of another process and tells whether there was one.
+// wait waits for a step of another process and reports whether there was one.
 func (d *settled) wait(ctx context.Context, vm string) (waited bool, err error) {
 	before := d.g.heard(vm)
 	err = d.g.Settle(ctx, vm)

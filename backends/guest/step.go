@@ -142,7 +142,7 @@ func waitsFor(note string) (began time.Time, what string) {
 	return time.Unix(n, 0), ssh.Excerpt(w[3])
 }
 
-// withoutNotes takes away the lines that guard.sh and step.sh print, and tells whether the step began.
+// withoutNotes takes away the lines that guard.sh and step.sh print, and reports whether the step began.
 func withoutNotes(out string) (_ string, begun bool) {
 	for strings.HasPrefix(out, mark+"waiting ") {
 		_, out, _ = strings.Cut(out, "\n")

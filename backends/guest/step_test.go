@@ -145,7 +145,7 @@ func TestWhatAnotherProcessIsWriting(t *testing.T) {
 	if now, err := persist.Read(t.Context(), s); err != nil || !now.IsAbsent() {
 		t.Fatalf("before: %s, %v", now, err)
 	}
-	// For a second there is what an unfinished write leaves beside a file of ours.
+	// For a second there is what an unfinished write leaves beside a file of this program.
 	m.root(t, `mv /usr/bin/apt-get /usr/bin/apt-get.real
 printf '#!/bin/sh\ncase "$*" in *" -s "*) ;; *install*) touch /etc/modules-load.d/.rdma-setup.conf.abcdef /root/begun; sleep 1; rm /etc/modules-load.d/.rdma-setup.conf.abcdef ;; esac\nexec /usr/bin/apt-get.real "$@"\n' >/usr/bin/apt-get
 chmod 755 /usr/bin/apt-get`)

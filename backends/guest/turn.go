@@ -11,8 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// A turn is one change of one interface's configuration: a file, what makes it work, and what the interface shall
-// have then.
+// A turn is one change of one interface's configuration: a file, what makes it work, and what the interface should have then.
 type turn struct {
 	nonce   string // keeps the watch of one turn apart from that of the next
 	system  netconf.System
@@ -21,7 +20,7 @@ type turn struct {
 	uuid    string // of the NetworkManager connection
 	file    string
 	content string // "" with an address "" removes the file
-	missing bool   // the file shall not be there
+	missing bool   // the file must not be there
 	mode    uint32
 	owner   string
 

@@ -164,7 +164,7 @@ func (c *Client) MPIJob(ctx context.Context) (versions []string, waits bool, err
 	return versions, waits, nil
 }
 
-// policy asks for the one NicClusterPolicy that the Network Operator heeds; nil where there is no operator.
+// policy asks for the one NicClusterPolicy that the Network Operator heeds; nil if there is no operator.
 func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
 	crd, err := c.call(ctx, nil, "get", "customresourcedefinition", "nicclusterpolicies.mellanox.com", "--ignore-not-found", "-o", "name")
 	if err != nil || len(bytes.TrimSpace(crd)) == 0 {
@@ -181,7 +181,7 @@ func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
 	return p, nil
 }
 
-// calico adds up the daemon sets of Calico's agents; nil where there is none.
+// calico adds up the daemon sets of Calico's agents; nil if there is none.
 func calico(text []byte) (*backends.Calico, error) {
 	var list struct {
 		Items []struct {

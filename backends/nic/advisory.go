@@ -15,11 +15,11 @@ func Listed(n *backends.NIC) bool {
 	return f != nil && slices.ContainsFunc(f.Advisories(), func(a backends.Advisory) bool { return len(a.Fixed[n.PCIDeviceID]) > 0 })
 }
 
-// Vulnerable returns the advisories of which the firmware of a port is not known to be free. known is false where its version is not
+// Vulnerable returns the advisories of which the firmware of a port is not known to be free. known is false if its version is not
 // known, and where no embedded advisory names the card (Listed): nothing can be said then.
 //
-// Firmware versions are family.branch.build (16.35.4030), and branches are fixed apart: in a branch that has a fixed
-// version, older builds are vulnerable; of other branches, those before the newest fixed one ("all versions prior to", "or newer").
+// Firmware versions are family.branch.build (16.35.4030), and branches are fixed apart: in a branch that has a fixed version,
+// older builds are vulnerable; of other branches, those before the newest fixed one ("all versions prior to", "or newer").
 func Vulnerable(n *backends.NIC) (list []backends.Advisory, known bool) {
 	f := OfCard(n.Vendor)
 	branch, build, err := branchOf(n.Firmware)

@@ -19,7 +19,7 @@ func DatastorePath(file string) string {
 	return file
 }
 
-// ImageVersion is the version of the firmware in a file as its name tells it, "" where no family knows.
+// ImageVersion is the version of the firmware in a file as its name tells it, "" if no family knows.
 func ImageVersion(file string) string {
 	for _, f := range Families() {
 		if r := f.Firmware(); r != nil && r.ImageVersion != nil && r.ImageVersion(file) != "" {
@@ -72,8 +72,8 @@ func (b Burn) with(version string) *backends.NIC {
 	return &backends.NIC{Vendor: b.Vendor, PCIDeviceID: b.Device, Firmware: version}
 }
 
-// Resolve says which firmware a card shall have, once it was read which board it is and what it has. It keeps what is as new
-// as the file, and that of a board which no file is for, and fails where that will not do: an OEM's board without its image, and
+// Resolve says which firmware a card should have, once it was read which board it is and what it has. It keeps what is as new as
+// the file, and that of a board which no file is for, and fails where that will not do: an OEM's board without its image, and
 // firmware with a published vulnerability where VMs get VFs that are not trusted.
 func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.FirmwareImage, error) {
 	file, named := b.Files[has.PSID]

@@ -16,7 +16,7 @@ func Proven(n *backends.NIC, vfs int) bool {
 	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
 }
 
-// FirmwareOf are the rules of a family's firmware tools, nil where there is no family or it has no such tools.
+// FirmwareOf are the rules of a family's firmware tools, nil if there is no family or it has no such tools.
 func FirmwareOf(f Family) *backends.FirmwareRules {
 	if f == nil {
 		return nil
@@ -98,9 +98,9 @@ func FirmwareWhy(f Family, keys map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// MergeFirmware returns the keys of a card as they shall be: keys that the card does not have are left out (single ports,
-// Ethernet-only cards), keys that nobody asked for stay, and the number of VFs is never lowered. It fails where the card
-// lacks a key that nothing works without.
+// MergeFirmware returns the keys of a card as they should be: keys that the card does not have are left out (single ports,
+// Ethernet-only cards), keys that nobody asked for stay, and the number of VFs is never lowered. It fails where the card lacks a
+// key that nothing works without.
 func MergeFirmware(host, card string, want, have map[string]string) (map[string]string, error) {
 	r := firmwareRules(want)
 	if r == nil {
@@ -134,7 +134,7 @@ func count(s string) int {
 	return n
 }
 
-// FirmwareCommand is what an operator types in the ESXi shell to set keys of a card; "" where nobody knows them.
+// FirmwareCommand is what an operator types in the ESXi shell to set keys of a card; "" if nobody knows them.
 func FirmwareCommand(card string, keys map[string]string) string {
 	r := firmwareRules(keys)
 	if r == nil {

@@ -29,8 +29,8 @@ type Family interface {
 	Firmware() *backends.FirmwareRules
 	Tools(backends.HostShell) backends.FirmwareTools // nil where Firmware is nil
 
-	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the
-	// driver from which on that holds; both "" where nothing is documented.
+	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the driver from
+	// which on that holds; both "" if nothing is documented.
 	LeastFirmware(pciDevice string) (driver, firmware string)
 
 	// Advisories are the maker's security bulletins of firmware faults that a user of a VF can reach, none where none are embedded.
@@ -139,7 +139,7 @@ func (Known) RoCE(driver string) bool {
 	return false
 }
 
-// NoVFs says why this program sets up no VFs of the ports of a driver, as a predicate, and what to do; "" where it does.
+// NoVFs says why this program sets up no VFs of the ports of a driver, as a predicate, and what to do; "" if it does.
 func (Known) NoVFs(driver string) (why, remedy string) {
 	if f := Of(driver); f != nil {
 		return f.VFs().Refused, f.VFs().Remedy
@@ -150,7 +150,7 @@ func (Known) NoVFs(driver string) (why, remedy string) {
 		"choose a port of a " + cards + " card, or mode pvrdma"
 }
 
-// NoDevice says what to do where a port has no RDMA device, "" where nothing particular is known.
+// NoDevice says what to do where a port has no RDMA device, "" if nothing particular is known.
 func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 	f := Of(n.Driver)
 	if f == nil || f.RoCE().Enable == "" {
@@ -164,7 +164,7 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 // RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on.
 func (Known) RDMAOff(h *backends.Host, n *backends.NIC) bool { return RDMAOff(h, n) }
 
-// NoENS names the source that rules RDMA of a driver out on a switch in enhanced data path mode, "" where none is known.
+// NoENS names the source that rules RDMA of a driver out on a switch in enhanced data path mode, "" if none is known.
 func (Known) NoENS(driver string) string {
 	if f := Of(driver); f != nil {
 		return f.RoCE().NoENS
@@ -172,7 +172,7 @@ func (Known) NoENS(driver string) string {
 	return ""
 }
 
-// IWARP says what to do where a port speaks iWARP, "" where nothing particular is known.
+// IWARP says what to do where a port speaks iWARP, "" if nothing particular is known.
 func (Known) IWARP(n *backends.NIC) string {
 	f := Of(n.Driver)
 	if f == nil || f.RoCE().Mode == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Wish is how many VFs ports shall have. Other ports keep theirs; where the list in force was made for another set
-// of ports (a card was added or taken out), they get what VMs use of them.
+// A Wish is how many VFs ports should have. Other ports keep theirs; where the list in force was made for another set of ports (a
+// card was added or taken out), they get what VMs use of them.
 type Wish struct {
 	VFs  map[string]int // by PCI address of the port
 	Used map[string]int // VFs that VMs have, by PCI address of the port
@@ -134,7 +134,7 @@ type Missing struct {
 	PFC  bool   // without it no class is lossless
 }
 
-// WithoutPFC takes PFC out of the parameters of a driver, and tells whether it was set.
+// WithoutPFC takes PFC out of the parameters of a driver, and reports whether it was set.
 func WithoutPFC(f Family, core map[string]string) (out map[string]string, was bool) {
 	p := f.Lossless()
 	out = map[string]string{}

@@ -133,8 +133,8 @@ func WithHidden(h *backends.Host, cards []string) *backends.Host {
 	return &will
 }
 
-// ToEthernet is the firmware key, with its value, that sets a hidden port to Ethernet; nil where it does not speak InfiniBand, or nobody
-// knows the key.
+// ToEthernet is the firmware key, with its value, that sets a hidden port to Ethernet; nil if it does not speak InfiniBand, or
+// nobody knows the key.
 func ToEthernet(n *backends.NIC) map[string]string {
 	r := FirmwareOf(Of(n.Driver))
 	if r == nil || r.LinkType == "" || n.Hidden != speaksIB {

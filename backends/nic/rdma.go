@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on. It takes the
-// driver's parameters to know: false where they were not read.
+// RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on. It takes the driver's
+// parameters to know: false if they were not read.
 func RDMAOff(h *backends.Host, n *backends.NIC) bool {
 	f := Of(n.Driver)
 	if n.RDMADevice != "" || f == nil || h.System == nil {

@@ -26,7 +26,7 @@ type login struct {
 
 	agent    net.Conn
 	refused  error    // says more than the library's error
-	tried    []string // for people
+	tried    []string // for display
 	password bool     // a password was given to the server, or withheld because it was refused before
 	given    string   // the last one given
 	spent    bool     // nothing else is left to give
@@ -232,7 +232,7 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 			k.public = publicHalf(file)
 		}
 		if k.public == nil {
-			// Nothing tells whether the server wants this key: unlock it now.
+			// Nothing reports whether the server wants this key: unlock it now.
 			return k.unlock()
 		}
 		return k, nil

@@ -151,7 +151,7 @@ func directive(line string) (key, value string) {
 	return strings.ToLower(line[:i]), strings.TrimSpace(strings.TrimPrefix(value, "="))
 }
 
-// understood tells whether the library evaluates the criteria of a Match line as ssh_config(5) does. Of several it would take
+// understood reports whether the library evaluates the criteria of a Match line as ssh_config(5) does. Of several it would take
 // all but the first for patterns of host names.
 func understood(criteria string) bool {
 	criteria, _, _ = strings.Cut(criteria, "#")

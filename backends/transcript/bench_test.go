@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// BenchmarkParse reads long texts of the tools whose output is longest. At least 100 MB/s are asked for.
+// BenchmarkParse reads long texts of the tools whose output is longest. At least 100 MB/s are requested.
 func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct{ tool, fixture string }{
 		{"ib_send_bw", "server-all"},

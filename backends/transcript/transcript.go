@@ -14,7 +14,7 @@ import (
 
 // Result is the typed value of a text. It marshals to one JSON object that has tool, warnings and errors.
 type Result interface {
-	// Failed tells whether the text holds an error: the tool failed, or the text is none of the tool's.
+	// Failed reports whether the text holds an error: the tool failed, or the text is none of the tool's.
 	Failed() bool
 }
 

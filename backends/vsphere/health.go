@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A Health is what tells whether a host or VM is whole after it was out of service. What vCenter does not show is empty.
+// A Health is what reports whether a host or VM is whole after it was out of service. What vCenter does not show is empty.
 type Health struct {
 	Connected, Maintenance bool
 	HA                     bool     // HA is on in the host's cluster

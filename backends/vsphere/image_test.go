@@ -105,7 +105,7 @@ func TestImageThatIsNotEdited(t *testing.T) {
 	}
 }
 
-// A run that was killed between making the draft and its commit leaves a draft of ours that holds nothing but the change.
+// A run that was killed between making the draft and its commit leaves a draft of this program that holds nothing but the change.
 func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	l, _, set := imaged(t)
 	lifecycle(t, l, func(i *events.Lifecycle) {

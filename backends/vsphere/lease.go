@@ -41,7 +41,7 @@ func (h Holder) String() string {
 		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
 }
 
-// Same tells whether two readings of a lock say the same: the same holder, who has not renewed it in between.
+// Same reports whether two readings of a lock say the same: the same holder, who has not renewed it in between.
 func (h Holder) Same(other Holder) bool {
 	return h.Run == other.Run && h.User == other.User && h.Machine == other.Machine && h.Boot == other.Boot && h.PID == other.PID &&
 		h.Since.Equal(other.Since) && h.Until.Equal(other.Until)

@@ -25,7 +25,7 @@ type Activity struct {
 	Shut   bool // the VM was shut down; else a task runs
 }
 
-// Disrupts tells whether the activity takes its target out of service or changes it; a snapshot or a new option does not.
+// Disrupts reports whether the activity takes its target out of service or changes it; a snapshot or a new option does not.
 func (a Activity) Disrupts() bool {
 	return a.Shut || slices.ContainsFunc([]string{"powerOff", "reset", "shutdown", "standby", "suspend", "reconfigure", "relocate", "migrate",
 		"MaintenanceMode", "reboot", "destroy", "remove", "upgrade"},
@@ -131,7 +131,7 @@ func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]
 	return []Activity{{Target: t, What: "shut down", User: last.UserName, Since: last.CreatedTime, Shut: true}}, nil
 }
 
-// GoingOff tells whether the guest of a VM that is on was asked to shut down after a time (VmGuestShutdownEvent, which vCenter
+// GoingOff reports whether the guest of a VM that is on was asked to shut down after a time (VmGuestShutdownEvent, which vCenter
 // posts when it passes the request on): it soon goes off, and answers until then.
 func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool, error) {
 	t := backends.VMRef(vm)
@@ -153,7 +153,7 @@ func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool
 // User is the name of this session's account, as tasks and events name it.
 func (c *Client) User() string { return c.conn.User() }
 
-// Same tells whether two names of accounts mean one: VSPHERE.LOCAL\admin and admin@vsphere.local.
+// Same reports whether two names of accounts mean one: VSPHERE.LOCAL\admin and admin@vsphere.local.
 func sameUser(a, b string) bool { return plainUser(a) == plainUser(b) }
 
 func plainUser(name string) string {

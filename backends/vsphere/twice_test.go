@@ -86,7 +86,7 @@ func TestNoHostSlipsAway(t *testing.T) {
 	t.Error("nobody ever had to wait")
 }
 
-// slips tells whether the order to go into maintenance mode was on its way when nobody could wait for it any more.
+// slips reports whether the order to go into maintenance mode was on its way when nobody could wait for it any more.
 func slips(t *testing.T) bool {
 	t.Helper()
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=fault:SystemError"}})

@@ -19,7 +19,7 @@ type Bundle struct {
 	Tool    string           // version of rdma-setup that gathered it
 	Made    time.Time        // when
 	Quick   bool             // only what vCenter tells: the rows that need more were not asked
-	Answers *answers.Answers // what shall be; nil where nobody gave any
+	Answers *answers.Answers // what should be; nil if nobody gave any
 	Facts   *checks.Facts    // what is there; its Answers are not kept
 	Kept    time.Time        // when the baseline among the facts was kept
 	Masked  bool             // Write replaces names and addresses, the same by the same

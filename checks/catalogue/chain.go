@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// LinkOf is the place of a row in the chain, "" where the catalogue does not hold it.
+// LinkOf is the place of a row in the chain, "" if the catalogue does not hold it.
 func LinkOf(id string) checks.LinkName {
 	for _, c := range Checks() {
 		if c.ID == id {
@@ -53,7 +53,7 @@ func Chain(findings []checks.Finding) []checks.Link {
 	return out
 }
 
-// proven tells whether a row that proves a link passed, and none of them was left without an answer.
+// proven reports whether a row that proves a link passed, and none of them was left without an answer.
 func proven(link checks.LinkName, findings []checks.Finding) bool {
 	passed := false
 	for i := range findings {

@@ -197,7 +197,7 @@ func parameterDrift(f *checks.Facts, t backends.Ref) string {
 // plainValue is a parameter without the quotes and blanks that builds spell differently.
 func plainValue(s string) string { return strings.ReplaceAll(strings.Trim(s, `" `), " ", "") }
 
-// speed is "" where it is not known: the rows compare only what both have.
+// speed is "" if it is not known: the rows compare only what both have.
 func speed(mbps int) string {
 	if mbps == 0 {
 		return ""

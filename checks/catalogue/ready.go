@@ -49,7 +49,7 @@ func (r readiness) rows() []checks.Check {
 	}
 }
 
-// older tells whether a version is older than the release; ok is false where it cannot be read.
+// older reports whether a version is older than the release; ok is false if it cannot be read.
 func (r readiness) older(version string) (older, ok bool) {
 	v, err := goversion.NewVersion(version)
 	if err != nil {

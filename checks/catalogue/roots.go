@@ -129,7 +129,7 @@ func (t *tree) from(f *checks.Finding, near, rows []string, tried map[string]boo
 	return 0, false
 }
 
-// explains tells whether a finding is bad enough for another to follow from it: a warning does not break anything.
+// explains reports whether a finding is bad enough for another to follow from it: a warning does not break anything.
 func explains(cause, f *checks.Finding) bool {
 	return cause != f && (cause.Status != checks.Warn || f.Status != checks.Fail)
 }

@@ -115,7 +115,7 @@ func TestWhatCouldNotBeReadWorries(t *testing.T) {
 
 func TestBrokenRowDoesNotTakeTheOthersDown(t *testing.T) {
 	f := healthy(p)
-	f.Answers = nil // the rows that ask what shall be break over it
+	f.Answers = nil // the rows that ask what should be break over it
 	found := catalogue.Run(context.Background(), f, checks.Selection{})
 	if len(found) < len(catalogue.Checks()) {
 		t.Fatalf("%d findings for %d rows", len(found), len(catalogue.Checks()))

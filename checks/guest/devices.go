@@ -233,7 +233,7 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 	}
 }
 
-// answerImage judges the image of the answers; nil where there is nothing to say against it.
+// answerImage judges the image of the answers; nil if there is nothing to say against it.
 func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
 	t, want := backends.GuestRef(g.VM), f.Answers.Container.Image
 	if want == "" {

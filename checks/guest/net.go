@@ -130,7 +130,7 @@ func guestNetChecks() []checks.Check {
 	}
 }
 
-// guestSubnets looks for a second interface in the network that RDMA has, or shall have.
+// guestSubnets looks for a second interface in the network that RDMA has, or should have.
 func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 	t := backends.GuestRef(g.VM)
 	ports, own := f.Ports(f.Inventory.VM(g.VM)), map[string]bool{}

@@ -102,8 +102,8 @@ func passthroughChecks() []checks.Check {
 	}
 }
 
-// eachGPU asks about the GPUs that selected VMs have or shall have; where nobody said which, the best answer of a host
-// counts, for one good GPU is enough.
+// eachGPU asks about the GPUs that selected VMs have or should have; where nobody said which, the best answer of a host counts,
+// for one good GPU is enough.
 func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer

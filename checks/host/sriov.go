@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// sriovChecks look at the VFs of each host: what the driver was asked for, what the firmware gives, what is there.
+// sriovChecks look at the VFs of each host: what the driver was requested, what the firmware gives, what is there.
 func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
@@ -110,7 +110,7 @@ func sriovChecks() []checks.Check {
 	}
 }
 
-// A vfList is what a driver was asked for: one number for each of its functions in PCI order.
+// A vfList is what a driver was requested: one number for each of its functions in PCI order.
 type vfList struct {
 	family string // its short name
 	name   string // of the parameter

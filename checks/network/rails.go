@@ -89,7 +89,7 @@ func railCables(f *checks.Facts) []checks.Answer {
 	return out
 }
 
-// neighbour is the switch port that a pNIC hears; false where it hears none, or where the host was not asked.
+// neighbour is the switch port that a pNIC hears; false if it hears none, or where the host was not asked.
 func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	if h.System == nil || !h.System.Neighbours.Known() {
 		return backends.Neighbour{}, false

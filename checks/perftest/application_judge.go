@@ -139,7 +139,7 @@ func ifNot(v Verdict, hint string) string {
 	return hint
 }
 
-// reference is the weakest of what RDMA gave between guests: bandwidth in Gb/s and its test, latency in us; 0 where nothing was
+// reference is the weakest of what RDMA gave between guests: bandwidth in Gb/s and its test, latency in us; 0 if nothing was
 // measured.
 func reference(base []Measurement, nodes []Node) (gbps, us float64, test string) {
 	in := func(vm string) bool { return slices.ContainsFunc(nodes, func(n Node) bool { return n.VM == vm }) }

@@ -9,10 +9,10 @@ import (
 // silence is how long the server's TCP port may say nothing at all, neither yes nor no.
 const silence = 8
 
-// silent tells whether the server's guest drops what comes for the control connection, which perftest itself finds out
-// after minutes. A port that nobody listens on answers at once, and so the server must not have been started: it takes
-// the first connection for its client. For the same reason a port on which somebody else's server waits is left alone.
-// Guests without bash tell nothing.
+// silent reports whether the server's guest drops what comes for the control connection, which perftest itself finds out after
+// minutes. A port that nobody listens on answers at once, and so the server must not have been started: it takes the first
+// connection for its client. For the same reason a port on which somebody else's server waits is left alone. Guests without bash
+// tell nothing.
 func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 	if p.Server.IP == "" {
 		return false
@@ -35,8 +35,8 @@ func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	return m
 }
 
-// Differing says that the two ends have perftest of different versions; "" where they do not, or nothing is known.
-// Releases may differ and understand each other; some do not, and hang or break off.
+// Differing says that the two ends have perftest of different versions; "" if they do not, or nothing is known. Releases may
+// differ and understand each other; some do not, and hang or break off.
 func (p Pair) Differing() string {
 	if p.Client.Version == "" || p.Server.Version == "" || p.Client.Version == p.Server.Version {
 		return ""

@@ -71,7 +71,7 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	return &Proof{VerdictUnknown, notProven + "the counters of the priorities increased by less than was sent", ""}
 }
 
-// busiest is the priority in which most bytes went one way; ok is false where no priority was counted.
+// busiest is the priority in which most bytes went one way; ok is false if no priority was counted.
 func busiest(c Counters, way string) (priority int, ok bool) {
 	most := int64(0)
 	for p := range 8 {
@@ -106,7 +106,7 @@ func (c Counters) paused(priority int) (n int64) {
 	return n
 }
 
-// pauseRead tells whether any counter of these pause frames was read.
+// pauseRead reports whether any counter of these pause frames was read.
 func (c Counters) pauseRead(priority int) bool {
 	return slices.ContainsFunc(pauseNames(priority), func(name string) bool { _, ok := c[name]; return ok })
 }
@@ -144,7 +144,7 @@ func (m *Measurement) prove(c *Class) {
 }
 
 // Proofs tells, over all measurements, what became of the class and of losslessness: the worst of each. Losslessness is proven by
-// one test under load, which proves what the others cannot; the class is proven where each test proves its own. They are nil where
+// one test under load, which proves what the others cannot; the class is proven where each test proves its own. They are nil if
 // no class is configured.
 func Proofs(all []Measurement) (class, lossless *Proof) {
 	worse := func(a, b *Proof) *Proof {
@@ -182,7 +182,7 @@ func Proofs(all []Measurement) (class, lossless *Proof) {
 
 var proofRank = map[Verdict]int{VerdictUnknown: 1, VerdictPass: 2, VerdictFail: 3}
 
-// Disproven tells whether the counters of any test contradict what is configured.
+// Disproven reports whether the counters of any test contradict what is configured.
 func Disproven(all []Measurement) bool {
 	class, lossless := Proofs(all)
 	return class != nil && class.Verdict == VerdictFail || lossless != nil && lossless.Verdict == VerdictFail
@@ -191,7 +191,8 @@ func Disproven(all []Measurement) bool {
 // atRate is the share of what is expected from which a test works, whatever its counters tell of class and loss; ours.
 const atRate = 0.8
 
-// OnlyDisproven tells whether a test under load fails by what its counters tell of class or losslessness alone: it gave the rate it should.
+// OnlyDisproven reports whether a test under load fails by what its counters tell of class or losslessness alone: it gave the
+// rate it should.
 func (m *Measurement) OnlyDisproven() bool {
 	failed := func(p *Proof) bool { return p != nil && p.Verdict == VerdictFail }
 	return m.Load != "" && m.Verdict == VerdictFail && m.Error == "" && (failed(m.Class) || failed(m.Lossless)) &&

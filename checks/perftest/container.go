@@ -13,7 +13,7 @@ const (
 	inContainer = " in containers"
 )
 
-// fromContainer tells whether a test runs in containers, and the test that runs there.
+// fromContainer reports whether a test runs in containers, and the test that runs there.
 func fromContainer(test string) (base string, container bool) {
 	return strings.CutSuffix(test, inContainer)
 }

@@ -99,11 +99,11 @@ func (c Counters) since(before Counters, class *Class) Counters {
 	return out
 }
 
-// known tells whether any counter was read.
+// known reports whether any counter was read.
 func (s *Sides) known() bool { return s != nil && len(s.From)+len(s.To) > 0 }
 
-// Lost is how many lost or repeated packets a side saw, and the counter that saw most of them; ok is false where no counter
-// that would tell was read.
+// Lost is how many lost or repeated packets a side saw, and the counter that saw most of them; ok is false if no counter that
+// would tell was read.
 func (c Counters) Lost() (n int64, counter string, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if !slices.Contains(lossCounters, name) && !discardCounters.MatchString(name) {
@@ -146,8 +146,8 @@ func (m *Measurement) Lost() (n int64, where string, ok bool) {
 	return n, where, ok || n > 0
 }
 
-// lostIn tells whether RDMA itself missed packets, or a port threw some of a priority away. Ports are shared, and most counters of
-// what they throw away are of all priorities.
+// lostIn reports whether RDMA itself missed packets, or a port threw some of a priority away. Ports are shared, and most counters
+// of what they throw away are of all priorities.
 func (m *Measurement) lostIn(priority int) bool {
 	if m.Counters == nil {
 		return false
@@ -163,7 +163,7 @@ func (m *Measurement) lostIn(priority int) bool {
 	return false
 }
 
-// lossReadAtBothEnds tells whether both sides showed counters that would tell of loss.
+// lossReadAtBothEnds reports whether both sides showed counters that would tell of loss.
 func (m *Measurement) lossReadAtBothEnds() bool {
 	if m.Counters == nil {
 		return false

@@ -151,7 +151,7 @@ type RailCell struct {
 	Text    string  `json:"text"`    // "0 reached, 2 not, 0 not tested; must not reach", "8 of 8 pairs as expected"
 }
 
-// RailMatrix tells rail by rail how the ends met: rows are the clients' rails; nil where there is one rail.
+// RailMatrix tells rail by rail how the ends met: rows are the clients' rails; nil if there is one rail.
 func RailMatrix(all []Measurement) (rails []string, cells map[[2]string]RailCell) {
 	type sum struct {
 		pairs                  map[string]bool // by pair: all is as expected

@@ -47,7 +47,7 @@ func (r *Runner) server(ctx context.Context, p Pair, test, sizes string, port in
 	return s
 }
 
-// failed tells whether a server that has ended did not do its part.
+// failed reports whether a server that has ended did not do its part.
 func (s *process) failed() bool { return s.err != nil || s.out.Exit != 0 }
 
 // cause says why a server has ended by itself.
@@ -61,8 +61,8 @@ func (s *process) cause(p Pair, test string, port int) error {
 	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
 }
 
-// lost is the cause of a server that could not take its port, or was gone when its client wanted to connect; nil where that
-// was not so, or it is still at work a moment after its client has failed.
+// lost is the cause of a server that could not take its port, or was gone when its client wanted to connect; nil if that was not
+// so, or it is still at work a moment after its client has failed.
 func (s *process) lost(p Pair, test string, port int, code string) error {
 	moment := time.NewTimer(200 * time.Millisecond)
 	defer moment.Stop()
@@ -141,9 +141,9 @@ func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c 
 	}
 }
 
-// attend stops a client whose server fails beneath it: the banner comes before the port is taken, and where another
-// program holds the port the client would wait for a word of that program until its limit. The function it gives is
-// called when the client has ended and tells whether it was stopped.
+// attend stops a client whose server fails beneath it: the banner comes before the port is taken, and where another program holds
+// the port the client would wait for a word of that program until its limit. The function it gives is called when the client has
+// ended and reports whether it was stopped.
 func (s *process) attend(stopClient func()) (over func() bool) {
 	ended, stopped := make(chan struct{}), make(chan bool, 1)
 	go func() {

@@ -2,7 +2,7 @@ package perftest
 
 import "fmt"
 
-// Figure is what a test gave, with its unit: "96.1 Gb/s" or "2.01 us"; "" where it gave nothing.
+// Figure is what a test gave, with its unit: "96.1 Gb/s" or "2.01 us"; "" if it gave nothing.
 func (m Measurement) Figure() string {
 	switch {
 	case m.AchievedGbps > 0:

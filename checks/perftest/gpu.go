@@ -32,7 +32,7 @@ type GPU struct {
 	Several bool     `json:"several,omitempty"` // the guest has more than one
 	Apart   bool     `json:"apart,omitempty"`   // by the host's PCI tree peer to peer is ruled out, or doubtful
 	Keys    []string `json:"missing,omitempty"` // what the VM lacks of the settings of peer to peer
-	Without string   `json:"without,omitempty"` // why nothing can be measured, "" where it can
+	Without string   `json:"without,omitempty"` // why nothing can be measured, "" if it can
 	Remedy  string   `json:"remedy,omitempty"`
 }
 
@@ -57,8 +57,8 @@ func (g GPU) String() string {
 // links are the ways between a GPU and a NIC, the best first (nvidia-smi topo -m; SOC is the former name of SYS).
 var links = []string{"PIX", "PXB", "PHB", "NODE", "SYS", "SOC"}
 
-// Nearest chooses among so many GPUs of a guest the one that is nearest to an RDMA device; of several the first. Topology
-// is by "device GPU0"; link is "" where it does not say.
+// Nearest chooses among so many GPUs of a guest the one that is nearest to an RDMA device; of several the first. Topology is by
+// "device GPU0"; link is "" if it does not say.
 func Nearest(topology map[string]string, device string, gpus int) (index int, link string) {
 	best := len(links)
 	for i := range gpus {
@@ -78,7 +78,7 @@ func (g GPU) far() bool {
 	return g.Link == "NODE" || g.Link == "SYS" || g.Link == "SOC"
 }
 
-// near tells whether only PCIe switches are between the GPU and its card.
+// near reports whether only PCIe switches are between the GPU and its card.
 func (g GPU) near() bool {
 	if g.Host != "" {
 		return strings.Contains(g.Host, "switch")
@@ -86,7 +86,7 @@ func (g GPU) near() bool {
 	return g.Link == "PIX" || g.Link == "PXB"
 }
 
-// withGPU tells whether a test uses GPU memory, and the test with host memory that it is held against.
+// withGPU reports whether a test uses GPU memory, and the test with host memory that it is held against.
 func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }
 
 // gpuTests are the tests of a pair whose ends have GPUs.

@@ -137,7 +137,7 @@ func (m *Measurement) shape(b sizing.Bands, link sizing.Link, latencyUs float64)
 	return append(sizing.AboveHeaders(gbps, link), b.BandwidthShape(samples(m.Rows), latencyUs)...)
 }
 
-// misshapen tells whether the curve fails by its shape, whatever its level.
+// misshapen reports whether the curve fails by its shape, whatever its level.
 func (m *Measurement) misshapen(mode string) bool {
 	return sizing.Worst(m.shape(sizing.BandsFor(mode), sizing.Link{}, 0)).Verdict == sizing.Fail
 }
@@ -221,13 +221,13 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	}
 }
 
-// lossless tells whether both ends were asked for lost packets and saw none.
+// lossless reports whether both ends were asked for lost packets and saw none.
 func (m *Measurement) lossless() bool {
 	lost, _, _ := m.Lost()
 	return m.lossReadAtBothEnds() && lost == 0
 }
 
-// slotOf names the PCIe link that carries about a bandwidth; "" where none does.
+// slotOf names the PCIe link that carries about a bandwidth; "" if none does.
 func slotOf(gbps float64) string {
 	for _, lanes := range []int{1, 2, 4, 8, 16} {
 		if raw := sizing.PCIeGbps(3, lanes); gbps <= raw && gbps >= 0.98*sizing.PCIeUsable*raw {

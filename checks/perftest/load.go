@@ -113,7 +113,7 @@ type LoadPlan struct {
 	RaisedSeconds int   `json:"raised_seconds,omitempty"`
 }
 
-// PlanLoad tells what a load between nodes costs; class tells whether one is configured, without which no load is raised.
+// PlanLoad tells what a load between nodes costs; class reports whether one is configured, without which no load is raised.
 func PlanLoad(load string, nodes []Node, class bool) LoadPlan {
 	p := LoadPlan{Load: load}
 	for _, round := range loadRounds(load, nodes) {
@@ -204,7 +204,7 @@ func (r *Runner) Load(ctx context.Context, load string, nodes []Node) ([]Measure
 	return append(all, flows...), nil
 }
 
-// uncongested tells whether counters of the sender were read and show neither pause frames nor loss.
+// uncongested reports whether counters of the sender were read and show neither pause frames nor loss.
 func (m *Measurement) uncongested(c Class) bool {
 	lost, _, ok := m.senderLost()
 	return ok && lost == 0 && m.Counters.From.paused(c.Priority) == 0
@@ -346,7 +346,7 @@ var senderLoss = []string{
 	"rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
 }
 
-// senderLost is how many losses the sender of a flow saw, and by which counter; ok is false where it shows none of them.
+// senderLost is how many losses the sender of a flow saw, and by which counter; ok is false if it shows none of them.
 func (m *Measurement) senderLost() (n int64, counter string, ok bool) {
 	if m.Counters == nil {
 		return 0, "", false

@@ -96,7 +96,7 @@ func (m *Measurement) judgeShare(sum, total, carried float64) {
 	}
 }
 
-// unmarked tells whether the class asks for ECN, the sender was paused, and its receiver saw no marks.
+// unmarked reports whether the class asks for ECN, the sender was paused, and its receiver saw no marks.
 func (m *Measurement) unmarked(c Class) bool {
 	if c.TrafficClass&3 == 0 || m.Counters == nil || m.Counters.From.paused(c.Priority) == 0 {
 		return false

@@ -140,7 +140,7 @@ func shortened(s string) string {
 }
 
 // shellWords splits a command line as mpirun writes it: words, some in double quotes, nothing that a shell would expand. ok is
-// false where there is more.
+// false if there is more.
 func shellWords(line string) (words []string, ok bool) {
 	open, begun := false, false
 	var w strings.Builder

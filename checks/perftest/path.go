@@ -31,7 +31,7 @@ var (
 	neighbour = regexp.MustCompile(`(?m)^(\S+) .*\blladdr ([0-9a-fA-F:]{17})`)
 )
 
-// path pings the server from the client's guest; nil where that told nothing, as in a guest without ping.
+// path pings the server from the client's guest; nil if that told nothing, as in a guest without ping.
 func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	if p.Server.IP == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
-// Recordable tells whether the recorded output of a tool can be judged: the bandwidth and latency tests of perftest.
+// Recordable reports whether the recorded output of a tool can be judged: the bandwidth and latency tests of perftest.
 func Recordable(tool string) bool {
 	if _, ok := transcript.Lookup(tool); !ok {
 		return false

@@ -52,13 +52,13 @@ type Runner struct {
 
 	Class *Class // in which RDMA is configured to run; nil: none
 	Loss  bool   // read the counters of lost packets in the guests before and after each test
-	// HostCounters reads the counters of a host's pNIC; nil where no channel exists.
+	// HostCounters reads the counters of a host's pNIC; nil if no channel exists.
 	HostCounters func(ctx context.Context, host, port string) (map[string]int64, error)
 
 	EthernetMTU int // bytes, that the fabric shall carry; 9000
 	Now         func() time.Time
-	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil where no
-	// channel exists. Standing still under load means that the traffic took TCP.
+	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil if no channel exists.
+	// Standing still under load means that the traffic took TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
 	// Between is how many tests between rails follow (Cross): Progress tells it before.
 	Between int
@@ -262,8 +262,8 @@ func (r *Runner) judge(m *Measurement, f Fabric) {
 	m.judgeLoss()
 }
 
-// moving reads the counters of both ends; the function it gives reads them again and returns what moved, nil where nothing
-// could be read.
+// moving reads the counters of both ends; the function it gives reads them again and returns what moved, nil if nothing could be
+// read.
 func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Sides {
 	if !r.Loss && r.HostCounters == nil || p.SameHost() {
 		return func(context.Context) *Sides { return nil }

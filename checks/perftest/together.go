@@ -37,7 +37,7 @@ func Bonds(pairs []Pair) (tests int, took time.Duration) {
 	return tests, time.Duration(len(rounds)) * (startUp + loadTime)
 }
 
-// bonds gathers the pairs of several rails by their VMs; which tells whether a pair takes part. VMs on one host share no cable.
+// bonds gathers the pairs of several rails by their VMs; which reports whether a pair takes part. VMs on one host share no cable.
 func bonds(pairs []Pair, which func(Pair) bool) []bond {
 	var order [][2]string
 	by := map[[2]string]bond{}

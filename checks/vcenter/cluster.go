@@ -86,7 +86,7 @@ func clusterChecks() []checks.Check {
 	}
 }
 
-// pcieLink is the PCIe link of the card of the RDMA pNIC, "" where the firmware tools were not asked.
+// pcieLink is the PCIe link of the card of the RDMA pNIC, "" if the firmware tools were not asked.
 func pcieLink(f *checks.Facts, h *backends.Host) string {
 	n := f.NIC(h)
 	if n == nil || h.System == nil {

@@ -49,8 +49,8 @@ func sameParameters(f *checks.Facts) []checks.Answer {
 	return rest
 }
 
-// alikePorts tells whether the RDMA pNIC has the same place among as many ports of its driver on every host. Where it has
-// not, lists of VFs that mean the same look different.
+// alikePorts reports whether the RDMA pNIC has the same place among as many ports of its driver on every host. Where it has not,
+// lists of VFs that mean the same look different.
 func alikePorts(f *checks.Facts) bool {
 	layouts := map[[2]int]bool{}
 	for _, h := range f.Connected() {

@@ -52,7 +52,7 @@ type History struct {
 	At      time.Time // when the last look began, judged or not
 	Last    *Look     // the last that could be judged; nil: none yet
 	Chain   []checks.Link
-	Changes []Change // of the last look that was judged, worst first; nil where nothing changed, and at the first look
+	Changes []Change // of the last look that was judged, worst first; nil if nothing changed, and at the first look
 	Latest  []Change // those of the last look in which something changed
 	Since   time.Time
 	Err     error // of the checks since Since; nil while checks succeed

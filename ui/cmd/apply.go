@@ -69,7 +69,7 @@ type runner struct {
 	flags planFlags
 	yes   bool
 	json  bool
-	// measure is --measure; nil where it was not given.
+	// measure is --measure; nil if it was not given.
 	measure *bool
 	said    []perftest.LoadPlan // what loading the fabric costs, as printed before the question
 	loads   []perftest.LoadPlan // the same, once the question was answered with yes

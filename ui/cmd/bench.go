@@ -74,7 +74,7 @@ type loadFlags struct {
 	yes  bool
 }
 
-// bench measures; with an error it gives what was measured before, nil where that is nothing.
+// bench measures; with an error it gives what was measured before, nil if that is nothing.
 func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string, apps applications, o loadFlags) (*report.Report, error) {
 	if err := apps.check(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (p applications) run(ctx context.Context, e *console.Env, s *session.Sessio
 	return all, found, err
 }
 
-// unmeasured tells whether a test that was asked for could not be run.
+// unmeasured reports whether a test that was asked for could not be run.
 func unmeasured(all []perftest.Measurement) bool {
 	return slices.ContainsFunc(all, func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictUnknown && m.Error != "" })
 }

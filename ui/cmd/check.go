@@ -155,7 +155,7 @@ func (f *checkFlags) settle(args []string) error {
 // bundleMemory is what checking a bundle should take: the collector works harder near it, also where the machine is busy.
 const bundleMemory = 320 << 20
 
-// once checks, shows, and keeps the baseline when that was asked for.
+// once checks, shows, and keeps the baseline when that was requested.
 func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if f.bundle != "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(bundleMemory))

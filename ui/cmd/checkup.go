@@ -94,8 +94,8 @@ func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	return inv, err
 }
 
-// answersFrom guesses what shall be from what is there: the mode by the VMs' adapters, the switch that they hang on,
-// and the hosts that are its members.
+// answersFrom guesses what should be from what is there: the mode by the VMs' adapters, the switch that they hang on, and the
+// hosts that are its members.
 func answersFrom(inv *backends.Inventory) *answers.Answers {
 	a := answers.Default(answers.PVRDMA)
 	dvs := map[string]int{}

@@ -186,7 +186,7 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 	return append(all, more...), err
 }
 
-// notLoaded says why loads of this cost, now, are left out; nil where they are not.
+// notLoaded says why loads of this cost, now, are left out; nil if they are not.
 func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error {
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil

@@ -62,7 +62,7 @@ func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*ba
 	return inv, err
 }
 
-// carriesRDMA tells whether a VM has what one of the modes gives it.
+// carriesRDMA reports whether a VM has what one of the modes gives it.
 func carriesRDMA(v backends.VM) bool {
 	return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" || a.Type == "sriov" })
 }

@@ -75,7 +75,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	return console.Exit(after.code)
 }
 
-// remedies plans what fixes the findings; nil where there is nothing to do. What has no step is said.
+// remedies plans what fixes the findings; nil if there is nothing to do. What has no step is said.
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
 	any := false
 	for _, f := range c.report.Checks {

@@ -62,7 +62,7 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 	}
 }
 
-// overdue notes the causes that hold a wave, and tells whether one of them has had its time.
+// overdue notes the causes that hold a wave, and reports whether one of them has had its time.
 func (g *gate) overdue(held []string, seen map[string]bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -97,7 +97,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 	return c
 }
 
-// siteOf reads the site of a bundle into the options of a lab; nil where none is asked for.
+// siteOf reads the site of a bundle into the options of a lab; nil if none is requested.
 func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) {
 	if file == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// leftOf is what a run has left behind by its journal; nil where it came to its end, and where the journal cannot be read.
+// leftOf is what a run has left behind by its journal; nil if it came to its end, and where the journal cannot be read.
 func leftOf(state, run string) *report.LeftBehind {
 	st, err := journal.Read(state, run)
 	if err != nil {
@@ -50,7 +50,7 @@ func brokenOff(state, run string) (*report.Report, error) {
 	}, nil
 }
 
-// leftIn returns what a run has left as it should not stay, and how to continue; nil where its last attempt came to its end.
+// leftIn returns what a run has left as it should not stay, and how to continue; nil if its last attempt came to its end.
 func leftIn(st *journal.State) *report.LeftBehind {
 	if st.Finished() || !st.Changed() && st.Result() != nil {
 		return nil
@@ -88,7 +88,7 @@ func leftIn(st *journal.State) *report.LeftBehind {
 	return l
 }
 
-// was tells whether a target was in a state before its bracket was first opened: the state is a word, or a flag of that name.
+// was reports whether a target was in a state before its bracket was first opened: the state is a word, or a flag of that name.
 func was(found backends.Value, state string) bool {
 	var flags map[string]json.RawMessage
 	if found.Decode(&flags) == nil {

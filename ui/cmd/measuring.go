@@ -61,7 +61,7 @@ func (r *runner) consentToLoad(p *planned) error {
 	return nil
 }
 
-// covers tells whether loads cost about what was said before a question that was answered with yes.
+// covers reports whether loads cost about what was said before a question that was answered with yes.
 func covers(agreed, plans []perftest.LoadPlan) bool {
 	for _, p := range plans {
 		if !slices.ContainsFunc(agreed, func(said perftest.LoadPlan) bool {

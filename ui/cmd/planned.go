@@ -40,7 +40,7 @@ type planFlags struct {
 	ask       bool           // whoever runs the command may be asked about one
 	// operation bounds one operation; zero: each has the limit that its kind needs.
 	operation time.Duration
-	// remote brings the keys of the wizard's run page; nil where there is none.
+	// remote brings the keys of the wizard's run page; nil if there is none.
 	remote *engine.Remote
 }
 

@@ -249,7 +249,7 @@ func (p *play) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// planned is the plan on the twin, nil where it is refused.
+// planned is the plan on the twin, nil if it is refused.
 func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte) {
 	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
 	doc = &planDoc{}

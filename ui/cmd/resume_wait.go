@@ -83,7 +83,7 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 // clockSkew is how far the clocks of this machine and of vCenter may lie apart where a record is held against an event.
 const clockSkew = time.Minute
 
-// goingOff tells whether a VM was told to shut down and is still on.
+// goingOff reports whether a VM was told to shut down and is still on.
 func (r *runner) goingOff(ctx context.Context) func(vm string, since time.Time) bool {
 	return func(vm string, since time.Time) bool {
 		is, err := r.s.VC.GoingOff(ctx, vm, since.Add(-clockSkew))

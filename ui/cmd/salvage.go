@@ -61,7 +61,7 @@ func announcedBy(state, run string) ([]journal.Announced, error) {
 	return journal.AnnouncedBy(b), nil
 }
 
-// remains is the error of a rollback that could not prove all that the run has done; nil where the journal was whole.
+// remains is the error of a rollback that could not prove all that the run has done; nil if the journal was whole.
 func remains(st *journal.State) error {
 	s := st.Salvage()
 	if s == nil || len(s.Unproven) == 0 {

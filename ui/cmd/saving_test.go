@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A file of other answers is overwritten only when that was asked for; the one that this wizard has written is its own.
+// A file of other answers is overwritten only when that was requested; the one that this wizard has written is its own.
 func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "answers.yaml")

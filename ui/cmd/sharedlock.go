@@ -144,9 +144,9 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 // between.
 const namelessTime = 20 * time.Second
 
-// takeLease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired
-// and where the operator agrees; asked tells whether that took their time. The clock is read anew in each round: a question
-// may stay open for longer than a lease lasts, and the other may have renewed its lease meanwhile.
+// takeLease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired and
+// where the operator agrees; asked reports whether that took their time. The clock is read anew in each round: a question may
+// stay open for longer than a lease lasts, and the other may have renewed its lease meanwhile.
 func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder) (lease *vsphere.Lease, asked bool, err error) {
 	var given *vsphere.Holder // to be taken over, with the operator's consent
 	var nameless time.Time
@@ -281,7 +281,7 @@ func (k *sharedLock) Release() {
 	}
 }
 
-// dead tells whether a holder is a process of this machine that has ended.
+// dead reports whether a holder is a process of this machine that has ended.
 func dead(h vsphere.Holder) bool {
 	// One boot has one id: names of machines may be given twice.
 	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)

@@ -68,7 +68,7 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 type support struct {
 	env   *console.Env
 	set   *console.Settings
-	run   string // "" where none has changed anything
+	run   string // "" if none has changed anything
 	names []string
 }
 

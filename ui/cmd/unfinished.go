@@ -52,7 +52,7 @@ func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm strin
 	return out
 }
 
-// silent tells whether a guest could not be reached, or fell silent while it was asked.
+// silent reports whether a guest could not be reached, or fell silent while it was asked.
 func silent(g *backends.Guest) bool {
 	return g.ErrKind == backends.KindUnreachable || g.ErrKind == backends.KindTransient
 }

@@ -196,7 +196,7 @@ func (f *fields) values() []string {
 	return v
 }
 
-// at is the number of the field that has the keyboard, -1 where that is a list.
+// at is the number of the field that has the keyboard, -1 if that is a list.
 func (f *fields) at() int {
 	for i, in := range f.inputs {
 		if f.form.GetFocusedField() == huh.Field(in) {

@@ -91,7 +91,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// wanted tells whether the answers ask for every host of a cluster; those that name none do so on the private lab alone.
+// wanted reports whether the answers ask for every host of a cluster; those that name none do so on the private lab alone.
 func wanted(w *frame.Wizard, cluster string) bool {
 	if w.Answers.Hosts.Cluster == "" {
 		return w.Fabric.Private(w.Login)

@@ -164,7 +164,7 @@ func (p *nicsPage) View(w *frame.Wizard, width, height int) string {
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }
 
-// passedOn tells whether a host has an RDMA card that is passed through: it is no pNIC any more, and none need be chosen.
+// passedOn reports whether a host has an RDMA card that is passed through: it is no pNIC any more, and none need be chosen.
 func passedOn(a *answers.Answers, h *backends.Host) bool {
 	return a.WholeCard() && h != nil && slices.ContainsFunc(h.Cards(), func(c backends.PCIDevice) bool { return c.Enabled })
 }

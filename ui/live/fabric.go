@@ -24,12 +24,12 @@ type Login struct {
 // A Fabric is everything that the wizard asks of the world. All methods may take long and are called outside the
 // screen's own loop; errors carry words and a hint (backends.HintOf).
 type Fabric interface {
-	// Default is the login that flags, environment and answers give, with Password empty where it is not known yet.
+	// Default is the login that flags, environment and answers give, with Password empty if it is not known yet.
 	Default() Login
-	// Simulated tells whether the lab answers.
+	// Simulated reports whether the lab answers.
 	Simulated() bool
-	// Private tells whether the login is that of the private lab of --lab, where Enter is consent enough: it is this command's own,
-	// and nobody else works on it.
+	// Private reports whether the login is that of the private lab of --lab, where Enter is consent enough: it is this command's
+	// own, and nobody else works on it.
 	Private(l Login) bool
 	// Insecure tells what is not verified on the operator's word, a sentence each; every page says so.
 	Insecure() []string
@@ -74,8 +74,8 @@ type Fabric interface {
 	// Editor returns the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
 	// the file.
 	Editor(text string) (*exec.Cmd, func() (string, error), error)
-	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil
-	// where there are none.
+	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil if
+	// there are none.
 	Draft() (*answers.Answers, time.Time)
 	// KeepDraft keeps the answers for the next time; nil forgets them.
 	KeepDraft(a *answers.Answers) error

@@ -203,7 +203,7 @@ func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []s
 	return append(lines, steps[from:min(len(steps), from+room-1)]...)
 }
 
-// asked is the line that asks, or says what became of a control; nil where there is none.
+// asked is the line that asks, or says what became of a control; nil if there is none.
 func (r *Run) asked(width int) []string {
 	l := &r.list
 	switch {

@@ -36,7 +36,7 @@ type Edit struct {
 	// All does that for all rows that are chosen and let through by the filter, in their order; nil where each is edited alone.
 	All    func(ids []string, text string) error
 	AllKey string // that begins it
-	AllAsk string // what is asked for
+	AllAsk string // what is requested
 }
 
 // A Table is a long list with a cursor, a filter, choosing with space and editing of single cells. It draws only what is
@@ -44,7 +44,7 @@ type Edit struct {
 type Table struct {
 	Chosen map[string]bool // by row id
 	Radio  bool            // one row a group
-	Groups string          // what a group is called ("cluster"); "" where c shall not choose groups
+	Groups string          // what a group is called ("cluster"); "" where c must not choose groups
 	Edits  []Edit
 	Full   func(id string) string  // why a row cannot be chosen beside those that are, "" when it can; nil: each can
 	Paste  func(text string) error // takes a list that is pasted while no text field has the keyboard; nil: none is taken
@@ -100,7 +100,7 @@ func (t *Table) SetCell(row, column int, text string) {
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
 }
 
-// Cursor returns the id of the row at the cursor, "" where there is none.
+// Cursor returns the id of the row at the cursor, "" if there is none.
 func (t *Table) Cursor() string {
 	if r := t.row(); r != nil {
 		return r.ID

@@ -30,7 +30,7 @@ func Names(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// follows tells whether b is a with its number one higher, as wide as before: esx-09.lab, esx-10.lab.
+// follows reports whether b is a with its number one higher, as wide as before: esx-09.lab, esx-10.lab.
 func follows(a, b string) bool {
 	if len(a) != len(b) {
 		return false

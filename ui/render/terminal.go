@@ -1,4 +1,4 @@
-// Package render renders a report for people and machines.
+// Package render renders a report for display and machines.
 package render
 
 import (

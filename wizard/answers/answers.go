@@ -255,7 +255,7 @@ type Window struct {
 	Until ClockTime `yaml:"until" json:"until"` // "": no end
 }
 
-// End returns the next time at which the window ends, in the zone of now; zero where it has no end.
+// End returns the next time at which the window ends, in the zone of now; zero if it has no end.
 func (w Window) End(now time.Time) time.Time {
 	clock, err := time.Parse(clockLayout, string(w.Until))
 	if err != nil {
@@ -312,8 +312,8 @@ func (p Power) Limit(vms int) int {
 	return max(1, min(4, vms/4))
 }
 
-// Networks returns the RDMA adapters that a VM shall have, the short form (ip) spelled out. Of whole cards on several rails each is
-// named by its PCI address (backends.HCAName) in place of a port group.
+// Networks returns the RDMA adapters that a VM should have, the short form (ip) spelled out. Of whole cards on several rails each
+// is named by its PCI address (backends.HCAName) in place of a port group.
 func (a *Answers) Networks(v VM) []Adapter {
 	out := a.networks(v)
 	if a.Several() && a.WholeCard() {
@@ -360,7 +360,7 @@ func (a *Answers) GPUs() bool {
 // NICPVRDMA is the value of gpudirect.nic for GPUs beside PVRDMA adapters.
 const NICPVRDMA = "pvrdma"
 
-// AdapterType is the type of the adapters that VMs get (backends.Adapter.Type): pvrdma or sriov; "" where a VM gets the card itself.
+// AdapterType is the type of the adapters that VMs get (backends.Adapter.Type): pvrdma or sriov; "" if a VM gets the card itself.
 func (a *Answers) AdapterType() string {
 	switch {
 	case a.WholeCard():

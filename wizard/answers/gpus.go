@@ -10,7 +10,7 @@ type VMGPUs struct {
 // list is the list form; alone unless vGPUs are named.
 func (g *VMGPUs) list() (items any, alone bool) { return &g.Whole, g.Profile == "" && g.Count == 0 }
 
-// VGPUs is how many vGPUs are asked for.
+// VGPUs is how many vGPUs are requested.
 func (g VMGPUs) VGPUs() int {
 	if g.Profile == "" {
 		return 0

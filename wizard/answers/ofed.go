@@ -78,8 +78,8 @@ func dottedRelease(family, digits string) string {
 // rebuilds are systems that take the archives for RHEL: the same kernels under another name.
 var rebuilds = []string{"rhel", "centos", "rocky", "almalinux"}
 
-// Fits says why an archive cannot be installed in a guest with this os-release ID and VERSION_ID and this uname -m; nil
-// where it can. A guest that tells no minor release (CentOS 8, Debian 12) takes those of its major one.
+// Fits says why an archive cannot be installed in a guest with this os-release ID and VERSION_ID and this uname -m; nil if it
+// can. A guest that tells no minor release (CentOS 8, Debian 12) takes those of its major one.
 func (a OFEDArchive) Fits(id, release, arch string) error {
 	at := strings.IndexAny(a.Distro, "0123456789")
 	family, built := a.Distro[:at], a.Distro[at:]

@@ -56,7 +56,7 @@ func TestOFEDFits(t *testing.T) {
 	for _, c := range []struct {
 		distro, arch      string
 		id, release, unix string
-		says              string // "" where it fits
+		says              string // "" if it fits
 	}{
 		{"ubuntu22.04", "x86_64", "ubuntu", "22.04", "x86_64", ""},
 		{"ubuntu22.04", "x86_64", "debian", "12", "x86_64", "it is for ubuntu22.04, the guest is debian12"},

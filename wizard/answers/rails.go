@@ -99,7 +99,7 @@ func (a *Answers) RailOf(n Adapter) Rail {
 	return all[max(0, slices.IndexFunc(all, func(r Rail) bool { return r.Name == n.Rail }))]
 }
 
-// Card is the PCI address by which the pNIC is described, "" where it is described otherwise.
+// Card is the PCI address by which the pNIC is described, "" if it is described otherwise.
 func (r Rail) Card() string {
 	var p PCI
 	if p.UnmarshalText([]byte(r.NIC.Device)) != nil {

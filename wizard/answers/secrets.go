@@ -16,7 +16,7 @@ var (
 
 func secretKey(key string) bool { return secretName.MatchString(key) }
 
-// secretText tells whether a value is a secret by its looks: PEM text, or a URL with user info.
+// secretText reports whether a value is a secret by its looks: PEM text, or a URL with user info.
 func secretText(s string) bool {
 	return strings.Contains(s, "-----BEGIN ") || userInfo.MatchString(s)
 }

@@ -6,9 +6,9 @@ import "slices"
 // tables 253 to 255, and other programs take small numbers (/etc/iproute2/rt_tables).
 const firstTable = 5001
 
-// Table returns the routing table for what an adapter of a VM sends, by all adapters of the VM: 0 where no other one is in its subnet. Linux
-// sends by the first interface in a subnet what comes from the address of another one, and answers ARP requests for all addresses on each
-// (kernel, ip-sysctl.rst, arp_ignore; Red Hat Solution 30564).
+// Table returns the routing table for what an adapter of a VM sends, by all adapters of the VM: 0 if no other one is in its
+// subnet. Linux sends by the first interface in a subnet what comes from the address of another one, and answers ARP requests for
+// all addresses on each (kernel, ip-sysctl.rst, arp_ignore; Red Hat Solution 30564).
 func Table(all []Adapter, n Adapter) int {
 	alone := func(o Adapter) bool { return o == n || !o.IP.IsValid() || o.IP.Masked() != n.IP.Masked() }
 	if !n.IP.IsValid() || !slices.ContainsFunc(all, func(o Adapter) bool { return !alone(o) }) {

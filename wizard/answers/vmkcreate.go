@@ -24,7 +24,7 @@ func (k VMKNic) Range() backends.VMKRange {
 	return backends.VMKRange{PortGroup: k.Create.PortGroup, Network: k.Create.Network, Start: k.Create.Start}
 }
 
-// Creates tells whether the vmknic of a host is to be created.
+// Creates reports whether the vmknic of a host is to be created.
 func (k VMKNic) Creates(host string) bool { return k.Create != nil && k.Names[host] == "" }
 
 // noMachines are the networks whose addresses no machine can have: this network, loopback, link-local, multicast and reserved
@@ -68,5 +68,5 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 	}
 }
 
-// NoHCA tells whether hosts without an RDMA card take part.
+// NoHCA reports whether hosts without an RDMA card take part.
 func (a *Answers) NoHCA() bool { return a.Mode == PVRDMA && a.PVRDMA.AllowNoHCA }

@@ -15,7 +15,7 @@ type VMKNic struct {
 	Create *VMKCreate `yaml:"create" json:"create,omitempty"` // in place of Name, for hosts that Names does not list
 }
 
-// Of returns the vmknic of a host, "" where it is created and has no name yet.
+// Of returns the vmknic of a host, "" if it is created and has no name yet.
 func (k VMKNic) Of(host string) string {
 	if name := k.Names[host]; name != "" || k.Create != nil {
 		return name
@@ -23,7 +23,7 @@ func (k VMKNic) Of(host string) string {
 	return k.Name
 }
 
-// String names them for people.
+// String names them for display.
 func (k VMKNic) String() string {
 	var others []string
 	for _, host := range sorted(k.Names) {

@@ -171,7 +171,7 @@ func (s *stage) finishing() map[*node]bool {
 	return out
 }
 
-// waitsForPause tells whether a node is not begun because the run is paused.
+// waitsForPause reports whether a node is not begun because the run is paused.
 func (s *stage) waitsForPause(n *node) bool { return s.paused && !s.finish[n] }
 
 // recall takes back the start of an opening that was called back from the gate.

@@ -16,7 +16,7 @@ const (
 	EventStarted  EventType = "started"  // a node begins
 	EventProgress EventType = "progress" // Percent moved, or Text says what it waits for
 	EventDone     EventType = "done"     // the node is done and read back
-	EventSkipped  EventType = "skipped"  // nothing to do: it already is what was asked for, or --skip
+	EventSkipped  EventType = "skipped"  // nothing to do: it already is what was requested, or --skip
 	EventFailed   EventType = "failed"   // Err says why
 	EventBlocked  EventType = "blocked"  // not tried, because what it waits for failed
 	EventAgain    EventType = "again"    // a node that was begun, failed or not tried waits to be done again

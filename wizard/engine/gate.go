@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// begun returns the wave that an opening begins, nil where it begins none or nobody is asked.
+// begun returns the wave that an opening begins, nil if it begins none or nobody is asked.
 func (s *stage) begun(n *node) *Wave {
 	b := n.around
 	if s.job.Gate == nil || n.closes || b.inherited {

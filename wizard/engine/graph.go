@@ -51,7 +51,7 @@ type bracket struct {
 	closing    bool        // inherited, and its closing was begun in an attempt before
 }
 
-// down tells whether the bracket takes its host out of service.
+// down reports whether the bracket takes its host out of service.
 func (b *bracket) down() bool {
 	return plan.TakesHostDown(b.Kind)
 }
@@ -87,7 +87,7 @@ func (b *bracket) held() []*node {
 	return body
 }
 
-// bare tells whether the bracket stands for itself: its effect is due as soon as it is open.
+// bare reports whether the bracket stands for itself: its effect is due as soon as it is open.
 func (b *bracket) bare() bool { return len(b.body) == 0 && !b.leftover }
 
 // A parent gathers the changes that one SetMany may make together.

@@ -163,7 +163,7 @@ func (d *operation) keepAside(ctx context.Context, n *node, to backends.Value) (
 	return &now, err
 }
 
-// observe returns what the changes left of the recorded items, nil where nothing was recorded or nobody could look.
+// observe returns what the changes left of the recorded items, nil if nothing was recorded or nobody could look.
 func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []int, kept map[int]*backends.Kept) []*backends.Kept {
 	out := make([]*backends.Kept, len(todo))
 	keeper, ok := backends.As[backends.Keeper](setter)

@@ -73,7 +73,7 @@ func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) 
 	return busy[b.Target]
 }
 
-// elsewhere tells whether a state is not the one that was expected; of an object only what is expected counts.
+// elsewhere reports whether a state is not the one that was expected; of an object only what is expected counts.
 func elsewhere(expected, state backends.Value) bool {
 	var want, is map[string]any
 	if expected.Decode(&want) != nil || state.Decode(&is) != nil {

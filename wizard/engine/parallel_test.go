@@ -104,8 +104,8 @@ func TestAFailedHostDoesNotHoldTheOthersBack(t *testing.T) {
 	}
 }
 
-// Power cycles and guests wait for machines of their own: a hundred of them take as long as one as far as Limits.Apart
-// goes, and one at a time where that was asked for.
+// Power cycles and guests wait for machines of their own: a hundred of them take as long as one as far as Limits.Apart goes, and
+// one at a time where that was requested.
 func TestMachinesAreWaitedForTogether(t *testing.T) {
 	const vms, boot, work = 100, 10 * time.Second, 2 * time.Second
 	for _, c := range []struct {

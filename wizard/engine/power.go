@@ -13,7 +13,7 @@ type powerGroup struct {
 	started bool // one of them was opened: the places of all are taken
 }
 
-// outage tells whether the bracket keeps a VM off that was on.
+// outage reports whether the bracket keeps a VM off that was on.
 func (b *bracket) outage() bool {
 	return b.Kind == backends.BracketVMPower && (b.Effect == plan.VMPowerCycle || b.inherited)
 }
@@ -42,7 +42,7 @@ func (g *powerGroup) off() int {
 	return n
 }
 
-// mayGoOff tells whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that is larger than the
+// mayGoOff reports whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that is larger than the
 // limit goes alone; the plan has said so. VMs that are to be kept apart wait for each other.
 func (s *stage) mayGoOff(b *bracket) bool {
 	if b.group == nil || b.group.started || !slices.ContainsFunc(b.group.members, (*bracket).outage) {
@@ -62,7 +62,7 @@ func (s *stage) mayGoOff(b *bracket) bool {
 	return s.limits.VMsOff <= 0 || off == 0 || off+b.group.off() <= s.limits.VMsOff
 }
 
-// sharesApart tells whether a member that is off must not be off together with one of another group.
+// sharesApart reports whether a member that is off must not be off together with one of another group.
 func (g *powerGroup) sharesApart(other *powerGroup) bool {
 	for _, b := range g.members {
 		if !b.outage() || b.shut.state != "" {

@@ -65,7 +65,7 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// away tells whether a host does not answer, which nobody can change by another password or key. A rollback goes on without it:
+// away reports whether a host does not answer, which nobody can change by another password or key. A rollback goes on without it:
 // its changes are blocked, and the same command takes them back later.
 func away(err error) bool {
 	kind := backends.KindOf(err)

@@ -82,7 +82,7 @@ func (s *stage) infos() []NodeInfo {
 	return out
 }
 
-// takesOut tells whether the target is out of service while the bracket is open.
+// takesOut reports whether the target is out of service while the bracket is open.
 func (b *bracket) takesOut() bool { return b != nil && (b.down() || b.outage()) }
 
 // canaries are the host and the VM that go out of service first, and for which all others of their type wait.

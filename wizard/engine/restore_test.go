@@ -139,7 +139,7 @@ func TestRollbackEndsWithoutWhatCannotBeHad(t *testing.T) {
 	}
 }
 
-// Somebody edits a file of ours: its guest is left alone, all else goes back; once that is settled, so does the guest.
+// Somebody edits a file of this program: its guest is left alone, all else goes back; once that is settled, so does the guest.
 func TestRollbackLeavesAFileThatSomebodyEdited(t *testing.T) {
 	w, wishes := fabric()
 	start := w.Snapshot()

@@ -194,7 +194,7 @@ func (r *runner) readEffects(ctx context.Context) {
 	}
 }
 
-// rebooting tells whether a reboot that an attempt before has sent is waited for.
+// rebooting reports whether a reboot that an attempt before has sent is waited for.
 func (r *runner) rebooting() bool {
 	for _, b := range r.open {
 		if b.closing && b.Kind == backends.BracketReboot {
@@ -204,7 +204,7 @@ func (r *runner) rebooting() bool {
 	return false
 }
 
-// evacuated tells whether an attempt before has left a host in maintenance mode for several reboots.
+// evacuated reports whether an attempt before has left a host in maintenance mode for several reboots.
 func (r *runner) evacuated() bool {
 	for _, b := range r.open {
 		if b.Kind == backends.BracketMaintenance {

@@ -129,7 +129,7 @@ func (s *stage) admit(n *node, held bool) admission {
 	return now
 }
 
-// proving tells whether a host that is back has not yet shown that it came back whole: what is ready or under way on it is
+// proving reports whether a host that is back has not yet shown that it came back whole: what is ready or under way on it is
 // waited for before another goes down. What is done on it while it is down once more shows nothing.
 func (s *stage) proving() bool {
 	for target := range s.back {
@@ -162,8 +162,8 @@ type holdKey struct {
 	depth  int
 }
 
-// hold tells whether other changes of the same parent come soon: those that neither wait for this one nor stand behind
-// a bracket. One reconfigure of a DVS then takes all hosts at once.
+// hold reports whether other changes of the same parent come soon: those that neither wait for this one nor stand behind a
+// bracket. One reconfigure of a DVS then takes all hosts at once.
 func (s *stage) hold(n *node) bool {
 	p := n.merge
 	if p.depth == nil || p.gated[n] {
@@ -257,8 +257,8 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 	}()
 }
 
-// moved tells whether the value of a change may have moved because of what this stage has done on the same machine
-// before: a package brings modules, a reboot brings values to life.
+// moved reports whether the value of a change may have moved because of what this stage has done on the same machine before: a
+// package brings modules, a reboot brings values to life.
 func (s *stage) moved(n *node) bool {
 	if n.target.Type == backends.TypeGuest {
 		return slices.ContainsFunc(s.lanes[n.target].nodes, touched) || s.vmTouched(n.target.Name)

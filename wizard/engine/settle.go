@@ -51,7 +51,7 @@ func (s *stage) settle(n *node, o outcome) {
 	s.mark(s.lanes[n.target])
 }
 
-// staysOut tells whether a host stays in maintenance mode after one of its reboots.
+// staysOut reports whether a host stays in maintenance mode after one of its reboots.
 func (s *stage) staysOut(b *bracket) bool {
 	return slices.ContainsFunc(s.lanes[b.Target].nodes, func(n *node) bool {
 		return n.closes && n.around.tried && n.state == "" && n.around.Kind == backends.BracketMaintenance && slices.Contains(n.around.inner, b)
@@ -89,7 +89,7 @@ func (s *stage) failTarget(n *node) {
 	}
 }
 
-// wasDown tells whether a host was out of service in this stage: what fails on it then may be what its reboot has brought.
+// wasDown reports whether a host was out of service in this stage: what fails on it then may be what its reboot has brought.
 func (s *stage) wasDown(t backends.Ref) bool {
 	l := s.lanes[t]
 	return l != nil && slices.ContainsFunc(l.nodes, func(n *node) bool { return n.closes && n.around.down() && n.around.tried && n.state == NodeDone })
@@ -139,7 +139,7 @@ func (b *bracket) lost() *bracket {
 	return nil
 }
 
-// doomed tells whether something that a node must have failed or was put off.
+// doomed reports whether something that a node must have failed or was put off.
 func (s *stage) doomed(n *node) (outcome, bool) {
 	for _, w := range n.waits {
 		switch w.state {
@@ -154,8 +154,8 @@ func (s *stage) doomed(n *node) (outcome, bool) {
 	return outcome{}, false
 }
 
-// useless tells whether nothing of a bracket's body can be done and none of the brackets inside it is opened, so that it
-// need not be opened.
+// useless reports whether nothing of a bracket's body can be done and none of the brackets inside it is opened, so that it need
+// not be opened.
 func (s *stage) useless(b *bracket) (outcome, bool) {
 	if len(b.body) == 0 && len(b.inner) == 0 {
 		return outcome{}, false

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// grounds reads what a lasting refusal rests on; "" where the failure is none, and where nobody can tell.
+// grounds reads what a lasting refusal rests on; "" if the failure is none, and where nobody can tell.
 func (d *operation) grounds(ctx context.Context, n *node, failure error) string {
 	if d.job.Grounds == nil || !backends.IsLasting(failure) || ctx.Err() != nil {
 		return ""

@@ -101,7 +101,7 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 	return s, nil
 }
 
-// viable tells whether any change or leftover bracket of the stage can be done, without doing anything.
+// viable reports whether any change or leftover bracket of the stage can be done, without doing anything.
 func (s *stage) viable() bool {
 	bad := map[*node]bool{}
 	for _, n := range s.nodes {
@@ -121,7 +121,7 @@ func (s *stage) viable() bool {
 	return false
 }
 
-// held tells whether a node would take a VM or a host out of service that none may be taken out of any more.
+// held reports whether a node would take a VM or a host out of service that none may be taken out of any more.
 func (s *stage) held(n *node) bool {
 	if n.around == nil || n.around.inherited {
 		return false
@@ -130,7 +130,7 @@ func (s *stage) held(n *node) bool {
 	return s.powerFailed != "" && n.around.outage() || s.wave != "" && wave || s.late && (wave || n.around.outage())
 }
 
-// deferred tells whether the value of a change is not known yet, and will not be when the change is due.
+// deferred reports whether the value of a change is not known yet, and will not be when the change is due.
 func (s *stage) deferred(n *node) bool {
 	return n.change != nil && !n.change.To.Known() && n.change.Late.IsAbsent()
 }

@@ -78,7 +78,7 @@ func (s *stage) powerWave(g *powerGroup) time.Duration {
 	return longest
 }
 
-// begins tells whether opening a power cycle begins a wave.
+// begins reports whether opening a power cycle begins a wave.
 func (s *stage) begins(b *bracket) bool {
 	return b.group != nil && !b.group.started && slices.ContainsFunc(b.group.members, (*bracket).outage)
 }
@@ -91,8 +91,8 @@ func (s *stage) needs(b *bracket) time.Duration {
 	return s.powerWave(b.group)
 }
 
-// outlasts tells whether a wave cannot be finished and undone before the window ends: undoing takes as long again. A rollback is
-// the undoing: it needs its time once.
+// outlasts reports whether a wave cannot be finished and undone before the window ends: undoing takes as long again. A rollback
+// is the undoing: it needs its time once.
 func (r *runner) outlasts(wave time.Duration) bool {
 	if r.phase != journal.PhaseRollback {
 		wave *= 2

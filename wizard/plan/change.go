@@ -31,7 +31,7 @@ const (
 	MinutesVMOff  = 3  // to shut a VM down, power it on and hear from its guest
 )
 
-// A Change moves one setting of one target from what it is to what was asked for.
+// A Change moves one setting of one target from what it is to what was requested.
 type Change struct {
 	backends.Setting
 	From, To backends.Value
@@ -160,10 +160,10 @@ func MaintenanceFound(maintenance bool) backends.Value {
 	return backends.ValueOf("normal")
 }
 
-// InMaintenance tells whether the bracket is opened on a host that is in maintenance mode already.
+// InMaintenance reports whether the bracket is opened on a host that is in maintenance mode already.
 func (b Bracket) InMaintenance() bool { return b.From == HostFound(true) }
 
-// TakesHostDown tells whether brackets of a kind take their host out of service.
+// TakesHostDown reports whether brackets of a kind take their host out of service.
 func TakesHostDown(k backends.BracketKind) bool {
 	return k == backends.BracketMaintenance || k == backends.BracketReboot
 }

@@ -59,7 +59,7 @@ func without[T any](list, other []T, id func(T) string) []T {
 	return out
 }
 
-// alike tells whether two changes of one setting do the same, with the same consequences.
+// alike reports whether two changes of one setting do the same, with the same consequences.
 func alike(a, b Change) bool {
 	return a.From == b.From && a.To == b.To && a.Late == b.Late && a.Irreversible == b.Irreversible && slices.Equal(a.Disrupts, b.Disrupts)
 }

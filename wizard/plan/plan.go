@@ -1,6 +1,6 @@
-// Package plan holds what a plan is: an ordered graph of changes with the brackets around them, its words for people, and
-// what the operator consents to. It is pure data; recipe makes one of answers and inventory, rollback one of a journal, and
-// nothing is read or written on the way.
+// Package plan holds what a plan is: an ordered graph of changes with the brackets around them, its words for display, and what
+// the operator consents to. It is pure data; recipe makes one of answers and inventory, rollback one of a journal, and nothing is
+// read or written on the way.
 package plan
 
 import (
@@ -119,13 +119,13 @@ type Refusal struct {
 	Why    string       `json:"why"`
 	Remedy string       `json:"remedy"`
 	// Kind is that of an error under it (unreachable, auth), KindConflict where the operator of a rollback can keep or restore
-	// what somebody else changed, "" where the inventory itself is the reason.
+	// what somebody else changed, "" if the inventory itself is the reason.
 	Kind backends.ErrorKind `json:"kind,omitempty"`
 }
 
 func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }
 
-// Refused is the error of an inventory that does not allow what was asked for. Nothing was written.
+// Refused is the error of an inventory that does not allow what was requested. Nothing was written.
 type Refused struct{ Refusals []Refusal }
 
 func (e *Refused) Error() string {

@@ -154,7 +154,7 @@ func (r *Report) undone() map[backends.Ref][]*Outcome {
 	return out
 }
 
-// fixing is the change that the run owes and that would set right what a check tells; nil without one.
+// fixing is the change that the run owes and that would set right what a check tells; nil if there is none.
 func fixing(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
 	for _, t := range []backends.Ref{f.Target, backends.VMRef(f.Target.Name)} {
 		for _, o := range undone[t] {

@@ -41,8 +41,8 @@ func (r *Report) Verdict() (string, checks.Status) {
 	return words, status
 }
 
-// openTogether tells whether a measurement of all rails at once has no verdict because the width of a shared PCIe link is not known:
-// nothing is wrong with it, and nothing that an operator does to the fabric changes it.
+// openTogether reports whether a measurement of all rails at once has no verdict because the width of a shared PCIe link is not
+// known: nothing is wrong with it, and nothing that an operator does to the fabric changes it.
 func openTogether(m perftest.Measurement) bool {
 	return m.Load == perftest.LoadRails && m.Verdict == perftest.VerdictUnknown && m.Error == ""
 }

@@ -72,7 +72,7 @@ func Plateau(samples []Sample) float64 {
 	return best
 }
 
-// Fills tells whether a sample is large enough to say what the link gives.
+// Fills reports whether a sample is large enough to say what the link gives.
 func Fills(samples []Sample) bool {
 	return slices.ContainsFunc(samples, func(s Sample) bool { return s.Bytes >= fillFrom })
 }
@@ -172,7 +172,7 @@ func starved(s []Sample, plateau, latencyUs float64) *span {
 	})
 }
 
-// find returns the span around the worst size that judge finds fault with, one that fails before one that warns; nil where it finds
+// find returns the span around the worst size that judge finds fault with, one that fails before one that warns; nil if it finds
 // none.
 func find(s []Sample, judge func(i int) (share float64, against int, bad, fails bool)) *span {
 	var worst, now *span

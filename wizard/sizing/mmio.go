@@ -41,8 +41,8 @@ func CountOf(g *backends.GPU, stated map[string]answers.GPUModel) GPUCount {
 	return c
 }
 
-// A Window is the MMIO window of a VM with GPUs. Sizes are GB (GiB) and values of pciPassthru.64bitMMIOSizeGB; KB,
-// Minimal and Guide are 0 where no window is needed.
+// A Window is the MMIO window of a VM with GPUs. Sizes are GB (GiB) and values of pciPassthru.64bitMMIOSizeGB; KB, Minimal and
+// Guide are 0 if no window is needed.
 type Window struct {
 	KB      int  `json:"kb"`      // Broadcom KB 323402, the default
 	Minimal int  `json:"minimal"` // the smallest that holds the BARs

@@ -42,7 +42,7 @@ func PeerCard(vendor, device string) error {
 	return nil
 }
 
-// VGPUFrame is the framebuffer in GB of a vGPU by the name of its profile, 0 where the name does not tell.
+// VGPUFrame is the framebuffer in GB of a vGPU by the name of its profile, 0 if the name does not tell.
 func VGPUFrame(profile string) int {
 	gb, _ := profileOf(strings.ToLower(profile))
 	return gb

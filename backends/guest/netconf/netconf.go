@@ -55,7 +55,7 @@ type Static struct {
 	Table int
 }
 
-// rule returns the parts of the rule and of the route; ok is false where there are none.
+// rule returns the parts of the rule and of the route; ok is false if there are none.
 func (a Static) rule() (from, subnet string, ok bool) {
 	p, err := netip.ParsePrefix(a.CIDR)
 	if err != nil || a.Table == 0 {

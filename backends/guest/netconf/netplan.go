@@ -182,7 +182,7 @@ func merge(a, b map[string]any) {
 	}
 }
 
-// from tells whether a rule is for what comes from the address of a CIDR alone.
+// from reports whether a rule is for what comes from the address of a CIDR alone.
 func from(rule any, cidr string) bool {
 	text, _ := rule.(string)
 	address, _, _ := strings.Cut(cidr, "/")

@@ -11,8 +11,8 @@ import (
 
 // A Manager is how one package manager is spoken to. Scripts never ask anybody anything.
 type Manager struct {
-	Repair         string                      // finishes what a run that was cut short left undone, "" where there is no such thing
-	Update         string                      // fetches the lists, "" where that happens by itself
+	Repair         string                      // finishes what a run that was cut short left undone, "" if there is no such thing
+	Update         string                      // fetches the lists, "" if that happens by itself
 	Install        func(names []string) string // installs all of the names that can be had
 	Simulate       func(names []string) string
 	Remove         func(names []string) string

@@ -38,7 +38,7 @@ func TestE2EGuests(t *testing.T) {
 	})
 }
 
-// scenario is a named part of the suite; it tells whether it passed.
+// scenario is a named part of the suite; it reports whether it passed.
 func (s *site) scenario(name string, do func(t *testing.T)) bool {
 	return s.outer.Run(name, func(t *testing.T) {
 		old := s.t

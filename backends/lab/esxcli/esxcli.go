@@ -27,7 +27,7 @@ type Field struct {
 	Name, Value string
 	Sub         []Field
 	Hidden      bool     // programs see it, people do not
-	List        []string // not nil: several values; Value has them for people
+	List        []string // not nil: several values; Value has them for display
 }
 
 // An Answer is what a command gives.

@@ -114,7 +114,7 @@ func (h *Host) Close() {
 	h.sys.Procs.KillAll(ctx)
 }
 
-// serves tells whether the host answers on port 22.
+// serves reports whether the host answers on port 22.
 func (h *Host) serves() bool {
 	ok := false
 	h.world.View(func(s *world.State) {

@@ -222,7 +222,7 @@ func (o *side) port(p *world.PNIC, e End) string {
 
 func (o *side) is(kind world.AdapterType) bool { return o.adapter != nil && o.adapter.Type == kind }
 
-// bypasses tells whether the guest talks to the card without the hypervisor.
+// bypasses reports whether the guest talks to the card without the hypervisor.
 func (o *side) bypasses() bool { return o.whole || o.is(world.SRIOV) }
 
 func (o *side) network() string {
@@ -342,7 +342,7 @@ func allows(networks []string, ip string) bool {
 	})
 }
 
-// meet tells whether two vmknics reach each other: in one subnet, or both on the routed management network.
+// meet reports whether two vmknics reach each other: in one subnet, or both on the routed management network.
 func meet(a, b *world.VMK) bool {
 	pa, err := netip.ParseAddr(a.IP)
 	if err != nil {

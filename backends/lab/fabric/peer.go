@@ -76,8 +76,8 @@ func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 	return p
 }
 
-// vgpuPeers tells whether a card reaches the memory of a VM's vGPUs: those of the C series, on GPUs with SR-IOV, which are Ampere and
-// later (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
+// vgpuPeers reports whether a card reaches the memory of a VM's vGPUs: those of the C series, on GPUs with SR-IOV, which are
+// Ampere and later (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
 func vgpuPeers(g *world.GPU, v *world.VM) bool {
 	if g == nil || slices.Contains([]string{"Kepler", "Maxwell", "Pascal", "Volta", "Turing"}, g.Architecture) {
 		return false
@@ -85,7 +85,7 @@ func vgpuPeers(g *world.GPU, v *world.VM) bool {
 	return !slices.ContainsFunc(v.Devices, func(d *world.Passthrough) bool { return d.Profile != "" && !strings.HasSuffix(d.Profile, "c") })
 }
 
-// translated tells whether the card asks the IOMMU itself (ATS): a switch may then turn its requests round.
+// translated reports whether the card asks the IOMMU itself (ATS): a switch may then turn its requests round.
 func translated(h *world.Host, nic string) bool {
 	c := h.Card(nic)
 	return c != nil && c.Setting("ATS_ENABLED") != nil && c.Setting("ATS_ENABLED").Current == 1

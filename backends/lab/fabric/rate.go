@@ -93,8 +93,8 @@ func wobble(salt string, size int) float64 {
 	return 1 + jitter*(float64(h.Sum32()%2000)/1000-1)/2
 }
 
-// Carries tells whether packets of an RDMA message of size bytes pass the switches. The fallback and the same host
-// do not use the fabric's frames.
+// Carries reports whether packets of an RDMA message of size bytes pass the switches. The fallback and the same host do not use
+// the fabric's frames.
 func (p Path) Carries(size, ibMTU int) bool {
 	const headers = 44 // IP, UDP, BTH and ICRC inside the frame
 	return p.SameHost || !p.RDMA || min(size, ibMTU)+headers <= p.MTU

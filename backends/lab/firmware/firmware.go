@@ -103,7 +103,8 @@ func (c *Card) Has(address string) bool {
 	return false
 }
 
-// InfiniBand tells whether the port at a PCI address speaks InfiniBand in this boot. Cards without LINK_TYPE speak Ethernet only.
+// InfiniBand reports whether the port at a PCI address speaks InfiniBand in this boot. Cards without LINK_TYPE speak Ethernet
+// only.
 func (c *Card) InfiniBand(address string) bool {
 	for port := range c.Ports {
 		if s := c.Setting("LINK_TYPE_P" + strconv.Itoa(port+1)); s != nil && c.Function(port) == address {

@@ -130,9 +130,9 @@ func (m *Machine) autoload() {
 	}
 }
 
-// keptOut tells whether a driver is blacklisted for udev in the initial RAM disk, which is the first to see devices: a file
-// of /etc/modprobe.d counts from the next update-initramfs or dracut on (NVIDIA Driver
-// Installation Guide, "Disabling Nouveau": the RAM disk is to be made again).
+// keptOut reports whether a driver is blacklisted for udev in the initial RAM disk, which is the first to see devices: a file of
+// /etc/modprobe.d counts from the next update-initramfs or dracut on (NVIDIA Driver Installation Guide, "Disabling Nouveau": the
+// RAM disk is to be made again).
 func (m *Machine) keptOut(module string) bool {
 	images := []string{"/boot/initrd.img-" + m.distro.kernel, "/boot/initramfs-" + m.distro.kernel + ".img"}
 	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // none is an empty one

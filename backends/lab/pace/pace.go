@@ -40,7 +40,7 @@ func (c Clock) scaled(d time.Duration) time.Duration {
 	return d
 }
 
-// Sleep waits and tells whether ctx is still alive.
+// Sleep waits and reports whether ctx is still alive.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -55,7 +55,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Long tells whether a command is one of the table, and so takes time that somebody notices.
+// Long reports whether a command is one of the table, and so takes time that somebody notices.
 func Long(args []string) bool {
 	d := find(args)
 	return d.steps || d.time >= 50*time.Millisecond

@@ -88,7 +88,7 @@ func (a *api) ends(id, text string) {
 	for a.c.ctx.Err() == nil {
 		_, reply := a.do(a.request("GET", "/api/cis/tasks/"+id, nil))
 		if strings.Contains(string(reply), `"RUNNING"`) {
-			continue // a task is asked for, as every client of this API does
+			continue // a task is requested, as every client of this API does
 		}
 		if !strings.Contains(string(reply), text) {
 			a.c.t.Errorf("%s, want %q", reply, text)

@@ -53,7 +53,7 @@ const priorities = 8
 // (NVIDIA, "Priority Flow Control (PFC)", Trust State).
 func DSCPPriority(dscp int) int { return dscp / priorities % priorities }
 
-// TrustsDSCP tells whether the driver of a pNIC takes the priority of a packet from its DSCP: trust_state=2 since the last boot
+// TrustsDSCP reports whether the driver of a pNIC takes the priority of a packet from its DSCP: trust_state=2 since the last boot
 // (NVIDIA, "VMware ESXi native driver user manual", nmlx5_core module parameters).
 func (h *Host) TrustsDSCP(p *PNIC) bool {
 	if slices.Contains(h.Detached, p) {

@@ -29,7 +29,7 @@ type Rule struct {
 	NotHosts []string // and where they do not
 }
 
-// Allows tells whether the rules of DRS let a VM run on a host. Unless all, only those that are enforced count: a person may
+// Allows reports whether the rules of DRS let a VM run on a host. Unless all, only those that are enforced count: a person may
 // break the others.
 func (s *State) Allows(v *VM, host string, all bool) bool {
 	for _, r := range s.Services.Rules {
@@ -57,8 +57,8 @@ const (
 	resynced = 4 << 30
 )
 
-// Level tells whether HA's admission control lets the memory of running VMs, and more, be reserved on the hosts that are
-// up and not named: as much as all but the largest of them have, as many as the failover level says.
+// Level reports whether HA's admission control lets the memory of running VMs, and more, be reserved on the hosts that are up and
+// not named: as much as all but the largest of them have, as many as the failover level says.
 func (s *State) Level(more int64, without string) bool {
 	if !s.Services.HA || s.Services.Failover == 0 {
 		return true

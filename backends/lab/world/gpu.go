@@ -57,7 +57,7 @@ func (h *Host) Distance(a, b string) Distance {
 	return SwitchTree
 }
 
-// nearGPU is the first GPU that is below the same root port as a port of a Mellanox card, "" without one.
+// nearGPU is the first GPU that is below the same root port as a port of a Mellanox card, "" if there is none.
 func (h *Host) nearGPU() string {
 	for _, d := range h.PCI {
 		for _, p := range h.PNICs {

@@ -259,7 +259,7 @@ type VIB struct {
 	Pending                           string // PendingInstall, PendingRemove: at the next boot
 }
 
-// Managed tells whether vCenter reaches the host.
+// Managed reports whether vCenter reaches the host.
 func (h *Host) Managed() bool { return h.State == Up && !h.Disconnected }
 
 // Threads is how many logical processors the host has.
@@ -349,5 +349,5 @@ const (
 	RedAlarm   Ill = "alarm"  // an alarm of it is red
 )
 
-// IsIll tells whether a host has an ill.
+// IsIll reports whether a host has an ill.
 func (h *Host) IsIll(ill Ill) bool { return slices.Contains(h.Ills, ill) }

@@ -68,7 +68,7 @@ func (w *World) OpenPackage(host, file string, bundle bool) (pkg Package, err er
 	return pkg, err
 }
 
-// Staged tells whether an image waits for the next boot.
+// Staged reports whether an image waits for the next boot.
 func (h *Host) Staged() bool {
 	return slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" })
 }

@@ -35,7 +35,7 @@ type Draft struct {
 // A Bundle is an offline bundle with one component, at a location from which vCenter can fetch it.
 type Bundle struct {
 	Location, Name, Version, Vendor string
-	Conflict                        string // why an image with it is not valid, "" where it is
+	Conflict                        string // why an image with it is not valid, "" if it is
 	VIBs                            []VIB
 }
 
@@ -82,7 +82,7 @@ func (l *Lifecycle) Installed(h *Host) map[string]string {
 	return out
 }
 
-// Compliant tells whether a host has the components of the image and none besides.
+// Compliant reports whether a host has the components of the image and none besides.
 func (l *Lifecycle) Compliant(h *Host) bool { return maps.Equal(l.Installed(h), l.Components) }
 
 // Remediate puts the image of the cluster into the next boot of a host: what the image has not goes (KB 440252).

@@ -57,7 +57,7 @@ func (s *State) MMIO(v *VM) Window {
 	return w
 }
 
-// TooSmall tells whether power-on fails: the devices do not fit below 4 GB, and there is nothing else.
+// TooSmall reports whether power-on fails: the devices do not fit below 4 GB, and there is nothing else.
 func (w Window) TooSmall() bool { return w.Limit > 0 && w.Pages > w.Limit }
 
 // short is the firmware's complaint about a window above 4 GB that does not hold the devices; "" when it does. Then the VM

@@ -42,7 +42,7 @@ func (s *State) services(host string, on bool) []Event {
 	return events
 }
 
-// RoomFor is the host that DRS recommends for a VM, among those named (all of them where none is); nil where none takes it.
+// RoomFor is the host that DRS recommends for a VM, among those named (all of them where none is); nil if none takes it.
 func (s *State) RoomFor(v *VM, among []string) *Host {
 	if v.Pinned() || v.Local || v.Sharing != "" {
 		return nil

@@ -110,7 +110,7 @@ func (s *State) AssignDevices(v *VM) error {
 	return nil
 }
 
-// allows tells whether a dynamic device may be this one.
+// allows reports whether a dynamic device may be this one.
 func (d *Passthrough) allows(c *PCIDevice) bool {
 	makes := append([]Make{{d.Vendor, d.Device}}, d.Others...)
 	return d.Label == c.Label && slices.Contains(makes, Make{c.Vendor, c.Device})

@@ -212,9 +212,9 @@ func (s *State) AssignVFs(v *VM) error {
 // Networking, SR-IOV support).
 const vfVectors = 3072
 
-// outOfVectors tells whether the host has no interrupt vectors left for the VFs of a VM. It is noticed when the guest's
-// driver registers them, not at power-on: the VM goes off again (vSphere Networking, "Powered Off Because the Host Is
-// Out of Interrupt Vectors").
+// outOfVectors reports whether the host has no interrupt vectors left for the VFs of a VM. It is noticed when the guest's driver
+// registers them, not at power-on: the VM goes off again (vSphere Networking, "Powered Off Because the Host Is Out of Interrupt
+// Vectors").
 func (s *State) outOfVectors(v *VM) bool {
 	h := s.Host(v.Host)
 	if h == nil || !slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF != "" }) {

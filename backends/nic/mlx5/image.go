@@ -9,7 +9,7 @@ import (
 // Files of server vendors bear it likewise: IBM's fw-ConnectX4-rel-12_17_2010-00WT039_Ax.bin, HPE's fw-ConnectX3Pro-rel-2_42_5700-764285-B21_Ax.
 var release = regexp.MustCompile(`(?i)-rel-([0-9]+)_([0-9]+)_([0-9]+)(?:-.*)?\.bin$`)
 
-// imageVersion is the version of the firmware in a file as its name tells it, "" where it does not: 16.35.8008.
+// imageVersion is the version of the firmware in a file as its name tells it, "" if it does not: 16.35.8008.
 func imageVersion(file string) string {
 	m := release.FindStringSubmatch(path.Base(file))
 	if m == nil {

@@ -93,7 +93,7 @@ type Passthru struct {
 	Devices []PassthruDevice `json:"devices"`
 }
 
-// PassthruDevice tells whether a device is set aside for VMs.
+// PassthruDevice reports whether a device is set aside for VMs.
 type PassthruDevice struct {
 	PCIAddress string `json:"pci_address"`
 	Enabled    *bool  `json:"enabled"`

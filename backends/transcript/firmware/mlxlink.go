@@ -12,7 +12,7 @@ var (
 	linkLanes = regexp.MustCompile(`(?mi)^\s*Link Width Active[^:\n]*:\s*(\d{1,2})X\b`)
 )
 
-// PCIeLink reads "mlxlink --port_type PCIE": generation and lanes of the link as it runs now; 0 where a row is missing.
+// PCIeLink reads "mlxlink --port_type PCIE": generation and lanes of the link as it runs now; 0 if a row is missing.
 func PCIeLink(text string) (gen, lanes int) {
 	number := func(row *regexp.Regexp) int {
 		if m := row.FindStringSubmatch(text); m != nil {

@@ -13,7 +13,7 @@ import (
 type Failure struct {
 	scan.Envelope
 	Code   *string        // nil when the text is not understood
-	Cause  *string        // one sentence for people
+	Cause  *string        // one sentence for display
 	Device *string        // the PCI address that the message names
 	Keys   map[string]any // the further keys of the code, by their JSON name
 }
@@ -215,7 +215,7 @@ func around(text, lower, mark string, expression *regexp.Regexp) []string {
 	return nil
 }
 
-// follows tells whether s begins with the words of mark, with any blanks between them.
+// follows reports whether s begins with the words of mark, with any blanks between them.
 func follows(s, mark string) bool {
 	for i, word := range strings.Fields(mark) {
 		if i > 0 {

@@ -139,7 +139,7 @@ func startsKey(line string) bool {
 	return ok && key != "" && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
 }
 
-// goesOn tells whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
+// goesOn reports whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
 func goesOn(line, next string) bool {
 	if strings.HasPrefix(line, "Region") {
 		return strings.IndexByte("[(", next[0]) >= 0 || strings.HasPrefix(next, "prefetchable") || strings.HasPrefix(next, "non-prefetchable") ||

@@ -34,7 +34,7 @@ type GPU struct {
 	MemTotalMiB   *int64   `json:"mem_total_mib"`
 	UtilPercent   *int64   `json:"util_percent"`
 	ComputeMode   *string  `json:"compute_mode"`
-	MIGEnabled    *bool    `json:"mig_enabled"` // nil where the table has no MIG row or says N/A
+	MIGEnabled    *bool    `json:"mig_enabled"` // nil if the table has no MIG row or says N/A
 }
 
 // Process is one line of the process table.

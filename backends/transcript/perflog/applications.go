@@ -54,7 +54,7 @@ type NCCLResult struct {
 	Wrong int64     // values that a collective has computed wrongly
 
 	// Transport is how data leaves the guests: "NET/IB/GDRDMA", "NET/IB" (through host memory), "NET/Socket", "NET/NAME" of a
-	// plug-in; "" where the log does not tell, as within one guest.
+	// plug-in; "" if the log does not tell, as within one guest.
 	Transport string
 	Devices   []string // that NCCL's IB transport uses: "mlx5_0:1/RoCE"
 	NoDevice  bool     // the IB transport has found no device

@@ -124,7 +124,7 @@ type cause struct {
 	syndrome                 *string
 }
 
-// line reads one line and tells whether it names a cause.
+// line reads one line and reports whether it names a cause.
 func (c *cause) line(line, lower string) bool {
 	if len(lower) < 8 {
 		return false

@@ -56,7 +56,7 @@ func (p *parser) field(key, value string) {
 	}
 }
 
-// known sets the field of that name and tells whether there is one.
+// known sets the field of that name and reports whether there is one.
 func (p *parser) known(h *Header, key, value string) bool {
 	switch key {
 	case "device":

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Header is what the bandwidth and latency tests print before their table; nil where a value is not printed. Where the
-// output of client and server is mixed in one text, the first value seen wins.
+// Header is what the bandwidth and latency tests print before their table; nil if a value is not printed. Where the output of
+// client and server is mixed in one text, the first value seen wins.
 type Header struct {
 	Device             *string   `json:"device"`
 	Bidirectional      *bool     `json:"bidirectional"` // nil without a title line
@@ -244,7 +244,7 @@ func (p *parser) title(lower string) {
 	}
 }
 
-// banner reads the messages that are no failures and tells whether the line is one.
+// banner reads the messages that are no failures and reports whether the line is one.
 func (p *parser) banner(line, lower string) (found bool) {
 	if strings.Contains(lower, "waiting for client to connect") {
 		p.header.WaitingForClient, p.understood, found = true, true, true

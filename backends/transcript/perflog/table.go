@@ -65,7 +65,7 @@ type table struct {
 	tail     string // text glued to the last number of a line
 }
 
-// seen tells whether there was a heading or a row.
+// seen reports whether there was a heading or a row.
 func (t *table) seen() bool { return t.columns != nil || t.rows.n > 0 }
 
 // heading reads a heading, or the second part of a wrapped one.
@@ -117,7 +117,7 @@ func headingColumns(lower string) []column {
 	return out
 }
 
-// numbers reads a line that begins with a number and tells whether it belongs to the table.
+// numbers reads a line that begins with a number and reports whether it belongs to the table.
 func (t *table) numbers(line string) bool {
 	t.tail = ""
 	if t.columns == nil && !t.guessColumns(line) {

@@ -99,8 +99,8 @@ func (h *Header) Has(title string) bool {
 	return ok
 }
 
-// Rule widens the columns to the dashes below them and tells whether line was such a line. Dashes that do not fit the
-// titles are not used.
+// Rule widens the columns to the dashes below them and reports whether line was such a line. Dashes that do not fit the titles
+// are not used.
 func (h *Header) Rule(line string) bool {
 	if !IsRule(line) {
 		return false

@@ -53,7 +53,7 @@ func Netdev(text string) NetdevResult {
 	return r
 }
 
-// startsLink tells whether a line begins as a link does: "0000:07:00.0 mlx5_0 (" or "mlx5_0 port 1".
+// startsLink reports whether a line begins as a link does: "0000:07:00.0 mlx5_0 (" or "mlx5_0 port 1".
 func startsLink(line string) bool {
 	words := strings.Fields(line[:min(len(line), 256)])
 	if len(words) < 2 {

@@ -169,7 +169,7 @@ func unit(of *string, otherwise int64) int64 {
 	return otherwise
 }
 
-// needed tells that a property must not be empty: it is asked for, has no default and a least length.
+// needed tells that a property must not be empty: it is requested, has no default and a least length.
 func needed(p ovf.Property) bool {
 	return value(p.UserConfigurable) && value(p.Default) == "" && strings.Contains(value(p.Qualifiers), "MinLen(") &&
 		!strings.Contains(value(p.Qualifiers), "MinLen(0)")

@@ -175,7 +175,7 @@ func candidates(ctx context.Context, conn *wire.Conn, refs []types.ManagedObject
 	return out, nil
 }
 
-// allocates tells whether a thick disk takes its whole size when it is created. On VMFS it does. On vSAN and vVols the storage
+// allocates reports whether a thick disk takes its whole size when it is created. On VMFS it does. On vSAN and vVols the storage
 // policy decides, by default thin (vSphere documentation, "vSAN policies": object space reservation); on NFS the server does,
 // unless it has a plug-in for VAAI ("Storage Hardware Acceleration on NAS Devices").
 func allocates(datastore string) bool {

@@ -134,7 +134,7 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 	}
 }
 
-// vsan tells whether the cluster of a host has vSAN (ClusterConfigInfoEx.vsanConfigInfo in the vSphere Web Services API).
+// vsan reports whether the cluster of a host has vSAN (ClusterConfigInfoEx.vsanConfigInfo in the vSphere Web Services API).
 func (s site) vsan(ctx context.Context, host place.Ref) (bool, error) {
 	o, err := s.conn.One(ctx, host, "parent")
 	if err != nil {

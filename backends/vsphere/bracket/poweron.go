@@ -18,7 +18,7 @@ import (
 type failedVM struct {
 	firmware string // bios, efi
 	use64    bool   // pciPassthru.use64bitMMIO
-	log      string // the end of its vmware.log, "" where it could not be read
+	log      string // the end of its vmware.log, "" if it could not be read
 	logErr   error
 }
 

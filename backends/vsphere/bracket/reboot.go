@@ -52,9 +52,9 @@ type Boot struct {
 // "panic threshold", 1000 s).
 const clockStep = 1000 * time.Second
 
-// over tells whether a host has booted since the state was read. vSphere gives no identity of a boot, only its time, which
-// a host works out from its clock and its uptime: setting the clock moves it. So the boot time must have moved by more than
-// a clock is set by, or lie behind the moment at which it was read, or the host was seen away since.
+// over reports whether a host has booted since the state was read. vSphere gives no identity of a boot, only its time, which a
+// host works out from its clock and its uptime: setting the clock moves it. So the boot time must have moved by more than a clock
+// is set by, or lie behind the moment at which it was read, or the host was seen away since.
 func (b Boot) over(h hostState, away bool) bool {
 	moved := h.booted.Sub(b.Booted)
 	switch {
@@ -132,7 +132,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	return nil
 }
 
-// Happened tells whether the host has booted since: what is set from now on waits for another boot.
+// Happened reports whether the host has booted since: what is set from now on waits for another boot.
 func (b reboot) Happened(ctx context.Context, t backends.Ref, leave backends.Value) (bool, error) {
 	before, err := state[Boot](leave, t.Name)
 	if err != nil {

@@ -160,7 +160,7 @@ func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 		"move %s: no other host of its cluster takes it: %s", what, strings.Join(whys, "; "))
 }
 
-// unfit says why a host cannot take VMs that belong together, "" where it can.
+// unfit says why a host cannot take VMs that belong together, "" if it can.
 func (e *evacuation) unfit(group []*leaver, h *refuge) string {
 	lacks := func(want, have []place.Ref) bool {
 		return slices.ContainsFunc(want, func(r place.Ref) bool { return !slices.Contains(have, r) })
@@ -189,7 +189,7 @@ func (e *evacuation) unfit(group []*leaver, h *refuge) string {
 	return ""
 }
 
-// breaks tells whether a VM on a host would break a rule. Rules between VMs and hosts count only where they are mandatory.
+// breaks reports whether a VM on a host would break a rule. Rules between VMs and hosts count only where they are mandatory.
 func (e *evacuation) breaks(r types.BaseClusterRuleInfo, vm *leaver, h *refuge) bool {
 	among := func(vms []place.Ref, apart bool) bool {
 		return slices.Contains(vms, vm.ref) && slices.ContainsFunc(vms, func(o place.Ref) bool {
@@ -227,8 +227,8 @@ func (e *evacuation) breaks(r types.BaseClusterRuleInfo, vm *leaver, h *refuge) 
 	return false
 }
 
-// recommended asks DRS which of the hosts a VM should move to; nil where it is off, or does not say. Its datastores and its
-// resource pool stay: of the recommendation only the host is used.
+// recommended asks DRS which of the hosts a VM should move to; nil if it is off, or does not say. Its datastores and its resource
+// pool stay: of the recommendation only the host is used.
 func (e *evacuation) recommended(ctx context.Context, vm *leaver, fit []*refuge) *refuge {
 	if !e.drs || len(fit) < 2 {
 		return nil
@@ -254,7 +254,7 @@ func (e *evacuation) recommended(ctx context.Context, vm *leaver, fit []*refuge)
 	return nil
 }
 
-// incompatible asks vCenter what is against a move; "" where nothing is, and where this vCenter does not tell.
+// incompatible asks vCenter what is against a move; "" if nothing is, and where this vCenter does not tell.
 func (e *evacuation) incompatible(ctx context.Context, group []*leaver, h *refuge) (string, error) {
 	checker := e.conn.VIM().ServiceContent.VmProvisioningChecker
 	if checker == nil {

@@ -15,8 +15,8 @@ import (
 // shutWindow is how long a VM that somebody has shut down is taken for one that somebody works on.
 const shutWindow = 5 * time.Minute
 
-// ShutDown tells who has asked the guest of a VM to shut down within the last minutes (VmGuestShutdownEvent); nil where nobody
-// has, or where the VM was powered on since (VmPoweredOnEvent, at the end of a power-on): that shutdown is over.
+// ShutDown tells who has asked the guest of a VM to shut down within the last minutes (VmGuestShutdownEvent); nil if nobody has,
+// or where the VM was powered on since (VmPoweredOnEvent, at the end of a power-on): that shutdown is over.
 func ShutDown(ctx context.Context, conn *wire.Conn, vm place.Ref) (*types.VmGuestShutdownEvent, error) {
 	vim := conn.VIM()
 	if vim.ServiceContent.EventManager == nil {

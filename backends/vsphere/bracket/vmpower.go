@@ -97,7 +97,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 }
 
 // starting waits for VMware Tools in a VM that was powered on so recently that its guest may still be starting, as after the
-// power cycle of another run, and tells whether they run or the VM went off again (VirtualMachineRuntimeInfo.bootTime in the
+// power cycle of another run, and reports whether they run or the VM went off again (VirtualMachineRuntimeInfo.bootTime in the
 // vSphere Web Services API is the time of the power-on, by the clock of its host).
 func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 	o, err := b.conn.One(ctx, vm, "runtime.bootTime", "guest.toolsVersionStatus2")

@@ -156,7 +156,7 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (o
 	return out, ids, nil
 }
 
-// ours tells whether a draft belongs to the account in use. Its name is written DOMAIN\name or name@domain.
+// ours reports whether a draft belongs to the account in use. Its name is written DOMAIN\name or name@domain.
 func (m *Images) ours(owner string) bool {
 	short := func(user string) string {
 		if domain, name, ok := strings.Cut(user, `\`); ok {

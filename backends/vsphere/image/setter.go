@@ -20,7 +20,7 @@ import (
 // setter sets a component in the image of a cluster, or brings a host to that image.
 type setter struct{ *Images }
 
-// Read returns the version in the image, or on the host as it runs; Absent where it is not there.
+// Read returns the version in the image, or on the host as it runs; Absent if it is not there.
 func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	what := "read the component " + t.Name
 	if t.Target.Type == backends.TypeHost {

@@ -38,7 +38,7 @@ var unescaper = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `
 // Plain returns a name as people write it.
 func Plain(name string) string { return unescaper.Replace(name) }
 
-// TargetOf returns the target type of a managed object's type, "" where it is none.
+// TargetOf returns the target type of a managed object's type, "" if it is none.
 func TargetOf(ref Ref) backends.TargetType {
 	switch ref.Type {
 	case "HostSystem":

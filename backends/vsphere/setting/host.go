@@ -133,7 +133,7 @@ func (s firewallSetter) system(ctx context.Context, t backends.Ref) (place.Ref, 
 	return s.part(ctx, t, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.FirewallSystem })
 }
 
-// Read tells whether a firewall ruleset is enabled.
+// Read reports whether a firewall ruleset is enabled.
 func (s firewallSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	system, err := s.system(ctx, t.Target)
 	var set *types.HostFirewallRuleset

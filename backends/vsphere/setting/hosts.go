@@ -18,7 +18,7 @@ import (
 // property read gives it for hundreds of hosts at once.
 type hostSetting interface {
 	Read(ctx context.Context, t backends.Setting) (backends.Value, error)
-	Parent(t backends.Setting) string                                       // what all hosts shall have goes together
+	Parent(t backends.Setting) string                                       // what all hosts should have goes together
 	write(ctx context.Context, t backends.Setting, to backends.Value) error // does not read back
 	what(t backends.Setting, to backends.Value) string
 	object(ctx context.Context, t backends.Setting) (place.Ref, error)

@@ -32,7 +32,7 @@ type vmView struct {
 	latency  string // sensitivity
 	nested   bool
 	devices  []types.BaseVirtualDevice
-	extra    []types.BaseOptionValue // only where it was asked for
+	extra    []types.BaseOptionValue // only where it was requested
 	host     place.Ref
 	browser  place.Ref
 }
@@ -159,7 +159,7 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	return backends.Absent, nil
 }
 
-// is tells whether a setting reads as wanted. A locked reservation is the whole memory, whatever number was asked for.
+// is reports whether a setting reads as wanted. A locked reservation is the whole memory, whatever number was requested.
 func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bool, error) {
 	got, err := s.of(ctx, v, a.Setting)
 	if err != nil || got == a.To {

@@ -35,7 +35,7 @@ func (s vmknicSetter) find(ctx context.Context, t backends.Setting) (*types.Host
 	return nil, nil
 }
 
-// Read returns the spec of the vmknic with an address; Absent where the host has none.
+// Read returns the spec of the vmknic with an address; Absent if the host has none.
 func (s vmknicSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, _, err := s.read(ctx, t)
 	return v, wire.Explain(err, t.Target.Name, "read the vmknic with the address "+t.Name)
@@ -116,7 +116,7 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 	return err
 }
 
-// prefixLen counts the bits of a mask; 0 where it is none.
+// prefixLen counts the bits of a mask; 0 if it is none.
 func prefixLen(mask string) int {
 	ip := net.ParseIP(mask).To4()
 	if ip == nil {

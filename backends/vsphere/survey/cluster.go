@@ -20,7 +20,7 @@ type clusterRow struct {
 	groups    []types.BaseClusterGroupInfo
 }
 
-// clusterOf reads what a cluster decides; nil where the account may not see it.
+// clusterOf reads what a cluster decides; nil if the account may not see it.
 func clusterOf(o wire.Object) *clusterRow {
 	config, told := wire.Prop[types.ClusterConfigInfoEx](o, "configurationEx")
 	if !told {
@@ -125,7 +125,7 @@ type mismatch struct {
 	what string
 }
 
-// checksHealth tells whether the VLAN and MTU check is on; that of teaming says nothing about RDMA.
+// checksHealth reports whether the VLAN and MTU check is on; that of teaming says nothing about RDMA.
 func checksHealth(configs []types.BaseDVSHealthCheckConfig) bool {
 	for _, c := range configs {
 		if _, vlan := c.(*types.VMwareDVSVlanMtuHealthCheckConfig); vlan && yes(c.GetDVSHealthCheckConfig().Enable) {

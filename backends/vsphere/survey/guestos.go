@@ -52,7 +52,7 @@ func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[plac
 	return sorted(gaps), err
 }
 
-// adapters returns the supported classes; nil where vCenter has no such configuration, empty where it does not list the guest OS.
+// adapters returns the supported classes; nil where vCenter has no such configuration, empty if it does not list the guest OS.
 func (k guestOS) adapters(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	res, err := methods.QueryConfigOptionEx(ctx, conn.VIM(), &types.QueryConfigOptionEx{This: k.browser,
 		Spec: &types.EnvironmentBrowserConfigOptionQuerySpec{Key: fmt.Sprintf("vmx-%02d", k.hardware), GuestId: []string{k.id}}})

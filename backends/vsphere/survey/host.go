@@ -45,7 +45,7 @@ type vmk struct {
 	order []string // pNICs by the teaming policy of a standard port group; nil: all of the switch
 }
 
-// carries tells whether a vmknic lives on the switch; any opaque switch of the host may be the one of an opaque network.
+// carries reports whether a vmknic lives on the switch; any opaque switch of the host may be the one of an opaque network.
 func (u uplinks) carries(v vmk) bool {
 	switch {
 	case u.opaque || v.opaque:

@@ -134,7 +134,7 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 	}
 }
 
-// leaves tells whether the teaming policy lets the traffic of a vmknic leave through a pNIC of its switch. A policy that names
+// leaves reports whether the teaming policy lets the traffic of a vmknic leave through a pNIC of its switch. A policy that names
 // none of the host's uplinks, such as one with a LAG, allows all of them.
 func (rd *reading) leaves(h *hostRow, at vmk, pnic string, s *switchRow) bool {
 	order := at.order
@@ -255,7 +255,7 @@ func digits(s string) int {
 	return n
 }
 
-// inSubnet tells whether an address lies in the subnet of another.
+// inSubnet reports whether an address lies in the subnet of another.
 func inSubnet(ip string, prefix int, other string) bool {
 	a, err1 := netip.ParseAddr(ip)
 	b, err2 := netip.ParseAddr(other)

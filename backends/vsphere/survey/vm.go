@@ -79,7 +79,7 @@ func references(o wire.Object, path string) []string {
 	return out
 }
 
-// HardwareVersion reads "vmx-19" as 19; 0 where it is not of that form.
+// HardwareVersion reads "vmx-19" as 19; 0 if it is not of that form.
 func HardwareVersion(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "vmx-"))
 	if err != nil {

@@ -48,7 +48,7 @@ func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most 
 	return int(pf.NumVirtualFunction), int(pf.MaxVirtualFunctionSupported), nil
 }
 
-// passedSetter tells whether VMs can have a device now. Nobody can set that: enabling it and a boot bring it about.
+// passedSetter reports whether VMs can have a device now. Nobody can set that: enabling it and a boot bring it about.
 type passedSetter struct{ passthru }
 
 func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {

@@ -84,8 +84,8 @@ func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends
 	return err
 }
 
-// activeGraphicsSetter tells whether the GPUs of a host serve for vGPUs now. Nobody can set that: the configuration and a boot bring
-// it about.
+// activeGraphicsSetter reports whether the GPUs of a host serve for vGPUs now. Nobody can set that: the configuration and a boot
+// bring it about.
 type activeGraphicsSetter struct{ graphicsSetter }
 
 // Read returns whether all GPUs that are not passed through are of type sharedDirect.

@@ -84,7 +84,7 @@ func vfs(p types.BaseHostPciPassthruInfo) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// Read returns what is asked for, not what is there: numVirtualFunctionRequested.
+// Read returns what is requested, not what is there: numVirtualFunctionRequested.
 func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	info, err := s.info(ctx, t, "read the VFs of "+t.Name)
 	if err != nil {
@@ -145,7 +145,7 @@ func enabled(p types.BaseHostPciPassthruInfo) backends.Value {
 	return backends.ValueOf(p.GetHostPciPassthruInfo().PassthruEnabled)
 }
 
-// Read tells whether passthrough is enabled, be it from the next boot on.
+// Read reports whether passthrough is enabled, be it from the next boot on.
 func (s passthroughSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	info, err := s.info(ctx, t, "read the passthrough of "+t.Name)
 	if err != nil {

@@ -35,7 +35,7 @@ func Explain(err error, target, what string) error {
 	return &backends.Error{Kind: kind, Target: target, What: what, Hint: hint, Err: worded{text, err}, Lasting: lasting(FaultOf(err))}
 }
 
-// lasting tells whether a fault is about the configuration that was asked for and not about the moment: NotSupported,
+// lasting reports whether a fault is about the configuration that was asked for and not about the moment: NotSupported,
 // RestrictedVersion, and the faults that extend VmConfigFault (vSphere Web Services API). What cannot be reached
 // (CannotAccessVmComponent and what extends it) may be reached later.
 func lasting(f types.BaseMethodFault) bool {
@@ -139,8 +139,8 @@ func FaultOf(err error) types.BaseMethodFault {
 	return nil
 }
 
-// Text returns the words of an error for people: vCenter's localized message with its details, or the words of the
-// fault's name where the server has none.
+// Text returns the words of an error for display: vCenter's localized message with its details, or the words of the fault's name
+// where the server has none.
 func Text(err error) string {
 	f := FaultOf(err)
 	if f == nil {

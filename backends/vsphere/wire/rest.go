@@ -191,7 +191,7 @@ func Sentences(list []Message) string {
 }
 
 // RESTTask starts an operation that the API carries out as a task, and waits for it at most for limit; a longer one goes on in
-// vCenter. Nothing pushes the state of such a task: it is asked for, ever more seldom.
+// vCenter. Nothing pushes the state of such a task: it is requested, ever more seldom.
 func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, body, result any) error {
 	var id string
 	if err := c.REST(ctx, http.MethodPost, path, body, &id); err != nil {

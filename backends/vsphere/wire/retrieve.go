@@ -25,7 +25,7 @@ type Object struct {
 	Hidden []string
 }
 
-// Prop returns the property of a path as T; false where it is absent or of another type.
+// Prop returns the property of a path as T; false if it is absent or of another type.
 func Prop[T any](o Object, path string) (T, bool) {
 	v, ok := o.Props[path].(T)
 	return v, ok

@@ -156,7 +156,7 @@ func reads(method string) bool {
 	return false
 }
 
-// answered tells whether the body of a reply holds the answer: every method has one, if only an empty element.
+// answered reports whether the body of a reply holds the answer: every method has one, if only an empty element.
 func answered(res soap.HasFault) bool {
 	f := reflect.ValueOf(res).Elem().FieldByName("Res")
 	return !f.IsValid() || f.Kind() != reflect.Pointer || !f.IsNil()

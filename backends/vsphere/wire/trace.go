@@ -38,7 +38,7 @@ func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 // bodySize is the bytes of one call's bodies; the meter finds it in the context.
 type bodySize struct{ sent, received atomic.Int64 }
 
-// Names tells the connection how to name a managed object in traces; "" where a name is not known.
+// Names tells the connection how to name a managed object in traces; "" if a name is not known.
 func (c *Conn) Names(name func(types.ManagedObjectReference) string) { c.named = name }
 
 type targetKey struct{}
@@ -123,7 +123,7 @@ func secret(name string) bool {
 	return false
 }
 
-// asked tells how many properties are asked for, by type.
+// asked tells how many properties are requested, by type.
 func asked(specs []types.PropertyFilterSpec) string {
 	var parts []string
 	for _, spec := range specs {

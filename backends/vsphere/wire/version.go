@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// newer tells whether version a is newer than b; both are dotted numbers.
+// newer reports whether version a is newer than b; both are dotted numbers.
 func newer(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(as), len(bs)) {

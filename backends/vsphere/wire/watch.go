@@ -56,8 +56,8 @@ type watch struct {
 	end   chan error
 }
 
-// learn merges news into the state and tells whether the watch has seen enough. News that were asked for (first) never
-// replace what an update has brought meanwhile.
+// learn merges news into the state and reports whether the watch has seen enough. News that were asked for (first) never replace
+// what an update has brought meanwhile.
 func (one *watch) learn(news map[string]any, gone []string, first bool) bool {
 	one.mu.Lock()
 	defer one.mu.Unlock()

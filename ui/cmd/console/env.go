@@ -26,7 +26,7 @@ type Env struct {
 
 	// NoPager keeps long output out of $PAGER.
 	NoPager bool
-	// Terminal tells whether a person sits there: stdin and stdout are both terminals.
+	// Terminal reports whether a person sits there: stdin and stdout are both terminals.
 	Terminal func() bool
 	// Secret asks for a secret without echo; it fails where there is no terminal.
 	Secret func(prompt string) (string, error)

@@ -140,8 +140,9 @@ func workers(ctx context.Context, s *session.Session, a *answers.Answers) (devic
 	return device, gid, notes, nil
 }
 
-// fitOperator fits the job to the MPI operator that the cluster has, as far as nothing else was asked for: an API server drops or refuses
-// what the operator's schema does not know (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after release 0.4).
+// fitOperator fits the job to the MPI operator that the cluster has, as far as nothing else was requested: an API server drops or
+// refuses what the operator's schema does not know (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after
+// release 0.4).
 func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 	return console.WithTrace(e, cmd, func(trace backends.Trace) error {
 		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))

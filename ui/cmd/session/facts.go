@@ -33,8 +33,8 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	return f
 }
 
-// needs says which privileges the account needs on what. Ahead of a run every host and VM that takes part is asked for;
-// otherwise the datacenter stands for them, which hundreds of hosts cost nothing.
+// needs says which privileges the account needs on what. Ahead of a run every host and VM that takes part is requested; otherwise
+// the datacenter stands for them, which hundreds of hosts cost nothing.
 func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
 	site := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
 	if a.Hosts.Datacenter != "" {
@@ -67,8 +67,7 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 	return want
 }
 
-// lastChanges says when runs on this vCenter last set what a host takes up at its next boot; nil where the journals
-// cannot be read.
+// lastChanges says when runs on this vCenter last set what a host takes up at its next boot; nil if the journals cannot be read.
 func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 	runs, err := journal.Runs(s.Set.StateDir)
 	if err != nil {

@@ -68,7 +68,7 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	return out
 }
 
-// vgpuPeer tells why an RDMA card cannot reach the memory of a VM's vGPUs, nil where it can or where the VM has none.
+// vgpuPeer tells why an RDMA card cannot reach the memory of a VM's vGPUs, nil if it can or where the VM has none.
 func vgpuPeer(v *backends.VM) error {
 	if v == nil {
 		return nil

@@ -102,8 +102,7 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 	}
 }
 
-// labUsers is the lock that tells whether commands use the lab: shared by those that do, taken alone by who starts or
-// ends it.
+// labUsers is the lock that reports whether commands use the lab: shared by those that do, taken alone by who starts or ends it.
 func labUsers(state string) *flock.Flock { return lockOf(state + ".lock") }
 
 func lockOf(path string) *flock.Flock {

@@ -176,7 +176,7 @@ func LoadPlans(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan 
 	return plans
 }
 
-// pfc are the priorities that a host port pauses by its DCB state, a bit each; nil where that cannot be read.
+// pfc are the priorities that a host port pauses by its DCB state, a bit each; nil if that cannot be read.
 func (s *Session) pfc(ctx context.Context, host, port string) *int {
 	if host == "" || port == "" {
 		return nil
@@ -351,7 +351,7 @@ func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context,
 	}
 }
 
-// packets adds up the packets among the counters of an RDMA device; ok is false where none, or something else, was told.
+// packets adds up the packets among the counters of an RDMA device; ok is false if none, or something else, was told.
 func packets(rows []map[string]string) (sum int64, ok bool) {
 	for _, row := range rows {
 		for key, value := range row {

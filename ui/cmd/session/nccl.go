@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// NCCLSettings is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil where
-// no guest has a GPU, or no RDMA device was found.
+// NCCLSettings is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil if no
+// guest has a GPU, or no RDMA device was found.
 func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
 	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
 		return nil
@@ -39,7 +39,7 @@ func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perfte
 	return out
 }
 
-// shares tells whether a VM has a share of a GPU.
+// shares reports whether a VM has a share of a GPU.
 func shares(v *backends.VM) bool {
 	return v != nil && slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
 }

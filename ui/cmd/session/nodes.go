@@ -96,7 +96,7 @@ func plugged(h *backends.Host, pci string, n *perftest.Node) {
 	}
 }
 
-// tagged tells whether the frames of an adapter leave the host with a VLAN tag.
+// tagged reports whether the frames of an adapter leave the host with a VLAN tag.
 func tagged(inv *backends.Inventory, ad backends.Adapter) bool {
 	pg := inv.PortGroup(ad.PortGroup)
 	if pg == nil {

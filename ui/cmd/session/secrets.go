@@ -61,7 +61,7 @@ func (s *Session) AskAgain() {
 	clear(s.declined)
 }
 
-// mayAsk tells whether somebody can be asked: on the terminal, or on the screen that has it.
+// mayAsk reports whether somebody can be asked: on the terminal, or on the screen that has it.
 func (s *Session) mayAsk() bool {
 	return s.Env.Terminal() && (!s.Screen.Load() || s.onScreen() != nil)
 }

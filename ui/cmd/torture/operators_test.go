@@ -41,7 +41,7 @@ func (s *site) off() (names []string) {
 	return names
 }
 
-// changed tells whether an operator's last run has changed anything that could be rolled back.
+// changed reports whether an operator's last run has changed anything that could be rolled back.
 func (s *site) changed() bool {
 	id, status := s.run()
 	return id != "" && status != "not begun"
@@ -134,7 +134,7 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 	}
 }
 
-// lostItsGuest tells whether a run failed because another run shut the VM of a guest down meanwhile: the connection is lost
+// lostItsGuest reports whether a run failed because another run shut the VM of a guest down meanwhile: the connection is lost
 // then, and who shut the VM down is not known once it is on again. Each operation that lost its connection must have run while
 // the other run had the VM out of service.
 func lostItsGuest(t *testing.T, failed, other said) bool {

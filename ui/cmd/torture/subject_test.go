@@ -25,7 +25,7 @@ var phases = []string{"apply", "check", "rollback"}
 // Outages are what cannot be done a second time without somebody noticing: how often hosts went down and VMs off.
 type outages struct{ hosts, vms int }
 
-// more tells whether there was one more than there should be.
+// more reports whether there was one more than there should be.
 func (d outages) more(than outages) bool { return d.hosts > than.hosts || d.vms > than.vms }
 
 // used is what the lab's log tells since a point: the calls by method, the commands by name, and the outages.

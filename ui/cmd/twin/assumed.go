@@ -12,7 +12,7 @@ type assumptions struct {
 	targets map[string][]string
 }
 
-// add notes an assumption about a target, "" where it is about all of the site.
+// add notes an assumption about a target, "" if it is about all of the site.
 func (a *assumptions) add(target, what string) {
 	if a.targets == nil {
 		a.targets = map[string][]string{}

@@ -54,7 +54,7 @@ func (t *Twin) adapters(h *backends.Host, w *world.Host) {
 	t.cards(h, w)
 }
 
-// virtual tells whether a function is a VF: neither a pNIC of the host nor, by its name, a function of a card.
+// virtual reports whether a function is a VF: neither a pNIC of the host nor, by its name, a function of a card.
 func virtual(h *backends.Host, d backends.PCIDevice) bool {
 	if id(d.Class)>>8 != 0x02 || slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return n.PCI == d.Address }) {
 		return false
@@ -88,7 +88,7 @@ func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice
 	return f
 }
 
-// infiniband tells whether a function is a port that a plan sets to Ethernet.
+// infiniband reports whether a function is a port that a plan sets to Ethernet.
 func infiniband(h *backends.Host, address string) bool {
 	return slices.ContainsFunc(h.Hidden, func(n backends.NIC) bool { return n.PCI == address && nic.ToEthernet(&n) != nil })
 }

@@ -77,7 +77,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	t.note("", "guests have the packages of a fresh system, and what a guide would have them install where they were found set up; files of other software are left out")
 }
 
-// systemOf is the lab's name of what a guest runs, "" where it knows none.
+// systemOf is the lab's name of what a guest runs, "" if it knows none.
 func systemOf(g *backends.Guest) string {
 	major, _, _ := strings.Cut(g.Version, ".")
 	for _, name := range []string{g.OS + "-" + g.Version, g.OS + "-" + major} {

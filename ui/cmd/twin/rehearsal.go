@@ -32,7 +32,7 @@ type Rehearsal struct {
 	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by their status
 	Findings     []string               `json:"findings"`
 	Measurements []perftest.Measurement `json:"measurements"` // simulated
-	Rollback     string                 `json:"rollback"`     // how the rollback on the twin ended; "" where nothing was applied
+	Rollback     string                 `json:"rollback"`     // how the rollback on the twin ended; "" if nothing was applied
 	Restored     bool                   `json:"restored"`     // the plan is the same again after it
 	Differs      []string               `json:"differs"`      // changes that the plan after the rollback has more, less or otherwise
 	Assumed      []string               `json:"assumed"`
@@ -161,7 +161,7 @@ func (r *Rehearsal) head() []string {
 
 const simulated = "SIMULATED: rehearsed on a twin of the site; nothing was written to the site"
 
-// Text writes the rehearsal for people.
+// Text writes the rehearsal for display.
 func (r *Rehearsal) Text(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString(simulated + "\n")

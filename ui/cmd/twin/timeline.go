@@ -69,7 +69,7 @@ type Step struct {
 // Title says what the step does.
 func (s Step) Title() string { return s.title }
 
-// Down tells whether a step is about a host or a VM that is out of service.
+// Down reports whether a step is about a host or a VM that is out of service.
 func (s Step) Down() bool {
 	id := strings.TrimPrefix(s.ID, "open ") + "/"
 	for _, k := range []backends.BracketKind{backends.BracketReboot, backends.BracketMaintenance, backends.BracketVMPower} {

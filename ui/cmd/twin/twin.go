@@ -19,7 +19,7 @@ import (
 
 // A Twin is a site as a lab can serve it.
 type Twin struct {
-	Assumed []string // what was not collected and taken from the lab's defaults; sentences for people
+	Assumed []string // what was not collected and taken from the lab's defaults; sentences for display
 
 	site    *backends.Inventory // one cluster of it
 	answers *answers.Answers    // those of the bundle; nil without
@@ -179,7 +179,7 @@ func (t *Twin) always() {
 
 func (t *Twin) note(target, what string) { t.notes.add(target, what) }
 
-// system is what a host said itself, empty where nobody asked.
+// system is what a host said itself, empty if nobody asked.
 func system(h *backends.Host) *backends.HostSystem {
 	if h.System == nil {
 		return &backends.HostSystem{}

@@ -27,7 +27,7 @@ func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []ma
 	return out
 }
 
-// Serves is the name of the rail that a pNIC serves, "" where it serves none.
+// Serves is the name of the rail that a pNIC serves, "" if it serves none.
 func Serves(a *answers.Answers, ports []map[string]string, host, device string) string {
 	for i, r := range a.AllRails() {
 		if ports[i][host] == device {
@@ -61,7 +61,7 @@ func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]str
 	return picks, nil
 }
 
-// MoreRails tells whether every host has a pNIC for one more rail.
+// MoreRails reports whether every host has a pNIC for one more rail.
 func MoreRails(a *answers.Answers, inv *backends.Inventory, choose Chooser) bool {
 	_, err := further(a, inv, RailPorts(a, inv, choose))
 	return err == nil && len(a.AllRails()) < answers.MaxRails
@@ -141,7 +141,7 @@ func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
 	return out
 }
 
-// Hidden tells whether one of the chosen pNICs, by host name, is none yet: it shows no MAC address to describe it by.
+// Hidden reports whether one of the chosen pNICs, by host name, is none yet: it shows no MAC address to describe it by.
 func Hidden(inv *backends.Inventory, picks map[string]string) bool {
 	for host, device := range picks {
 		if n := inv.Host(host).NIC(device); n != nil && n.Hidden != "" {
@@ -180,7 +180,7 @@ func FollowFirst(a *answers.Answers, before answers.Switch) {
 	}
 }
 
-// NetworkText is the network of a rail, "" where it follows from the addresses of the first.
+// NetworkText is the network of a rail, "" if it follows from the addresses of the first.
 func NetworkText(r answers.Rail) string {
 	if !r.Network.IsValid() {
 		return ""

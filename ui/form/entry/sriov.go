@@ -39,7 +39,7 @@ func ShellUser(s string) error {
 	return nil
 }
 
-// TuningWords are what was asked for, as one types it.
+// TuningWords are what was requested, as one types it.
 func TuningWords(t answers.Tuning) string {
 	var words []string
 	if t.ReserveCPU {

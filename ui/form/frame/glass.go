@@ -31,7 +31,7 @@ func (g *glass) composed() {
 	}
 }
 
-// dark tells whether keys cannot be meant for the page that is shown.
+// dark reports whether keys cannot be meant for the page that is shown.
 func (g *glass) dark() bool { return g != nil && g.covered.Load() }
 
 // writes is told before something is sent, so that whoever sees the page has its keys taken.

@@ -199,7 +199,7 @@ func (w *Wizard) leave() tea.Cmd {
 	return nil
 }
 
-// reported tells whether the page of a look has come to its report.
+// reported reports whether the page of a look has come to its report.
 func reported(look Page) bool {
 	r, ok := look.(interface{ Reported() bool })
 	return ok && r.Reported()

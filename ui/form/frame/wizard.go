@@ -43,7 +43,7 @@ type Wizard struct {
 	Err      error  // shown under the page
 
 	ctx         context.Context
-	glass       *glass // nil where nothing is drawn
+	glass       *glass // nil if nothing is drawn
 	pages       []Page
 	lookPage    func() Page // makes the page of a look
 	at          int
@@ -79,7 +79,7 @@ type Page interface {
 	View(w *Wizard, width, height int) string
 	// Hints are the keys that only this page knows, the most useful first.
 	Hints() []Hint
-	// EnterWord says what Enter does, "" where it does nothing.
+	// EnterWord says what Enter does, "" if it does nothing.
 	EnterWord() string
 	// Typing says that letters are meant for a text field.
 	Typing() bool

@@ -26,7 +26,7 @@ type Change struct {
 	Before, After string
 	Outcome       string // done, already set, failed, not tried, ...
 	Status        checks.Status
-	Found         string // what was read back where that is not what was asked for
+	Found         string // what was read back where that is not what was requested
 	Err           string
 }
 

@@ -66,7 +66,7 @@ func ShapeOf(some ...perftest.Measurement) (out Shape) {
 	return out
 }
 
-// Line is the shape between the sizes that it spans: "2 B ▁▄█ 8 MiB"; "" where there is none.
+// Line is the shape between the sizes that it spans: "2 B ▁▄█ 8 MiB"; "" if there is none.
 func (s Shape) Line(t theme.Theme) string {
 	if len(s.Values) == 0 {
 		return ""

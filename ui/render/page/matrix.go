@@ -220,7 +220,7 @@ func shade(m perftest.Measurement, latency bool) string {
 	return "h5"
 }
 
-// Cell is what stands in a row and a column; nil where nothing was measured.
+// Cell is what stands in a row and a column; nil if nothing was measured.
 func (m *Map) Cell(row, column int) *Cell {
 	for i := range m.Cells {
 		if c := &m.Cells[i]; c.Row == row && c.Column == column {
@@ -230,7 +230,7 @@ func (m *Map) Cell(row, column int) *Cell {
 	return nil
 }
 
-// Figure is the figure of a row and a column, "" where nothing was measured.
+// Figure is the figure of a row and a column, "" if nothing was measured.
 func (m *Map) Figure(row, column int) string {
 	c := m.Cell(row, column)
 	switch {

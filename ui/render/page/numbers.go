@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// isLatency tells whether a measurement is about time.
+// isLatency reports whether a measurement is about time.
 func isLatency(m perftest.Measurement) bool {
 	name, _, _ := strings.Cut(m.Test, " ")
 	return strings.HasSuffix(name, "_lat") || m.AchievedUs > 0

@@ -16,7 +16,7 @@ import (
 type Test struct {
 	Name    string // ib_send_bw
 	Latency bool
-	Chart   *Chart // nil where no message size was measured
+	Chart   *Chart // nil if no message size was measured
 	Sizes   Table  // what the chart draws, as figures
 	Map     *Map   // nil where too few of the possible pairs were measured
 	Shape   Shape  // of all pairs
@@ -171,7 +171,7 @@ func pair(m perftest.Measurement) Pair {
 	return p
 }
 
-// ClassWord says in a word what a test proved of its class; "" where none is configured.
+// ClassWord says in a word what a test proved of its class; "" if none is configured.
 func ClassWord(m perftest.Measurement) string {
 	switch {
 	case m.Class == nil:
@@ -184,7 +184,7 @@ func ClassWord(m perftest.Measurement) string {
 	return "not proven"
 }
 
-// LostWord says how many packets were lost or sent again; "" where no class is configured, - where no counter was read.
+// LostWord says how many packets were lost or sent again; "" if no class is configured, - where no counter was read.
 func LostWord(m perftest.Measurement) string {
 	lost, _, read := m.Lost()
 	switch {

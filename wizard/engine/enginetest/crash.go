@@ -87,7 +87,7 @@ func (f *file) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writing notes that the next point is before a write, and tells whether the process lives.
+// writing notes that the next point is before a write, and reports whether the process lives.
 func (c *Crash) writing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Wish is a setting that shall be so: a recipe in one line.
+// A Wish is a setting that should be so: a recipe in one line.
 type Wish struct {
 	backends.Setting
 	To     backends.Value

@@ -131,7 +131,7 @@ func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 }
 
-// patiently takes a lock, false where somebody else holds it for longer than a probe does.
+// patiently takes a lock, false if somebody else holds it for longer than a probe does.
 func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -160,7 +160,7 @@ func holder(path string) (Holder, bool) {
 	return h, err == nil && json.Unmarshal(b, &h) == nil
 }
 
-// Running tells whether a live process of this machine holds the lock of the vCenter (by its instance UUID) for a run.
+// Running reports whether a live process of this machine holds the lock of the vCenter (by its instance UUID) for a run.
 func Running(root, vcenter, run string) bool {
 	path := lockPath(root, vcenter, run)
 	h, known := holder(path)

@@ -66,7 +66,7 @@ type Header struct {
 // A Record is one line of the journal. Which fields are filled depends on Type.
 type Record struct {
 	Seq   int64     // 1 for the header, then one more each; the journal fills it in
-	Time  time.Time // for people; the order is that of Seq
+	Time  time.Time // for display; the order is that of Seq
 	Type  Type
 	Phase Phase
 
@@ -78,7 +78,7 @@ type Record struct {
 	Name   string
 
 	Prior backends.Value  // intent: as just read; opening: the state found
-	To    backends.Value  // intent: what it shall become; opening, closing: the state to leave behind
+	To    backends.Value  // intent: what it should become; opening, closing: the state to leave behind
 	Kept  *backends.Kept  // intent: what a Keeper recorded, of a rollback what is restored of it; nil: no Keeper
 	Left  *backends.Kept  // outcome: the same items as observed after; nil: nobody did
 	Found *backends.Value // outcome, closed: as read after; nil: could not be read
@@ -86,7 +86,7 @@ type Record struct {
 	Err   string
 	Hint  string
 
-	Grounds string // outcome: what a lasting refusal rests on, as Job.Grounds gave it; "" where the failure is none
+	Grounds string // outcome: what a lasting refusal rests on, as Job.Grounds gave it; "" if the failure is none
 
 	Stage int             // stage: counts from 1
 	Plan  json.RawMessage // stage

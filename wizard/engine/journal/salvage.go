@@ -131,9 +131,9 @@ func (r *recovery) firstGap() int64 {
 	return n
 }
 
-// firstOf tells whether an intact intent must be the first of its setting. A stage announces a setting once, so an earlier
-// intent stands before the record that began the stage: one missing record between the two cannot be both. A later stage of
-// the same attempt may announce it again, so the record that began the attempt does not show it.
+// firstOf reports whether an intact intent must be the first of its setting. A stage announces a setting once, so an earlier
+// intent stands before the record that began the stage: one missing record between the two cannot be both. A later stage of the
+// same attempt may announce it again, so the record that began the attempt does not show it.
 func (r *recovery) firstOf(intent int64) bool {
 	begin := int64(0)
 	for _, rec := range r.records {

@@ -187,7 +187,7 @@ func (s *State) OpenBrackets() []OpenBracket {
 			}
 			out[i].Body = out[i].Body || r.OK && bare[r.Node]
 		case r.Type == TypeClosing && i >= 0:
-			// Close was asked for, not Abort: the effect is due even when the body has nothing left to do.
+			// Close was requested, not Abort: the effect is due even when the body has nothing left to do.
 			out[i].Body = out[i].Body || r.Name != Aborting
 			out[i].Closing = out[i].Closing || r.Name != Aborting
 		case r.Type == TypeClosed && i >= 0 && r.OK:

@@ -12,8 +12,8 @@ import (
 // deleted, replaced or closed to writing. What was written since would be found by nobody.
 var ErrLost = errors.New("the state directory was changed during the run")
 
-// there tells whether the journal's file still stands in its place and may be written. It is asked before each write:
-// writing to a deleted file succeeds, and only its path shows that it is gone.
+// there reports whether the journal's file still stands in its place and may be written. It is asked before each write: writing
+// to a deleted file succeeds, and only its path shows that it is gone.
 func (j *Journal) there() error {
 	dir := runDir(j.root, j.run)
 	path := filepath.Join(dir, "journal.jsonl")

@@ -42,7 +42,7 @@ type Port struct {
 	Peer string // "esx-01 vmnic2"
 }
 
-// A Wish is what a switch shall be configured for.
+// A Wish is what a switch should be configured for.
 type Wish struct {
 	OS       OS
 	Switch   string // its name, for the heading

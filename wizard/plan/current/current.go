@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Value returns the value that a setting has in an inventory, in the shape in which plans ask for it: Absent where the
-// thing does not exist, and a value that is not Known where the inventory does not say.
+// Value returns the value that a setting has in an inventory, in the shape in which plans ask for it: Absent if the thing does
+// not exist, and a value that is not Known where the inventory does not say.
 func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 	unread := backends.Unknown(s.Target.String() + " is read")
 	switch s.Target.Type {

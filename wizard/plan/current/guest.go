@@ -28,8 +28,8 @@ func sameOFED(x, y backends.Value) bool {
 	return a == b
 }
 
-// RDMAMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card
-// that is passed through; "" where there is neither.
+// RDMAMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card that
+// is passed through; "" if there is neither.
 func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
 	if a := RDMAAdapter(v, portgroup); a != nil {
 		return a.MAC
@@ -63,7 +63,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindOFED:
 		return OFED(g)
 	case backends.KindModules, backends.KindPackages:
-		return unread // a matter of which ones were asked for: see membersOf
+		return unread // a matter of which ones were requested: see membersOf
 	case backends.KindImage:
 		return Image(g, s.Name)
 	}
@@ -109,7 +109,7 @@ func Environment(g *backends.Guest) backends.Value {
 	return backends.Absent
 }
 
-// Image is the Dockerfile that an image was built by, Absent where there is no such image.
+// Image is the Dockerfile that an image was built by, Absent if there is no such image.
 func Image(g *backends.Guest, name string) backends.Value {
 	if g.Engine == nil {
 		return backends.Absent
@@ -121,7 +121,7 @@ func Image(g *backends.Guest, name string) backends.Value {
 	return backends.ValueOf(text)
 }
 
-// Persist is the value of what is loaded at boot; Absent where that is nothing.
+// Persist is the value of what is loaded at boot; Absent if that is nothing.
 func Persist(p backends.Persist) backends.Value {
 	if len(p.Modules) == 0 && p.Reload == "" && len(p.Options) == 0 {
 		return backends.Absent

@@ -13,7 +13,7 @@ import (
 type Host struct {
 	*backends.Host
 	Chosen  *backends.NIC       // of the first rail that it has; nil when none could be chosen
-	Ports   []*backends.NIC     // by rail; nil where none could be chosen, and where the host leaves the rail out
+	Ports   []*backends.NIC     // by rail; nil if none could be chosen, and where the host leaves the rail out
 	Shell   string              // id of the bracket that has SSH open, "" when there is none
 	Reboots []string            // ids of its reboots, in their order
 	Out     []string            // ids of what takes it out of service: its reboots, or the maintenance mode around several
@@ -37,13 +37,13 @@ func (h *Host) Takes(rail, rails int, n *backends.NIC) {
 type VM struct {
 	Wish answers.VM // as the answers have it
 	*backends.VM
-	To    int // hardware version that it shall have
+	To    int // hardware version that it should have
 	Nets  []answers.Adapter
-	Guest *backends.Guest      // nil: nobody asked it
-	GPUs  []*backends.GPU      // that it shall have whole
-	VGPU  string               // profile of the vGPUs that it shall have, "" none
+	Guest *backends.Guest      // nil: not requested it
+	GPUs  []*backends.GPU      // that it should have whole
+	VGPU  string               // profile of the vGPUs that it should have, "" none
 	VGPUs int                  // how many
-	Cards []backends.PCIDevice // the RDMA cards that it shall have whole, in the order of its rails; none where it gets VFs
+	Cards []backends.PCIDevice // the RDMA cards that it should have whole, in the order of its rails; none where it gets VFs
 }
 
 // On reports whether the VM runs.
@@ -69,7 +69,7 @@ func (d *Draft) Power(v *backends.VM, why string) string {
 	return id
 }
 
-// Powered returns the id of the VM's power cycle, and whether one was asked for.
+// Powered returns the id of the VM's power cycle, and whether one was requested.
 func (d *Draft) Powered(v *backends.VM) (string, bool) {
 	id := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name)}.ID()
 	_, there := d.Brackets[id]
@@ -110,7 +110,7 @@ func (d *Draft) RailOf(n answers.Adapter) int {
 	return max(0, slices.IndexFunc(d.Rails, func(r answers.Rail) bool { return r.Name == n.Rail }))
 }
 
-// Port is the pNIC of a host by which an adapter's traffic leaves, nil where none could be chosen.
+// Port is the pNIC of a host by which an adapter's traffic leaves, nil if none could be chosen.
 func (d *Draft) Port(h *Host, n answers.Adapter) *backends.NIC {
 	if i := d.RailOf(n); i < len(h.Ports) {
 		return h.Ports[i]

@@ -108,7 +108,7 @@ func (d *driverPart) rebootWhy(missing []port) string {
 	return vfsWhy(missing...)
 }
 
-// unproven tells whether nothing shows yet that firmware and BIOS give a port its VFs.
+// unproven reports whether nothing shows yet that firmware and BIOS give a port its VFs.
 func (d *driverPart) unproven(p port) bool { return d.vfs && !nic.Proven(p.NIC, p.want) }
 
 func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
@@ -210,7 +210,7 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 }
 
 // setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
-// them, "" where it takes them back.
+// them, "" if it takes them back.
 func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
 	ssh := d.shell()
 	set := d.set(backends.KindFirmware, nic.CardAddress(pci))

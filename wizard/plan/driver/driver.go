@@ -24,7 +24,7 @@ type driverPart struct {
 	ref backends.Ref
 	sys *backends.HostSystem
 	fam nic.Family
-	vfs bool   // VFs are asked for, not PFC alone
+	vfs bool   // VFs are requested, not PFC alone
 	all []port // of the chosen ports those of the family, by rail
 
 	first string // id of the reboot that brings the firmware tools, "" when none is needed
@@ -135,7 +135,7 @@ func (d *driverPart) unread() string {
 	return cmp.Or(why...)
 }
 
-// params returns the parameters of both modules with PFC where it was asked for, else as they are.
+// params returns the parameters of both modules with PFC where it was requested, else as they are.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	core, rdma = d.sys.Module(d.fam.Driver()).Params, d.sys.Module(d.fam.RDMA()).Params
 	switch d.Answers.QoS.Lossless {
@@ -243,7 +243,7 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 	return out, true
 }
 
-// wish is what the chosen ports shall have, beside what VMs have of others.
+// wish is what the chosen ports should have, beside what VMs have of others.
 func (d *driverPart) wish() nic.Wish {
 	w := nic.Wish{VFs: map[string]int{}, Used: map[string]int{}}
 	for _, p := range d.all {

@@ -103,7 +103,7 @@ func (d *driverPart) editImage(install []backends.Component) {
 	}
 }
 
-// oneWay says why a component is not taken back, "" where it is.
+// oneWay says why a component is not taken back, "" if it is.
 func (d *driverPart) oneWay(c backends.Component) string {
 	if slices.Contains(d.upgrades, c.Name) {
 		return "rollback does not downgrade the driver: an image gets an older driver only with its base image or manually (KB 440252, KB 320562)"

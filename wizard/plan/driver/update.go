@@ -48,7 +48,7 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 	return out, true
 }
 
-// untrusted tells whether VMs on the host are not trusted.
+// untrusted reports whether VMs on the host are not trusted.
 func (d *driverPart) untrusted() bool {
 	return slices.ContainsFunc(d.VMs, func(v *draft.VM) bool { return v.Host == d.h.Name && v.Wish.Trust == answers.Untrusted })
 }

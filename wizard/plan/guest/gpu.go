@@ -135,7 +135,7 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	}
 }
 
-// major is the release of a driver: 570 of 570.86.15; 0 where it cannot be read.
+// major is the release of a driver: 570 of 570.86.15; 0 if it cannot be read.
 func major(version string) int {
 	head, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(head)

@@ -53,7 +53,7 @@ type guestPart struct {
 	cycled bool           // the VM is off, or its drivers are replaced, in between: what lives in the kernel starts anew
 	freed  bool           // nouveau is to leave the GPU
 	coming bool           // MLNX_OFED is to be installed
-	peer   backends.Value // the peer memory module of GPUs; Absent where none is wanted
+	peer   backends.Value // the peer memory module of GPUs; Absent if none is wanted
 }
 
 // Plan plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
@@ -363,7 +363,7 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	})
 }
 
-// appClass is the traffic class that applications are told; 0 where they are told none.
+// appClass is the traffic class that applications are told; 0 if they are told none.
 func (g *guestPart) appClass() int {
 	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC || !g.Answers.Guest.Environment {
 		return 0

@@ -16,7 +16,7 @@ import (
 
 const checkPerftest = "GST-PERFTEST-023"
 
-// driver plans NVIDIA's driver where the guest has none, and gives the change's id; "" where nothing may be done.
+// driver plans NVIDIA's driver where the guest has none, and gives the change's id; "" if nothing may be done.
 func (g *guestPart) driver() string {
 	f := g.v.Guest
 	switch {
@@ -98,8 +98,8 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 	return g.id(backends.KindBuild, backends.BuildDriver)
 }
 
-// cudaPerftest plans a perftest with CUDA where none is there and the answers name its source; without either it says that
-// GPU memory is not measured. driver is the id of the change that brings the driver, "" where that is there.
+// cudaPerftest plans a perftest with CUDA where none is there and the answers name its source; without either it says that GPU
+// memory is not measured. driver is the id of the change that brings the driver, "" if that is there.
 func (g *guestPart) cudaPerftest(driver string) {
 	f, file := g.v.Guest, g.Answers.GPUDirect.Perftest
 	switch {
@@ -161,8 +161,8 @@ func (g *guestPart) samePerftest() {
 		})
 }
 
-// oneRelease is the protocol version of perftest that all guests have by themselves; "" where they differ, where one is not known yet,
-// and where this program has begun to build one.
+// oneRelease is the protocol version of perftest that all guests have by themselves; "" if they differ, where one is not known
+// yet, and where this program has begun to build one.
 func (g *guestPart) oneRelease() string {
 	version := ""
 	for _, v := range g.VMs {
@@ -178,7 +178,7 @@ func (g *guestPart) oneRelease() string {
 	return version
 }
 
-// unfinished tells whether a build of this program was cut short.
+// unfinished reports whether a build of this program was cut short.
 func (g *guestPart) unfinished(name string) bool {
 	return g.v.Guest.Built[name].IsPartial()
 }

@@ -216,7 +216,7 @@ func (r *rail) limits(version string, offered []string) {
 	}
 }
 
-// upgrade is the version that an existing switch shall have: its own, unless a newer one was asked for by name.
+// upgrade is the version that an existing switch should have: its own, unless a newer one was asked for by name.
 func (r *rail) upgrade(sw *backends.Switch) string {
 	ref := backends.SwitchRef(sw.Name)
 	low, host := r.lowest()

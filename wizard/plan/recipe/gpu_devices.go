@@ -16,8 +16,8 @@ import (
 
 const nvidia = "10de"
 
-// assign decides which GPUs of a host its VMs shall have: those that the answers name, else what they have and all that
-// are free, dealt out in turns.
+// assign decides which GPUs of a host its VMs should have: those that the answers name, else what they have and all that are
+// free, dealt out in turns.
 func (b *builder) assign(h *draft.Host) {
 	var on []*draft.VM
 	for _, v := range b.VMs {
@@ -122,7 +122,7 @@ func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
 	return out
 }
 
-// cardOf is the PCI address of the card through which a VM does RDMA, "" where none was chosen.
+// cardOf is the PCI address of the card through which a VM does RDMA, "" if none was chosen.
 func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 	switch {
 	case len(v.Cards) > 0:

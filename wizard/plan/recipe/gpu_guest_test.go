@@ -261,7 +261,7 @@ func TestSoftwareFromFiles(t *testing.T) {
 func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(g *backends.Guest, o *plan.Options, inv *backends.Inventory)
-		check string // that refuses; "-" where nothing of nouveau is planned, "" where it is
+		check string // that refuses; "-" where nothing of nouveau is planned, "" if it is
 	}{
 		"planned":            {func(*backends.Guest, *plan.Options, *backends.Inventory) {}, ""},
 		"half done":          {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) { g.Nouveau.Kept = true }, ""},

@@ -68,8 +68,8 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 // host (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
 func (b *builder) peers() bool { return b.Answers.Mode == answers.GPUDirect }
 
-// window returns the size of the MMIO window in GB and where it is from; 0 where none is needed or none can be given. A
-// larger one that is there stays, unless the answers give a number.
+// window returns the size of the MMIO window in GB and where it is from; 0 if none is needed or none can be given. A larger one
+// that is there stays, unless the answers give a number.
 func (b *builder) window(v *draft.VM, now string) (int, string) {
 	ref, chosen := backends.VMRef(v.Name), b.Answers.GPUDirect.MMIO
 	var list []sizing.GPUCount

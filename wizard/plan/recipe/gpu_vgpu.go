@@ -24,7 +24,7 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	installed, manager := vgpuManager(h)
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
-		// No source tells whether a host lists profiles while its GPUs are not of type Shared Direct.
+		// No source reports whether a host lists profiles while its GPUs are not of type Shared Direct.
 		b.Each(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
 		before := len(b.Refusals)
@@ -59,9 +59,9 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	}
 }
 
-// vgpuManager tells whether the vGPU Manager is known to be installed, and says what is known. Its VIBs are named NVD-AIE_ESXi_8.0.0_Driver,
-// NVD-VGPU_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the NVIDIA
-// vGPU Manager for VMware vSphere").
+// vgpuManager reports whether the vGPU Manager is known to be installed, and says what is known. Its VIBs are named
+// NVD-AIE_ESXi_8.0.0_Driver, NVD-VGPU_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software
+// User Guide, "Verifying the NVIDIA vGPU Manager for VMware vSphere").
 func vgpuManager(h *draft.Host) (installed bool, text string) {
 	if h.System == nil || !h.System.VIBs.Known() {
 		return false, "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
@@ -85,7 +85,8 @@ func vgpuGPUs(h *draft.Host, profile string) (out []*backends.GPU) {
 	return out
 }
 
-// vgpuRoom is how many vGPUs of a VM's profile the GPUs of a host hold, and how many VMs of the answers and VMs that run shall have.
+// vgpuRoom is how many vGPUs of a VM's profile the GPUs of a host hold, and how many VMs of the answers and VMs that run should
+// have.
 func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) (room, asked int) {
 	frame := max(1, sizing.VGPUFrame(v.VGPU))
 	for _, g := range vgpuGPUs(h, v.VGPU) {
@@ -104,9 +105,9 @@ func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) (room, asked int) {
 	return room, asked
 }
 
-// graphics plans that the GPUs of a host serve for vGPUs, where a VM on it shall have some, and tells whether that takes a reboot
-// (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": set the host and each GPU to
-// Shared Direct, then restart the ESXi host).
+// graphics plans that the GPUs of a host serve for vGPUs, where a VM on it should have some, and reports whether that takes a
+// reboot (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": set the host and each
+// GPU to Shared Direct, then restart the ESXi host).
 func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	if !slices.ContainsFunc(b.VMs, func(v *draft.VM) bool { return v.Host == h.Name && v.VGPUs > 0 }) {
 		return nil, false

@@ -30,7 +30,7 @@ func (b *builder) gpudirect() {
 	}
 }
 
-// cards finds the RDMA cards that the VMs of each host shall have whole.
+// cards finds the RDMA cards that the VMs of each host should have whole.
 func (b *builder) cards() {
 	for _, h := range b.Hosts {
 		if b.Answers.Several() {
@@ -157,7 +157,7 @@ func takeFrom(v *backends.VM) string {
 	return "shut " + v.Name + " down and remove the device from it"
 }
 
-// has tells whether a VM has a device already.
+// has reports whether a VM has a device already.
 func (b *builder) has(v *draft.VM, pci string) bool {
 	return slices.ContainsFunc(v.Devices, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
 }

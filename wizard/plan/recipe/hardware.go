@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// hardware returns the virtual hardware version that a VM shall have, and why it differs from its own. It refuses a
-// version that is too old for the adapter, cannot be reached, or would not run on every host of the cluster: a VM that is
-// powered off for an adapter that vCenter then refuses is an outage for nothing.
+// hardware returns the virtual hardware version that a VM should have, and why it differs from its own. It refuses a version that
+// is too old for the adapter, cannot be reached, or would not run on every host of the cluster: a VM that is powered off for an
+// adapter that vCenter then refuses is an outage for nothing.
 func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	ref := backends.VMRef(v.Name)
 	dynamic := b.Answers.GPUs() && b.Answers.GPUDirect.Backing == backends.DynamicBacking
@@ -65,7 +65,7 @@ func pvrdmaLacks(version int) string {
 	return fmt.Sprintf("on vmx-%d PVRDMA has no namespaces, which need vmx-%d, and %s", version, sizing.HardwareNamespaces, peers)
 }
 
-// slotsMove tells whether an upgrade gives the PCI devices of a VM new slots (Broadcom KB 407595).
+// slotsMove reports whether an upgrade gives the PCI devices of a VM new slots (Broadcom KB 407595).
 func slotsMove(v *draft.VM, to int) bool {
 	return v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots
 }

@@ -120,8 +120,8 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 	return nil, false
 }
 
-// lastOfManagement tells whether a host's management would be cut with this pNIC: no force takes it. vCenter rolls back
-// such a change by itself only where its network rollback is on (vSphere Networking, Networking Rollback).
+// lastOfManagement reports whether a host's management would be cut with this pNIC: no force takes it. vCenter rolls back such a
+// change by itself only where its network rollback is on (vSphere Networking, Networking Rollback).
 func lastOfManagement(h *draft.Host, n *backends.NIC) bool {
 	return slices.Contains(n.Roles, "management") && !slices.ContainsFunc(h.NICs, func(o backends.NIC) bool {
 		return o.Device != n.Device && o.Switch == n.Switch && o.SpeedMbps > 0

@@ -56,7 +56,7 @@ func (r *rail) port(h *draft.Host) *backends.NIC {
 	return n
 }
 
-// elsewhere tells whether a pNIC that the operator forces is that of another rail: the one whose description it fits.
+// elsewhere reports whether a pNIC that the operator forces is that of another rail: the one whose description it fits.
 func (r *rail) elsewhere(h *draft.Host, device string) bool {
 	if !r.Answers.Several() {
 		return false
@@ -65,7 +65,7 @@ func (r *rail) elsewhere(h *draft.Host, device string) bool {
 	return i >= 0 && !backends.ChoosePNIC(h.Host, sizing.PNICWish(r.view, h.Name)).Verdicts[i].Meant()
 }
 
-// mayLack tells whether a host without a pNIC for a rail leaves it out.
+// mayLack reports whether a host without a pNIC for a rail leaves it out.
 func (b *builder) mayLack(h *draft.Host, r answers.Rail) bool {
 	if !r.Optional {
 		return false

@@ -47,7 +47,7 @@ func exampleOn(t *testing.T, mode string, inv *backends.Inventory) (*answers.Ans
 	return a, inv
 }
 
-// fingerprint identifies what a plan does: its changes and brackets without the sentences for people.
+// fingerprint identifies what a plan does: its changes and brackets without the sentences for display.
 func fingerprint(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	bare := plan.Plan{Mode: p.Mode, Changes: slices.Clone(p.Changes), Brackets: slices.Clone(p.Brackets)}

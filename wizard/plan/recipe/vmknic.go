@@ -13,7 +13,7 @@ import (
 
 // A control is the vmknic of a host that carries PVRDMA's control traffic: one that it has, or one that the plan creates.
 type control struct {
-	*backends.VMKernelNIC        // nil where the plan creates it, or where there is none
+	*backends.VMKernelNIC        // nil if the plan creates it, or where there is none
 	ip                    string // also of one that is created
 }
 

@@ -46,7 +46,7 @@ func (b *builder) selectVMs() {
 	b.addresses()
 }
 
-// networks returns the RDMA interfaces that a VM shall have. A card that it has whole is on no port group.
+// networks returns the RDMA interfaces that a VM should have. A card that it has whole is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
 	if !b.Whole() || b.Answers.Several() {

@@ -200,7 +200,7 @@ func subject(c plan.Change) string {
 	return string(c.Kind)
 }
 
-// gone tells whether the target does not exist any more, so that there is nothing to take back.
+// gone reports whether the target does not exist any more, so that there is nothing to take back.
 func (u *undo) gone(c plan.Change) bool {
 	missing := false
 	switch c.Target.Type {

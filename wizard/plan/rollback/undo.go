@@ -71,7 +71,7 @@ func (u *undo) dropStopped() {
 	})
 }
 
-// removed tells whether the plan takes a setting away.
+// removed reports whether the plan takes a setting away.
 func (u *undo) removed(s backends.Setting) bool {
 	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return c.Setting == s && c.To.IsAbsent() })
 }
@@ -252,12 +252,12 @@ func (u *undo) powerCanary() {
 	}
 }
 
-// holds tells whether anything happens while a bracket is open.
+// holds reports whether anything happens while a bracket is open.
 func (u *undo) holds(id string) bool {
 	return len(u.brackets[id].Around) > 0 || slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) })
 }
 
-// sharesChange tells whether a power cycle stands around a change together with that of another VM, or around one of the
+// sharesChange reports whether a power cycle stands around a change together with that of another VM, or around one of the
 // network, which changes of other VMs wait for or come before.
 func (u *undo) sharesChange(id string) bool {
 	return slices.ContainsFunc(u.changes, func(c plan.Change) bool {

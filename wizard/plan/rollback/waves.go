@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
 
-// atBoot tells whether a setting of a host acts only after its next boot. A GPU goes back to the host at once where that can
+// atBoot reports whether a setting of a host acts only after its next boot. A GPU goes back to the host at once where that can
 // rebind devices.
 func (u *undo) atBoot(c plan.Change) bool {
 	switch c.Kind {

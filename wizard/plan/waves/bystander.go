@@ -53,8 +53,8 @@ func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM
 }
 
 // bound says what binds a VM to its host although DRS or vMotion could move it: a shared SCSI bus, or that no other host of the
-// cluster can run it. It is empty where nothing does, and where the facts were not read. Free is the memory of the other
-// hosts that is still to be given away, in MB by host; nil: DRS balances it.
+// cluster can run it. It is empty if nothing does, and where the facts were not read. Free is the memory of the other hosts that
+// is still to be given away, in MB by host; nil: DRS balances it.
 func bound(inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) string {
 	if v.BusSharing != "" {
 		return "it shares a SCSI bus with other VMs (" + v.BusSharing + ")"
@@ -112,8 +112,8 @@ func room(inv *backends.Inventory, h *backends.Host) map[string]int64 {
 
 const noDatastore = "does not reach all its datastores"
 
-// unfit says why a VM of one host cannot run on another of its cluster, "" where it can. The rules of DRS bind DRS and us; a
-// person could break all but the mandatory ones.
+// unfit says why a VM of one host cannot run on another of its cluster, "" if it can. The rules of DRS bind DRS and us; a person
+// could break all but the mandatory ones.
 func unfit(inv *backends.Inventory, v *backends.VM, from, to *backends.Host, free map[string]int64) string {
 	if slices.ContainsFunc(v.Datastores, func(d string) bool { return !slices.Contains(to.Datastores, d) }) {
 		return noDatastore
@@ -142,7 +142,7 @@ func unfit(inv *backends.Inventory, v *backends.VM, from, to *backends.Host, fre
 	return ""
 }
 
-// breaks tells whether a VM would break a rule on a host. VMs that leave the same host are taken to follow.
+// breaks reports whether a VM would break a rule on a host. VMs that leave the same host are taken to follow.
 func breaks(inv *backends.Inventory, r backends.DRSRule, v *backends.VM, from, to string) bool {
 	if r.Kind == backends.RuleHosts {
 		return r.Mandatory && (slices.Contains(r.NotHosts, to) || len(r.Hosts) > 0 && !slices.Contains(r.Hosts, to))

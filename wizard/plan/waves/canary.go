@@ -58,7 +58,7 @@ func (w *waves) canary(last *draft.Host) {
 	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
 }
 
-// down tells whether an attempt before has left a host out of service: it goes on before any other goes down.
+// down reports whether an attempt before has left a host out of service: it goes on before any other goes down.
 func (w *waves) down(h *draft.Host) bool { return slices.Contains(w.Options.Down, h.Name) }
 
 // unproven returns what is still to be shown of hosts that need no reboot any more: their VFs or passed-through devices are not

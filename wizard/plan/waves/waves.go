@@ -166,7 +166,7 @@ func (w *waves) stayOut(h *draft.Host) {
 	h.Out = []string{br.ID()}
 }
 
-// ourselves tells whether rdma-setup runs in this VM.
+// ourselves reports whether rdma-setup runs in this VM.
 func (w *waves) ourselves(v *backends.VM) bool {
 	return slices.ContainsFunc(v.IPs, func(ip string) bool { return slices.Contains(w.Options.Ourselves, ip) })
 }

@@ -33,7 +33,7 @@ type image struct {
 	id         string
 	tags       []string
 	labels     map[string]string
-	entrypoint string // what it prints before it runs anything; "" without one
+	entrypoint string // what it prints before it runs anything; "" if there is none
 	root       *root
 	running    int // containers
 }

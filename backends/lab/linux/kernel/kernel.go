@@ -91,7 +91,7 @@ func (k *Kernel) Available() []Module {
 	return append(slices.Clone(k.found), k.Extra()...)
 }
 
-// AtLeast tells whether the kernel is of a release or a later one.
+// AtLeast reports whether the kernel is of a release or a later one.
 func (k *Kernel) AtLeast(major, minor int) bool {
 	var have [2]int
 	_, _ = fmt.Sscanf(k.Release, "%d.%d", &have[0], &have[1])
@@ -100,7 +100,7 @@ func (k *Kernel) AtLeast(major, minor int) bool {
 
 func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// Loaded tells whether a module is in the kernel.
+// Loaded reports whether a module is in the kernel.
 func (k *Kernel) Loaded(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -90,8 +90,8 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// takes tells whether the system is the one that an archive is for. It knows its minor release, also where os-release
-// does not tell it.
+// takes reports whether the system is the one that an archive is for. It knows its minor release, also where os-release does not
+// tell it.
 func (s *Software) takes(system string) bool {
 	return system == s.System || !strings.Contains(s.System, ".") && strings.HasPrefix(system, s.System+".")
 }
@@ -130,7 +130,7 @@ func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// replaces tells whether a package of the distribution, or of an earlier MLNX_OFED, is in the installer's list of old ones.
+// replaces reports whether a package of the distribution, or of an earlier MLNX_OFED, is in the installer's list of old ones.
 func replaces(name string) bool {
 	for _, p := range []string{"rdma-core", "libibverbs", "ibverbs-", "librdmacm", "rdmacm-", "libibumad", "libibmad", "libibnetdisc", "infiniband-diags", "perftest", "ibutils",
 		"ofed-scripts", "mlnx-", "kmod-mlnx-"} {

@@ -88,7 +88,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// nmRow prints the fields that were asked for: terse with colons, else in columns.
+// nmRow prints the fields that were requested: terse with colons, else in columns.
 func nmRow(p *sh.Proc, o sh.Options, row map[string]string, usual []string) {
 	fields := usual
 	if f := o.Value("f", "fields", "g", "get-values"); f != "" && f != "all" {

@@ -115,7 +115,7 @@ func (s *Stack) AddRoute(r TableRoute, replace bool) error {
 	return nil
 }
 
-// hasTable tells whether a table ever had a route: an empty one stays.
+// hasTable reports whether a table ever had a route: an empty one stays.
 func (s *Stack) hasTable(table int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

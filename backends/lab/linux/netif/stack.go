@@ -91,7 +91,7 @@ func LinkLocal(mac string) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
-// Running tells whether frames pass.
+// Running reports whether frames pass.
 func (l Link) Running() bool { return l.Up && l.Connected }
 
 // The reasons for which the kernel refuses a change.
@@ -303,7 +303,7 @@ func (s *Stack) Route(ip netip.Addr) (Link, Addr, bool) {
 	return Link{}, Addr{}, false
 }
 
-// Owns tells whether ip is an address of this guest.
+// Owns reports whether ip is an address of this guest.
 func (s *Stack) Owns(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return true

@@ -164,8 +164,8 @@ func (d *Driver) Init(module string) error {
 	return nil
 }
 
-// PeerMemory tells whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which takes
-// the open modules and a kernel of 5.12 or later.
+// PeerMemory reports whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which takes the
+// open modules and a kernel of 5.12 or later.
 func (d *Driver) PeerMemory(dmabuf bool) bool {
 	if dmabuf {
 		_, open := d.Version()
@@ -174,7 +174,7 @@ func (d *Driver) PeerMemory(dmabuf bool) bool {
 	return d.Kernel.Loaded(Peermem) || d.Kernel.Loaded(Legacy)
 }
 
-// Ready tells whether the driver serves: programs load it when it is not in the kernel.
+// Ready reports whether the driver serves: programs load it when it is not in the kernel.
 func (d *Driver) Ready() bool {
 	return d.Kernel.Loaded("nvidia") || d.Kernel.Load("nvidia") == nil
 }

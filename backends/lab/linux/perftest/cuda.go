@@ -104,7 +104,7 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	return ""
 }
 
-// beside tells whether a side measures with the memory of a GPU that is below one PCIe switch with its card.
+// beside reports whether a side measures with the memory of a GPU that is below one PCIe switch with its card.
 func (s side) beside() bool {
 	return s.opt.memory.cuda && (s.peer.Distance == world.OneSwitch || s.peer.Distance == world.SwitchTree)
 }

@@ -250,7 +250,7 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 	}
 }
 
-// foreign tells whether a perftest of one version refuses one of another: from 5.70 on it wants 5.70 (perftest,
+// foreign reports whether a perftest of one version refuses one of another: from 5.70 on it wants 5.70 (perftest,
 // src/perftest_communication.c, check_version_compatibility).
 func foreign(own, peer string) bool {
 	const least = 5.70
@@ -318,7 +318,7 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	return t.measure(ctx, p, out, c, self, peer)
 }
 
-// speaks tells whether the ends' GIDs can speak with each other: one version of RoCE, and an address that answers.
+// speaks reports whether the ends' GIDs can speak with each other: one version of RoCE, and an address that answers.
 func (t Tool) speaks(self, peer side) bool {
 	if self.gid.V2 != peer.gid.V2 || self.gid.Addr == peer.gid.Addr {
 		return false

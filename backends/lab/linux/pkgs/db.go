@@ -65,7 +65,7 @@ func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
 	return db
 }
 
-// Installed tells whether a package is installed.
+// Installed reports whether a package is installed.
 func (db *DB) Installed(name string) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -87,7 +87,7 @@ func (db *DB) List() []Package {
 	return list
 }
 
-// Foreign tells whether a package came by InstallForeign.
+// Foreign reports whether a package came by InstallForeign.
 func (db *DB) Foreign(name string) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -92,7 +92,7 @@ func nevra(pkg Package) string {
 	return pkg.Name + "-" + pkg.Version[strings.Index(pkg.Version, ":")+1:] + "." + pkg.Arch
 }
 
-// names tells whether NAME-VERSION-RELEASE, with or without .ARCH, means a package in its version.
+// names reports whether NAME-VERSION-RELEASE, with or without .ARCH, means a package in its version.
 func names(spec string, p Package) bool {
 	return spec == nevra(p) || spec+"."+p.Arch == nevra(p)
 }

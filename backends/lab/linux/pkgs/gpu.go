@@ -17,7 +17,7 @@ const (
 	LegacyModule = "nvidia-peer-memory-dkms"
 )
 
-// IsDriver tells whether a package has the modules of NVIDIA's driver, of which version, and whether the open ones.
+// IsDriver reports whether a package has the modules of NVIDIA's driver, of which version, and whether the open ones.
 func IsDriver(name string) (version string, open, is bool) {
 	switch name {
 	case "nvidia-dkms-570-server-open", "kmod-nvidia-open-dkms":

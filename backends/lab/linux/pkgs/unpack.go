@@ -24,7 +24,7 @@ const (
 	halfRemoved    = "pH" // killed while it removed files
 )
 
-// interrupted tells whether a run of dpkg did not come to its end.
+// interrupted reports whether a run of dpkg did not come to its end.
 func (db *DB) interrupted() bool {
 	list, err := db.FS.ReadDir(vfs.Root(), journalDir)
 	return err == nil && slices.ContainsFunc(list, func(i vfs.Info) bool { return strings.Trim(i.Name(), "0123456789") == "" })

@@ -36,7 +36,7 @@ func (db *DB) date(name, version string) {
 	db.older[name] = version
 }
 
-// outdated tells whether a package is installed in an older version than the one that is offered.
+// outdated reports whether a package is installed in an older version than the one that is offered.
 func (db *DB) outdated(name string) (version string, is bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

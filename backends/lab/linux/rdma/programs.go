@@ -267,7 +267,7 @@ func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 
 func second(_ int, s string) string { return s }
 
-// HasProvider tells whether the library's driver for devices of a kernel module is installed in fs.
+// HasProvider reports whether the library's driver for devices of a kernel module is installed in fs.
 func HasProvider(fs *vfs.FS, driver string) bool {
 	_, err := fs.Stat(vfs.Root(), "/etc/libibverbs.d/"+strings.TrimSuffix(driver, "_ib")+".driver")
 	return err == nil

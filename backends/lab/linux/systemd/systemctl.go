@@ -329,7 +329,7 @@ func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
 	}
 }
 
-// transient tells whether a unit was made by systemd-run.
+// transient reports whether a unit was made by systemd-run.
 func (m *Manager) transient(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ type Options struct {
 	Args []string // operands
 }
 
-// Has tells whether one of the names was given.
+// Has reports whether one of the names was given.
 func (o Options) Has(names ...string) bool {
 	for _, n := range names {
 		if _, ok := o.set[n]; ok {
@@ -21,7 +21,7 @@ func (o Options) Has(names ...string) bool {
 	return false
 }
 
-// Value returns the last argument given to one of the names, "" without any.
+// Value returns the last argument given to one of the names, "" if there is none.
 func (o Options) Value(names ...string) string {
 	for _, n := range names {
 		if v := o.set[n]; len(v) > 0 {

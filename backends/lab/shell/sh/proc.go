@@ -74,7 +74,7 @@ func (p *Proc) Name() string { return p.Args[0][strings.LastIndex(p.Args[0], "/"
 // Path makes name absolute, seen from the working directory.
 func (p *Proc) Path(name string) string { return vfs.Join(p.Dir, name) }
 
-// Root tells whether the process may do everything.
+// Root reports whether the process may do everything.
 func (p *Proc) Root() bool { return p.User.UID == 0 }
 
 // Getenv returns a variable of the environment, "" when it is not set.
@@ -104,5 +104,5 @@ func (p *Proc) Setenv(key, value string) {
 // detach notes that something goes on after the login's command has ended.
 func (s *Session) detach() { s.detached.Store(true) }
 
-// Detached tells whether a command was put in the background.
+// Detached reports whether a command was put in the background.
 func (s *Session) Detached() bool { return s.detached.Load() }

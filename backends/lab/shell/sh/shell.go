@@ -274,8 +274,8 @@ func declares(s *syntax.Stmt) {
 	s.Cmd = d
 }
 
-// closesNothing tells whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and
-// to close what is not open is no error (POSIX.1-2024, Shell Command Language, 2.7.6).
+// closesNothing reports whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and to
+// close what is not open is no error (POSIX.1-2024, Shell Command Language, 2.7.6).
 func closesNothing(r *syntax.Redirect) bool {
 	return r.N != nil && len(r.N.Value) == 1 && r.N.Value > "2" && r.Op == syntax.DplOut && r.Word != nil && r.Word.Lit() == "-"
 }

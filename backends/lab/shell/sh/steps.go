@@ -21,7 +21,7 @@ func (p *Proc) AtStep(n int, act func()) { p.steps.stop, p.steps.act = int32(n),
 // Kill sends the process a signal.
 func (p *Proc) Kill(s Signal) { p.Sys.Procs.Kill(p.PID, s) }
 
-// Spend waits for as long as a row of the clock's table says and tells whether the process still lives.
+// Spend waits for as long as a row of the clock's table says and reports whether the process still lives.
 func (p *Proc) Spend(ctx context.Context, row string) bool {
 	return p.step(ctx, func() bool { return pace.Sleep(ctx, p.Sys.Clock.Of(row)) })
 }

@@ -97,7 +97,7 @@ func (t *Table) List() []Running {
 	return list
 }
 
-// Kill sends a signal and tells whether there is such a process.
+// Kill sends a signal and reports whether there is such a process.
 func (t *Table) Kill(pid int, s Signal) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

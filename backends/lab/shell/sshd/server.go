@@ -210,7 +210,7 @@ func (s *Server) serve(c net.Conn) {
 	client.serve(ctx, channels)
 }
 
-// wait sleeps and tells whether ctx is still alive.
+// wait sleeps and reports whether ctx is still alive.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -32,7 +32,7 @@ func (i Info) Mode() fs.FileMode { return i.mode }
 // ModTime returns the time of the last change.
 func (i Info) ModTime() time.Time { return i.mtime }
 
-// IsDir tells whether it is a directory.
+// IsDir reports whether it is a directory.
 func (i Info) IsDir() bool { return i.mode.IsDir() }
 
 // Sys returns nil.

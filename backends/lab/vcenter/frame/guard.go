@@ -30,8 +30,8 @@ func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
 	return invoke(ctx, c.obj, c.method, c.body)
 }
 
-// borrowed tells whether the simulator's own method of an object may be called. A task of the simulator's is none: it runs
-// in a goroutine of its own, in which a panic ends the process, and expects objects of the simulator's own types.
+// borrowed reports whether the simulator's own method of an object may be called. A task of the simulator's is none: it runs in a
+// goroutine of its own, in which a panic ends the process, and expects objects of the simulator's own types.
 func borrowed(obj mo.Reference, method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 )
 
-// matches tells whether a filter lets an event through.
+// matches reports whether a filter lets an event through.
 func (h *History) matches(event types.BaseEvent, filter *types.EventFilterSpec) bool {
 	e := event.GetEvent()
 	if t := filter.Time; t != nil && !between(&e.CreatedTime, t.BeginTime, t.EndTime) {
@@ -96,7 +96,7 @@ func byUser(name string, system bool, users []string) bool {
 	return name == "" && system || slices.ContainsFunc(users, func(u string) bool { return strings.EqualFold(u, name) })
 }
 
-// isOf tells whether an event is of one of these types, or of one that is derived from them.
+// isOf reports whether an event is of one of these types, or of one that is derived from them.
 func isOf(event types.BaseEvent, kinds []string) bool {
 	for _, kind := range kinds {
 		kind = strings.TrimPrefix(kind, "vim.event.")
@@ -139,7 +139,7 @@ func pertaining(e *types.Event) []types.ManagedObjectReference {
 	return out
 }
 
-// within tells whether one of these entities is the one that a filter names, or below it, or either, by its recursion.
+// within reports whether one of these entities is the one that a filter names, or below it, or either, by its recursion.
 func (h *History) within(pertains []types.ManagedObjectReference, entity types.ManagedObjectReference, recursion string) bool {
 	self := slices.Contains(pertains, entity)
 	if recursion == "self" || recursion == "all" && self {

@@ -102,7 +102,7 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 // CanRebind says whether a device changes between host and VMs without a reboot (vSphere 7.0 and later).
 func CanRebind(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 
-// uefiSecureBootSince is the version whose API tells whether Secure Boot is on.
+// uefiSecureBootSince is the version whose API reports whether Secure Boot is on.
 const uefiSecureBootSince = "8.0.3"
 
 func hostCapability(h *world.Host) *types.HostCapability {

@@ -60,7 +60,7 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 	return info
 }
 
-// tellsRDMA tells whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
+// tellsRDMA reports whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
 // PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in whatever vCenter, has them in esxcli alone.
 func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 

@@ -57,8 +57,8 @@ func Number(s *world.State, d *world.DVS) {
 	}
 }
 
-// FreePort finds a port of a port group that nobody uses and says whether there was one. A port group that expands
-// grows. also are VMs that are not in the world, or not yet as they shall be. The world is locked.
+// FreePort finds a port of a port group that nobody uses and says whether there was one. A port group that expands grows. also
+// are VMs that are not in the world, or not yet as they should be. The world is locked.
 func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.VM) (string, bool) {
 	if g == nil {
 		return "", false

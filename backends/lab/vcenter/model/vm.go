@@ -222,7 +222,7 @@ func SnapshotRef(v *world.VM, shot world.Snapshot) types.ManagedObjectReference 
 	return ref("VirtualMachineSnapshot", fmt.Sprintf("snapshot-%d-%d", v.Index+1, shot.ID))
 }
 
-// snapshots is the chain of a VM's snapshots; nil without one.
+// snapshots is the chain of a VM's snapshots; nil if there is none.
 func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
 	if len(v.Snaps) == 0 {
 		return nil

@@ -54,7 +54,7 @@ var answers = map[string]reflect.Type{
 func trim(answer []byte, version string) ([]byte, error) {
 	d := xml.NewDecoder(bytes.NewReader(answer))
 	var out bytes.Buffer
-	var open []reflect.Type // of the elements around; nil where it is not known
+	var open []reflect.Type // of the elements around; nil if it is not known
 	parent := ""
 	for {
 		from := d.InputOffset()
@@ -114,7 +114,7 @@ func skip(d *xml.Decoder) error {
 	return nil
 }
 
-// field returns the declared type of a property, nil where an element has to say it, and whether it came after a version.
+// field returns the declared type of a property, nil if an element has to say it, and whether it came after a version.
 func field(t reflect.Type, name, version string) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct {
 		return nil, false
@@ -147,7 +147,7 @@ func field(t reflect.Type, name, version string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// less tells whether a version of the API is older than another.
+// less reports whether a version of the API is older than another.
 func less(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(x), len(y)) {

@@ -193,7 +193,7 @@ func (rd *reading) collect(ref types.ManagedObjectReference, v reflect.Value) {
 	}
 }
 
-// isA tells whether an object is of a type or of one derived from it.
+// isA reports whether an object is of a type or of one derived from it.
 func isA(t reflect.Type, own, want string) bool {
 	if want == own || want == t.Name() {
 		return true

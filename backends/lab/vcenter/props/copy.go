@@ -63,7 +63,7 @@ func (c *copier) value(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isFlat tells whether values of a type hold nothing that could change below them.
+// isFlat reports whether values of a type hold nothing that could change below them.
 func (c *copier) isFlat(t reflect.Type) bool {
 	if known, ok := c.flat.Load(t); ok {
 		return known.(bool)

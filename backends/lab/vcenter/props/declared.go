@@ -36,9 +36,9 @@ func Undeclared(sets []types.PropertySpec, vcenter string) (path string, found b
 	return "", false
 }
 
-// declares tells whether a managed object's type has a property path. An element of a list is named by the value of its
-// property key, as in config.option["Net.PVRDMAVmknic"] (vSphere Web Services SDK Programming Guide, "Indexed Array and
-// Key-Based Array Properties").
+// declares reports whether a managed object's type has a property path. An element of a list is named by the value of its
+// property key, as in config.option["Net.PVRDMAVmknic"] (vSphere Web Services SDK Programming Guide, "Indexed Array and Key-Based
+// Array Properties").
 func declares(t reflect.Type, path string) bool {
 	var f mo.Field
 	if !f.FromString(path) {
@@ -120,7 +120,7 @@ var since = map[string]string{
 	"lifecycleManaged":                              "7.0.0",
 }
 
-// younger tells whether a property came after a version of vCenter.
+// younger reports whether a property came after a version of vCenter.
 func younger(path, vcenter string) bool {
 	for known, version := range since {
 		if (path == known || strings.HasPrefix(path, known+"[") || strings.HasPrefix(path, known+".")) && world.VersionLess(vcenter, version) {

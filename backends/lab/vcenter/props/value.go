@@ -12,8 +12,8 @@ import (
 // errNoSuch is a path that the type does not have.
 var errNoSuch = errors.New("no such property")
 
-// property returns what stands at a property path of a managed object, nil where it is not set. Lists come as the API has
-// them (ArrayOfPhysicalNic), single elements of a list are named by key: config.option["Net.PVRDMAVmknic"].
+// property returns what stands at a property path of a managed object, nil if it is not set. Lists come as the API has them
+// (ArrayOfPhysicalNic), single elements of a list are named by key: config.option["Net.PVRDMAVmknic"].
 func property(obj reflect.Value, path string) (any, error) {
 	var f mo.Field
 	if !f.FromString(path) {

@@ -117,7 +117,7 @@ func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) err
 
 type checker struct{ base }
 
-// CheckMigrateTask tells whether a VM could move to a host, without moving it.
+// CheckMigrateTask reports whether a VM could move to a host, without moving it.
 func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
 	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.Pace{}, func() (any, error) {
 		if req.Host == nil {

@@ -153,8 +153,8 @@ func (r Rule) matches(t Target, method, command string) bool {
 	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
 }
 
-// Disconnects tells whether a rule has the adapters of a VM, other than the first, stay disconnected when it is powered on, although
-// they are to connect then.
+// Disconnects reports whether a rule has the adapters of a VM, other than the first, stay disconnected when it is powered on,
+// although they are to connect then.
 func (f *Rules) Disconnects(vm string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -83,7 +83,7 @@ func clustered() []Scenario {
 	}
 }
 
-// bystander makes the first VM somebody else's; nil where there is none.
+// bystander makes the first VM somebody else's; nil if there is none.
 func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil

@@ -80,7 +80,7 @@ func gpudirect() []Scenario {
 	}, broken...)
 }
 
-// lastAskedOf is the last VM that the answers name; nil without one.
+// lastAskedOf is the last VM that the answers name; nil if there is none.
 func lastAskedOf(s *world.State) *world.VM {
 	asked := s.Asked()
 	if len(asked) == 0 {

@@ -12,7 +12,7 @@ import (
 // A Scenario is a state of the lab to start from. Scenarios are rows of one table; to add one, add a row.
 type Scenario struct {
 	Name  string
-	Text  string // one line for people
+	Text  string // one line for display
 	Hosts int    // when the user names no number; 0: 4
 	VMs   int    // likewise; 0: two a host
 	Apply func(*world.State)

@@ -116,7 +116,7 @@ func table(tool, text string) NICs {
 	return r
 }
 
-// isName tells whether a row may begin with the word: a NIC's name, also with its PCI address glued to it.
+// isName reports whether a row may begin with the word: a NIC's name, also with its PCI address glued to it.
 func isName(word string) bool {
 	if at := pciWord.FindStringIndex(word); at != nil && at[0] > 0 {
 		word = word[:at[0]]

@@ -53,8 +53,8 @@ var (
 	onlySpeed = regexp.MustCompile(`(?i)^[0-9.]+\s*[GM]b(?:ps|it/s|/s)|^[0-9]{1,2}(?:\s+[^0-9\s]|\s*$)`)
 )
 
-// eachDevice calls row for every line that begins with a vmrdma device, and rest, if there is one, for those that stand
-// directly behind one. It tells whether the heading was seen.
+// eachDevice calls row for every line that begins with a vmrdma device, and rest, if there is one, for those that stand directly
+// behind one. It reports whether the heading was seen.
 func eachDevice(text, title string, row, rest func(line string)) (heading bool) {
 	behind := false
 	for line := range scan.Lines(scan.Unfold(text, rdmaStart)) {

@@ -108,8 +108,8 @@ func vmknic(line string) (VMKNIC, bool) {
 	return v, true
 }
 
-// rest reads the words behind the truth value. The type is one word, and more while a comma follows; what is left is the
-// stack. It tells whether the stack is still to come.
+// rest reads the words behind the truth value. The type is one word, and more while a comma follows; what is left is the stack.
+// It reports whether the stack is still to come.
 func (v *VMKNIC) rest(words []string) (open bool) {
 	if v.Type != nil {
 		words = append(strings.Fields(*v.Type), words...)

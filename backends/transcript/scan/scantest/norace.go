@@ -2,5 +2,5 @@
 
 package scantest
 
-// Race tells whether the race detector is built in: it makes regular expressions 20 times slower.
+// Race reports whether the race detector is built in: it makes regular expressions 20 times slower.
 const Race = false
