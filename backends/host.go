@@ -201,6 +201,8 @@ type GPU struct {
 	Active   bool     `json:"passthrough_active"`
 	UsedBy   string   `json:"used_by,omitempty"`      // VM
 	Graphics string   `json:"graphics,omitempty"`     // its active graphics type: basic, shared, sharedDirect, direct (passed through)
+	VGPUMode string   `json:"vgpu_mode,omitempty"`    // sameSize, mixedSize, multiInstanceGpu, none; "" before vSphere 8.0.3
+	SharedBy []string `json:"shared_by,omitempty"`    // VMs that run with a vGPU of it
 	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
 	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
 

@@ -232,7 +232,7 @@ func TestVGPUBesideCard(t *testing.T) {
 	for wish, want := range map[string]string{
 		"grid_a100d-4q, count: 1":  "not of the C series (NVIDIA AI Enterprise, GPUDirect RDMA",
 		"grid_a100-40c, count: 1":  "esx-01 offers no vGPU grid_a100-40c",
-		"grid_a100d-80c, count: 2": "vGPUs grid_a100d-80c on esx-01: 2 asked for or running there, room for 1",
+		"grid_a100d-80c, count: 2": "esx-01 has no room for 1 of 2 vGPUs that are asked for there (grid_a100d-80c): 1 GPUs serve for vGPUs",
 	} {
 		if _, errs, code := inProcess(env, "plan", "-f", edited(t, file, "grid_a100d-80c, count: 1", wish)); code != 3 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d\n%s", wish, code, errs)

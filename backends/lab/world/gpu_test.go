@@ -86,3 +86,32 @@ func TestDevicesThatGoTogether(t *testing.T) {
 		t.Errorf("taken from a running VM: %v", err)
 	}
 }
+
+// Shares of another size do not start on a GPU that has some, nor beside shares that MIG backs; they do on a free GPU.
+func TestSharesOfOneSize(t *testing.T) {
+	w := gpuWorld(t, "gpudirect") // two A100 of 80 GB in each host
+	shares := func(vm, host, profile string) {
+		if err := w.Update(func(s *world.State) ([]world.Event, error) {
+			v := s.VM(vm)
+			v.Host, v.Devices = host, []*world.Passthrough{{Key: 13000, Profile: profile}}
+			return nil, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.PowerOff(vm)
+	}
+	shares("vm-01", "esx-01", "grid_a100d-10c")
+	shares("vm-02", "esx-01", "grid_a100d-80c")
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		if err := w.PowerOn(vm); err != nil {
+			t.Fatalf("%s: %v", vm, err)
+		}
+	}
+	for profile, want := range map[string]error{"grid_a100d-40c": world.ErrNoShare, "grid_a100d-3-40c": world.ErrNoShare, "grid_a100d-10c": nil} {
+		w.View(func(s *world.State) {
+			if _, err := s.PlaceShares(&world.VM{Name: "x", Host: "esx-01", Devices: []*world.Passthrough{{Profile: profile}}}); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", profile, err, want)
+			}
+		})
+	}
+}

@@ -107,7 +107,7 @@ func (s *State) AssignDevices(v *VM) error {
 			d.Assigned = at.Address
 		}
 	}
-	return nil
+	return s.TakeShares(v)
 }
 
 // allows reports whether a dynamic device may be this one.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -25,9 +26,76 @@ func (d *Passthrough) BARs() []BAR {
 	return []BAR{{Index: 0, MB: 16}, {Index: 1, MB: bar1, Wide: true}, {Index: 3, MB: 32, Wide: true}}
 }
 
-// SharedGPU is the GPU of a host that a vGPU is of: the first that is not passed through and has the memory. ESXi chooses it at power-on;
-// the lab's hosts have one that fits.
-func (h *Host) SharedGPU(profile string) *PCIDevice {
-	mb := (&Passthrough{Profile: profile}).shareMB()
-	return find(h.PCI, func(c *PCIDevice) bool { return c.GPU != nil && !c.PassthruActive && c.MemoryMB >= mb })
+// ErrNoShare is what a host answers that has no GPU for a share.
+var ErrNoShare = errors.New("no GPU has room for a share")
+
+// PlaceShares chooses the GPUs of a VM's shares, as a host does at power-on: the GPU with the fewest shares first (the assignment policy
+// "performance"). The shares of one GPU have one size and are all time-sliced or all backed by MIG (VMware, What's New for GPUs in
+// vSphere 8 Update 3; the lab's hosts are in no mixed-size mode).
+func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
+	h := s.Host(v.Host)
+	on := map[string][]*Passthrough{}
+	for _, other := range s.VMs {
+		if other.Host != v.Host || !other.On || other.Name == v.Name {
+			continue
+		}
+		for _, d := range other.Devices {
+			if d.Profile != "" && d.Source != "" {
+				on[d.Source] = append(on[d.Source], d)
+			}
+		}
+	}
+	for _, d := range v.Devices {
+		if d.Profile == "" {
+			continue
+		}
+		best := ""
+		for _, c := range h.PCI {
+			if c.GPU != nil && !c.PassthruActive && d.joins(on[c.Address], c.MemoryMB) && (best == "" || len(on[c.Address]) < len(on[best])) {
+				best = c.Address
+			}
+		}
+		if best == "" {
+			return nil, ErrNoShare
+		}
+		on[best], gpus = append(on[best], d), append(gpus, best)
+	}
+	return gpus, nil
+}
+
+// joins tells whether a GPU with so much memory has room for a share beside others.
+func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
+	sum := d.shareMB()
+	for _, o := range others {
+		if d.backedByMIG() != o.backedByMIG() || !d.backedByMIG() && o.shareMB() != d.shareMB() {
+			return false
+		}
+		sum += o.shareMB()
+	}
+	return sum <= memoryMB
+}
+
+// backedByMIG is told by a number before the framebuffer: grid_a100d-3-40c.
+func (d *Passthrough) backedByMIG() bool { return strings.Count(d.Profile, "-") > 1 }
+
+// TakeShares fixes the GPUs of a VM's shares on its host.
+func (s *State) TakeShares(v *VM) error {
+	gpus, err := s.PlaceShares(v)
+	if err != nil {
+		return err
+	}
+	for _, d := range v.Devices {
+		if d.Profile != "" {
+			d.Source, gpus = gpus[0], gpus[1:]
+		}
+	}
+	return nil
+}
+
+// SharedGPU is the GPU that a share is of, or the first that could be before the VM ran.
+func (h *Host) SharedGPU(d *Passthrough) *PCIDevice {
+	if c := h.PCIDevice(d.Source); c != nil {
+		return c
+	}
+	return find(h.PCI, func(c *PCIDevice) bool { return c.GPU != nil && !c.PassthruActive && c.MemoryMB >= d.shareMB() })
 }

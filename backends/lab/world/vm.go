@@ -135,6 +135,7 @@ type Passthrough struct {
 	System         string // id of the host that a fixed one was added on; "" for the VM's own
 	Assigned       string // PCI address of what a dynamic one has got; kept while the VM is off
 	Profile        string // of a share of a GPU: grid_a100-40c
+	Source         string // of a share: PCI address of the GPU that it is of; kept while the VM is off
 	Slot           int    // PCI slot number in the guest
 }
 

@@ -22,6 +22,7 @@ type hostRow struct {
 	vmks     []vmk
 	hbas     []hba
 	parent   place.Ref
+	shared   map[string][]place.Ref // VMs with a vGPU, by the PCI address of the GPU
 
 	firewall, services place.Ref // managers; they have no value on a host that is away
 }
@@ -77,8 +78,17 @@ func hostOf(o wire.Object) *hostRow {
 	}
 	tree := pciOf(o)
 	r.host.PCI = tree.rows()
-	if gpus := tree.gpus(wire.Value[types.ArrayOfHostGraphicsInfo](o, "config.graphicsInfo").HostGraphicsInfo); gpus != nil {
+	graphics := wire.Value[types.ArrayOfHostGraphicsInfo](o, "config.graphicsInfo").HostGraphicsInfo
+	if gpus := tree.gpus(graphics); gpus != nil {
 		r.host.GPUs = gpus
+	}
+	for _, g := range graphics {
+		if len(g.Vm) > 0 && r.shared == nil {
+			r.shared = map[string][]place.Ref{}
+		}
+		if len(g.Vm) > 0 {
+			r.shared[g.PciId] = g.Vm
+		}
 	}
 	r.host.Baseboard = r.host.FindBaseboard()
 	for _, d := range wire.Value[types.ArrayOfHostGraphicsConfigDeviceType](o, "config.graphicsConfig.deviceType").HostGraphicsConfigDeviceType {

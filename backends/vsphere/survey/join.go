@@ -195,6 +195,9 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 	for i := range h.host.GPUs {
 		g := &h.host.GPUs[i]
 		g.UsedBy, g.Pairs = rd.users[h.host.Name][g.PCI], h.host.Pair(g)
+		for _, v := range h.shared[g.PCI] {
+			g.SharedBy = append(g.SharedBy, rd.index.Name(v))
+		}
 	}
 }
 

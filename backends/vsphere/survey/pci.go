@@ -110,7 +110,7 @@ func (t pciTree) gpus(graphics []types.HostGraphicsInfo) []backends.GPU {
 		g.Dependents = t.dependents(id)
 		for _, info := range graphics {
 			if info.PciId == id {
-				g.MemoryMB, g.Graphics = info.MemorySizeInKB/1024, info.GraphicsType
+				g.MemoryMB, g.Graphics, g.VGPUMode = info.MemorySizeInKB/1024, info.GraphicsType, info.VgpuMode
 			}
 		}
 		if chain := t.above(id); len(chain) > 0 {

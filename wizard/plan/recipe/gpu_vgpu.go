@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -54,9 +55,7 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	if h.Baseboard != nil && v.VGPUs > 1 {
 		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group (Nvidia:%d@%s%%NVLink), which is not set here", v.VGPUs, v.VGPU)
 	}
-	if free, asked := b.vgpuRoom(h, v); asked > free {
-		b.Refuse(ref, checkVGPU, "ask for fewer, name a smaller profile, or free a GPU", "vGPUs %s on %s: %d asked for or running there, room for %d", wish.Profile, h.Name, asked, free)
-	}
+	b.vgpuRoom(h, v)
 }
 
 // vgpuManager reports whether the vGPU Manager is known to be installed, and says what is known. Its VIBs are named
@@ -78,31 +77,64 @@ func vgpuManager(h *draft.Host) (installed bool, text string) {
 func vgpuGPUs(h *draft.Host, profile string) (out []*backends.GPU) {
 	for i := range h.GPUs {
 		g := &h.GPUs[i]
-		if g.Vendor == nvidia && !g.Enabled && !g.Active && (g.MemoryMB == 0 || g.MemoryMB >= int64(sizing.VGPUFrame(profile))<<10) {
+		if gb := framebuffer(g); g.Vendor == nvidia && !g.Enabled && !g.Active && (gb == 0 || gb >= sizing.VGPUFrame(profile)) {
 			out = append(out, g)
 		}
 	}
 	return out
 }
 
-// vgpuRoom is how many vGPUs of a VM's profile the GPUs of a host hold, and how many VMs of the answers and VMs that run should
-// have.
-func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) (room, asked int) {
-	frame := max(1, sizing.VGPUFrame(v.VGPU))
-	for _, g := range vgpuGPUs(h, v.VGPU) {
-		room += max(1, int(g.MemoryMB>>10)/frame)
+// framebuffer is the memory of a GPU in GB: by its PCI ids, else what the host tells, which may be without the part of ECC.
+func framebuffer(g *backends.GPU) int {
+	if m, known := assets.GPUByID(g.Vendor, g.Device); known {
+		return m.Framebuffer
 	}
+	return int((g.MemoryMB*21/20 + 1023) >> 10)
+}
+
+// vgpuRoom refuses the vGPUs of a VM if the GPUs of its host have no room for all that were asked for so far beside those of other VMs
+// that run.
+func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) {
+	var asked, elsewhere []string
 	for _, o := range b.VMs {
-		if o.Host == h.Name && o.VGPU == v.VGPU {
-			asked += o.VGPUs
+		for range o.VGPUs {
+			if o.Host == h.Name {
+				asked = append(asked, o.VGPU)
+			}
 		}
 	}
+	running := map[string][]string{}
 	for i := range b.Inventory.VMs {
 		if o := &b.Inventory.VMs[i]; o.Host == h.Name && o.Power == "poweredOn" && b.ByVM[o.Name] == nil {
-			asked += o.VGPUs(v.VGPU)
+			running[o.Name] = o.VGPUProfiles()
 		}
 	}
-	return room, asked
+	var gpus []sizing.SharedGPU
+	var used []string
+	for _, g := range vgpuGPUs(h, "") {
+		s := sizing.SharedGPU{GB: framebuffer(g), Mode: g.VGPUMode}
+		for _, vm := range g.SharedBy {
+			if has := running[vm]; len(has) > 0 {
+				s.Has, running[vm] = append(s.Has, has[0]), has[1:]
+				used = append(used, fmt.Sprintf("%s has %s of %s", g.PCI, has[0], vm))
+			}
+		}
+		gpus = append(gpus, s)
+	}
+	for _, vm := range slices.Sorted(maps.Keys(running)) {
+		for _, profile := range running[vm] {
+			elsewhere = append(elsewhere, profile)
+			used = append(used, fmt.Sprintf("%s of %s is on one of them", profile, vm))
+		}
+	}
+	sizing.PlaceVGPUs(gpus, elsewhere) // vCenter does not say which GPUs they are of
+	left := sizing.PlaceVGPUs(gpus, asked)
+	if len(left) == 0 {
+		return
+	}
+	b.Object(backends.VMRef(v.Name), checkVGPU, "ask for fewer, name another profile, free a GPU, or set GPUs to mixed size (vSphere 8.0 U3: host, Configure, Hardware, Graphics)",
+		"%s has no room for %d of %d vGPUs that are asked for there (%s): %d GPUs serve for vGPUs, %s. %s", h.Name, len(left), len(asked), left[0], len(gpus),
+		cmp.Or(strings.Join(used, ", "), "and no other VM runs with one"), sizing.SameSize)
 }
 
 // graphics plans that the GPUs of a host serve for vGPUs, where a VM on it should have some, and reports whether that takes a

@@ -1,6 +1,7 @@
 package recipe_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,6 +51,43 @@ func TestHostListsNoProfiles(t *testing.T) {
 			}
 			if p.Change(vmChange("vm-01", backends.KindVGPU, "grid_a100d-80c")) == nil {
 				t.Error("the vGPU is not planned")
+			}
+		})
+	}
+}
+
+// A vGPU of another VM that runs leaves no room for one of another size on its GPU, wherever vCenter says that it is, and also where it
+// says nothing (VMware, What's New for GPUs in vSphere 8 Update 3). A VM that is off takes none.
+func TestVGPUsOfOtherVMsAreCounted(t *testing.T) {
+	near, far := []string{"ai-01"}, []string{"ai-02"}
+	for name, c := range map[string]struct {
+		gpus    [2][]string // VMs by GPU, as vCenter tells
+		power   string
+		mode    string
+		refused bool
+	}{
+		"one of the GPUs is free":         {gpus: [2][]string{near}, power: "poweredOn"},
+		"both have vGPUs of another size": {gpus: [2][]string{near, far}, power: "poweredOn", refused: true},
+		"vCenter does not say which":      {power: "poweredOn"}, // both may be on one GPU
+		"both VMs are off":                {gpus: [2][]string{near, far}, power: "poweredOff"},
+		"the GPUs are in mixed-size mode": {gpus: [2][]string{near, far}, power: "poweredOn", mode: "mixedSize"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			h := &inv.Hosts[0]
+			h.Profiles, h.GraphicsType = []string{"grid_a100d-10c", "grid_a100d-40c"}, backends.SharedDirect
+			for i := range h.GPUs {
+				h.GPUs[i].Graphics, h.GPUs[i].SharedBy, h.GPUs[i].VGPUMode = backends.SharedDirect, c.gpus[i], c.mode
+			}
+			a := gpuAnswers(inv)
+			for _, vm := range []string{"ai-01", "ai-02"} {
+				inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: h.Name, Power: c.power, Devices: []backends.AssignedDevice{{Backing: backends.VGPUBacking, Profile: "grid_a100d-10c"}}})
+			}
+			a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-40c"}}
+			_, err := recipe.Build(a, inv, plan.Options{})
+			text := fmt.Sprint(err) // the host cannot reboot beside the other VMs, which is refused in each case
+			if room := strings.Contains(text, "no room for 1 of 1 vGPUs"); room != c.refused || room && !strings.Contains(text, "0000:af:00.0 has grid_a100d-10c of ai-02") {
+				t.Errorf("%v, want refused: %v", err, c.refused)
 			}
 		})
 	}

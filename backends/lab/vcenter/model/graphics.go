@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -22,7 +23,7 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		case h.Shared != "" || len(h.VGPUs) > 0:
 			g.GraphicsType = cmp.Or(h.Shared, "shared")
 			for _, v := range s.VMs {
-				if v.Host == h.Name && v.On && v.ShareMB() > 0 {
+				if v.Host == h.Name && v.On && slices.ContainsFunc(v.Devices, func(p *world.Passthrough) bool { return p.Profile != "" && h.SharedGPU(p) == d }) {
 					g.Vm = append(g.Vm, VMRef(v))
 				}
 			}

@@ -62,11 +62,11 @@ func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 		clone := *d
 		trial.Devices = append(trial.Devices, &clone)
 	}
-	if err := s.AssignDevices(&trial); err != nil {
-		return unassigned(v, h, err)
-	}
 	if err := sharesFit(s, v, h); err != nil {
 		return err
+	}
+	if err := s.AssignDevices(&trial); err != nil {
+		return unassigned(v, h, err)
 	}
 	if w := s.MMIO(&trial); w.TooSmall() {
 		return deviceFailed("", fmt.Sprintf("PCIPassthru: total number of pages needed (%d) exceeds limit (%d), failing", w.Pages, w.Limit))
@@ -91,22 +91,14 @@ func unassigned(v *world.VM, h *world.Host, err error) error {
 		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
 }
 
-// sharesFit refuses a VM whose shares of GPUs the host cannot give: the memory of its GPUs is used up, or they do not serve for vGPUs
+// sharesFit refuses a VM whose shares of GPUs the host cannot give: its GPUs have no room for them, or do not serve for vGPUs
 // (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": with another type than Shared Direct
 // such VMs do not start, with this message).
 func sharesFit(s *world.State, v *world.VM, h *world.Host) error {
-	free := int64(0)
-	for _, d := range h.PCI {
-		if d.GPU != nil && !d.PassthruActive {
-			free += d.MemoryMB
-		}
+	if v.ShareMB() == 0 {
+		return nil
 	}
-	for _, other := range s.VMs {
-		if other.Host == h.Name && (other.On || other.Name == v.Name) {
-			free -= other.ShareMB()
-		}
-	}
-	if v.ShareMB() > 0 && (free < 0 || h.Shared != "sharedDirect") {
+	if _, err := s.PlaceShares(v); err != nil || h.Shared != "sharedDirect" {
 		return frame.Refuse(&types.InsufficientGraphicsResourcesFault{},
 			"The amount of graphics resource available in the parent resource pool is insufficient for the operation.")
 	}
