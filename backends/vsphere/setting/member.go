@@ -201,7 +201,7 @@ func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backen
 		case missing == "":
 			return backends.ValueOf(want), nil
 		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that is just back may not have told all of its pNICs
-			return to, backends.Errorf(backends.KindPermanent, t.Target.Name, "Look at the host's console and at the firmware of the card (mlxconfig query); then run rdma-setup resume.",
+			return to, backends.Errorf(backends.KindPermanent, t.Target.Name, "Look at the host's console and at the settings of the card's firmware; then run rdma-setup resume.",
 				"the PCI function %s is still no pNIC after the reboot", missing)
 		}
 	}
