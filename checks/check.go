@@ -163,7 +163,7 @@ func (c Check) drifted(f *Facts, a Answer) Answer {
 	if said == "" {
 		return a
 	}
-	a.Evidence += driftWord + said
+	a.Evidence += "; baseline: " + said
 	if a.Status == Pass || a.Quiet {
 		a.Status, a.Quiet = Warn, false
 	}

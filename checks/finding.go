@@ -5,9 +5,8 @@
 package checks
 
 import (
-	"strings"
-
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
 // Status is what a check can say; unknown is never pass.
@@ -20,6 +19,17 @@ const (
 	Fail    Status = "fail"
 	Unknown Status = "unknown"
 )
+
+// StatusOf returns the status of a verdict, "" for pairs that never meet the fabric.
+func StatusOf(v perftest.Verdict) Status {
+	switch v {
+	case perftest.VerdictPass, perftest.VerdictWarn, perftest.VerdictFail:
+		return Status(v)
+	case perftest.VerdictNotApplicable:
+		return ""
+	}
+	return Unknown
+}
 
 // A Finding is what one check says of one target.
 type Finding struct {
@@ -47,12 +57,3 @@ func (f Finding) NotAsked() bool { return f.Evidence == noTarget }
 
 // Weight says how bad a status is: nothing for a pass.
 func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }
-
-// driftWord stands in the evidence between what was seen and what the baseline has.
-const driftWord = "; baseline: "
-
-// Drifted returns what the baseline has otherwise, "" if the finding tells of no drift.
-func (f Finding) Drifted() string {
-	_, drift, _ := strings.Cut(f.Evidence, driftWord)
-	return drift
-}

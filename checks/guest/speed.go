@@ -131,19 +131,11 @@ func comparedChecks() []checks.Check {
 // judged takes the verdict of a measurement, with its hint.
 func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any) checks.Answer {
 	a := row.Pass(t, format, args...)
-	switch m.Verdict {
-	case perftest.VerdictPass:
-	case perftest.VerdictWarn:
-		a.Status = checks.Warn
-	case perftest.VerdictFail:
-		a.Status = checks.Fail
-	case perftest.VerdictNotApplicable:
+	if a.Status = checks.StatusOf(m.Verdict); a.Status == "" {
 		return checks.Answer{}
-	default:
-		a.Status = checks.Unknown
-		if m.Error != "" {
-			a.Evidence = m.Error
-		}
+	}
+	if a.Status == checks.Unknown && m.Error != "" {
+		a.Evidence = m.Error
 	}
 	if m.Hint != "" && a.Status != checks.Pass {
 		a.Evidence += "; " + m.Hint

@@ -105,28 +105,14 @@ func (w *watcher) standing() []string {
 	return lines
 }
 
-func mark(s checks.Status) theme.Mark {
-	switch s {
-	case checks.Pass:
-		return theme.Pass
-	case checks.Warn:
-		return theme.Warn
-	case checks.Fail:
-		return theme.Fail
-	case watch.Away:
-		return theme.Skipped
-	}
-	return theme.Unknown
-}
-
 // chain is a line a link, and one for the whole: its state, its counts, and how it was.
 func (w *watcher) chain() []string {
 	row := func(name string, s checks.Status, counts string, past []checks.Status) string {
-		head := fmt.Sprintf("%s %-9s %-26s ", w.theme.Symbol(mark(s)), name, counts)
+		head := fmt.Sprintf("%s %-9s %-26s ", w.theme.Symbol(theme.MarkOf(s)), name, counts)
 		room := max(0, w.width-lipgloss.Width(head)-1)
 		var marks []theme.Mark
 		for _, p := range past[max(0, len(past)-room):] {
-			marks = append(marks, mark(p))
+			marks = append(marks, theme.MarkOf(p))
 		}
 		return head + w.theme.Trace(marks)
 	}
@@ -199,7 +185,7 @@ func (w *watcher) refresh() {
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range plain.Grouped(loud(h.Last.Findings), status) {
 			f := g.Findings[0]
-			head := fmt.Sprintf("%s %s  %s", w.theme.Symbol(mark(status)), f.ID, g.Targets())
+			head := fmt.Sprintf("%s %s  %s", w.theme.Symbol(theme.MarkOf(status)), f.ID, g.Targets())
 			for _, one := range g.Findings {
 				if news[one.ID+" "+one.Target.String()] {
 					head += "  " + w.theme.Accent.Render("new")

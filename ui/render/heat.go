@@ -22,7 +22,7 @@ const (
 func (p *printer) chain(links []page.Link) {
 	var said []string
 	for _, l := range links {
-		mark := marks[l.Status]
+		mark := theme.MarkOf(l.Status)
 		if l.Status == checks.Unknown && l.First == "" {
 			mark = theme.Waiting // nobody looked
 		}

@@ -34,8 +34,8 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	p.title("Measured", fmt.Sprintf("%d of %d pairs at expected line rate", good, len(pairs)-unjudged(pairs)))
 	class, lossless := perftest.Proofs(all)
 	if class != nil && lossless != nil {
-		p.line("  %s %s", p.t.Symbol(verdictMark(class.Verdict)), backends.Clean(class.Words("class")))
-		p.line("  %s %s", p.t.Symbol(verdictMark(lossless.Verdict)), backends.Clean(lossless.Words("lossless")))
+		p.line("  %s %s", p.t.Symbol(theme.MarkOf(class.Verdict)), backends.Clean(class.Words("class")))
+		p.line("  %s %s", p.t.Symbol(theme.MarkOf(lossless.Verdict)), backends.Clean(lossless.Words("lossless")))
 	}
 	said := map[string]bool{}
 	p.wide = 12
@@ -87,7 +87,7 @@ func (p *printer) rails(all []perftest.Measurement) {
 	for _, from := range rails {
 		for _, to := range rails {
 			if c, there := cells[[2]string{from, to}]; there {
-				p.line("  %s %s", p.t.Symbol(verdictMark(c.Verdict)), backends.Clean(from+" -> "+to+": "+c.Text))
+				p.line("  %s %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(from+" -> "+to+": "+c.Text))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (p *printer) loaded(all []perftest.Measurement) {
 		p.title("Under load", "several senders to one receiver")
 	}
 	for _, c := range crowds {
-		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(verdictMark(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps, p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
+		p.line("  %s %s: %.1f of %.1f Gb/s  %s", p.t.Symbol(theme.MarkOf(c.Verdict)), backends.Clean(c.To), c.SumGbps, c.ExpectedGbps, p.t.Bar(min(1, c.SumGbps/max(c.ExpectedGbps, 0.001)), 20))
 		p.line("      %s, %d lost, losslessness %s", backends.Clean(page.Fair(c)), c.Lost, page.Lossless(c))
 	}
 }
@@ -115,7 +115,7 @@ func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 			pairs = append(pairs, at[k])
 		}
 		at[k].tests = append(at[k].tests, m)
-		at[k].mark = worse(at[k].mark, verdictMark(m.Verdict))
+		at[k].mark = worse(at[k].mark, theme.MarkOf(m.Verdict))
 	}
 	slices.SortStableFunc(pairs, func(a, b *pair) int {
 		return plain.Natural(a.tests[0].Pair(), b.tests[0].Pair())
@@ -150,20 +150,6 @@ func worstFirst(pairs []*pair) map[*pair]bool {
 		kept[p] = true
 	}
 	return kept
-}
-
-func verdictMark(v perftest.Verdict) theme.Mark {
-	switch v {
-	case perftest.VerdictPass:
-		return theme.Pass
-	case perftest.VerdictWarn:
-		return theme.Warn
-	case perftest.VerdictFail:
-		return theme.Fail
-	case perftest.VerdictNotApplicable:
-		return theme.Skipped
-	}
-	return theme.Unknown
 }
 
 func worse(a, b theme.Mark) theme.Mark {

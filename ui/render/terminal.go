@@ -39,7 +39,7 @@ const columns = 78
 func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	p := &printer{t: t}
 	verdict, mark := r.Verdict()
-	p.line("%s %s", t.Symbol(marks[mark]), t.Title.Render(backends.Clean(verdict)))
+	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), t.Title.Render(backends.Clean(verdict)))
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: created on the embedded lab; it says nothing about real hardware"))
 	}
@@ -89,8 +89,6 @@ func (p *printer) title(what, rest string) {
 	p.line("\n%s  %s", p.t.Title.Render(what), rest)
 }
 
-var marks = map[checks.Status]theme.Mark{checks.Pass: theme.Pass, checks.Warn: theme.Warn, checks.Fail: theme.Fail, checks.Unknown: theme.Unknown}
-
 func (p *printer) heading(r *report.Report) {
 	row := func(label, value string) {
 		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), backends.Clean(value))
@@ -113,7 +111,7 @@ func (p *printer) findings(r *report.Report) {
 	for _, status := range []checks.Status{checks.Fail, checks.Warn} {
 		for _, g := range plain.Grouped(all, status) {
 			f := g.Findings[0]
-			p.line("  %s %s  %s", p.t.Symbol(marks[status]), f.ID, g.Targets())
+			p.line("  %s %s  %s", p.t.Symbol(theme.MarkOf(status)), f.ID, g.Targets())
 			for _, e := range g.Evidence() {
 				p.line("      %s", e)
 			}

@@ -70,6 +70,21 @@ const (
 	Skipped
 )
 
+// MarkOf returns the mark of the status of a check or of the verdict on a measurement. Unknown words are Unknown, never Pass.
+func MarkOf[S ~string](status S) Mark {
+	switch status {
+	case "pass":
+		return Pass
+	case "warn":
+		return Warn
+	case "fail":
+		return Fail
+	case "away", "n/a":
+		return Skipped
+	}
+	return Unknown
+}
+
 // Symbol returns the mark as one cell, in its colour.
 func (t Theme) Symbol(m Mark) string {
 	utf := [...]string{"✓", "!", "✗", "?", "●", "·", "-"}

@@ -6,6 +6,9 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/checks/watch"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -93,6 +96,21 @@ func TestUTF8(t *testing.T) {
 	} {
 		if got := theme.UTF8(func(k string) string { return tt.env[k] }); got != tt.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestMarksOfStatuses(t *testing.T) {
+	for s, want := range map[checks.Status]theme.Mark{checks.Pass: theme.Pass, checks.Warn: theme.Warn, checks.Fail: theme.Fail,
+		checks.Unknown: theme.Unknown, watch.Away: theme.Skipped, "something new": theme.Unknown, "": theme.Unknown} {
+		if got := theme.MarkOf(s); got != want {
+			t.Errorf("%q has mark %d, not %d", s, got, want)
+		}
+	}
+	for v, want := range map[perftest.Verdict]theme.Mark{perftest.VerdictPass: theme.Pass, perftest.VerdictWarn: theme.Warn, perftest.VerdictFail: theme.Fail,
+		perftest.VerdictUnknown: theme.Unknown, perftest.VerdictNotApplicable: theme.Skipped} {
+		if got := theme.MarkOf(v); got != want {
+			t.Errorf("%q has mark %d, not %d", v, got, want)
 		}
 	}
 }

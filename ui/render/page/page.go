@@ -169,7 +169,7 @@ func measuredLink(all []perftest.Measurement) Link {
 	count := map[checks.Status]int{}
 	l := Link{Name: string(checks.InPair), Status: checks.Unknown}
 	for _, m := range all {
-		s := statusOf(m.Verdict)
+		s := checks.StatusOf(m.Verdict)
 		if s == "" {
 			continue
 		}
@@ -183,21 +183,6 @@ func measuredLink(all []perftest.Measurement) Link {
 	}
 	l.Tally = tally(count)
 	return l
-}
-
-// statusOf returns the status of a verdict, "" for pairs that never meet the fabric.
-func statusOf(v perftest.Verdict) checks.Status {
-	switch v {
-	case perftest.VerdictPass:
-		return checks.Pass
-	case perftest.VerdictWarn:
-		return checks.Warn
-	case perftest.VerdictFail:
-		return checks.Fail
-	case perftest.VerdictNotApplicable:
-		return ""
-	}
-	return checks.Unknown
 }
 
 // severity orders statuses, the worst highest.

@@ -102,7 +102,7 @@ func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	suspect, told := suspects(some, outliers(some, latency)), map[string]int{}
 	sorted := slices.Clone(some)
 	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
-		return cmp.Or(severity(statusOf(b.Verdict))-severity(statusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
+		return cmp.Or(severity(checks.StatusOf(b.Verdict))-severity(checks.StatusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
 	})
 	var out []perftest.Measurement
 	for _, m := range sorted {
@@ -134,7 +134,7 @@ func pair(m perftest.Measurement) Pair {
 	from, to := m.Names()
 	p := Pair{
 		From: backends.Clean(from), To: backends.Clean(to), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost),
-		Result: "not measured", Status: statusOf(m.Verdict), Word: backends.Clean(string(m.Verdict)),
+		Result: "not measured", Status: checks.StatusOf(m.Verdict), Word: backends.Clean(string(m.Verdict)),
 	}
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
 		p.Result = figure(m)
@@ -201,7 +201,7 @@ func pairTally(all []perftest.Measurement) string {
 	worst := map[string]checks.Status{}
 	for _, m := range all {
 		k := m.Pair()
-		if s := statusOf(m.Verdict); s != "" && (worst[k] == "" || severity(s) > severity(worst[k])) {
+		if s := checks.StatusOf(m.Verdict); s != "" && (worst[k] == "" || severity(s) > severity(worst[k])) {
 			worst[k] = s
 		}
 	}
