@@ -117,11 +117,11 @@ func TestDialLogin(t *testing.T) {
 
 func TestDialNobodyThere(t *testing.T) {
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/page" {
+		if strings.HasPrefix(r.URL.Path, "/page/") {
 			_, _ = w.Write([]byte("<!DOCTYPE html><html><body>It works</body></html>"))
 			return
 		}
-		if r.URL.Path == "/busy" {
+		if strings.HasPrefix(r.URL.Path, "/busy/") {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -144,8 +144,8 @@ func TestDialNobodyThere(t *testing.T) {
 
 	for _, tt := range []struct{ name, url, says string }{
 		{"a web server without the SDK", web.URL + "/sdk", "no vCenter"},
-		{"a web page", web.URL + "/page", "no vCenter"},
-		{"services still starting", web.URL + "/busy", "vCenter is starting"},
+		{"a web page", web.URL + "/page/sdk", "no vCenter"},
+		{"services still starting", web.URL + "/busy/sdk", "vCenter is starting"},
 		{"plain HTTP on the port", "https://" + plain.Listener.Addr().String(), "does not speak TLS"},
 		{"nobody listens", "https://" + closed.Addr().String(), "connection refused"},
 		{"nobody answers", "https://" + silent.Addr().String(), "no answer within"},

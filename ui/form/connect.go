@@ -51,7 +51,7 @@ func (p *connectPage) Enter(w *frame.Wizard) tea.Cmd {
 		p.draft, p.kept = w.Fabric.Draft()
 	}
 	p.fields = newFields(w.Theme,
-		question{Title: "vCenter address", About: "https://vcenter.example/sdk; https:// and /sdk are optional", Value: &w.Login.URL, Check: entry.NotEmpty("an address")},
+		question{Title: "vCenter address", About: "https://vcenter.example/sdk; https:// and /sdk are optional", Value: &w.Login.URL, Check: entry.VCenter},
 		question{Title: "Account", About: "read-only access is enough for the report; setup needs privileges", Value: &w.Login.Username, Check: entry.NotEmpty("an account")},
 	)
 	return p.fields.Init()
@@ -90,11 +90,12 @@ func (p *connectPage) resume(w *frame.Wizard) tea.Cmd {
 }
 
 func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
-	w.Login.URL, w.Login.Username = strings.TrimSpace(w.Login.URL), strings.TrimSpace(w.Login.Username)
+	w.Login.Username = strings.TrimSpace(w.Login.Username)
 	if err := p.fields.Check(); err != nil {
 		return nil, err
 	}
-	if w.Login.URL != p.asked.URL {
+	w.Login.URL = entry.VCenterURL(w.Login.URL)
+	if w.Login.URL != entry.VCenterURL(p.asked.URL) {
 		w.Login.Thumbprint, w.Login.Password = "", "" // they belong to the other vCenter
 	}
 	if w.Login.Username != p.asked.Username {

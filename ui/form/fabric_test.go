@@ -69,7 +69,7 @@ func (f *world) Insecure() []string { return f.insecure }
 
 func (f *world) Reachable(_ context.Context, l live.Login) error {
 	switch {
-	case l.URL == "https://nobody.example":
+	case strings.HasPrefix(l.URL, "https://nobody.example"):
 		return backends.Errorf(backends.KindUnreachable, "nobody.example", "check the address and the way there", "no answer within 15 s")
 	case f.unknownCert && l.Thumbprint == "":
 		return &live.Fingerprint{Host: "vcenter.example", SHA256: "AB:CD:EF"}

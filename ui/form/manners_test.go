@@ -106,7 +106,7 @@ func TestNothingToChangeIsSaid(t *testing.T) {
 
 func TestAPasswordIsNotSentElsewhere(t *testing.T) {
 	for name, edit := range map[string]func(k *keyboard){
-		"another vCenter": func(k *keyboard) { k.write("/2") },
+		"another vCenter": func(k *keyboard) { k.write("2/sdk") },
 		"another account": func(k *keyboard) { k.press("tab").write("2") },
 	} {
 		bubble(t, name, func(t *testing.T) {

@@ -126,6 +126,38 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 	}
 }
 
+// An address that cannot be a vCenter's is refused at its field by Enter, on the screen and in the plain questions, and nothing is tried.
+func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
+	for address, says := range map[string]string{
+		"": "give an address", "ftp://vc.example": `the scheme "ftp"`, "http://vc.example": "use https://", "vc .example": "contains a space",
+		"vc.example/ui": "a path other than /sdk", "https://vc.example/sdk?x=1": "a path other than /sdk", "vc.example:0": "no port from 1 to 65535",
+		"vc.example:": "no port from 1 to 65535", "vc.example:70000": "no port from 1 to 65535", "vc.example:x": "is not a URL", "https://": "is not a URL",
+		"2001:db8::1": "without brackets", "a@vc.example": "enter the account in the field below", "https://a:geheim@vc.example": "holds a password",
+	} {
+		bubble(t, address, func(t *testing.T) {
+			f := &world{}
+			k := sit(t, f, 80, 24)
+			k.press("ctrl+u").write(address).press("return").on("vCenter").shows(says)
+			if got := k.w.Page().EnterWord(); got != "next field" || k.w.Busy != "" {
+				t.Errorf("Enter says %q, busy with %q", got, k.w.Busy)
+			}
+			if address == "" {
+				return // Enter takes what stands in brackets there
+			}
+			if _, text, _ := answer(f, address, "vc.example"); !strings.Contains(text, says) || strings.Contains(text, "geheim@vc.example]") {
+				t.Errorf("%q is not said:\n%s", says, text)
+			}
+		})
+	}
+	still(t, func(t *testing.T) {
+		k := sit(t, &world{}, 80, 24)
+		k.press("ctrl+u").write(" vc.example:8443/ ").press("enter").write("right").press("enter").on("Hosts")
+		if got := k.w.Answers.VCenter.URL; got != "https://vc.example:8443/sdk" {
+			t.Errorf("the answers have %q", got)
+		}
+	})
+}
+
 func TestRefusalStopsBeforeThePlan(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}}

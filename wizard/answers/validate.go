@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
@@ -139,6 +140,10 @@ func (c *checker) vcenter(v VCenter) {
 			c.bad("vcenter.url", "write https://; the password would travel in clear otherwise", "%q is not https", u.Scheme)
 		case u.User != nil:
 			c.bad("vcenter.url", "write the account under vcenter.username", "holds user info")
+		default:
+			if _, err := backends.VCenterAddress(v.URL); err != nil {
+				c.bad("vcenter.url", backends.HintOf(err), "%s", err)
+			}
 		}
 	}
 	if sha1Thumbprint.MatchString(v.Thumbprint) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vmware/govmomi/vim25/soap"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -54,16 +53,9 @@ func (c *Config) endpoint() (*url.URL, error) {
 	if strings.TrimSpace(c.URL) == "" {
 		return nil, backends.Errorf(backends.KindUsage, "", "give --url or set RDMA_SETUP_URL", "no vCenter address given")
 	}
-	u, err := soap.ParseURL(strings.TrimSpace(c.URL))
-	if err != nil || u.Hostname() == "" {
-		// The text of a parse error repeats the whole address, and with it a password that somebody put there.
-		return nil, backends.Errorf(backends.KindUsage, "", "use a form like https://vcenter.example/sdk", "the vCenter address is not a URL")
-	}
-	if u.Scheme != "https" && u.Scheme != "http" {
-		return nil, backends.Errorf(backends.KindUsage, "", "use a form like https://vcenter.example/sdk", "the vCenter address has the scheme %q", u.Scheme)
-	}
-	if p, ok := u.User.Password(); ok && p != "" {
-		return nil, backends.Errorf(backends.KindUsage, "", "take it out of the URL and set RDMA_SETUP_PASSWORD or use --password-file", "the vCenter address holds a password")
+	u, err := backends.VCenterAddress(c.URL)
+	if err != nil {
+		return nil, err
 	}
 	if c.Username == "" {
 		c.Username = u.User.Username()

@@ -24,22 +24,24 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	}
 	given := l
 	for _, f := range []struct {
-		question, what string
-		into           *string
-	}{{"vCenter address", "an address", &l.URL}, {"Account", "an account", &l.Username}} {
+		question string
+		good     func(string) error
+		into     *string
+	}{{"vCenter address", entry.VCenter, &l.URL}, {"Account", entry.NotEmpty("an account"), &l.Username}} {
 		err := q.until(f.question, *f.into, func(s string) error {
 			if f.into == &l.URL && s == "look" {
 				q.lookOnly = true
 				return errors.New("read-only report: nothing will be written. Which vCenter?")
 			}
 			*f.into = s
-			return entry.NotEmpty(f.what)(s)
+			return f.good(s)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	if l.URL != given.URL {
+	l.URL = entry.VCenterURL(l.URL)
+	if l.URL != entry.VCenterURL(given.URL) {
 		l.Password, l.Thumbprint = "", ""
 	}
 	if l.Username != given.Username {

@@ -22,6 +22,32 @@ func NotEmpty(what string) func(string) error {
 	}
 }
 
+// VCenter wants the address of a vCenter that the answers can hold.
+func VCenter(s string) error {
+	if err := NotEmpty("an address")(s); err != nil {
+		return err
+	}
+	u, err := backends.VCenterAddress(s)
+	switch {
+	case err != nil:
+		return err
+	case u.Scheme != "https":
+		return errors.New("use https://; otherwise the password would be sent in clear")
+	case u.User != nil:
+		return errors.New("enter the account in the field below")
+	}
+	return nil
+}
+
+// VCenterURL is an address that VCenter accepts, in full, as the answers have it; another one is as it was written.
+func VCenterURL(s string) string {
+	if VCenter(s) != nil {
+		return s
+	}
+	u, _ := backends.VCenterAddress(s)
+	return u.String()
+}
+
 // OneOf wants one of the words.
 func OneOf(words ...string) func(string) error {
 	return func(s string) error {

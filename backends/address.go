@@ -1,0 +1,50 @@
+package backends
+
+import (
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// VCenterAddress reads the address of a vCenter as an operator writes it: https:// and /sdk may be omitted. vCenter serves its API
+// at /sdk (vSphere Web Services SDK Programming Guide, "Web Server Session Token"); a proxy may have a path before it. No error
+// repeats the address, which may contain a password.
+func VCenterAddress(text string) (*url.URL, error) {
+	bad := func(why string, args ...any) (*url.URL, error) {
+		return nil, Errorf(KindUsage, "", "use a form like https://vcenter.example/sdk", "the vCenter address "+why, args...)
+	}
+	text = strings.TrimSpace(text)
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case text == "":
+		return bad("is empty")
+	case strings.ContainsAny(text, " \t\r\n"):
+		return bad("contains a space")
+	case err == nil && ip.Is6():
+		return bad("is an IPv6 address without brackets")
+	case !strings.Contains(text, "://"):
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), `!"$&'()*+,;<=>@`) {
+		return bad("is not a URL")
+	}
+	if u.Scheme != "https" && u.Scheme != "http" {
+		return bad("has the scheme %q", u.Scheme)
+	}
+	if n, err := strconv.Atoi(u.Port()); strings.HasSuffix(u.Host, ":") || u.Port() != "" && (err != nil || n < 1 || n > 65535) {
+		return bad("has no port from 1 to 65535 after the colon")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	if u.Path == "" {
+		u.Path = "/sdk"
+	}
+	if u.RawQuery != "" || u.Fragment != "" || !strings.HasSuffix(u.Path, "/sdk") {
+		return bad("has a path other than /sdk")
+	}
+	if _, has := u.User.Password(); has {
+		return nil, Errorf(KindUsage, "", "take it out of the URL and set RDMA_SETUP_PASSWORD or use --password-file", "the vCenter address holds a password")
+	}
+	return u, nil
+}
