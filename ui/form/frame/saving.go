@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"os/exec"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -99,10 +102,41 @@ func (w *Wizard) edit() tea.Cmd {
 	if err != nil {
 		return w.Fail(err)
 	}
-	return tea.ExecProcess(c, func(err error) tea.Msg {
+	return tea.Exec(editor{c}, func(err error) tea.Msg {
 		after, readErr := read()
 		return editedMsg{b.String(), after, cmp.Or(err, readErr)}
 	})
+}
+
+// An editor is a command that begins a moment after the screen has stopped. In bubbletea 2.0.9 the screen freezes where a command ends
+// at once, such as an EDITOR that does not exist (charmbracelet/bubbletea issue 1778): its clock is stopped after it was set anew.
+type editor struct{ *exec.Cmd }
+
+// SetStdin implements tea.ExecCommand.
+func (e editor) SetStdin(r io.Reader) {
+	if e.Stdin == nil {
+		e.Stdin = r
+	}
+}
+
+// SetStdout implements tea.ExecCommand.
+func (e editor) SetStdout(w io.Writer) {
+	if e.Stdout == nil {
+		e.Stdout = w
+	}
+}
+
+// SetStderr implements tea.ExecCommand.
+func (e editor) SetStderr(w io.Writer) {
+	if e.Stderr == nil {
+		e.Stderr = w
+	}
+}
+
+// Run implements tea.ExecCommand.
+func (e editor) Run() error {
+	<-time.After(10 * time.Millisecond)
+	return e.Cmd.Run()
 }
 
 // edited takes the answers as they came out of the editor. What was wrong with them before the edit is no mistake in it: they may
