@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
