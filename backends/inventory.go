@@ -152,6 +152,10 @@ type Scope struct {
 	Fresh      bool     // have vCenter read firewall and services of the chosen hosts again first: two calls a host
 	Wide       bool     // details of the hosts and VMs beside those chosen, too
 	Details    bool     // options, firewall rulesets, DVS offers: what a plan needs
+
+	// Names is given the hosts with their names, places and states before everything else is read: one call per 500 hosts more. Nil:
+	// they are not read first.
+	Names func(*Inventory)
 }
 
 // A Switch is a distributed switch (DVS).

@@ -15,11 +15,28 @@ func TestCostOfReading(t *testing.T) {
 	for _, hosts := range []int{4, 200} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 8})
-			if _, err := c.Inventory(t.Context(), backends.Scope{}); err != nil {
+			plain, err := c.Inventory(t.Context(), backends.Scope{})
+			if err != nil {
 				t.Fatal(err)
 			}
 			if n := c.Calls() + 1; n > 10 { // and the log-out
 				t.Errorf("overview: %d calls", n)
+			}
+			var early *backends.Inventory
+			all, err := c.Inventory(t.Context(), backends.Scope{Names: func(inv *backends.Inventory) { early = inv }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := all.APICalls; n != plain.APICalls+1 {
+				t.Errorf("with names first: %d calls, without %d", n, plain.APICalls)
+			}
+			for i, h := range early.Hosts {
+				if like := all.Hosts[i]; h.Name != like.Name || h.State != like.State || h.Cluster != like.Cluster || h.Version != like.Version || h.Datacenter != like.Datacenter || len(h.NICs) > 0 {
+					t.Errorf("%+v first, then %+v", h, like)
+				}
+			}
+			if len(early.Hosts) != len(all.Hosts) {
+				t.Errorf("%d hosts first, then %d", len(early.Hosts), len(all.Hosts))
 			}
 			before := c.Calls()
 			inv, err := c.Inventory(t.Context(), backends.Scope{Details: true})

@@ -111,6 +111,14 @@ func growth(ctx context.Context, b *board) {
 		if len(inv.Hosts) != hosts || len(inv.VMs) != 10*hosts {
 			b.t.Fatalf("%d hosts and %d VMs", len(inv.Hosts), len(inv.VMs))
 		}
+		var named time.Duration
+		asked := time.Now()
+		first, err := objects.Inventory(ctx, backends.Scope{Names: func(*backends.Inventory) { named = time.Since(asked) }})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.takes("names and states of hosts, for the wizard", at, named, time.Second)
+		b.count("  SOAP calls more for that", at, first.APICalls-inv.APICalls, 1+11*hosts/1000)
 		calls := s.calls()
 		c := s.command("discover", "-o", "json")
 		out, err := c.Output()

@@ -58,7 +58,7 @@ func (c *crowd) Propose(a *answers.Answers, _ *backends.Inventory) *answers.Answ
 	return a
 }
 
-func (c *crowd) Connect(context.Context, live.Login) (*backends.Inventory, error) {
+func (c *crowd) Connect(context.Context, live.Login, func(*backends.Inventory)) (*backends.Inventory, error) {
 	inv := &backends.Inventory{VCenter: backends.VCenter{URL: "https://vcenter.example/sdk", Version: "8.0.3"}}
 	for i := range c.hosts {
 		h := backends.Host{
@@ -78,11 +78,11 @@ func (c *crowd) Connect(context.Context, live.Login) (*backends.Inventory, error
 }
 
 func (c *crowd) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inventory, error) {
-	return c.Connect(ctx, live.Login{})
+	return c.Connect(ctx, live.Login{}, nil)
 }
 
 func (c *crowd) Look(ctx context.Context, _ *answers.Answers) (*backends.Inventory, *report.Report, error) {
-	inv, err := c.Connect(ctx, live.Login{})
+	inv, err := c.Connect(ctx, live.Login{}, nil)
 	return inv, &report.Report{}, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"runtime/debug"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -79,15 +80,27 @@ func (f *fabric) Reachable(ctx context.Context, l live.Login) error {
 	return err
 }
 
+// memoryOfOverview bounds the memory while the overview is read, so that the wizard stays under 120 MB with a thousand hosts and ten
+// thousand VMs. More of them take more, and more CPU.
+const memoryOfOverview = 80 << 20
+
 // Connect implements live.Fabric.
-func (f *fabric) Connect(ctx context.Context, l live.Login) (*backends.Inventory, error) {
+func (f *fabric) Connect(ctx context.Context, l live.Login, names func(*backends.Inventory)) (*backends.Inventory, error) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfOverview))
 	var unknown *live.Fingerprint
 	vc, err := vsphere.Dial(ctx, f.config(l, &unknown))
 	if err != nil {
 		return nil, err
 	}
 	f.s.Change(vc)
-	inv, err := vc.Inventory(ctx, backends.Scope{})
+	scope := backends.Scope{}
+	if names != nil {
+		scope.Names = func(inv *backends.Inventory) {
+			f.s.Note(inv)
+			names(inv)
+		}
+	}
+	inv, err := vc.Inventory(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

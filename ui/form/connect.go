@@ -192,11 +192,7 @@ func (p *passwordPage) View(_ *frame.Wizard, width, height int) string {
 // connect logs in, reads the overview and goes to the hosts. A password that is refused is asked for anew.
 func connect(w *frame.Wizard) tea.Cmd {
 	l := w.Login
-	var inv *backends.Inventory
-	return w.Do("logging in and reading the inventory", func(ctx context.Context) (err error) {
-		inv, err = w.Fabric.Connect(ctx, l)
-		return err
-	}, func(w *frame.Wizard, err error) tea.Cmd {
+	return w.Connect(l, func(w *frame.Wizard, err error) tea.Cmd {
 		if err != nil {
 			var cmd tea.Cmd
 			if backends.KindOf(err) == backends.KindAuth {
@@ -205,12 +201,10 @@ func connect(w *frame.Wizard) tea.Cmd {
 			}
 			return tea.Batch(cmd, w.Fail(err))
 		}
-		w.Overview = inv
 		w.Answers.VCenter.URL, w.Answers.VCenter.Username, w.Answers.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint
 		if w.LookOnly {
 			return w.Look()
 		}
-		propose(w)
 		return w.Show(frame.PasswordAt + 1)
 	})
 }

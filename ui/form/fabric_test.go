@@ -41,6 +41,7 @@ type world struct {
 	findings    []checks.Finding    // of the preflight, instead of the usual ones
 	logins      []live.Login        // as they were tried
 	inv         *backends.Inventory // instead of the usual one
+	late        chan error          // the overview comes after names and states, when something is sent here
 	nothing     bool                // the plan is empty
 	insecure    []string
 	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
@@ -77,15 +78,30 @@ func (f *world) Reachable(_ context.Context, l live.Login) error {
 	return nil
 }
 
-func (f *world) Connect(_ context.Context, l live.Login) (*backends.Inventory, error) {
+func (f *world) Connect(ctx context.Context, l live.Login, names func(*backends.Inventory)) (*backends.Inventory, error) {
 	f.logins = append(f.logins, l)
 	if l.Password != "right" {
 		return nil, backends.Errorf(backends.KindAuth, "vcenter.example", "check account and password", "the login was refused")
 	}
+	inv := inventory()
 	if f.inv != nil {
-		return f.inv, nil
+		inv = f.inv
 	}
-	return inventory(), nil
+	if f.late != nil && names != nil {
+		early := *inv
+		early.VMs, early.Hosts = nil, slices.Clone(inv.Hosts)
+		for i := range early.Hosts {
+			early.Hosts[i].NICs = nil
+		}
+		names(&early)
+		select {
+		case err := <-f.late:
+			return inv, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return inv, nil
 }
 
 func inventory() *backends.Inventory {

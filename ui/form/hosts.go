@@ -31,6 +31,11 @@ func (l *list) choose(table *live.Table, proposed map[string]bool) {
 		table.Chosen = l.table.Chosen
 	}
 	l.table, l.proposed = table, proposed
+	there := map[string]bool{}
+	for _, r := range table.Rows() {
+		there[r.ID] = true
+	}
+	maps.DeleteFunc(table.Chosen, func(id string, _ bool) bool { return !there[id] }) // of another vCenter
 }
 
 // kept says that the answers choose now what is chosen here: what they choose otherwise later was edited, and counts.
@@ -63,7 +68,10 @@ func propose(w *frame.Wizard) {
 }
 
 // hostsPage chooses the ESXi hosts.
-type hostsPage struct{ list }
+type hostsPage struct {
+	list
+	early bool // the table has names and states alone, while the rest is read
+}
 
 func (p *hostsPage) Title() string { return "Hosts" }
 func (p *hostsPage) Hints() []frame.Hint {
@@ -79,12 +87,27 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	named := entry.Members(w.Answers)
 	for _, h := range hosts {
 		r := entry.HostRow(h)
+		if w.Partial() {
+			r.Cells[len(r.Cells)-1] = "..."
+			if r.Disabled == "" {
+				r.Detail = fmt.Sprintf("%s in %s: its pNICs are being read", h.Name, h.Datacenter)
+			}
+		}
 		rows = append(rows, r)
 		everyone := len(named) == 0 && entry.Fits(h) > 0 && wanted(w, h.Cluster)
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
 	}
+	if p.early && !w.Partial() { // the rest has come: what was chosen and filtered meanwhile stays
+		p.early = false
+		if p.table.SetRows(rows); maps.Equal(p.table.Chosen, p.proposed) {
+			p.table.Chosen = maps.Clone(chosen)
+		}
+		p.proposed = chosen
+		return nil
+	}
+	p.early = w.Partial()
 	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "Cluster", Rank: 1}, {Title: "ESXi", Rank: 2}, {Title: "State"}, {Title: "RDMA pNICs"}}, rows)
 	table.Groups = "cluster"
 	p.choose(table, chosen)
@@ -121,12 +144,22 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if err := p.Keep(w); err != nil {
 		return nil, err
 	}
+	if w.Partial() {
+		return w.Await(func(w *frame.Wizard) tea.Cmd {
+			propose(w)
+			return w.Next()
+		}), nil
+	}
 	propose(w)
 	return w.Next(), nil
 }
 
 func (p *hostsPage) View(w *frame.Wizard, width, height int) string {
-	intro := theme.Wrap(fmt.Sprintf("Which hosts should be set up? vCenter %s has %s and %s.", backends.Clean(w.Overview.VCenter.Version),
-		entry.Counted(len(w.Overview.Hosts), "host"), entry.Counted(len(w.Overview.VMs), "VM")), width)
+	others := "and " + entry.Counted(len(w.Overview.VMs), "VM") + "."
+	if w.Partial() {
+		others = "and VMs, which are being read with the pNICs."
+	}
+	intro := theme.Wrap(fmt.Sprintf("Which hosts should be set up? vCenter %s has %s %s", backends.Clean(w.Overview.VCenter.Version),
+		entry.Counted(len(w.Overview.Hosts), "host"), others), width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

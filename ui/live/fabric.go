@@ -36,8 +36,9 @@ type Fabric interface {
 	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
 	// not known it returns a *Fingerprint.
 	Reachable(ctx context.Context, l Login) error
-	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs.
-	Connect(ctx context.Context, l Login) (*backends.Inventory, error)
+	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names is given the names and states of the hosts before
+	// the rest is read; nil: nobody is.
+	Connect(ctx context.Context, l Login, names func(*backends.Inventory)) (*backends.Inventory, error)
 	// Look reads all that the answers name, or everything, checks it and gives the report. It writes nothing.
 	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
 	// Asks says who answers the questions that come up while something runs: host keys, passwords.

@@ -67,19 +67,25 @@ type Table struct {
 
 // NewTable returns a table whose cursor stands on the first row.
 func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
-	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, rows: rows, filter: field(t, "/"), editor: field(t, "> ")}
-	table.widths = make([]int, len(columns))
-	table.find = make([]string, len(rows))
-	for i, c := range columns {
-		table.widths[i] = lipgloss.Width(c.Title)
+	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, filter: field(t, "/"), editor: field(t, "> ")}
+	table.SetRows(rows)
+	return table
+}
+
+// SetRows replaces the rows; the filter stays, and the cursor on the row of its id.
+func (t *Table) SetRows(rows []Row) {
+	id := t.Cursor()
+	t.rows, t.widths, t.find = rows, make([]int, len(t.columns)), make([]string, len(rows))
+	for i, c := range t.columns {
+		t.widths[i] = lipgloss.Width(c.Title)
 	}
 	for i := range rows {
 		for j := range rows[i].Cells {
-			table.SetCell(i, j, rows[i].Cells[j])
+			t.SetCell(i, j, rows[i].Cells[j])
 		}
 	}
-	table.narrow()
-	return table
+	t.narrow()
+	t.At(id)
 }
 
 // field is a text field in our colours.

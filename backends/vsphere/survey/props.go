@@ -74,6 +74,17 @@ func overview(view place.Ref) types.PropertyFilterSpec {
 	})
 }
 
+// names is what tells hosts apart, and which of them can be chosen.
+func names(view place.Ref) types.PropertyFilterSpec {
+	return place.Through(view, []types.PropertySpec{
+		{Type: "Datacenter", PathSet: placePaths},
+		{Type: "Folder", PathSet: placePaths},
+		{Type: "ComputeResource", PathSet: placePaths},
+		{Type: "ClusterComputeResource", PathSet: placePaths},
+		{Type: "HostSystem", PathSet: []string{"name", "parent", "runtime.connectionState", "runtime.inMaintenanceMode", "summary.config.product.version"}},
+	})
+}
+
 var overviewTypes = []string{
 	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
 }

@@ -23,10 +23,10 @@ import (
 // Hosts before 7.0 have no RDMA devices in the API: ask gives them as esxcli does, by the host's name, and is called for
 // connected hosts alone, several at a time.
 func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*place.Index) AskRDMA) (*backends.Inventory, *place.Index, error) {
-	rd, unknown, err := pass(ctx, conn)
+	rd, unknown, err := pass(ctx, conn, scope)
 	if isGone(err) || errors.Is(err, errLostView) {
 		// The session ended between making the view and reading it, and the view with it.
-		rd, unknown, err = pass(ctx, conn)
+		rd, unknown, err = pass(ctx, conn, scope)
 	}
 	if errors.Is(err, errLostView) {
 		err = nil // so it is: an empty vCenter, or an account that may see nothing
@@ -65,7 +65,7 @@ func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*
 	return inv, rd.index, nil
 }
 
-func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) {
+func pass(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*reading, wire.Unknown, error) {
 	vim := conn.VIM()
 	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
 		This: *vim.ServiceContent.ViewManager, Container: vim.ServiceContent.RootFolder, Type: overviewTypes, Recursive: true,
@@ -79,7 +79,16 @@ func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) 
 		defer cancel()
 		_, _ = methods.DestroyView(tidy, vim, &types.DestroyView{This: view.Returnval})
 	}()
-	rd := &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}, hidden: map[place.Ref][]string{}}
+	if scope.Names != nil {
+		early := newReading()
+		_, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{names(view.Returnval)}, early.take)
+		if err == nil && early.limit(scope) == nil { // else what follows says what is wrong
+			inv := early.join("")
+			inv.VCenter = vcenterOf(conn)
+			scope.Names(inv)
+		}
+	}
+	rd := newReading()
 	seen := false
 	unknown, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{overview(view.Returnval)}, func(o wire.Object) {
 		seen = true
@@ -93,6 +102,10 @@ func pass(ctx context.Context, conn *wire.Conn) (*reading, wire.Unknown, error) 
 
 // errLostView says that a view showed nothing at all: it went with a session that had to be renewed.
 var errLostView = errors.New("vCenter shows no objects, not even a datacenter")
+
+func newReading() *reading {
+	return &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}, hidden: map[place.Ref][]string{}}
+}
 
 // take turns an object into its row as it arrives, so that the raw properties of a page can go.
 func (rd *reading) take(o wire.Object) {

@@ -57,7 +57,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 				return nil, err
 			}
 		}
-		inv, err := q.o.Fabric.Connect(ctx, l)
+		inv, err := q.o.Fabric.Connect(ctx, l, nil)
 		if err == nil {
 			q.login = l
 			q.a.VCenter.URL, q.a.VCenter.Username, q.a.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint

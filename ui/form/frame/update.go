@@ -26,6 +26,8 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case doneMsg:
 		w.Busy, w.cancel = "", nil
 		return w, msg.then(w, msg.err)
+	case restMsg:
+		return w, w.complete(msg.of)
 	case editedMsg:
 		return w, w.edited(msg)
 	case questionMsg:
@@ -140,7 +142,9 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 func (w *Wizard) savable() bool { return w.Begun() && w.looking == nil && w.at != PasswordAt }
 
 // editable reports whether answers can still change something.
-func (w *Wizard) editable() bool { return w.savable() && w.at >= HostsAt && w.running == nil }
+func (w *Wizard) editable() bool {
+	return w.savable() && w.at >= HostsAt && w.running == nil && w.rest == nil
+}
 
 // interrupt is Ctrl-C: while a run is on, the first lets running steps finish, the second stops at once; before and
 // after it, and at a question, it leaves.

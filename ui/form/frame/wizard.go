@@ -46,6 +46,7 @@ type Wizard struct {
 	glass       *glass // nil if nothing is drawn
 	pages       []Page
 	lookPage    func() Page // makes the page of a look
+	rest        *rest       // of the overview, while it is read; nil else
 	at          int
 	looking     Page          // shown instead of the page; nil else
 	questions   []questionMsg // that wait for an answer

@@ -1,0 +1,45 @@
+package form
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Hosts can be chosen as soon as their names and states are known; what was chosen and filtered stays when the rest comes, and
+// Enter waits for it.
+func TestHostsAreShownByNameFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{world: world{shared: true, late: make(chan error)}}
+		s := open(t, b)
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"VMs, which are being", "/02\r"})
+		s.press(" ")
+		s.resize(100, 30)
+		s.shows("esx-02 in DC: its pNICs are being read")
+		b.late <- nil
+		synctest.Wait()
+		s.resize(120, 40)
+		s.shows("3 VMs")
+		s.resize(100, 30)
+		s.shows("pNICs for RDMA: vmnic2")
+		s.resize(120, 40)
+		s.shows(`1 of 1 (filter "02", 3 in total; Esc clears it), 1 chosen`)
+		s.press(keyEsc)
+		s.shows("3, 1 chosen")
+		s.press(keyEsc)
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"}, [2]string{"reading pNICs, switches and VMs", keyEsc})
+		s.shows("Enter continue")
+		s.press("\r")
+		s.shows("reading pNICs, switches and VMs")
+		b.late <- nil
+		s.steps([2]string{"How should", keyEsc}, [2]string{"Which hosts", keyEsc}, [2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"})
+		b.late <- backends.Errorf(backends.KindUnreachable, "vcenter.example", "check the way there", "the connection was lost")
+		s.shows("the connection was lost")
+		s.press("\x03")
+		s.end()
+		if len(b.logins) != 3 {
+			t.Errorf("%d log-ins", len(b.logins))
+		}
+	})
+}
