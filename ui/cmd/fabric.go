@@ -82,7 +82,7 @@ func (f *fabric) Reachable(ctx context.Context, l live.Login) error {
 
 // memoryOfOverview bounds the memory while the overview is read, so that the wizard stays under 120 MB with a thousand hosts and ten
 // thousand VMs. More of them take more, and more CPU.
-const memoryOfOverview = 80 << 20
+const memoryOfOverview = 72 << 20
 
 // Connect implements live.Fabric.
 func (f *fabric) Connect(ctx context.Context, l live.Login, names func(*backends.Inventory)) (*backends.Inventory, error) {
