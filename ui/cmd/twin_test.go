@@ -179,6 +179,11 @@ func odd(s *world.State) error {
 		VSwitch: "vSwitch0", PortGroup: "Management Network", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
 	s.Switches = append(s.Switches, &world.DVS{Name: "Storage-DVS", UUID: world.SwitchUUID("Storage-DVS"), Version: "7.0.0", MTU: 1500, NIOC: true, Uplinks: []string{"up-a", "up-b"},
 		Discovery: "cdp both", PortGroups: []*world.PortGroup{{Name: "NFS", VLAN: 120, Ports: 16, Binding: "ephemeral", Active: []string{"up-b"}, Standby: []string{"up-a"}}}})
+	netFolder := &world.Folder{ID: "group-n91", Name: "Team A"}
+	s.NetFolders = append(s.NetFolders, netFolder)
+	s.Switches = append(s.Switches, &world.DVS{Name: "RDMA-DVS of Team A", Title: "RDMA-DVS", Folder: netFolder.ID, UUID: world.SwitchUUID("A"), Version: "7.0.0", MTU: 1500,
+		Uplinks: []string{"Uplink 1"}, Discovery: "none", PortGroups: []*world.PortGroup{{Name: "RDMA-PG", VLAN: 7, Ports: 8, Binding: "earlyBinding", Active: []string{"Uplink 1"}}}})
+	s.VMs[30].Adapters[0].DVS, s.VMs[30].Adapters[0].PortGroup = "RDMA-DVS of Team A", "RDMA-PG"
 	s.Services = world.Services{DRS: "partiallyAutomated", HA: true, Failover: 1, EVC: "intel-cascadelake", Rules: []world.Rule{
 		{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-01", "vm-06"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-03"}, Hosts: []string{"esx-03", "esx-04"}}}}
 	folder := &world.Folder{ID: "group-v90", Name: "Team A"}
@@ -201,7 +206,15 @@ func odd(s *world.State) error {
 func TestTwinOfAnOddSite(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Found: odd})
-	answers := filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml")
+	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := filepath.Join(t.TempDir(), "answers.yaml") // two folders have the names of switch and port group
+	text = regexp.MustCompile(`\bRDMA-(DVS|PG)\b`).ReplaceAll(text, []byte("/DC/network/$0"))
+	if err := os.WriteFile(answers, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	served, tw, again := twinOf(t, site, answers)
 	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
 		t.Errorf("plan %s on the site, %s on the twin", want, got)

@@ -161,7 +161,7 @@ func dvsList(w *world.World, host string, _ Args) (Answer, error) {
 	return view(w, host, Record, "DVS", func(s *world.State, h *world.Host) (rows [][]Field) {
 		for _, d := range s.Switches {
 			if m := d.Member(host); m != nil {
-				rows = append(rows, row("Name", d.Name, "VDS ID", d.UUID, "Class", "cswitch", "Num Ports", "4096", "Used Ports", "8",
+				rows = append(rows, row("Name", d.Shown(), "VDS ID", d.UUID, "Class", "cswitch", "Num Ports", "4096", "Used Ports", "8",
 					"Configured Ports", "512", "MTU", strconv.Itoa(d.MTU), "CDP Status", "listen", "Beacon Timeout", "-1",
 					"Uplinks", strings.Join(m.PNICs, ", "), "VMware Branded", "true"))
 			}

@@ -1,9 +1,9 @@
 package world
 
-// A Folder holds VMs and folders.
+// A Folder holds VMs or switches, and folders.
 type Folder struct {
 	ID, Name string
-	Parent   string // id of the folder above, "" for vm
+	Parent   string // id of the folder above, "" for vm or network
 }
 
 // Folder finds a folder by its id; nil when there is none.

@@ -1,9 +1,13 @@
 package world
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
+
+// Shown is the name that vCenter shows of a switch.
+func (d *DVS) Shown() string { return cmp.Or(d.Title, d.Name) }
 
 // SwitchUUID makes the UUID of a new DVS, in the form that DVSs have it.
 func (s *State) SwitchUUID() string { return SwitchUUID(fmt.Sprint(s.NextID())) }
@@ -13,8 +17,12 @@ func (s *State) RemoveSwitch(name string) {
 	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })
 }
 
-// RenameSwitch renames a DVS, for all that are connected to it too.
+// RenameSwitch renames a DVS, for all that are connected to it too. What is connected to a switch with a title goes by its unique name.
 func (s *State) RenameSwitch(d *DVS, name string) {
+	if d.Title != "" || s.Switch(name) != nil {
+		d.Title = name
+		return
+	}
 	s.reconnect(d.Name, "", name, "")
 	d.Name = name
 }

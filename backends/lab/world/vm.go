@@ -194,7 +194,9 @@ func (v *VM) RDMA() []*Adapter {
 
 // A DVS is one distributed switch.
 type DVS struct {
-	Name       string
+	Name       string // unique
+	Title      string // the name that vCenter shows where it is not Name: another folder has a switch of the same name
+	Folder     string // id of the folder it is in, "" for network
 	UUID       string
 	Version    string // 8.0.3
 	MTU        int

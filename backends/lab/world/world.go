@@ -22,6 +22,7 @@ type State struct {
 	VMs        []*VM
 	Switches   []*DVS
 	Folders    []*Folder        // of VMs, below vm
+	NetFolders []*Folder        // of switches, below network
 	Depot      []*Package       // VIBs and bundles on the datastore
 	Images     []firmware.Image // firmware of cards on the datastore
 	Lossless   string           // what the answers for SR-IOV ask for: pfc, or "" for the default

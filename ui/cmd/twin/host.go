@@ -3,6 +3,7 @@ package twin
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,7 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 		}
 	}
 	for _, k := range h.VMKs {
-		v := &world.VMK{Device: k.Device, MAC: k.MAC, IP: k.IP, Prefix: k.PrefixLen, MTU: k.MTU, DHCP: k.DHCP, PortGroup: k.PortGroup, NetStack: k.NetStack,
+		v := &world.VMK{Device: k.Device, MAC: k.MAC, IP: k.IP, Prefix: k.PrefixLen, MTU: k.MTU, DHCP: k.DHCP, PortGroup: t.group(k.PortGroup), NetStack: k.NetStack,
 			Roles: slices.DeleteFunc(slices.Clone(k.Roles), func(r string) bool { return r == "nfs" })}
 		if t.site.Switch(k.Switch) != nil && !slices.ContainsFunc(w.VSwitch, func(s *world.VSwitch) bool { return s.Name == k.Switch }) {
 			v.DVS = k.Switch
@@ -145,22 +146,42 @@ func (t *Twin) switches(s *world.State) {
 			}
 		}
 		for _, g := range t.site.PortGroups {
-			if g.Switch == sw.Name && !slices.ContainsFunc(d.PortGroups, func(p *world.PortGroup) bool { return p.Name == g.Name }) {
+			if g.Switch == sw.Name && !slices.ContainsFunc(d.PortGroups, func(p *world.PortGroup) bool { return p.Name == t.group(g.Name) }) {
 				d.PortGroups = append(d.PortGroups, t.portGroup(sw.Name, g))
 			}
 		}
-		if strings.HasPrefix(sw.Name, "/") {
-			t.note(sw.Name, "has the name of another switch in another folder: it is shown under its path")
+		if sw.Name == sw.Path { // another switch has the name, too
+			d.Title = world.Unescaped(path.Base(sw.Path))
+		}
+		if below, ok := strings.CutPrefix(path.Dir(sw.Path), "/"+world.Escaped(s.Datacenter)+"/network"); ok {
+			d.Folder = folders(s, &s.NetFolders, "group-n", below)
 		}
 		if sw.LAGs > 0 || sw.NSX || sw.OffloadID != "" {
 			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not played")
 		}
 		s.Switches = append(s.Switches, d)
 	}
+	for _, sw := range t.away {
+		name := world.Unescaped(path.Base(sw.Path))
+		if sw.Name != sw.Path || !slices.ContainsFunc(s.Switches, func(d *world.DVS) bool { return d.Title == name }) {
+			continue
+		}
+		t.note(sw.Name, "has the name of a switch of the twin: without hosts and port groups, in a folder of the twin's datacenter")
+		s.Switches = append(s.Switches, &world.DVS{Name: sw.Name, Title: name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, Uplinks: sw.Uplinks,
+			Folder: folders(s, &s.NetFolders, "group-n", "/"+world.Escaped(sw.Datacenter))})
+	}
+}
+
+// group is the name of a port group in its own folder; other folders may have the name, too.
+func (t *Twin) group(name string) string {
+	if g := t.site.PortGroup(name); g != nil && g.Path == name {
+		return world.Unescaped(path.Base(name))
+	}
+	return name
 }
 
 func (t *Twin) portGroup(sw string, g backends.PortGroup) *world.PortGroup {
-	p := &world.PortGroup{Name: g.Name, Uplink: g.Uplink, Ports: g.Ports, Binding: g.Binding, Active: g.Active, Standby: g.Standby}
+	p := &world.PortGroup{Name: t.group(g.Name), Uplink: g.Uplink, Ports: g.Ports, Binding: g.Binding, Active: g.Active, Standby: g.Standby}
 	if n, err := strconv.Atoi(g.VLAN); err == nil {
 		p.VLAN = n
 	} else if p.Trunk = g.VLAN; strings.HasPrefix(g.VLAN, "pvlan") || strings.Contains(g.VLAN, ",") {

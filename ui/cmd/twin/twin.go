@@ -22,6 +22,7 @@ type Twin struct {
 	Assumed []string // what was not collected and taken from the lab's defaults; sentences for display
 
 	site    *backends.Inventory // one cluster of it
+	away    []backends.Switch   // those of other datacenters
 	answers *answers.Answers    // those of the bundle; nil without
 	made    time.Time
 	notes   assumptions
@@ -86,12 +87,10 @@ func (t *Twin) narrow() error {
 		}
 	}
 	for _, s := range t.site.Switches {
-		switch {
-		case s.Datacenter != all[0].datacenter:
-		case site.Switch(s.Name) != nil:
-			t.note(s.Name, "a second switch of this name is left out: the lab tells switches apart by name")
-		default:
+		if s.Datacenter == all[0].datacenter {
 			site.Switches = append(site.Switches, s)
+		} else {
+			t.away = append(t.away, s)
 		}
 	}
 	t.site = &site

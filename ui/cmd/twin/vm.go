@@ -85,15 +85,21 @@ func (t *Twin) folder(s *world.State, w *world.VM) {
 		w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(path.Base(w.Name))
 		return
 	}
-	for _, name := range strings.FieldsFunc(below, func(r rune) bool { return r == '/' }) {
+	w.Folder = folders(s, &s.Folders, "group-v", below)
+}
+
+// folders makes the folders of a path in a list, and returns the id of the last one, "" for none.
+func folders(s *world.State, list *[]*world.Folder, prefix, path string) (id string) {
+	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		name = world.Unescaped(name)
-		i := slices.IndexFunc(s.Folders, func(f *world.Folder) bool { return f.Name == name && f.Parent == w.Folder })
+		i := slices.IndexFunc(*list, func(f *world.Folder) bool { return f.Name == name && f.Parent == id })
 		if i < 0 {
-			i = len(s.Folders)
-			s.Folders = append(s.Folders, &world.Folder{ID: fmt.Sprintf("group-v%d", s.NextID()), Name: name, Parent: w.Folder})
+			i = len(*list)
+			*list = append(*list, &world.Folder{ID: fmt.Sprint(prefix, s.NextID()), Name: name, Parent: id})
 		}
-		w.Folder = s.Folders[i].ID
+		id = (*list)[i].ID
 	}
+	return id
 }
 
 // The keys of vSphere's devices begin here: ethernet cards, and what is passed through.
@@ -116,7 +122,7 @@ func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 				t.note(v.Name, "adapters of type "+a.Type+": e1000e in the twin")
 			}
 		}
-		w.Adapters = append(w.Adapters, &world.Adapter{Key: int32(firstEthernet + n), Type: kind, Label: a.Label, MAC: a.MAC, DVS: a.Switch, PortGroup: a.PortGroup,
+		w.Adapters = append(w.Adapters, &world.Adapter{Key: int32(firstEthernet + n), Type: kind, Label: a.Label, MAC: a.MAC, DVS: a.Switch, PortGroup: t.group(a.PortGroup),
 			Protocol: a.Protocol, Connected: a.Connected, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF})
 		at := w.Adapters[n]
 		if kind == world.SRIOV {

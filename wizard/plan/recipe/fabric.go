@@ -23,6 +23,9 @@ func (r *rail) fabric() {
 		r.Refuse(backends.SwitchRef(sw.Name), "DVS-EXIST-001", "choose another switch.name", "a switch of this name is in datacenter %s", sw.Datacenter)
 		return
 	}
+	if r.ambiguous(sw) {
+		return
+	}
 	before := len(r.Plan.Changes)
 	r.dvs(sw)
 	for _, pg := range r.view.PortGroups() {
@@ -34,6 +37,35 @@ func (r *rail) fabric() {
 	if len(r.Plan.Changes) > before && sw != nil {
 		r.shared(sw)
 	}
+}
+
+// ambiguous refuses names that a switch or port group of another folder has too: the inventory has these under their paths.
+func (r *rail) ambiguous(sw *backends.Switch) bool {
+	var found []string
+	note := func(key, name string, paths []string) {
+		if len(paths) > 0 {
+			found = append(found, fmt.Sprintf("%s: %q is the name of several: %s", key, name, strings.Join(paths, ", ")))
+		}
+	}
+	shared := func(name, path, wanted string) bool { return name == path && strings.HasSuffix(path, "/"+wanted) }
+	var paths []string
+	for _, s := range r.Inventory.Switches {
+		if sw == nil && shared(s.Name, s.Path, r.want.Switch.Name) {
+			paths = append(paths, s.Path)
+		}
+	}
+	note("switch.name", r.want.Switch.Name, paths)
+	for _, pg := range r.view.PortGroups() {
+		paths = nil
+		for _, g := range r.Inventory.PortGroups {
+			if sw != nil && shared(g.Name, g.Path, pg) && g.Switch == sw.Name {
+				paths = append(paths, g.Path)
+			}
+		}
+		note("port group", pg, paths)
+	}
+	r.Usage = append(r.Usage, found...)
+	return len(found) > 0
 }
 
 // shared refuses to edit a switch that rdma-setup did not create and that is in use: the edit would remove uplinks,

@@ -254,6 +254,23 @@ func TestAmbiguousVMIsAUsageErrorWithThePaths(t *testing.T) {
 	}
 }
 
+// Names of switches and port groups are unique relative to their folder only (vSphere Web Services API, ManagedEntity.name).
+func TestAmbiguousSwitchIsAUsageErrorWithThePaths(t *testing.T) {
+	inv := newInventory(2)
+	a := newAnswers(inv)
+	wanted := a.Switch.Name
+	inv.Switches = []backends.Switch{{Name: "/DC/network/" + wanted, Path: "/DC/network/" + wanted}, {Name: "/DC/network/a/" + wanted, Path: "/DC/network/a/" + wanted}}
+	_, err := recipe.Build(a, inv, plan.Options{})
+	if backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), "/DC/network/"+wanted+", /DC/network/a/"+wanted) {
+		t.Errorf("%v", err)
+	}
+	inv.Switches[0].Name, inv.PortGroups = wanted, []backends.PortGroup{{Name: "/DC/network/a/RDMA-PG", Path: "/DC/network/a/RDMA-PG", Switch: wanted}}
+	a.Switch.PortGroup = "RDMA-PG"
+	if _, err := recipe.Build(a, inv, plan.Options{}); backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), `port group: "RDMA-PG"`) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAModeThatDoesNotExist(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)

@@ -35,7 +35,7 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 	task := m.f.Start(ctx, "CreateDVS_Task", "dvs.DistributedVirtualSwitch.create", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
 		var ref types.ManagedObjectReference
 		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			if err := freeName(s, spec.Name); err != nil {
+			if err := freeName(s, "", spec.Name); err != nil {
 				return nil, err
 			}
 			version := cmp.Or(version, newest(s))

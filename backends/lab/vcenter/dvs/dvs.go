@@ -69,16 +69,20 @@ func current(given string, changes int) error {
 	return frame.Refuse(&types.ConcurrentAccess{})
 }
 
-// freeName checks the name of a new object in the network folder.
-func freeName(s *world.State, name string) error {
+// freeName checks the name of a new object in a network folder, "" for the datacenter's own: names are unique relative to the
+// parent (vSphere Web Services API, ManagedEntity.name).
+func freeName(s *world.State, folder, name string) error {
 	if name == "" || len(name) > 80 {
 		return frame.Refuse(&types.InvalidName{Name: name})
 	}
-	if name == "VM Network" {
+	if name == "VM Network" && folder == "" {
 		return frame.Refuse(&types.DuplicateName{Name: name, Object: model.VMNetwork})
 	}
 	for _, d := range s.Switches {
-		if d.Name == name {
+		if d.Folder != folder {
+			continue
+		}
+		if d.Shown() == name {
 			return frame.Refuse(&types.DuplicateName{Name: name, Object: model.SwitchRef(d)})
 		}
 		if p := d.PortGroup(name); p != nil {
@@ -164,10 +168,10 @@ func (m sw) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasF
 }
 
 func rename(s *world.State, d *world.DVS, name string) ([]string, error) {
-	if name == d.Name {
+	if name == d.Shown() {
 		return nil, nil
 	}
-	if err := freeName(s, name); err != nil {
+	if err := freeName(s, d.Folder, name); err != nil {
 		return nil, err
 	}
 	s.RenameSwitch(d, name)

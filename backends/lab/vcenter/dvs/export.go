@@ -43,7 +43,7 @@ func exported(s *world.State, sets []types.BaseSelectionSet) ([]types.EntityBack
 			if d == nil {
 				return nil, frame.Refuse(&types.NotFound{})
 			}
-			if err := add(types.EntityTypeDistributedVirtualSwitch, d.UUID, d.Name, model.NetFolder, map[string]any{"version": d.Version, "mtu": d.MTU,
+			if err := add(types.EntityTypeDistributedVirtualSwitch, d.UUID, d.Shown(), model.FolderOf(d), map[string]any{"version": d.Version, "mtu": d.MTU,
 				"uplinks": d.Uplinks, "members": d.Members}); err != nil {
 				return nil, err
 			}

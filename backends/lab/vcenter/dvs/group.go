@@ -39,7 +39,7 @@ func (m sw) addGroups(ref types.ManagedObjectReference, specs []types.DVPortgrou
 	err = m.edit(ref, func(s *world.State, d *world.DVS) ([]string, error) {
 		var groups []*world.PortGroup
 		for _, spec := range specs {
-			if err := freeName(s, spec.Name); err != nil {
+			if err := freeName(s, d.Folder, spec.Name); err != nil {
 				return nil, err
 			}
 			if slices.ContainsFunc(groups, func(g *world.PortGroup) bool { return g.Name == spec.Name }) {
@@ -71,7 +71,7 @@ func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.Rec
 				return err
 			}
 			if name := req.Spec.Name; name != "" && name != g.Name {
-				if err := freeName(s, name); err != nil {
+				if err := freeName(s, d.Folder, name); err != nil {
 					return err
 				}
 			}
@@ -113,7 +113,7 @@ func (m group) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap
 func (m group) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
-			if err := freeName(s, req.NewName); err != nil {
+			if err := freeName(s, d.Folder, req.NewName); err != nil {
 				return err
 			}
 			s.RenamePortGroup(d, g, req.NewName)

@@ -37,8 +37,8 @@ func reconfigure(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra t
 	if err != nil {
 		return nil, err
 	}
-	if spec.Name != "" && spec.Name != d.Name {
-		if err := freeName(s, spec.Name); err != nil {
+	if spec.Name != "" && spec.Name != d.Shown() {
+		if err := freeName(s, d.Folder, spec.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +76,7 @@ func reconfigure(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra t
 	if g := d.UplinkGroup(); g != nil {
 		g.Ports = len(d.Uplinks) * len(d.Members)
 	}
-	if spec.Name != "" && spec.Name != d.Name {
+	if spec.Name != "" && spec.Name != d.Shown() {
 		s.RenameSwitch(d, spec.Name)
 	}
 	slices.Sort(hosts)

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -109,20 +111,22 @@ func (t *Tree) syncCluster(s *world.State) {
 // syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;
 // objects of switches and port groups that are gone are removed.
 func (t *Tree) syncNetworks(s *world.State) {
-	children := netChildren(s)
-	keep := map[types.ManagedObjectReference]bool{}
-	for _, r := range children {
-		keep[r] = true
+	in := netChildren(s)
+	folders := []types.ManagedObjectReference{NetFolder}
+	for _, f := range s.NetFolders {
+		folders = append(folders, netFolder(f.ID))
 	}
-	var old []types.ManagedObjectReference
-	t.f.Read(NetFolder, func(obj mo.Reference) { old = append(old, obj.(*mo.Folder).ChildEntity...) })
-	for _, r := range old {
-		if !keep[r] {
-			t.f.Remove(r)
+	for _, folder := range folders {
+		var old []types.ManagedObjectReference
+		t.f.Read(folder, func(obj mo.Reference) { old = append(old, obj.(*mo.Folder).ChildEntity...) })
+		for _, r := range old {
+			if !slices.Contains(in[folder], r) {
+				t.f.Remove(r)
+			}
 		}
+		t.f.Update(folder, frame.Set("childEntity", in[folder]))
 	}
 	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
-	t.f.Update(NetFolder, frame.Set("childEntity", children))
 	t.f.Update(Datacenter, frame.Set("network", networks))
 	t.f.Update(Cluster, frame.Set("network", networks))
 }

@@ -112,7 +112,7 @@ func vswitch(v *world.VSwitch) types.HostVirtualSwitch {
 
 func proxySwitch(n int, d *world.DVS, m *world.Member) types.HostProxySwitch {
 	sw := types.HostProxySwitch{
-		DvsUuid: d.UUID, DvsName: d.Name, Key: fmt.Sprintf("key-vim.host.HostProxySwitch-%s", d.Name), NumPorts: 9216, ConfigNumPorts: 512,
+		DvsUuid: d.UUID, DvsName: d.Shown(), Key: fmt.Sprintf("key-vim.host.HostProxySwitch-%s", d.Shown()), NumPorts: 9216, ConfigNumPorts: 512,
 		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(m.ENS), EnsInterruptEnabled: types.NewBool(m.Interrupt),
 		Spec: types.HostProxySwitchSpec{Backing: memberBacking(d, m)},
 	}

@@ -36,7 +36,7 @@ func Number(s *world.State, d *world.DVS) {
 	}
 	if d.UplinkGroup() == nil {
 		d.PortGroups = append([]*world.PortGroup{{
-			Name: fmt.Sprintf("%s-DVUplinks-%s", d.Name, strings.TrimPrefix(d.ID, "dvs-")), Uplink: true, Trunk: "0-4094",
+			Name: fmt.Sprintf("%s-DVUplinks-%s", d.Shown(), strings.TrimPrefix(d.ID, "dvs-")), Uplink: true, Trunk: "0-4094",
 			Binding: "earlyBinding", Ports: len(d.Uplinks) * len(d.Members), Active: d.Uplinks,
 		}}, d.PortGroups...)
 	}
@@ -85,14 +85,14 @@ func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.V
 
 func switchObject(s *world.State, d *world.DVS) *mo.VmwareDistributedVirtualSwitch {
 	obj := &mo.VmwareDistributedVirtualSwitch{}
-	obj.ManagedEntity = entityOf(SwitchRef(d), d.Name, &NetFolder)
+	obj.ManagedEntity = entityOf(SwitchRef(d), d.Shown(), ptr(FolderOf(d)))
 	fillSwitch(s, d, &obj.DistributedVirtualSwitch)
 	return obj
 }
 
 func portGroupObject(s *world.State, d *world.DVS, p *world.PortGroup) *mo.DistributedVirtualPortgroup {
 	obj := &mo.DistributedVirtualPortgroup{}
-	obj.ManagedEntity = entityOf(PortGroupRef(p), p.Name, &NetFolder)
+	obj.ManagedEntity = entityOf(PortGroupRef(p), p.Name, ptr(FolderOf(d)))
 	fillPortGroup(s, d, p, obj)
 	if p.Uplink {
 		obj.Tag = []types.Tag{{Key: "SYSTEM/DVS.UPLINKPG"}}
@@ -108,7 +108,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 	product := Product(d.Version)
 	config := &types.VMwareDVSConfigInfo{
 		DVSConfigInfo: types.DVSConfigInfo{
-			Uuid: d.UUID, Name: d.Name, NumPorts: int32(ports(d)), MaxPorts: 1<<31 - 1,
+			Uuid: d.UUID, Name: d.Shown(), NumPorts: int32(ports(d)), MaxPorts: 1<<31 - 1,
 			UplinkPortPolicy:  &types.DVSNameArrayUplinkPortPolicy{UplinkPortName: slices.Clone(d.Uplinks)},
 			DefaultPortConfig: PortSetting(d, &world.PortGroup{Active: d.Uplinks}),
 			ProductInfo:       product, Policy: extra.Policy, Description: d.Note, ConfigVersion: strconv.Itoa(d.Changes),
@@ -119,7 +119,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 		MaxMtu: int32(d.MTU), LinkDiscoveryProtocolConfig: discovery(d.Discovery), LacpApiVersion: "multipleLag",
 		MulticastFilteringMode: "legacyFiltering",
 	}
-	summary := types.DVSSummary{Name: d.Name, Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product, NumHosts: int32(len(d.Members)),
+	summary := types.DVSSummary{Name: d.Shown(), Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product, NumHosts: int32(len(d.Members)),
 		Description: d.Note, Contact: &types.DVSContactInfo{}}
 	run := &types.DVSRuntimeInfo{}
 	for n, m := range d.Members {
@@ -149,7 +149,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 	}
 	summary.Vm = connectedVMs(s, d, "")
 	obj.Uuid, obj.Config, obj.Summary, obj.Runtime, obj.Capability = d.UUID, config, summary, run, capability()
-	obj.Name = d.Name
+	obj.Name = d.Shown()
 }
 
 func memberStatus(h *world.Host) string {

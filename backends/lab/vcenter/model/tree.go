@@ -92,6 +92,11 @@ func Build(f *frame.Frame) *Tree {
 			t.putVM(s, v)
 		}
 		t.syncFolders(s, placed(s))
+		for _, n := range s.NetFolders {
+			self, parent := netFolder(n.ID), netFolder(n.Parent)
+			f.Reg.Put(&mo.Folder{ManagedEntity: entityOf(self, world.Escaped(n.Name), &parent),
+				ChildType: []string{"Folder", "Network", "DistributedVirtualSwitch"}, ChildEntity: netChildren(s)[self]})
+		}
 		for _, d := range s.Switches {
 			f.Reg.Put(switchObject(s, d))
 			for _, p := range d.PortGroups {
@@ -123,7 +128,7 @@ func (t *Tree) fixed(s *world.State) {
 	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, at.folder...)
 	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, Cluster)
 	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, append(localStores(s, nil), Datastore)...)
-	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)...)
+	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)[NetFolder]...)
 	t.f.Reg.Put(&mo.Datacenter{
 		ManagedEntity: entity(Datacenter, s.Datacenter, &Root),
 		VmFolder:      VMFolder, HostFolder: HostFolder, DatastoreFolder: StoreFolder, NetworkFolder: NetFolder,
@@ -265,12 +270,32 @@ func portGroups(s *world.State) []types.ManagedObjectReference {
 	return list
 }
 
-func netChildren(s *world.State) []types.ManagedObjectReference {
-	list := []types.ManagedObjectReference{VMNetwork}
-	for _, d := range s.Switches {
-		list = append(list, SwitchRef(d))
+// netFolder is the folder of switches of an id.
+func netFolder(id string) types.ManagedObjectReference {
+	if id == "" {
+		return NetFolder
 	}
-	return append(list, portGroups(s)...)
+	return ref("Folder", id)
+}
+
+// FolderOf is the folder that a DVS and its port groups are in.
+func FolderOf(d *world.DVS) types.ManagedObjectReference { return netFolder(d.Folder) }
+
+// netChildren is what the network folder and the folders below it hold.
+func netChildren(s *world.State) map[types.ManagedObjectReference][]types.ManagedObjectReference {
+	in := map[types.ManagedObjectReference][]types.ManagedObjectReference{NetFolder: {VMNetwork}}
+	for _, f := range s.NetFolders {
+		in[netFolder(f.Parent)] = append(in[netFolder(f.Parent)], netFolder(f.ID))
+	}
+	for _, d := range s.Switches {
+		in[FolderOf(d)] = append(in[FolderOf(d)], SwitchRef(d))
+	}
+	for _, d := range s.Switches {
+		for _, p := range d.PortGroups {
+			in[FolderOf(d)] = append(in[FolderOf(d)], PortGroupRef(p))
+		}
+	}
+	return in
 }
 
 // Still calls f while no object is added, changed or removed.

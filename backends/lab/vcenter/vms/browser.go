@@ -140,10 +140,10 @@ func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigT
 			if !member {
 				continue
 			}
-			target.DistributedVirtualSwitch = append(target.DistributedVirtualSwitch, types.DistributedVirtualSwitchInfo{SwitchName: d.Name,
+			target.DistributedVirtualSwitch = append(target.DistributedVirtualSwitch, types.DistributedVirtualSwitchInfo{SwitchName: d.Shown(),
 				SwitchUuid: d.UUID, DistributedVirtualSwitch: model.SwitchRef(d)})
 			for _, g := range d.PortGroups {
-				target.DistributedVirtualPortgroup = append(target.DistributedVirtualPortgroup, types.DistributedVirtualPortgroupInfo{SwitchName: d.Name,
+				target.DistributedVirtualPortgroup = append(target.DistributedVirtualPortgroup, types.DistributedVirtualPortgroupInfo{SwitchName: d.Shown(),
 					SwitchUuid: d.UUID, PortgroupName: g.Name, PortgroupKey: g.Key, PortgroupType: g.Binding, UplinkPortgroup: g.Uplink,
 					Portgroup: model.PortGroupRef(g)})
 			}
