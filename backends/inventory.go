@@ -18,6 +18,7 @@ type Inventory struct {
 	VMs        []VM        `json:"vms"`
 	Guests     []Guest     `json:"guests,omitempty"`
 	Gaps       []Gap       `json:"gaps,omitempty"`
+	Took       *Took       `json:"took,omitempty"` // nil: the history was not read
 	APICalls   int         `json:"api_calls"`
 }
 

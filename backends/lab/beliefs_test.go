@@ -1,7 +1,10 @@
 package lab_test
 
 import (
+	"io/fs"
 	"os"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -18,5 +21,34 @@ func TestEachScenarioIsABelief(t *testing.T) {
 		if !strings.Contains(string(text), "| `"+name+"` |") {
 			t.Errorf("BELIEFS.md does not name the scenario %s", name)
 		}
+	}
+}
+
+// Each belief names a file that there is, a source and a second witness; each package of the lab has a belief.
+func TestEachPackageHasABelief(t *testing.T) {
+	text, err := os.ReadFile("BELIEFS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beliefs, _, _ := strings.Cut(string(text), "\n## Scenarios\n")
+	row := regexp.MustCompile("(?m)^\\| [^|]+ \\| `([a-z_/]+\\.go)` \\| [^|]+ \\| [^|]+ \\|$")
+	rows, named := row.FindAllStringSubmatch(beliefs, -1), map[string]bool{".": true} // the lab itself puts them together
+	if all := strings.Count(beliefs, "\n| ") - 2*strings.Count(beliefs, "\n| belief | where | source | second witness |\n"); len(rows) != all || all < 80 {
+		t.Errorf("%d of %d rows are whole", len(rows), all)
+	}
+	for _, r := range rows {
+		if _, err := os.Stat(r[1]); err != nil {
+			t.Errorf("a belief names %s: %v", r[1], err)
+		}
+		named[path.Dir(r[1])] = true
+	}
+	if err := fs.WalkDir(os.DirFS("."), ".", func(file string, _ fs.DirEntry, err error) error {
+		if dir := path.Dir(file); path.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && !named[dir] {
+			t.Errorf("no belief names a file of %s", dir)
+			named[dir] = true
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -83,7 +83,7 @@ func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, erro
 	facts := f.s.Facts(ctx, a, inv, true)
 	f.s.AskRest(ctx, a, inv)
 	e := f.s.Env
-	usual := rehearseFlags{stated: usualTimes()}
+	usual := rehearseFlags{stated: usualTimes(), given: func(string) bool { return false }}
 	r, _, err := usual.play(ctx, e, io.Discard, &bundle.Bundle{Tool: e.Version, Made: e.Now(), Facts: facts, Answers: a})
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return "", err

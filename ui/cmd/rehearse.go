@@ -37,6 +37,7 @@ type rehearseFlags struct {
 	file, bundle, output, scenario string
 	faults                         []string
 	stated                         twin.Stated
+	given                          func(flag string) bool // whether the operator states a time
 }
 
 func newRehearseCmd(e *console.Env) *cobra.Command {
@@ -48,7 +49,8 @@ func newRehearseCmd(e *console.Env) *cobra.Command {
 applies the answers there with the ordinary engine, and rolls back. It prints when each step happens by the times that you
 state, who is out of service and for how long, what failed, and what the twin assumes. Nothing is written to the site.
 
-The times follow from what you state: the twin does not know how long your hosts reboot.`,
+The twin does not know how long your hosts reboot. The time of a reboot, of maintenance mode and of a guest shutdown is the one that
+you state, else the median in vCenter's history of the last 30 days, else a default.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd) })
@@ -77,6 +79,7 @@ func usualTimes() twin.Stated {
 }
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
+	f.given = cmd.Flags().Changed
 	a, err := (&planFlags{file: f.file}).load(e, nil)
 	if err != nil {
 		return err
@@ -142,6 +145,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 		return nil, 0, console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
 	}
 	defer l.Close()
+	f.stated.Measure(b.Facts.Inventory.Took, f.given)
 	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
 	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}

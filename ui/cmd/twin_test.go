@@ -225,7 +225,7 @@ func TestTwinOfAnOddSite(t *testing.T) {
 }
 
 // lookups are the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices have vCenter read hosts again.
-var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
+var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|CreateCollectorFor|ReadNext|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
 
 // history is what an outside client reads of the site's tasks, from the first on, and of its sessions without its own.
 func (b *bench) history() (tasks, sessions []string) {

@@ -48,6 +48,11 @@ func checkAsks(a *answers.Answers) []system.Question {
 
 // AskRest asks hosts what the full check of the answers' mode leaves out: what somebody needs who builds a copy of the site.
 func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	took, err := s.VC.Took(ctx)
+	if err != nil {
+		inv.Gaps = append(inv.Gaps, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "how long operations took", Why: err.Error()})
+	}
+	inv.Took = took
 	what := []system.Question{system.VIBs, system.NextVIBs, system.Acceptance, system.Exceptions, system.VFs, system.BootDevice}
 	if len(a.SRIOV.Components) > 0 {
 		what = append(what, system.Offers)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Stated says how long things take at the site. Whoever rehearses states it: a twin does not know.
+// Stated says how long things take at the site: a twin does not know.
 type Stated struct {
 	Reboot   time.Duration // of a host, until vCenter is connected again
 	Evacuate time.Duration // until a host is in maintenance mode
@@ -20,6 +20,28 @@ type Stated struct {
 	Boot     time.Duration // from power-on until the guest answers
 	Install  time.Duration // of packages, drivers and components, on one host or guest
 	Other    time.Duration // any other operation
+
+	from map[string]string // where a time is from, by its flag; the operator states the others
+}
+
+// Measure takes over what the history of the site tells, where the operator has not stated a time with its flag. took may be nil.
+func (s *Stated) Measure(took *backends.Took, stated func(flag string) bool) {
+	s.from = map[string]string{}
+	if took == nil {
+		took = &backends.Took{}
+	}
+	for flag, t := range map[string]struct {
+		to  *time.Duration
+		all []time.Duration
+	}{"reboot": {&s.Reboot, took.Reboot}, "evacuate": {&s.Evacuate, took.Evacuate}, "shutdown": {&s.Shutdown, took.Shutdown}, "boot": {}, "install": {}, "other": {}} {
+		switch n := len(t.all); {
+		case stated(flag):
+		case n > 0:
+			*t.to, s.from[flag] = backends.Median(t.all), fmt.Sprintf("measured: median of %d in the site's history", n)
+		default:
+			s.from[flag] = "assumed"
+		}
+	}
 }
 
 // of is the time of an operation by its id: "host/esx-01/host-reboot/2", "open vm/vm-01/vm-power".
@@ -47,11 +69,11 @@ func (s Stated) of(node string) time.Duration {
 func (s Stated) Sources() []string {
 	var out []string
 	for _, t := range []struct {
-		what string
-		d    time.Duration
-	}{{"a host reboots", s.Reboot}, {"a host enters maintenance mode", s.Evacuate}, {"a guest shuts down", s.Shutdown}, {"a guest boots", s.Boot},
-		{"packages, drivers and components are installed", s.Install}, {"any other operation", s.Other}} {
-		out = append(out, t.what+": "+t.d.String()+" (stated)")
+		flag, what string
+		d          time.Duration
+	}{{"reboot", "a host reboots", s.Reboot}, {"evacuate", "a host enters maintenance mode", s.Evacuate}, {"shutdown", "a guest shuts down", s.Shutdown},
+		{"boot", "a guest boots", s.Boot}, {"install", "packages, drivers and components are installed", s.Install}, {"other", "any other operation", s.Other}} {
+		out = append(out, t.what+": "+t.d.Round(time.Millisecond).String()+" ("+cmp.Or(s.from[t.flag], "stated")+")")
 	}
 	return out
 }

@@ -66,3 +66,16 @@ func TestTimelineOfAFailure(t *testing.T) {
 		t.Errorf("%v\n%s", err, &page)
 	}
 }
+
+// What the operator states wins over the history of the site, and that over what is usual.
+func TestMeasure(t *testing.T) {
+	s := twin.Stated{Reboot: time.Minute, Evacuate: time.Minute, Shutdown: time.Minute, Boot: 90 * time.Second, Install: time.Minute, Other: time.Second}
+	s.Measure(&backends.Took{Reboot: []time.Duration{8 * time.Minute, 14 * time.Minute, 9 * time.Minute}, Shutdown: []time.Duration{time.Hour}},
+		func(flag string) bool { return flag == "shutdown" || flag == "boot" })
+	want := []string{"a host reboots: 9m0s (measured: median of 3 in the site's history)", "a host enters maintenance mode: 1m0s (assumed)",
+		"a guest shuts down: 1m0s (stated)", "a guest boots: 1m30s (stated)", "packages, drivers and components are installed: 1m0s (assumed)",
+		"any other operation: 1s (assumed)"}
+	if got := s.Sources(); !slices.Equal(got, want) || s.Reboot != 9*time.Minute {
+		t.Errorf("%q", got)
+	}
+}
