@@ -46,8 +46,8 @@ func newRehearseCmd(e *console.Env) *cobra.Command {
 		Use:   "rehearse -f answers.yaml [--bundle site.tgz]",
 		Short: "Apply the answers on a simulated copy of the site, and roll back there",
 		Long: `rehearse reads the site as collect does, or takes a file that collect wrote, builds a simulated copy of it (a twin),
-applies the answers there with the ordinary engine, and rolls back. It prints when each step happens by the times that you
-state, who is out of service and for how long, what failed, and what the twin assumes. Nothing is written to the site.
+applies the answers there with the ordinary engine, and rolls back. It prints when each step happens,
+who is out of service and for how long, what failed, and what the twin assumes. Nothing is written to the site.
 
 The twin does not know how long your hosts reboot. The time of a reboot, of maintenance mode and of a guest shutdown is the one that
 you state, else the median in vCenter's history of the last 30 days, else a default.`,

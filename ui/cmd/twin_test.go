@@ -147,6 +147,18 @@ func TestTwinIsTheSite(t *testing.T) {
 			if len(tw.Assumed) == 0 {
 				t.Error("it says that it assumes nothing")
 			}
+			if row.scenario != "healthy" {
+				return
+			}
+			start := served.outside() // which a rollback on the twin brings back
+			for _, args := range [][]string{{"apply", "-f", again, "--yes"}, {"rollback", "--yes"}} {
+				if code, out, errs := served.run(args...); code != 0 {
+					t.Fatalf("%v: %d\n%s\n%s", args, code, out, errs)
+				}
+			}
+			if diff := witness.Diff(start, served.outside(), nil); len(diff) > 0 {
+				t.Errorf("after the rollback on the twin:\n%s", strings.Join(diff, "\n"))
+			}
 		})
 	}
 }
