@@ -114,7 +114,7 @@ func (c *Client) happened(ctx context.Context, since time.Time) (all []types.Bas
 	return all, nil
 }
 
-// tasks reads the tasks that have succeeded; a filter of tasks knows no kinds.
+// tasks reads the tasks that have succeeded; a filter of tasks cannot name kinds.
 func (c *Client) tasks(ctx context.Context, since time.Time) (all []types.TaskInfo, err error) {
 	vim := c.conn.VIM()
 	made, err := methods.CreateCollectorForTasks(ctx, vim, &types.CreateCollectorForTasks{This: *vim.ServiceContent.TaskManager,
