@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -46,6 +47,26 @@ func (f *fabric) SaveAnswers(a *answers.Answers, how live.Saving) (string, error
 		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the answers cannot be saved: %w", err)
 	}
 	f.wrote = words
+	return path, nil
+}
+
+// SaveHTML implements live.Fabric.
+func (f *fabric) SaveHTML(run string, html []byte) (string, error) {
+	path, err := filepath.Abs(filepath.Join(filepath.Dir(f.file), "rdma-setup-report-"+run+".html"))
+	if err != nil {
+		return "", err
+	}
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, html) {
+		return path, nil
+	}
+	if _, err := os.Lstat(path); err == nil {
+		if path, err = besides(path); err != nil {
+			return "", err
+		}
+	}
+	if err := renameio.WriteFile(path, html, 0o600); err != nil {
+		return "", backends.Errorf(backends.KindPermanent, "", "start rdma-setup in a directory that you may write to", "the report cannot be written: %w", err)
+	}
 	return path, nil
 }
 

@@ -27,6 +27,7 @@ type world struct {
 	refuse      error
 	applied     int
 	stopped     bool
+	html        string // as it was written
 	saved       *answers.Answers
 	draft       *answers.Answers
 	surveys     int
@@ -261,6 +262,11 @@ func (f *world) SaveAnswers(a *answers.Answers, how live.Saving) (string, error)
 	kept := *a
 	f.saved = &kept
 	return "/tmp/answers.yaml", nil
+}
+
+func (f *world) SaveHTML(run string, html []byte) (string, error) {
+	f.html = string(html)
+	return "/tmp/rdma-setup-report-" + run + ".html", nil
 }
 
 func (f *world) Editor(text string) (*exec.Cmd, func() (string, error), error) {

@@ -27,7 +27,7 @@ func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
 	for _, size := range []struct {
 		name          string
 		width, height int
-	}{{"80x24", 80, 24}, {"120x40", 120, 40}} {
+	}{{"80x24", 80, 24}, {"120x40", 120, 40}, {"200x60", 200, 60}} {
 		bubble(t, size.name, func(t *testing.T) {
 			f := &world{}
 			k := sit(t, f, size.width, size.height)
@@ -37,6 +37,17 @@ func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
 			if f.looks != 1 || f.surveys != 0 || f.saved != nil || f.applied != 0 {
 				t.Errorf("%d looks, %d surveys, applied %d times, answers saved: %t", f.looks, f.surveys, f.applied, f.saved != nil)
 			}
+			k.press("h").shows("written: /tmp/rdma-setup-report-look.html")
+			if !strings.Contains(f.html, "<!DOCTYPE html>") || !strings.Contains(f.html, "CL-VER-002") {
+				t.Errorf("%.200q", f.html)
+			}
+			k.press("/").write("r").shows("search: r_  match 1 of")
+			k.fits("11-look-search", size.name, size.width, size.height)
+			if f.looks != 1 {
+				t.Error("a letter of the search read again")
+			}
+			k.press("esc", "F")
+			k.fits("11-look-folded", size.name, size.width, size.height)
 			k.press("r")
 			if f.looks != 2 {
 				t.Errorf("%d looks after r", f.looks)

@@ -72,6 +72,8 @@ type Fabric interface {
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and returns its path.
 	SaveAnswers(a *answers.Answers, how Saving) (path string, err error)
+	// SaveHTML writes a report of a run, or of "look", beside the answers and returns its path; a file with other content stays.
+	SaveHTML(run string, html []byte) (path string, err error)
 	// Editor returns the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
 	// the file.
 	Editor(text string) (*exec.Cmd, func() (string, error), error)

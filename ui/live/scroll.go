@@ -89,7 +89,7 @@ func (s *Scroll) View(width, height int) string {
 func (s *Scroll) replaced(t theme.Theme, text string) *Scroll {
 	n := NewScroll(t, text)
 	if s != nil {
-		n.top = s.top
+		n.top, n.page = s.top, s.page
 	}
 	return n
 }

@@ -42,6 +42,15 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	for _, m := range all {
 		p.wide = max(p.wide, len(backends.Clean(m.Test)))
 	}
+	if !p.table(pairs, said) {
+		p.list(pairs, good, said)
+	}
+	p.expected(all, said)
+	p.rails(between)
+}
+
+// list tells of each pair what each test gave, a line a test; of many pairs, the worst.
+func (p *printer) list(pairs []*pair, good int, said map[string]bool) {
 	shown, kept := 0, worstFirst(pairs)
 	for _, pr := range pairs {
 		if len(pairs) > manyPairs && (pr.mark == theme.Pass || !kept[pr]) {
@@ -60,8 +69,6 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	if good > 0 && len(pairs) > manyPairs {
 		p.line("  %s %d more pairs: %s", p.t.Symbol(theme.Pass), good, spread(pairs))
 	}
-	p.expected(all, said)
-	p.rails(between)
 }
 
 // expected says where the expectation of each test comes from, as far as no pair above has said it.
@@ -180,6 +187,11 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	if class := page.ClassWord(m); class != "" {
 		p.line("        class %s, packets lost: %s", class, page.LostWord(m))
 	}
+	p.trouble(m, said)
+}
+
+// trouble says what explains a figure that is not good.
+func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	if m.Verdict == perftest.VerdictPass {
 		return
 	}

@@ -177,6 +177,46 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// A wide screen has a row for each pair, and below it what explains a figure that is not good.
+func TestWideScreens(t *testing.T) {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
+		var text bytes.Buffer
+		if err := render.Screen(&text, r, theme.New(false, false, true), 162); err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range strings.Split(text.String(), "\n") {
+			if w := lipgloss.Width(l); w > 162 {
+				t.Errorf("%s: %d columns: %q", name, w, l)
+			}
+		}
+		pairs := map[string]bool{}
+		for _, m := range r.Measurements {
+			pairs[m.Pair()] = true
+		}
+		for p := range pairs {
+			if p = backends.Clean(p); strings.Count(text.String(), p+" ") == 0 {
+				t.Errorf("%s: no row for %s", name, p)
+			}
+		}
+		golden(t, name+"-wide.txt", text.String())
+	}
+}
+
+// The verdict has the colour of what it says.
+func TestVerdictIsColoured(t *testing.T) {
+	colours := theme.New(true, false, true)
+	for want, r := range map[string]*report.Report{colours.Good.Bold(true).Render("RDMA works"): well(), colours.Bad.Render("1 change failed"): partial()} {
+		var b bytes.Buffer
+		if err := render.Terminal(&b, r, colours); err != nil {
+			t.Fatal(err)
+		}
+		want, _, _ = strings.Cut(want, "\x1b[m")
+		if first, _, _ := strings.Cut(b.String(), "\n"); !strings.Contains(first, want) {
+			t.Errorf("%q does not contain %q", first, want)
+		}
+	}
+}
+
 // contract holds the fields that the command line promises, with lists that are never null.
 func contract(t *testing.T, doc []byte) {
 	t.Helper()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -34,12 +36,26 @@ func JSON(w io.Writer, r *report.Report) error {
 // columns is how wide the terminal report is: what every terminal has.
 const columns = 78
 
+// tableFrom is from how many columns a screen holds a table of the pairs.
+const tableFrom = 110
+
 // Terminal prints the report for a person, 78 columns wide: the verdict first, then what was left behind and why, what
 // was measured, what is not well and what was changed.
-func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
-	p := &printer{t: t}
+func Terminal(w io.Writer, r *report.Report, t theme.Theme) error { return Screen(w, r, t, columns) }
+
+// Screen prints the report of Terminal for a screen of the given width; a wide one gets a table with a row for each pair.
+func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
+	if width < tableFrom {
+		width = columns
+	}
+	p := &printer{t: t, columns: width}
 	verdict, mark := r.Verdict()
-	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), t.Title.Render(backends.Clean(verdict)))
+	colour := map[checks.Status]lipgloss.Style{checks.Pass: t.Good.Bold(t.Colour), checks.Fail: t.Bad}
+	style, known := colour[mark]
+	if !known {
+		style = t.Warning.Bold(t.Colour)
+	}
+	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), style.Render(backends.Clean(verdict)))
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: created on the embedded lab; it says nothing about real hardware"))
 	}
@@ -73,7 +89,7 @@ func Terminal(w io.Writer, r *report.Report, t theme.Theme) error {
 	for _, n := range r.Notes {
 		p.line("note: %s", backends.Clean(n))
 	}
-	_, err := io.WriteString(w, theme.Fold(p.b.String(), columns))
+	_, err := io.WriteString(w, theme.Fold(p.b.String(), width))
 	return err
 }
 
@@ -81,6 +97,8 @@ type printer struct {
 	t    theme.Theme
 	b    strings.Builder
 	wide int // of the names of tests
+
+	columns int // of the screen
 }
 
 func (p *printer) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }

@@ -11,10 +11,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Looked is the report of a look: what was found, then what was checked.
+// Looked is the report of a look: what was checked, then what was found.
 func Looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
 	var b strings.Builder
 	_ = render.Terminal(&b, rep, t)
+	return b.String() + Found(t, inv)
+}
+
+// Found is what a look found, for below its report.
+func Found(t theme.Theme, inv *backends.Inventory) string {
+	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))
 	for _, l := range foundLines(inv) {
 		b.WriteString("  " + l + "\n")

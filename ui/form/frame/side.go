@@ -84,10 +84,11 @@ const helpText = `  Enter     next field; on the last, accept the page; a plan: 
   Up Down   move, also Tab and Shift+Tab     PgUp PgDn Home End
   F4        list the choices of a field      Left Right  change it
   Space     choose     a  all or none   i  invert   c  all of the cluster
-  /         filter a list                    Esc  clear the filter
+  /         filter a list, search a report   Esc  clear the filter
   e l       edit the address, the login      E L  of all chosen VMs
   F2 F3     on the first page: read-only report, continue with kept answers
   r         read again; rehearse a plan      g  from a refusal to its answer
+  Tab f F h choose a section of a report, fold it, fold all; write HTML
   s Ctrl-S  save the answers     e Ctrl-E  open them in $EDITOR
   q         leave      Ctrl-C  stop: once lets running steps finish,
                                twice stops at once

@@ -142,6 +142,9 @@ func (w *Wizard) Fail(err error) tea.Cmd {
 	return nil
 }
 
+// Say shows under the page what was done.
+func (w *Wizard) Say(what string) { w.said = backends.Clean(what) }
+
 // Carry begins the run, which goes on when the screen is gone; then shows what comes after it.
 func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
 	w.running = make(chan struct{})
