@@ -1,9 +1,10 @@
 package cmd_test
 
 import (
-	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,40 +43,40 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 // nothing.
 func TestIllHostHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
-	for ill, says := range map[world.Ill]string{
+	ills := map[world.Ill]string{
 		world.DeadPath:   "storage path vmhba64:C0:T1:L1 of esx-01 is dead",
 		world.SwitchDown: "NSX switch nvds-overlay of esx-01 is not up",
 		world.RedAlarm:   `alarm "Host hardware fan status" is red on esx-01`,
-	} {
-		for _, before := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, before: %t", ill, before), func(t *testing.T) {
-				t.Parallel()
-				b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 3, VMs: 3})
-				file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}")
-				b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
-					h := s.Hosts[0]
-					h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", 0), Name: "nvds-overlay", Uplinks: []string{"vmnic3"}})
-					h.IllsLater = []world.Ill{ill}
-					if before {
-						h.Ills = h.IllsLater
-					}
-				})
-				if before {
-					b.must(0, "apply", "-f", file, "--yes")
-					return
-				}
-				b.hurry()
-				_, said := b.must(5, "apply", "-f", file, "--yes")
-				if !strings.Contains(said, says) {
-					t.Errorf("it does not say %q:\n%s", says, said)
-				}
-				b.wentDown("esx-01")
-				if n := strings.Count(said, "waiting  "); n != 1 {
-					t.Errorf("it waits %d times:\n%s", n, said)
-				}
-			})
-		}
 	}
+	sick := func(t *testing.T, before, after []world.Ill) (*bench, []string) {
+		t.Parallel()
+		b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 3, VMs: 3})
+		b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
+			h := s.Hosts[0]
+			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", 0), Name: "nvds-overlay", Uplinks: []string{"vmnic3"}})
+			h.Ills, h.IllsLater = before, after
+		})
+		return b, []string{"apply", "-f", edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}"), "--yes"}
+	}
+	for ill, says := range ills {
+		t.Run(string(ill), func(t *testing.T) {
+			b, apply := sick(t, nil, []world.Ill{ill})
+			b.hurry()
+			_, said := b.must(5, apply...)
+			if !strings.Contains(said, says) {
+				t.Errorf("it does not say %q:\n%s", says, said)
+			}
+			b.wentDown("esx-01")
+			if n := strings.Count(said, "waiting  "); n != 1 {
+				t.Errorf("it waits %d times:\n%s", n, said)
+			}
+		})
+	}
+	t.Run("before the run", func(t *testing.T) {
+		all := slices.Collect(maps.Keys(ills))
+		b, apply := sick(t, all, all)
+		b.must(0, apply...)
+	})
 }
 
 // TestBackupHoldsItsVM: a backup reads the disks of a VM by a snapshot. The VM stays on until the snapshot is gone.
