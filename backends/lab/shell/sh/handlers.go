@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,22 +40,37 @@ func (s *shell) call(_ context.Context, args []string) ([]string, error) {
 	if len(args) > 2 && args[0] == "printf" && (args[1] == "%b" || args[1] == `%b\n`) {
 		args = slices.Clone(args)
 		for i := range args[2:] {
-			args[2+i] = zeroes.ReplaceAllStringFunc(args[2+i], octal)
+			args[2+i] = octals(args[2+i])
 		}
 	}
 	return args, nil
 }
 
-// zeroes matches the escapes of printf's %b that begin with \0; a backslash that is escaped itself begins none.
-var zeroes = regexp.MustCompile(`\\(?:0[0-7]{1,3}|[^0]|$)`)
-
-// octal spells \0047, which up to three digits follow after the 0 (POSIX printf, %b; bash, dash and busybox do so), as the \047 that
-// the interpreter reads.
-func octal(escape string) string {
-	if len(escape) == 5 && escape[1] == '0' && escape[2] <= '3' {
-		return `\` + escape[2:]
+// octals spells \0047, which up to three digits follow after the 0 (POSIX printf, %b; bash, dash and busybox do so), as the \047 that
+// the interpreter reads. A backslash that is escaped itself begins no such escape.
+func octals(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for {
+		i := strings.IndexByte(text, '\\')
+		if i < 0 || i+1 == len(text) {
+			b.WriteString(text)
+			return b.String()
+		}
+		n := i + 2
+		if text[i+1] == '0' {
+			for n < len(text) && n < i+5 && '0' <= text[n] && text[n] <= '7' {
+				n++
+			}
+		}
+		if n == i+5 && text[i+2] <= '3' {
+			b.WriteString(text[:i+1])
+			b.WriteString(text[i+2 : n])
+		} else {
+			b.WriteString(text[:n])
+		}
+		text = text[n:]
 	}
-	return escape
 }
 
 func (s *shell) exec(ctx context.Context, args []string) error {

@@ -2,7 +2,6 @@ package sshd
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -109,6 +108,10 @@ func (s *session) lose() {
 	if s.state.TTY && !s.ended.Load() {
 		s.cancel(sh.SIGHUP)
 	}
+	if s.started {
+		s.out.close()
+		s.errs.close()
+	}
 }
 
 type session struct {
@@ -118,6 +121,8 @@ type session struct {
 	state   *sh.Session
 	cancel  context.CancelCauseFunc
 	started bool
+	out     *outlet       // standard output of what was started
+	errs    *outlet       // and its standard error, on a terminal the same
 	ended   atomic.Bool   // the command has; what is left of it runs in the background
 	done    chan struct{} // closed when the client has been told
 
@@ -178,6 +183,11 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 		return
 	}
 	s.started = true
+	s.out, s.errs = s.outlet(s.ch), s.outlet(s.ch.Stderr())
+	if s.state.TTY {
+		s.out = s.outlet(crlf{s.ch})
+		s.errs = s.out
+	}
 	go func() {
 		defer close(s.done)
 		if r.Type == "subsystem" {
@@ -213,12 +223,11 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 	}()
 	p := s.proc
 	p.Args, p.Stdin = args, in
-	p.Stdout, p.Stderr = s.locked(s.ch), s.locked(s.ch.Stderr())
-	if s.state.TTY {
-		tty := s.locked(crlf{s.ch})
-		p.Stdout, p.Stderr = tty, tty
-	}
-	return p.Sys.Exec(ctx, p)
+	p.Stdout, p.Stderr = s.out, s.errs
+	status, err := p.Sys.Exec(ctx, p)
+	s.out.end()
+	s.errs.end()
+	return status, err
 }
 
 func (s *session) exit(status int) {
@@ -240,26 +249,78 @@ func (s *session) exit(status int) {
 	_ = s.ch.Close()
 }
 
-// locked lets background commands and the shell write to one channel, until the machine goes off.
-type locked struct {
-	mu sync.Mutex
+// An outlet is the pipe between what a session runs and its channel, until the machine goes off. As sshd does, it sends at once
+// what has gathered while it was sending.
+type outlet struct {
 	w  io.Writer
 	up context.Context
+
+	mu      sync.Mutex
+	idle    *sync.Cond
+	waiting []byte
+	sending bool
+	gone    bool // nobody reads any more
 }
 
-func (s *session) locked(w io.Writer) *locked { return &locked{w: w, up: s.client.up} }
+// pipeSize is how much a writer may be ahead of the channel: pipe(7), "Pipe capacity".
+const pipeSize = 64 << 10
 
-func (l *locked) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.up.Err() != nil {
-		return 0, io.ErrClosedPipe
+func (s *session) outlet(w io.Writer) *outlet {
+	o := &outlet{w: w, up: s.client.up}
+	o.idle = sync.NewCond(&o.mu)
+	return o
+}
+
+func (o *outlet) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.sending && len(o.waiting) >= pipeSize && !o.gone {
+		o.idle.Wait()
 	}
-	n, err := l.w.Write(b)
-	if errors.Is(err, io.EOF) {
-		err = io.ErrClosedPipe // nobody reads any more: the writer gets SIGPIPE
+	if o.gone || o.up.Err() != nil {
+		return 0, io.ErrClosedPipe // the writer gets SIGPIPE
 	}
-	return n, err
+	o.waiting = append(o.waiting, b...)
+	if !o.sending {
+		o.sending = true
+		go o.send()
+	}
+	return len(b), nil
+}
+
+// send empties the pipe.
+func (o *outlet) send() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.waiting) > 0 && !o.gone && o.up.Err() == nil {
+		b := o.waiting
+		o.waiting = nil
+		o.mu.Unlock()
+		_, err := o.w.Write(b)
+		o.mu.Lock()
+		o.gone = o.gone || err != nil
+		o.idle.Broadcast()
+	}
+	o.waiting, o.sending = nil, false
+	o.idle.Broadcast()
+}
+
+// end waits until everything has been sent. What runs on in the background has no reader then.
+func (o *outlet) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.sending {
+		o.idle.Wait()
+	}
+	o.gone = true
+}
+
+// close is what becomes of the pipe when the client has gone.
+func (o *outlet) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone = true
+	o.idle.Broadcast()
 }
 
 // crlf ends lines as a terminal does.
