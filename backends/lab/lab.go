@@ -42,6 +42,8 @@ type Options struct {
 	// Found fills the data centre in that is served, in the place of a scenario: Hosts, VMs, Scenario and Systems do not count then.
 	Found func(*world.State) error
 
+	LogText int // bytes of command lines that the log of a Found lab holds at most; 0: 48 MiB
+
 	Secrets  world.Secrets     // empty fields take the lab's fixed ones; the key is always a new one
 	Accounts []vcenter.Account // beside the two that every lab has
 	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
@@ -83,7 +85,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	o.Secrets.AuthorizedKey = key.authorized
 	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Commands: o.Commands}
 	if o.Found != nil {
-		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets}, o.Found)
+		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets, LogText: o.LogText}, o.Found)
 	} else {
 		l.world, err = scenario.New(scenario.Spec{
 			Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults, Timing: timing, Secrets: o.Secrets,

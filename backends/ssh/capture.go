@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +49,11 @@ func (c *capture) Write(p []byte) (int, error) {
 		c.take(p)
 	}
 	return n, nil
+}
+
+// ReadFrom writes what it reads. io.Copy, which uses it, would take 32 KiB for each stream of each command.
+func (c *capture) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, 4<<10))
 }
 
 // search looks for the begin marker and gives what follows its line.

@@ -131,7 +131,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 		return nil, 0, err
 	}
 	defer os.RemoveAll(dir)
-	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond}
+	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond, LogText: 1 << 20}
 	if f.scenario != "" {
 		o.Found = func(s *world.State) error {
 			if err := site.Found(s); err != nil {
@@ -155,6 +155,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	// On the twin no VM waits for another: the timeline holds the limit. A rehearsal does not wait for the window either.
 	free := *a
 	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
+	free.Run.Parallel = min(a.Run.Parallel, parallelOnTwins)
 	if p.free, err = answersIn(dir, "free.yaml", site, l, &free); err != nil {
 		return nil, 0, err
 	}
@@ -162,8 +163,12 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	return r, code, err
 }
 
-// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
-const memoryOfTwins = 380 << 20
+const (
+	// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
+	memoryOfTwins = 420 << 20
+	// parallelOnTwins is run.parallel on a twin, where nothing is waited for: more would take memory only.
+	parallelOnTwins = 4
+)
 
 // answersIn writes answers for a twin into a file.
 func answersIn(dir, name string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (string, error) {

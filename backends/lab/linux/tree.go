@@ -44,14 +44,20 @@ func (m *Machine) mounts() error {
 }
 
 func (m *Machine) proc() vfs.Tree {
-	up := m.sys.Now().Sub(m.kernel.Booted()).Seconds()
-	total := m.cfg.MemoryMB * 1024
 	t := vfs.Tree{
 		"modules": {Read: m.kernel.Proc},
-		"meminfo": {Data: fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
-			"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)},
-		"cpuinfo":                   {Data: strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)},
-		"uptime":                    {Data: fmt.Sprintf("%.2f %.2f\n", up, up*3)},
+		"meminfo": {Read: func() string {
+			total := m.cfg.MemoryMB * 1024
+			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
+				"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)
+		}},
+		"cpuinfo": {Read: func() string {
+			return strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)
+		}},
+		"uptime": {Read: func() string {
+			up := m.sys.Now().Sub(m.kernel.Booted()).Seconds()
+			return fmt.Sprintf("%.2f %.2f\n", up, up*3)
+		}},
 		"loadavg":                   {Data: "0.00 0.01 0.00 1/142 1234\n"},
 		"version":                   {Data: "Linux version " + m.distro.kernel + "\n"},
 		"cmdline":                   {Data: "BOOT_IMAGE=/boot/vmlinuz-" + m.distro.kernel + " root=/dev/sda2 ro\n"},

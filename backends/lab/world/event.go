@@ -53,6 +53,7 @@ type Log struct {
 	passing int               // of events, those of programs and calls
 	texts   map[string]string // one copy of each argument list, which come again with each round of checks
 	size    int               // of the texts, bytes
+	most    int               // of size
 }
 
 // keep is how many programs and calls a log remembers at least, and keepText the bytes of different argument lists that it holds at
@@ -81,7 +82,7 @@ func (l *Log) add(e Event) {
 		}
 	}
 	l.events = append(l.events, e)
-	if l.passing >= 2*keep || l.size > keepText {
+	if l.passing >= 2*keep || l.size > l.most {
 		l.forget()
 	}
 }

@@ -138,6 +138,7 @@ type Options struct {
 	Timing  Timing
 	Faults  []string // rules, see fault.Rule
 	Secrets Secrets  // empty fields take the lab's fixed ones
+	LogText int      // bytes of different argument lists that the log holds at most; 0: keepText
 }
 
 // New starts a world whose data found fills in: hosts and VMs as they were configured. What follows from that, up to
@@ -150,7 +151,7 @@ func New(o Options, found func(*State) error) (*World, error) {
 	w := &World{
 		Timing:  o.Timing,
 		Faults:  faults,
-		Log:     &Log{},
+		Log:     &Log{most: cmp.Or(o.LogText, keepText)},
 		Secrets: o.Secrets.withDefaults(),
 		timers:  map[*time.Timer]struct{}{},
 		power:   map[string][]func(bool){},

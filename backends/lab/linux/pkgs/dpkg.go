@@ -3,6 +3,7 @@ package pkgs
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -144,10 +145,12 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 	if format == "" {
 		format = `${binary:Package}\t${Version}\n`
 	}
+	format = strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(format)
 	patterns, code := o.Args, 0
 	if len(patterns) == 0 {
 		patterns = []string{"*"}
 	}
+	var out strings.Builder
 	for _, pattern := range patterns {
 		list := db.matching(pattern)
 		if list == nil {
@@ -161,10 +164,27 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 			if want == "" {
 				want = "install ok "
 			}
-			p.Printf("%s", strings.NewReplacer("${Package}", pkg.Name, "${binary:Package}", pkg.Name, "${Version}", pkg.Version,
-				"${Architecture}", pkg.Arch, "${Status}", want+status, "${db:Status-Abbrev}", fmt.Sprintf("%-3s", state),
-				"${db:Status-Status}", status, "${Provides}", strings.Join(pkg.Provides, ", "), `\n`, "\n", `\t`, "\t").Replace(format))
+			out.WriteString(os.Expand(format, func(field string) string {
+				switch field {
+				case "Package", "binary:Package":
+					return pkg.Name
+				case "Version":
+					return pkg.Version
+				case "Architecture":
+					return pkg.Arch
+				case "Status":
+					return want + status
+				case "db:Status-Abbrev":
+					return fmt.Sprintf("%-3s", state)
+				case "db:Status-Status":
+					return status
+				case "Provides":
+					return strings.Join(pkg.Provides, ", ")
+				}
+				return ""
+			}))
 		}
 	}
+	p.Printf("%s", out.String())
 	return code
 }
