@@ -23,10 +23,10 @@ import (
 // steps that had to wait for one another.
 func applies(ctx context.Context, b *board) {
 	const hosts = 100
-	one := serve(b.t, "--hosts", "1", "--vms", "1", "--latency", "20ms")
+	one := b.serve("--hosts", "1", "--vms", "1", "--latency", "20ms")
 	out, _ := one.must(0, "apply", "-f", one.answers("pvrdma"), "--yes", "-o", "json")
 	alone := trace(b, one, out).took()
-	s := serve(b.t, "--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(hosts), "--latency", "20ms")
+	s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(hosts), "--latency", "20ms")
 	before := s.calls()
 	began := time.Now()
 	out, _ = s.must(0, "apply", "-f", unbounded(s), "--yes", "-o", "json")

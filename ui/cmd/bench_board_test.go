@@ -20,14 +20,23 @@ func TestBounds(t *testing.T) {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *board)
+		limit   time.Duration // many times what it takes on two free cores
 	}{
-		{"start", beginnings}, {"growth", growth}, {"reads", reads}, {"sets", sets}, {"rails", railed}, {"apply", applies}, {"waves", waves}, {"rounds", rounds}, {"rehearsal", rehearses},
-		{"keys", keyPresses}, {"screen", runScreen},
+		{"start", beginnings, 2 * time.Minute}, {"growth", growth, 8 * time.Minute}, {"reads", reads, 5 * time.Minute}, {"sets", sets, 5 * time.Minute},
+		{"rails", railed, 5 * time.Minute}, {"apply", applies, 10 * time.Minute}, {"waves", waves, time.Minute}, {"rounds", rounds, time.Minute},
+		{"rehearsal", rehearses, 20 * time.Minute}, {"keys", keyPresses, 5 * time.Minute}, {"screen", runScreen, 2 * time.Minute},
 	} {
 		t.Run(part.name, func(t *testing.T) {
-			b.t = t
+			ctx, cancel := context.WithTimeout(t.Context(), part.limit)
+			defer cancel()
+			b.t, b.ctx = t, ctx
+			t.Cleanup(func() { // also after a Fatal
+				if context.Cause(ctx) == context.DeadlineExceeded {
+					b.row(part.name, "", "<= "+part.limit.String(), "not finished", isOver)
+				}
+			})
 			begin := time.Now()
-			part.measure(t.Context(), b)
+			part.measure(ctx, b)
 			t.Logf("%s", time.Since(begin).Round(100*time.Millisecond))
 		})
 	}
@@ -37,6 +46,7 @@ func TestBounds(t *testing.T) {
 // A board gathers what was measured and holds it against the bounds.
 type board struct {
 	t    *testing.T
+	ctx  context.Context // of the part that is measured: ends when it has taken too long
 	rows [][5]string
 }
 
@@ -46,6 +56,12 @@ const (
 	isSlow = "SLOW (time)"
 	isOver = "OVER"
 )
+
+// serve starts a lab that ends with the part that is measured, and so do its commands.
+func (b *board) serve(flags ...string) *site {
+	b.t.Helper()
+	return serveIn(b.ctx, b.t, flags...)
+}
 
 // tell is a row without a bound.
 func (b *board) tell(what, at, measured string) {

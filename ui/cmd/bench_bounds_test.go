@@ -26,7 +26,7 @@ import (
 
 // beginnings is about the binary: its size, and how long it takes until it does something.
 func beginnings(ctx context.Context, b *board) {
-	s := serve(b.t, "--hosts", "4")
+	s := b.serve("--hosts", "4")
 	info, err := os.Stat(s.bin)
 	if err != nil {
 		b.t.Fatal(err)
@@ -37,7 +37,7 @@ func beginnings(ctx context.Context, b *board) {
 	b.takes("version", "", best(7, func() { s.must(0, "version") }), 80*time.Millisecond)
 	b.takes("start to first page", "", best(5, func() { firstPage = s.firstPage(ctx) }), 150*time.Millisecond)
 	b.tell("  CPU until then", "", short(firstPage))
-	b.takes("lab start", "4 hosts", best(3, func() { serve(b.t, "--hosts", "4") }), time.Second)
+	b.takes("lab start", "4 hosts", best(3, func() { b.serve("--hosts", "4") }), time.Second)
 }
 
 func libraries(t *testing.T, file string) int {
@@ -100,7 +100,7 @@ func growth(ctx context.Context, b *board) {
 	var before struct{ per float64 }
 	for _, hosts := range []int{10, 100, 1000} {
 		begin := time.Now()
-		s := serve(b.t, "--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(10*hosts))
+		s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", fmt.Sprint(10*hosts))
 		started := time.Since(begin)
 		at := fmt.Sprintf("%d hosts, %d VMs", hosts, 10*hosts)
 		objects := s.dial(ctx, b.t)
@@ -174,7 +174,7 @@ func total(calls map[string]int) int {
 // reads holds the program's reading against that of a program which only reads, in one process and by turns.
 func reads(ctx context.Context, b *board) {
 	begin := time.Now()
-	s := serve(b.t, "--hosts", "500", "--vms", "2000", "--scenario", "done")
+	s := b.serve("--hosts", "500", "--vms", "2000", "--scenario", "done")
 	const at = "500 hosts, 2000 VMs"
 	b.takes("lab start", at, time.Since(begin), time.Minute)
 	ours, bare := s.dial(ctx, b.t), s.reader(ctx, b.t)

@@ -12,7 +12,7 @@ import (
 // railed plans eight rails on 64 hosts: 512 pNICs and 512 adapters.
 func railed(_ context.Context, b *board) {
 	const at = "64 hosts x 8 rails x 64 VMs"
-	s := serve(b.t, "--hosts", "64", "--vms", "64", "--scenario", "rails-8")
+	s := b.serve("--hosts", "64", "--vms", "64", "--scenario", "rails-8")
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		calls := s.calls()
 		c := s.command("plan", "-f", filepath.Join(s.dir, "answers-"+mode+".yaml"))

@@ -12,7 +12,7 @@ import (
 // rehearses plays a change on the twin of a large site. The CPU is that of two cores for a minute.
 func rehearses(_ context.Context, b *board) {
 	const at = "100 hosts, 400 VMs"
-	s := serve(b.t, "--hosts", "100", "--vms", "400")
+	s := b.serve("--hosts", "100", "--vms", "400")
 	bundle := filepath.Join(b.t.TempDir(), "site.tgz")
 	s.must(0, "collect", "-f", s.answers("pvrdma"), "--out", bundle)
 	c := s.command("rehearse", "-f", s.answers("pvrdma"), "--bundle", bundle, "-o", "json")

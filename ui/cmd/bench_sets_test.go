@@ -25,7 +25,7 @@ import (
 // the changes, and the reads back.
 func sets(ctx context.Context, b *board) {
 	for _, hosts := range []int{10, 100, 1000} {
-		s := serve(b.t, "--hosts", fmt.Sprint(hosts), "--vms", "1")
+		s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", "1")
 		vc := s.dial(ctx, b.t)
 		inv, err := vc.Inventory(ctx, backends.Scope{})
 		if err != nil {

@@ -35,10 +35,20 @@ type site struct {
 	dir   string
 	state string
 	env   []string
+	ctx   context.Context // ends its commands
 }
 
 // serve starts rdma-setup lab and waits for its "ready".
 func serve(t *testing.T, flags ...string) *site {
+	t.Helper()
+	return serveIn(context.Background(), t, flags...)
+}
+
+// ending is how long a lab may take to end.
+const ending = 30 * time.Second
+
+// serveIn starts a lab that ends with ctx, and so do its commands.
+func serveIn(ctx context.Context, t *testing.T, flags ...string) *site {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join("..", "..", "bin", "rdma-setup"))
 	if err != nil {
@@ -47,8 +57,10 @@ func serve(t *testing.T, flags ...string) *site {
 	if _, err := os.Stat(bin); err != nil {
 		t.Fatalf("make e2e builds the binary first: %v", err)
 	}
-	s := &site{t: t, bin: bin, dir: filepath.Join(t.TempDir(), "lab"), state: t.TempDir()}
-	cmd := exec.Command(bin, append([]string{"lab", "--dir", s.dir}, flags...)...)
+	s := &site{t: t, bin: bin, dir: filepath.Join(t.TempDir(), "lab"), state: t.TempDir(), ctx: ctx}
+	cmd := exec.CommandContext(ctx, bin, append([]string{"lab", "--dir", s.dir}, flags...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = ending // then it is killed
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +72,7 @@ func serve(t *testing.T, flags ...string) *site {
 	}
 	t.Cleanup(func() {
 		cmd.Process.Signal(os.Interrupt)
+		defer time.AfterFunc(ending, func() { cmd.Process.Kill() }).Stop()
 		cmd.Wait()
 		if t.Failed() {
 			t.Logf("lab: %s", log.String())
@@ -101,7 +114,7 @@ func (s *site) value(key string) string {
 func (s *site) answers(mode string) string { return filepath.Join(s.dir, "answers-"+mode+".yaml") }
 
 func (s *site) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(s.bin, args...)
+	cmd := exec.CommandContext(s.ctx, s.bin, args...)
 	cmd.Env = s.env
 	return cmd
 }
