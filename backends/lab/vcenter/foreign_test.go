@@ -14,7 +14,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/performance"
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -53,6 +56,37 @@ func TestRequestsThatAreNone(t *testing.T) {
 			t.Errorf("%s: status %s, %v: %s", body, res.Status, err, text)
 		}
 		res.Body.Close()
+	}
+}
+
+// What Ansible's modules vmware_host_vmnic_info, vmware_dvs_portgroup_info and vmware_dvs_host read without asking whether it is there.
+func TestWhatAnsibleReads(t *testing.T) {
+	c := start(t, scenario.Spec{Scenario: "done", Hosts: 1, VMs: 1})
+	var of mo.HostNetworkSystem
+	var groups []mo.DistributedVirtualPortgroup
+	at := property.DefaultCollector(c.Client.Client)
+	if err := at.RetrieveOne(c.ctx, types.ManagedObjectReference{Type: "HostNetworkSystem", Value: "networkSystem-1001"}, []string{"networkConfig"}, &of); err != nil {
+		t.Fatal(err)
+	}
+	if n := of.NetworkConfig; n == nil || len(n.Pnic) == 0 || len(n.ProxySwitch) != 1 || len(n.ProxySwitch[0].Spec.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking).PnicSpec) != 1 {
+		t.Errorf("network config %+v", n)
+	}
+	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"DistributedVirtualPortgroup"}, true)
+	if err == nil {
+		err = v.Retrieve(c.ctx, []string{"DistributedVirtualPortgroup"}, []string{"config"}, &groups)
+	}
+	if err != nil || len(groups) == 0 {
+		t.Fatal(groups, err)
+	}
+	for _, g := range groups {
+		if p := g.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting).MacManagementPolicy.MacLearningPolicy; p == nil || p.Enabled || p.AllowUnicastFlooding == nil {
+			t.Errorf("%s: MAC learning %+v", g.Config.Name, p)
+		}
+	}
+	ports, err := methods.FetchDVPorts(c.ctx, c.Client.Client, &types.FetchDVPorts{This: *groups[0].Config.DistributedVirtualSwitch,
+		Criteria: &types.DistributedVirtualSwitchPortCriteria{UplinkPort: types.NewBool(true)}})
+	if err != nil || len(ports.Returnval) == 0 || ports.Returnval[0].Config.Name == "" {
+		t.Errorf("%+v, %v", ports, err)
 	}
 }
 

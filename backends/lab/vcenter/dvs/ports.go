@@ -43,6 +43,9 @@ func (m sw) ports(ref types.ManagedObjectReference, want *types.DistributedVirtu
 				p := types.DistributedVirtualPort{Key: key, DvsUuid: d.UUID, PortgroupKey: g.Key, Connectee: used[key],
 					Config: types.DVPortConfigInfo{ConfigVersion: "0", Setting: model.PortSetting(d, g)},
 					State:  &types.DVPortState{RuntimeInfo: &types.DVPortStatus{LinkUp: used[key] != nil, Blocked: false}}}
+				if g.Uplink && len(d.Uplinks) > 0 { // named by the policy of the switch (API reference, DVSNameArrayUplinkPortPolicy)
+					p.Config.Name = d.Uplinks[i%len(d.Uplinks)]
+				}
 				if matches(p, g, want) {
 					list = append(list, p)
 				}

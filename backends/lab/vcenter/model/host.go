@@ -111,7 +111,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostAutoStartManager{Self: *cm.AutoStartManager, Config: types.HostAutoStartManagerConfig{Defaults: &types.AutoStartDefaults{
 			Enabled: types.NewBool(false), StartDelay: 120, StopDelay: 120, WaitForHeartbeat: types.NewBool(false), StopAction: "powerOff"}}},
 		&mo.HostServiceSystem{ExtensibleManagedObject: self(cm.ServiceSystem), ServiceInfo: *services(h)},
-		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h)},
+		&mo.HostNetworkSystem{ExtensibleManagedObject: self(cm.NetworkSystem), NetworkInfo: network(s, h), NetworkConfig: networkConfig(network(s, h))},
 		&mo.HostVirtualNicManager{ExtensibleManagedObject: self(cm.VirtualNicManager), Info: types.HostVirtualNicManagerInfo{NetConfig: netConfig(s, h)}},
 		&mo.HostDateTimeSystem{Self: *cm.DateTimeSystem, DateTimeInfo: *clock(h)},
 		&mo.HostPciPassthruSystem{ExtensibleManagedObject: self(cm.PciPassthruSystem), PciPassthruInfo: passthru(h)},

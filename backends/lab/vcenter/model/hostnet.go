@@ -60,6 +60,27 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 	return info
 }
 
+// networkConfig is what of the network can be set, as it is (API reference, HostNetworkSystem.networkConfig).
+func networkConfig(info *types.HostNetworkInfo) *types.HostNetworkConfig {
+	c := &types.HostNetworkConfig{DnsConfig: info.DnsConfig, IpRouteConfig: info.IpRouteConfig}
+	for _, v := range info.Vswitch {
+		c.Vswitch = append(c.Vswitch, types.HostVirtualSwitchConfig{Name: v.Name, Spec: &v.Spec})
+	}
+	for _, v := range info.ProxySwitch {
+		c.ProxySwitch = append(c.ProxySwitch, types.HostProxySwitchConfig{Uuid: v.DvsUuid, Spec: &v.Spec})
+	}
+	for _, g := range info.Portgroup {
+		c.Portgroup = append(c.Portgroup, types.HostPortGroupConfig{Spec: &g.Spec})
+	}
+	for _, p := range info.Pnic {
+		c.Pnic = append(c.Pnic, types.PhysicalNicConfig{Device: p.Device, Spec: p.Spec})
+	}
+	for _, v := range info.Vnic {
+		c.Vnic = append(c.Vnic, types.HostVirtualNicConfig{Device: v.Device, Portgroup: v.Portgroup, Spec: &v.Spec})
+	}
+	return c
+}
+
 // tellsRDMA reports whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
 // PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in whatever vCenter, has them in esxcli alone.
 func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }

@@ -246,6 +246,12 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous), MacChanges: policy(set.SecurityPolicy.MacChanges),
 			ForgedTransmits: policy(set.SecurityPolicy.ForgedTransmits)}
 	}
+	// MAC learning is off on a new DVS of 6.6.0 and later (API reference, DVSMacLearningPolicy: since vSphere API 6.7); the other
+	// values are what public scripts take as usual, and unverified.
+	if mac := *set.MacManagementPolicy; mac.MacLearningPolicy == nil && !world.VersionLess(d.Version, "6.6.0") {
+		mac.MacLearningPolicy = &types.DVSMacLearningPolicy{AllowUnicastFlooding: types.NewBool(true), Limit: ptr(int32(4096)), LimitPolicy: "DROP"}
+		set.MacManagementPolicy = &mac
+	}
 	set.Vlan = &types.VmwareDistributedVirtualSwitchVlanIdSpec{VlanId: int32(p.VLAN)}
 	if from, to, ok := strings.Cut(p.Trunk, "-"); ok {
 		a, _ := strconv.Atoi(from)
