@@ -92,6 +92,7 @@ type NVIDIA struct {
 	DMABuf   bool              `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
 	Peermem  string            `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem where loaded
 	Token    bool              `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is there
+	P2P      map[string]string `json:"p2p,omitempty"`           // GPU to GPU by nvidia-smi topo -p2p r, "GPU0 GPU1": OK, CNS, GNS, TNS, NS, U
 	Topology map[string]string `json:"topology,omitempty"`      // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
 }
 

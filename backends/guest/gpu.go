@@ -20,6 +20,7 @@ func gpuScript() string {
 		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
 		section("smiquery", "command -v nvidia-smi >/dev/null && nvidia-smi -q") +
 		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
+		section("smip2p", "command -v nvidia-smi >/dev/null && nvidia-smi topo -p2p r") +
 		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +
 		section("nvlicense", "modinfo -F license nvidia") +
 		section("nvversion", "modinfo -F version nvidia") +
@@ -89,7 +90,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		n.Devices = append(n.Devices, gpu)
 	}
 	n.Token = strings.Contains(f["vgputoken"], ".tok")
-	n.Topology = topology(f["smitopo"])
+	n.Topology, n.P2P = topology(f["smitopo"]), nvidia.P2P(f["smip2p"])
 	return n
 }
 

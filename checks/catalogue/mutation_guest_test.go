@@ -88,6 +88,10 @@ func guestMutations() []mutation {
 			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Unrestricted)"
 		}), ""},
 		{"GST-PERSIST-039", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Devices[0].Persistent = new(bool) }), ""},
+		{"GST-GPUP2P-040", g, checks.Warn, guest(func(g *backends.Guest) {
+			g.NVIDIA.Devices = append(g.NVIDIA.Devices, g.NVIDIA.Devices[0])
+			g.NVIDIA.P2P = map[string]string{"GPU0 GPU1": "OK", "GPU1 GPU0": "CNS"}
+		}), ""},
 		{"GST-PEERMEM-028", g, checks.Warn, guest(func(g *backends.Guest) { g.Loaded = append(g.Loaded, "nvidia_peermem", "nv_peer_mem") }), ""},
 		{"GST-PEERMEM-028", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Peermem = "" }), ""},
 		{"GST-PVLSPCI-050", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:2] }), "GST-LSPCI-003"},

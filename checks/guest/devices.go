@@ -2,6 +2,7 @@ package guest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,6 +76,28 @@ func guestDeviceChecks() []checks.Check {
 					return row.Waiting(t, "nvidia-smi -q does not report persistence mode")
 				}
 				return row.Pass(t, "persistence mode is on")
+			})),
+		},
+		{
+			ID: "GST-GPUP2P-040", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   "NVIDIA AI Enterprise, Peer-To-Peer (P2P) CUDA Transfers",
+			Criteria: "nvidia-smi topo -p2p r says OK for each pair of GPUs / another status / -",
+			Remedy: "For whole GPUs, set pciPassthru.allowP2P and pciPassthru.RelaxACSforP2P, and use GPUs below one PCIe switch; vGPUs reach each other over NVLink only, " +
+				"if they are time-sliced, have the whole memory of a GPU and are in one vendor device group.",
+			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				n := len(g.NVIDIA.Devices)
+				if n < 2 {
+					return row.Pass(t, "%d GPUs: there is no pair", n)
+				}
+				if len(g.NVIDIA.P2P) == 0 {
+					return row.Waiting(t, "nvidia-smi topo -p2p r reports nothing")
+				}
+				for _, pair := range slices.Sorted(maps.Keys(g.NVIDIA.P2P)) {
+					if status := g.NVIDIA.P2P[pair]; status != "OK" {
+						return row.Warn(t, "%s: %s: data between these GPUs goes through the guest's memory", pair, cmp.Or(p2pStatus[status], status))
+					}
+				}
+				return row.Pass(t, "%d pairs of GPUs can read each other's memory", len(g.NVIDIA.P2P))
 			})),
 		},
 		{
@@ -263,3 +286,7 @@ func containers(ask func(t backends.Ref, list []backends.Container) checks.Answe
 		return ask(t, g.Containers)
 	}
 }
+
+// p2pStatus spells the words of nvidia-smi topo -p2p as its legend does.
+var p2pStatus = map[string]string{"CNS": "chipset not supported (CNS)", "GNS": "GPU not supported (GNS)", "TNS": "topology not supported (TNS)",
+	"NS": "not supported (NS)", "DR": "disabled by a driver setting (DR)", "U": "unknown (U)"}

@@ -27,7 +27,11 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 			case d.Profile != "":
 				list = append(list, share(h, d, address))
 			case c != nil && c.GPU != nil:
-				list = append(list, nvidia.GPU{GPU: *c.GPU, Address: address, Slot: d.Slot, Class: c.Class, Device: c.Device, Sub: c.SubDevice,
+				root := ""
+				if up := h.Above(c.Address); len(up) > 0 && strings.EqualFold(v.Setting("pciPassthru.allowP2P"), "TRUE") && strings.EqualFold(v.Setting("pciPassthru.RelaxACSforP2P"), "TRUE") {
+					root = up[len(up)-1]
+				}
+				list = append(list, nvidia.GPU{Root: root, GPU: *c.GPU, Address: address, Slot: d.Slot, Class: c.Class, Device: c.Device, Sub: c.SubDevice,
 					Text: c.DeviceName, BARs: c.BARs, NUMA: c.NUMA, Host: c.Address})
 			}
 		}

@@ -23,6 +23,7 @@ type GPU struct {
 	NUMA    int    // of the host
 	Host    string // where it is in the host: 0000:3c:00.0; of a share the GPU that it is of
 	Profile string // of a share
+	Root    string // root port of the host, if the VM's keys let its devices reach each other
 }
 
 // UUID is the GPU's, GPU-12345678-...

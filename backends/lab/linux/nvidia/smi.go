@@ -31,8 +31,11 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		return 0
 	}
 	for n, a := range p.Args {
-		if a == "-pm" { // one option, though it looks like two
+		switch a { // one option, though it looks like several
+		case "-pm":
 			p.Args[n] = "--persistence-mode"
+		case "-p2p":
+			p.Args[n] = "--p2p"
 		}
 	}
 	o, err := p.Options("q L i: d: x l: query-gpu: format: list-gpus query id: display: persistence-mode: m p2p:")
@@ -59,6 +62,9 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 	}
 	switch {
 	case len(o.Args) > 0 && o.Args[0] == "topo":
+		if o.Value("p2p") == "r" {
+			return p2p(p, gpus)
+		}
 		return d.topo(p, gpus, o.Has("m"))
 	case o.Has("persistence-mode"):
 		return d.persistence(p, gpus, o.Value("persistence-mode"))
@@ -188,6 +194,32 @@ func (d *Driver) license() string {
 }
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }
+
+// p2p is nvidia-smi topo -p2p r. GPUs that are passed through reach each other below one root port of the host, if the VM may.
+func p2p(p *sh.Proc, gpus []GPU) int {
+	p.Printf(" \t")
+	for n := range gpus {
+		p.Printf("GPU%d\t", n)
+	}
+	for a, g := range gpus {
+		p.Printf("\n GPU%d\t", a)
+		for b, other := range gpus {
+			switch {
+			case a == b:
+				p.Printf("X\t")
+			case g.Profile != "" || other.Profile != "":
+				p.Printf("NS\t")
+			case g.Root != "" && g.Root == other.Root:
+				p.Printf("OK\t")
+			default:
+				p.Printf("CNS\t")
+			}
+		}
+	}
+	p.Printf("\n\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n  GNS  = GPU not supported\n" +
+		"  TNS  = Topology not supported\n  NS   = Not supported\n  U    = Unknown\n")
+	return 0
+}
 
 // topo is nvidia-smi topo -m. What lies between is the VM's own PCI tree: the host's switches are not to be seen in it.
 func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
