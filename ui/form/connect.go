@@ -65,6 +65,9 @@ func (p *connectPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	if !ok || p.trust == nil {
 		return p.fields.Update(msg)
 	}
+	if key := k.String(); key == "?" || key == "f1" || key == "q" {
+		return nil, false
+	}
 	yes := k.String() == "y"
 	if yes {
 		w.Login.Thumbprint = p.trust.SHA256

@@ -3,6 +3,7 @@ package form
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
+	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -23,15 +25,16 @@ var update = flag.Bool("update", false, "write the golden screens")
 // A keyboard drives the wizard as a person does: it presses keys and carries out what the loop asks for, one thing after
 // the other, the clock apart.
 type keyboard struct {
-	t     *testing.T
-	w     *frame.Wizard
-	queue chan tea.Msg
-	quit  bool
+	t      *testing.T
+	w      *frame.Wizard
+	queue  chan tea.Msg
+	quit   bool
+	leaves bool // for the editor
 
 	answer tea.Msg // of a command that the test holds back
 }
 
-func sit(t *testing.T, f *world, width, height int) *keyboard {
+func sit(t *testing.T, f live.Fabric, width, height int) *keyboard {
 	t.Helper()
 	k := &keyboard{t: t, queue: make(chan tea.Msg, 1024)}
 	k.w = frame.New(context.Background(), frame.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), Theme: theme.New(false, false, true)}, pages(), lookOnly)
@@ -71,6 +74,7 @@ func (k *keyboard) do(cmd tea.Cmd) {
 	case tea.QuitMsg:
 		k.quit = true
 	default:
+		k.leaves = k.leaves || fmt.Sprintf("%T", msg) == "tea.execMsg"
 		k.send(msg)
 	}
 }
@@ -92,7 +96,7 @@ func (k *keyboard) press(keys ...string) *keyboard {
 }
 
 func keyPress(key string) tea.KeyPressMsg {
-	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace}
+	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace, "f1": tea.KeyF1, "f2": tea.KeyF2, "f3": tea.KeyF3, "pgup": tea.KeyPgUp, "pgdn": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd}
 	switch {
 	case strings.HasPrefix(key, "ctrl+"):
 		return tea.KeyPressMsg{Code: rune(key[len(key)-1]), Mod: tea.ModCtrl}

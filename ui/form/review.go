@@ -48,7 +48,7 @@ func (p *reviewPage) Hints() []frame.Hint {
 	}
 	return hints
 }
-func (p *reviewPage) Typing() bool { return p.typed != "" }
+func (p *reviewPage) Typing() bool { return p.typed != "" || p.rehearsal != nil }
 func (p *reviewPage) EnterWord() string {
 	if !p.private {
 		return ""

@@ -146,6 +146,7 @@ func (p *runPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 		c, used := p.screen.Key(msg.String(), msg.Text)
 		if c != nil {
 			c.By = "the run page"
+			p.screen.Said("waiting for the run to answer", nil)
 			return p.ask(*c), true
 		}
 		return nil, used

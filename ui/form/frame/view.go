@@ -93,12 +93,11 @@ func (w *Wizard) footer() string {
 	switch {
 	case w.leaving:
 		status = w.Theme.Warning.Render(" Leave? Nothing has been changed. Press y to leave, any other key to stay.")
-	case w.running != nil && isClosed(w.running):
 	case w.question() != nil:
 		status = w.Theme.Warning.Render(" No login is tried before you answer.")
-	case w.stopping > 1:
+	case w.stopping > 1 && !isClosed(w.running):
 		status = w.Theme.Warning.Render(" Stopping immediately. The journal is kept; continue later with rdma-setup resume.")
-	case w.stopping == 1:
+	case w.stopping == 1 && !isClosed(w.running):
 		status = w.Theme.Warning.Render(" Waiting for running steps to finish. Ctrl-C again stops at once.")
 	case w.Busy == "cancelling":
 		status = w.Theme.Accent.Render(" cancelling ...")
@@ -119,12 +118,16 @@ func (w *Wizard) keys() string {
 		help.Key = "F1"
 	}
 	room := w.width - len(help.Key) - len(help.Does) - 4
+	shown := w.hint(help)
+	if w.question() != nil || w.clash != nil || w.edits() {
+		shown = "" // the keys are for what is shown over the page
+	}
 	lines, used := []string{" "}, 1
 	for _, h := range w.hints() {
 		n := len(h.Key) + len(h.Does) + 3
 		if used+n > room && used > 1 {
 			if len(lines) == 1 {
-				lines[0] += strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+				lines[0] += strings.Repeat(" ", max(0, room-used+1)) + shown
 			}
 			lines, used = append(lines, " "), 1
 		}
@@ -132,9 +135,15 @@ func (w *Wizard) keys() string {
 		used += n
 	}
 	if len(lines) == 1 {
-		lines[0] += strings.Repeat(" ", max(0, room-used+1)) + w.hint(help)
+		lines[0] += strings.Repeat(" ", max(0, room-used+1)) + shown
 	}
 	return strings.Join(lines, "\n")
+}
+
+// edits reports whether Enter and Esc belong to a text field or a list on the page.
+func (w *Wizard) edits() bool {
+	l, ok := w.Page().(interface{ Editing() bool })
+	return ok && l.Editing()
 }
 
 // hints are the keys that mean something now, the most useful first.
@@ -145,7 +154,7 @@ func (w *Wizard) hints() []Hint {
 	if w.clash != nil {
 		return []Hint{{"y", "overwrite"}, {"n", "save beside it"}, {"Esc", "save nothing"}}
 	}
-	if l, ok := w.Page().(interface{ Editing() bool }); ok && l.Editing() {
+	if w.edits() {
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
 	var all []Hint
@@ -154,7 +163,7 @@ func (w *Wizard) hints() []Hint {
 	}
 	if w.running == nil && w.Busy == "" {
 		word := "back"
-		if w.at == 0 && w.looking == nil {
+		if w.at == 0 && w.looking == nil && w.Page().EnterWord() != "go back" {
 			word = "leave"
 		}
 		all = append(all, Hint{"Esc", word})
