@@ -1,4 +1,4 @@
-// Package backends holds the words that the whole program shares: what a target, a setting and a value are,
-// the facts of an inventory, the small interfaces through which the world is read and changed, and the kinds of
-// error that decide an exit code. It does nothing by itself and imports nothing of the program.
+// Package backends defines the terms that the whole program shares: targets, settings and values, the facts of an inventory, the
+// small interfaces for reading and changing the real systems, and the kinds of error that decide the exit code. It does nothing
+// by itself and imports no other package of the program.
 package backends

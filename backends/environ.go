@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Environ is the environment for programs that this one starts: its own, without the passwords that were handed to it and
-// the address of the vCenter, which may hold one.
+// Environ returns the environment for child processes: the environment of this process without the passwords that were passed in
+// it and without the address of vCenter, which may contain a password.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

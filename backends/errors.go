@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// ErrorKind is the cause of an error as far as it decides what to do next.
+// ErrorKind is the category of an error. It decides what to do next.
 type ErrorKind string
 
-// The kinds, and the exit code that the command gives them.
+// The kinds, with the exit code of the command.
 const (
-	KindUsage       ErrorKind = "usage"       // bad flags or answers: 2
-	KindRefused     ErrorKind = "refused"     // preflight or inventory refuses, nothing written: 3
+	KindUsage       ErrorKind = "usage"       // invalid flags or answers: 2
+	KindRefused     ErrorKind = "refused"     // refused by the preflight or because of the inventory, nothing written: 3
 	KindAuth        ErrorKind = "auth"        // login refused, key or certificate not accepted: 4
-	KindUnreachable ErrorKind = "unreachable" // no connection, no answer in time: 4
+	KindUnreachable ErrorKind = "unreachable" // no connection, or no answer in time: 4
 	KindPermission  ErrorKind = "permission"  // logged in, but a privilege is missing
-	KindConflict    ErrorKind = "conflict"    // somebody else changed it meanwhile
-	KindTransient   ErrorKind = "transient"   // worth trying again
-	KindPermanent   ErrorKind = "permanent"   // trying again gives the same
+	KindConflict    ErrorKind = "conflict"    // changed by another client in the meantime
+	KindTransient   ErrorKind = "transient"   // a retry may succeed
+	KindPermanent   ErrorKind = "permanent"   // a retry fails in the same way
 	KindInterrupted ErrorKind = "interrupted" // stopped by the operator or a signal: 130
 )
 
@@ -28,10 +28,11 @@ type Error struct {
 	What   string // what was being done, as a clause: "enable the firewall ruleset pvrdma"
 	Hint   string // one sentence for the operator; may be empty
 	Err    error  // the cause; may be nil
-	// Lasting tells that the other side refuses this request for what the target is made of: it does so again while that stays.
+	// Lasting means that the target refuses this request because of its configuration: a retry fails as long as the configuration
+	// stays the same.
 	Lasting bool
 
-	told bool // What already holds the words of Err
+	told bool // What already contains the text of Err
 }
 
 func (e *Error) Error() string {
@@ -47,7 +48,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error of a formatted sentence; a cause wrapped with %w stays reachable for errors.Is and As.
+// Errorf returns an Error with a formatted message; a cause wrapped with %w stays reachable for errors.Is and errors.As.
 func Errorf(kind ErrorKind, target, hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Target: target, What: err.Error(), Hint: hint, Err: errors.Unwrap(err), told: true}
@@ -62,7 +63,7 @@ func KindOf(err error) ErrorKind {
 	return ""
 }
 
-// IsLasting reports whether an error in err's chain is lasting.
+// IsLasting reports whether an error in err's chain is Lasting.
 func IsLasting(err error) bool {
 	for err != nil {
 		var e *Error

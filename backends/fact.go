@@ -1,26 +1,26 @@
 package backends
 
-// FactState says what is known of a fact. The zero value means that it was not requested.
+// FactState is the state of a fact. The zero value means that it was not requested.
 type FactState string
 
 // The states of a fact that was requested.
 const (
 	FactKnown      FactState = "known"
-	FactAbsent     FactState = "absent"     // there is no such thing here
-	FactUnreadable FactState = "unreadable" // Fact.Why says why
+	FactAbsent     FactState = "absent"     // the thing does not exist on this host
+	FactUnreadable FactState = "unreadable" // Fact.Why holds the reason
 )
 
-// A Fact is a value that its own call reads from a host. A failed call only affects the facts that it reads.
+// A Fact is a value read from a host by a call of its own. A failed call affects only the facts that it reads.
 type Fact[T any] struct {
 	State FactState `json:"state,omitempty"`
 	Value T         `json:"value,omitzero"`
 	Why   string    `json:"why,omitempty"`
 }
 
-// FactOf is a fact that was read.
+// FactOf returns a Fact with a known value.
 func FactOf[T any](v T) Fact[T] { return Fact[T]{State: FactKnown, Value: v} }
 
-// ReadFact is the result of a call: its value, or why there is none.
+// ReadFact turns the result of a call into a Fact: its value, or the reason why there is none.
 func ReadFact[T any](v T, err error) Fact[T] {
 	if err != nil {
 		return Fact[T]{State: FactUnreadable, Why: err.Error()}
@@ -31,7 +31,7 @@ func ReadFact[T any](v T, err error) Fact[T] {
 // Known reports whether the fact has a value.
 func (f Fact[T]) Known() bool { return f.State == FactKnown }
 
-// Reason says why the fact has no value; "" if it has one, or there is none to have.
+// Reason returns why the fact has no value; "" if it has one, or if none exists.
 func (f Fact[T]) Reason() string {
 	switch f.State {
 	case FactUnreadable:

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// ImageManaged is how ManagedBy names the image of vSphere Lifecycle Manager that manages a host's cluster.
+// ImageManaged is the entry in Host.ManagedBy for a vSphere Lifecycle Manager image that manages the host's cluster.
 const ImageManaged = "vLCM image"
 
-// Imaged reports whether an image manages the host's cluster: what is installed on the host by hand is removed again at the next
-// remediation (KB 440252).
+// Imaged reports whether an image manages the host's cluster: the next remediation removes software that was installed on the
+// host by hand (KB 440252).
 func (h *Host) Imaged() bool { return slices.Contains(h.ManagedBy, ImageManaged) }
 
-// OnDeadBaselines reports whether the host's cluster is managed by baselines under a vCenter that has them for little more:
-// vCenter 9 patches no ESX 9 host with them and upgrades no host by them (Broadcom KB 379388).
+// OnDeadBaselines reports whether the host's cluster is managed by baselines under a vCenter that barely supports them: vCenter 9
+// neither patches ESX 9 hosts nor upgrades hosts with baselines (Broadcom KB 379388).
 func (inv *Inventory) OnDeadBaselines(h *Host) bool {
 	major, _, _ := strings.Cut(inv.VCenter.Version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 9 && h.Cluster != "" && !h.Imaged()
 }
 
-// DeadBaselines says so, as a predicate of a host.
+// DeadBaselines is the text for that case, as a predicate of a host.
 const DeadBaselines = "its cluster is managed by baselines, by which vCenter 9 patches no ESX 9 host and upgrades no host (KB 379388)"
 
-// A Host is one ESXi host.
+// A Host is an ESXi host.
 type Host struct {
-	Datastores []string `json:"datastores,omitempty"` // references of those that it mounts
+	Datastores []string `json:"datastores,omitempty"` // references of the datastores that it mounts
 	Networks   []string `json:"networks,omitempty"`   // port groups of its standard switches
 	Name       string   `json:"name"`
 	Path       string   `json:"path,omitempty"` // inventory path
@@ -51,23 +51,23 @@ type Host struct {
 	VMKs      []VMKernelNIC `json:"vmknics,omitempty"`
 	GPUs      []GPU         `json:"gpus"`
 	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil if there is none
-	Profiles  []string      `json:"vgpu_profiles,omitempty"` // of vGPUs that the host's driver offers
+	Profiles  []string      `json:"vgpu_profiles,omitempty"` // vGPU profiles that the host's driver offers
 
 	DeviceGroups []string           `json:"vendor_device_groups,omitempty"` // names of vendor device groups, vSphere 8 and later
 	PCI          []PCIDevice        `json:"pci,omitempty"`
-	Options      map[string]string  `json:"options,omitempty"`  // only the keys that were requested; details only
-	Stale        string             `json:"stale,omitempty"`    // why vCenter did not read firewall and services again: they may be minutes old
+	Options      map[string]string  `json:"options,omitempty"`  // only the requested keys; details only
+	Stale        string             `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
 	Firewall     map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
 	NTP          []string           `json:"ntp,omitempty"`
 	NTPActive    bool               `json:"ntp_active,omitempty"`
 
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
-	PowerPolicies []string `json:"power_policies,omitempty"` // what the BIOS leaves to ESXi; empty: the BIOS keeps control
+	PowerPolicies []string `json:"power_policies,omitempty"` // policies that the BIOS lets ESXi control; empty: the BIOS keeps control
 	Lockdown      string   `json:"lockdown,omitempty"`
-	Rebind        bool     `json:"rebind_without_reboot,omitempty"` // devices change between host and VMs without a reboot; details only
+	Rebind        bool     `json:"rebind_without_reboot,omitempty"` // devices move between host and VMs without a reboot; details only
 	GraphicsType  string   `json:"graphics_type,omitempty"`         // hostDefaultGraphicsType: shared, sharedDirect; "" not read
 
-	GraphicsDevices map[string]string `json:"graphics_devices,omitempty"` // configured types of single GPUs, by PCI address
+	GraphicsDevices map[string]string `json:"graphics_devices,omitempty"` // configured types of individual GPUs, by PCI address
 	SSHRunning      bool              `json:"ssh_running,omitempty"`
 
 	Services  map[string]Service `json:"services,omitzero"`   // by key, such as TSM-SSH; details only
@@ -80,7 +80,7 @@ type Host struct {
 	MemoryMB     int64    `json:"memory_mb,omitempty"`
 	MemoryUsedMB int64    `json:"memory_used_mb,omitempty"`
 	Hyperthreads bool     `json:"hyperthreads,omitempty"`
-	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks now running on the host
+	RecentTasks  []string `json:"recent_tasks,omitempty"` // descriptions of tasks that are running on the host
 
 	System *HostSystem `json:"system,omitempty"` // nil: not requested
 }
@@ -106,7 +106,7 @@ type VSwitch struct {
 	PortGroups []string `json:"port_groups,omitempty"` // names
 }
 
-// A NIC is one physical adapter (pNIC) of a host.
+// A NIC is a physical network adapter (pNIC) of a host.
 type NIC struct {
 	Device        string   `json:"device"` // vmnic2
 	MAC           string   `json:"mac"`
@@ -121,32 +121,32 @@ type NIC struct {
 	PCIDeviceID   string   `json:"pci_device,omitempty"`
 	Model         string   `json:"model,omitempty"`
 	NUMA          int      `json:"numa"`        // -1 unknown
-	RDMADevice    string   `json:"rdma_device"` // vmrdma0, "" when there is none
+	RDMADevice    string   `json:"rdma_device"` // vmrdma0, "" if there is none
 	RoCEv1        bool     `json:"roce_v1,omitempty"`
 	RoCEv2        bool     `json:"roce_v2"`
 	IWARP         bool     `json:"iwarp,omitempty"`
 	RDMAState     string   `json:"rdma_state,omitempty"` // active, activeDefer, down, init, armed, unknown
 	SRIOV         *SRIOV   `json:"sriov"`
 	DPU           string   `json:"dpu,omitempty"` // id of the DPU that owns it (pnic.dpuId), "" on ordinary NICs
-	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that has it as uplink
+	Switch        string   `json:"switch"`        // name of the vSwitch or DVS that uses it as an uplink
 	Roles         []string `json:"roles"`         // traffic of the vmknics on that switch: management, vmotion, vsan, ...
 	Use           NICUse   `json:"use,omitzero"`
-	Hidden        string   `json:"hidden,omitempty"` // why a PCI function is no pNIC, as a predicate; its Device is its PCI address then. "" for a pNIC
-	Eligible      bool     `json:"eligible"`         // by ChoosePNIC, with nothing wished
+	Hidden        string   `json:"hidden,omitempty"` // why a PCI function has no pNIC, as a predicate; Device is then its PCI address. "" for a pNIC
+	Eligible      bool     `json:"eligible"`         // according to ChoosePNIC with a zero wish
 	Why           string   `json:"why"`              // why it is or is not eligible for RDMA
 }
 
-// NICUse is who uses a pNIC.
+// NICUse lists the users of a pNIC.
 type NICUse struct {
 	Standard bool     `json:"standard_switch,omitempty"` // NIC.Switch is a standard vSwitch, not a DVS
-	Opaque   bool     `json:"opaque_switch,omitempty"`   // NIC.Switch is managed outside of vSphere: an N-VDS of NSX
+	Opaque   bool     `json:"opaque_switch,omitempty"`   // NIC.Switch is managed outside vSphere: an N-VDS of NSX
 	ENS      bool     `json:"ens,omitempty"`             // the DVS runs enhanced data path on this host; what that means depends on the driver (nic.ENS)
 	VMKs     []string `json:"vmknics,omitempty"`         // on NIC.Switch on this host
-	VMs      []string `json:"vms,omitempty"`             // with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
-	Storage  []string `json:"storage,omitempty"`         // storage adapters on its RDMA device or on the pNIC itself: vmhba65
+	VMs      []string `json:"vms,omitempty"`             // VMs with an ordinary adapter (neither pvrdma nor sriov) on NIC.Switch
+	Storage  []string `json:"storage,omitempty"`         // storage adapters that use its RDMA device or the pNIC itself: vmhba65
 }
 
-// SRIOV is what a physical function says of its VFs.
+// SRIOV is the state of SR-IOV on a physical function.
 type SRIOV struct {
 	Capable   bool `json:"capable"`
 	Enabled   bool `json:"enabled"`
@@ -179,10 +179,10 @@ type VMKernelNIC struct {
 	PortGroup string   `json:"port_group,omitempty"`
 	Switch    string   `json:"switch,omitempty"`
 	Roles     []string `json:"roles"`           // management, vmotion, vsan, ...
-	PNICs     []string `json:"pnics,omitempty"` // by which its traffic may leave: active and standby by the teaming policy
+	PNICs     []string `json:"pnics,omitempty"` // uplinks for its traffic: active and standby by the teaming policy
 }
 
-// RoleVMKernel is the role of a pNIC by which a vmknic of no service may send.
+// RoleVMKernel is the role of a pNIC that carries a vmknic without services.
 const RoleVMKernel = "vmkernel"
 
 // VMKNICOption is the advanced option that names the vmknic of PVRDMA's control plane; "" until it is set.
@@ -200,17 +200,17 @@ type GPU struct {
 	Enabled  bool     `json:"passthrough_enabled"`
 	Active   bool     `json:"passthrough_active"`
 	UsedBy   string   `json:"used_by,omitempty"`      // VM
-	Graphics string   `json:"graphics,omitempty"`     // its active graphics type: basic, shared, sharedDirect, direct (passed through)
+	Graphics string   `json:"graphics,omitempty"`     // active graphics type: basic, shared, sharedDirect, direct (passed through)
 	VGPUMode string   `json:"vgpu_mode,omitempty"`    // sameSize, mixedSize, multiInstanceGpu, none; "" before vSphere 8.0.3
 	SharedBy []string `json:"shared_by,omitempty"`    // VMs that run with a vGPU of it
 	RootPort string   `json:"root_port,omitempty"`    // PCI address of the root port above it
-	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, top down
+	Switches []string `json:"pci_switches,omitempty"` // bridges between root port and device, from the top down
 
-	Dependents []string `json:"dependents,omitempty"` // PCI addresses that change hands with it (IOMMU group)
-	Pairs      []Pair   `json:"pairs,omitempty"`      // with each RDMA card of the host, the nearest first
+	Dependents []string `json:"dependents,omitempty"` // PCI addresses of devices that are passed through together with it (IOMMU group)
+	Pairs      []Pair   `json:"pairs,omitempty"`      // its paths to each RDMA card of the host, nearest first
 }
 
-// A PCIDevice is a row of the host's PCI list, as far as topology needs it.
+// A PCIDevice is a row of the host's PCI list, reduced to what topology needs.
 type PCIDevice struct {
 	Address    string   `json:"address"`
 	Vendor     string   `json:"vendor"`
@@ -225,7 +225,7 @@ type PCIDevice struct {
 	Dependents []string `json:"dependents,omitempty"`
 }
 
-// NIC finds a pNIC by its device name (vmnic2), and a hidden one by its PCI address.
+// NIC returns a pNIC by its device name (vmnic2), or a hidden one by its PCI address; nil if there is none.
 func (h *Host) NIC(device string) *NIC {
 	named := func(n *NIC) bool { return n.Device == device }
 	if n := find(h.NICs, named); n != nil {
@@ -234,19 +234,20 @@ func (h *Host) NIC(device string) *NIC {
 	return find(h.Hidden, named)
 }
 
-// VMK finds a vmknic by its device name (vmk0).
+// VMK returns a vmknic by its device name (vmk0), or nil.
 func (h *Host) VMK(device string) *VMKernelNIC {
 	return find(h.VMKs, func(v *VMKernelNIC) bool { return v.Device == device })
 }
 
-// A VMKRange is where the vmknics come from that this program creates for PVRDMA. The zero range holds none.
+// A VMKRange describes the vmknics that this program creates for PVRDMA. The zero range contains none.
 type VMKRange struct {
 	PortGroup string
 	Network   netip.Prefix
-	Start     netip.Addr // the first address of Network that is given away
+	Start     netip.Addr // first address of Network that is assigned
 }
 
-// Holds reports whether a vmknic is one of them: of no service, on the port group, with a static address of the range.
+// Holds reports whether a vmknic belongs to the range: it has no service, is on the port group, and has a static address in the
+// range.
 func (r VMKRange) Holds(k *VMKernelNIC) bool {
 	ip, err := netip.ParseAddr(k.IP)
 	return err == nil && len(k.Roles) == 0 && !k.DHCP && k.PortGroup == r.PortGroup && r.Network.Contains(ip) && !ip.Less(r.Start)

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// A HostSystem holds what only the host itself can report: by esxcli, by a call to the host, or in its shell. Each fact has
-// its own state; the table in backends/vsphere/system lists the call of each fact.
+// A HostSystem holds facts that only the host itself can report: through esxcli, through a call to the host, or in its shell.
+// Each fact has its own state; the table in backends/vsphere/system lists the call for each fact.
 type HostSystem struct {
 	Modules    map[string]Fact[Module]    `json:"modules,omitzero"`             // by name
-	VIBs       Fact[map[string]VIB]       `json:"vibs,omitzero"`                // of the running image, by name
-	NextVIBs   Fact[map[string]VIB]       `json:"next_vibs,omitzero"`           // of the image of the next boot; absent: nothing is staged
+	VIBs       Fact[map[string]VIB]       `json:"vibs,omitzero"`                // VIBs of the running image, by name
+	NextVIBs   Fact[map[string]VIB]       `json:"next_vibs,omitzero"`           // VIBs of the image for the next boot; absent: nothing is staged
 	Acceptance Fact[string]               `json:"acceptance,omitzero"`          // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
-	Offers     []Component                `json:"offers,omitzero"`              // what the files named for components hold, as this host sees them
-	Components Fact[map[string]string]    `json:"components,omitzero"`          // of Lifecycle Manager in the running image, version by name; where an image manages the host
-	Exceptions Fact[[]string]             `json:"lockdown_exceptions,omitzero"` // accounts that lockdown mode lets in
-	Pause      Fact[map[string]PauseSpec] `json:"pause,omitzero"`               // global pause in force, by pNIC
+	Offers     []Component                `json:"offers,omitzero"`              // contents of the component files that were named, as this host sees them
+	Components Fact[map[string]string]    `json:"components,omitzero"`          // Lifecycle Manager components of the running image, version by name; only if an image manages the host
+	Exceptions Fact[[]string]             `json:"lockdown_exceptions,omitzero"` // accounts that may log in during lockdown mode
+	Pause      Fact[map[string]PauseSpec] `json:"pause,omitzero"`               // active global pause settings, by pNIC
 	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                 // by pNIC
 	Stats      map[string]Fact[PortStats] `json:"stats,omitzero"`               // by pNIC
 	VFs        map[string]Fact[[]VF]      `json:"vfs,omitzero"`                 // by PF's pNIC
-	Neighbours Fact[map[string]Neighbour] `json:"neighbours,omitzero"`          // by pNIC; one without a row heard nobody
-	Peers      map[string]Fact[Peer]      `json:"peers,omitzero"`               // by peer host: how its PVRDMA vmknic is reached
-	Resync     Fact[int64]                `json:"resync,omitzero"`              // bytes that vSAN still moves; absent: no vSAN
-	BootDevice Fact[string]               `json:"boot_device,omitzero"`         // what ESXi booted from: usb, sd, disk, network
+	Neighbours Fact[map[string]Neighbour] `json:"neighbours,omitzero"`          // by pNIC; a pNIC without an entry heard no neighbour
+	Peers      map[string]Fact[Peer]      `json:"peers,omitzero"`               // by peer host: whether its PVRDMA vmknic can be reached
+	Resync     Fact[int64]                `json:"resync,omitzero"`              // bytes left for vSAN to resynchronize; absent: no vSAN
+	BootDevice Fact[string]               `json:"boot_device,omitzero"`         // boot device of ESXi: usb, sd, disk, network
 
-	// What only the ESXi shell tells; nil if it was not asked.
+	// The following fields can only be read in the ESXi shell; nil if not requested.
 	Firmware   map[string]Firmware `json:"firmware,omitzero"`     // by PCI address of function 0
 	SecureBoot *bool               `json:"secure_boot,omitempty"` // the host booted with UEFI secure boot
-	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot that have one of LogTexts
-	ShellError string              `json:"shell_error,omitempty"` // why the shell could not be asked
+	Log        []string            `json:"log,omitzero"`          // lines of vmkernel.log since boot that contain one of LogTexts
+	ShellError string              `json:"shell_error,omitempty"` // why the shell could not be used
 }
 
-// Module finds a module whose parameters were read; empty without.
+// Module returns a module whose parameters were read; the zero Module otherwise.
 func (s *HostSystem) Module(name string) Module {
 	if s == nil {
 		return Module{}
@@ -41,7 +41,7 @@ func (s *HostSystem) Module(name string) Module {
 	return s.Modules[name].Value
 }
 
-// Image is the image of the next boot: the staged image, or else the running one.
+// Image returns the image for the next boot: the staged image, or else the running one.
 func (s *HostSystem) Image() Fact[map[string]VIB] {
 	if s.NextVIBs.Known() || s.NextVIBs.State == FactUnreadable {
 		return s.NextVIBs
@@ -49,7 +49,7 @@ func (s *HostSystem) Image() Fact[map[string]VIB] {
 	return s.VIBs
 }
 
-// Reworded returns a copy whose texts of machines, that is reasons and log lines, went through a function.
+// Reworded returns a copy in which text was applied to all free text from the host, that is, reasons and log lines.
 func (s HostSystem) Reworded(text func(string) string) *HostSystem {
 	s.VIBs.Why, s.NextVIBs.Why, s.Acceptance.Why, s.Exceptions.Why = text(s.VIBs.Why), text(s.NextVIBs.Why), text(s.Acceptance.Why), text(s.Exceptions.Why)
 	s.Components.Why = text(s.Components.Why)
@@ -76,8 +76,8 @@ func reworded[T any](facts map[string]Fact[T], text func(string) string) map[str
 
 // A Module is a kernel module of a host.
 type Module struct {
-	Known  []string          `json:"known"`  // every parameter that the module lists
-	Params map[string]string `json:"params"` // those that are set; in force since the next boot after they were
+	Known  []string          `json:"known"`  // every parameter of the module
+	Params map[string]string `json:"params"` // the parameters that are set; a change takes effect at the next boot
 }
 
 // A VIB is an installed package.
@@ -86,7 +86,7 @@ type VIB struct {
 	Acceptance string `json:"acceptance,omitempty"`
 }
 
-// A Component is a VIB in a file on a datastore. A file that a host cannot read has one with Error and no Name.
+// A Component is a VIB in a file on a datastore. If a host cannot read the file, Error is set and Name is empty.
 type Component struct {
 	Path       string `json:"path"`
 	Name       string `json:"name,omitempty"`
@@ -95,28 +95,28 @@ type Component struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// A VF is a virtual function; Active when a VM has it.
+// A VF is a virtual function. Active means that a VM uses it.
 type VF struct {
 	ID      int    `json:"id"`
 	Address string `json:"pci,omitempty"`
 	Active  bool   `json:"active"`
 }
 
-// DCB is what a pNIC negotiated by data centre bridging. PFC has a flag for each priority.
+// DCB is what a pNIC negotiated by Data Center Bridging. PFC has one flag per priority.
 type DCB struct {
 	Supported bool    `json:"supported"`
 	PFC       [8]bool `json:"pfc"`
 }
 
-// PortStats is the growth of the counters of a pNIC within Over.
+// PortStats is the increase of the counters of a pNIC over the time Over.
 type PortStats struct {
 	Errors  int64         `json:"errors"`
 	Dropped int64         `json:"dropped"`
-	Pause   int64         `json:"pause"` // PFC frames, both ways
+	Pause   int64         `json:"pause"` // PFC frames in both directions
 	Over    time.Duration `json:"over"`
 }
 
-// Grown tells what two counters grew by, and in what time where they did.
+// Grown describes the increase of two counters and the time over which they increased.
 func (s PortStats) Grown(a string, n int64, b string, m int64) string {
 	if n == 0 && m == 0 {
 		return fmt.Sprintf("no %s and no %s between two readings", a, b)
@@ -124,21 +124,22 @@ func (s PortStats) Grown(a string, n int64, b string, m int64) string {
 	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
 }
 
-// A Neighbour is the switch port that a pNIC hears by LLDP or CDP: the switch's name as it tells it, else its chassis id.
+// A Neighbour is the switch port that a pNIC hears by LLDP or CDP. The switch is identified by its name, or else by its chassis
+// id.
 type Neighbour struct {
 	Switch string `json:"switch"`
 	Port   string `json:"port"` // as the switch spells it: Eth1/7, swp7, ethernet1/1/7
 }
 
-// Peer is how a host reaches the PVRDMA vmknic of another.
+// Peer is the result of testing the path to another host's PVRDMA vmknic.
 type Peer struct {
 	Loss    float64 `json:"loss"`              // percent of pings lost
-	Payload int     `json:"payload,omitempty"` // bytes of the largest ping that came through unfragmented; 0: not tried
-	Port    string  `json:"port,omitempty"`    // TCP 28250: open, closed; "" not tried
+	Payload int     `json:"payload,omitempty"` // largest ping payload in bytes that arrived unfragmented; 0: not tested
+	Port    string  `json:"port,omitempty"`    // TCP 28250: open, closed; "" not tested
 }
 
-// LogTexts are what is looked for in vmkernel.log, in lower case: a lack of interrupt vectors (Broadcom KB 313395), and a
-// device that the host took from passthrough by PCIe hot-plug (HPE a00121002).
+// LogTexts are the texts to search for in vmkernel.log, in lower case: a shortage of interrupt vectors (Broadcom KB 313395), and
+// a device that the host removed from passthrough because of PCIe hot-plug (HPE a00121002).
 var LogTexts = []string{LogVectors, LogPassthrough, LogHotPlug}
 
 const (
@@ -147,16 +148,16 @@ const (
 	LogHotPlug     = "pciehp"
 )
 
-// Slot is the PCIe link of a card as it runs now: generation and lanes. Both are 0 if it was not read.
+// Slot is the negotiated PCIe link of a card: generation and lanes. Both are 0 if they were not read.
 type Slot struct {
 	Gen   int `json:"gen"`
 	Lanes int `json:"lanes"`
 }
 
-// Firmware is what the firmware tools say of one card. Current and Next are by key (FirmwareRules.Keys).
+// Firmware is what the firmware tools report about one card. Current and Next are keyed by the names in FirmwareRules.Keys.
 type Firmware struct {
-	PSID    string            `json:"psid,omitempty"`    // id of the board: MT_... is NVIDIA's own, anything else an OEM's
-	Current map[string]string `json:"current,omitempty"` // in force
-	Next    map[string]string `json:"next,omitempty"`    // after the next boot
+	PSID    string            `json:"psid,omitempty"`    // board id: MT_... is NVIDIA's own, anything else an OEM's
+	Current map[string]string `json:"current,omitempty"` // active now
+	Next    map[string]string `json:"next,omitempty"`    // active after the next boot
 	Slot    Slot              `json:"slot,omitzero"`
 }

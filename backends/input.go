@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// An Input is a kind of file or stream that the program reads. Its limit is enforced while it is read, so that neither
-// /dev/zero nor a wrong file name exhausts the memory. assets/docs/security.md lists all of them under "Limits of inputs".
+// An Input is a kind of file or stream that the program reads. Its limit is enforced while reading, so that neither /dev/zero nor
+// a wrong file name exhausts the memory. assets/docs/security.md lists all of them under "Limits of inputs".
 type Input struct {
 	Name   string // "a password file"
 	Limit  int64  // bytes
-	Secret bool   // others than its owner must not have access to it
-	Script bool   // it decides what the program does: others must not write to it
+	Secret bool   // only the owner may have access
+	Script bool   // it controls what the program does: only the owner may write to it
 
-	Mounted bool // container runtimes mount it, readable by everybody in the container
+	Mounted bool // container runtimes mount it, readable by everyone in the container
 }
 
 // The inputs of the program, each with its limit.
@@ -40,13 +40,13 @@ var (
 	InputState      = Input{Name: "a state file of this program", Limit: 1 << 20}
 )
 
-// Inputs lists what the table in assets/docs/security.md must hold.
+// Inputs returns all inputs, as the table in assets/docs/security.md must list them.
 func Inputs() []Input {
 	return []Input{InputPassword, InputKey, InputPublicKey, InputSettings, InputSSHConfig, InputKnownHosts, InputCA, InputAnswers, InputProperty,
 		InputPlan, InputBaseline, InputDaemon, InputState}
 }
 
-// ErrTooLarge is in the chain of errors of inputs over their limit.
+// ErrTooLarge is in the error chain of inputs that exceed their limit.
 var ErrTooLarge = errors.New("too large")
 
 const (
@@ -54,10 +54,10 @@ const (
 	readOnlyMount = 1 // ST_RDONLY of statfs(2)
 )
 
-// pipeWait is how long a named pipe may stay without a byte.
+// pipeWait is how long to wait for the first byte of a named pipe.
 const pipeWait = 10 * time.Second
 
-// Read reads all of r, which name stands for in errors.
+// Read reads all of r. name is what errors call it.
 func (in Input) Read(r io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, in.Limit+1))
 	if err == nil && int64(len(b)) > in.Limit {
@@ -73,8 +73,8 @@ func (in Input) tooLarge(name string) error {
 	return Errorf(KindUsage, "", "Name the correct file.", "%s is %w: the limit for %s is %s", name, ErrTooLarge, in.Name, SizeText(in.Limit))
 }
 
-// ReadFile reads a file, or a pipe such as /dev/stdin or that of a process substitution. Permissions that let others read a
-// secret, or write what decides what the program does, are refused as OpenSSH refuses them.
+// ReadFile reads a file, or a pipe such as /dev/stdin or a process substitution. A secret that others may read, or a file that
+// others may write and that controls the program, is refused, as OpenSSH does.
 func (in Input) ReadFile(path string) ([]byte, error) {
 	f, info, err := open(path)
 	if err != nil {
@@ -90,14 +90,14 @@ func (in Input) ReadFile(path string) ([]byte, error) {
 	return in.readPipe(f, path)
 }
 
-// inherited reports whether a path names an open file of this process, as the pipe of "--password-file <(command)". Its writer is
-// there from the start and its end is final (pipe(7)), so it is read to the end however long the command takes: a password
-// manager may ask for its own password first.
+// inherited reports whether a path names an open file of this process, such as the pipe of "--password-file <(command)". The pipe
+// has a writer from the start and its end is final (pipe(7)), so it is read to the end without a timeout: a password manager may
+// first prompt for its own password.
 func inherited(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
-// Fits tells before a library reads the file whether it is one and not too large. /dev/null passes for an empty file.
+// Fits checks that a path is a regular file and not too large, before a library reads it. /dev/null counts as an empty file.
 func (in Input) Fits(path string, info os.FileInfo) error {
 	switch {
 	case path == os.DevNull:
@@ -110,7 +110,7 @@ func (in Input) Fits(path string, info os.FileInfo) error {
 	return in.permitted(path, info)
 }
 
-// open opens without waiting for somebody who writes into a named pipe.
+// open opens a file without blocking on a named pipe that has no writer.
 func open(path string) (*os.File, os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -127,11 +127,11 @@ func open(path string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// readPipe waits for the first byte only so long. A pipe without a writer reads as empty until somebody opens it.
+// readPipe reads a pipe, with a time limit for the first byte. A pipe without a writer reads as empty until a writer opens it.
 func (in Input) readPipe(f *os.File, path string) ([]byte, error) {
 	end := time.Now().Add(pipeWait)
 	for {
-		_ = f.SetReadDeadline(end) // not every pipe can; its read then waits for the writer
+		_ = f.SetReadDeadline(end) // not every pipe supports deadlines; the read then waits for the writer
 		b, err := in.Read(f, path)
 		if errors.Is(err, os.ErrDeadlineExceeded) || err == nil && len(b) == 0 && time.Now().After(end) {
 			return nil, fmt.Errorf("%s is a pipe, and nothing was written to it for %s", path, pipeWait)
@@ -143,10 +143,10 @@ func (in Input) readPipe(f *os.File, path string) ([]byte, error) {
 	}
 }
 
-// permitted applies the rules of OpenSSH: sshkey_perm_ok in authfile.c refuses a private key of this user that group or
-// others may access (mode & 077), read_config_file in readconf.c a configuration that group or others may write (mode & 022)
-// or that belongs to somebody else than this user or root. As in Debian and Ubuntu, whose umask is 0002, a group that holds
-// nobody but the owner may write (their patch user-group-modes to OpenSSH). Pipes and devices have no permissions that matter.
+// permitted applies the rules of OpenSSH: sshkey_perm_ok in authfile.c refuses a private key of this user that group or others
+// may access (mode & 077); read_config_file in readconf.c refuses a configuration that group or others may write (mode & 022), or
+// that belongs to neither this user nor root. As in Debian and Ubuntu, whose umask is 0002, a group without other members may
+// write (their patch user-group-modes to OpenSSH). Permissions of pipes and devices are not checked.
 func (in Input) permitted(path string, info os.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.Mode().IsRegular() {
@@ -169,9 +169,9 @@ func (in Input) permitted(path string, info os.FileInfo) error {
 	return nil
 }
 
-// containerSecret reports whether a file is a secret that a container runtime has mounted: of root, nobody else may write to it,
-// and it lies below /run/secrets, where Docker and Podman mount secrets with mode 0444 (Docker documentation, "Manage sensitive
-// data with Docker secrets"; podman-secret-create(1)), or on a read-only mount, as the volumes of Kubernetes' secrets with mode
+// containerSecret reports whether a file is a secret mounted by a container runtime: it belongs to root, only root may write to
+// it, and it is below /run/secrets, where Docker and Podman mount secrets with mode 0444 (Docker documentation, "Manage sensitive
+// data with Docker secrets"; podman-secret-create(1)), or on a read-only mount, like the volumes of Kubernetes secrets with mode
 // 0644 (Kubernetes documentation, "Secrets", "Mounted Secrets"). Only the processes of the container can read it there.
 func containerSecret(path string, uid uint32, mode os.FileMode) bool {
 	if uid != 0 || mode&0o022 != 0 {
@@ -187,7 +187,8 @@ func containerSecret(path string, uid uint32, mode os.FileMode) bool {
 	return syscall.Statfs(path, &fs) == nil && fs.Flags&readOnlyMount != 0
 }
 
-// privateGroup reports whether a group holds nobody but a user, by /etc/group and /etc/passwd. What cannot be read is no.
+// privateGroup reports whether a group has no member but one user, by /etc/group and /etc/passwd. It returns false if they cannot
+// be read.
 func privateGroup(gid, uid uint32) bool {
 	group, err := os.ReadFile("/etc/group")
 	if err != nil {
@@ -217,7 +218,7 @@ func privateGroup(gid, uid uint32) bool {
 	return false
 }
 
-// SizeText is a number of bytes for display: 64 KiB, 2.5 GiB.
+// SizeText formats a number of bytes for display: 64 KiB, 2.5 GiB.
 func SizeText(n int64) string {
 	for _, u := range []struct {
 		name string

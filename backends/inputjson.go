@@ -2,21 +2,21 @@ package backends
 
 import "fmt"
 
-// A JSONLimit bounds what a JSON text may hold beside its bytes: two bytes can stand for an element of a list that takes
-// hundreds in memory. 1,000 hosts with 10,000 VMs and their guests need less than half of InventoryJSON.
+// A JSONLimit bounds the structure of a JSON text in addition to its size: two bytes can encode a list element that takes
+// hundreds of bytes in memory. 1,000 hosts with 10,000 VMs and their guests need less than half of InventoryJSON.
 type JSONLimit struct {
-	Rows    int // elements or members of one list or object at the top or one level below it
-	Objects int // objects, lists and nulls altogether
-	Values  int // values altogether
+	Rows    int // elements or members of one list or object at the top or the second level
+	Objects int // objects, lists and nulls in total
+	Values  int // values in total
 }
 
-// The bounds of bundles and baselines, and of saved plans, which list every change of every target.
+// The limits for bundles and baselines, and for saved plans, which list every change of every target.
 var (
 	InventoryJSON = JSONLimit{Rows: 20_000, Objects: 400_000, Values: 3_000_000}
 	PlanJSON      = JSONLimit{Rows: 250_000, Objects: 600_000, Values: 3_000_000}
 )
 
-// Check counts without decoding. It says nothing about texts that are not JSON; the decoder does.
+// Check counts without decoding. It does not detect invalid JSON; the decoder does.
 func (l JSONLimit) Check(text []byte) error {
 	var rows [3]int
 	depth, objects, values := 0, 0, 0

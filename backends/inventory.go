@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// An Inventory is what is there, read and never guessed. What could not be read is absent and named in Gaps.
+// An Inventory holds the facts that were read; nothing in it is guessed. What could not be read is missing and listed in Gaps.
 type Inventory struct {
 	VCenter    VCenter     `json:"vcenter"`
 	Hosts      []Host      `json:"hosts"`
@@ -22,7 +22,7 @@ type Inventory struct {
 	APICalls   int         `json:"api_calls"`
 }
 
-// A Gap names something that could not be read and why.
+// A Gap names something that could not be read, and the reason.
 type Gap struct {
 	Target Ref    `json:"target"`
 	What   string `json:"what"`
@@ -32,25 +32,25 @@ type Gap struct {
 // GapDVSVersions is the Gap.What of VCenter.DVSVersions.
 const GapDVSVersions = "DVS versions on offer"
 
-// HintNoHosts is what to do where VCenter.NoHosts is set.
+// HintNoHosts is the remedy if VCenter.NoHosts is set.
 const HintNoHosts = "add hosts to a datacenter, or give the account the role Read-only on it, with propagation"
 
-// VCenter is the server that was asked.
+// VCenter describes the vCenter server.
 type VCenter struct {
 	URL          string    `json:"url"`
 	InstanceUUID string    `json:"instance_uuid"`
 	Version      string    `json:"version"`
 	Build        string    `json:"build"`
 	User         string    `json:"user"`
-	Thumbprint   string    `json:"thumbprint,omitempty"`   // of the certificate that was served, spelled as in the answers
-	Clock        time.Time `json:"clock,omitzero"`         // vCenter's clock when it was asked
-	ClockAsked   time.Time `json:"-"`                      // our clock at that moment
-	Simulated    bool      `json:"simulated"`              // the lab says so itself
-	DVSVersions  []string  `json:"dvs_versions,omitempty"` // what QueryAvailableDvsSpec offers, oldest first
-	NoHosts      string    `json:"no_hosts,omitempty"`     // why no host at all was seen; "": some were
+	Thumbprint   string    `json:"thumbprint,omitempty"`   // of the server's certificate, in the spelling of the answers
+	Clock        time.Time `json:"clock,omitzero"`         // vCenter's clock at the time of the request
+	ClockAsked   time.Time `json:"-"`                      // this machine's clock at that time
+	Simulated    bool      `json:"simulated"`              // the lab identifies itself as simulated
+	DVSVersions  []string  `json:"dvs_versions,omitempty"` // versions from QueryAvailableDvsSpec, oldest first
+	NoHosts      string    `json:"no_hosts,omitempty"`     // why no host was found; "" if some were
 }
 
-// A Cluster is what a cluster decides about its hosts and VMs.
+// A Cluster holds the cluster settings that affect its hosts and VMs.
 type Cluster struct {
 	Name        string            `json:"name"`
 	Datacenter  string            `json:"datacenter,omitempty"`
@@ -58,36 +58,36 @@ type Cluster struct {
 	DRSMode     string            `json:"drs_mode,omitempty"`     // manual, partiallyAutomated, fullyAutomated
 	DRSOverride map[string]string `json:"drs_override,omitempty"` // by VM: its own mode, or "disabled"
 	HA          bool              `json:"ha"`
-	Failover    int               `json:"ha_failover,omitempty"` // lost hosts that HA's admission control keeps capacity for; 0: it is off
+	Failover    int               `json:"ha_failover,omitempty"` // number of host failures that HA's admission control reserves capacity for; 0: off
 	VSAN        bool              `json:"vsan"`
 	EVC         *string           `json:"evc,omitempty"` // key of the EVC mode, "" when off; nil: not read
 	Rules       []DRSRule         `json:"drs_rules,omitempty"`
-	Image       *ClusterImage     `json:"image,omitempty"` // nil: none manages it, or nobody asked
+	Image       *ClusterImage     `json:"image,omitempty"` // nil: no image manages it, or not requested
 }
 
 // A ClusterImage is the image by which vSphere Lifecycle Manager manages a cluster (vSphere Automation API,
 // esx/settings/clusters/{cluster}/software).
 type ClusterImage struct {
 	Base       string              `json:"base,omitempty"`             // version of the base image
-	Components map[string]string   `json:"components,omitempty"`       // added to it, version by name
-	AddOn      string              `json:"add_on,omitempty"`           // a vendor's add-on in it
-	Hardware   []string            `json:"hardware_support,omitempty"` // hardware support managers whose firmware is in it
+	Components map[string]string   `json:"components,omitempty"`       // components added to the base image, version by name
+	AddOn      string              `json:"add_on,omitempty"`           // the vendor add-on
+	Hardware   []string            `json:"hardware_support,omitempty"` // hardware support managers whose firmware is part of the image
 	Drafts     []ImageDraft        `json:"drafts,omitempty"`
 	Offered    map[string][]string `json:"offered,omitempty"`    // versions of the components in vCenter's depots, by name
-	Power      string              `json:"power,omitempty"`      // what remediation does with VMs: DO_NOT_CHANGE_VMS_POWER_STATE
-	QuickBoot  bool                `json:"quick_boot,omitempty"` // remediation restarts hosts by Quick Boot, without firmware start
+	Power      string              `json:"power,omitempty"`      // power setting of VMs during remediation: DO_NOT_CHANGE_VMS_POWER_STATE
+	QuickBoot  bool                `json:"quick_boot,omitempty"` // remediation restarts hosts by Quick Boot, without firmware initialization
 	Error      string              `json:"error,omitempty"`      // why it could not be read
 }
 
-// An ImageDraft is an edit of an image that is not committed.
+// An ImageDraft is an uncommitted edit of an image.
 type ImageDraft struct {
 	Owner      string            `json:"owner"`
-	Ours       bool              `json:"ours,omitempty"`       // of the account in use
-	Components map[string]string `json:"components,omitempty"` // as Components of the image; read of our own alone
-	Other      bool              `json:"other,omitempty"`      // it changes more than components: the base image, an add-on; read of our own alone
+	Ours       bool              `json:"ours,omitempty"`       // it belongs to the account in use
+	Components map[string]string `json:"components,omitempty"` // like Components of the image; read only if Ours
+	Other      bool              `json:"other,omitempty"`      // it changes more than components, such as the base image or an add-on; read only if Ours
 }
 
-// Left reports whether a draft is one that a run left: of the account in use, and with no other change than that of a component.
+// Left reports whether a draft was left behind by a run: it belongs to the account in use and changes only that component.
 func (img *ClusterImage) Left(d ImageDraft, component string) bool {
 	was, is := maps.Clone(img.Components), maps.Clone(d.Components)
 	delete(was, component)
@@ -95,8 +95,8 @@ func (img *ClusterImage) Left(d ImageDraft, component string) bool {
 	return d.Ours && !d.Other && maps.Equal(was, is)
 }
 
-// Component is the version of a component in the image: Absent if it is not in it, and Partial if a draft of our own holds this
-// change and no other. A run that ended between making a draft and its commit leaves one.
+// Component returns the version of a component in the image: Absent if it is not in it, and Partial if a draft of the account in
+// use holds only this change. A run that ended between creating a draft and its commit leaves such a draft.
 func (img *ClusterImage) Component(name string) Value {
 	if v, there := img.Components[name]; there {
 		return ValueOf(v)
@@ -109,14 +109,14 @@ func (img *ClusterImage) Component(name string) Value {
 	return Absent
 }
 
-// A RuleKind is what a DRS rule demands.
+// A RuleKind is what a DRS rule requires.
 type RuleKind string
 
 // The kinds of DRS rule.
 const (
-	RuleApart    RuleKind = "anti-affinity" // its VMs run on different hosts
-	RuleTogether RuleKind = "affinity"      // its VMs run on one host
-	RuleHosts    RuleKind = "vm-host"       // its VMs run on Hosts, and not on NotHosts
+	RuleApart    RuleKind = "anti-affinity" // its VMs must run on different hosts
+	RuleTogether RuleKind = "affinity"      // its VMs must run on one host
+	RuleHosts    RuleKind = "vm-host"       // its VMs must run on Hosts, and not on NotHosts
 )
 
 // A DRSRule is an enabled affinity rule of a cluster (ClusterConfigInfoEx.rule in the vSphere Web Services API). Groups of
@@ -130,7 +130,7 @@ type DRSRule struct {
 	NotHosts  []string `json:"not_hosts,omitempty"`
 }
 
-// KeptApart names the anti-affinity rules of a VM: no two VMs of one rule are to be out of service at once.
+// KeptApart returns the names of the anti-affinity rules of a VM: no two VMs of one rule may be out of service at the same time.
 func (inv *Inventory) KeptApart(vm string) []string {
 	var names []string
 	for _, c := range inv.Clusters {
@@ -143,15 +143,15 @@ func (inv *Inventory) KeptApart(vm string) []string {
 	return names
 }
 
-// A Scope limits an inventory. Zero reads everything in overview; Hosts and VMs name those whose details
-// (options, firewall, device lists) are wanted too.
+// A Scope limits what an inventory reads. The zero Scope reads an overview of everything; Hosts and VMs name those whose details
+// (options, firewall, device lists) are read too.
 type Scope struct {
 	Datacenter string
 	Cluster    string
 	Hosts      []string // names; nil: all
 	VMs        []string // names or inventory paths; nil: all
-	Fresh      bool     // have vCenter read firewall and services of the chosen hosts again first: two calls a host
-	Wide       bool     // details of the hosts and VMs beside those chosen, too
+	Fresh      bool     // make vCenter refresh firewall and services of the chosen hosts first: two calls per host
+	Wide       bool     // also read details of the hosts and VMs that were not chosen
 	Details    bool     // options, firewall rulesets, DVS offers: what a plan needs
 
 	// Names is given the hosts with their names, places and states before everything else is read: one call per 500 hosts more. Nil:
@@ -174,30 +174,30 @@ type Switch struct {
 	Members    map[string]Member `json:"members"`             // by host name
 	PortGroups []string          `json:"port_groups,omitempty"`
 	LAGs       int               `json:"lags,omitempty"`
-	VMKs       []string          `json:"vmknics,omitempty"` // "esx-01/vmk1": vmknics that live on it
+	VMKs       []string          `json:"vmknics,omitempty"` // "esx-01/vmk1": vmknics on the switch
 	VMs        []string          `json:"vms,omitempty"`     // VMs connected to it
 	NSX        bool              `json:"nsx,omitempty"`
 	OffloadID  string            `json:"offload,omitempty"` // network offload spec (DPU)
-	Note       string            `json:"note,omitempty"`    // config.description: holds our mark on a switch that we made
+	Note       string            `json:"note,omitempty"`    // config.description: contains SwitchMark on a switch that this program created
 	Health     *SwitchHealth     `json:"health,omitempty"`  // nil: not read
 }
 
 // SwitchHealth is the VLAN and MTU health check of a DVS.
 type SwitchHealth struct {
 	Enabled  bool     `json:"enabled"`
-	Mismatch []string `json:"mismatch,omitempty"` // what it found: "esx-01 Uplink 1: VLAN 100 not trunked"
+	Mismatch []string `json:"mismatch,omitempty"` // findings: "esx-01 Uplink 1: VLAN 100 not trunked"
 }
 
-// A Member is one host on a DVS.
+// A Member is the membership of one host in a DVS.
 type Member struct {
 	PNICs  []string `json:"pnics"`
-	Status string   `json:"status,omitempty"` // up, pending, outOfSync, ...; facts only, never set
+	Status string   `json:"status,omitempty"` // up, pending, outOfSync, ...; read only, never set
 	ENS    bool     `json:"ens,omitempty"`
 
-	Interrupt *bool `json:"ens_interrupt,omitempty"` // ENS runs in interrupt mode, else in poll mode; nil: vCenter does not tell
+	Interrupt *bool `json:"ens_interrupt,omitempty"` // true: ENS runs in interrupt mode, false: in poll mode; nil: vCenter does not report it
 }
 
-// DataPath names the mode in which a member runs the switch (DistributedVirtualSwitchHostMemberConfigInfo of the vSphere Web
+// DataPath returns the name of the data path mode of a member (DistributedVirtualSwitchHostMemberConfigInfo of the vSphere Web
 // Services API: ensEnabled, ensInterruptEnabled).
 func (m Member) DataPath() string {
 	switch {
@@ -228,19 +228,19 @@ type PortGroup struct {
 	Security *PortSecurity `json:"security,omitempty"` // nil: not read
 }
 
-// PortSecurity is what a port group lets a guest do with its MAC address.
+// PortSecurity is what a port group allows guests to do with MAC addresses.
 type PortSecurity struct {
 	MACChanges bool `json:"mac_changes"`
 	Forged     bool `json:"forged_transmits"`
 }
 
-// A VM is a machine in vCenter.
+// A VM is a virtual machine in vCenter.
 type VM struct {
 	Name          string            `json:"name"`
 	Path          string            `json:"path,omitempty"`
 	Datacenter    string            `json:"datacenter"`
 	Cluster       string            `json:"cluster,omitempty"`
-	VApp          string            `json:"vapp,omitempty"` // that it belongs to
+	VApp          string            `json:"vapp,omitempty"` // the vApp that it belongs to
 	Host          string            `json:"host"`
 	Power         string            `json:"power"`           // poweredOn, poweredOff, suspended
 	State         string            `json:"state,omitempty"` // connected, inaccessible, ...
@@ -255,7 +255,7 @@ type VM struct {
 	MemoryLocked  bool              `json:"memory_locked"`
 	Adapters      []Adapter         `json:"adapters"`
 	Passthrough   []string          `json:"passthrough,omitempty"` // PCI addresses or labels of passed-through devices
-	Devices       []AssignedDevice  `json:"devices,omitempty"`     // the same with what is known of each
+	Devices       []AssignedDevice  `json:"devices,omitempty"`     // the same devices with details
 	Snapshots     int               `json:"snapshots,omitempty"`
 	FaultTolerant bool              `json:"fault_tolerant,omitempty"`
 	Nested        bool              `json:"nested_hv,omitempty"`
@@ -265,20 +265,20 @@ type VM struct {
 	CPUHotAdd     bool              `json:"cpu_hot_add,omitempty"`
 	MemHotAdd     bool              `json:"memory_hot_add,omitempty"`
 	Tools         string            `json:"tools,omitempty"`       // guestToolsRunning, ...
-	IPs           []string          `json:"ips,omitempty"`         // what Tools report
-	Extra         map[string]string `json:"extra,omitempty"`       // extraConfig keys that matter here (pciPassthru*); details only
+	IPs           []string          `json:"ips,omitempty"`         // as reported by VMware Tools
+	Extra         map[string]string `json:"extra,omitempty"`       // the relevant extraConfig keys (pciPassthru*); details only
 	VCenterVM     bool              `json:"vcenter,omitempty"`     // the vCenter appliance itself
-	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that owns it (config.managedBy)
-	Datastores    []string          `json:"datastores,omitempty"`  // of its disks: references, as those of Host.Datastores
+	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that manages it (config.managedBy)
+	Datastores    []string          `json:"datastores,omitempty"`  // references of the datastores of its disks, as in Host.Datastores
 	BusSharing    string            `json:"bus_sharing,omitempty"` // of a SCSI controller: virtualSharing, physicalSharing; "": none
 	// GuestAdapters are the classes of adapters (VirtualVmxnet3Vrdma) that vCenter supports for the guest OS and hardware version
 	// of the VM; nil: not read, empty: vCenter does not list the guest OS for that version. Details only.
 	GuestAdapters []string `json:"guest_adapters,omitzero"`
 }
 
-// An AssignedDevice is a host's device in a VM, or a share of one.
+// An AssignedDevice is a host's device, or a share of one, that is assigned to a VM.
 type AssignedDevice struct {
-	PCI     string `json:"pci,omitempty"` // "" for a dynamic device that has none now, and for a vGPU
+	PCI     string `json:"pci,omitempty"` // "" for a vGPU, and for a dynamic device while none is assigned
 	Backing string `json:"backing"`       // FixedBacking, DynamicBacking, VGPUBacking
 	Vendor  string `json:"vendor,omitempty"`
 	Device  string `json:"device,omitempty"`
@@ -286,13 +286,12 @@ type AssignedDevice struct {
 	Slot    int    `json:"slot,omitempty"`    // pciSlotNumber; 0 before the first power-on
 }
 
-// Is reports whether it is a device of the host.
+// Is reports whether the assigned device is the given device of the host.
 func (d AssignedDevice) Is(c PCIDevice) bool { return strings.EqualFold(d.PCI, c.Address) }
 
-// GuestBridge is the PCI address, in the guest, of the bridge that the device is behind: "0000:00:16.0" for slot 192. Of the
-// slot's number bits 5 to 9 are one more than the number of the bridge, whose own slot is 17 more than its number, and the bits
-// above are its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" if it is behind none, or not
-// known.
+// GuestBridge returns the PCI address, in the guest, of the bridge above the device: "0000:00:16.0" for slot 192. Bits 5 to 9 of
+// the slot number are the number of the bridge plus one; the PCI slot of a bridge is its number plus 17; the higher bits are its
+// function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology). "" if there is no bridge or it is unknown.
 func (d AssignedDevice) GuestBridge() string {
 	if d.Slot>>5&31 == 0 {
 		return ""
@@ -300,63 +299,63 @@ func (d AssignedDevice) GuestBridge() string {
 	return fmt.Sprintf("0000:00:%02x.%d", 16+d.Slot>>5&31, d.Slot>>10&7)
 }
 
-// An Adapter is one virtual network adapter of a VM, in the order of the device list.
+// An Adapter is a virtual network adapter of a VM. VM.Adapters has the order of the device list.
 type Adapter struct {
 	Label     string `json:"label"`
 	Type      string `json:"type"` // vmxnet3, pvrdma, sriov, e1000e, ...
 	MAC       string `json:"mac"`
-	PortGroup string `json:"port_group"` // or the network's name
+	PortGroup string `json:"port_group"` // or the name of the network
 	Switch    string `json:"switch,omitempty"`
 	Protocol  string `json:"protocol,omitempty"` // rocev1, rocev2; pvrdma only
 	Connected bool   `json:"connected"`
 	Start     bool   `json:"start_connected"`
-	GuestMTU  bool   `json:"guest_mtu,omitempty"` // guest may change the MTU; sriov only
+	GuestMTU  bool   `json:"guest_mtu,omitempty"` // the guest may change the MTU; sriov only
 	PF        string `json:"pf,omitempty"`        // PCI address of the physical function; sriov only
 }
 
 // SupportsAdapter reports whether vCenter supports a type of adapter (Adapter.Type: pvrdma, sriov) for the guest OS and the
-// hardware version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard); known is false if that was not
+// hardware version of the VM (vSphere Web Services API, GuestOsDescriptor.supportedEthernetCard). known is false if that was not
 // read.
 func (v *VM) SupportsAdapter(kind string) (supported, known bool) {
 	class := map[string]string{"pvrdma": "VirtualVmxnet3Vrdma", "sriov": "VirtualSriovEthernetCard"}[kind]
 	return slices.Contains(v.GuestAdapters, class), v.GuestAdapters != nil && class != ""
 }
 
-// PVRDMAModule is the Linux kernel module that drives adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.
+// PVRDMAModule is the Linux kernel module for adapters of type pvrdma: drivers/infiniband/hw/vmw_pvrdma.
 const PVRDMAModule = "vmw_pvrdma"
 
-// Host, VM, Guest, Switch and PortGroup find by name (VM also by path); nil when there is none.
+// Host returns a host by name, or nil.
 func (inv *Inventory) Host(name string) *Host {
 	return find(inv.Hosts, func(h *Host) bool { return h.Name == name })
 }
 
-// VM finds a VM by the name a Ref carries or by its inventory path.
+// VM returns a VM by the name in a Ref or by its inventory path, or nil.
 func (inv *Inventory) VM(name string) *VM {
 	return find(inv.VMs, func(v *VM) bool { return v.Name == name || v.Path == name })
 }
 
-// Guest finds the guest of the VM of that name.
+// Guest returns the guest of the VM with that name, or nil.
 func (inv *Inventory) Guest(vm string) *Guest {
 	return find(inv.Guests, func(g *Guest) bool { return g.VM == vm })
 }
 
-// Cluster finds a cluster by name.
+// Cluster returns a cluster by name, or nil.
 func (inv *Inventory) Cluster(name string) *Cluster {
 	return find(inv.Clusters, func(c *Cluster) bool { return c.Name == name })
 }
 
-// Switch finds a DVS by name.
+// Switch returns a DVS by name, or nil.
 func (inv *Inventory) Switch(name string) *Switch {
 	return find(inv.Switches, func(s *Switch) bool { return s.Name == name })
 }
 
-// PortGroup finds a distributed port group by name.
+// PortGroup returns a distributed port group by name, or nil.
 func (inv *Inventory) PortGroup(name string) *PortGroup {
 	return find(inv.PortGroups, func(p *PortGroup) bool { return p.Name == name })
 }
 
-// BAR1 is the size in MB of BAR1 of a model of GPU as a guest reads it that has whole GPUs of this model and no others; 0 if none
-// does.
+// BAR1 returns the size of BAR1 of a GPU model in MB, as reported by a guest whose GPUs are all whole GPUs of this model; 0 if
+// there is no such guest.
 func (inv *Inventory) BAR1(vendor, device string) int64 {
 	for i := range inv.Guests {
 		g := &inv.Guests[i]

@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// NoHCA reports whether a host has no RDMA card that the wish could be about, and the wish allows that: no pNIC has an RDMA
-// device or a driver that is known to do RoCE, and no port is hidden. Cards that the host itself uses do not count. A card that
-// should do RDMA and does not is a fault, never a host without an HCA. VMware allows such hosts: "For virtual machines on the
-// same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA
-// Support).
+// NoHCA reports whether a host has no RDMA card that matches the wish, and the wish allows that: no pNIC has an RDMA device or a
+// driver that is known to support RoCE, and no port is hidden. Cards that the host itself uses do not count. A card that should
+// support RDMA but does not is a fault, never a host without an HCA. VMware allows such hosts: "For virtual machines on the same
+// ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA Support).
 func NoHCA(h *Host, w PNICWish) bool {
 	if !w.AllowNoHCA || w.Purpose != SharedNIC || len(h.Hidden) > 0 {
 		return false
@@ -20,8 +19,8 @@ func NoHCA(h *Host, w PNICWish) bool {
 	})
 }
 
-// PlainUplinks are the ordinary pNICs that a host without an HCA could have as uplink of the wish's switch: the one that is it
-// already, the one that the wish names, else all that are free and have link.
+// PlainUplinks returns the ordinary pNICs that a host without an HCA could use as uplink of the wish's switch: its current
+// uplink, else the pNIC that the wish names, else all free pNICs with link.
 func PlainUplinks(h *Host, w PNICWish) []*NIC {
 	var out []*NIC
 	for i := range h.NICs {

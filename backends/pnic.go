@@ -12,100 +12,100 @@ type Purpose string
 // The purposes.
 const (
 	SharedNIC Purpose = ""     // PVRDMA adapters of many VMs share its RDMA device
-	VFParent  Purpose = "vfs"  // VMs get virtual functions of it
-	WholeCard Purpose = "card" // one VM gets the card; it is on no switch then
+	VFParent  Purpose = "vfs"  // VMs get its virtual functions
+	WholeCard Purpose = "card" // one VM gets the whole card; it is then on no switch
 )
 
-// A PNICWish says which pNIC of a host is wanted. A zero field leaves that open. There is one wish for each RDMA switch
-// of a host; a further way to pick a pNIC is a further field here and a further case in unwanted.
+// A PNICWish describes the wanted pNIC of a host. A zero field means any. There is one wish for each RDMA switch of a host. A new
+// criterion needs a new field here and a new case in unwanted.
 type PNICWish struct {
 	Purpose   Purpose
 	Protocol  string // rocev1 or rocev2; "": rocev2
-	Switch    string // DVS that the pNIC is for: an uplink of it is free
+	Switch    string // DVS that the pNIC is for: its uplinks count as free
 	MAC       string
 	Device    string // vmnic2, or a PCI address
 	Driver    string
 	SpeedMbps int
 	Slot      string   // PCI address of the card, without function
 	NUMA      string   // number of the node
-	Position  int      // place among those that the fields above describe, by PCI address; 0: any
-	VMKs      VMKRange // vmknics that are created for PVRDMA: they take no pNIC away from it
-	Drivers   Drivers  // what is known of drivers; nil: nothing, and every driver is taken
+	Position  int      // position among those that match the fields above, by PCI address; 0: any
+	VMKs      VMKRange // vmknics that are created for PVRDMA: they do not make a pNIC occupied
+	Drivers   Drivers  // what is known about drivers; nil: nothing, and every driver is accepted
 
-	AllowNoHCA bool // a host without an RDMA card takes part too, see NoHCA
+	AllowNoHCA bool // a host without an RDMA card is accepted too, see NoHCA
 
-	at string // PCI address at Position, worked out by ChoosePNIC
+	at string // PCI address at Position, computed by ChoosePNIC
 }
 
-// Drivers tells what is known of the drivers of pNICs (nic.Known).
+// Drivers is what is known about the drivers of pNICs (nic.Known).
 type Drivers interface {
-	RoCE(driver string) bool                  // it is known to do RoCE v2
-	NoVFs(driver string) (why, remedy string) // why this program sets up no VFs of its ports, as a predicate; "" if it does
-	RDMAModules() []string                    // the modules that make RDMA devices
-	NoDevice(h *Host, n *NIC) string          // what to do where it has no RDMA device, "" if nothing particular is known
-	RDMAOff(h *Host, n *NIC) bool             // it has none because its driver was told so, and a plan can change that
-	NoENS(driver string) string               // the source that rules RDMA out on a switch in enhanced data path mode, "" if none does
-	IWARP(n *NIC) string                      // likewise where it speaks iWARP
+	RoCE(driver string) bool                  // the driver is known to support RoCE v2
+	NoVFs(driver string) (why, remedy string) // why this program does not set up VFs on its ports, as a predicate; "" if it does
+	RDMAModules() []string                    // the modules that create RDMA devices
+	NoDevice(h *Host, n *NIC) string          // what to do if it has no RDMA device, "" if no remedy is known
+	RDMAOff(h *Host, n *NIC) bool             // it has none because RDMA is disabled in its driver, and a plan can change that
+	NoENS(driver string) string               // the source that excludes RDMA on a switch in enhanced data path mode, "" if there is none
+	IWARP(n *NIC) string                      // what to do if it uses iWARP, "" if no remedy is known
 	ToEthernet(n *NIC) string                 // what sets a hidden port to Ethernet, "" if nothing does
 }
 
-// A PNICFault is a reason against a pNIC. Faults are ordered: a pNIC whose first fault is a late one is nearer to the wish.
-// A port without link comes before one that lacks RDMA: the second port of a card often has no cable, and is not meant.
+// A PNICFault is a reason to reject a pNIC. Faults are ordered: the later its first fault, the closer a pNIC is to the wish. A
+// missing link comes before missing RDMA: the second port of a card often has no cable and is not the one wanted.
 type PNICFault int
 
-// The faults. Up to WrongSpeed the pNIC is not the one that was requested.
+// The faults. Up to WrongSpeed, the pNIC is not the requested one.
 const (
 	WrongMAC PNICFault = iota
 	WrongDevice
 	WrongDriver
 	WrongSpeed
 	NoLink
-	HostAway      // vCenter is not connected to the host: what it remembers is no fact
+	HostAway      // vCenter is not connected to the host: its cached data is not reliable
 	NotCapable    // no RDMA device, no VFs, no card that a guest can drive
-	WrongProtocol // RDMA, but not the protocol asked for
+	WrongProtocol // RDMA, but not the requested protocol
 	OnDPU
 	EnhancedPath
 	RDMADown
 	Slow
 	InUse
-	SwitchedOff // RDMA is off in its driver, or its port speaks InfiniBand, and a plan changes that
+	SwitchedOff // RDMA is disabled in its driver, or its port is set to InfiniBand, and a plan changes that
 	noFault
 )
 
 // A PNICReason is one fault of one pNIC.
 type PNICReason struct {
 	Fault  PNICFault
-	Check  string // id of the check that looks at the same fact
+	Check  string // id of the check for the same fact
 	Why    string // a predicate: "has no link"
 	Remedy string
 }
 
-// A PNICVerdict is what speaks against a pNIC, every reason at once.
+// A PNICVerdict is the list of all reasons to reject a pNIC.
 type PNICVerdict struct {
 	NIC     *NIC
 	Against []PNICReason
-	// Unlisted tells that the host reports RoCE, but the driver is none of those that are known to do it: unverified.
+	// Unlisted means that the host reports RoCE, but the driver is not among those known to support it: unverified.
 	Unlisted bool
 	fits     string // why it is eligible
 }
 
-// Eligible reports whether nothing speaks against the pNIC.
+// Eligible reports whether there is no reason to reject the pNIC.
 func (v PNICVerdict) Eligible() bool { return len(v.Against) == 0 }
 
-// Choosable reports whether the pNIC can be chosen: it is eligible, or becomes so by the plan.
+// Choosable reports whether the pNIC can be chosen: it is eligible, or the plan makes it eligible.
 func (v PNICVerdict) Choosable() bool { return v.Eligible() || v.pending() }
 
-// Meant reports whether the pNIC is one that the wish describes, able or not.
+// Meant reports whether the pNIC matches the wish, usable or not.
 func (v PNICVerdict) Meant() bool { return v.first() > WrongSpeed }
 
-// down tells that the pNIC is the one that was asked for and would be eligible if it were up.
+// down reports whether the pNIC is the requested one and would be eligible if it were up.
 func (v PNICVerdict) down() bool {
 	return !v.Eligible() && !slices.ContainsFunc(v.Against, func(r PNICReason) bool {
 		return r.Fault != NoLink && r.Fault != RDMADown && r.Fault != Slow
 	})
 }
 
-// pending tells that all that the pNIC lacks is a setting that the plan makes.
+// pending reports whether the pNIC lacks only a setting that the plan makes.
 func (v PNICVerdict) pending() bool { return v.first() == SwitchedOff }
 
 func (v PNICVerdict) first() PNICFault {
@@ -116,7 +116,7 @@ func (v PNICVerdict) first() PNICFault {
 	return f
 }
 
-// Main is the first fault; its Check is "" if nothing speaks against the pNIC.
+// Main returns the first fault; its Check is "" if there is none.
 func (v PNICVerdict) Main() PNICReason {
 	for _, r := range v.Against {
 		if r.Fault == v.first() {
@@ -126,7 +126,7 @@ func (v PNICVerdict) Main() PNICReason {
 	return PNICReason{}
 }
 
-// Why says in one line why the pNIC is eligible or what speaks against it.
+// Why explains in one line why the pNIC is eligible or why it is rejected.
 func (v PNICVerdict) Why() string {
 	if v.Eligible() {
 		return v.fits
@@ -141,11 +141,11 @@ func (v PNICVerdict) Why() string {
 // A PNICChoice is the verdict on every pNIC of a host.
 type PNICChoice struct {
 	Verdicts []PNICVerdict // in the order of Host.NICs, then of Host.Hidden
-	Chosen   *NIC          // nil if no pNIC is eligible or becomes so by the plan, and where several are and the wish does not tell them apart
-	Nearest  *PNICVerdict  // Chosen, else the pNIC that comes nearest to the wish; nil on a host without pNICs
+	Chosen   *NIC          // nil if no pNIC is eligible or becomes so by the plan, and if several are and the wish does not distinguish them
+	Nearest  *PNICVerdict  // Chosen, else the pNIC that is closest to the wish; nil on a host without pNICs
 }
 
-// Eligible are the pNICs that nothing speaks against.
+// Eligible returns the pNICs that have no fault.
 func (c PNICChoice) Eligible() []*NIC {
 	var out []*NIC
 	for _, v := range c.Verdicts {
@@ -156,11 +156,11 @@ func (c PNICChoice) Eligible() []*NIC {
 	return out
 }
 
-// ChoosePNIC is the one rule of which pNIC of a host carries RDMA. Discovery, the wizard's pages, plans and checks all ask
-// it, so that they agree.
+// ChoosePNIC decides which pNIC of a host carries RDMA. Discovery, the wizard's pages, plans and checks all use it, so that they
+// agree.
 //
-// An uplink of the wish's switch was chosen before and stays chosen. That holds when it is down, too: another port does
-// not take its place without the operator's word, for the guests' traffic would move to another switch port.
+// An uplink of the wish's switch was chosen before and stays chosen, even while it is down: another port does not replace it
+// unless the operator says so, because the guests' traffic would move to another switch port.
 func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 	var c PNICChoice
 	w.at = w.place(h)
@@ -183,11 +183,11 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 			kept = append(kept, i)
 		}
 	}
-	// Where a listed driver fits, one that is not listed is no rival.
+	// If a pNIC with a listed driver matches, those with unlisted drivers are ignored.
 	if listed := slices.DeleteFunc(slices.Clone(eligible), func(i int) bool { return c.Verdicts[i].Unlisted }); len(listed) > 0 {
 		eligible = listed
 	}
-	// Of several uplinks of the switch, one that is up comes first.
+	// Of several uplinks of the switch, one that is up is preferred.
 	slices.SortStableFunc(kept, func(i, j int) int { return cmp.Compare(c.Verdicts[j].first(), c.Verdicts[i].first()) })
 	switch {
 	case len(kept) > 0:
@@ -211,7 +211,7 @@ func ChoosePNIC(h *Host, w PNICWish) PNICChoice {
 	return c
 }
 
-// nearer puts an uplink of the switch before other pNICs of the same description: that is where RDMA would run.
+// nearer prefers an uplink of the switch to other matching pNICs, because RDMA would run there.
 func nearer(w PNICWish, a, b PNICVerdict) bool {
 	if a.Meant() && b.Meant() && w.own(a.NIC) != w.own(b.NIC) {
 		return w.own(a.NIC)
@@ -219,7 +219,7 @@ func nearer(w PNICWish, a, b PNICVerdict) bool {
 	return a.first() > b.first()
 }
 
-// own reports whether a pNIC is an uplink of the switch that it is wanted for. A card that a VM gets whole is on none.
+// own reports whether a pNIC is an uplink of the switch it is wanted for. A card that is passed through whole is on no switch.
 func (w PNICWish) own(n *NIC) bool {
 	return w.Purpose != WholeCard && w.Switch != "" && n.Switch == w.Switch
 }

@@ -11,7 +11,7 @@ import (
 func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 	v := PNICVerdict{NIC: n}
 	if v.Against = unwanted(n, w); len(v.Against) > 0 {
-		return v // what else it lacks is of no interest
+		return v // other faults are irrelevant
 	}
 	if h.State != "" && h.State != "connected" {
 		v.Against = []PNICReason{{HostAway, "HOST-CONN-001", "is on a host that is " + h.State + "; vCenter shows the last known state", "reconnect the host in vCenter"}}
@@ -28,7 +28,7 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 		what = fmt.Sprintf("RoCE %s (%s)", map[bool]string{true: "v1", false: "v2"}[w.Protocol == "rocev1"], n.RDMADevice)
 	}
 	v.fits = fmt.Sprintf("%s, %s, link up, free", what, Speed(n.SpeedMbps))
-	// A driver that the operator names is taken at the operator's word.
+	// A driver that the operator names is accepted as it is.
 	if v.Unlisted = w.Purpose == SharedNIC && w.Driver == "" && w.Drivers != nil && !w.Drivers.RoCE(n.Driver); v.Unlisted {
 		what += ", driver " + n.Driver + " not listed (unverified)"
 		v.fits = fmt.Sprintf("%s, %s, link up, free", what, Speed(n.SpeedMbps))
@@ -39,8 +39,8 @@ func judge(h *Host, n *NIC, w PNICWish) PNICVerdict {
 	return v
 }
 
-// hidden tells what speaks against a PCI function without a pNIC. A plan for VFs writes the card's firmware anyway, and sets the port
-// to Ethernet with it; other modes write none.
+// hidden returns what rules out a PCI function without a pNIC. A plan for VFs writes the card's firmware anyway and sets the port
+// to Ethernet; other modes do not write firmware.
 func hidden(n *NIC, w PNICWish) PNICReason {
 	to := ""
 	if w.Drivers != nil {
@@ -55,8 +55,8 @@ func hidden(n *NIC, w PNICWish) PNICReason {
 	return PNICReason{NotCapable, w.PresentCheck(), n.Hidden, "set it to Ethernet and reboot the host: " + to + "; or choose another pNIC"}
 }
 
-// unwanted tells in what a pNIC is not the one asked for. A pNIC without link has no speed to compare, and the uplink of
-// the wish's switch is the one that is meant even where it runs slower: both are compared by what they can do.
+// unwanted returns how a pNIC differs from the requested one. A pNIC without link has no speed to compare, and an uplink of the
+// wish's switch is the requested one even if its link runs slower: for both, the maximum speed is compared.
 func unwanted(n *NIC, w PNICWish) []PNICReason {
 	if against := undescribed(n, w); len(against) > 0 || w.Position == 0 || strings.EqualFold(n.PCI, w.at) {
 		return against
@@ -64,7 +64,7 @@ func unwanted(n *NIC, w PNICWish) []PNICReason {
 	return []PNICReason{{WrongDevice, w.PresentCheck(), fmt.Sprintf("is not number %d of those that match, by PCI address", w.Position), "correct nic.position"}}
 }
 
-// place is the PCI address of the pNIC at the wish's position, "" if there is none.
+// place returns the PCI address of the pNIC at the wish's position, "" if there is none.
 func (w PNICWish) place(h *Host) string {
 	var all []string
 	for i := range h.NICs {
@@ -79,7 +79,7 @@ func (w PNICWish) place(h *Host) string {
 	return all[w.Position-1]
 }
 
-// slotOf is a PCI address without its function, spelled with its segment.
+// slotOf returns a PCI address without its function and with its segment.
 func slotOf(pci string) string {
 	slot, _, _ := strings.Cut(strings.ToLower(pci), ".")
 	if strings.Count(slot, ":") == 1 {
@@ -113,7 +113,7 @@ func undescribed(n *NIC, w PNICWish) []PNICReason {
 	return one(WrongSpeed, "HOST-PNIC-SPEED-004", "runs at "+Speed(n.SpeedMbps), "check cable and switch port, or correct nic.speed")
 }
 
-// PresentCheck is the check that says that a host has no such pNIC. Only PVRDMA has one for RDMA devices.
+// PresentCheck returns the id of the check for a host without such a pNIC. Only PVRDMA has one for RDMA devices.
 func (w PNICWish) PresentCheck() string {
 	if w.Purpose == SharedNIC {
 		return "HOST-PNIC-RDMA-001"
@@ -121,9 +121,9 @@ func (w PNICWish) PresentCheck() string {
 	return "HOST-PNIC-STATE-003"
 }
 
-// Usage tells what a pNIC is used for already, "" if it is free. A vmknic, a storage adapter and an uplink of a standard or
-// opaque switch always count. VMs with ordinary adapters count on every DVS but the one that the operator named; without a name,
-// a DVS that carries nothing but RDMA adapters counts as free, because that is where an earlier setup has put the pNIC.
+// Usage returns what a pNIC is already used for, "" if it is free. A vmknic, a storage adapter and an uplink of a standard or
+// opaque switch always count. VMs with ordinary adapters count on every DVS except the one that the operator named; if none is
+// named, a DVS with RDMA adapters only counts as free, because an earlier setup put the pNIC there.
 func (n *NIC) Usage(w PNICWish) string {
 	switch {
 	case len(n.Roles) > 0:
@@ -149,8 +149,8 @@ func (n *NIC) Usage(w PNICWish) string {
 	return ""
 }
 
-// Usage is NIC.Usage without the vmknic of PVRDMA itself, one that this program created or that the host's option names: it takes no
-// pNIC away from RDMA.
+// Usage is NIC.Usage without the vmknic of PVRDMA itself, that is, one that this program created or that the host's option names:
+// the pNIC stays available for RDMA.
 func (h *Host) Usage(n *NIC, w PNICWish) string {
 	other := func(device string) bool {
 		k := h.VMK(device)
@@ -175,7 +175,7 @@ func inUse(h *Host, n *NIC, w PNICWish) []PNICReason {
 	return []PNICReason{{InUse, "HOST-PNIC-USED-012", why, remedy}}
 }
 
-// unable tells what a pNIC cannot do at all.
+// unable returns the required features that a pNIC lacks.
 func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	no := func(f PNICFault, check, why, remedy string) { out = append(out, PNICReason{f, check, why, remedy}) }
 	const another = "choose another pNIC"
@@ -184,8 +184,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	}
 	switch w.Purpose {
 	case VFParent:
-		// That the pNIC offers no VFs yet is no fault: firmware and BIOS look the same from here, and the firmware is set
-		// on the way.
+		// It is not a fault that the pNIC offers no VFs yet: firmware and BIOS cannot be told apart from here, and the plan sets
+		// the firmware.
 		if w.Drivers != nil {
 			if why, remedy := w.Drivers.NoVFs(n.Driver); why != "" {
 				no(NotCapable, "HOST-PNIC-DRIVER-006", why, remedy)
@@ -224,7 +224,7 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	default:
 		no(WrongProtocol, roce, "has RDMA device "+n.RDMADevice+", which does not support RoCE", another)
 	}
-	// On the switch that is wanted, ENS can be switched off: the plan and HOST-ENS-017 say so there, and --skip applies.
+	// On the requested switch, ENS can be disabled: the plan and HOST-ENS-017 say so, and --skip applies.
 	if n.Use.ENS && !w.own(n) && w.Drivers != nil && w.Drivers.NoENS(n.Driver) != "" {
 		no(EnhancedPath, "HOST-ENS-017", "is on "+n.Switch+" in enhanced data path mode (ENS), where its RDMA is not available ("+w.Drivers.NoENS(n.Driver)+")",
 			"switch Enhanced Networking Stack off for this host on "+n.Switch)
@@ -232,8 +232,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	return out
 }
 
-// notUp reports whether a pNIC carries traffic now. The RDMA device counts where VMs share it: down, init and armed are not
-// ready; a device that does not tell its state is not blamed (vSphere API, HostRdmaDeviceConnectionState).
+// notUp returns why a pNIC carries no traffic now. For a shared pNIC the RDMA device counts too: down, init and armed are not
+// ready; an unknown state is not a fault (vSphere API, HostRdmaDeviceConnectionState).
 func notUp(n *NIC, w PNICWish) []PNICReason {
 	const check, cable = "HOST-PNIC-STATE-003", "check cable, optics and switch port"
 	switch {
@@ -247,7 +247,7 @@ func notUp(n *NIC, w PNICWish) []PNICReason {
 	return nil
 }
 
-// rdmaModules names the known modules in brackets, "" if none is known.
+// rdmaModules returns the known modules in brackets, "" if there are none.
 func (w PNICWish) rdmaModules() string {
 	if w.Drivers == nil {
 		return ""
@@ -255,7 +255,7 @@ func (w PNICWish) rdmaModules() string {
 	return " (" + strings.Join(w.Drivers.RDMAModules(), ", ") + ")"
 }
 
-// some names one of a list and counts the rest.
+// some names one element of a list and counts the rest.
 func some(names []string, what string) string {
 	if len(names) == 1 {
 		return what + " " + names[0]

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// TargetType says what sort of thing a Ref names.
+// TargetType is the type of target that a Ref names.
 type TargetType string
 
 // The target types. A guest is the operating system inside the VM of the same name.
@@ -22,15 +22,15 @@ const (
 	TypeKubernetes TargetType = "kubernetes"
 )
 
-// Ref names one target. Name is the shortest inventory name that is unique among targets of its type: the plain
-// name, or the inventory path where two share one. It never holds a managed object id, so it stays valid after
-// the object was removed and made again.
+// A Ref names one target. Name is the shortest inventory name that is unique among targets of its type: the plain name, or the
+// inventory path if two share a name. It never contains a managed object id, so it stays valid if the object is removed and
+// created again.
 type Ref struct {
 	Type TargetType
 	Name string
 }
 
-// ClusterRef, HostRef, VMRef, GuestRef, SwitchRef and PortGroupRef name a target of their type.
+// ClusterRef returns the Ref of a cluster.
 func ClusterRef(name string) Ref   { return Ref{TypeCluster, name} }
 func HostRef(name string) Ref      { return Ref{TypeHost, name} }
 func VMRef(name string) Ref        { return Ref{TypeVM, name} }

@@ -2,10 +2,10 @@ package backends
 
 import "context"
 
-// Kind says what sort of setting a Setting is; there is one Setter per Kind.
+// Kind is the kind of a Setting; there is one Setter per Kind.
 type Kind string
 
-// A Setting is one thing of one target that can be read and set. Name tells settings of one kind apart (the key of an advanced
+// A Setting is one thing of one target that can be read and set. Name distinguishes settings of one kind (the key of an advanced
 // option, the path of a file) and is empty if a target has only one.
 type Setting struct {
 	Target Ref
@@ -22,10 +22,10 @@ func (s Setting) ID() string {
 	return id
 }
 
-// Progress takes percent done (0 to 100), as far as the other side reports any. It may be nil.
+// Progress receives the percentage done (0 to 100) if the target reports it. It may be nil.
 type Progress func(percent int)
 
-// Report calls p where there is one.
+// Report calls p unless it is nil.
 func (p Progress) Report(percent int) {
 	if p != nil {
 		p(percent)
@@ -34,56 +34,56 @@ func (p Progress) Report(percent int) {
 
 // A Setter reads and sets all settings of one kind.
 //
-// Read gives what is there now, in the same shape as the values that the plan asks for, so that equal means nothing to do; Absent
-// if the thing does not exist. Set is safe to repeat and returns nil only when the other side confirmed; setting Absent removes.
-// After an error the value is unknown until Read. Both respect ctx.
+// Read returns the current value in the same shape as the values in a plan, so that equal values mean nothing to do; Absent if
+// the thing does not exist. Set is safe to repeat and returns nil only if the target confirmed the change; setting Absent removes
+// the thing. After an error the value is unknown until the next Read. Both respect ctx.
 type Setter interface {
 	Read(ctx context.Context, s Setting) (Value, error)
 	Set(ctx context.Context, s Setting, to Value, progress Progress) error
 }
 
-// A Resolver is a Setter whose values may name what gets its name only while the run goes on: the pNIC at a PCI address, which is none
-// before the reboot that makes it one. Resolve gives the value with the names of now.
+// A Resolver is a Setter whose values may refer to something that gets its name only during the run, such as the pNIC at a PCI
+// address, which appears after the reboot. Resolve returns the value with the current names.
 type Resolver interface {
 	Resolve(ctx context.Context, s Setting, to Value) (Value, error)
 }
 
-// An Assignment is one setting and what it should become.
+// An Assignment is a setting and its requested value.
 type Assignment struct {
 	Setting
 	To Value
 }
 
-// A ManySetter merges assignments of one parent (a DVS, a VM) into one reconfigure. Parent gives the key under which assignments
-// may be merged; assignments of several kinds may share one parent when they share the ManySetter. SetMany returns one error per
-// assignment, in order, nil if it was done.
+// A ManySetter merges assignments of one parent (a DVS, a VM) into one reconfigure. Parent returns the key under which
+// assignments may be merged; assignments of several kinds may have the same parent if they share the ManySetter. SetMany returns
+// one error per assignment, in order, nil for each that succeeded.
 type ManySetter interface {
 	Setter
 	Parent(s Setting) string
 	SetMany(ctx context.Context, as []Assignment, progress Progress) []error
 }
 
-// BracketKind says what must be around a change while it is made.
+// BracketKind is what a change must be surrounded by.
 type BracketKind string
 
 // The brackets.
 const (
-	BracketVMPower     BracketKind = "vm-power"         // VM off while its devices change, on again after
+	BracketVMPower     BracketKind = "vm-power"         // VM off while its devices change, then on again
 	BracketMaintenance BracketKind = "host-maintenance" // host evacuated and in maintenance mode
-	BracketReboot      BracketKind = "host-reboot"      // maintenance mode and a reboot after the body
-	BracketSSH         BracketKind = "host-ssh"         // SSH service on an ESXi host, put back as found
+	BracketReboot      BracketKind = "host-reboot"      // maintenance mode, and a reboot after the changes
+	BracketSSH         BracketKind = "host-ssh"         // SSH service on an ESXi host, restored to its previous state
 )
 
-// A Bracket opens a target for changes and closes it again. State reads what is there now; the engine journals it
-// before Open. Open and Close are safe to repeat; Close brings the target to leave, a value State can give.
+// A Bracket prepares a target for changes and restores it afterwards. State returns the current state; the engine journals it
+// before Open. Open and Close are safe to repeat; Close brings the target to leave, a value returned by State.
 type Bracket interface {
 	State(ctx context.Context, t Ref) (Value, error)
 	Open(ctx context.Context, t Ref, progress Progress) error
 	Close(ctx context.Context, t Ref, leave Value, progress Progress) error
 }
 
-// An EffectReader is a Bracket whose effect may come about before it is closed: a change within it, or somebody else, reboots the
-// host. Happened reports whether it has since the state to leave was read.
+// An EffectReader is a Bracket whose effect may occur before it is closed, because a change inside it, or another party, reboots
+// the host. Happened reports whether the effect has occurred since the state leave was read.
 type EffectReader interface {
 	Happened(ctx context.Context, t Ref, leave Value) (bool, error)
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits; false when ctx ends first.
+// Sleep waits; it returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text from machines that we do not trust harmless on a terminal: control characters, escapes, direction
-// marks, characters of no width and broken UTF-8 become a question mark; line breaks and tabs become blanks.
+// Clean makes untrusted text safe for a terminal: control characters, escapes, direction marks, zero-width characters and invalid
+// UTF-8 become question marks; line breaks and tabs become blanks.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -21,9 +21,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Shorten keeps at most that many characters of a text; the mark of what is missing comes on top.
+// Shorten truncates a text to most characters, and then appends an ellipsis.
 func Shorten(s string, most int) string {
-	for i := range s { // i is where a character begins
+	for i := range s { // i is the start of a character
 		if most == 0 {
 			return s[:i] + "..."
 		}
@@ -32,7 +32,7 @@ func Shorten(s string, most int) string {
 	return s
 }
 
-// Speed writes Mbps as people say it: 100G, 2.5G, 100M; "down" for no link.
+// Speed formats Mbps: 100G, 2.5G, 100M; "down" for no link.
 func Speed(mbps int) string {
 	switch {
 	case mbps <= 0:

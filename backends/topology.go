@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Nearness says by what path two PCI devices of a host reach each other.
+// Nearness is the kind of path between two PCI devices of a host.
 type Nearness string
 
-// The paths, the best first. Peer-to-peer works below one switch or root port (NVIDIA GPU Operator, GPUDirect RDMA: "the
-// same PCIe IO root complex"); between root ports of one root complex it is for the chipset to say, and most do not;
-// between root complexes no setting gives it.
+// The paths, best first. Peer-to-peer works below one switch or root port (NVIDIA GPU Operator, GPUDirect RDMA: "the same PCIe IO
+// root complex"). Between root ports of one root complex it depends on the chipset, and most do not support it. Between root
+// complexes no setting enables it.
 const (
 	OneSwitch      Nearness = "one PCIe switch"
 	OneRootPort    Nearness = "one root port"
@@ -20,7 +20,7 @@ const (
 	PathUnknown    Nearness = "path not known"
 )
 
-// PeerToPeer reports whether devices so far apart can reach each other's memory: yes, doubtful, no, unknown.
+// PeerToPeer returns whether devices at this distance can reach each other's memory: yes, doubtful, no, unknown.
 func (n Nearness) PeerToPeer() string {
 	switch n {
 	case OneSwitch, OneRootPort:
@@ -37,19 +37,19 @@ func (n Nearness) rank() int {
 	return slices.Index([]Nearness{OneSwitch, OneRootPort, OneRootComplex, PathUnknown, DifferentRoots}, n)
 }
 
-// Compare orders paths: negative where n is the better one.
+// Compare orders paths: negative if n is better.
 func (n Nearness) Compare(other Nearness) int { return n.rank() - other.rank() }
 
-// A Match is a GPU and the RDMA card that it is used with.
+// A Match is a GPU and the RDMA card it is used with.
 type Match struct {
 	GPU  *GPU
 	NIC  string // PCI address of the card's function
 	Path Nearness
 }
 
-// Match finds for each GPU the nearest of some cards, known by PCI address. Of cards equally near it takes one on the NUMA node
-// of the GPU, then one that fewer GPUs have been given: two GPUs and two cards on one switch make two pairs. given counts the
-// GPUs of each card, and is added to. Without cards it returns none.
+// Match returns for each GPU the nearest of the given cards, identified by PCI address. Among equally near cards it prefers one
+// on the NUMA node of the GPU, then one with fewer GPUs: two GPUs and two cards on one switch make two pairs. given is the number
+// of GPUs of each card; Match adds to it. If there are no cards, it returns nil.
 func (h *Host) Match(gpus []*GPU, nics []string, given map[string]int) []Match {
 	var out []Match
 	for _, g := range gpus {
@@ -70,7 +70,7 @@ func (h *Host) Match(gpus []*GPU, nics []string, given map[string]int) []Match {
 	return out
 }
 
-// A Pair is a GPU's way to an RDMA card of its host.
+// A Pair is the path from a GPU to an RDMA card of its host.
 type Pair struct {
 	NIC      string   `json:"nic"`              // PCI address of the card's function
 	Device   string   `json:"device,omitempty"` // vmnic2; "" if the function is passed through
@@ -79,8 +79,7 @@ type Pair struct {
 	P2P      string   `json:"p2p"` // yes, doubtful, no, unknown
 }
 
-// Bridges are the PCI bridges above a device, nearest first; the last one is the root port. Empty where the path was not
-// read.
+// Bridges returns the PCI bridges above a device, nearest first; the last one is the root port. Empty if the path was not read.
 func (h *Host) Bridges(address string) []string {
 	parent := make(map[string]string, len(h.PCI))
 	for _, d := range h.PCI {
@@ -95,7 +94,7 @@ func (h *Host) Bridges(address string) []string {
 	return out
 }
 
-// Near tells how far apart two paths are (Bridges), and the bridge nearest to both devices that they share.
+// Near returns the kind of path between two devices, given their Bridges, and the nearest bridge that they share.
 func Near(a, b []string) (path Nearness, shared string) {
 	if len(a) == 0 || len(b) == 0 {
 		return PathUnknown, ""
@@ -116,12 +115,12 @@ func Near(a, b []string) (path Nearness, shared string) {
 	return DifferentRoots, ""
 }
 
-// bus is segment and bus of a PCI address: root ports of one root complex share it.
+// bus returns segment and bus of a PCI address: root ports of one root complex share it.
 func bus(address string) string {
 	return address[:max(0, strings.LastIndexByte(address, ':'))]
 }
 
-// Path is the chain of bridges above a GPU, nearest first, as Bridges gives it.
+// Path returns the chain of bridges above a GPU, nearest first, like Bridges.
 func (g *GPU) Path() []string {
 	if g.RootPort == "" {
 		return nil
@@ -131,8 +130,8 @@ func (g *GPU) Path() []string {
 	return out
 }
 
-// Cards are the PCI functions of a host that could carry RDMA beside a GPU: Mellanox network functions, be they pNICs or
-// passed through. VFs are left out, and what leads to NVSwitches.
+// Cards returns the PCI functions of a host that could carry RDMA for a GPU: Mellanox network functions, as pNICs or passed
+// through, without VFs and functions that lead to NVSwitches.
 func (h *Host) Cards() []PCIDevice {
 	var out []PCIDevice
 	for _, d := range h.PCI {
@@ -148,7 +147,7 @@ const (
 	mellanox     = "15b3"
 )
 
-// Pair works out the way from a GPU to each RDMA card of the host, the nearest first.
+// Pair returns the paths from a GPU to each RDMA card of the host, nearest first.
 func (h *Host) Pair(g *GPU) []Pair {
 	var out []Pair
 	for _, c := range h.Cards() {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// A Value is the current or requested value of a setting: plain data, kept as canonical JSON (keys sorted), so that two values are equal
-// exactly when == says so. Absent, unknown and partial are states separate from the data, so no text that an operator
-// or a host supplies can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
+// A Value is the current or requested value of a setting: plain data in canonical JSON (keys sorted), so that two values are
+// equal exactly if == says so. Absent, unknown and partial are states separate from the data, so no text from an operator or a
+// host can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
 type Value struct {
 	state state
-	text  string // data, partial: canonical JSON, "" if nothing is there; unknown: until when; invalid: why
+	text  string // data, partial: canonical JSON, "" if there is none; unknown: until when; invalid: why
 }
 
 type state byte
@@ -28,15 +28,15 @@ const (
 // Absent is the value of a thing that does not exist; setting it removes the thing.
 var Absent = Value{}
 
-// ValueOf makes a Value of plain data (strings, numbers, booleans, slices, maps, structs with JSON tags); nil is Absent.
-// Bytes of a text that are not UTF-8 become U+FFFD. What JSON cannot hold (a NaN) gives a Value with an error: see Err.
+// ValueOf returns a Value of plain data (strings, numbers, booleans, slices, maps, structs with JSON tags); nil is Absent. Bytes
+// that are not valid UTF-8 become U+FFFD. If JSON cannot represent v (a NaN), the Value has an error: see Err.
 func ValueOf(v any) Value { return valueOf(data, v) }
 
-// Unknown is a value that cannot be read before the change or bracket of the given id is done.
+// Unknown returns a value that cannot be read before the change or bracket with the given id is done.
 func Unknown(until string) Value { return Value{unknown, strings.ToValidUTF8(until, "\ufffd")} }
 
-// Partial is the value of a setting that was only partly set or removed. what is the part that exists; nil if unknown. A
-// Partial is equal only to the same Partial.
+// Partial returns the value of a setting that was only partly set or removed. what is the part that exists; nil if unknown. A
+// Partial equals only the same Partial.
 func Partial(what any) Value {
 	v := valueOf(partial, what)
 	if v == Absent {
@@ -74,7 +74,7 @@ func (v Value) IsAbsent() bool { return v.state == absent }
 // IsPartial reports whether the value was made by Partial.
 func (v Value) IsPartial() bool { return v.state == partial }
 
-// Part returns what is there of a partial value, Absent if that says nothing; any other value is given as it is.
+// Part returns the existing part of a partial value, Absent if it is unknown; it returns any other value unchanged.
 func (v Value) Part() Value {
 	switch {
 	case v.state != partial:
@@ -85,8 +85,8 @@ func (v Value) Part() Value {
 	return Value{data, v.text}
 }
 
-// Err returns why the value is invalid: it was created from something that is not plain data. Such a value is not equal to
-// any data and can be neither decoded nor written.
+// Err returns why the value is invalid: it was created from something that is not plain data. Such a value equals no data and can
+// be neither decoded nor written.
 func (v Value) Err() error {
 	if v.state == invalid {
 		return fmt.Errorf("the value cannot be represented: %s", v.text)
@@ -94,7 +94,7 @@ func (v Value) Err() error {
 	return nil
 }
 
-// Decode fills into from the value; only data can be decoded.
+// Decode stores the value in into; it fails for anything but data.
 func (v Value) Decode(into any) error {
 	switch v.state {
 	case data:
@@ -105,7 +105,7 @@ func (v Value) Decode(into any) error {
 	return fmt.Errorf("the value is %s", v)
 }
 
-// String prints the value for display: text without quotes, objects as "key value, key value", lists with commas.
+// String formats the value for display: text without quotes, objects as "key value, key value", lists with commas.
 func (v Value) String() string {
 	switch v.state {
 	case absent:

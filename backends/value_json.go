@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// In JSON, data stands as it is and null is Absent. The other states, and an object that could be taken for one of them,
+// In JSON, data is written as it is and null is Absent. The other states, and an object that could be mistaken for one of them,
 // are an object whose member stateKey names the state:
 //
 //	{"$value": "unknown", "until": "host/esx-01/host-ssh"}
@@ -20,7 +20,7 @@ import (
 //	{"$value": "data", "part": {"$value": ..}}
 const stateKey = "$value"
 
-// unknownUntil begins what people read in the place of a value that is not known yet.
+// unknownUntil is the prefix of the text shown for a value that is not known yet.
 const unknownUntil = "unknown until "
 
 type tagged struct {
@@ -29,7 +29,7 @@ type tagged struct {
 	Part  json.RawMessage `json:"part,omitempty"`
 }
 
-// MarshalJSON writes a form from which UnmarshalJSON makes the same value.
+// MarshalJSON writes a form from which UnmarshalJSON restores the same value.
 func (v Value) MarshalJSON() ([]byte, error) {
 	switch v.state {
 	case absent:
@@ -56,8 +56,8 @@ func (v Value) looksTagged() bool {
 	return is
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, and any other JSON as data. Everything else is an error: text that is
-// not UTF-8, a duplicate member, an unknown state.
+// UnmarshalJSON reads the output of MarshalJSON, and any other JSON as data. Text that is not UTF-8, a duplicate member and an
+// unknown state are errors.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	got, err := parse(b)
 	if err != nil {
@@ -87,7 +87,7 @@ func dataOf(text string) Value {
 	return Value{data, text}
 }
 
-// untag reads a tagged object; it takes exactly what MarshalJSON writes.
+// untag reads a tagged object; it accepts exactly what MarshalJSON writes.
 func untag(text string) (Value, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -117,16 +117,16 @@ func untag(text string) (Value, error) {
 	return v, nil
 }
 
-// A State says what stands in the JSON of a plan or a report, where values stand as plain data for everybody to read.
+// A State is the state of a value in the JSON of a plan or a report, where values are plain data so that anyone can read them.
 type State string
 
-// The states of plain JSON; "" is data as it stands, or null for a value that is absent.
+// The states of plain JSON; "" is plain data, or null for an absent value.
 const (
 	StateUnknown State = "unknown" // "unknown until ID": cannot be read yet
-	StatePartial State = "partial" // what is there of a setting that is half done
+	StatePartial State = "partial" // the existing part of a setting that is half done
 )
 
-// Plain returns the value as plain JSON, and the state that ReadPlain needs to make the same value of it.
+// Plain returns the value as plain JSON, and the state that ReadPlain needs to restore the same value.
 func (v Value) Plain() (json.RawMessage, State, error) {
 	switch v.state {
 	case absent:
@@ -145,7 +145,7 @@ func (v Value) Plain() (json.RawMessage, State, error) {
 	return json.RawMessage(v.text), "", nil
 }
 
-// ReadPlain reads what Plain gave; nothing at all is Absent.
+// ReadPlain reads the output of Plain; empty JSON is Absent.
 func ReadPlain(b json.RawMessage, s State) (Value, error) {
 	if len(b) == 0 {
 		b = json.RawMessage("null")
@@ -185,7 +185,7 @@ func canonicalOf(v any) (string, error) {
 	return string(out), err
 }
 
-// canonical reads JSON that somebody else may have written.
+// canonical reads JSON from an untrusted source.
 func canonical(b []byte) (any, string, error) {
 	if !utf8.Valid(b) {
 		return nil, "", errors.New("the text is not UTF-8")
@@ -220,7 +220,7 @@ func decodeJSON(b []byte) (any, error) {
 	return v, nil
 }
 
-// unique reads one value and refuses a member that stands twice, of which encoding/json takes the last.
+// unique reads one value and refuses duplicate members, of which encoding/json would take the last.
 func unique(dec *json.Decoder) error {
 	t, err := dec.Token()
 	if err != nil {

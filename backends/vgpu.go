@@ -2,14 +2,15 @@ package backends
 
 import "slices"
 
-// ServeVGPUs tells of the active graphics types of a host's GPUs (HostGraphicsInfo.graphicsType) whether vGPUs can be had: there is one
-// that is not passed through, and all such are shared as vGPUs. A GPU that ESXi has no driver for is "basic" whatever is configured.
+// ServeVGPUs reports, given the active graphics types of a host's GPUs (HostGraphicsInfo.graphicsType), whether vGPUs are
+// available: at least one GPU is not passed through, and all such GPUs are shared as vGPUs. A GPU for which ESXi has no driver is
+// "basic", whatever is configured.
 func ServeVGPUs(active []string) bool {
 	shared := slices.Contains(active, SharedDirect)
 	return shared && !slices.Contains(active, "shared")
 }
 
-// ServesVGPUs reports whether VMs can have vGPUs of this host now.
+// ServesVGPUs reports whether VMs can use vGPUs of this host now.
 func (h *Host) ServesVGPUs() bool {
 	var active []string
 	for i := range h.GPUs {
@@ -18,7 +19,7 @@ func (h *Host) ServesVGPUs() bool {
 	return ServeVGPUs(active)
 }
 
-// VGPUProfiles are the profiles of the vGPUs that a VM has, one for each.
+// VGPUProfiles returns the vGPU profiles of a VM, one for each vGPU.
 func (v *VM) VGPUProfiles() (out []string) {
 	for _, d := range v.Devices {
 		if d.Backing == VGPUBacking {
@@ -28,7 +29,7 @@ func (v *VM) VGPUProfiles() (out []string) {
 	return out
 }
 
-// VGPUs is how many vGPUs of a profile a VM has.
+// VGPUs returns the number of vGPUs of a profile that a VM has.
 func (v *VM) VGPUs(profile string) int {
 	n := 0
 	for _, d := range v.Devices {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Scope says what a check looks at.
+// A Scope is what a check examines.
 type Scope string
 
 // The scopes, in the order of the chain.
@@ -23,14 +23,14 @@ const (
 	Pair    Scope = "pair"
 )
 
-// A Fix says how a finding is fixed.
+// A Fix is how a problem can be fixed.
 type Fix string
 
 // The fixes.
 const (
-	Automatic Fix = "automatic" // rdma-setup can do it, after consent
-	Reboot    Fix = "reboot"    // takes a host reboot or a VM power cycle
-	Manual    Fix = "manual"    // a person has to do it
+	Automatic Fix = "automatic" // rdma-setup can do it after consent
+	Reboot    Fix = "reboot"    // requires a host reboot or a VM power cycle
+	Manual    Fix = "manual"    // must be done manually
 	NoFix     Fix = "none"
 )
 
@@ -41,21 +41,21 @@ type Check struct {
 	Link       LinkName       // place in the chain
 	Modes      []answers.Mode // empty: every mode
 	Quick      bool           // belongs to the quick check
-	HostCall   bool           // takes a call per host, so that the full check alone asks it, quick or not
-	Preflight  bool           // must not fail before anything is written
-	Criteria   string         // pass / warn / fail, as in the catalogue
+	HostCall   bool           // needs a call per host, so only a full check evaluates it
+	Preflight  bool           // must not fail before a run
+	Criteria   string         // criteria for pass / warn / fail, as shown in the catalogue
 	Remedy     string         // one sentence
 	Source     string
 	Fix        Fix
-	Unverified bool // from no public source: warns, never fails
-	// Run answers for every target; nil if no channel exists, which gives unknown with the reason in NoChannel.
+	Unverified bool // without a public source: warns, never fails
+	// Run returns the answers for all targets; nil if the fact cannot be read, which is unknown with the reason in NoChannel.
 	Run       func(f *Facts) []Answer
 	NoChannel string
-	// Drift holds a target against the baseline; nil if the row has nothing that is kept there.
+	// Drift compares a target with the baseline; nil if the row has nothing to compare.
 	Drift Drift
 }
 
-// An Answer is what a check says of one target.
+// An Answer is the result of a check for one target.
 type Answer struct {
 	Target   backends.Ref
 	Status   Status
@@ -63,7 +63,7 @@ type Answer struct {
 	Quiet    bool
 }
 
-// A Selection narrows a run of the catalogue.
+// A Selection limits a run of the catalogue.
 type Selection struct {
 	Mode      answers.Mode
 	Quick     bool
@@ -87,10 +87,9 @@ func (s Selection) covers(c Check) bool {
 	return true
 }
 
-// Ask asks the selected rows, in their order; each gives at least one finding. A check that panics or is cut short by
-// ctx gives unknown. Checks are pure and look at facts that were read before, with limits of their own
-// there, so they need neither goroutines nor a limit each: all rows over 500 hosts and 1000 VMs take a fraction of a
-// second.
+// Ask evaluates the selected rows, in order; each returns at least one finding. A check that panics or is interrupted by ctx is
+// unknown. Checks are pure functions of facts that were read before, with time limits there, so they need neither goroutines nor
+// limits of their own: all rows for 500 hosts and 1000 VMs take a fraction of a second.
 func Ask(ctx context.Context, rows []Check, f *Facts, s Selection) []Finding {
 	views := f.rails()
 	var out []Finding
@@ -133,7 +132,7 @@ func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
 	return out
 }
 
-// ask asks the row about each target, of every rail.
+// ask evaluates the row for each target of every rail.
 func (c Check) ask(views []*Facts) []Answer {
 	all := make([][]Answer, len(views))
 	for i, f := range views {
@@ -150,11 +149,11 @@ func (c Check) ask(views []*Facts) []Answer {
 	return merged(views, all)
 }
 
-// A Drift tells how a target differs from the baseline in what its row looks at: "MTU was 9000". It is "" if nothing differs, and
-// where one of both sides was not read: what is not known has not drifted.
+// A Drift describes how a target differs from the baseline in what its row examines: "MTU was 9000". It is "" if nothing differs
+// or one of the values was not read: unknown values do not count as drift.
 type Drift func(f *Facts, t backends.Ref) string
 
-// drifted adds what the baseline has otherwise to an answer, and raises one that was content.
+// drifted adds the drift to an answer, and raises a pass to a warning.
 func (c Check) drifted(f *Facts, a Answer) Answer {
 	if c.Drift == nil || f.Baseline == nil {
 		return a

@@ -8,13 +8,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// choice is the verdict on the pNICs of a host, by the rule that plans go by.
+// choice returns the verdict on the pNICs of a host, by the rule that plans use.
 func (f *Facts) choice(h *backends.Host) backends.PNICChoice {
 	return backends.ChoosePNIC(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
-// choose returns the pNIC that the rows look at: the one that a plan chooses, else the one among those that the answers describe
-// that comes nearest; nil if there is none.
+// choose returns the pNIC that the rows examine: the one that a plan chooses, else the closest match of those that the answers
+// describe; nil if there is none.
 func (f *Facts) choose(h *backends.Host) *backends.NIC {
 	if near := f.choice(h).Nearest; !f.NoHCA(h) && near != nil && near.Meant() && near.NIC.Hidden == "" {
 		return near.NIC
@@ -27,8 +27,8 @@ func (f *Facts) NoHCA(h *backends.Host) bool {
 	return backends.NoHCA(h, sizing.PNICWish(f.Answers, h.Name))
 }
 
-// HiddenPort is the PCI function without a pNIC that the answers describe on a host; turns tells that a plan makes a pNIC of it.
-// It is nil if they describe a pNIC, or nothing.
+// HiddenPort returns the PCI function without a pNIC that the answers describe on a host; turns reports whether a plan makes it a
+// pNIC. It is nil if they describe a pNIC, or nothing.
 func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
 	c := f.choice(h)
 	if c.Nearest == nil || c.Nearest.NIC.Hidden == "" || !c.Nearest.Meant() {
@@ -37,8 +37,8 @@ func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
 	return c.Nearest.NIC, c.Chosen != nil
 }
 
-// Blame is the one row that names a host without a fitting pNIC: that of the pNIC which came nearest. The other rows
-// then say nothing of the host, so that one cause is told once.
+// Blame returns the one row that reports a host without a suitable pNIC: that of the closest pNIC. The other rows then skip the
+// host, so that a cause is reported once.
 func (f *Facts) Blame(h *backends.Host) string {
 	if near := f.choice(h).Nearest; near != nil && !f.NoHCA(h) {
 		return near.Main().Check
@@ -46,18 +46,18 @@ func (f *Facts) Blame(h *backends.Host) string {
 	return sizing.PNICWish(f.Answers, h.Name).PresentCheck()
 }
 
-// PassedOn reports whether the host's RDMA card is passed through to VMs as a whole: then it is no pNIC any more.
+// PassedOn reports whether the host's RDMA card is passed through whole to VMs: then it is no longer a pNIC.
 func (f *Facts) PassedOn(h *backends.Host) bool {
 	cards := f.cards(h)
 	return f.Answers.WholeCard() && len(cards) > 0 && (len(f.all) < 2 || slices.Contains(cards, f.Answers.Rails[0].Card()))
 }
 
-// VCenterRef is the target of what is true of the whole vCenter.
+// VCenterRef is the target for findings about the whole vCenter.
 func (f *Facts) VCenterRef() backends.Ref {
 	return backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}
 }
 
-// ClusterRef is the target of what is true of the hosts together.
+// ClusterRef is the target for findings about the hosts together.
 func (f *Facts) ClusterRef() backends.Ref {
 	return backends.Ref{Type: backends.TypeCluster, Name: cmp.Or(f.Answers.Hosts.Cluster, "none")}
 }

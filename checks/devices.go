@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// networkClass is the PCI class of network controllers, as the inventory spells it.
+// networkClass is the PCI class of network controllers, as written in the inventory.
 const networkClass = "02"
 
-// cards are the PCI addresses of network cards on a host whose passthrough is on.
+// cards returns the PCI addresses of network cards on a host with passthrough enabled.
 func (f *Facts) cards(h *backends.Host) []string {
 	var out []string
 	for _, d := range h.PCI {
@@ -24,7 +24,7 @@ func (f *Facts) cards(h *backends.Host) []string {
 	return out
 }
 
-// GPUs are the GPUs of a host that the selected VMs have or should have; chosen is false if nobody said which, and then they are
+// GPUs returns the GPUs of a host that the selected VMs have or should have; if none are named, chosen is false and it returns
 // all that could be passed through.
 func (f *Facts) GPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	var named, free []*backends.GPU
@@ -42,7 +42,7 @@ func (f *Facts) GPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	return free, false
 }
 
-// NearGPUs are GPUs (see GPUs) without those that are nearer to the card of another rail: of several rails each has its own.
+// NearGPUs returns GPUs (see GPUs) without those that are nearer to the card of another rail.
 func (f *Facts) NearGPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	list, chosen = f.GPUs(h)
 	if len(f.all) < 2 {
@@ -74,7 +74,7 @@ func (f *Facts) VGPUHost(h *backends.Host) bool {
 	})
 }
 
-// GPUsOf are the GPUs that a VM has now.
+// GPUsOf returns the GPUs that a VM has now.
 func (f *Facts) GPUsOf(v *backends.VM) []*backends.GPU {
 	h := f.Inventory.Host(v.Host)
 	if h == nil {
@@ -89,7 +89,7 @@ func (f *Facts) GPUsOf(v *backends.VM) []*backends.GPU {
 	return out
 }
 
-// Window works out the MMIO window for the GPUs that a VM has.
+// Window computes the MMIO window for the GPUs that a VM has.
 func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 	var list []sizing.GPUCount
 	for _, g := range f.GPUsOf(v) {
@@ -103,7 +103,7 @@ func (f *Facts) Window(v *backends.VM) (sizing.Window, error) {
 	return sizing.MMIO(list)
 }
 
-// HCA is the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" without.
+// HCA returns the PCI address of a host's RDMA card: the one that is passed through, else the chosen pNIC; "" if there is none.
 func (f *Facts) HCA(h *backends.Host) string {
 	if n := f.NIC(h); len(f.all) > 1 && f.Answers.WholeCard() {
 		return f.Answers.Rails[0].Card()
@@ -128,8 +128,8 @@ func (f *Facts) HCA(h *backends.Host) string {
 	return ""
 }
 
-// SharedBridge is the bridge of the host above a VM's RDMA card and one of its GPUs, by which they reach each other; "" if there
-// is none, or it is not known.
+// SharedBridge returns the bridge of the host above a VM's RDMA card and one of its GPUs, through which they reach each other; ""
+// if there is none, or it is not known.
 func (f *Facts) SharedBridge(vm string) string {
 	v := f.Inventory.VM(vm)
 	if v == nil {

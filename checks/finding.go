@@ -1,7 +1,7 @@
-// Package checks holds the words of read-only tests: a check is a row that asks facts, never a connection, and gives an
-// answer for each target; a fact that could not be read gives unknown, never pass. What the answers pick among the facts is
-// worked out here once, so that all rows speak of the same hosts, pNICs, VMs and guests. The rows themselves lie below, a
-// package for each scope, and catalogue gathers them.
+// Package checks defines read-only tests: a check is a row that evaluates facts, never a connection, and returns an answer for
+// each target; a fact that could not be read is unknown, never a pass. The selection that the answers make is computed here once,
+// so that all rows examine the same hosts, pNICs, VMs and guests. The rows are in the packages below, one for each scope, and
+// package catalogue combines them.
 package checks
 
 import (
@@ -9,10 +9,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// Status is what a check can say; unknown is never pass.
+// Status is the result of a check; unknown is never a pass.
 type Status string
 
-// The four answers.
+// The four statuses.
 const (
 	Pass    Status = "pass"
 	Warn    Status = "warn"
@@ -31,29 +31,30 @@ func StatusOf(v perftest.Verdict) Status {
 	return Unknown
 }
 
-// A Finding is what one check says of one target.
+// A Finding is the result of one check for one target.
 type Finding struct {
 	ID       string       `json:"id"`
 	Scope    string       `json:"scope"`
 	Target   backends.Ref `json:"target"`
-	Host     string       `json:"host,omitempty"` // of a VM or its guest; of a pair both, with Between
+	Host     string       `json:"host,omitempty"` // host of a VM or its guest; both hosts of a pair, with Between
 	Status   Status       `json:"status"`
-	Evidence string       `json:"evidence"` // the value seen and where
+	Evidence string       `json:"evidence"` // the value and where it was found
 	Remedy   string       `json:"remedy"`
 	Source   string       `json:"source"`
 	Fix      string       `json:"fix"` // automatic, reboot, manual, none
-	// Quiet unknowns wait for the operator's word or come from unverified rows: counted, but no reason to worry.
+	// Quiet unknowns need the operator's confirmation or come from unverified rows: they are counted but are no cause for
+	// concern.
 	Quiet bool `json:"quiet,omitempty"`
 }
 
-// Between stands between the two ends of a pair.
+// Between separates the two ends of a pair.
 const Between = " -> "
 
-// noTarget is the evidence of a row that found nothing to look at.
+// noTarget is the evidence of a row without targets.
 const noTarget = "the check does not apply to anything that was found"
 
-// NotAsked reports whether the row found nothing to look at: it says nothing about any fact.
+// NotAsked reports whether the row had no targets.
 func (f Finding) NotAsked() bool { return f.Evidence == noTarget }
 
-// Weight says how bad a status is: nothing for a pass.
+// Weight returns the severity of a status: 0 for a pass.
 func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }

@@ -8,15 +8,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Port is one RDMA adapter as a guest sees it. MAC is "" if the card itself is passed through; CIDR is "" if the answers name
-// no address, backends.DHCP where a server gives it.
+// A Port is an RDMA adapter as seen in a guest. MAC is "" if the card itself is passed through; CIDR is "" if the answers name no
+// address, backends.DHCP for an address from DHCP.
 type Port struct {
 	MAC, CIDR string
 	Shared    bool // another adapter of the VM, on this rail or another, is in its subnet
 }
 
-// Ports are the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
-// (VM-NIC-DVS-019, VM-SRIOV-PF-021), and guests are not blamed for it.
+// Ports returns the RDMA adapters of a VM, those of the answers first. A VM that lacks one has its own row in vCenter
+// (VM-NIC-DVS-019, VM-SRIOV-PF-021), so that its guest is not blamed.
 func (f *Facts) Ports(v *backends.VM) []Port {
 	var out []Port
 	var all []answers.Adapter // of all rails
@@ -59,7 +59,7 @@ func rdmaAdapter(v *backends.VM, group string) *backends.Adapter {
 	return nil
 }
 
-// RDMAMAC is the MAC of a VM's first RDMA adapter, "" when it has none.
+// RDMAMAC returns the MAC of a VM's first RDMA adapter, "" if it has none.
 func (f *Facts) RDMAMAC(vm string) string {
 	if v := f.Inventory.VM(vm); v != nil {
 		if all := f.Ports(v); len(all) > 0 {
@@ -69,7 +69,8 @@ func (f *Facts) RDMAMAC(vm string) string {
 	return ""
 }
 
-// Netdev is the interface of a port: by its MAC, else by its address, else that of the one device of mlx5; nil without.
+// Netdev returns the interface of a port: by its MAC, else by its address, else that of the only mlx5 device; nil if there is
+// none.
 func (p Port) Netdev(g *backends.Guest) *backends.Interface {
 	if p.MAC != "" {
 		return g.Interface(p.MAC)
@@ -85,7 +86,7 @@ func (p Port) Netdev(g *backends.Guest) *backends.Interface {
 	return nil
 }
 
-// Verbs is the RDMA device of a port, found in the same ways.
+// Verbs returns the RDMA device of a port, found in the same ways.
 func (p Port) Verbs(g *backends.Guest) *backends.VerbsDevice {
 	if p.MAC != "" {
 		return g.Verbs(p.MAC)
@@ -103,7 +104,7 @@ func (p Port) Verbs(g *backends.Guest) *backends.VerbsDevice {
 	return nil
 }
 
-// Adapter is the RDMA adapter of a VM on the answers' port groups; nil when there is none.
+// Adapter returns the RDMA adapter of a VM on the answers' port groups; nil if there is none.
 func (f *Facts) Adapter(v *backends.VM, types ...string) *backends.Adapter {
 	for i := range v.Adapters {
 		if slices.Contains(types, v.Adapters[i].Type) {

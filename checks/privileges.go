@@ -8,8 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Privileges are what the account needs to carry out a plan of a mode and to take it back (VC-PRIV-003); reading needs
-// none of them.
+// Privileges returns the privileges for applying and rolling back a plan of a mode (VC-PRIV-003); reading needs none of them.
 func Privileges(mode answers.Mode) []string {
 	all := []string{
 		"DVSwitch.Create", "DVSwitch.Modify", "DVSwitch.HostOp", "DVSwitch.ResourceManagement", "DVSwitch.Delete",
@@ -26,26 +25,27 @@ func Privileges(mode answers.Mode) []string {
 }
 
 // Backup are the privileges for what a run saves before its first change (HostFirmwareSystem in the vSphere Web Services API
-// reference). Without them the run says what it could not save, and goes on.
+// reference). Without them the run reports what it could not save, and continues.
 func Backup() []string { return []string{"Host.Config.Firmware"} }
 
-// Images are the privileges for components in the image of a cluster, held on vCenter, where Lifecycle Manager runs, and on the cluster
-// (vSphere Automation API reference, "Required privileges" of esx/settings: depots, drafts, software apply; vSphere Lifecycle Manager
-// 8.0, "vSphere Lifecycle Manager Privileges For Using Images"). Clusters that baselines manage need none of them.
+// Images are the privileges for components in the image of a cluster, needed on vCenter, where Lifecycle Manager runs, and on the
+// cluster (vSphere Automation API reference, "Required privileges" of esx/settings: depots, drafts, software apply; vSphere
+// Lifecycle Manager 8.0, "vSphere Lifecycle Manager Privileges For Using Images"). Clusters that are managed by baselines need
+// none of them.
 func Images() []string {
 	return []string{"VcIntegrity.lifecycleSettings.Read", "VcIntegrity.lifecycleSettings.Write", "VcIntegrity.lifecycleSoftwareSpecification.Read",
 		"VcIntegrity.lifecycleSoftwareSpecification.Write", "VcIntegrity.lifecycleSoftwareRemediation.Read", "VcIntegrity.lifecycleSoftwareRemediation.Write", "VcIntegrity.lifecycleHealth.Read"}
 }
 
-// SharedLock are the privileges that run.lock shared needs besides: the first on the root of the inventory, the second on
-// the clusters (vSphere Security, "Global Privileges"). Without them a run keeps only runs of its own state directory away.
+// SharedLock are the additional privileges for run.lock shared: the first on the root of the inventory, the second on the
+// clusters (vSphere Security, "Global Privileges"). Without them the lock excludes only runs with the same state directory.
 func SharedLock() []string { return []string{"Global.ManageCustomFields", "Global.SetCustomField"} }
 
-// Needed are the privileges that answers ask for: those of their mode, and what their tuning needs besides.
+// Needed returns the privileges that answers require: those of their mode, and those of their tuning.
 func Needed(a *answers.Answers) []string {
 	const advanced = "VirtualMachine.Config.AdvancedConfig" // numa.nodeAffinity is an extraConfig key
 	all := Privileges(a.Mode)
-	if a.GPUs() { // also beside PVRDMA adapters
+	if a.GPUs() { // also with PVRDMA adapters
 		all = Privileges(answers.GPUDirect)
 	}
 	if a.Tuning.NUMA == "nic" && !slices.Contains(all, advanced) {
@@ -54,8 +54,8 @@ func Needed(a *answers.Answers) []string {
 	return all
 }
 
-// HeldOn is the type of target on which a privilege has to be held: hosts, VMs, and for all that has to do with switches,
-// port groups, datastores and migration the datacenter, from which they inherit it.
+// HeldOn returns the type of target on which a privilege is needed: hosts, VMs, and for switches, port groups, datastores and
+// migration the datacenter, from which they inherit it.
 func HeldOn(privilege string) backends.TargetType {
 	switch {
 	case strings.HasPrefix(privilege, "Host."):

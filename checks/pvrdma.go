@@ -5,7 +5,7 @@ import "github.com/rdma-setup/rdma-setup/backends"
 // PVRDMARuleset is the key of PVRDMA's firewall ruleset.
 const PVRDMARuleset = "pvrdma"
 
-// VMKNIC is the vmknic that the answers name; where they name none the one that the host has.
+// VMKNIC returns the vmknic that the answers name, else the one in the host's option.
 func (f *Facts) VMKNIC(h *backends.Host) string {
 	if k := f.Answers.PVRDMA.VMKNic.Of(h.Name); k != "" {
 		return k

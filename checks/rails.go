@@ -6,11 +6,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Rails are the facts as each rail sees them, in the order of the answers: what Ask gives the rows, one after the other.
+// Rails returns the facts as each rail sees them, in the order of the answers: Ask passes them to the rows one after the other.
 func (f *Facts) Rails() []*Facts { return f.all }
 
-// rails are the facts as each rail sees them: the answers for it alone, and the pairs that were measured on it. With one
-// rail these are the facts.
+// rails returns the facts as each rail sees them: the answers for it alone, and the pairs that were measured on it. With one rail
+// these are the facts themselves.
 func (f *Facts) rails() []*Facts {
 	if f.Answers == nil {
 		own := *f
@@ -33,8 +33,8 @@ func (f *Facts) rails() []*Facts {
 	return out
 }
 
-// leavesOut reports whether a host has no port for an optional rail: nothing of the rail is judged there. A host that is on the
-// rail's switch has the rail, also while its port is down.
+// leavesOut reports whether a host has no port for an optional rail: then nothing of the rail is judged there. A host on the
+// rail's switch has the rail, even while its port is down.
 func (f *Facts) leavesOut(h *backends.Host) bool {
 	if len(f.Answers.Rails) != 1 || !f.Answers.Rails[0].Optional || f.PassedOn(h) {
 		return false
@@ -47,7 +47,7 @@ func (f *Facts) leavesOut(h *backends.Host) bool {
 	return f.choice(h).Chosen == nil
 }
 
-// merged puts the answers of all rails together. What every rail that has the target says word for word is told once, else each
+// merged combines the answers of all rails. An answer that is identical for every rail of the target is reported once, else each
 // answer names its rail.
 func merged(views []*Facts, all [][]Answer) []Answer {
 	if len(all) == 1 {

@@ -9,13 +9,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A selection is what the answers pick from the inventory. Rows ask for it again and again, and fabrics have thousands
+// A selection is what the answers select from the inventory. It is cached, because rows use it often and fabrics have thousands
 // of VMs.
 type selection struct {
 	hosts, connected []*backends.Host
 	vms              []*backends.VM
-	byName           map[string]*backends.VM // all of the inventory, by name and by path
-	missing          []string                // VMs of the answers that are not there
+	byName           map[string]*backends.VM // the whole inventory, by name and by path
+	missing          []string                // VMs of the answers that do not exist
 	wanted           map[string]answers.VM
 	guests           map[string]*backends.Guest
 	nics             map[string]*backends.NIC // by host
@@ -69,44 +69,44 @@ func (f *Facts) selected() *selection {
 	return s
 }
 
-// Hosts are the hosts that the answers select; without names every host in their cluster and datacenter.
+// Hosts returns the hosts that the answers select; without names every host in their cluster and datacenter.
 func (f *Facts) Hosts() []*backends.Host { return f.selected().hosts }
 
-// Connected leaves out hosts that do not answer: they have their own row (HOST-CONN-001), and what vCenter remembers
-// of them is no fact.
+// Connected returns the hosts that are connected: the others have their own row (HOST-CONN-001), and vCenter's cached data about
+// them is not reliable.
 func (f *Facts) Connected() []*backends.Host { return f.selected().connected }
 
-// VMs are the VMs that the answers select, as far as they exist; absent ones are named by missing.
+// VMs returns the existing VMs that the answers select; absent ones are in missing.
 func (f *Facts) VMs() (found []*backends.VM, missing []string) {
 	return f.selected().vms, f.selected().missing
 }
 
-// Guest is the guest of a VM; nil if nobody asked it.
+// Guest returns the guest of a VM; nil if it was not read.
 func (f *Facts) Guest(vm string) *backends.Guest { return f.selected().guests[vm] }
 
-// Managed reports whether the answers let the guest of a VM be set up: nothing is asked about the others.
+// Managed reports whether the answers allow setting up the guest of a VM: the others are not checked.
 func (f *Facts) Managed(vm string) bool { return f.selected().wanted[vm].Guest.Managed() }
 
-// Hardware is the virtual hardware version that the answers give a VM.
+// Hardware returns the virtual hardware version of a VM in the answers.
 func (f *Facts) Hardware(v *backends.VM) int {
 	a := f.Answers
 	need := sizing.HardwareFor(a.AdapterType(), a.PVRDMA.Protocol, a.GPUs() && a.GPUDirect.Backing == backends.DynamicBacking)
 	return f.selected().wanted[v.Name].Hardware.From(v.Hardware, need)
 }
 
-// GuestOf is what the answers let be done in the guest of a VM.
+// GuestOf returns what the answers allow in the guest of a VM.
 func (f *Facts) GuestOf(vm string) answers.Guest { return f.Answers.GuestOf(f.selected().wanted[vm]) }
 
-// Networks are the RDMA adapters that the answers give a VM.
+// Networks returns the RDMA adapters of a VM in the answers.
 func (f *Facts) Networks(vm string) []answers.Adapter {
 	return f.Answers.Networks(f.selected().wanted[vm])
 }
 
-// NIC is the pNIC of a host that the answers describe: the uplink of their switch, else the best of those that fit; nil if there
-// is none.
+// NIC returns the pNIC of a host that the answers describe: the uplink of their switch, else the best match; nil if there is
+// none.
 func (f *Facts) NIC(h *backends.Host) *backends.NIC { return f.selected().nics[h.Name] }
 
-// HostOf is the host of a VM or its guest, and of a pair both with Between; "" for other targets and unknown VMs.
+// HostOf returns the host of a VM or its guest, and of a pair both with Between; "" for other targets and unknown VMs.
 func (f *Facts) HostOf(t backends.Ref) string {
 	host := func(vm string) string {
 		if v := f.selected().byName[vm]; v != nil {

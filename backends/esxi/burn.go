@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// imageSetter writes the firmware of one card from a file on a datastore. The card loads it at the next boot, and runs on what it
-// has until then.
+// imageSetter writes the firmware of one card from a file on a datastore. The card loads it at the next boot and runs its
+// previous firmware until then.
 type imageSetter struct{ *Hosts }
 
 // Read returns the firmware that the card's flash holds.
@@ -26,7 +26,7 @@ func (f imageSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	return backends.ValueOf(got), nil
 }
 
-// Set writes the file where the card does not hold its firmware yet, and reads it back.
+// Set writes the file unless the card already has that firmware, and reads it back.
 func (f imageSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	var want backends.FirmwareImage
 	if err := to.Decode(&want); err != nil || want.File == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// read asks one shell.
+// read reads the facts of one host through its shell.
 func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
 	r.Err = h.with(ctx, host, func(s *shell) (err error) {
 		r.SecureBoot, r.Log = s.secureBoot(ctx), s.log(ctx)
@@ -20,7 +20,7 @@ func (h *Hosts) read(ctx context.Context, host string) (r Reading) {
 	return r
 }
 
-// secureBoot asks whether the host booted with UEFI Secure Boot, nil if it does not tell (VMware vSphere 7.0 ESXi STIG asks by
+// secureBoot reports whether the host booted with UEFI Secure Boot; nil if it cannot be read (VMware vSphere 7.0 ESXi STIG uses
 // the same program, which prints Enabled or Disabled).
 func (s *shell) secureBoot(ctx context.Context) *bool {
 	r, err := s.conn.Run(ctx, ssh.Command{Argv: []string{"/usr/lib/vmware/secureboot/bin/secureBoot.py", "-s"}, Limit: s.limit})
@@ -42,16 +42,16 @@ func (s *shell) log(ctx context.Context) []string {
 		argv = append(argv, "-e", text)
 	}
 	r, err := s.conn.Run(ctx, ssh.Command{Argv: append(argv, "/var/log/vmkernel.log"), Limit: s.limit})
-	if err != nil || r.ExitCode > 1 { // 1: no line
+	if err != nil || r.ExitCode > 1 { // 1: no match
 		return nil
 	}
 	return strings.FieldsFunc(r.Stdout, func(c rune) bool { return c == '\n' })
 }
 
-// firmwareSetter sets the firmware configuration of one card. It acts from the next boot on.
+// firmwareSetter sets the firmware configuration of one card. It takes effect at the next boot.
 type firmwareSetter struct{ *Hosts }
 
-// tries bounds how often a configuration is written again after the connection broke.
+// tries bounds how often a configuration is written again after the connection was lost.
 const tries = 3
 
 // Read returns the keys that the card has, as the next boot will have them.

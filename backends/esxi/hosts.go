@@ -1,5 +1,5 @@
-// Package esxi does what only a shell on an ESXi host can do: it reads and sets the firmware of cards with the tools of their
-// family (package nic). Everything else of a host goes through vCenter.
+// Package esxi does what requires a shell on an ESXi host: it reads and sets the firmware of cards with the tools of their family
+// (package nic). Everything else on a host goes through vCenter.
 package esxi
 
 import (
@@ -15,25 +15,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// Options bound what is asked of a host. Zero times are the defaults.
+// Options are the time limits. A zero time means the default.
 type Options struct {
-	Tool  time.Duration // for one run of a tool; 2 min
-	Start time.Duration // for the SSH service to answer after it was started; 10 s
-	Poll  time.Duration // between tries meanwhile; 500 ms
+	Tool  time.Duration // for one run of a tool; default 2 min
+	Start time.Duration // for the SSH service to answer after its start; default 10 s
+	Poll  time.Duration // between connection attempts during Start; default 500 ms
 }
 
-// Hosts are the ESXi hosts that targets knows. It keeps no connection between calls: the SSH service of a host runs
-// only while a bracket has it open. It is safe for concurrent use.
+// Hosts gives access to the shells of the ESXi hosts known to targets. It keeps no connection between calls, because the SSH
+// service of a host runs only while a bracket keeps it open. It is safe for concurrent use.
 type Hosts struct {
 	pool    *ssh.Pool
 	targets func(host string) (ssh.Target, bool)
 	options Options
 
 	mu    sync.Mutex
-	turns map[string]chan struct{} // one tool at a time on a host: they lock the card
+	turns map[string]chan struct{} // one tool at a time per host, because the tools lock the card
 }
 
-// New makes Hosts. targets gives the way to the shell of a host.
+// New returns Hosts. targets returns how to reach the shell of a host.
 func New(pool *ssh.Pool, targets func(host string) (ssh.Target, bool), o Options) *Hosts {
 	orElse(&o.Tool, 2*time.Minute)
 	orElse(&o.Start, 10*time.Second)
@@ -47,20 +47,20 @@ func orElse(d *time.Duration, def time.Duration) {
 	}
 }
 
-// Setters returns the setters of what a host's shell holds.
+// Setters returns the setters of the settings that need a host's shell.
 func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
 	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}, backends.KindFirmwareImage: imageSetter{h}}
 }
 
-// A Reading is what the shell of one host tells. What does not answer costs its own fact only.
+// A Reading is what was read in the shell of one host. A failed command affects only its own fact.
 type Reading struct {
 	Cards      map[string]backends.Firmware // by PCI address of function 0
 	SecureBoot *bool                        // nil: not read
-	Log        []string                     // lines of vmkernel.log that have one of backends.LogTexts; nil: not read
+	Log        []string                     // lines of vmkernel.log that contain one of backends.LogTexts; nil: not read
 	Err        error                        // why the cards were not read
 }
 
-// Read asks the shells of several hosts at once. SSH must be open on them; every host is in the answer.
+// Read reads several hosts in parallel. SSH must be open on them. The result has an entry for every host.
 func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[string]Reading {
 	if parallel <= 0 {
 		parallel = 16
@@ -78,11 +78,11 @@ func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[stri
 			return nil
 		})
 	}
-	_ = g.Wait() // nobody fails: errors stand at their hosts
+	_ = g.Wait() // never fails: errors are in the readings
 	return out
 }
 
-// with runs f with a connection to a host's shell, alone on that host.
+// with runs f with a connection to a host's shell; only one f runs per host at a time.
 func (h *Hosts) with(ctx context.Context, host string, f func(s *shell) error) error {
 	turn := h.turn(host)
 	select {
@@ -115,7 +115,7 @@ func (h *Hosts) turn(host string) chan struct{} {
 	return h.turns[host]
 }
 
-// dial waits a little for the service: it was started a moment ago.
+// dial connects to the service, and retries for a short time because the service may just have been started.
 func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
 	limit := time.NewTimer(h.options.Start)
 	defer limit.Stop()
@@ -134,10 +134,9 @@ func (h *Hosts) dial(ctx context.Context, t ssh.Target) (*ssh.Conn, error) {
 	}
 }
 
-// explainLogin puts in the place of the hint for a refused password what it means on ESXi: five failures lock an account for
-// 15 minutes (vSphere Security, "ESXi Passwords and Account Lockout": Security.AccountLockFailures 5,
-// Security.AccountUnlockTime 900 s), and a locked account refuses the right password as well. Other refusals, such as a host
-// key that has changed, keep their own hints.
+// explainLogin replaces the hint of a refused password with what it means on ESXi: five failures lock an account for 15 minutes
+// (vSphere Security, "ESXi Passwords and Account Lockout": Security.AccountLockFailures 5, Security.AccountUnlockTime 900 s), and
+// a locked account refuses the correct password too. Other errors, such as a changed host key, keep their hints.
 func explainLogin(err error) error {
 	var e *backends.Error
 	if !errors.As(err, &e) || e.Kind != backends.KindAuth || !errors.Is(err, ssh.ErrLogin) {
@@ -157,7 +156,7 @@ type shell struct {
 	limit time.Duration
 }
 
-// Host names the host.
+// Host returns the name of the host.
 func (s *shell) Host() string { return s.host }
 
 // Run runs one program.

@@ -7,9 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// Prove logs in to a host's shell and runs a command that does nothing there. Who gets a shell needs no sudo: since ESXi 5.1 local
-// users with the Administrator role work in it with all rights, as root does (VMware vSphere Blog, "vSphere 5.1: Full Admin
-// Support for Named User Accounts").
+// Prove logs in to a host's shell and runs a command that does nothing. An account with shell access needs no sudo: since ESXi
+// 5.1, local users with the Administrator role have full rights in the shell, as root has (VMware vSphere Blog, "vSphere 5.1:
+// Full Admin Support for Named User Accounts").
 func (h *Hosts) Prove(ctx context.Context, host string) error {
 	return h.with(ctx, host, func(s *shell) error {
 		r, err := s.conn.Run(ctx, ssh.Command{Script: "true", Limit: s.limit})

@@ -9,9 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// PriorityCounters reads what the driver of a pNIC has counted in each priority, by the names that it prints, such as
-// rx_prio3_bytes. Only the port itself has these counters (kernel mlx5 counters.rst), and no command of esxcli shows them. The
-// node of vsish is read and never set. SSH must be open on the host.
+// PriorityCounters reads the driver's per-priority counters of a pNIC, by the names it prints, such as rx_prio3_bytes. Only the
+// port itself has these counters (kernel mlx5 counters.rst), and no esxcli command shows them. The vsish node is only read, never
+// set. SSH must be open on the host.
 func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := h.with(ctx, host, func(s *shell) error {
@@ -28,7 +28,7 @@ func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[
 	return out, err
 }
 
-// priorityCounter is one line of the statistics of a driver that counts by priority.
+// priorityCounter matches one line of a per-priority counter in a driver's statistics.
 var priorityCounter = regexp.MustCompile(`(?m)^\s*([rt]x_prio[0-7]_[a-z_]+)\s*[:=]\s*(\d+)\s*$`)
 
 func priorityCounters(text string) map[string]int64 {

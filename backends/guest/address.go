@@ -19,15 +19,15 @@ import (
 // address sets the persistent address of the interface behind an adapter: KindAddress.
 type address struct{ g *Guests }
 
-// An interfaceState is what an interface is compared by.
+// An interfaceState is the part of an interface that is compared.
 type interfaceState struct {
 	Addresses []string `json:"addresses"`
 	MTU       int      `json:"mtu"`
 	Up        bool     `json:"up"`
-	Tables    []int    `json:"tables,omitempty"` // of policy routing
+	Tables    []int    `json:"tables,omitempty"` // tables of policy routing
 }
 
-// item records an interface, Absent if it is gone. Its content is the system that configures it.
+// item records an interface, Absent if it no longer exists. Its content is the network system that configures it.
 func (n *network) item(mac string, i *backends.Interface) backends.Item {
 	item := backends.Item{Kind: backends.ItemInterface, Name: mac, Content: []byte(n.system), Runtime: true}
 	if i != nil {
@@ -36,7 +36,7 @@ func (n *network) item(mac string, i *backends.Interface) backends.Item {
 	return item
 }
 
-// tables are those that the rules for packets from an interface name.
+// tables returns the tables of the rules for packets from an interface.
 func (n *network) tables(i *backends.Interface) (tables []int) {
 	for _, r := range n.rules[i.Name] {
 		tables = append(tables, r.table)
@@ -44,7 +44,7 @@ func (n *network) tables(i *backends.Interface) (tables []int) {
 	return tables
 }
 
-// look reads the network and finds the interface; nil when the guest does not have it.
+// look reads the network and returns the interface; nil if the guest does not have it.
 func (a address) look(ctx context.Context, s backends.Setting) (*network, *backends.Interface, error) {
 	mac, err := a.g.mac(ctx, s)
 	if err != nil {
@@ -59,7 +59,7 @@ func (a address) look(ctx context.Context, s backends.Setting) (*network, *backe
 
 // network reads the network of the guest.
 func (a address) network(ctx context.Context, s backends.Setting) (*network, error) {
-	// netplan's files are for root only; a guest without root can still tell what it has now.
+	// only root can read netplan's files; without root the current state can still be read.
 	c, err := a.g.conn(ctx, s.Target.Name)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 	return &n, nil
 }
 
-// Read returns address and MTU where they are both there now and come back after a reboot, else Absent.
+// Read returns address and MTU if both are active and persistent, else Absent.
 func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	n, i, err := a.look(ctx, s)
 	if err != nil {
@@ -88,7 +88,7 @@ func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return v, nil
 }
 
-// halfConfigured says what there is of a configuration of ours that is not in force, or not all of it; "" if there is none.
+// halfConfigured describes a configuration of this program that is not active, or only partly; "" if there is none.
 func halfConfigured(n *network, i *backends.Interface, portGroup string, v backends.Value) string {
 	static := netconf.Static{PortGroup: portGroup}
 	if i != nil {
@@ -112,8 +112,8 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	return ""
 }
 
-// Set writes the configuration of the one interface and applies it under the guest's own watch: unless the guest is
-// told, over a new connection, that it can still be reached, it takes everything back by itself.
+// Set writes the configuration of one interface and applies it under a watchdog in the guest: the guest reverts the change unless
+// it is confirmed over a new connection.
 func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	a.g.Want(s, to)
@@ -136,7 +136,7 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return nil
 }
 
-// specOf is what a value asks for, nothing where it asks for none.
+// specOf returns the requested spec, the zero spec if nothing is requested.
 func specOf(v backends.Value) (spec backends.AddressSpec) {
 	if v.IsAbsent() || v.Decode(&spec) != nil {
 		return backends.AddressSpec{}
@@ -144,7 +144,7 @@ func specOf(v backends.Value) (spec backends.AddressSpec) {
 	return spec
 }
 
-// turn works out what changes. It refuses interfaces that carry the management or belong to somebody.
+// turn computes the changes. It refuses interfaces that carry management traffic or are used by others.
 func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to backends.Value) (turn, error) {
 	vm := s.Target.Name
 	refuse := func(hint, format string, args ...any) (turn, error) {
@@ -195,7 +195,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 			"none of the supported tools configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
 	}
 	t.file, t.content = f.Path, f.Content
-	if i.Config == f.Path { // the rule of another file is somebody else's
+	if i.Config == f.Path { // a rule in another file is not this program's
 		t.rules = n.rulesBut(i, want.Table)
 	}
 	t.uuid = netconf.ConnectionUUID(static)
@@ -204,7 +204,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	}
 	for _, addr := range i.Addresses {
 		if t.address == backends.DHCP && i.DHCP {
-			break // which of them is the lease that stays is not known
+			break // it is unknown which of them is the lease that stays
 		}
 		if p, err := netip.ParsePrefix(addr); err == nil && p.Addr().Is4() && addr != t.address {
 			t.stale = append(t.stale, addr)
@@ -213,7 +213,7 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 	return t, nil
 }
 
-// rulesBut returns the rules for packets from an interface, but for those to a table that stays: "ADDRESS TABLE".
+// rulesBut returns the rules for packets from an interface, except those to a table that stays: "ADDRESS TABLE".
 func (n *network) rulesBut(i *backends.Interface, stays ...int) (rules []string) {
 	for _, r := range n.rules[i.Name] {
 		if !slices.Contains(stays, r.table) {
@@ -251,7 +251,7 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	return backends.Kept{Items: append(files, n.item(i.MAC, i))}, err
 }
 
-// Observe returns the file and the interface as they are now.
+// Observe returns the current state of file and interface.
 func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
 	if err != nil {
@@ -269,8 +269,7 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 	return backends.Kept{Items: items}, nil
 }
 
-// Restore puts the file back to the byte, applies that, and gives the interface the addresses and MTU it had. It too
-// runs under the guest's watch.
+// Restore restores the file exactly, applies it, and restores the addresses and MTU of the interface, also under the watchdog.
 func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	vm := s.Target.Name
 	at := slices.IndexFunc(kept.Items, func(i backends.Item) bool { return i.Kind == backends.ItemInterface })
@@ -291,7 +290,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		return err
 	}
 	i := n.byMAC(was.Name)
-	if i == nil { // the adapter is gone, and its address with it: only the file is left
+	if i == nil { // the adapter and its address are gone: only the file is left
 		return a.g.putBack(ctx, vm, kept)
 	}
 	if why := n.management[i.Name]; why != "" {
@@ -303,7 +302,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	}
 	f := kept.Items[file]
 	st := fileState{Mode: uint32(netconf.System(was.Content).Mode()), Owner: "0:0"}
-	if !f.State.IsAbsent() && f.State.Decode(&st) != nil { // a link, say, with which nothing was set
+	if !f.State.IsAbsent() && f.State.Decode(&st) != nil { // for example a link, to which nothing was written
 		return a.g.putBack(ctx, vm, kept)
 	}
 	t := turn{nonce: nonce(), system: netconf.System(was.Content), nic: netconf.NIC{Name: i.Name, MAC: i.MAC}, slug: netconf.Slug(s.Name),
@@ -318,7 +317,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if err := a.g.apply(ctx, vm, t); err != nil {
 		return err
 	}
-	return a.g.putBack(ctx, vm, kept) // what an interrupted write has left beside the file
+	return a.g.putBack(ctx, vm, kept) // remove what an interrupted write left beside the file
 }
 
 // apply runs a turn in the guest and confirms it over a new connection.
@@ -335,7 +334,7 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 	if err != nil && backends.KindOf(err) != backends.KindUnreachable {
 		return err
 	}
-	// Whether the connection that is there still works proves little: log in afresh.
+	// An existing connection that still works proves little: log in again.
 	c, cerr := g.conn(ctx, vm)
 	if cerr != nil {
 		return cerr
@@ -350,8 +349,8 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 	return g.takenBack(ctx, vm, t, r.ExitCode == 0 && cerr == err, err)
 }
 
-// takenBack waits for a guest that could not be reached to go back by itself. One that was only slow, and had done all
-// that was asked, is confirmed after all when it answers in time.
+// takenBack waits until a guest that could not be reached has reverted the change. If the guest was only slow and completed the
+// change, it is confirmed when it answers in time.
 func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
 	defer cancel()

@@ -13,15 +13,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// arp sets how an interface that shares its subnet with another one treats ARP: KindARP. systemd-sysctl reads the file at boot, and
-// again when udev finds the interface (sysctl.d(5); 99-systemd.rules of systemd).
+// arp sets how an interface that shares its subnet with another one handles ARP: KindARP. systemd-sysctl reads the file at boot,
+// and again when udev finds the interface (sysctl.d(5); 99-systemd.rules of systemd).
 type arp struct{ recorded }
 
-// arpPrefix begins the names of the files. They have no "rdma-setup" in them, as nouveauFile.
+// arpPrefix is the prefix of the file names. They do not contain "rdma-setup", for the reason given at nouveauFile.
 const arpPrefix = "/etc/sysctl.d/60-rdma_setup-"
 
-// arpKeys are those of an interface below /proc/sys, in the order of ARPSpec. sysctl.d takes names with slashes, which leave the dots of
-// an interface's name alone.
+// arpKeys are the sysctls of an interface below /proc/sys, in the order of ARPSpec. sysctl.d accepts names with slashes, so that
+// dots in an interface's name are kept.
 func arpKeys(nic string) []string {
 	at := "net/ipv4/conf/" + nic + "/"
 	return []string{at + "arp_ignore", at + "arp_announce", at + "rp_filter"}
@@ -31,7 +31,7 @@ func arpNumbers(a backends.ARPSpec) []string {
 	return []string{strconv.Itoa(a.Ignore), strconv.Itoa(a.Announce), strconv.Itoa(a.RPFilter)}
 }
 
-// ARPText is the file for an interface.
+// ARPText returns the file for an interface.
 func ARPText(nic string, a backends.ARPSpec) string {
 	text := ours
 	for i, key := range arpKeys(nic) {
@@ -40,7 +40,7 @@ func ARPText(nic string, a backends.ARPSpec) string {
 	return text
 }
 
-// arpScript tells about ARP and policy routing, for facts.policies.
+// arpScript reads ARP settings and policy routing, for facts.policies.
 func arpScript() string {
 	return section("arp", script("arp.sh")) + section("arpfiles", patterned("dump.sh", arpPrefix+"*.conf")) +
 		section("rules", "ip -4 rule show") + section("tables", "ip -4 route show table all | grep ' table [0-9]'") +
@@ -49,7 +49,7 @@ func arpScript() string {
 
 var arpLine = regexp.MustCompile(`(?m)^net/ipv4/conf/(\S+)/(arp_ignore|arp_announce|rp_filter) = (\d+)$`)
 
-// policies adds what the interfaces have under net.ipv4.conf, and the tables that rules send packets from their addresses by.
+// policies adds the values of the interfaces under net.ipv4.conf, and the tables of the rules for packets from their addresses.
 func (f facts) policies(n *network) {
 	for i := range n.interfaces {
 		in := &n.interfaces[i]
@@ -74,16 +74,16 @@ func (f facts) policies(n *network) {
 	}
 }
 
-// A rule sends what comes from an address by a table; leads: out of the interface.
+// A rule sends packets from an address through a table; leads reports whether the table's route uses the interface.
 type rule struct {
 	from  string
 	table int
 	leads bool
 }
 
-// rulesOf returns the rules for what comes from an address of the interface and lead out of it, and the one of its configuration
-// wherever that leads: the route goes with the address. ip prints "5001:	from 192.168.50.11 lookup 5001 proto static" and
-// "192.168.50.0/24 dev ens192 table 5001 scope link src 192.168.50.11" (ip-rule(8), ip-route(8)).
+// rulesOf returns the rules for packets from an address of the interface whose routes use it, and the rule of its configuration
+// whatever its route is, because the route disappears with the address. ip prints "5001: from 192.168.50.11 lookup 5001 proto
+// static" and "192.168.50.0/24 dev ens192 table 5001 scope link src 192.168.50.11" (ip-rule(8), ip-route(8)).
 func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
 	c, _ := netconf.Find(n.system, n.files, netconf.NIC{Name: in.Name, MAC: in.MAC})
 	for line := range strings.SplitSeq(f["rules"], "\n") {
@@ -102,14 +102,14 @@ func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
 	return rules
 }
 
-// routeNumbers returns the numbers above 255 that rules have as priorities, rules and routes as tables, and tables with a name,
-// each with the interface that rules and routes are for: "" if that is none, or several. ip prints a table by its name where it
-// has one (iproute2, lib/rt_names.c), so that nothing tells its number there.
+// routeNumbers returns the numbers above 255 that are in use as priorities of rules, as tables of rules and routes, and as tables
+// with a name, each with the interface of its rules and routes: "" for none or several. ip prints a table by its name if it has
+// one (iproute2, lib/rt_names.c), without the number.
 func (f facts) routeNumbers(n *network) map[int]string {
 	var used map[int]string
 	note := func(word, nic string) {
 		number, err := strconv.ParseUint(word, 0, 32)
-		if err != nil || number < 256 || number == 32766 || number == 32767 { // those of the kernel's own rules and tables
+		if err != nil || number < 256 || number == 32766 || number == 32767 { // the kernel's own rules and tables
 			return
 		}
 		if was, there := used[int(number)]; there && was != nic {
@@ -144,7 +144,7 @@ func (f facts) routeNumbers(n *network) map[int]string {
 	return used
 }
 
-// after returns the word of a line that follows another word, "" if there is none.
+// after returns the word that follows another word in a line, "" if there is none.
 func after(line, word string) string {
 	w := strings.Fields(line)
 	if i := slices.Index(w, word); i >= 0 && i+1 < len(w) {
@@ -153,7 +153,7 @@ func after(line, word string) string {
 	return ""
 }
 
-// look finds the interface behind the adapter.
+// look returns the interface behind the adapter.
 func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
 	_, i, err := address{a.g}.look(ctx, s)
 	return i, err
@@ -161,21 +161,21 @@ func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface,
 
 func arpFile(portGroup string) string { return arpPrefix + netconf.Slug(portGroup) + ".conf" }
 
-// Read returns what is in force and comes back after a boot, Partial where only one of both is so, Absent without a file of this
+// Read returns the active and persistent values, Partial if they are only one of both, Absent if there is no file of this
 // program.
 func (a arp) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	i, err := a.look(ctx, s)
 	return i.ARPValue(), err
 }
 
-// Set writes the file, then what is in force.
+// Set writes the file, then the active values.
 func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	i, err := a.look(ctx, s)
 	switch {
 	case err != nil || i.ARPValue() == to:
 		return err
-	case to.IsAbsent(): // a boot brings back what was in force
+	case to.IsAbsent(): // a reboot restores the active values
 		return a.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: arpFile(s.Name)}}})
 	case i == nil:
 		return backends.Errorf(backends.KindRefused, label(vm),
@@ -197,7 +197,7 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 	return err
 }
 
-// Keep records the file and the numbers.
+// Keep records the file and the active values.
 func (a arp) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	i, err := a.look(ctx, s)
 	if err != nil {

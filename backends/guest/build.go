@@ -11,19 +11,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// build builds software from a file in the guest, and takes it away again: KindBuild. What it has begun and what it has
-// done stands in a file of buildDir, so that a build that was cut short is told from one that nobody began.
+// build builds software from a file in the guest, and removes it: KindBuild. A file in buildDir records each build and whether it
+// was completed, so that an interrupted build is recognized.
 type build struct{ g *Guests }
 
 const buildDir = stateDir + "/built"
 
-// headers that perftest is built with, by what they are called here.
+// headerList are the headers that perftest is built with.
 const headerList = "infiniband/verbs.h rdma/rdma_cma.h infiniband/umad.h pci/pci.h"
 
-// listBuilt prints a line for each thing that was built.
+// listBuilt prints a line for each build.
 const listBuilt = "for f in " + buildDir + `/*; do [ -f "$f" ] && echo "${f##*/} $(cat "$f")"; done`
 
-// buildFacts reads what was built, and what could be built with.
+// buildFacts reads what was built, and which build tools are installed.
 func buildFacts() string {
 	return section("built", "echo read\n"+listBuilt) +
 		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\nfor h in "+headerList+"; do [ -e /usr/include/$h ] && echo $h; done") +
@@ -31,7 +31,7 @@ func buildFacts() string {
 		section("ownperftest", backends.PerftestPrefix(backends.BuildSamePerftest)+"/bin/ib_send_bw --version")
 }
 
-// builds fills in what buildFacts read.
+// builds stores what buildFacts read.
 func (f facts) builds(g *backends.Guest) {
 	if rows, ok := strings.CutPrefix(f["built"], "read\n"); ok {
 		g.Built = builtOf(rows)
@@ -45,8 +45,8 @@ func (f facts) builds(g *backends.Guest) {
 	}
 }
 
-// builtOf reads lines as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run". A note that is empty or cut off, as a full disk
-// or a power failure leaves it, is that of a build which did not end.
+// builtOf parses lines such as "nvidia done /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run". An empty or truncated record, as left
+// by a full disk or a power failure, means that the build was interrupted.
 func builtOf(rows string) map[string]backends.Value {
 	m := map[string]backends.Value{}
 	for line := range strings.SplitSeq(rows, "\n") {
@@ -73,7 +73,7 @@ func (b build) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 	return builtOf(sections(r.Stdout)["built"])[s.Name], nil
 }
 
-// Set builds from the file, or takes away what was built. What a build that was cut short left is taken away first.
+// Set builds from the file, or removes what was built. It first removes what an interrupted build left behind.
 func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	now, err := b.Read(ctx, s)
@@ -105,11 +105,11 @@ func (b build) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// itemBuild is what this program built; state: the file that it was built from.
+// itemBuild is a build of this program; state: the file that it was built from.
 const itemBuild backends.ItemKind = "build"
 
-// Keep records what was built from which file, and the directory where it goes. The half of an earlier build is recorded as
-// nothing: each Set takes it away first, and an undo must not bring it back.
+// Keep records the build with its file, and the installation directory. An interrupted build is recorded as absent: each Set
+// removes it first, and Restore must not bring it back.
 func (b build) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	items, err := b.items(ctx, s)
 	for i := range items {
@@ -124,7 +124,7 @@ func (b build) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	return backends.Kept{Items: items}, err
 }
 
-// Observe returns the same as it is now.
+// Observe returns the current state of the same items.
 func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept) (backends.Kept, error) {
 	items, err := b.items(ctx, s)
 	return backends.Kept{Items: items}, err
@@ -147,7 +147,7 @@ func (b build) items(ctx context.Context, s backends.Setting) ([]backends.Item, 
 	return items, nil
 }
 
-// Restore takes away what was built, and builds again what was there before: from the same file, which may be gone by now.
+// Restore removes what was built, and rebuilds what was there before from the same file, which may no longer exist.
 func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	was := kept.Item(itemBuild, s.Name)
 	if was == nil {
@@ -164,7 +164,7 @@ func (b build) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 
 const noSuchFile = "no such file in the guest"
 
-// buildScript builds a thing from a file; see assets/scripts/build.sh.
+// buildScript builds from a file; see assets/scripts/build.sh.
 func buildScript(name, file string) string {
 	switch name {
 	case backends.BuildDriver:
@@ -175,7 +175,7 @@ func buildScript(name, file string) string {
 	return script("build.sh", name, file, buildDir, stateDir, backends.PerftestPrefix(name), assets.Script("build-perftest.sh"), assets.Script("find-cuda.sh"))
 }
 
-// removeScript takes away what was built, also the half of it.
+// removeScript removes a build, complete or not.
 func removeScript(name string) string {
 	prefix := ""
 	if name != backends.BuildDriver {
@@ -220,7 +220,7 @@ func buildError(vm, name, file string, r ssh.Result) error {
 	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
 }
 
-// perftestKey is the key of the answers that asks for a build of perftest.
+// perftestKey is the key of the answers that requests a build of perftest.
 func perftestKey(name string) string {
 	if name == backends.BuildSamePerftest {
 		return "measure.perftest"

@@ -14,19 +14,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// class sets the traffic class with which the RDMA device behind an adapter marks what it sends: KindTrafficClass. The
-// host marks nothing of what goes out by a VF, so the guest has to.
+// class sets the traffic class of packets that the RDMA device behind an adapter sends: KindTrafficClass. The host does not mark
+// packets sent through a VF, so the guest must.
 type class struct{ g *Guests }
 
 // classUnit runs traffic-class.sh.
 var classUnit = portUnit{prefix: unitPrefix + "class-", script: "/usr/local/sbin/rdma-setup-traffic-class"}
 
-// ClassScript is the script that the units run; see assets/scripts/traffic-class.sh.
+// ClassScript returns the script that the units run; see assets/scripts/traffic-class.sh.
 func ClassScript() string {
 	return "#!/bin/sh\n" + ours + "# Use: rdma-setup-traffic-class MAC CLASS\n" + assets.Script("traffic-class.sh")
 }
 
-// ClassUnit returns the name and the text of the systemd unit that marks the traffic again after each boot.
+// ClassUnit returns the name and the text of the systemd unit that sets the class again after each boot.
 func ClassUnit(mac string, class int) (name, text string) {
 	return classUnit.name(mac), classUnit.text(fmt.Sprintf("Mark the RDMA traffic of %s with traffic class %d", mac, class),
 		"Wants=network-online.target\nAfter=network-online.target systemd-modules-load.service", mac, strconv.Itoa(class))
@@ -34,7 +34,7 @@ func ClassUnit(mac string, class int) (name, text string) {
 
 var classCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(classUnit.script) + ` ([0-9a-f:]{17}) ([0-9]{1,3})$`)
 
-// keptClasses returns the classes that come back after a boot, by MAC.
+// keptClasses returns the persistent classes, by MAC.
 func (f facts) keptClasses() map[string]int {
 	m := map[string]int{}
 	for _, c := range classCommand.FindAllStringSubmatch(f["classes"], -1) {
@@ -43,8 +43,8 @@ func (f facts) keptClasses() map[string]int {
 	return m
 }
 
-// classOf returns the value of KindTrafficClass of the device with a MAC that marks with a class now, or of which nothing
-// tells (nil). An attempt that was broken off, to set it or to take it back, shows as Partial.
+// classOf returns the value of KindTrafficClass for the device with a MAC. now is its current class, nil if unknown. An
+// interrupted attempt to set or restore it is Partial.
 func (f facts) classOf(mac string, now *int) backends.Value {
 	kept := f.keptClasses()
 	n, ours := kept[mac]
@@ -57,13 +57,13 @@ func (f facts) classOf(mac string, now *int) backends.Value {
 	return backends.Absent
 }
 
-// A classState is what marks the traffic of one device.
+// A classState is what determines the class of one device.
 type classState struct {
 	mac    string
 	dev    string
-	now    *int // nil: nothing tells
-	others bool // devices have units of ours too
-	dir    bool // the device has its directory in configfs
+	now    *int // nil: unknown
+	others bool // other devices have units of this program too
+	dir    bool // the device has a directory in configfs
 
 	value backends.Value
 }
@@ -76,7 +76,7 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 	return c.stateOf(ctx, s, mac)
 }
 
-// stateOf reads how the device with a MAC is marked.
+// stateOf reads the class configuration of the device with a MAC.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
 	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
 		section("dirs", "ls /sys/kernel/config/rdma_cm")})
@@ -95,8 +95,8 @@ func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (cla
 	return out, nil
 }
 
-// Read returns the class that is in force and comes back after a boot, Partial where only one of both is so or an attempt has
-// left something, Absent if nothing of ours is there.
+// Read returns the class that is active and persistent, Partial if it is only one of both or an attempt has left something,
+// Absent if nothing of this program exists.
 func (c class) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	st, err := c.state(ctx, s)
 	return st.value, err
@@ -137,7 +137,7 @@ func (c class) Set(ctx context.Context, s backends.Setting, to backends.Value, _
 	return nil
 }
 
-// clear lets the device mark as before and takes the unit away. One that was broken off shows as such.
+// clear restores the device's previous class and removes the unit. If it is interrupted, Read returns Partial.
 func (c class) clear(ctx context.Context, vm string, st classState, before int, dir bool) error {
 	args := []string{classUnit.script, unitDir + classUnit.prefix, classUnit.name(st.mac), st.mac, strconv.Itoa(before)}
 	if st.dev != "" {
@@ -149,13 +149,13 @@ func (c class) clear(ctx context.Context, vm string, st classState, before int, 
 	return err
 }
 
-// A markState is how a device marks its traffic.
+// A markState is the recorded class configuration of a device.
 type markState struct {
 	Class int  `json:"class"`
 	Dir   bool `json:"dir"` // in configfs
 }
 
-// item records how the device marks its traffic.
+// item returns the record of the device's class configuration.
 func (st classState) item() backends.Item {
 	mark := markState{Dir: st.dir}
 	if st.now != nil {
@@ -168,7 +168,7 @@ func (st classState) item() backends.Item {
 	return m
 }
 
-// macOf returns the MAC of the device of a record.
+// macOf returns the MAC of the device in a record.
 func macOf(kept backends.Kept) string {
 	for _, i := range kept.Items {
 		if i.Kind == backends.ItemTrafficClass {
@@ -185,13 +185,13 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 		return backends.Kept{}, err
 	}
 	items, err := c.g.record(ctx, s.Target.Name, classUnit.manifest(st.mac, st.others))
-	if st.value.IsPartial() { // by an attempt of ours before
+	if st.value.IsPartial() { // by an earlier attempt of this program
 		st.now, st.dir = nil, false
 	}
 	return backends.Kept{Items: append(items, st.item())}, err
 }
 
-// Observe returns the same as it is now.
+// Observe returns the current state of the same items.
 func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {
@@ -201,7 +201,7 @@ func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	return backends.Kept{Items: append(items, st.item())}.Bare(), err
 }
 
-// Restore lets the device mark as before, now and after a boot.
+// Restore restores the device's previous class, now and after a boot.
 func (c class) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	st, err := c.stateOf(ctx, s, macOf(kept))
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// containerScript looks into the running containers that have RDMA devices or GPUs: is MLNX_OFED there, and does the verbs
-// library find devices (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC container).
+// containerScript inspects the running containers that have RDMA devices or GPUs: whether MLNX_OFED is installed, and whether the
+// verbs library finds devices (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC container).
 func containerScript() string {
 	return script("containers.sh", "ls -d /dev/infiniband/uverbs* && echo devices\n"+assets.Script("libraries.sh")+"ibv_devinfo -l")
 }
 
-// inspected is what an engine says of a container; Docker, Podman and nerdctl agree on this much.
+// inspected is the part of an engine's inspect output on which Docker, Podman and nerdctl agree.
 type inspected struct {
 	ID         string `json:"Id"`
 	Name       string
@@ -29,8 +29,8 @@ type inspected struct {
 	}
 }
 
-// containers reads what containerScript printed: nil when an engine could not be asked, empty when nothing that uses
-// RDMA or GPUs runs.
+// containers parses the output of containerScript: nil if an engine could not be queried, empty if no container uses RDMA or
+// GPUs.
 func (f facts) containers() []backends.Container {
 	text, ok := strings.CutPrefix(f["containers"], "read\n")
 	if !ok || strings.Contains("\n"+text, "\n@failed ") {
@@ -43,7 +43,7 @@ func (f facts) containers() []backends.Container {
 		about, inside, ok := strings.Cut(rest, "\n@inside\n")
 		var all []inspected
 		if !ok || json.Unmarshal([]byte(about), &all) != nil || len(all) != 1 || seen[all[0].ID] {
-			continue // podman calls itself docker too: once is enough
+			continue // podman also provides a docker command: count it once
 		}
 		i := all[0]
 		seen[i.ID] = true
@@ -64,7 +64,7 @@ func (f facts) containers() []backends.Container {
 	return out
 }
 
-// librariesOf reads what libraries.sh printed among other lines. MLNX_OFED's packages bear mlnx in their version.
+// librariesOf parses the output of libraries.sh among other lines. Versions of MLNX_OFED's packages contain mlnx.
 func librariesOf(lines []string) (l backends.Libraries) {
 	for _, line := range lines {
 		if v, is := strings.CutPrefix(line, "libibverbs "); is {
@@ -76,11 +76,11 @@ func librariesOf(lines []string) (l backends.Libraries) {
 	return l
 }
 
-// verbsDevices reads "1 HCA found:" of ibv_devinfo -l.
+// verbsDevices parses "1 HCA found:" of ibv_devinfo -l.
 func verbsDevices(lines []string) int {
 	for _, l := range lines {
 		if w := strings.Fields(l); len(w) >= 3 && strings.HasPrefix(w[1], "HCA") && strings.HasPrefix(w[2], "found") {
-			n, _ := strconv.Atoi(w[0]) // "No HCAs found" is none
+			n, _ := strconv.Atoi(w[0]) // "No HCAs found" means none
 			return n
 		}
 	}

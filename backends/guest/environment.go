@@ -9,13 +9,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// environment tells applications the traffic class by a file that every login shell reads: KindEnvironment. Shells without a
-// login, such as those by which mpirun starts remote ranks, do not read it: mpirun -x passes the variables on.
+// environment sets the traffic class for applications in a file that every login shell reads: KindEnvironment. Other shells, such
+// as those with which mpirun starts remote ranks, do not read it: mpirun -x passes the variables on.
 type environment struct{ recorded }
 
 const environmentFile = "/etc/profile.d/rdma-setup.sh"
 
-// EnvironmentText is the file for a class and the index of the RoCE v2 address; a negative index is left out.
+// EnvironmentText returns the file for a class and the GID index of the RoCE v2 address; a negative index is left out.
 func EnvironmentText(class, gid int) string {
 	var b strings.Builder
 	b.WriteString(ours)
@@ -27,8 +27,8 @@ func EnvironmentText(class, gid int) string {
 
 const environmentFacts = "cat " + environmentFile
 
-// commonGID is the index that the RoCE v2 addresses of all RDMA devices with an IPv4 address share; -1 if there is none, or they
-// differ, and NCCL finds each by itself (2.21 and later).
+// commonGID returns the GID index that the RoCE v2 addresses of all RDMA devices with an IPv4 address share; -1 if there is none,
+// or they differ and NCCL finds each by itself (2.21 and later).
 func commonGID(devices []backends.VerbsDevice) int {
 	index := -1
 	for _, d := range devices {
@@ -45,7 +45,7 @@ func commonGID(devices []backends.VerbsDevice) int {
 	return index
 }
 
-// environment returns the value of KindEnvironment with these devices.
+// environment returns the value of KindEnvironment for these devices.
 func (f facts) environment(devices []backends.VerbsDevice) backends.Value {
 	text := f["environment"]
 	if strings.TrimSpace(text) == "" {
@@ -71,13 +71,13 @@ func (e environment) read(ctx context.Context, vm string) (backends.Value, []bac
 	return f.environment(devices), devices, nil
 }
 
-// Read returns the class that applications are told.
+// Read returns the class in the file.
 func (e environment) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	v, _, err := e.read(ctx, s.Target.Name)
 	return v, err
 }
 
-// Set writes the file, with the index that the addresses have now, and reads back.
+// Set writes the file, with the current GID index of the addresses, and reads it back.
 func (e environment) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	now, devices, err := e.read(ctx, vm)

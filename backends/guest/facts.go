@@ -54,7 +54,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	f.builds(g)
 }
 
-// assignments reads KEY=value lines with shell quotes, as os-release has them.
+// assignments parses KEY=value lines with shell quotes, as in os-release.
 func assignments(text string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -71,7 +71,7 @@ func assignments(text string) map[string]string {
 }
 
 // packages returns the installed version of each watched name. A name that another package provides (libmlx4-1 by
-// ibverbs-providers) has that package's version.
+// ibverbs-providers) gets that package's version.
 func (f facts) packages(watched []string) map[string]string {
 	m := map[string]string{}
 	for line := range strings.SplitSeq(f["dpkg"], "\n") {
@@ -97,7 +97,7 @@ func (f facts) packages(watched []string) map[string]string {
 	return m
 }
 
-// begun returns those of names of which more than configuration files is there: installed, unpacked, half installed.
+// begun returns those names of which more than configuration files exist: installed, unpacked, half installed.
 func (f facts) begun(names []string) []string {
 	var list []string
 	for line := range strings.SplitSeq(f["dpkg"], "\n") {
@@ -115,7 +115,7 @@ func (f facts) begun(names []string) []string {
 	return slices.Compact(list)
 }
 
-// torn returns those of names that dpkg wants reinstalled (the third letter of their state, dpkg-query(1)).
+// torn returns those names that dpkg requires to be reinstalled (the third letter of their state, dpkg-query(1)).
 func (f facts) torn(names []string) (list []string) {
 	for line := range strings.SplitSeq(f["dpkg"], "\n") {
 		if p := strings.SplitN(line, "|", 4); len(p) == 4 && len(p[0]) > 2 && p[0][2] == 'R' && slices.Contains(names, p[1]) {
@@ -125,7 +125,7 @@ func (f facts) torn(names []string) (list []string) {
 	return list
 }
 
-// loaded returns the loaded modules, newest first as the kernel lists them.
+// loaded returns the loaded modules, newest first, as the kernel lists them.
 func (f facts) loaded() []string {
 	var names []string
 	for _, m := range linux.Modules(f["modules"]).Modules {
@@ -134,7 +134,7 @@ func (f facts) loaded() []string {
 	return names
 }
 
-// memlockKB reads what ulimit -l says: KB or "unlimited" (-1).
+// memlockKB parses the output of ulimit -l: KB or "unlimited" (-1).
 func memlockKB(s string) int64 {
 	if s == "unlimited" {
 		return -1
@@ -143,7 +143,7 @@ func memlockKB(s string) int64 {
 	return n
 }
 
-// perftestVersion is the protocol version of "Version: 6.06".
+// perftestVersion returns the protocol version of "Version: 6.06".
 func perftestVersion(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.EqualFold(strings.TrimSpace(k), "version") {
@@ -153,7 +153,7 @@ func perftestVersion(text string) string {
 	return ""
 }
 
-// A network is what a guest's network looks like and who configures it.
+// A network is a guest's network configuration and the system that manages it.
 type network struct {
 	system     netconf.System
 	files      []netconf.File
@@ -161,7 +161,7 @@ type network struct {
 	interfaces []backends.Interface
 	physical   map[string]bool   // by interface name
 	master     map[string]string // bond or bridge, by interface name
-	management map[string]string // why the interface must not be touched, by its name
+	management map[string]string // why the interface must not be changed, by its name
 	rules      map[string][]rule // of policy routing, by interface name
 }
 
@@ -202,7 +202,8 @@ func (f facts) netFiles() []netconf.File {
 	return files
 }
 
-// addAddresses adds what ip addr shows, and notes which interfaces this program and the rest of the world come in by.
+// addAddresses adds the output of ip addr, and notes which interfaces carry this program's connection and other management
+// traffic.
 func (f facts) addAddresses(n *network) {
 	byIP := map[string]string{}
 	for _, printed := range linux.IPAddr(f["addresses"]).Interfaces {
@@ -234,7 +235,7 @@ func (f facts) addAddresses(n *network) {
 	}
 }
 
-// judge says whether what an interface has now comes back after a reboot.
+// judge determines whether the current configuration of an interface is persistent.
 func (n *network) judge(i *backends.Interface) {
 	c, ok := netconf.Find(n.system, n.files, netconf.NIC{Name: i.Name, MAC: i.MAC})
 	if !ok {
@@ -256,7 +257,7 @@ func (n *network) judge(i *backends.Interface) {
 	}
 }
 
-// byMAC finds the interface behind an adapter: the physical one, where a bond or VLAN has the same MAC.
+// byMAC returns the interface behind an adapter: the physical one if a bond or VLAN has the same MAC.
 func (n *network) byMAC(mac string) *backends.Interface {
 	var found *backends.Interface
 	for i := range n.interfaces {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A keptFile is a file as it was read.
+// A keptFile is a file with its metadata.
 type keptFile struct {
 	Path    string
 	Mode    uint32
@@ -15,7 +15,7 @@ type keptFile struct {
 	Content []byte
 }
 
-// dumped reads what dump.sh printed.
+// dumped parses the output of dump.sh.
 func dumped(text string) []keptFile {
 	var files []keptFile
 	for {
@@ -38,14 +38,14 @@ func dumped(text string) []keptFile {
 	}
 }
 
-// A fileState is what a file is compared by.
+// A fileState is the part of a file that is compared.
 type fileState struct {
 	Mode   uint32 `json:"mode"`
 	Owner  string `json:"owner"` // uid:gid
 	SHA256 string `json:"sha256"`
 }
 
-// badKept is the error of a journalled value that is none of ours.
+// badKept is the error for an invalid journalled value.
 func badKept(vm string, err error) error {
 	return backends.Errorf(backends.KindPermanent, label(vm), "", "the saved previous state cannot be read: %w", err)
 }

@@ -13,8 +13,8 @@ import (
 // NVIDIAVendor is the PCI vendor id of NVIDIA's GPUs.
 const NVIDIAVendor = "10de"
 
-// gpuScript reads what the NVIDIA driver, peer memory and a perftest with CUDA have to say. A perftest with CUDA is
-// mostly one that somebody built, so the usual places are looked into after the PATH.
+// gpuScript reads the NVIDIA driver, peer memory and a perftest with CUDA. Such a perftest is usually built manually, so the
+// usual directories are searched after the PATH.
 func gpuScript() string {
 	return section("smi", "command -v nvidia-smi >/dev/null && { nvidia-smi -L 2>&1 || echo failed; }") +
 		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
@@ -32,7 +32,7 @@ func gpuScript() string {
 done`)
 }
 
-// gpus fills in what gpuScript read.
+// gpus stores what gpuScript read.
 func (f facts) gpus(g *backends.Guest) {
 	g.NVIDIA = f.nvidia(g)
 	if words := strings.Fields(f["cudaperftest"]); len(words) > 1 && slices.Contains(words, "--use_cuda") {
@@ -41,7 +41,7 @@ func (f facts) gpus(g *backends.Guest) {
 			g.CUDATests.Dir = strings.TrimSuffix(words[1], "/")
 		}
 	}
-	// The symbol shows only while ib_core is loaded.
+	// The symbol is visible only while ib_core is loaded.
 	if found, ok := strings.CutPrefix(f["peerapi"], "read\n"); ok && slices.Contains(f.loaded(), "ib_core") {
 		g.PeerAPI = ptr(strings.Contains(found, "ib_register_peer_memory_client"))
 	}
@@ -56,7 +56,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		return nil
 	}
 	n := &backends.NVIDIA{GPUs: []string{}, Driver: f.line("smidriver")}
-	open := strings.Contains(f["nvlicense"], "GPL") // the open kernel modules are dual MIT/GPL, the others "NVIDIA"
+	open := strings.Contains(f["nvlicense"], "GPL") // the open kernel modules have the license dual MIT/GPL, the others "NVIDIA"
 	n.DMABuf = open && !olderKernel(g.Kernel, 5, 12)
 	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
 		if slices.Contains(f.loaded(), m) {
@@ -94,7 +94,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	return n
 }
 
-// vgpuName is how a guest sees a share of a GPU: "GRID A100-40C", "NVIDIA A30-12C".
+// vgpuName matches the name of a vGPU in a guest: "GRID A100-40C", "NVIDIA A30-12C".
 var vgpuName = regexp.MustCompile(`^GRID |-[0-9]+[ABCQ]$`)
 
 func topology(text string) map[string]string {
@@ -103,7 +103,7 @@ func topology(text string) map[string]string {
 	for _, row := range topo.Rows {
 		nic, isNIC := topo.NICLegend[row.Name]
 		if !isNIC {
-			nic = row.Name // older drivers name the device itself
+			nic = row.Name // older drivers print the device name itself
 		}
 		for other, link := range row.Links {
 			if strings.HasPrefix(other, "GPU") && !strings.HasPrefix(row.Name, "GPU") {
@@ -117,7 +117,7 @@ func topology(text string) map[string]string {
 	return out
 }
 
-// olderKernel reports whether a release as uname -r prints it is before major.minor; one that cannot be read is.
+// olderKernel reports whether a release of uname -r is before major.minor, or cannot be parsed.
 func olderKernel(release string, major, minor int) bool {
 	var have [2]int
 	for i, part := range strings.SplitN(release, ".", 3)[:min(2, strings.Count(release, ".")+1)] {

@@ -1,5 +1,5 @@
-// Package guest reads and sets up Linux guests over SSH: packages, kernel modules, what brings them back after a
-// reboot, addresses, limits and RDMA ports.
+// Package guest reads and sets up Linux guests over SSH: packages, kernel modules and their persistent configuration, addresses,
+// limits and RDMA ports.
 package guest
 
 import (
@@ -14,35 +14,35 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// MACs tells the MAC of a VM's adapter on a port group: interfaces are found by it, because their names change
-// (Broadcom KB 407595). Devices are those that a VM has whole: no adapter tells the MAC of a card.
+// MACs returns the MAC of a VM's adapter on a port group: interfaces are found by MAC, because their names change (Broadcom KB
+// 407595). Devices are those passed through whole: no adapter has the MAC of such a card.
 type MACs interface {
 	AdapterMAC(ctx context.Context, vm, portGroup string) (string, error)
 	Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error)
 }
 
-// Options are the things that have a sensible zero.
+// Options are optional settings.
 type Options struct {
-	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages. KERNEL in a
-	// name stands for uname -r.
+	// Packages are the names that a survey looks for and that belong to every package set; nil: DefaultPackages. KERNEL in a name
+	// is replaced by uname -r.
 	Packages []string
-	// Archives returns the files of which a survey reports whether they are there; nil: none.
+	// Archives returns the files whose existence a survey checks; nil: none.
 	Archives func() []string
-	// Images returns the container images that a survey looks into; nil: none.
+	// Images returns the container images that a survey inspects; nil: none.
 	Images func() []string
 	// Modules are the kernel modules that a survey looks for; nil: DefaultModules.
 	Modules []string
-	// ModuleSet is what KindModules is about as long as Want has not said it; nil: those of PVRDMA.
+	// ModuleSet is the set of KindModules until Want defines it; nil: the modules of PVRDMA.
 	ModuleSet []string
 
-	TakeBack time.Duration // how long a guest waits for word after its network was changed, before it goes back; 0: 60 s
-	BootTime time.Duration // how long Wait and Boot wait; 0: 10 min
-	// Waiting is told of a step that an earlier process has left running in a guest, while it is waited for; nil: nobody is.
+	TakeBack time.Duration // time until a guest reverts a network change that is not confirmed; 0: 60 s
+	BootTime time.Duration // limit of Wait and Boot; 0: 10 min
+	// Waiting is called while waiting for a step that an earlier process has left running in a guest; may be nil.
 	Waiting func(vm, step string, began time.Time)
 
-	Poll    time.Duration // between tries to reach a guest that is away; 0: 1 s
-	Settle  time.Duration // how long a link, address or port may take to come up; 0: 20 s
-	AptLock time.Duration // how long another package manager may go on; 0: 5 min
+	Poll    time.Duration // between attempts to reach a guest that does not answer; 0: 1 s
+	Settle  time.Duration // limit for a link, address or port to come up; 0: 20 s
+	AptLock time.Duration // limit for waiting for another package manager; 0: 5 min
 }
 
 // DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (PVRDMA and vSphere Bitfusion, VMware,
@@ -60,7 +60,7 @@ func DefaultModules() []string {
 		"nvidia", "nvidia_peermem", "nv_peer_mem", "nouveau"}
 }
 
-// Guests are the guests of the VMs that targets knows. It is safe for concurrent use. Close gives the connections back.
+// Guests are the guests of the VMs known to targets. It is safe for concurrent use. Close releases the connections.
 type Guests struct {
 	pool    *ssh.Pool
 	targets func(vm string) (ssh.Target, bool)
@@ -70,13 +70,13 @@ type Guests struct {
 	mu      sync.Mutex
 	conns   map[string]*ssh.Conn
 	wanted  map[string]backends.Value // by Setting.ID
-	updated map[string]string         // what fetching the package lists said, by guest
+	updated map[string]string         // output of refreshing the package lists, by guest
 	settled map[string]bool           // guests in which no step of an earlier process runs
 	waits   map[string]int            // how often a step has waited for another, by guest
 }
 
-// New makes Guests. targets gives the way to the guest of a VM; macs finds adapters and may be nil if no addresses or ports are
-// set.
+// New returns Guests. targets returns how to reach the guest of a VM; macs finds adapters and may be nil if no addresses or ports
+// are set.
 func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, o Options) *Guests {
 	if o.Packages == nil {
 		o.Packages = DefaultPackages()
@@ -102,7 +102,7 @@ func orElse(d *time.Duration, def time.Duration) {
 	}
 }
 
-// Close returns the connections back to the pool.
+// Close returns the connections to the pool.
 func (g *Guests) Close() error {
 	g.mu.Lock()
 	conns := g.conns
@@ -114,7 +114,7 @@ func (g *Guests) Close() error {
 	return nil
 }
 
-// Setters returns one Setter for each kind of setting that a guest has.
+// Setters returns one Setter for each kind of setting in a guest.
 func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	all := map[backends.Kind]backends.Setter{
 		backends.KindPackages:     packages{g},
@@ -139,8 +139,8 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 	return all
 }
 
-// Want tells what a plan asks for. The values of package and module sets name only what was requested, so Read can say which of
-// it is there only when it knows; until then it goes by Options. Set and Keep tell by themselves.
+// Want announces the requested values of a plan. Values of package and module sets contain only the requested names, so Read
+// needs them to return which of them exist; without them it uses Options. Set and Keep announce their values themselves.
 func (g *Guests) Want(s backends.Setting, to backends.Value) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -156,10 +156,10 @@ func (g *Guests) want(s backends.Setting, into any) bool {
 	return ok && v.Decode(into) == nil
 }
 
-// commandLimit is for a command that states no limit of its own: what only reads, or moves a few files.
+// commandLimit is the limit of a command without one of its own: it reads, or moves a few files.
 const commandLimit = 5 * time.Minute
 
-// Run runs a command in the guest of a VM; see ssh.Conn.Run. One that states no limit may take commandLimit.
+// Run runs a command in the guest of a VM; see ssh.Conn.Run. Without a limit of its own it gets commandLimit.
 func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
 	if cmd.Limit <= 0 {
 		cmd.Limit = commandLimit
@@ -193,7 +193,7 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if first := g.conns[vm]; first != nil {
-		defer c.Close() // somebody was faster
+		defer c.Close() // another goroutine was faster
 		return first, nil
 	}
 	g.conns[vm] = c
@@ -202,12 +202,12 @@ func (g *Guests) conn(ctx context.Context, vm string) (*ssh.Conn, error) {
 
 func label(vm string) string { return "guest " + vm }
 
-// root changes something as root, in a step that may be ended, and wants it to succeed; what describes it.
+// root runs a command as root in a step that may be interrupted, and fails unless it succeeds; what describes it.
 func (g *Guests) root(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
 	return g.change(ctx, vm, step{what: what, Command: cmd})
 }
 
-// ask runs a script as root that changes nothing, and wants it to succeed; what describes it.
+// ask runs a read-only script as root, and fails unless it succeeds; what describes it.
 func (g *Guests) ask(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
 	cmd.Sudo, cmd.What = true, what
 	r, err := g.Run(ctx, vm, cmd)
@@ -220,7 +220,7 @@ func (g *Guests) ask(ctx context.Context, vm, what string, cmd ssh.Command) (str
 	return r.Stdout, nil
 }
 
-// failed makes an error of a command that ran and did not succeed, with the hint that fits what it said.
+// failed returns the error of an unsuccessful command, with a hint that fits its output.
 func failed(vm, what string, r ssh.Result) error {
 	said := lastLines(r.Stderr, 3)
 	if said == "" {
@@ -250,7 +250,7 @@ func failed(vm, what string, r ssh.Result) error {
 	return backends.Errorf(kind, label(vm), hint, "%s: %s", what, said)
 }
 
-// lastLines returns the last n lines that say something, as one line.
+// lastLines returns the last n non-empty lines as one line.
 func lastLines(text string, n int) string {
 	var lines []string
 	for l := range strings.SplitSeq(text, "\n") {
@@ -261,7 +261,7 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// mac finds the MAC of an adapter.
+// mac returns the MAC of an adapter.
 func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if g.macs == nil {
 		return "", backends.Errorf(backends.KindUsage, label(s.Target.Name), "", "the MAC of the adapter on %s is not known", s.Name)
@@ -293,7 +293,7 @@ func ordered(want, have []string) []string {
 
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// BootID reads what changes with every boot.
+// BootID returns the boot id, which changes with every boot.
 func (g *Guests) BootID(ctx context.Context, vm string) (string, error) {
 	r, err := g.Run(ctx, vm, ssh.Command{Argv: []string{"cat", bootIDFile}, Limit: 30 * time.Second})
 	if err != nil {
@@ -310,12 +310,12 @@ func (g *Guests) Wait(ctx context.Context, vm string) error {
 	return g.await(ctx, vm, "")
 }
 
-// Boot waits until the guest answers over SSH with another boot id than before. With before "" it is Wait.
+// Boot waits until the guest answers over SSH with a boot id other than before. If before is "", it is Wait.
 func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 	return g.await(ctx, vm, before)
 }
 
-// await retries what waiting may fix: a guest that is not up yet. A refused login or host key is final.
+// await retries while waiting may help, such as for a guest that is still starting. A refused login or host key is final.
 func (g *Guests) await(ctx context.Context, vm, before string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.options.BootTime)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
 )
 
-// healthScript reads what nobody sets but checks judge. A section begins with "read" when its tool was there, because
-// nothing found and nothing read are not the same.
+// healthScript reads facts that are checked but never set. A section begins with "read" if its tool exists, because an empty
+// result differs from an unread one.
 func healthScript(images []string) string {
 	return section("pci", "command -v lspci >/dev/null && echo read && lspci -Dnn") +
 		section("kernlog", script("kernel-log.sh")) +
@@ -28,7 +28,7 @@ func healthScript(images []string) string {
 		section("duplicates", script("duplicates.sh"))
 }
 
-// health fills in what healthScript read; what could not be read stays nil.
+// health stores what healthScript read; what could not be read stays nil.
 func (f facts) health(g *backends.Guest) {
 	if rows, ok := strings.CutPrefix(f["pci"], "read\n"); ok {
 		g.PCI = pciDevices(rows)
@@ -59,8 +59,8 @@ func (f facts) health(g *backends.Guest) {
 	f.duplicates(g)
 }
 
-// troubles returns the lines of the kernel log that tell of one. That vmw_pvrdma was there before vmxnet3 is none any more
-// once it has attached to its device: it was loaded again.
+// troubles returns the lines of the kernel log that indicate a problem. vmw_pvrdma being loaded before vmxnet3 is none once it
+// has attached to its device, because it was then loaded again.
 func troubles(log string) []string {
 	list := []string{}
 	for l := range strings.SplitSeq(strings.TrimSpace(log), "\n") {
@@ -93,8 +93,8 @@ func pciDevices(rows string) []backends.GuestDevice {
 
 var portSpec = regexp.MustCompile(`\b(18515/tcp|4791/udp|18515|4791)\b`)
 
-// firewall tells which firewall is at work and what it lets in of what RDMA tests need: TCP 18515 for perftest's
-// talk, UDP 4791 for RoCE v2.
+// firewall determines the active firewall and which ports of RDMA tests it opens: TCP 18515 for perftest's connection, UDP 4791
+// for RoCE v2.
 func (f facts) firewall() *backends.GuestFirewall {
 	ufw, firewalld, nft := f["ufw"], strings.TrimSpace(f["firewalld"]), f["nft"]
 	switch {
@@ -142,7 +142,7 @@ func named(text string) []string {
 
 var arpReply = regexp.MustCompile(`\[([0-9A-Fa-f:]{17})\]`)
 
-// duplicates notes who else answers for an address of an RDMA interface.
+// duplicates records other stations that answer for an address of an RDMA interface.
 func (f facts) duplicates(g *backends.Guest) {
 	name := ""
 	for l := range strings.SplitSeq(f["duplicates"], "\n") {

@@ -11,22 +11,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// image builds container images: KindImage. Each bears the Dockerfile that it was built by as a label, so the guest itself
-// reports whether an image is what was requested.
+// image builds container images: KindImage. Each has the Dockerfile it was built from as a label, so the guest itself shows
+// whether an image is as requested.
 type image struct{ g *Guests }
 
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
 
-// engineScript names the first container engine that answers, its images, and the labels of those that were built here. It
-// looks into the images look.
+// engineScript prints the first container engine that answers, its images, and the labels of those that this program built. It
+// inspects the images in look.
 func engineScript(look []string) string {
 	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, look...)...)
 }
 
-// engine reads what engineScript printed, nil if no engine answers.
+// engine parses the output of engineScript, nil if no engine answers.
 func (f facts) engine() *backends.Engine {
 	var e *backends.Engine
-	var image string // that is being looked into
+	var image string // the image that is being inspected
 	var inside []string
 	for l := range strings.Lines(f["engine"]) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(l), " ")
@@ -36,7 +36,7 @@ func (f facts) engine() *backends.Engine {
 		case e == nil:
 		case word == "looking":
 			image, inside = bareImage(rest), nil
-		case word == "inside" && rest == "looked": // a script that broke off has told half
+		case word == "inside" && rest == "looked": // an interrupted script printed only a part
 			if e.Inside == nil {
 				e.Inside = map[string]backends.Libraries{}
 			}
@@ -62,7 +62,7 @@ func (f facts) engine() *backends.Engine {
 	return e
 }
 
-// bareImage takes away what an engine puts before the names of its own registry: Podman localhost/, Docker docker.io/library/.
+// bareImage removes the prefix for an engine's own registry: Podman localhost/, Docker docker.io/library/.
 func bareImage(name string) string {
 	name = strings.TrimPrefix(name, "localhost/")
 	return strings.TrimPrefix(strings.TrimPrefix(name, "docker.io/library/"), "docker.io/")
@@ -73,7 +73,7 @@ func (i image) engine(ctx context.Context, vm string) (*backends.Engine, error) 
 	return sections(out).engine(), err
 }
 
-// Read returns the Dockerfile that the image was built by, "" for an image of somebody else.
+// Read returns the Dockerfile that the image was built from, "" for an image built by someone else.
 func (i image) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	e, err := i.engine(ctx, s.Target.Name)
 	if err != nil || e == nil {
@@ -86,7 +86,7 @@ func (i image) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 	return backends.ValueOf(text), nil
 }
 
-// buildTime is how long an image of some GB may take to be fetched and built.
+// buildTime is the limit for fetching and building an image of several GB.
 const buildTime = time.Hour
 
 // Set builds the image, or removes it. What a build has fetched stays in the engine's cache.
@@ -126,7 +126,7 @@ func (i image) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 // itemImage is a container image; state: its id.
 const itemImage backends.ItemKind = "image"
 
-// Keep records which image has the name. A build gives the name to another one, and the engine keeps the first without a name
+// Keep records which image has the name. A build moves the name to the new image, and the engine keeps the old one without a name
 // (docker image prune, "dangling images").
 func (i image) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	item, err := i.item(ctx, s)
@@ -154,11 +154,12 @@ func (i image) item(ctx context.Context, s backends.Setting) (backends.Item, err
 	return item, err
 }
 
-// imageGone is the exit code of image-back.sh where the engine has the image no more.
+// imageGone is the exit code of image-back.sh if the engine no longer has the image.
 const imageGone = 44
 
-// Restore returns the name to the image that had it, and removes the one that was built; without one before, the name goes
-// with it. An image that was pruned meanwhile cannot be had again: what a build makes from the same Dockerfile is another one.
+// Restore gives the name back to the image that had it, and removes the one that was built; if there was none before, the name is
+// removed. An image that was pruned in the meantime cannot be restored: a new build from the same Dockerfile is a different
+// image.
 func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	vm, was := s.Target.Name, kept.Item(itemImage, s.Name)
 	if was == nil {
@@ -171,7 +172,7 @@ func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	var id string
 	if was.State.IsAbsent() {
 		if e == nil {
-			return nil // the engine is gone, and its images with it
+			return nil // the engine and its images no longer exist
 		}
 		return i.Set(ctx, s, backends.Absent, progress)
 	} else if err := was.State.Decode(&id); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// repair finishes what an earlier run of the package manager left half done, because the guest went down or the program was
-// killed in the middle of it. Where that fails, what comes after it fails too, without the reason (apt-get only says that dpkg
-// was interrupted): why is that reason, empty if nothing failed.
+// repair completes what an interrupted run of the package manager left half done. If it fails, everything after it fails too,
+// without the reason (apt-get only says that dpkg was interrupted): why is that reason, empty if nothing failed.
 func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why string, err error) {
 	if m.Repair == "" {
 		return "", nil
@@ -25,7 +24,7 @@ func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why 
 	return lastLines(r.Stderr, 2), nil
 }
 
-// locked runs a package manager, again and again while another one has the lock.
+// locked runs a package manager, and retries while another one holds the lock.
 func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) (ssh.Result, error) {
 	limit := time.NewTimer(p.g.options.AptLock)
 	defer limit.Stop()
@@ -45,8 +44,8 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 	}
 }
 
-// refresh fetches the package lists, once a guest. apt-get update says nothing useful by its exit code, so what it could not
-// fetch shows when packages are requested.
+// refresh updates the package lists, once per guest. The exit code of apt-get update is not reliable, so failures show when
+// packages are installed.
 func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
 	p.g.mu.Lock()
 	_, done := p.g.updated[vm]
@@ -75,7 +74,7 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 		"it has none of the supported package managers (apt, dnf, yum)")
 }
 
-// explain says why names are still missing after an installation; lists is what fetching the package lists said.
+// explain returns why names are still missing after an installation; lists is the output of updating the package lists.
 func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
 	what := "install " + strings.Join(left, ", ")
 	said := lists + "\n" + r.Stderr

@@ -14,18 +14,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// A manifest names the things that a change of a guest may touch. What is there of them is recorded before the change, and
-// put back from the record.
+// A manifest names the things that a change of a guest may touch. They are recorded before the change, and restored from the
+// record.
 type manifest struct {
 	files []string
 	links []string // symbolic links
 	units []string // of systemd
-	ramfs bool     // what of ours the initial RAM disks hold
-	// sysctls are paths below /proc/sys. A boot or a new interface begins without what was set there.
+	ramfs bool     // what of this program the initial RAM disks contain
+	// sysctls are paths below /proc/sys. Their values are lost at a boot or if the interface is created again.
 	sysctls []string
 }
 
-// A recorded setting is kept, observed and put back by a record of its manifest.
+// A recorded setting implements Keeper with a record of its manifest.
 type recorded struct {
 	g     *Guests
 	files []string // always these; settings whose manifest depends on the guest have a Keep of their own
@@ -37,14 +37,14 @@ func (r recorded) Keep(ctx context.Context, s backends.Setting, _ backends.Value
 	return backends.Kept{Items: items}, err
 }
 
-// Observe returns what was recorded as it is now.
+// Observe returns the current state of what was recorded.
 func (r recorded) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	items, err := r.g.look(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: items}.Bare(), err
 }
 
-// Restore puts the files back to the byte, the links and units to their state, and renews an initial RAM disk that holds
-// something else of ours.
+// Restore restores the files exactly, restores the state of links and units, and renews initial RAM disks that contain something
+// else of this program.
 func (r recorded) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	return r.g.putBack(ctx, s.Target.Name, kept)
 }
@@ -69,11 +69,10 @@ func manifestOf(kept backends.Kept) manifest {
 	return m
 }
 
-// anyImage is the item that stands for the initial RAM disks none of which holds anything of ours.
+// anyImage is the item that stands for all initial RAM disks that contain nothing of this program.
 const anyImage = "/boot"
 
-// look returns the items of a manifest as they are, those too that are not there. Beyond them it returns what an interrupted
-// write has left beside a file.
+// look returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.
 func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
 	var args []string
 	var items []backends.Item
@@ -111,19 +110,19 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	return items, nil
 }
 
-// record returns the items of a manifest for the record of a change: without what an interrupted write of somebody else has left
-// beside a file. Each write takes that away first, and an undo must not bring it back.
+// record returns the items of a manifest for the record of a change, without what another party's interrupted write left beside a
+// file. Each write removes that first, and Restore must not bring it back.
 func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
 	items, err := g.look(ctx, vm, m)
 	return slices.DeleteFunc(items, func(i backends.Item) bool {
 		return i.Kind == backends.ItemFile && slices.ContainsFunc(m.files, func(file string) bool {
-			is, _ := path.Match(beside(file), i.Name) // the pattern is well-formed: no file of ours has a bracket in its name
+			is, _ := path.Match(beside(file), i.Name) // the pattern is well-formed: no file of this program has a bracket in its name
 			return is
 		})
 	}), err
 }
 
-// looked reads what look.sh printed.
+// looked parses the output of look.sh.
 func looked(out string) []backends.Item {
 	var items []backends.Item
 	for out != "" {
@@ -149,14 +148,14 @@ func looked(out string) []backends.Item {
 	return items
 }
 
-// put writes a file, all of it or nothing, as a step.
+// put writes a file atomically, as a step.
 func (g *Guests) put(ctx context.Context, vm, name string, content []byte, mode fs.FileMode, owner string) error {
 	_, err := g.root(ctx, vm, "write "+name, ssh.Command{Script: ssh.PutScript(name, len(content), mode, owner), Stdin: content})
 	return err
 }
 
-// putBack restores the files, links and units of a record as far as they differ from what is there, and renews the initial
-// RAM disks that hold something else. What is there is read here, so that it is safe to repeat at any point.
+// putBack restores the files, links and units of a record that differ from the current state, and renews initial RAM disks that
+// differ. It reads the current state first, so that it can be repeated at any point.
 func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) error {
 	items, err := g.look(ctx, vm, manifestOf(kept))
 	if err != nil {
@@ -164,7 +163,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 	}
 	var gone, links, stop, start, numbers []string
 	units, renew := false, false
-	var leftover []string // of an update-initramfs that was cut short
+	var leftover []string // of an interrupted update-initramfs
 	for _, d := range backends.Differences(kept, backends.Kept{Items: items}) {
 		switch d.Kind {
 		case backends.ItemFile:
@@ -220,7 +219,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 	if units {
 		b.WriteString("systemctl daemon-reload || exit 1\n")
 	}
-	for _, u := range stop { // one whose file is gone is not found when it was not running
+	for _, u := range stop { // a unit without a file is not found unless it is running
 		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n")
 	}
 	for _, u := range start {
@@ -242,7 +241,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 	return nil
 }
 
-// names says what a record is about, for the name of a step.
+// names returns what a record is about, for the name of a step.
 func names(kept backends.Kept) string {
 	var list []string
 	for _, i := range kept.Items {
@@ -261,7 +260,7 @@ func stateText(v backends.Value) string {
 	return text
 }
 
-// enabled reports whether a unit starts at boot; then nothing is said of whether it runs.
+// enabled reports whether a unit starts at boot, whether or not it is running.
 func enabled(v backends.Value) bool { return strings.HasPrefix(stateText(v), "enabled") }
 
 // activity reports whether a unit is running.
@@ -271,7 +270,7 @@ const unfinishedImage = "(unfinished)"
 
 func unfinished(v backends.Value) bool { return strings.HasSuffix(stateText(v), unfinishedImage) }
 
-// holds returns what of ours an image holds.
+// holds returns what of this program an image contains.
 func holds(v backends.Value) string {
 	return strings.TrimSpace(strings.TrimSuffix(stateText(v), unfinishedImage))
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and the usual 64 KB or 8 MB
-// make ibv_reg_mr fail (openucx 8229, 7930).
+// memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and with the usual 64 KB or 8 MB ibv_reg_mr
+// fails (openucx 8229, 7930).
 type memlock struct{ recorded }
 
 const limitsFile = "/etc/security/limits.d/60-rdma-setup.conf"
 
-// LimitsText is a file for /etc/security/limits.d. "*" does not mean root, so root is named. value is "unlimited" or KB.
+// LimitsText returns a file for /etc/security/limits.d. "*" does not include root, so root is named. value is "unlimited" or KB.
 func LimitsText(value string) string {
 	var b strings.Builder
 	b.WriteString(ours)
@@ -28,7 +28,7 @@ func LimitsText(value string) string {
 	return b.String()
 }
 
-// Read returns the limit that a new login has.
+// Read returns the limit of a new login.
 func (m memlock) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: "echo $SSH_MEMLOCK"})
 	if err != nil {
@@ -44,7 +44,7 @@ func limit(kb int64) string {
 	return strconv.FormatInt(kb, 10)
 }
 
-// Set writes the file and logs in afresh to see that it works: the limits of a login are fixed when it begins.
+// Set writes the file and logs in again to verify it: the limits of a login are fixed when it begins.
 func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	c, err := m.g.conn(ctx, vm)

@@ -40,10 +40,9 @@ func (m modules) loaded(ctx context.Context, vm string) ([]string, error) {
 	return sections(r.Stdout).loaded(), nil
 }
 
-// Set loads what is not loaded, in the order given, and unloads what belongs to the set and is not wanted any more.
-// vmw_pvrdma is loaded last, and loaded again when anything was loaded before it: its port becomes active only when its
-// netdev comes up under a driver that is there (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps;
-// vmw_pvrdma, NETDEV_UP).
+// Set loads missing modules in the given order, and unloads modules of the set that are no longer wanted. vmw_pvrdma is loaded
+// last, and loaded again if anything was loaded before it: its port becomes active only if its netdev comes up after the driver
+// was loaded (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps; vmw_pvrdma, NETDEV_UP).
 func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	var want []string
@@ -78,7 +77,7 @@ func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return nil
 }
 
-// moduleScript brings loaded to want within set; "" when there is nothing to do.
+// moduleScript returns a script that changes loaded to want within set; "" if nothing is to be done.
 func moduleScript(want, loaded, set []string) string {
 	var b strings.Builder
 	is := func(m string) bool { return slices.Contains(loaded, m) }
@@ -98,7 +97,7 @@ func moduleScript(want, loaded, set []string) string {
 	for _, m := range slices.Backward(set) {
 		if is(m) && !slices.Contains(want, m) {
 			if m == "rdma_cm" {
-				b.WriteString("modprobe -r rpcrdma 2>/dev/null\n") // rdma-core loads it on top of rdma_cm by itself
+				b.WriteString("modprobe -r rpcrdma 2>/dev/null\n") // rdma-core loads it on top of rdma_cm
 			}
 			b.WriteString("modprobe -r -- " + ssh.Quote(m) + " || exit 1\n")
 		}
@@ -109,7 +108,7 @@ func moduleScript(want, loaded, set []string) string {
 	return traceGuard(b.String())
 }
 
-// traceGuard fails a script after which the kernel log has more call traces than before.
+// traceGuard makes a script fail if the kernel log has more call traces afterwards.
 func traceGuard(body string) string { return script("trace-guard.sh", body) }
 
 func moduleError(vm string, r ssh.Result) error {
@@ -117,7 +116,7 @@ func moduleError(vm string, r ssh.Result) error {
 	peer := strings.Contains(said, "peermem") || strings.Contains(said, "nv_peer_mem")
 	switch {
 	case peer && (strings.Contains(said, "Invalid argument") || strings.Contains(said, "Unknown symbol")):
-		// nv_peer_memory issues 8, 28, 84: built without ib_core's interface for peer memory, or for another one.
+		// nv_peer_memory issues 8, 28, 84: built without ib_core's interface for peer memory, or for another version of it.
 		return backends.Errorf(backends.KindPermanent, label(vm),
 			"It was built for another ib_core: install MLNX_OFED or DOCA first and the NVIDIA driver after it (or build its modules again: dkms install), or "+
 				"use the driver's open kernel modules, which need no peer memory (DMA-BUF).",

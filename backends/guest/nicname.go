@@ -12,28 +12,30 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// nicName gives an interface its name by its MAC: KindNICName. A .link file does it (systemd.link(5)), which systemd-udevd also reads
-// in the initial RAM disks of Debian and Ubuntu: they hold copies of these files and are renewed (README.Debian of udev, "Network
-// interface naming"). Driver= keeps VLANs and bonds out, which have the MAC of an adapter too. Every release of systemd knows both
-// keys; one that does not know PermanentMACAddress= (before 245) would match all interfaces.
+// nicName assigns a name to an interface by its MAC: KindNICName. It uses a .link file (systemd.link(5)), which systemd-udevd
+// also reads in the initial RAM disks of Debian and Ubuntu: they contain copies of these files and are renewed (README.Debian of
+// udev, "Network interface naming"). Driver= excludes VLANs and bonds, which can have the MAC of an adapter. Every release of
+// systemd supports Driver=; releases before 245 do not support PermanentMACAddress= and would match all interfaces.
 type nicName struct{ recorded }
 
-// kernelName is a name that the kernel gives by itself; another interface may get it first (systemd.link(5), Name=).
+// kernelName matches names that the kernel assigns by itself; another interface may get such a name first (systemd.link(5),
+// Name=).
 var kernelName = regexp.MustCompile(`^(eth|wlan|wwan|ib)[0-9]+$`)
 
-// nicNameFile has no "rdma-setup" in it, as nouveauFile. going is there as long as the initial RAM disks may hold another state.
+// The name of nicNameFile does not contain "rdma-setup", for the reason given at nouveauFile. going exists as long as the initial
+// RAM disks may contain another state.
 func nicNameFile(mac string) (file, going string) {
 	file = "/etc/systemd/network/10-rdma_setup-" + strings.ReplaceAll(mac, ":", "") + ".link"
 	return file, file + ".going"
 }
 
-// NICNameText is the .link file for an interface, by its MAC and the driver of its adapter.
+// NICNameText returns the .link file for an interface, by its MAC and the driver of its adapter.
 func NICNameText(mac, driver, name string) string {
 	return ours + fmt.Sprintf("[Match]\nMACAddress=%s\nDriver=%s\n\n[Link]\nName=%s\n", mac, driver, name)
 }
 
-// Read returns the name that our file gives the MAC; Partial if the initial RAM disks may not have it yet, or the file says
-// something else.
+// Read returns the name that the file of this program assigns to the MAC; Partial if the initial RAM disks may not have it yet,
+// or the file differs.
 func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	file, going := nicNameFile(s.Name)
 	r, err := n.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
@@ -56,7 +58,7 @@ func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return backends.ValueOf(name), nil
 }
 
-// Set writes the file and renews the initial RAM disks. Nothing is renamed: the name is the one that the interface has.
+// Set writes the file and renews the initial RAM disks. Nothing is renamed: the name is the current one.
 func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	if now, err := n.Read(ctx, s); err != nil || now == to {
@@ -91,10 +93,10 @@ func (n nicName) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return err
 }
 
-// nameable returns the driver of an interface whose name a file of this program can keep, and refuses others. udev applies the
-// first matching file alone (systemd.link(5)): another one wins over ours, or loses what it sets beside the name. An image of
-// dracut that holds the driver names the interface without our file, and older releases of systemd rename none twice (systemd
-// issue 9006).
+// nameable returns the driver of an interface whose name a file of this program can keep, and refuses others. udev applies only
+// the first matching file (systemd.link(5)): another file would either win, or lose its other settings. An initial RAM disk of
+// dracut that contains the driver names the interface without this file, and older releases of systemd do not rename it again
+// (systemd issue 9006).
 func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) (driver string, err error) {
 	vm, dir := s.Target.Name, ssh.QuoteAll("/sys/class/net/"+name)
 	said, err := n.g.root(ctx, vm, "look at "+name, ssh.Command{Limit: time.Minute, Script: section("udev", "systemctl is-active systemd-udevd.service") +
@@ -110,7 +112,7 @@ func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) 
 	driver = strings.TrimSpace(f["driver"])
 	file, _ := nicNameFile(s.Name)
 	link, text := strings.TrimSpace(f["link"]), strings.ToLower(f["linktext"])+"\n"
-	// netplan writes one that keeps the name (set-name), and is before ours in the order of names.
+	// netplan writes one that keeps the name (set-name) and sorts before the file of this program.
 	keeps := path.Base(link) < path.Base(file) && strings.Contains(text, "macaddress="+s.Name+"\n") && strings.Contains(text, "\nname="+strings.ToLower(name)+"\n")
 	refuse := func(hint, format string, args ...any) (string, error) {
 		return "", backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)
@@ -142,7 +144,7 @@ func (n nicName) Keep(ctx context.Context, s backends.Setting, _ backends.Value)
 	return backends.Kept{Items: items}, err
 }
 
-// Restore takes the file away, or puts back what was there, and renews the initial RAM disks.
+// Restore removes the file, or restores the previous one, and renews the initial RAM disks.
 func (n nicName) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	file, _ := nicNameFile(s.Name)
 	return n.restore(ctx, s.Target.Name, kept, file)

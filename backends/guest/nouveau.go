@@ -10,21 +10,21 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// nouveau keeps the kernel's own driver from GPUs, so that NVIDIA's can take them: KindNouveau. The file, the renewed initial
-// RAM disk and the reboot are those of the NVIDIA Driver Installation Guide, "Disabling Nouveau".
+// nouveau blocks the kernel's own driver for NVIDIA GPUs, so that NVIDIA's driver can use them: KindNouveau. The file, the
+// renewed initial RAM disk and the reboot follow the NVIDIA Driver Installation Guide, "Disabling Nouveau".
 type nouveau struct{ recorded }
 
 const (
 	nouveauModule = "nouveau"
 
-	// The names have no "rdma-setup" in them: KindPersist records what of that name the initial RAM disks hold.
+	// The names do not contain "rdma-setup": KindPersist records which files with that name the initial RAM disks contain.
 	nouveauFile = "/etc/modprobe.d/nouveau-off-rdma_setup.conf"
-	// nouveauGoing is the file on its way out: nothing reads what does not end in .conf (modprobe.d(5)), and as long as it is
-	// there the initial RAM disks may still hold the file.
+	// nouveauGoing is the file while it is being removed: nothing reads files that do not end in .conf (modprobe.d(5)), and as
+	// long as it exists the initial RAM disks may still contain the file.
 	nouveauGoing = nouveauFile + ".going"
 )
 
-// NouveauText is the file for /etc/modprobe.d.
+// NouveauText returns the file for /etc/modprobe.d.
 func NouveauText() string {
 	return ours + "blacklist nouveau\noptions nouveau modeset=0\n"
 }
@@ -33,7 +33,7 @@ func nouveauFacts() string {
 	return section("nouveau", "command -v update-initramfs; cat "+nouveauFile)
 }
 
-// nouveau returns what is known of the module; nil if it is not loaded and nothing of ours is there.
+// nouveau returns the state of the module; nil if it is not loaded and nothing of this program exists.
 func (f facts) nouveau() *backends.Nouveau {
 	n := backends.Nouveau{Loaded: slices.Contains(f.loaded(), nouveauModule)}
 	file := f["nouveau"]
@@ -57,8 +57,8 @@ func (n nouveau) read(ctx context.Context, vm string) (*backends.Nouveau, error)
 	return sections(r.Stdout).nouveau(), nil
 }
 
-// Read returns true where our file is there and the module is not loaded, Partial if the file is there and the module is loaded
-// all the same, or the file says something else, else Absent.
+// Read returns true if the file of this program exists and the module is not loaded; Partial if the file exists and the module is
+// loaded, or the file differs; else Absent.
 func (n nouveau) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	now, err := n.read(ctx, s.Target.Name)
 	if err != nil {
@@ -67,8 +67,8 @@ func (n nouveau) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return now.Value(), nil
 }
 
-// Set writes the file, renews the initial RAM disks and reboots the guest where the module is loaded. It waits until the guest
-// answers again, and fails where the module has come back.
+// Set writes the file, renews the initial RAM disks and reboots the guest if the module is loaded. It waits until the guest
+// answers again, and fails if the module was loaded again.
 func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	now, err := n.read(ctx, vm)
@@ -106,8 +106,8 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return nil
 }
 
-// reboot restarts the guest and waits until it answers under another boot id. The connection may end before the command has
-// told its end: then the boot id tells.
+// reboot restarts the guest and waits until it answers with another boot id. The connection may end before the command reports
+// success: then the boot id decides.
 func (n nouveau) reboot(ctx context.Context, vm, before string) error {
 	r, err := n.g.Run(ctx, vm, ssh.Command{Script: "systemctl reboot", Sudo: true, What: "reboot the guest", Limit: time.Minute})
 	switch kind := backends.KindOf(err); {
@@ -120,19 +120,19 @@ func (n nouveau) reboot(ctx context.Context, vm, before string) error {
 	return n.g.Boot(ctx, vm, before)
 }
 
-// Restore takes the file away, or puts back what was there, and renews the initial RAM disks. The guest is not rebooted:
-// nouveau is free to take GPUs at the next boot.
+// Restore removes the file, or restores the previous one, and renews the initial RAM disks. The guest is not rebooted: nouveau
+// can take GPUs at the next boot.
 func (n nouveau) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	return n.restore(ctx, s.Target.Name, kept)
 }
 
-// restore renames the file before the RAM disks are renewed and removes it after that, so that a restore that was broken off
-// is seen.
+// restore renames the file before the RAM disks are renewed and removes it afterwards, so that an interrupted restore is
+// recognized.
 func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) error {
 	return n.g.withdraw(ctx, vm, kept, nouveauFile, "allow nouveau for GPUs again")
 }
 
-// withdraw restores a record of a file that the initial RAM disks hold too, and of file + ".going" beside it.
+// withdraw restores a record of a file that the initial RAM disks contain too, and of its renamed file with the suffix ".going".
 func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string) error {
 	items, err := g.look(ctx, vm, manifestOf(kept))
 	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {

@@ -14,39 +14,39 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
 )
 
-// mofed sets whether MLNX_OFED has taken the place of the distribution's RDMA packages and drivers: KindOFED.
+// mofed sets whether MLNX_OFED replaces the distribution's RDMA packages and drivers: KindOFED.
 type mofed struct{ g *Guests }
 
-// stateDir belongs to root, in a directory that only root writes to, and outlives a reboot. It is gone when nothing is in it.
+// stateDir belongs to root, in a directory that only root can write to, and survives a reboot. It is removed when it is empty.
 const stateDir = "/var/lib/rdma-setup"
 
-// ofedWork is where an archive is unpacked. While the directory is there, an installation has not come to its end: it is
-// made before the first package goes.
+// ofedWork is where an archive is unpacked. It is created before the first package is removed; as long as it exists, an
+// installation is incomplete.
 const ofedWork = stateDir + "/ofed"
 
-// ofedLimit is how long an installation may take: it builds drivers for the running kernel, which took 90 minutes in slow guests.
+// ofedLimit is the limit of an installation: it builds drivers for the running kernel, which took 90 minutes in slow guests.
 const ofedLimit = 2 * time.Hour
 
-// A distributed is what is recorded of a package of the distribution.
+// A distributed is the record of a package of the distribution.
 type distributed struct {
 	Version string `json:"version,omitempty"`
 
-	Auto bool `json:"auto,omitempty"` // it came along with others
-	Hold bool `json:"hold,omitempty"` // apt is to leave it as it is; dpkg forgets that when the package goes
+	Auto bool `json:"auto,omitempty"` // it was installed automatically
+	Hold bool `json:"hold,omitempty"` // apt must not change it; dpkg forgets that when the package is removed
 }
 
-// inbox are the distribution's packages that mlnxofedinstall removes. It takes what rests on them along.
+// inbox matches the distribution's packages that mlnxofedinstall removes, together with packages that depend on them.
 var inbox = regexp.MustCompile(`^(rdma-core|rdma-core-devel|libibverbs.*|ibverbs-.*|librdmacm.*|rdmacm-utils|libibumad.*|libibmad.*|libibnetdisc.*|infiniband-diags.*|` +
 	`perftest|ibutils.*|libmlx[45].*|srp_daemon|srptools|ibacm|iwpmd|mstflint|opensm.*|libopensm.*|libosm.*|ucx.*|libucx.*|openmpi.*|libopenmpi.*|mpitests.*|` +
 	`python3-pyverbs|dapl.*|libdapl.*|qperf)$`)
 
-// docaVersion is what names a release of DOCA in the version of doca-host.
+// docaVersion matches the release of DOCA in the version of doca-host.
 var docaVersion = regexp.MustCompile(`^\d+(\.\d+)+-\d+`)
 
-// rdmaModule are the modules that MLNX_OFED replaces.
+// rdmaModule matches the modules that MLNX_OFED replaces.
 var rdmaModule = regexp.MustCompile(`^(ib_|rdma_|iw_|mlx5_|mlx4_|mlxfw|rpcrdma)`)
 
-// marks asks for the marks of apt-mark(8).
+// marks returns a script that prints the marks of apt-mark(8).
 func marks() string {
 	return section("auto", "command -v apt-mark >/dev/null && apt-mark showauto") + section("hold", "command -v apt-mark >/dev/null && apt-mark showhold")
 }
@@ -57,19 +57,19 @@ func ofedScript() string {
 		section("ofed", "command -v ofed_info >/dev/null && ofed_info -s") + section("ofed-work", "[ -d "+ofedWork+" ] && echo unfinished")
 }
 
-// ofed returns what a guest has of MLNX_OFED.
+// ofed returns the installed MLNX_OFED.
 func (f facts) ofed() (version string, unfinished bool) {
 	if line := f.line("ofed"); verbs.OFED(line).Version != nil {
 		version = strings.TrimSuffix(line, ":")
 	}
-	// 2.9.1-018000-24.10-ubuntu2204, 2.9.1-018000_24.10_rhel94: the same software for two systems.
+	// 2.9.1-018000-24.10-ubuntu2204 and 2.9.1-018000_24.10_rhel94 are the same software for two systems.
 	if m := docaVersion.FindString(f.line("doca")); m != "" && version != "" {
 		version = "DOCA-OFED-" + m
 	}
 	return version, f.line("ofed-work") != ""
 }
 
-// Read returns the MLNX_OFED that is there.
+// Read returns the installed MLNX_OFED.
 func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
 	if err != nil {
@@ -86,8 +86,8 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 	return backends.ValueOf(spec), nil
 }
 
-// Keep writes down which packages will go, and refuses where any would go that is none of RDMA's: mlnxofedinstall
-// --force asks nobody.
+// Keep records which packages will be removed, and refuses if any of them does not belong to RDMA: mlnxofedinstall --force does
+// not ask.
 func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	vm, p := s.Target.Name, packages(m)
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
@@ -149,7 +149,7 @@ func (f facts) ofedItem() backends.Item {
 	return i
 }
 
-// Observe returns MLNX_OFED, the packages, modules and files as they are now.
+// Observe returns the current state of MLNX_OFED, the packages, modules and files.
 func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	vm := s.Target.Name
 	items, err := m.g.look(ctx, vm, manifestOf(kept))
@@ -174,7 +174,7 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 		case i.Kind == backends.ItemPackage:
 			d := distributed{Auto: slices.Contains(auto, i.Name), Hold: slices.Contains(hold, i.Name)}
 			var was distributed
-			if i.State.Decode(&was) != nil || was.Version != "" { // a record of before has no version there
+			if i.State.Decode(&was) != nil || was.Version != "" { // records of earlier releases have no version there
 				d.Version = have[i.Name]
 			}
 			i.State = backends.ValueOf(d)
@@ -188,8 +188,8 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	return backends.Kept{Items: items}, err
 }
 
-// Set unpacks the archive, has its installer do the work and loads the new drivers. The firmware of cards stays: a VF has
-// none, and that of a card is the host's business.
+// Set unpacks the archive, runs its installer and loads the new drivers. The firmware of cards is not changed: a VF has none, and
+// that of a card is managed on the host.
 func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	if to.IsAbsent() {
@@ -234,7 +234,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	return err
 }
 
-// elsewhere refuses to load drivers anew below the interface by which the guest is reached.
+// elsewhere refuses to reload drivers of the interface through which the guest is reached.
 func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: networkScript() +
 		section("drivers", `for d in /sys/class/net/*; do x=$(readlink -f "$d/device/driver") && echo "${d##*/} ${x##*/}"; done`)})
@@ -252,14 +252,14 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	return nil
 }
 
-// drop makes the next command log in afresh: limits.conf has changed.
+// drop makes the next command log in again, because limits.conf has changed.
 func (m mofed) drop(ctx context.Context, vm string) {
 	if c, err := m.g.conn(ctx, vm); err == nil {
 		c.Drop()
 	}
 }
 
-// load has the driver's own script load or unload it.
+// load makes the driver's own script load or unload it.
 func (m mofed) load(ctx context.Context, vm, verb string) error {
 	r, err := m.g.step(ctx, vm, step{what: "openibd " + verb, keep: true,
 		Command: ssh.Command{Script: "[ ! -x /etc/init.d/openibd ] || /etc/init.d/openibd " + verb + " </dev/null", Limit: 10 * time.Minute}})
@@ -270,7 +270,7 @@ func (m mofed) load(ctx context.Context, vm, verb string) error {
 	return err
 }
 
-// Restore uninstalls, puts the distribution's packages back, and loads the modules that were loaded.
+// Restore uninstalls MLNX_OFED, reinstalls the distribution's packages, and loads the modules that were loaded.
 func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	vm, p := s.Target.Name, packages(m)
 	names, _ := packagesOf(kept)
@@ -282,7 +282,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		_, err = p.repair(ctx, vm, manager)
 	}
 	if err == nil {
-		// From here on the way back is not finished either.
+		// From here on the restore is incomplete too.
 		_, err = m.g.root(ctx, vm, "make "+ofedWork, ssh.Command{Argv: []string{"mkdir", "-p", "-m", "700", "--", ofedWork}})
 	}
 	if err == nil {
@@ -304,7 +304,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		return err
 	}
 	p.g.mu.Lock()
-	delete(p.g.updated, vm) // the lists may be those of a repository that is gone
+	delete(p.g.updated, vm) // the lists may be those of a repository that was removed
 	p.g.mu.Unlock()
 	if missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
 		if err := p.install(ctx, vm, missing); err != nil {
@@ -315,10 +315,10 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	for _, i := range kept.Items {
 		var d distributed
 		if i.Kind == backends.ItemPackage && i.State.Decode(&d) == nil && cmp.Or(d.Version, string(i.Content)) != "" {
-			was[i.Name] = cmp.Or(d.Version, string(i.Content)) // a record of before has it as its content
+			was[i.Name] = cmp.Or(d.Version, string(i.Content)) // records of earlier releases have it as content
 		}
 	}
-	// A repository need not have a version of long ago: all else is put back, and then that is told.
+	// A repository may no longer have an old version: everything else is restored, and then the error names it.
 	other := p.exact(ctx, vm, manager, was, nil)
 	if other != nil && backends.KindOf(other) != backends.KindPermanent {
 		return other

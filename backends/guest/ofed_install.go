@@ -19,7 +19,7 @@ const (
 	ofedNoInstaller = 62
 )
 
-// installScript installs from an archive; of DOCA that is the package doca-host.
+// installScript installs from an archive; for DOCA that is the package doca-host.
 func installScript(archive, version string) string {
 	kind, name := "archive", strings.TrimSuffix(strings.TrimSuffix(path.Base(archive), ".tgz"), ".tar.gz")
 	if strings.HasPrefix(version, "DOCA-") {
@@ -30,7 +30,7 @@ func installScript(archive, version string) string {
 
 var wantsPackages = regexp.MustCompile(`(?m)^(?:yum|dnf|apt-get|zypper) install (.+)$`)
 
-// installError says why an installation ended early.
+// installError returns why an installation failed.
 func installError(vm string, want backends.OFEDSpec, r ssh.Result) error {
 	what, said := "install "+want.Version, r.Stdout+"\n"+r.Stderr
 	fail := func(kind backends.ErrorKind, hint, format string, args ...any) error {

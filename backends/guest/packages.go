@@ -14,7 +14,7 @@ import (
 // packages sets which packages are installed: KindPackages.
 type packages struct{ g *Guests }
 
-// Read returns the packages of the set that are installed; Partial if the package manager was cut short in one of them.
+// Read returns the packages of the set that are installed; Partial if the installation of one of them was interrupted.
 func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	names := p.names(s, nil)
 	f, err := p.ask(ctx, s.Target.Name, names)
@@ -30,7 +30,7 @@ func (p packages) Read(ctx context.Context, s backends.Setting) (backends.Value,
 	return backends.ValueOf(spec), nil
 }
 
-// names returns what belongs to a set: what was requested, else all that the options name, and more.
+// names returns the names of a set: the requested ones, else all in the options, and more.
 func (p packages) names(s backends.Setting, more []string) []string {
 	var spec backends.PackageSpec
 	if !p.g.want(s, &spec) {
@@ -41,7 +41,7 @@ func (p packages) names(s backends.Setting, more []string) []string {
 	return slices.Compact(list)
 }
 
-// installed returns those of names that are there whole.
+// installed returns those names that are completely installed.
 func (p packages) installed(ctx context.Context, vm string, names []string) ([]string, error) {
 	f, err := p.ask(ctx, vm, names)
 	if err != nil {
@@ -56,13 +56,13 @@ func (p packages) installed(ctx context.Context, vm string, names []string) ([]s
 	return out, nil
 }
 
-// begun returns those of names of which anything but their configuration is there.
+// begun returns those names of which more than configuration files exist.
 func (p packages) begun(ctx context.Context, vm string, names []string) ([]string, error) {
 	f, err := p.ask(ctx, vm, names)
 	return f.begun(names), err
 }
 
-// ask reads what the package manager knows.
+// ask queries the package manager.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", script("rpm-versions.sh", names...))
@@ -73,8 +73,8 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 	return sections(r.Stdout), nil
 }
 
-// Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes
-// exactly these; what it would bring in another version is recorded by the version that is there.
+// Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes exactly
+// these; packages that it would upgrade are recorded with their current version.
 func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	p.g.learn(s, to)
 	missing, err := p.missing(ctx, s, to)
@@ -94,13 +94,13 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	}
 	would := m.WouldInstall(r.Stdout)
 	if len(would) == 0 && pkgman.Helpless(r.Stderr) {
-		// What a later attempt would bring is not known, and what is kept stays kept.
+		// What a later attempt would install is not known, and what is recorded stays recorded.
 		p.g.mu.Lock()
 		lists := p.g.updated[s.Target.Name]
 		p.g.mu.Unlock()
 		return backends.Kept{}, explain(m, s.Target.Name, missing, r, lists)
 	}
-	// Of kernel-modules-extra there is one for each kernel: only the one that was asked for by its kernel's name is new.
+	// There is one kernel-modules-extra for each kernel: only the one for the requested kernel is new.
 	fresh := append(slices.DeleteFunc(would, func(n string) bool { return among(n, missing) }), missing...)
 	slices.Sort(fresh)
 	kept := backends.Kept{Items: packageItems(slices.Compact(fresh), nil)}
@@ -130,7 +130,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	return kept, nil
 }
 
-// packageItems records packages by their version, Absent if they are not there.
+// packageItems records packages with their version, Absent if they are not installed.
 func packageItems(names []string, version func(string) backends.Value) []backends.Item {
 	var out []backends.Item
 	for _, n := range names {
@@ -143,7 +143,7 @@ func packageItems(names []string, version func(string) backends.Value) []backend
 	return out
 }
 
-// packagesOf returns the names of the packages of a record that were there, and of those that were not.
+// packagesOf returns the names of the packages in a record that were installed, and of those that were not.
 func packagesOf(kept backends.Kept) (there, absent []string) {
 	for _, i := range kept.Items {
 		switch {
@@ -157,8 +157,8 @@ func packagesOf(kept backends.Kept) (there, absent []string) {
 	return there, absent
 }
 
-// observePackages returns the packages of a record as they are now: the version of those that are there whole, Partial
-// of those that are there in part.
+// observePackages returns the current state of the packages in a record: the version of complete ones, Partial for incomplete
+// ones.
 func (p packages) observePackages(ctx context.Context, vm string, kept backends.Kept) ([]backends.Item, error) {
 	there, absent := packagesOf(kept)
 	names := append(there, absent...)
@@ -207,8 +207,8 @@ func (p packages) missing(ctx context.Context, s backends.Setting, to backends.V
 	return missing, nil
 }
 
-// Set installs what is missing: all that can be had, also when some names are unknown to the guest's repositories;
-// those are then named in the error. What belongs to the set and is not wanted any more is removed.
+// Set installs all missing packages that are available, even if some names are unknown to the guest's repositories; those are
+// then named in the error. Packages of the set that are no longer wanted are removed.
 func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	p.g.learn(s, to)
@@ -274,7 +274,7 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	return explain(m, vm, left, r, lists)
 }
 
-// learn remembers what a set is made of. Going back asks for less than the set, so a part of it teaches nothing.
+// learn remembers the contents of a set. A rollback requests less than the set, so a part of it is ignored.
 func (g *Guests) learn(s backends.Setting, to backends.Value) {
 	var old, now struct {
 		Installed []string `json:"installed"`

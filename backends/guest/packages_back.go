@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// Restore removes what was newly installed, and nothing else: where that would take other packages along, it stops. What came
-// in another version goes back to the one that was there.
+// Restore removes exactly what was newly installed; it fails if that would remove other packages too. Upgraded packages return to
+// their previous version.
 func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	there, fresh := packagesOf(kept)
 	if len(there)+len(fresh) == 0 {
@@ -26,7 +26,7 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 	if err != nil {
 		return err
 	}
-	// An installation that was cut short keeps apt-get from removing anything.
+	// An interrupted installation prevents apt-get from removing anything.
 	why, err := p.repair(ctx, s.Target.Name, m)
 	if err != nil {
 		return err
@@ -56,9 +56,9 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 	return p.exact(ctx, s.Target.Name, m, was, auto)
 }
 
-// reinstall installs again those of names that dpkg wants reinstalled, for instance after a power failure while it unpacked them:
-// it has no list of their files yet, and a removal would leave what it has unpacked of them behind (dpkg(1), reinst-required).
-// Where that fails, they are removed all the same, and why tells the reason.
+// reinstall reinstalls those packages that dpkg requires to be reinstalled, for instance after a power failure while it unpacked
+// them: dpkg has no list of their files yet, and a removal would leave the unpacked files behind (dpkg(1), reinst-required). If
+// that fails, they are removed anyway, and why is the reason.
 func (p packages) reinstall(ctx context.Context, vm string, m pkgman.Manager, names []string, why *string) error {
 	f, err := p.ask(ctx, vm, names)
 	if err != nil {
@@ -78,9 +78,9 @@ func (p packages) reinstall(ctx context.Context, vm string, m pkgman.Manager, na
 // cameAlong is the content of a recorded package that apt has marked as automatically installed.
 const cameAlong = "auto"
 
-// exact puts packages back to the versions that they had, and marks those of auto as automatically installed again: apt takes
-// what is installed by its name for wanted (apt-mark(8), manual). A repository need not have those any more: then the error names
-// each, and what it is now.
+// exact restores packages to their previous versions, and marks those in auto as automatically installed again: apt treats
+// packages installed by name as manual (apt-mark(8), manual). If a repository no longer has the versions, the error names each
+// with its current version.
 func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was map[string]string, auto []string) error {
 	differ := func() (map[string]string, []string, error) {
 		names := slices.Sorted(maps.Keys(was))
@@ -156,7 +156,7 @@ func (p packages) remove(ctx context.Context, vm string, names []string, why str
 	return err
 }
 
-// alongside returns what else would go with packages.
+// alongside returns what else would be removed with packages.
 func (p packages) alongside(ctx context.Context, vm string, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -172,10 +172,10 @@ func (p packages) alongside(ctx context.Context, vm string, names []string) ([]s
 	return slices.DeleteFunc(m.WouldRemove(r.Stdout), func(n string) bool { return among(n, names) }), nil
 }
 
-// ofKernel ends the name of a package of which there is one for each kernel: kernel-devel-5.14.0-427.el9.x86_64.
+// ofKernel matches the end of the name of a package for one kernel: kernel-devel-5.14.0-427.el9.x86_64.
 var ofKernel = regexp.MustCompile(`^-[0-9][^-]*-[^-]*\.(x86_64|aarch64|ppc64le)$`)
 
-// among reports whether a package is one of names, which may name it for one kernel.
+// among reports whether a package is one of names, which may refer to it for one kernel.
 func among(pkg string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
 		rest, is := strings.CutPrefix(n, pkg)

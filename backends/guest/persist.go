@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// persist sets what brings the modules back after a reboot: KindPersist.
+// persist sets the configuration that loads the modules after a reboot: KindPersist.
 type persist struct{ recorded }
 
 const (
@@ -26,11 +26,11 @@ const (
 
 const ours = "# Written by rdma-setup. Its rollback takes it away again.\n"
 
-// UnitName is the name of the unit that reloads a module.
+// UnitName returns the name of the unit that reloads a module.
 func UnitName(module string) string { return unitPrefix + module + ".service" }
 
-// UnitText is a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays
-// down after every boot until that is done (PVRDMA and vSphere Bitfusion, VMware, 2021, "known issue").
+// UnitText returns a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays down
+// after every boot until that is done (PVRDMA and vSphere Bitfusion, VMware, 2021, "known issue").
 func UnitText(module string) string {
 	return ours + fmt.Sprintf(`[Unit]
 Description=Load %[1]s again, so that its RDMA port becomes active
@@ -48,12 +48,12 @@ WantedBy=multi-user.target
 `, module)
 }
 
-// ModulesLoadText is a file for /etc/modules-load.d.
+// ModulesLoadText returns a file for /etc/modules-load.d.
 func ModulesLoadText(modules []string) string {
 	return ours + strings.Join(modules, "\n") + "\n"
 }
 
-// OptionsText is a file for /etc/modprobe.d: options by module.
+// OptionsText returns a file for /etc/modprobe.d: options by module.
 func OptionsText(options map[string]string) string {
 	var b strings.Builder
 	b.WriteString(ours)
@@ -63,7 +63,7 @@ func OptionsText(options map[string]string) string {
 	return b.String()
 }
 
-// persistScript also looks at units of others: somebody may have set the guest up by hand, by the guides.
+// persistScript also reads other units, because the guest may have been set up manually according to the guides.
 func persistScript() string {
 	return section("persist", patterned("dump.sh", modulesLoadFile+" "+optionsFile+" $(grep -ls modprobe "+unitDir+"*.service)")) +
 		section("units", script("modprobe-units.sh", unitDir)) +
@@ -71,11 +71,11 @@ func persistScript() string {
 for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || echo "$l"; done`)
 }
 
-// beside is a pattern of what an interrupted write leaves beside a file; see ssh.Conn.Put.
+// beside returns a pattern for what an interrupted write leaves beside a file; see ssh.Conn.Put.
 func beside(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
 
-// persistLeft returns what of ours is there and does nothing: units that are not enabled, links to units that are not there,
-// files that were not written to their end.
+// persistLeft returns what of this program exists without effect: units that are not enabled, links to missing units,
+// incompletely written files.
 func (f facts) persistLeft() []string {
 	left := strings.Fields(f["persist-left"])
 	left = slices.DeleteFunc(left, func(l string) bool {
@@ -90,7 +90,7 @@ func (f facts) persistLeft() []string {
 	return left
 }
 
-// persist reads what of ours is in place and would work.
+// persist returns what of this program is installed and effective.
 func (f facts) persist() backends.Persist {
 	var p backends.Persist
 	enabled := strings.Fields(f["units"])
@@ -122,7 +122,7 @@ func (f facts) persist() backends.Persist {
 
 var modprobes = regexp.MustCompile(`modprobe((?:\s+-\S+)*)\s+([A-Za-z0-9_]+)`)
 
-// reloads returns the module that a unit unloads and loads again at boot, "" when it does not.
+// reloads returns the module that a unit unloads and loads again at boot, "" if it does not.
 func reloads(unit string) string {
 	var out, in string
 	for line := range strings.SplitSeq(unit, "\n") {
@@ -152,7 +152,7 @@ func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, 
 	return f.persist(), f, nil
 }
 
-// Read returns Absent when nothing of ours is there, and what is there where an attempt has left something.
+// Read returns Absent if nothing of this program exists, and Partial if an attempt has left something.
 func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	now, f, err := p.read(ctx, s.Target.Name)
 	if left := f.persistLeft(); err == nil && len(left) > 0 {
@@ -167,7 +167,7 @@ func (p persist) Read(ctx context.Context, s backends.Setting) (backends.Value, 
 	return persistValue(now), nil
 }
 
-// persistValue returns equal values for equal things.
+// persistValue returns equal values for equal configurations.
 func persistValue(p backends.Persist) backends.Value {
 	p.Modules = append([]string{}, p.Modules...)
 	if len(p.Options) == 0 {
@@ -176,8 +176,8 @@ func persistValue(p backends.Persist) backends.Value {
 	return backends.ValueOf(p)
 }
 
-// Set writes the files, enables the unit and renews the initial RAM disk where the distribution has one that holds
-// modules (Ubuntu and Debian: update-initramfs).
+// Set writes the files, enables the unit and renews the initial RAM disk if the distribution's contains modules (Ubuntu and
+// Debian: update-initramfs).
 func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	var want backends.Persist
@@ -206,7 +206,7 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		unit = UnitName(want.Reload)
 		files[unitDir+unit] = UnitText(want.Reload)
 	}
-	drop := slices.DeleteFunc(left, func(l string) bool { _, keep := files[l]; return keep }) // ours, and not wanted any more
+	drop := slices.DeleteFunc(left, func(l string) bool { _, keep := files[l]; return keep }) // written by this program, and no longer wanted
 	for _, file := range dumped(f["persist"]) {
 		if _, keep := files[file.Path]; !keep && isOurs(file.Path) && !slices.Contains(drop, file.Path) {
 			drop = append(drop, file.Path)
@@ -226,8 +226,8 @@ func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		}
 		return nil
 	}
-	// The list of modules and the enabling of the unit come last: Read sees nothing whole before the RAM disk is renewed, so
-	// a renewal that failed or was broken off is not taken for done.
+	// The list of modules and the enabling of the unit come last: Read returns a complete value only after the RAM disk was
+	// renewed, so a failed or interrupted renewal is not taken for success.
 	if err := put(false); err != nil {
 		return err
 	}
@@ -246,9 +246,9 @@ func isOurs(path string) bool {
 	return path == modulesLoadFile || path == optionsFile || strings.HasPrefix(path, unitDir+unitPrefix)
 }
 
-// disable removes files of ours, units with their enabling. The list of modules goes last: as long as something is left,
-// Read sees it, and a removal that was broken off is not taken for done. What systemd still knows of a unit is stopped
-// when all of it has gone.
+// disable removes files of this program and disables and removes its units. The list of modules is removed last: as long as
+// something is left, Read returns it, so an interrupted removal is not taken for success. Units that systemd still knows are
+// stopped after all of it was removed.
 func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 func (p persist) reload(ctx context.Context, vm, enable string) error {
 	script := "systemctl daemon-reload\n"
 	if enable != "" {
-		script = "systemctl enable " + ssh.Quote(enable) + "\n" // reloads as well
+		script = "systemctl enable " + ssh.Quote(enable) + "\n" // also reloads systemd
 	}
 	_, err := p.g.root(ctx, vm, "enable "+enable, ssh.Command{Script: script, Limit: time.Minute})
 	return err
@@ -277,15 +277,15 @@ func (p persist) reload(ctx context.Context, vm, enable string) error {
 
 const initramfsLimit = 15 * time.Minute
 
-// renewRAMDisk has the guest make its initial RAM disks anew, where update-initramfs makes them.
+// renewRAMDisk renews the guest's initial RAM disks if update-initramfs makes them.
 func (g *Guests) renewRAMDisk(ctx context.Context, vm string) error {
 	_, err := g.change(ctx, vm, step{what: "rebuild the initial RAM disk", keep: true, Command: ssh.Command{
 		Script: "if command -v update-initramfs >/dev/null 2>&1; then update-initramfs -k all -u; fi", Limit: initramfsLimit}})
 	return err
 }
 
-// manifest names what a change touches: our files, those too that are not there yet, with their units and links, and the
-// initial RAM disks.
+// manifest names what a change touches: the files of this program, existing or not, with their units and links, and the initial
+// RAM disks.
 func (p persist) manifest(f facts, want backends.Persist) manifest {
 	m := manifest{files: []string{modulesLoadFile, optionsFile}, ramfs: true}
 	if want.Reload != "" {
@@ -305,10 +305,10 @@ func (p persist) manifest(f facts, want backends.Persist) manifest {
 	return m
 }
 
-// wantsLink is the link by which a unit of this program is enabled.
+// wantsLink returns the link that enables a unit of this program.
 func wantsLink(unit string) string { return unitDir + "multi-user.target.wants/" + unit }
 
-// Keep records our files, units and links, and what of ours the initial RAM disks hold.
+// Keep records the files, units and links of this program, and what of them the initial RAM disks contain.
 func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	var want backends.Persist
 	if !to.IsAbsent() {

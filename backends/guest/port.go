@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// port brings an RDMA port up: KindPort.
+// port activates an RDMA port: KindPort.
 type port struct{ g *Guests }
 
-// device finds the RDMA device behind an adapter; nil when there is none.
+// device returns the RDMA device behind an adapter; nil if there is none.
 func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDevice, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDe
 	return nil, nil
 }
 
-// Read returns the state of the port, Absent when the adapter has no RDMA device.
+// Read returns the state of the port, Absent if the adapter has no RDMA device.
 func (p port) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	d, err := p.device(ctx, s)
 	if err != nil || d == nil {
@@ -42,13 +42,13 @@ func (p port) Read(ctx context.Context, s backends.Setting) (backends.Value, err
 	return backends.ValueOf(d.State), nil
 }
 
-// Set brings the port up: the link up, the link down and up, the driver loaded again, in this order, each only when
-// the one before did not do. It stops when the kernel log shows a call trace.
+// Set activates the port: link up, link down and up, reload of the driver, in this order, each only if the one before did not
+// help. It stops if the kernel log shows a call trace.
 func (p port) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
 	var want string
 	if to.IsAbsent() || to.Decode(&want) == nil && want != "PORT_ACTIVE" {
-		return nil // a state, not a setting: there is nothing to go back to
+		return nil // a state, not a setting: there is nothing to restore
 	}
 	d, err := p.device(ctx, s)
 	if err != nil {

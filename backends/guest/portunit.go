@@ -9,18 +9,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A portUnit is a systemd unit for each port, by its MAC, that runs one script of ours again after each boot.
+// A portUnit describes the systemd units, one per port by its MAC, that run a script of this program after each boot.
 type portUnit struct {
-	prefix string // of the units' names
+	prefix string // prefix of the units' names
 	script string // its path
 }
 
-// name is the unit of a port.
+// name returns the unit of a port.
 func (u portUnit) name(mac string) string {
 	return u.prefix + strings.ReplaceAll(mac, ":", "") + ".service"
 }
 
-// text is what is in the unit of a port; order are the lines that say when it starts.
+// text returns the contents of the unit of a port; order are the lines that define when it starts.
 func (u portUnit) text(what, order string, args ...string) string {
 	return ours + fmt.Sprintf(`[Unit]
 Description=%s
@@ -36,7 +36,7 @@ WantedBy=multi-user.target
 `, what, order, u.script, strings.Join(args, " "))
 }
 
-// facts prints the units and whether their script is there.
+// facts returns a script that prints the units and whether their script exists.
 func (u portUnit) facts() string {
 	return patterned("class-units.sh", u.script+" "+unitDir+u.prefix+"*.service")
 }
@@ -65,8 +65,7 @@ func (u portUnit) put(ctx context.Context, g *Guests, vm, mac, text, script stri
 	return g.put(ctx, vm, u.script, []byte(script), 0o755, "")
 }
 
-// manifest names what a change touches. The script is left out while the units of other ports need it: the last of them
-// removes it.
+// manifest names what a change touches. The script is left out while units of other ports need it: the last of them removes it.
 func (u portUnit) manifest(mac string, others bool) manifest {
 	unit := u.name(mac)
 	m := manifest{files: []string{unitDir + unit}, links: []string{wantsLink(unit)}, units: []string{unit}}
@@ -76,7 +75,7 @@ func (u portUnit) manifest(mac string, others bool) manifest {
 	return m
 }
 
-// look reads what a record names as it is now. The script stays as recorded while others need it.
+// look reads the current state of what a record names. The script stays as recorded while others need it.
 func (u portUnit) look(ctx context.Context, g *Guests, vm string, kept backends.Kept, others bool) ([]backends.Item, error) {
 	items, err := g.look(ctx, vm, manifestOf(u.without(kept, others)))
 	if script := kept.Item(backends.ItemFile, u.script); script != nil && others {
@@ -85,7 +84,7 @@ func (u portUnit) look(ctx context.Context, g *Guests, vm string, kept backends.
 	return items, err
 }
 
-// without is a record without the script while others need it.
+// without returns a record without the script while others need it.
 func (u portUnit) without(kept backends.Kept, others bool) backends.Kept {
 	if others {
 		kept.Items = slices.DeleteFunc(slices.Clone(kept.Items), func(i backends.Item) bool { return i.Name == u.script })

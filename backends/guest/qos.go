@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// portQoS sets how a port that the guest owns treats the class of RDMA: KindPortQoS. The port of a VF is the host's.
+// portQoS sets how a port that the guest owns treats the class of RDMA: KindPortQoS. The port of a VF belongs to the host.
 type portQoS struct{ g *Guests }
 
 // qosUnit runs qos.sh.
@@ -22,12 +22,12 @@ var qosUnit = portUnit{prefix: unitPrefix + "qos-", script: "/usr/local/sbin/rdm
 
 const priorities = 8
 
-// QoSScript is the script that the units run; see assets/scripts/qos.sh.
+// QoSScript returns the script that the units run; see assets/scripts/qos.sh.
 func QoSScript() string {
 	return "#!/bin/sh\n" + ours + "# Use: rdma-setup-qos MAC TRUST PFC DSCP PRIORITY ECN\n" + assets.Script("qos.sh")
 }
 
-// qosArgs are the arguments of qos.sh: trust, PFC, DSCP, priority (negative: not listed), ECN (PRIORITY:0, PRIORITY:1 or -).
+// qosArgs returns the arguments of qos.sh: trust, PFC, DSCP, priority (negative: not listed), ECN (PRIORITY:0, PRIORITY:1 or -).
 func qosArgs(trust string, pfc []int, dscp, priority int, ecn string) []string {
 	bits, prio := make([]string, priorities), "-"
 	for i := range bits {
@@ -56,14 +56,15 @@ func QoSUnit(mac string, s backends.QoSSpec) (name, text string) {
 		"After=systemd-modules-load.service systemd-udev-settle.service", append([]string{mac}, argsOf(s)...)...)
 }
 
-// qosFacts prints how the ports are, the units of ours and whether their script is there.
+// qosFacts returns a script that prints the state of the ports, the units of this program and whether their script exists.
 func qosFacts() string {
 	return section("qos", script("qos-show.sh")) + section("qos-units", qosUnit.facts())
 }
 
 var qosCommand = regexp.MustCompile(`(?m)^ExecStart=/bin/sh ` + regexp.QuoteMeta(qosUnit.script) + ` ([0-9a-f:]{17}) dscp [01,]{15} ([0-9]{1,2}) ([0-7]) ([0-7]:1|-)$`)
 
-// qosOf returns how the port with a MAC is and comes back after a boot; nil if nothing tells and nothing of ours is there.
+// qosOf returns the current and the persistent state of the port with a MAC; nil if nothing can be read and nothing of this
+// program exists.
 func (f facts) qosOf(mac string) *backends.PortQoS {
 	q := readQoS(f["qos"])[mac]
 	var kept *backends.QoSSpec
@@ -96,8 +97,8 @@ func (p portQoS) state(ctx context.Context, vm, mac string) (now *backends.PortQ
 	return f.qosOf(mac), qosUnit.others(f["qos-units"], mac), nil
 }
 
-// Read returns what is in force and comes back after a boot, Partial where only one of both is so or an attempt has left
-// something, Absent if nothing of ours is there.
+// Read returns the configuration that is active and persistent, Partial if it is only one of both or an attempt has left
+// something, Absent if nothing of this program exists.
 func (p portQoS) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {
@@ -155,13 +156,13 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 
 const itemQoS backends.ItemKind = "port-qos" // name = MAC; state: qosState
 
-// A qosState is what a change touches of a port, for the DSCP and the priority of its class.
+// A qosState is the part of a port that a change touches, for the DSCP and the priority of its class.
 type qosState struct {
 	backends.QoSSpec        // of the change
 	Trust            string `json:"trust"`
 	PFC              []int  `json:"pfc"`
-	Before           int    `json:"before"` // priority of the DSCP, -1: not listed
-	On               *bool  `json:"on"`     // ECN of the priority; nil: not reported, or not touched
+	Before           int    `json:"before"` // previous priority of the DSCP, -1: not listed
+	On               *bool  `json:"on"`     // ECN of the priority; nil: not reported, or not changed
 }
 
 func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends.Item {
@@ -181,7 +182,7 @@ func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends
 	return i
 }
 
-// Keep records the files, the unit and how the port is.
+// Keep records the files, the unit and the state of the port.
 func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	mac, err := p.g.mac(ctx, s)
 	if err != nil {
@@ -217,7 +218,7 @@ func recordedQoS(vm string, kept backends.Kept) (mac string, st qosState, err er
 	return mac, st, err
 }
 
-// Observe returns the same as it is now.
+// Observe returns the current state of the same items.
 func (p portQoS) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	mac, st, err := recordedQoS(s.Target.Name, kept)
 	if err != nil {
@@ -231,7 +232,7 @@ func (p portQoS) Observe(ctx context.Context, s backends.Setting, kept backends.
 	return backends.Kept{Items: append(items, qosItem(mac, now, st.QoSSpec))}.Bare(), err
 }
 
-// Restore sets the port as it was, then takes the unit away.
+// Restore restores the port, then removes the unit.
 func (p portQoS) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	vm := s.Target.Name
 	mac, st, err := recordedQoS(vm, kept)
@@ -257,7 +258,7 @@ func (p portQoS) Restore(ctx context.Context, s backends.Setting, kept backends.
 	return p.back(ctx, vm, mac, args, qosUnit.without(kept, others))
 }
 
-// back sets the port with the arguments of qos.sh, where there are any, and puts the files back.
+// back sets the port with the arguments of qos.sh, if there are any, and restores the files.
 func (p portQoS) back(ctx context.Context, vm, mac string, args []string, kept backends.Kept) error {
 	if args != nil {
 		_, err := p.g.root(ctx, vm, "restore PFC and trust of "+mac, ssh.Command{Script: script("qos.sh", append([]string{mac}, args...)...), Limit: 2 * time.Minute})

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
 )
 
-// readQoS reads what qos-show.sh printed, by MAC; a port of which no tool told anything is left out.
+// readQoS parses the output of qos-show.sh, by MAC; ports that no tool reports are left out.
 func readQoS(text string) map[string]*backends.PortQoS {
 	out := map[string]*backends.PortQoS{}
 	for part := range strings.SplitSeq("\n"+text, "\nport ") {
@@ -25,7 +25,7 @@ func readQoS(text string) map[string]*backends.PortQoS {
 func portQoSOf(body string) *backends.PortQoS {
 	q := &backends.PortQoS{Trust: "pcp", PFC: []int{}, DSCP: map[int]int{}}
 	told := false
-	ecn := map[int]int{} // how many sides of it have ECN on
+	ecn := map[int]int{} // number of directions with ECN enabled
 	files := false
 	for line := range strings.Lines(body) {
 		w := strings.Fields(line)
@@ -90,7 +90,7 @@ func portQoSOf(body string) *backends.PortQoS {
 	return q
 }
 
-// mapped reads KEY:VALUE words with keys below a limit.
+// mapped parses KEY:VALUE words with keys below a limit.
 func mapped(words []string, limit int) map[int]string {
 	m := map[int]string{}
 	for _, w := range words {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
 )
 
-// devices reads what sysfs says of RDMA devices; the active MTU, which sysfs does not tell, comes from ibv_devinfo.
-// Without sysfs ibv_devinfo must do.
+// devices reads RDMA devices from sysfs; the active MTU, which sysfs does not have, comes from ibv_devinfo. Without sysfs only
+// ibv_devinfo is used.
 func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
 	devinfo := verbs.DevInfo(f["devinfo"])
 	list := sysfsDevices(f["rdma"])
@@ -73,7 +73,7 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 				}
 			}
 		case "tos":
-			// The class of a whole device (MLNX_OFED) goes before the default of rdma_cm.
+			// The class of a whole device (MLNX_OFED) overrides the default of rdma_cm.
 			if c, err := strconv.Atoi(v); err == nil && (d.Class == nil || *d.Class == 0) {
 				d.Class = &c
 			}
@@ -97,8 +97,8 @@ func sysfsDevices(text string) []backends.VerbsDevice {
 	return list
 }
 
-// bindTo reads "1 8-15 taskset": a NUMA node, its CPUs, and the command that binds to it there (numactl(8), taskset(1)). numactl
-// also takes memory from there, as long as there is some.
+// bindTo parses "1 8-15 taskset": a NUMA node, its CPUs, and the available command for binding to it (numactl(8), taskset(1)).
+// numactl also prefers memory of the node while some is free.
 func bindTo(words []string) string {
 	if len(words) != 3 || strings.Trim(words[0], "0123456789") != "" || strings.Trim(words[1], "0123456789,-") != "" {
 		return ""
@@ -112,7 +112,7 @@ func bindTo(words []string) string {
 	return ""
 }
 
-// addGID reads "1|0000:0000:0000:0000:0000:ffff:c0a8:320b|RoCE v2|ens192".
+// addGID parses "1|0000:0000:0000:0000:0000:ffff:c0a8:320b|RoCE v2|ens192".
 func addGID(d *backends.VerbsDevice, text string) {
 	p := strings.Split(text, "|")
 	if len(p) != 4 {
@@ -128,7 +128,7 @@ func addGID(d *backends.VerbsDevice, text string) {
 	}
 }
 
-// mappedIPv4 is the IPv4 address in ::ffff:a.b.c.d, however it is written.
+// mappedIPv4 returns the IPv4 address in ::ffff:a.b.c.d, in any spelling.
 func mappedIPv4(gid string) string {
 	a, err := netip.ParseAddr(gid)
 	if err != nil || !a.Is4In6() && !a.Is4() {
@@ -137,7 +137,7 @@ func mappedIPv4(gid string) string {
 	return a.Unmap().String()
 }
 
-// complete takes from ibv_devinfo what sysfs left open.
+// complete fills in from ibv_devinfo what sysfs lacks.
 func complete(d *backends.VerbsDevice, v verbs.Device) {
 	p := v.Ports[0]
 	if p.ActiveMTU != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process;
-// see settle. What then reads as half done may be the work of another process whose steps are running now: it is read again when
-// a step has ended, for as long as that changes it.
+// settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process; see
+// settle. A partial value may be the current work of another process: it is read again after each of that process's steps, as
+// long as the value changes.
 type settled struct {
 	g      *Guests
 	setter backends.Setter
@@ -17,7 +17,7 @@ type settled struct {
 
 var _ backends.Decorator = (*settled)(nil)
 
-// Unwrap returns the Setter itself.
+// Unwrap returns the wrapped Setter.
 func (d *settled) Unwrap() backends.Setter { return d.setter }
 
 func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
@@ -38,7 +38,7 @@ func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value,
 	return v, err
 }
 
-// rereads bounds how often what reads as half done is read again: a setting has fewer steps.
+// rereads bounds how often a partial value is read again: a setting has fewer steps.
 const rereads = 20
 
 // wait waits for a step of another process and reports whether there was one.
@@ -132,7 +132,7 @@ func (d *settled) Restore(ctx context.Context, s backends.Setting, kept backends
 	return keeper.Restore(ctx, s, kept, progress)
 }
 
-// keeper is the Keeper itself, once the guest has settled.
+// keeper returns the wrapped Keeper after the guest has settled.
 func (d *settled) keeper(ctx context.Context, s backends.Setting) (backends.Keeper, error) {
 	keeper, ok := backends.As[backends.Keeper](d.setter)
 	if !ok {

@@ -14,30 +14,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// workDir is where root's working files lie while a step runs: a directory in a file system that only root writes to.
+// workDir contains root's working files while a step runs: a directory in a file system that only root can write to.
 const workDir = "/run/rdma-setup"
 
-// lockDir is what a step locks: a directory that is always there and that only root can open.
+// lockDir is the directory that a step locks: it always exists and only root can open it.
 const lockDir = "/root"
 
-// script is one of assets/scripts with its arguments.
+// script returns a script of assets/scripts with its arguments.
 func script(name string, args ...string) string { return ssh.Script(name, args...) }
 
-// patterned is one of assets/scripts whose arguments are patterns of file names of ours, for the shell to expand.
+// patterned returns a script of assets/scripts whose arguments are patterns of file names of this program, which the shell
+// expands.
 func patterned(name, patterns string) string {
 	return "set -- " + patterns + "\n" + assets.Script(name)
 }
 
-// A step is one remote command of root that changes something. It runs under assets/scripts/guard.sh: alone in its guest,
-// with its name and the time it began written beside it. A step that outlives its connection (sshd does not end the
-// commands of a client that was killed) is found by the next one, which waits for its end.
+// A step is one remote command that changes something as root. It runs under assets/scripts/guard.sh: alone in its guest, with
+// its name and start time recorded. A step that outlives its connection (sshd does not end the commands of a killed client) is
+// found by the next one, which waits for its end.
 type step struct {
-	what string // in words: "renew the initial RAM disk"
-	keep bool   // is never ended half way: a package manager, an initial RAM disk, an installer
+	what string // for display: "renew the initial RAM disk"
+	keep bool   // must not be interrupted: a package manager, an initial RAM disk, an installer
 	ssh.Command
 }
 
-// stepLimit is how long a step may take that says nothing else.
+// stepLimit is the default limit of a step.
 const stepLimit = 2 * time.Minute
 
 // Exit codes of guard.sh and step.sh.
@@ -46,7 +47,7 @@ const (
 	exitBusy      = 75
 )
 
-// guarded is the script of a step as it travels.
+// guarded returns the script of a step with its guard.
 func guarded(s step) string {
 	limit := s.Limit
 	if limit <= 0 {
@@ -70,7 +71,7 @@ func guarded(s step) string {
 // waiting is how long a step waits for another one at most: as long as an installation of MLNX_OFED may take.
 const waiting = ofedLimit + 5*time.Minute
 
-// step runs a step. Its result is that of the script; a script that ends with an error is no error.
+// step runs a step. Its result is that of the script; a script that exits with an error is not an error of step.
 func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error) {
 	cmd := s.Command
 	cmd.Script, cmd.Argv, cmd.Sudo, cmd.What = guarded(s), nil, true, s.what
@@ -79,7 +80,7 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 	} else {
 		cmd.Limit = stepLimit + time.Minute
 	}
-	// The limit counts from the moment at which the step begins, not while it waits for another.
+	// The limit counts from the start of the step, without the time it waits for another.
 	limit := cmd.Limit
 	cmd.Limit = limit + waiting
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -132,7 +133,7 @@ func (g *Guests) heard(vm string) int {
 	return g.waits[vm]
 }
 
-// waitsFor reads a note of guard.sh: "waiting BEGAN LIMIT STEP".
+// waitsFor parses a message of guard.sh: "waiting BEGAN LIMIT STEP".
 func waitsFor(note string) (began time.Time, what string) {
 	w := strings.SplitN(note, " ", 4)
 	if len(w) < 4 {
@@ -142,7 +143,7 @@ func waitsFor(note string) (began time.Time, what string) {
 	return time.Unix(n, 0), ssh.Excerpt(w[3])
 }
 
-// withoutNotes takes away the lines that guard.sh and step.sh print, and reports whether the step began.
+// withoutNotes removes the messages of guard.sh and step.sh, and reports whether the step began.
 func withoutNotes(out string) (_ string, begun bool) {
 	for strings.HasPrefix(out, mark+"waiting ") {
 		_, out, _ = strings.Cut(out, "\n")
@@ -150,7 +151,7 @@ func withoutNotes(out string) (_ string, begun bool) {
 	return strings.CutPrefix(out, mark+"begins\n")
 }
 
-// change runs a step and wants it to succeed.
+// change runs a step and fails unless it succeeds.
 func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) {
 	r, err := g.step(ctx, vm, s)
 	if err != nil {
@@ -162,8 +163,8 @@ func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) 
 	return r.Stdout, nil
 }
 
-// settle waits, once for each guest, for a step that an earlier process has left running there: what is read while it runs
-// is soon no longer so. A guest in which nobody may become root is not waited for.
+// settle waits, once for each guest, for a step that an earlier process has left running, because facts read meanwhile are soon
+// outdated. It does not wait in guests without root access.
 func (g *Guests) settle(ctx context.Context, vm string) error {
 	g.mu.Lock()
 	done := g.settled[vm]
@@ -193,7 +194,7 @@ func (g *Guests) Settle(ctx context.Context, vm string) error {
 	return g.settle(ctx, vm)
 }
 
-// unsettle makes the next read wait again: a step may be running that nobody heard the end of.
+// unsettle makes the next read wait again: a step may be running whose end was not reported.
 func (g *Guests) unsettle(vm string) {
 	g.mu.Lock()
 	delete(g.settled, vm)

@@ -16,8 +16,8 @@ import (
 // mark begins a section of the survey's output. No tool prints it.
 const mark = "\x1e#"
 
-// Survey reads every fact of a guest in at most two remote commands. It never fails: a guest that could not be asked
-// says so in Error, and what a missing tool would have told is absent, but for the kernel's release.
+// Survey reads every fact of a guest in at most two remote commands. It never fails: if the guest cannot be read, Error says why;
+// facts of missing tools are absent. Only the kernel's release is required.
 func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	out := backends.Guest{VM: vm}
 	c, err := g.conn(ctx, vm)
@@ -35,7 +35,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	}
 	switch backends.KindOf(err) {
 	case backends.KindAuth, backends.KindPermission:
-		// Nearly everything can be told without root.
+		// Nearly everything can be read without root.
 		mode, out.SudoError, out.Hint = ssh.SudoNone, err.Error(), backends.HintOf(err)
 		cmd.Sudo = false
 		asked = time.Now()
@@ -55,16 +55,16 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	return out
 }
 
-// kernelRelease is how uname -r begins: 5.15.0-91-generic, 4.18.0-553.el8_10.x86_64.
+// kernelRelease matches the beginning of uname -r: 5.15.0-91-generic, 4.18.0-553.el8_10.x86_64.
 var kernelRelease = regexp.MustCompile(`^[0-9]+\.[0-9]+`)
 
-// clockSkew tells how far the guest's clock, which was asked between two moments of ours, is off; nil when it did not say.
+// clockSkew returns how far the guest's clock, which was read between two local times, is off; nil if it was not printed.
 func (f facts) clockSkew(from, to time.Time) *int {
 	s, err := strconv.ParseInt(f.line("clock"), 10, 64)
 	if err != nil {
 		return nil
 	}
-	var off time.Duration // date cuts the second off
+	var off time.Duration // date truncates to seconds
 	switch t := time.Unix(s, 0); {
 	case t.After(to):
 		off = t.Sub(to)
@@ -97,7 +97,7 @@ func (f facts) line(name string) string {
 	return strings.TrimSpace(first)
 }
 
-// section wraps a part of a survey so that its failure is its own.
+// section wraps a part of a survey so that its failure does not affect the others.
 func section(name, script string) string {
 	return "printf '\\036#%s\\n' " + name + "\n{\n" + script + "\n} 2>/dev/null\n"
 }
@@ -141,7 +141,7 @@ func (f facts) available(modules []string) []string {
 	return out
 }
 
-// images are those that are looked into.
+// images returns the images to inspect.
 func (g *Guests) images() []string {
 	if g.options.Images == nil {
 		return nil
@@ -156,7 +156,7 @@ func (g *Guests) archives() []string {
 	return g.options.Archives()
 }
 
-// networkScript tells about interfaces and everything that configures them. It needs root for netplan's files.
+// networkScript reads the interfaces and everything that configures them. It needs root for netplan's files.
 func networkScript() string {
 	return networkLinks() +
 		section("addresses", "ip addr show") +

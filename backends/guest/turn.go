@@ -11,42 +11,42 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// A turn is one change of one interface's configuration: a file, what makes it work, and what the interface should have then.
+// A turn is one change of one interface's configuration: a file, how it is activated, and the expected state of the interface.
 type turn struct {
-	nonce   string // keeps the watch of one turn apart from that of the next
+	nonce   string // distinguishes the watchdogs of different turns
 	system  netconf.System
 	nic     netconf.NIC
 	slug    string // names the state of this turn in the guest
 	uuid    string // of the NetworkManager connection
 	file    string
-	content string // "" with an address "" removes the file
-	missing bool   // the file must not be there
+	content string // if it and address are "", the file is removed
+	missing bool   // the file must not exist
 	mode    uint32
 	owner   string
 
-	address string   // that must be there in the end, backends.DHCP for any that DHCP gives, "" when there is none to wait for
-	mtu     int      // 0: as it comes
-	back    []string // addresses to give back by hand
-	stale   []string // addresses to take away by hand
+	address string   // address that must be set in the end, backends.DHCP for any address from DHCP, "" to wait for none
+	mtu     int      // 0: not set
+	back    []string // addresses to add manually
+	stale   []string // addresses to remove manually
 	down    bool     // the link was down
-	table   int      // that packets from address must go by; 0: none
-	rules   []string // of policy routing, to take away by hand: "ADDRESS TABLE"
+	table   int      // table for packets from address; 0: none
+	rules   []string // rules of policy routing to remove manually: "ADDRESS TABLE"
 }
 
 func (t turn) dir() string { return workDir + "/address-" + t.slug + "-" + t.nonce }
 
-// unit names the watch where systemd runs it.
+// unit returns the name of the watchdog's systemd unit.
 func (t turn) unit() string { return "rdma-setup-watch-" + t.nonce }
 
-// confirm tells the watch in the guest that all is well.
+// confirm returns the script that confirms the change to the watchdog in the guest.
 func (t turn) confirm() string { return script("address-confirm.sh", t.dir(), t.unit(), workDir) }
 
-// pending prints something while the watch may still take the change back, or is at it.
+// pending returns a script that prints something while the watchdog may still revert the change, or is doing so.
 func (t turn) pending() string {
 	return "ls " + ssh.QuoteAll(t.dir()+"/watching", t.dir()+"/undoing") + " 2>/dev/null || :"
 }
 
-// script changes the configuration under a watch; see assets/scripts/address-set.sh.
+// script changes the configuration under a watchdog; see assets/scripts/address-set.sh.
 func (t turn) script(watch, settle time.Duration) string {
 	mode, owner := "", ""
 	if t.content != "" || t.mode != 0 && !t.missing {
@@ -61,7 +61,7 @@ func (t turn) script(watch, settle time.Duration) string {
 		down = "down"
 	}
 	if t.system == netconf.Netplan || t.system == netconf.Networkd {
-		looks = 2 // networkd reconfigures when networkctl has ended, and takes for a moment what it has just given
+		looks = 2 // networkd reconfigures after networkctl has ended, and briefly removes what it has just set
 	}
 	tmp, activate := strings.TrimSuffix(beside(t.file), "??????"), t.activate()
 	rule := ""
@@ -76,7 +76,7 @@ func (t turn) script(watch, settle time.Duration) string {
 
 func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) }
 
-// activate makes the files work for the one interface, as far as the system can do that for one.
+// activate returns the commands that apply the files to the one interface, as far as the system supports that.
 func (t turn) activate() string {
 	system := map[netconf.System]string{netconf.Netplan: "netplan", netconf.NetworkManager: "nm", netconf.Networkd: "networkd"}[t.system]
 	return script("address-activate.sh", system, t.nic.Name, t.file, t.uuid)

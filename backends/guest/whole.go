@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// card finds the MAC of a NIC that is passed through whole: no adapter of vCenter has it, only the guest sees it. The error of one that
-// the guest does not show is of kind refused.
+// card returns the MAC of a NIC that is passed through whole: vCenter has no adapter for it, only the guest shows it. If the
+// guest does not show the card, the error is of kind refused.
 func (g *Guests) card(ctx context.Context, vm, name string) (string, error) {
 	owner := &backends.VM{}
 	pci, _ := backends.OfHCA(name)
@@ -34,7 +34,7 @@ func (g *Guests) card(ctx context.Context, vm, name string) (string, error) {
 	return "", notSeen(vm, pci, owner.Devices, seen.RDMA)
 }
 
-// notSeen says why none of the RDMA devices of a guest could be told to be the card at a PCI address of the host.
+// notSeen explains why none of the RDMA devices of a guest can be identified as the card at a PCI address of the host.
 func notSeen(vm, pci string, given []backends.AssignedDevice, seen []backends.VerbsDevice) error {
 	refuse := func(hint, format string, args ...any) error {
 		return backends.Errorf(backends.KindRefused, label(vm), hint, format, args...)

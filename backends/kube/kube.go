@@ -1,5 +1,5 @@
-// Package kube asks a Kubernetes cluster through kubectl, with the context that the operator names. It reads, and it
-// lets the API server try a manifest without keeping it; it never changes a cluster.
+// Package kube queries a Kubernetes cluster through kubectl, with the context that the operator names. It reads, and it has the
+// API server validate a manifest by a dry run; it never changes a cluster.
 package kube
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Client speaks to one cluster.
+// A Client queries one cluster.
 type Client struct {
 	context string
 	run     Runner
 }
 
-// A Runner runs kubectl with arguments and stdin, and gives what it printed.
+// A Runner runs kubectl with arguments and stdin, and returns its output.
 type Runner func(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error)
 
 // New returns a client for a context of the kubeconfig.
@@ -33,18 +33,18 @@ func New(context string, run Runner) (*Client, error) {
 	return &Client{context, run}, nil
 }
 
-// Kubectl runs the kubectl of the PATH.
+// Kubectl runs the kubectl in the PATH.
 func Kubectl(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error) {
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
 	cmd.Env = backends.Environ()
-	cmd.WaitDelay = 2 * time.Second // a credential plugin that kubectl has started may outlive it
+	cmd.WaitDelay = 2 * time.Second // a credential plugin started by kubectl may outlive it
 	err = cmd.Run()
 	return out.Bytes(), errs.Bytes(), err
 }
 
-// Traced is a Runner that tells a trace of what it runs. The manifest that kubectl reads is not told.
+// Traced wraps a Runner so that each run is traced, without the manifest on its stdin.
 func Traced(run Runner, trace backends.Trace) Runner {
 	return func(ctx context.Context, stdin []byte, args ...string) (stdout, stderr []byte, err error) {
 		c := backends.Call{Method: "kubectl", Target: "kubectl", Outcome: "ok", Payload: strings.Join(args, " "), Started: time.Now(), Sent: int64(len(stdin))}
@@ -66,7 +66,7 @@ func Traced(run Runner, trace backends.Trace) Runner {
 	}
 }
 
-// call runs a command in the context. One argument holds flag and value, so that no value can become a flag.
+// call runs a command in the context. Flag and value are one argument, so that no value can be taken for a flag.
 func (c *Client) call(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
 	args = append([]string{"--context=" + c.context, "--request-timeout=20s"}, args...)
 	out, errs, err := c.run(ctx, stdin, args...)
@@ -119,7 +119,7 @@ func hintOf(err error, why string) string {
 	return ""
 }
 
-// Survey reads nodes, what MPIJob the cluster serves, and what its Network Operator offers.
+// Survey reads the nodes, the versions of MPIJob that the cluster serves, and what its Network Operator offers.
 func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
 	k := &backends.Kubernetes{Context: c.context}
 	misread := func(what string, err error) error {
@@ -152,7 +152,7 @@ func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
 	return k, nil
 }
 
-// MPIJob reads the versions of MPIJob that are served, and whether v2beta1 knows launcherCreationPolicy.
+// MPIJob reads the served versions of MPIJob, and whether v2beta1 supports launcherCreationPolicy.
 func (c *Client) MPIJob(ctx context.Context) (versions []string, waits bool, err error) {
 	text, err := c.call(ctx, nil, "get", "customresourcedefinition", "mpijobs.kubeflow.org", "--ignore-not-found", "-o", "json")
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Client) MPIJob(ctx context.Context) (versions []string, waits bool, err
 	return versions, waits, nil
 }
 
-// policy asks for the one NicClusterPolicy that the Network Operator heeds; nil if there is no operator.
+// policy reads the one NicClusterPolicy that the Network Operator uses; nil if there is no operator.
 func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
 	crd, err := c.call(ctx, nil, "get", "customresourcedefinition", "nicclusterpolicies.mellanox.com", "--ignore-not-found", "-o", "name")
 	if err != nil || len(bytes.TrimSpace(crd)) == 0 {
@@ -181,7 +181,7 @@ func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
 	return p, nil
 }
 
-// calico adds up the daemon sets of Calico's agents; nil if there is none.
+// calico sums the daemon sets of Calico's agents; nil if there are none.
 func calico(text []byte) (*backends.Calico, error) {
 	var list struct {
 		Items []struct {
@@ -202,7 +202,7 @@ func calico(text []byte) (*backends.Calico, error) {
 	return &c, nil
 }
 
-// Try lets the API server check a manifest as if it were created, with its schemas and admission rules.
+// Try has the API server validate a manifest by a server-side dry run, with its schemas and admission rules.
 func (c *Client) Try(ctx context.Context, manifest []byte) error {
 	_, err := c.call(ctx, manifest, "apply", "--dry-run=server", "-f", "-")
 	return err
@@ -259,7 +259,7 @@ func nodes(text []byte, offered []string) ([]backends.KubeNode, error) {
 		for name, quantity := range i.Status.Allocatable {
 			count, err := strconv.Atoi(quantity)
 			if err != nil {
-				continue // memory and the like
+				continue // memory and other resources
 			}
 			switch {
 			case name == "nvidia.com/gpu":
@@ -278,14 +278,14 @@ func nodes(text []byte, offered []string) ([]backends.KubeNode, error) {
 
 func served(text []byte) (versions []string, waits bool, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, false, nil // not there
+		return nil, false, nil // not found
 	}
 	type fields struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	var crd struct {
 		Spec struct {
-			Version  string `json:"version"` // CRDs of old
+			Version  string `json:"version"` // CRDs of apiextensions v1beta1
 			Versions []struct {
 				Name   string `json:"name"`
 				Served bool   `json:"served"`

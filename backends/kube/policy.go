@@ -9,8 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// policyOf reads a NicClusterPolicy: its state, and what its device plugins offer (Mellanox/network-operator,
-// config/crd/bases/mellanox.com_nicclusterpolicies.yaml). A configuration of a plugin that cannot be read is the plugin's to refuse.
+// policyOf reads a NicClusterPolicy: its state, and the resources of its device plugins (Mellanox/network-operator,
+// config/crd/bases/mellanox.com_nicclusterpolicies.yaml). An unreadable plugin configuration is ignored here; the plugin itself
+// refuses it.
 func policyOf(text []byte) (*backends.NICPolicy, error) {
 	p := &backends.NICPolicy{}
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -37,7 +38,7 @@ func policyOf(text []byte) (*backends.NICPolicy, error) {
 	if err := json.Unmarshal(text, &doc); err != nil {
 		return nil, err
 	}
-	p.State = cmp.Or(doc.Status.State, "notReady") // the operator has not looked at it yet
+	p.State = cmp.Or(doc.Status.State, "notReady") // the operator has not processed it yet
 	for _, a := range doc.Status.Applied {
 		if a.State == "notReady" || a.State == "error" {
 			p.Behind = append(p.Behind, strings.TrimSpace(a.Name+" "+a.State+" "+a.Message))

@@ -116,7 +116,7 @@ type labAnswers struct {
 	*world.State
 }
 
-// Exit says with which exit code apply ends with these answers, "" if nothing stands in the way.
+// Exit returns the exit code with which apply ends with these answers, "" if nothing prevents it.
 func (a labAnswers) Exit() string { return a.Refused[a.Mode] }
 
 // User is the account that people log in to vCenter with.

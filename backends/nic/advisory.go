@@ -9,17 +9,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Listed reports whether one of the embedded advisories names a port's card. Of other cards nothing is published there.
+// Listed reports whether one of the embedded advisories names a port's card. Nothing is known about other cards.
 func Listed(n *backends.NIC) bool {
 	f := OfCard(n.Vendor)
 	return f != nil && slices.ContainsFunc(f.Advisories(), func(a backends.Advisory) bool { return len(a.Fixed[n.PCIDeviceID]) > 0 })
 }
 
-// Vulnerable returns the advisories of which the firmware of a port is not known to be free. known is false if its version is not
-// known, and where no embedded advisory names the card (Listed): nothing can be said then.
+// Vulnerable returns the advisories that may apply to the firmware of a port. known is false if its version is unknown or no
+// embedded advisory names the card (Listed); no statement is possible then.
 //
-// Firmware versions are family.branch.build (16.35.4030), and branches are fixed apart: in a branch that has a fixed version,
-// older builds are vulnerable; of other branches, those before the newest fixed one ("all versions prior to", "or newer").
+// Firmware versions are family.branch.build (16.35.4030), and each branch is fixed separately: in a branch with a fixed version,
+// older builds are vulnerable; of the other branches, those before the newest fixed one ("all versions prior to", "or newer").
 func Vulnerable(n *backends.NIC) (list []backends.Advisory, known bool) {
 	f := OfCard(n.Vendor)
 	branch, build, err := branchOf(n.Firmware)
@@ -39,7 +39,7 @@ func Vulnerable(n *backends.NIC) (list []backends.Advisory, known bool) {
 	return list, true
 }
 
-// FixedIn names the firmware versions of a card that are free of an advisory: "16.35.8002".
+// FixedIn returns the firmware versions of a card that fix an advisory: "16.35.8002".
 func FixedIn(a backends.Advisory, n *backends.NIC) string {
 	family, _, _ := strings.Cut(n.Firmware, ".")
 	branch, _, err := branchOf(n.Firmware)
@@ -54,7 +54,7 @@ func FixedIn(a backends.Advisory, n *backends.NIC) string {
 	return fmt.Sprintf("%s.%d.%04d", family, branch, least)
 }
 
-// Named tells advisories in one line: "CVE-2025-23351 (9.0, code execution, fixed in 16.35.8002)".
+// Named formats advisories in one line: "CVE-2025-23351 (9.0, code execution, fixed in 16.35.8002)".
 func Named(list []backends.Advisory, n *backends.NIC) string {
 	var out []string
 	for _, a := range list {
@@ -63,7 +63,7 @@ func Named(list []backends.Advisory, n *backends.NIC) string {
 	return strings.Join(out, ", ")
 }
 
-// branchOf reads 16.35.4030, and with the id of the board as drivers print it, 16.35.4030 (DEL0000000004).
+// branchOf parses 16.35.4030, also with a board id as drivers print it, 16.35.4030 (DEL0000000004).
 func branchOf(version string) (branch, build int, err error) {
 	version, _, _ = strings.Cut(strings.TrimSpace(version), " (")
 	parts := strings.Split(version, ".")

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// DatastorePath returns the path of a file as ESXi sees it: [DATASTORE] DIR/FILE is how vSphere writes it too.
+// DatastorePath returns the path of a file as ESXi sees it. It also accepts vSphere's form [DATASTORE] DIR/FILE.
 func DatastorePath(file string) string {
 	if store, name, ok := strings.Cut(strings.TrimPrefix(file, "["), "]"); ok && strings.HasPrefix(file, "[") {
 		return "/vmfs/volumes/" + store + "/" + strings.TrimSpace(name)
@@ -19,7 +19,7 @@ func DatastorePath(file string) string {
 	return file
 }
 
-// ImageVersion is the version of the firmware in a file as its name tells it, "" if no family knows.
+// ImageVersion returns the firmware version in a file's name, "" if no family recognizes it.
 func ImageVersion(file string) string {
 	for _, f := range Families() {
 		if r := f.Firmware(); r != nil && r.ImageVersion != nil && r.ImageVersion(file) != "" {
@@ -29,17 +29,16 @@ func ImageVersion(file string) string {
 	return ""
 }
 
-// A Burn is what a plan asks of the firmware of a card before anybody has read which board it is: one of these files, by
-// the id of the board, where it is newer.
+// A Burn is the planned firmware of a card whose board id is not known yet: the file for its board, if it is newer.
 type Burn struct {
 	Files     map[string]string `json:"files"`     // by PSID
-	Vendor    string            `json:"vendor"`    // of the card, by its PCI ids
-	Device    string            `json:"device"`    // likewise
-	Untrusted bool              `json:"untrusted"` // VMs that the answers do not trust get VFs of it
+	Vendor    string            `json:"vendor"`    // PCI vendor id of the card
+	Device    string            `json:"device"`    // PCI device id
+	Untrusted bool              `json:"untrusted"` // untrusted VMs get VFs of the card
 }
 
-// Images are the files of answers that may be for a port's card: those of its board where psid tells it, else those of its
-// chip, which the first number of a version stands for.
+// Images returns the files in the answers that may be for a port's card: those for its board if psid is known, else those for its
+// chip, which is the first number of a version.
 func Images(n *backends.NIC, psid string, files map[string]string) map[string]string {
 	chip, _, known := strings.Cut(n.Firmware, ".")
 	out := map[string]string{}
@@ -58,7 +57,7 @@ func (b Burn) Outdated(running string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(b.Files)), func(file string) bool { return newer(ImageVersion(file), running) })
 }
 
-// Unsafe names the first of the files, by board, whose firmware has a published vulnerability too; "" for none.
+// Unsafe returns the first of the files, by board, whose firmware has a published vulnerability; "" if there is none.
 func (b Burn) Unsafe() (file string, list []backends.Advisory) {
 	for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
 		if list, _ := Vulnerable(b.with(ImageVersion(b.Files[psid]))); len(list) > 0 {
@@ -72,9 +71,9 @@ func (b Burn) with(version string) *backends.NIC {
 	return &backends.NIC{Vendor: b.Vendor, PCIDeviceID: b.Device, Firmware: version}
 }
 
-// Resolve says which firmware a card should have, once it was read which board it is and what it has. It keeps what is as new as
-// the file, and that of a board which no file is for, and fails where that will not do: an OEM's board without its image, and
-// firmware with a published vulnerability where VMs get VFs that are not trusted.
+// Resolve returns the firmware that a card should have, once its board id and current firmware are known. Firmware that is as new
+// as the file, or whose board has no file, is kept. It fails if that is not acceptable: an OEM's board without its image, or
+// firmware with a published vulnerability if untrusted VMs get VFs.
 func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.FirmwareImage, error) {
 	file, named := b.Files[has.PSID]
 	to := has
@@ -93,8 +92,8 @@ func (b Burn) Resolve(host, card string, has backends.FirmwareImage) (backends.F
 	return to, nil
 }
 
-// NICMode fails for a card with a CPU of its own that owns the ports in the place of the host (a BlueField in DPU mode), by the
-// keys in force or of the next boot. Cards without such a key have no such CPU.
+// NICMode fails for a card whose own CPU owns the ports instead of the host (a BlueField in DPU mode), according to the current
+// keys or those of the next boot. Cards without such a key have no such CPU.
 func NICMode(host, card string, keys map[string]string) error {
 	for _, f := range Families() {
 		r := f.Firmware()
@@ -109,7 +108,7 @@ func NICMode(host, card string, keys map[string]string) error {
 	return nil
 }
 
-// BurnCommand is what an operator types in the ESXi shell to write a file to a card.
+// BurnCommand returns the command for the ESXi shell that writes a file to a card.
 func BurnCommand(vendor, card, file string) string {
 	r := FirmwareOf(OfCard(vendor))
 	if r == nil || r.Burn == "" {
@@ -118,7 +117,7 @@ func BurnCommand(vendor, card, file string) string {
 	return fmt.Sprintf(r.Burn, card, file)
 }
 
-// newer compares versions of firmware number by number: 16.35.8008 is newer than 16.35.4030. What is none is as old as can be.
+// newer compares firmware versions number by number: 16.35.8008 is newer than 16.35.4030. An invalid version counts as oldest.
 func newer(a, b string) bool {
 	x, y := numbers(a), numbers(b)
 	return x != nil && slices.Compare(x, y) > 0

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Tools are the VIBs of a family's firmware tools, none where it has no such tools.
+// Tools returns the VIBs of a family's firmware tools, nil if it has none.
 func Tools(f Family) []string {
 	if r := FirmwareOf(f); r != nil {
 		return r.Tools
@@ -18,10 +18,9 @@ func Tools(f Family) []string {
 	return nil
 }
 
-// Needed returns the VIBs to install from the files that the operator named: the firmware tools where the firmware has to be
-// set and one of them is missing (the other too where it is older, since they work together only within a release), and a
-// driver that is older than the one named. lacking are tools that are missing and that no
-// file holds; faults are files that the host cannot read.
+// Needed returns the VIBs to install from the files that the operator named: the firmware tools if firmware has to be set and one
+// of them is missing (the other too if it is older, because they must be of one release), and the driver if it is older than the
+// named one. lacking are missing tools that no file contains; faults are files that the host cannot read.
 func Needed(f Family, sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
 	image := sys.Image().Value
 	for _, o := range sys.Offers {
@@ -48,12 +47,12 @@ func Needed(f Family, sys *backends.HostSystem, firmware bool) (install []backen
 	return install, lacking, faults
 }
 
-// ToolsRun reports whether the image that runs now has the firmware tools; others come with the next boot.
+// ToolsRun reports whether the running image contains the firmware tools; staged ones become active at the next boot.
 func ToolsRun(f Family, sys *backends.HostSystem) bool {
 	return !slices.ContainsFunc(Tools(f), func(name string) bool { return sys.VIBs.Value[name].Version == "" })
 }
 
-// Accepts refuses a component that is trusted less than what the host's image asks for.
+// Accepts refuses a component with an acceptance level below that of the host's image.
 func Accepts(sys *backends.HostSystem, c backends.Component) error {
 	levels := []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
 	host, has := slices.Index(levels, sys.Acceptance.Value), slices.Index(levels, c.Acceptance)
@@ -73,7 +72,7 @@ func newest(offers []backends.Component, name string) *backends.Component {
 	return best
 }
 
-// older compares versions up to the build of ESXi that they were made for (4.21.71.101-1OEM.702.0.0...).
+// older compares versions up to the ESXi build they were made for (4.21.71.101-1OEM.702.0.0...).
 func older(a, b string) bool {
 	short := func(v string) string { v, _, _ = strings.Cut(v, "-"); return v }
 	x, err := version.NewVersion(short(a))

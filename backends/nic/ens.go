@@ -2,8 +2,8 @@ package nic
 
 import "fmt"
 
-// ENS says what is known of a driver on a switch in enhanced data path mode, for VFs or for RDMA that VMs share. excluded tells that
-// its own maker rules it out. A note of another maker says nothing about it.
+// ENS returns what is documented about a driver on a switch in enhanced data path mode, for VFs or for shared RDMA. excluded is
+// true if the driver's own maker excludes it. Statements of other makers are ignored.
 func ENS(driver string, vfs bool) (says string, excluded bool) {
 	f := Of(driver)
 	switch {

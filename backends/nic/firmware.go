@@ -10,13 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Proven reports whether the running host shows that firmware and BIOS give a port so many VFs: it has them, or its PCI
-// function offers them (maxVirtualFunctionSupported is what the firmware was booted with).
+// Proven reports whether the running host shows that firmware and BIOS provide that many VFs on a port: they exist, or its PCI
+// function offers them (maxVirtualFunctionSupported is the number that the firmware was booted with).
 func Proven(n *backends.NIC, vfs int) bool {
 	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
 }
 
-// FirmwareOf are the rules of a family's firmware tools, nil if there is no family or it has no such tools.
+// FirmwareOf returns the rules of a family's firmware tools, nil if there is no family or it has no such tools.
 func FirmwareOf(f Family) *backends.FirmwareRules {
 	if f == nil {
 		return nil
@@ -24,7 +24,7 @@ func FirmwareOf(f Family) *backends.FirmwareRules {
 	return f.Firmware()
 }
 
-// FirmwareTools are those of the family that has some, in the shell of a host.
+// FirmwareTools returns the tools of the family that has some, for the shell of a host.
 func FirmwareTools(s backends.HostShell) backends.FirmwareTools {
 	for _, f := range Families() {
 		if t := f.Tools(s); t != nil {
@@ -34,7 +34,7 @@ func FirmwareTools(s backends.HostShell) backends.FirmwareTools {
 	return nil
 }
 
-// ATSKey is the firmware key for ATS of the family that has one.
+// ATSKey returns the firmware key for ATS of the family that has one.
 func ATSKey() string {
 	for _, f := range Families() {
 		if r := f.Firmware(); r != nil && r.ATS != "" {
@@ -44,7 +44,7 @@ func ATSKey() string {
 	return ""
 }
 
-// FirmwareModules are the VIBs of firmware tools that are kernel modules.
+// FirmwareModules returns the VIBs of firmware tools that are kernel modules.
 func FirmwareModules() []string {
 	var out []string
 	for _, f := range Families() {
@@ -55,10 +55,9 @@ func FirmwareModules() []string {
 	return out
 }
 
-// FirmwareKeys returns what the firmware of a card shall say whose ports are to have so many VFs: SR-IOV on, the number of VFs
-// the sum and one (never lowered when it is set), these ports speaking Ethernet. Keys that a card does not have
-// are left out when they are set: Ethernet-only cards know no protocol, single-port cards none of port 2.
-// It fails for a family without firmware tools.
+// FirmwareKeys returns the firmware keys of a card whose ports need the given VFs: SR-IOV enabled, the number of VFs (the sum
+// plus one, never lowered), and these ports set to Ethernet. Keys that a card does not have are left out when they are set:
+// Ethernet-only cards have no protocol key, single-port cards no key for port 2. It fails for a family without firmware tools.
 func FirmwareKeys(f Family, ports []Port) (map[string]string, error) {
 	r := FirmwareOf(f)
 	if r == nil {
@@ -78,7 +77,7 @@ func FirmwareKeys(f Family, ports []Port) (map[string]string, error) {
 	return keys, nil
 }
 
-// FirmwareWhy says in one line what a change of these keys sets.
+// FirmwareWhy describes in one line what a change of these keys sets.
 func FirmwareWhy(f Family, keys map[string]string) string {
 	var parts []string
 	r := FirmwareOf(f)
@@ -98,9 +97,8 @@ func FirmwareWhy(f Family, keys map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// MergeFirmware returns the keys of a card as they should be: keys that the card does not have are left out (single ports,
-// Ethernet-only cards), keys that nobody asked for stay, and the number of VFs is never lowered. It fails where the card lacks a
-// key that nothing works without.
+// MergeFirmware returns the requested keys of a card: keys that the card does not have are left out (single ports, Ethernet-only
+// cards), keys that were not requested stay, and the number of VFs is never lowered. It fails if the card lacks an essential key.
 func MergeFirmware(host, card string, want, have map[string]string) (map[string]string, error) {
 	r := firmwareRules(want)
 	if r == nil {
@@ -125,7 +123,7 @@ func MergeFirmware(host, card string, want, have map[string]string) (map[string]
 	return have, nil
 }
 
-// count reads a decimal number; what is none counts as 0.
+// count parses a decimal number; anything else is 0.
 func count(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -134,7 +132,7 @@ func count(s string) int {
 	return n
 }
 
-// FirmwareCommand is what an operator types in the ESXi shell to set keys of a card; "" if nobody knows them.
+// FirmwareCommand returns the command for the ESXi shell that sets keys of a card; "" if no family has these keys.
 func FirmwareCommand(card string, keys map[string]string) string {
 	r := firmwareRules(keys)
 	if r == nil {
@@ -147,14 +145,13 @@ func FirmwareCommand(card string, keys map[string]string) string {
 	return fmt.Sprintf(r.Command, card, strings.Join(words, " "))
 }
 
-// OEM reports whether the id of a board (PSID) is that of a card sold by a server vendor: its firmware comes from the
-// vendor alone.
+// OEM reports whether a board id (PSID) is that of a card sold by a server vendor: only the vendor provides its firmware.
 func OEM(f Family, id string) bool {
 	r := FirmwareOf(f)
 	return r != nil && id != "" && !strings.HasPrefix(id, r.OwnIDs)
 }
 
-// BIOSHelp says how SR-IOV is switched on in the BIOS of a vendor's servers.
+// BIOSHelp says how to enable SR-IOV in the BIOS of a vendor's servers.
 func BIOSHelp(vendor string) string {
 	v := strings.ToLower(vendor)
 	switch {

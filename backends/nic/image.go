@@ -13,14 +13,13 @@ import (
 
 var bundleName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9-]*)_([0-9][A-Za-z0-9.-]*)_([0-9][A-Za-z0-9.-]*)\.zip$`)
 
-// IsURL tells locations from which vCenter fetches an offline bundle from paths on datastores.
+// IsURL distinguishes URLs, from which vCenter fetches an offline bundle, from paths on datastores.
 func IsURL(location string) bool {
 	return strings.HasPrefix(location, "https://") || strings.HasPrefix(location, "http://")
 }
 
-// Bundle reads the component that an offline bundle at a URL holds from its name, COMPONENT_VERSION_BUILD.zip, as
-// the bundles of VMware's and NVIDIA's downloads are named (Mellanox-NATIVE-NMST_4.18.1.14-1OEM.700.1.0.15843807_19206114.zip). ok is
-// false for other names.
+// Bundle derives the component in an offline bundle from the bundle's file name, COMPONENT_VERSION_BUILD.zip, as VMware's and
+// NVIDIA's downloads are named (Mellanox-NATIVE-NMST_4.18.1.14-1OEM.700.1.0.15843807_19206114.zip). ok is false for other names.
 func Bundle(location string) (c backends.Component, ok bool) {
 	u, err := url.Parse(location)
 	if !IsURL(location) || err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -33,16 +32,16 @@ func Bundle(location string) (c backends.Component, ok bool) {
 	return backends.Component{Path: location, Name: m[1], Version: m[2]}, true
 }
 
-// ImageNeeds are the components that the image of a cluster has to have for a host.
+// ImageNeeds are the components that a host needs in the image of its cluster.
 type ImageNeeds struct {
-	Components []backends.Component // Name is the component's; Path "" where vCenter has it already
-	Driver     []string             // names of those that replace a driver
-	Lacking    []string             // components that are missing and that neither a depot nor an answer holds
+	Components []backends.Component // Name is the component's; Path is "" if vCenter already has it
+	Driver     []string             // names of components that replace a driver
+	Lacking    []string             // missing components that neither a depot nor the answers provide
 }
 
-// NeededInImage is Needed for a host whose cluster an image manages. A component that the image has is needed in that version: the
-// host is to be remediated. Others come newest from the bundles that the operator named, else from vCenter's depots; drivers
-// from the former alone.
+// NeededInImage is Needed for a host whose cluster is managed by an image. A component that is already in the image is needed in
+// that version, by remediating the host. Others are taken in the newest version from the bundles that the operator named, else
+// from vCenter's depots; drivers only from the bundles.
 func NeededInImage(f Family, sys *backends.HostSystem, img *backends.ClusterImage, locations []string, firmware bool) ImageNeeds {
 	var out ImageNeeds
 	rules := FirmwareOf(f)
@@ -82,7 +81,7 @@ func NeededInImage(f Family, sys *backends.HostSystem, img *backends.ClusterImag
 			out.Components, out.Driver = append(out.Components, *c), append(out.Driver, name)
 		}
 	}
-	for i, c := range out.Components { // what a depot has already need not be fetched
+	for i, c := range out.Components { // what a depot already has need not be fetched
 		if slices.Contains(img.Offered[c.Name], c.Version) {
 			out.Components[i].Path = ""
 		}

@@ -1,5 +1,5 @@
-// Package nic holds what is special about the families of RDMA NICs on ESXi: names of drivers, module parameters, firmware
-// tools. Each family is a package below; everybody else asks by the driver of a pNIC. It is pure.
+// Package nic holds what is special about the families of RDMA NICs on ESXi: names of drivers, module parameters, firmware tools.
+// Each family is a package below; other packages look up a family by the driver of a pNIC. The package does no I/O.
 package nic
 
 import (
@@ -11,37 +11,38 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 )
 
-// A Family is a family of NICs with one native driver. What it lacks is nil or "".
+// A Family is a family of NICs with one native driver. Methods return nil or "" for what the family lacks.
 type Family interface {
 	Vendor() string // PCI vendor id of its cards
-	Name() string   // as its driver is called for short: nmlx5
-	Cards() string  // as its cards are called: ConnectX
+	Name() string   // short name of the driver: nmlx5
+	Cards() string  // name of the cards: ConnectX
 	Driver() string // the module that drives the ports
-	RDMA() string   // the module that makes their RDMA devices
+	RDMA() string   // the module that creates their RDMA devices
 	VIBs() []string // packages of the driver
 
-	// Functions are the PCI device ids of the physical functions that its driver serves.
+	// Functions returns the PCI device ids of the physical functions that the driver supports.
 	Functions() []string
 
 	RoCE() backends.RoCERules
 	VFs() backends.VFRules
 	Lossless() *backends.LosslessParams
 	Firmware() *backends.FirmwareRules
-	Tools(backends.HostShell) backends.FirmwareTools // nil where Firmware is nil
+	Tools(backends.HostShell) backends.FirmwareTools // nil if Firmware is nil
 
-	// LeastFirmware is the oldest firmware that is documented for a card by its PCI device id, and the version of the driver from
-	// which on that holds; both "" if nothing is documented.
+	// LeastFirmware returns the oldest documented firmware for a card by its PCI device id, and the first driver version that
+	// requires it; both "" if nothing is documented.
 	LeastFirmware(pciDevice string) (driver, firmware string)
 
-	// Advisories are the maker's security bulletins of firmware faults that a user of a VF can reach, none where none are embedded.
+	// Advisories returns the maker's security bulletins about firmware vulnerabilities that a user of a VF can exploit; nil if
+	// none are embedded.
 	Advisories() []backends.Advisory
 }
 
-// Families are all families, in the order in which texts name them.
+// Families are all families, in the order in which messages name them.
 func Families() []Family { return []Family{mlx5.Family{}, e810.Family{}} }
 
-// others are drivers that are known to do RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ
-// (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). nmlx4 was dropped with ESXi 8.
+// others are drivers that are known to support RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ
+// (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). ESXi 8 dropped nmlx4.
 var others = []struct {
 	driver, rdma string
 	cards        string // of a driver that was dropped with ESXi 8
@@ -52,7 +53,7 @@ var others = []struct {
 	{driver: "qedentv", rdma: "qedrntv"},
 }
 
-// Of finds the family of a driver, nil for any other.
+// Of returns the family of a driver, nil for any other.
 func Of(driver string) Family {
 	for _, f := range Families() {
 		if f.Driver() == driver {
@@ -62,7 +63,7 @@ func Of(driver string) Family {
 	return nil
 }
 
-// OfCard finds the family of a card by its PCI vendor id, nil for any other.
+// OfCard returns the family of a card by its PCI vendor id, nil for any other.
 func OfCard(vendor string) Family {
 	for _, f := range Families() {
 		if f.Vendor() == vendor {
@@ -72,7 +73,7 @@ func OfCard(vendor string) Family {
 	return nil
 }
 
-// Dropped tells which cards a driver is for that ESXi 8 has no longer; "" for any other driver.
+// Dropped returns the cards whose driver ESXi 8 dropped; "" for any other driver.
 func Dropped(driver string) string {
 	for _, o := range others {
 		if o.driver == driver {
@@ -82,7 +83,7 @@ func Dropped(driver string) string {
 	return ""
 }
 
-// Modules are the modules of a host's drivers whose parameters matter, in the order of the families.
+// Modules returns the modules of a host's drivers whose parameters matter, in the order of the families.
 func Modules(h *backends.Host) []string {
 	var out []string
 	for _, f := range Families() {
@@ -93,12 +94,12 @@ func Modules(h *backends.Host) []string {
 	return out
 }
 
-// WithLossless names the drivers whose parameters can protect a class by PFC.
+// WithLossless returns the drivers whose parameters can enable PFC for a class.
 func WithLossless() string {
 	return named(func(f Family) bool { return f.Lossless() != nil }, Family.Driver)
 }
 
-// RDMAModules are the modules that make RDMA devices, for texts that say which one to load.
+// RDMAModules returns the modules that create RDMA devices, for messages that say which one to load.
 func RDMAModules() []string {
 	var out []string
 	for _, f := range Families() {
@@ -112,7 +113,7 @@ func RDMAModules() []string {
 	return out
 }
 
-// named joins what the families that are asked for are called.
+// named joins the names of the families that match.
 func named(which func(Family) bool, name func(Family) string) string {
 	var out []string
 	for _, f := range Families() {
@@ -123,7 +124,7 @@ func named(which func(Family) bool, name func(Family) string) string {
 	return strings.Join(out, ", ")
 }
 
-// Known is what backends.ChoosePNIC asks about drivers.
+// Known implements backends.Drivers for the families of this package.
 type Known struct{}
 
 // RoCE reports whether a driver is known to do RoCE on ESXi.
@@ -139,7 +140,7 @@ func (Known) RoCE(driver string) bool {
 	return false
 }
 
-// NoVFs says why this program sets up no VFs of the ports of a driver, as a predicate, and what to do; "" if it does.
+// NoVFs returns why this program does not set up VFs on the ports of a driver, as a predicate, and what to do; "" if it does.
 func (Known) NoVFs(driver string) (why, remedy string) {
 	if f := Of(driver); f != nil {
 		return f.VFs().Refused, f.VFs().Remedy
@@ -150,7 +151,7 @@ func (Known) NoVFs(driver string) (why, remedy string) {
 		"choose a port of a " + cards + " card, or mode pvrdma"
 }
 
-// NoDevice says what to do where a port has no RDMA device, "" if nothing particular is known.
+// NoDevice says what to do if a port has no RDMA device, "" if no remedy is known.
 func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 	f := Of(n.Driver)
 	if f == nil || f.RoCE().Enable == "" {
@@ -161,10 +162,10 @@ func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 		" (" + f.RoCE().Source + ")"
 }
 
-// RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on.
+// RDMAOff reports whether a port has no RDMA device because RDMA is not enabled in its driver.
 func (Known) RDMAOff(h *backends.Host, n *backends.NIC) bool { return RDMAOff(h, n) }
 
-// NoENS names the source that rules RDMA of a driver out on a switch in enhanced data path mode, "" if none is known.
+// NoENS names the source that excludes RDMA with a driver on a switch in enhanced data path mode, "" if none is known.
 func (Known) NoENS(driver string) string {
 	if f := Of(driver); f != nil {
 		return f.RoCE().NoENS
@@ -172,7 +173,7 @@ func (Known) NoENS(driver string) string {
 	return ""
 }
 
-// IWARP says what to do where a port speaks iWARP, "" if nothing particular is known.
+// IWARP says what to do if a port uses iWARP, "" if no remedy is known.
 func (Known) IWARP(n *backends.NIC) string {
 	f := Of(n.Driver)
 	if f == nil || f.RoCE().Mode == "" {
@@ -182,7 +183,7 @@ func (Known) IWARP(n *backends.NIC) string {
 		f.RoCE().Source + ")"
 }
 
-// TooOld tells the oldest version of a driver with which RDMA works, where this one is older; "" elsewhere.
+// TooOld returns the oldest driver version that supports RDMA if this driver is older; "" otherwise.
 func TooOld(n *backends.NIC) string {
 	if f := Of(n.Driver); f != nil && f.RoCE().Least != "" && older(n.DriverVersion, f.RoCE().Least) {
 		return f.RoCE().Least
@@ -190,10 +191,10 @@ func TooOld(n *backends.NIC) string {
 	return ""
 }
 
-// RDMAModules are those of the package.
+// RDMAModules returns the result of the package's RDMAModules.
 func (Known) RDMAModules() []string { return RDMAModules() }
 
-// firmwareRules are those of the family whose firmware tools know a key, nil without.
+// firmwareRules returns the rules of the family whose firmware tools have a key, nil if there is none.
 func firmwareRules(keys map[string]string) *backends.FirmwareRules {
 	for _, f := range Families() {
 		r := f.Firmware()

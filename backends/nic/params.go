@@ -10,14 +10,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Wish is how many VFs ports should have. Other ports keep theirs; where the list in force was made for another set of ports (a
-// card was added or taken out), they get what VMs use of them.
+// A Wish is the requested number of VFs of ports. Other ports keep theirs; if the current list was made for another set of ports
+// (a card was added or removed), they get as many as VMs use.
 type Wish struct {
 	VFs  map[string]int // by PCI address of the port
-	Used map[string]int // VFs that VMs have, by PCI address of the port
+	Used map[string]int // number of VFs that VMs use, by PCI address of the port
 }
 
-// VFParam is the list of VFs as the driver has it, "" when it is unset.
+// VFParam returns the driver's current list of VFs, "" if it is unset.
 func VFParam(sys *backends.HostSystem, f Family) string {
 	return Param(sys, f.Driver(), f.VFs().Param)
 }
@@ -33,7 +33,7 @@ func Read(sys *backends.HostSystem) bool {
 	return sys != nil && slices.ContainsFunc(Families(), func(f Family) bool { return sys.Modules[f.Driver()].Known() })
 }
 
-// Shifted reports whether the list of VFs is for another number of ports than the driver has (Broadcom KB 309346).
+// Shifted reports whether the list of VFs has a different number of entries than the driver has ports (Broadcom KB 309346).
 func Shifted(h *backends.Host, f Family) (numbers, ports int, is bool) {
 	list := strings.Trim(h.System.Module(f.Driver()).Params[f.VFs().Param], `" ,`)
 	if list == "" {
@@ -44,12 +44,12 @@ func Shifted(h *backends.Host, f Family) (numbers, ports int, is bool) {
 	return numbers, ports, numbers != ports && numbers != len(all)
 }
 
-// hidden are the ports that speak InfiniBand until the next reboot.
+// hidden are the ports that are set to InfiniBand until the next reboot.
 func hidden(ports []*backends.NIC) []*backends.NIC {
 	return slices.DeleteFunc(slices.Clone(ports), func(n *backends.NIC) bool { return n.Hidden == "" })
 }
 
-// VFs returns the number of VFs that each port would get by the list, in port order.
+// VFs returns the number of VFs that the list assigns to each port, in port order.
 func VFs(h *backends.Host, f Family, w Wish) ([]int, error) {
 	list, err := maxVFs(h, f, w)
 	if err != nil {
@@ -72,9 +72,9 @@ func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
 	all, list := Ports(h, f), strings.Split(VFParam(h.System, f), ",")
 	for i, n := range all {
 		if n.Hidden != "" && len(list) < len(all) {
-			list = slices.Insert(list, min(i, len(list)), "0") // its place in the list of the functions that will exist
+			list = slices.Insert(list, min(i, len(list)), "0") // its position in the list of the functions that will exist
 		}
-		p := Port{PCI: n.PCI, VFs: -1} // as the list has it
+		p := Port{PCI: n.PCI, VFs: -1} // as in the list
 		switch vfs, asked := w.VFs[n.PCI]; {
 		case asked:
 			p.VFs = vfs
@@ -86,8 +86,8 @@ func maxVFs(h *backends.Host, f Family, w Wish) (string, error) {
 	return MaxVFs(f.VFs(), ports, strings.Join(list, ","))
 }
 
-// WithVFs adds the list of VFs to parameters: one number for every port of the driver, those of other ports as they are. A list
-// that says the same already keeps its spelling.
+// WithVFs adds the list of VFs to parameters: one number for every port of the driver, unchanged for other ports. An equivalent
+// list keeps its spelling.
 func WithVFs(h *backends.Host, f Family, params map[string]string, w Wish) (map[string]string, error) {
 	list, err := maxVFs(h, f, w)
 	if err != nil {
@@ -96,17 +96,17 @@ func WithVFs(h *backends.Host, f Family, params map[string]string, w Wish) (map[
 	return with(params, map[string]string{f.VFs().Param: list}), nil
 }
 
-// A Class is the traffic that is to be lossless.
+// A Class is the traffic class to make lossless.
 type Class struct {
 	Mask uint8 // bit of its priority
 	DSCP int
 	ECN  bool
 }
 
-// Lossless returns the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust
-// in DSCP, ECN always written out (its default differs between driver versions), and the mark of the host's own RDMA
-// (VMware, lossless network for NVMe over RDMA; RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022).
-// missing names what a driver does not list.
+// Lossless returns the parameters of the modules that make a class lossless by PFC: the same mask for both directions, trust in
+// DSCP, ECN always explicit (its default differs between driver versions), and the DSCP of the host's own RDMA (VMware, lossless
+// network for NVMe over RDMA; RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022). missing are the parameters
+// that a driver does not have.
 func Lossless(h *backends.Host, f Family, c Class) (core, rdma map[string]string, missing []Missing) {
 	p, ecn := f.Lossless(), "0"
 	if c.ECN {
@@ -128,13 +128,13 @@ func Lossless(h *backends.Host, f Family, c Class) (core, rdma map[string]string
 	return core, rdma, missing
 }
 
-// A Missing is a parameter that a driver does not list.
+// A Missing is a parameter that a driver does not have.
 type Missing struct {
 	Name string // with its module
-	PFC  bool   // without it no class is lossless
+	PFC  bool   // the class cannot be lossless without it
 }
 
-// WithoutPFC takes PFC out of the parameters of a driver, and reports whether it was set.
+// WithoutPFC removes PFC from the parameters of a driver, and reports whether it was set.
 func WithoutPFC(f Family, core map[string]string) (out map[string]string, was bool) {
 	p := f.Lossless()
 	out = map[string]string{}
@@ -147,7 +147,7 @@ func WithoutPFC(f Family, core map[string]string) (out map[string]string, was bo
 	return out, was
 }
 
-// AnyPFC reports whether a driver of the host protects any priority by PFC.
+// AnyPFC reports whether PFC is enabled for any priority in a driver of the host.
 func AnyPFC(sys *backends.HostSystem) bool {
 	for _, f := range Families() {
 		if p := f.Lossless(); p != nil && Number(Param(sys, f.Driver(), p.PFCTx)) > 0 {
@@ -162,12 +162,12 @@ func masked(v string) bool {
 	return err == nil && n > 0
 }
 
-// Param is a parameter as esxcli lists it, without the quotes of older builds.
+// Param returns a parameter as esxcli lists it, without the quotes of older builds.
 func Param(sys *backends.HostSystem, module, name string) string {
 	return strings.Trim(sys.Module(module).Params[name], `" `)
 }
 
-// Number reads 8, 0x08 or 08; -1 for anything else.
+// Number parses 8, 0x08 or 08; it returns -1 for anything else.
 func Number(s string) int {
 	s = strings.TrimSpace(s)
 	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
@@ -180,8 +180,8 @@ func Number(s string) int {
 	return int(n)
 }
 
-// with merges parameters. One that has the value already, however it is spelled (8, 0x08), keeps its spelling: rewriting
-// it would cost a reboot for nothing.
+// with merges parameters. A parameter with an equal value in another spelling (8, 0x08) keeps its spelling, because rewriting it
+// would cost an unnecessary reboot.
 func with(params, more map[string]string) map[string]string {
 	out := maps.Clone(params)
 	if out == nil {

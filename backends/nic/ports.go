@@ -10,7 +10,7 @@ import (
 )
 
 // Ports returns the pNICs whose functions a family's driver has claimed, in the order of its list parameters: ascending
-// segment:bus:device.function (Broadcom KB 309346), never that of vmnic numbers.
+// segment:bus:device.function (Broadcom KB 309346), not by vmnic number.
 func Ports(h *backends.Host, f Family) []*backends.NIC {
 	var list []*backends.NIC
 	for i := range h.NICs {
@@ -22,7 +22,7 @@ func Ports(h *backends.Host, f Family) []*backends.NIC {
 	return list
 }
 
-// Addresses are the addresses of the ports, in the same order.
+// Addresses returns the addresses of the ports, in the same order.
 func Addresses(h *backends.Host, f Family) []string {
 	var out []string
 	for _, n := range Ports(h, f) {
@@ -36,10 +36,10 @@ func Card(h *backends.Host, f Family, pci string) []*backends.NIC {
 	return slices.DeleteFunc(Ports(h, f), func(n *backends.NIC) bool { return device(n.PCI) != device(pci) })
 }
 
-// CardAddress is the address by which a card is known: that of its function 0.
+// CardAddress returns the address that identifies a card: that of its function 0.
 func CardAddress(pci string) string { return device(pci) + ".0" }
 
-// device is a PCI address without its function.
+// device returns a PCI address without its function.
 func device(pci string) string {
 	if i := strings.LastIndexByte(pci, '.'); i >= 0 {
 		pci = pci[:i]
@@ -47,8 +47,8 @@ func device(pci string) string {
 	return strings.ToLower(pci)
 }
 
-// Others returns what the ports beside the chosen ones are and carry: "vmnic0 (management)". The driver's parameters for
-// PFC, trust and ECN act on them too.
+// Others describes the ports that were not chosen and their traffic: "vmnic0 (management)". The driver's parameters for PFC,
+// trust and ECN affect them too.
 func Others(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	var out []string
 	for _, n := range Ports(h, f) {
@@ -60,7 +60,7 @@ func Others(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	return out
 }
 
-// Carries says what runs over a port.
+// Carries describes the traffic of a port.
 func Carries(n *backends.NIC) string {
 	switch {
 	case len(n.Roles) > 0:
@@ -73,8 +73,8 @@ func Carries(n *backends.NIC) string {
 	return "nothing"
 }
 
-// Pausing returns the other ports whose traffic may rely on global pause, which PFC puts out of force: storage of vSAN and
-// NVMe (Mellanox DOC-2581).
+// Pausing returns the other ports whose traffic may rely on global pause, which PFC disables: storage of vSAN and NVMe (Mellanox
+// DOC-2581).
 func Pausing(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	var out []string
 	for _, n := range Ports(h, f) {
@@ -91,16 +91,16 @@ func Pausing(h *backends.Host, f Family, chosen ...*backends.NIC) []string {
 	return out
 }
 
-// infiniband is the PCI class of a function whose port speaks InfiniBand; the ESXi drivers serve Ethernet ports alone (NVIDIA, native
-// ESXi driver user manual, Introduction and Port Type Management).
+// infiniband is the PCI class of a function whose port is set to InfiniBand; the ESXi drivers support Ethernet ports only
+// (NVIDIA, native ESXi driver user manual, Introduction and Port Type Management).
 const (
 	infiniband = "0207"
 	speaksIB   = "is a port in InfiniBand mode"
 )
 
-// Hidden are the PCI functions of the families' cards that are no pNICs of a host: ports that speak InfiniBand, and those that no
-// driver has claimed. What is passed through is left out, and what leads to NVSwitches. None on a host without any pNIC, which
-// was not read.
+// Hidden returns the PCI functions of the families' cards that are no pNICs of a host: ports set to InfiniBand, and those that no
+// driver has claimed. Devices that are passed through and functions that lead to NVSwitches are left out. It returns none for a
+// host without pNICs, because they were not read.
 func Hidden(h *backends.Host) []backends.NIC {
 	var out []backends.NIC
 	for _, d := range h.PCI {
@@ -111,7 +111,7 @@ func Hidden(h *backends.Host) []backends.NIC {
 		}
 		n := backends.NIC{Device: d.Address, PCI: d.Address, Vendor: d.Vendor, PCIDeviceID: d.Device, Model: d.Name, NUMA: d.NUMA, Roles: []string{}}
 		n.Hidden = "is a PCI function without a driver"
-		if d.Class == infiniband { // its driver once it speaks Ethernet
+		if d.Class == infiniband { // its driver once it is set to Ethernet
 			n.Hidden, n.Driver = speaksIB, f.Driver()
 		}
 		n.Why = n.Hidden
@@ -120,8 +120,8 @@ func Hidden(h *backends.Host) []backends.NIC {
 	return out
 }
 
-// WithHidden returns the host as it will be once the hidden ports of these cards (CardAddress) speak Ethernet: the driver serves them
-// too, and its lists have a number for each.
+// WithHidden returns the host as it will be once the hidden ports of these cards (CardAddress) are set to Ethernet: the driver
+// claims them too, and its lists have a number for each.
 func WithHidden(h *backends.Host, cards []string) *backends.Host {
 	will := *h
 	will.NICs = slices.Clone(h.NICs)
@@ -133,8 +133,8 @@ func WithHidden(h *backends.Host, cards []string) *backends.Host {
 	return &will
 }
 
-// ToEthernet is the firmware key, with its value, that sets a hidden port to Ethernet; nil if it does not speak InfiniBand, or
-// nobody knows the key.
+// ToEthernet returns the firmware key and value that set a hidden port to Ethernet; nil if it is not set to InfiniBand, or the
+// key is unknown.
 func ToEthernet(n *backends.NIC) map[string]string {
 	r := FirmwareOf(Of(n.Driver))
 	if r == nil || r.LinkType == "" || n.Hidden != speaksIB {
@@ -143,7 +143,7 @@ func ToEthernet(n *backends.NIC) map[string]string {
 	return map[string]string{portKey(r, n.PCI): r.Ethernet}
 }
 
-// ToEthernet is that key as a command for the ESXi shell.
+// ToEthernet returns that setting as a command for the ESXi shell.
 func (Known) ToEthernet(n *backends.NIC) string {
 	keys := ToEthernet(n)
 	if keys == nil {
@@ -152,7 +152,7 @@ func (Known) ToEthernet(n *backends.NIC) string {
 	return FirmwareCommand(CardAddress(n.PCI), keys)
 }
 
-// portKey is the key for the protocol of a port: function 0 is port 1.
+// portKey returns the key for the protocol of a port: function 0 is port 1.
 func portKey(r *backends.FirmwareRules, pci string) string {
 	at := strings.LastIndexByte(pci, '.')
 	return r.LinkType + strconv.Itoa(Number(pci[at+1:])+1)

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// RDMAOff reports whether a port has no RDMA device because its driver was not told to switch RDMA on. It takes the driver's
-// parameters to know: false if they were not read.
+// RDMAOff reports whether a port has no RDMA device because RDMA is not enabled in its driver. It is false if the driver's
+// parameters were not read.
 func RDMAOff(h *backends.Host, n *backends.NIC) bool {
 	f := Of(n.Driver)
 	if n.RDMADevice != "" || f == nil || h.System == nil {
@@ -22,7 +22,7 @@ func RDMAOff(h *backends.Host, n *backends.NIC) bool {
 	return at >= len(list) || Number(list[at]) != 1
 }
 
-// MayBeOff reports whether a host has a port without RDMA device of which only the driver's parameters tell why.
+// MayBeOff reports whether a host has a port without an RDMA device for which only the driver's parameters show why.
 func MayBeOff(h *backends.Host) bool {
 	return slices.ContainsFunc(h.NICs, func(n backends.NIC) bool {
 		f := Of(n.Driver)
@@ -30,8 +30,8 @@ func MayBeOff(h *backends.Host) bool {
 	})
 }
 
-// WithRDMA returns the parameters of the driver of ports with RDMA on for these: one number for each of its ports in PCI
-// order. Others stay as they are; where the list says nothing about them, as their RDMA devices show.
+// WithRDMA returns the parameters of the ports' driver with RDMA enabled for these ports: one number for each of its ports in PCI
+// order. Other ports keep their entry, or if the list has none, their current state.
 func WithRDMA(h *backends.Host, on ...*backends.NIC) map[string]string {
 	f := Of(on[0].Driver)
 	params := h.System.Module(f.Driver()).Params

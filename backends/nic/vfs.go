@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// NumOfVFs is the number of VFs to write to a card's firmware: the sum of its ports' VFs and one, at most what the firmware
-// gives, and never less than what is there (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022;
-// NUM_OF_VFS counts per port, so one is a margin). It fails where a port wants more than the firmware gives.
+// NumOfVFs returns the number of VFs to write to a card's firmware: the sum of its ports' VFs plus one, at most what the firmware
+// supports, and never less than the current number (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022;
+// NUM_OF_VFS counts per port, so one is a margin). It fails if a port needs more than the firmware supports.
 func NumOfVFs(r backends.VFRules, current int, ports []int) (int, error) {
 	sum := 0
 	for _, n := range ports {
@@ -24,7 +24,7 @@ func NumOfVFs(r backends.VFRules, current int, ports []int) (int, error) {
 	return max(current, min(r.Most, sum+1)), nil
 }
 
-// EnoughVFs reports whether a card's NUM_OF_VFS covers its ports: not below the VFs of any.
+// EnoughVFs reports whether a card's NUM_OF_VFS is sufficient for each of its ports.
 func EnoughVFs(numOfVFs int, ports []int) bool {
 	return len(ports) == 0 || numOfVFs >= slices.Max(ports)
 }
@@ -32,12 +32,12 @@ func EnoughVFs(numOfVFs int, ports []int) bool {
 // A Port is one function claimed by a driver.
 type Port struct {
 	PCI string // 0000:3b:00.0
-	VFs int    // wanted; -1: keep what the list says now
+	VFs int    // requested; -1: keep the current entry of the list
 }
 
-// MaxVFs writes a driver's list of VFs: one number for each function that the driver claims, in ascending order of
-// segment:bus:device.function (Broadcom KB 309346), never by vmnic number. current is the list as it is, "" when unset;
-// its entries stay for ports whose VFs are -1.
+// MaxVFs returns a driver's list of VFs: one number for each function that the driver claims, in ascending order of
+// segment:bus:device.function (Broadcom KB 309346), not by vmnic number. current is the present list, "" if unset; ports with VFs
+// -1 keep its entries.
 func MaxVFs(r backends.VFRules, ports []Port, current string) (string, error) {
 	var now []int
 	for _, f := range strings.Split(strings.Trim(current, `" `), ",") {
@@ -103,8 +103,8 @@ func pciKey(addr string) ([4]uint64, error) {
 	return key, nil
 }
 
-// LowFunctionEmpty reports whether a card asks for VFs on a later port only: with more than 8 some hosts give fewer
-// (KB 2039824, ESXi 5.1; a warning, as VMware's own example does the same).
+// LowFunctionEmpty reports whether a card requests VFs on a later port only: with more than 8, some hosts provide fewer (KB
+// 2039824, ESXi 5.1; a warning, because VMware's own example does the same).
 func LowFunctionEmpty(ports []int) bool {
 	return len(ports) > 1 && ports[0] == 0 && slices.Max(ports) > 8
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Decoration says what a decorator promises.
+// A Decoration is what a decorator promises.
 type Decoration struct {
 	Wrap     func(backends.Setter) backends.Setter
-	Retries  bool // what fails as KindTransient is tried again
-	ReadOnly bool // what could change anything is refused (KindRefused) and never reaches the wrapped setter
+	Retries  bool // errors of KindTransient are retried
+	ReadOnly bool // calls that could change anything are refused (KindRefused) and never reach the wrapped setter
 }
 
-// RunDecorator puts a decorator around setters with every combination of optional interfaces, and around itself.
+// RunDecorator tests a decorator around setters with every combination of optional interfaces, and around itself.
 func RunDecorator(t *testing.T, d Decoration) {
 	t.Helper()
 	for mask := range 8 {
@@ -43,7 +43,7 @@ func RunDecorator(t *testing.T, d Decoration) {
 
 type combination struct{ many, reader, keeper bool }
 
-// offers shows that the decorator has what the wrapped setter has, no more and no less.
+// offers checks that the decorator has exactly the interfaces of the wrapped setter.
 func (d Decoration) offers(t *testing.T, c combination, s backends.Setter) {
 	t.Helper()
 	if _, ok := backends.As[backends.ManySetter](s); ok != c.many {
@@ -60,7 +60,7 @@ func (d Decoration) offers(t *testing.T, c combination, s backends.Setter) {
 	}
 }
 
-// call makes one call that succeeds, one that fails twice as transient and one that fails for good.
+// call makes one call that succeeds, one that fails twice with a transient error and one that fails permanently.
 func (d Decoration) call(t *testing.T, f *far, s backends.Setter, c call, depth int) {
 	t.Helper()
 	transient := backends.Errorf(backends.KindTransient, Target, "", "injected")
@@ -99,7 +99,7 @@ func (d Decoration) call(t *testing.T, f *far, s backends.Setter, c call, depth 
 	}
 }
 
-// unasked calls what the wrapped setter lacks through the decorator itself: an error, no panic and no silence.
+// unasked calls on the decorator what the wrapped setter lacks: it must return an error and not panic or succeed.
 func (d Decoration) unasked(t *testing.T, c combination, s backends.Setter) {
 	t.Helper()
 	wrapped, ok := s.(backends.Decorator)
@@ -121,7 +121,7 @@ func (d Decoration) unasked(t *testing.T, c combination, s backends.Setter) {
 type call struct {
 	name    string
 	writes  bool
-	gives   bool // a value
+	gives   bool // it returns a value
 	offered func(combination) bool
 	do      func(context.Context, backends.Setter) (backends.Value, error)
 }
@@ -156,7 +156,7 @@ func calls() []call {
 	}
 }
 
-// find returns the optional interface as As does, and where As finds none, that of the decorator itself.
+// find returns the optional interface as As does, or else that of the decorator itself.
 func find[T any](s backends.Setter) T {
 	if own, ok := backends.As[T](s); ok {
 		return own
@@ -180,7 +180,7 @@ var value = backends.ValueOf("vmk1")
 
 var kept = backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: value}}}
 
-// held returns the value that kept holds.
+// held returns the value in kept.
 func held(k backends.Kept, err error) (backends.Value, error) {
 	if err != nil || len(k.Items) != 1 {
 		return backends.Absent, err
@@ -192,7 +192,7 @@ func setting() backends.Setting {
 	return backends.Setting{Target: backends.HostRef(Target), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}
 }
 
-// far is a setter with every optional interface that writes down its calls and fails as it is told.
+// far is a setter with every optional interface that records its calls and fails as configured.
 type far struct {
 	calls []string
 	fails []error

@@ -1,4 +1,4 @@
-// Package settertest holds the contract of backends.Setter as a test that every implementation passes.
+// Package settertest is the contract of backends.Setter as a test that every implementation must pass.
 package settertest
 
 import (
@@ -11,27 +11,27 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Case is one setting of one setter to be put through the contract.
+// A Case is one setting of one setter to run through the contract.
 type Case struct {
 	Setter  backends.Setter
 	Setting backends.Setting
 
-	// Values are set one after another; two that differ at least, all of them different from one another.
+	// Values are set one after another; at least two, all different.
 	Values []backends.Value
-	// Removes says that setting Absent removes the thing.
+	// Removes means that setting Absent removes the thing.
 	Removes bool
-	// OneWay says that a value cannot be taken back (a hardware version); the first value is then not set again.
+	// OneWay means that a value cannot be reverted (a hardware version); the first value is then not set again.
 	OneWay bool
-	// Same compares what was read with what was set, where the setter completes values; nil compares with ==.
+	// Same compares the value read with the value set if the setter completes values; nil compares with ==.
 	Same func(got, want backends.Value) bool
-	// Missing is a setting of a target that does not exist; its zero value skips that part of the contract.
+	// Missing is a setting of a target that does not exist; the zero Setting skips that part of the contract.
 	Missing backends.Setting
-	// Writes counts what the far side was told to change, where it can be counted: setting a value that is there
-	// already must not write. Nil where repeating a write is how the setter stays safe.
+	// Writes returns the number of writes that reached the target, if it can be counted: setting an equal value must not write.
+	// Nil if the setter relies on repeated writes to be safe.
 	Writes func() int
 }
 
-// Run puts a case through the contract.
+// Run runs a case through the contract.
 func Run(t *testing.T, c Case) {
 	t.Helper()
 	if len(c.Values) < 2 && !c.OneWay {
@@ -62,7 +62,7 @@ func Run(t *testing.T, c Case) {
 	}
 	t.Run("back to the prior value", func(t *testing.T) {
 		if prior.IsAbsent() && !c.Removes {
-			return // nothing that could be put back
+			return // nothing to restore
 		}
 		c.set(t, prior)
 	})
@@ -92,7 +92,7 @@ func (c Case) same(got, want backends.Value) bool {
 	return got == want || c.Same != nil && c.Same(got, want)
 }
 
-// set sets a value twice: the second time nothing may happen.
+// set sets a value twice: the second call must do nothing.
 func (c Case) set(t *testing.T, v backends.Value) {
 	t.Helper()
 	var marks progress
@@ -155,7 +155,7 @@ func (c Case) many(t *testing.T, many backends.ManySetter) {
 	}
 }
 
-// cancelled shows that a context that has ended ends the call, and that nothing was set.
+// cancelled checks that an ended context ends the call, and that nothing was set.
 func (c Case) cancelled(t *testing.T, prior backends.Value) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -208,7 +208,7 @@ func (c Case) together(t *testing.T, prior backends.Value) {
 	wg.Wait()
 }
 
-// progress keeps what a setter reports.
+// progress records what a setter reports.
 type progress struct {
 	mu   sync.Mutex
 	seen []int

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A login is one attempt to log in: it collects the ways to do so, and what was refused.
+// A login is one login attempt: it collects the available methods and what was refused.
 type login struct {
 	pool     *Pool
 	ctx      context.Context
@@ -25,18 +25,17 @@ type login struct {
 	clock    *patience
 
 	agent    net.Conn
-	refused  error    // says more than the library's error
+	refused  error    // more specific than the library's error
 	tried    []string // for display
-	password bool     // a password was given to the server, or withheld because it was refused before
-	given    string   // the last one given
-	spent    bool     // nothing else is left to give
-	asked    bool     // an answer came late before, and was asked for so that it is known now
-	late     bool     // a person took so long to answer that the server may have hung up: nothing was sent
-	locked   bool     // a key that the server accepts could not be unlocked
+	password bool     // a password was sent to the server, or withheld because it was refused before
+	given    string   // the last password sent
+	spent    bool     // no method is left
+	asked    bool     // an earlier answer came too late and was requested again, so it is known now
+	late     bool     // a person took so long to answer that the server may have disconnected: nothing was sent
+	locked   bool     // a key that the server accepts could not be decrypted
 }
 
-// passwordTries is how many passwords are asked for in one login; an OpenSSH client asks as often (ssh_config(5),
-// NumberOfPasswordPrompts).
+// passwordTries is the number of password prompts per login; the same as in OpenSSH (ssh_config(5), NumberOfPasswordPrompts).
 const passwordTries = 3
 
 func (l *login) config() (*ssh.ClientConfig, error) {
@@ -95,7 +94,7 @@ func (l *login) signers() ([]ssh.Signer, error) {
 	return list, nil
 }
 
-// ask puts one question at a time, with the clock stopped.
+// ask serializes prompts and stops the clock meanwhile.
 func (l *login) ask(question func()) {
 	l.clock.pause(func() {
 		l.pool.prompts.Lock()
@@ -104,13 +103,13 @@ func (l *login) ask(question func()) {
 	})
 }
 
-// ErrLogin is in the chain of errors of logins that the server refused.
+// ErrLogin is in the error chain of refused logins.
 var ErrLogin = errors.New("was refused")
 
 var errNoPassword = errors.New("no password is known")
 
-// askPassword returns the password to send. Asked again, the one before was refused: it is never sent twice to one machine,
-// because wrong tries lock accounts.
+// askPassword returns the password to send. If it is called again, the previous one was refused: no password is sent twice to one
+// machine, because failed attempts lock accounts.
 func (l *login) askPassword() (string, error) {
 	if l.given != "" {
 		l.pool.refuse(l.target, l.endpoint, l.given)
@@ -164,7 +163,7 @@ func (l *login) interact(_, _ string, questions []string, echos []bool) ([]strin
 	return answers, nil
 }
 
-// explain turns a refused login into words; other errors pass.
+// explain describes a refused login; other errors are returned unchanged.
 func (l *login) explain(err error) error {
 	text := err.Error()
 	refused := l.password || l.locked || errors.Is(err, errNoPassword) ||
@@ -192,7 +191,7 @@ func (l *login) explain(err error) error {
 		l.endpoint.user, ErrLogin, l.endpoint.address(), tried)
 }
 
-// A keyring keeps private keys that were read once.
+// A keyring caches private keys.
 type keyring struct {
 	mu   sync.Mutex
 	keys map[string]ssh.Signer
@@ -232,7 +231,7 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 			k.public = publicHalf(file)
 		}
 		if k.public == nil {
-			// Nothing reports whether the server wants this key: unlock it now.
+			// Nothing tells in advance whether the server accepts this key: decrypt it now.
 			return k.unlock()
 		}
 		return k, nil
@@ -256,7 +255,7 @@ func publicHalf(file string) ssh.PublicKey {
 	return pub
 }
 
-// A lockedKey asks for its passphrase only when the server has said that it accepts the key.
+// A lockedKey asks for its passphrase only after the server has accepted the key.
 type lockedKey struct {
 	login  *login
 	file   string
@@ -287,7 +286,7 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 	var err error
 	k.login.ask(func() {
 		if s = pool.keys.get(k.file); s != nil {
-			return // another login asked for it meanwhile
+			return // another login asked for it in the meantime
 		}
 		if pool.config.Passphrase == nil {
 			err = errors.New("is encrypted, and there is no terminal to ask for the passphrase")
@@ -310,7 +309,7 @@ func (k *lockedKey) unlock() (ssh.Signer, error) {
 	return s, err
 }
 
-// A refusal is a password that a machine has refused.
+// A refusal is a password that a machine refused.
 type refusal struct {
 	endpoint
 	password string

@@ -1,5 +1,5 @@
-// Package ssh runs commands on ESXi hosts and Linux guests over SSH: one verified connection a target, shared by
-// everybody who wants it, with sudo, limits, cancellation and files. It does not depend on RDMA.
+// Package ssh runs commands on ESXi hosts and Linux guests over SSH: one verified connection per target, shared by all callers,
+// with sudo, limits, cancellation and files. It does not depend on RDMA.
 package ssh
 
 import (
@@ -18,39 +18,39 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Config says how to reach and to trust targets. The zero Config trusts nobody and has no way to log in.
+// A Config says how to reach targets and which to trust. The zero Config trusts no host and has no login method.
 type Config struct {
-	User string // where neither the Target nor ssh_config names one; "": the local user
-	Port int    // likewise; 0: 22
+	User string // if neither the Target nor ssh_config names one; "": the local user
+	Port int    // if neither the Target nor ssh_config names one; 0: 22
 
 	AgentSocket string   // socket of the SSH agent; "": none
 	Keys        []string // private key files, tried in this order before the agent's keys
 
-	// Passphrase is asked for an encrypted key file when the server would accept that key.
+	// Passphrase is called for an encrypted key file if the server accepts that key.
 	Passphrase func(ctx context.Context, keyFile string) (string, error)
-	// Password is asked when the keys did not do; an empty answer is no password.
+	// Password is called if no key was accepted; an empty answer means no password.
 	Password func(ctx context.Context, t Target) (string, error)
-	// SudoPassword is asked when sudo wants one; an empty answer is no password.
+	// SudoPassword is called if sudo requires one; an empty answer means no password.
 	SudoPassword func(ctx context.Context, t Target) (string, error)
 
-	// PasswordRefused and SudoRefused are told which answers were wrong, so that the next question is not answered with them
-	// again; nil: nobody. The same password is never tried twice on one target: wrong tries lock accounts.
+	// PasswordRefused and SudoRefused are called with wrong answers, so that they are not given again; nil: not called. A
+	// password is never tried twice on one target, because failed attempts lock accounts.
 	PasswordRefused, SudoRefused func(t Target, password string)
 
 	KnownHosts []string // known_hosts files; keys accepted on first use are appended to the first
-	// Confirm is asked about a host that no known_hosts file names; nil refuses. A changed key is never asked about.
+	// Confirm is called for a host that no known_hosts file names; nil refuses. A changed key is always refused.
 	Confirm func(ctx context.Context, k HostKey) (bool, error)
 
 	Jump      []string // jump hosts "[user@]host[:port]", nearest first; overrides ProxyJump of ssh_config
-	SSHConfig []string // ssh_config files, the first value found wins; a file that does not exist is passed by
+	SSHConfig []string // ssh_config files, the first value found wins; missing files are ignored
 
-	Warn  func(string)   // is told what of the ssh_config files is ignored; nil: nobody
-	Trace backends.Trace // is told of every command; nil: nobody
+	Warn  func(string)   // receives what is ignored in the ssh_config files; may be nil
+	Trace backends.Trace // receives every command; may be nil
 
-	WeakAlgorithms bool          // also SHA-1 key exchanges and CBC ciphers, for servers that know nothing else
-	DialTimeout    time.Duration // connect and handshake of one hop, time for questions apart; 0: 10 s
-	KeepAlive      time.Duration // between probes of an idle connection, dead after three; 0: 15 s
-	CommandLimit   time.Duration // for one command whose own Limit is longer or none; 0: its own
+	WeakAlgorithms bool          // also accept SHA-1 key exchanges and CBC ciphers, for servers that support nothing else
+	DialTimeout    time.Duration // connect and handshake of one hop, without the time for prompts; 0: 10 s
+	KeepAlive      time.Duration // between probes of an idle connection, which is dead after three; 0: 15 s
+	CommandLimit   time.Duration // for a command whose own Limit is longer or zero; 0: its own
 }
 
 func (c *Config) limitOf(cmd Command) time.Duration {
@@ -62,8 +62,8 @@ func (c *Config) limitOf(cmd Command) time.Duration {
 
 // A Target is one machine to log in to.
 type Target struct {
-	Name  string // what errors call it: "guest vm-01"
-	Class string // "guest" or "esxi": tells Password and SudoPassword which one is meant
+	Name  string // used in errors: "guest vm-01"
+	Class string // "guest" or "esxi": lets Password and SudoPassword tell them apart
 	Host  string // name, address or alias of ssh_config
 	Port  int    // 0: see Config
 	User  string // "": see Config
@@ -76,7 +76,7 @@ func (t Target) String() string {
 	return t.Host
 }
 
-// An endpoint is a Target with everything filled in. Equal endpoints share a connection.
+// An endpoint is a resolved Target. Equal endpoints share a connection.
 type endpoint struct {
 	host, user, keyAlias, jump, keys string
 	port                             int
@@ -84,7 +84,7 @@ type endpoint struct {
 
 func (e endpoint) address() string { return joinHostPort(e.host, e.port) }
 
-// known is the name under which known_hosts files have the endpoint's key.
+// known returns the name of the endpoint in known_hosts files.
 func (e endpoint) known() string {
 	if e.keyAlias != "" {
 		return joinHostPort(e.keyAlias, 22)
@@ -99,7 +99,7 @@ func joinHostPort(host string, port int) string {
 	return host + ":" + strconv.Itoa(port)
 }
 
-// settings is what the ssh_config files say.
+// settings are the parsed ssh_config files.
 type settings []*ssh_config.Config
 
 func loadSettings(files []string, warn func(string)) (settings, error) {
@@ -115,7 +115,7 @@ func loadSettings(files []string, warn func(string)) (settings, error) {
 		}
 		c, err := ssh_config.DecodeBytes(text)
 		if err != nil && inEtc(name) {
-			continue // a file of the distribution that the library does not read: it sets algorithms
+			continue // a file of the distribution that the library cannot read: it sets algorithms
 		}
 		if err != nil {
 			return nil, backends.Errorf(backends.KindUsage, "", "Correct the file, or run rdma-setup as a user with another SSH configuration.",
@@ -150,7 +150,7 @@ func (s settings) all(alias, key string) []string {
 	return list
 }
 
-// resolve fills a target from ssh_config and the defaults. direct leaves jump hosts out.
+// resolve completes a target from ssh_config and the defaults. direct ignores jump hosts.
 func (p *Pool) resolve(t Target) (endpoint, error) {
 	if t.Host == "" {
 		return endpoint{}, backends.Errorf(backends.KindUsage, t.String(), "Set the address in the answers.", "no address to connect to")
@@ -195,7 +195,7 @@ func (p *Pool) resolve(t Target) (endpoint, error) {
 	return e, nil
 }
 
-// splitJump takes the last hop off "a,user@b:2222": the hops before it, and the hop as a target.
+// splitJump removes the last hop from "a,user@b:2222": it returns the hops before it, and the hop as a target.
 func splitJump(jump string) (before string, hop Target, err error) {
 	last := jump
 	if i := strings.LastIndexByte(jump, ','); i >= 0 {

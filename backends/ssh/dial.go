@@ -19,8 +19,8 @@ import (
 
 const dialTries = 4
 
-// open makes one connection, through the jump hosts where there are any. A server that hangs up before it has
-// answered is tried again: sshd drops logins at random when many come at once (MaxStartups).
+// open makes one connection, through jump hosts if there are any. It retries if a server disconnects before it has answered: sshd
+// drops connections at random if many arrive at once (MaxStartups).
 func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Conn, error) {
 	var jump *Conn
 	if e.jump != "" {
@@ -61,7 +61,7 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 	}
 }
 
-// A patience ends an attempt that takes too long; questions to the operator stop the clock.
+// A patience cancels an attempt that takes too long; prompts to the operator stop its clock.
 type patience struct {
 	mu     sync.Mutex
 	limit  time.Duration
@@ -93,7 +93,7 @@ func (p *patience) exhausted() bool {
 	return p.ranOut
 }
 
-// handshake makes one connection. Where asked, a late answer is sent all the same.
+// handshake makes one connection. If asked is set, a late answer is sent anyway.
 func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (*ssh.Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,13 +126,13 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, 
 		if login.late {
 			return nil, errLate
 		}
-		// A login that ran out of time was not refused, however far it had come.
+		// A login that ran out of time was not refused, however far it got.
 		if ctx.Err() == nil {
 			err = login.explain(err)
 		}
 		err = p.explain(ctx, t, e, clock, err)
 		if login.given != "" && errors.Is(err, errHungUp) {
-			// The server may count the password as a failure: it is not sent once more.
+			// The server may count the password as a failure: it is not sent again.
 			err = backends.Errorf(backends.KindUnreachable, t.String(), backends.HintOf(err), "%s closed the connection when it received the password", e.address())
 		}
 		return nil, err
@@ -154,7 +154,7 @@ func (p *Pool) reach(ctx context.Context, e endpoint, jump *Conn) (net.Conn, err
 
 var errHungUp = errors.New("the server closed the connection before the login")
 
-// errLate is the error of a login in which a person took longer to answer than the server may wait: sshd hangs up after
+// errLate is the error of a login in which a person took longer to answer than the server may wait: sshd disconnects after
 // LoginGraceTime, 120 s by default (sshd_config(5)).
 var errLate = errors.New("the answer came too late")
 
@@ -162,7 +162,7 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// explain says in the operator's words why no connection came about.
+// explain describes to the operator why the connection failed.
 func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patience, err error) error {
 	addr := e.address()
 	unreachable := func(hint, format string, args ...any) error {
@@ -202,7 +202,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patienc
 	return unreachable("Check that an SSH server answers at this address and port.", "log in to %s: %s", addr, Excerpt(err.Error()))
 }
 
-// interrupted is the error of a ctx that has ended: by a limit, which its cause may tell, or by the operator.
+// interrupted is the error of a ctx that ended, by a limit (see its cause) or by the operator.
 func interrupted(ctx context.Context, t Target, what string) error {
 	kind := backends.KindInterrupted
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || backends.KindOf(context.Cause(ctx)) == backends.KindUnreachable {
@@ -211,7 +211,7 @@ func interrupted(ctx context.Context, t Target, what string) error {
 	return backends.Errorf(kind, t.String(), "", "%s: %w", what, context.Cause(ctx))
 }
 
-// algorithms narrows or widens what a client offers.
+// algorithms restricts or extends the algorithms that a client offers.
 func (p *Pool) algorithms(c *ssh.ClientConfig, known []string) {
 	offer := ssh.SupportedAlgorithms()
 	if p.config.WeakAlgorithms {
@@ -225,8 +225,7 @@ func (p *Pool) algorithms(c *ssh.ClientConfig, known []string) {
 	c.HostKeyAlgorithms = preferred(offer.HostKeys, known)
 }
 
-// preferred puts the algorithms of the keys that are known first, so that a server with several keys shows one that
-// can be compared.
+// preferred puts the algorithms of known keys first, so that a server with several keys presents one that can be compared.
 func preferred(offer, known []string) []string {
 	var first, rest []string
 	for _, a := range offer {

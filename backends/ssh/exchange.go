@@ -23,10 +23,10 @@ type exchange struct {
 	frame    frame
 	password string
 	out, err *capture
-	group    chan int      // the process group, when it is told
-	begun    chan struct{} // the script runs
-	again    chan struct{} // sudo did not take the password
-	over     chan struct{} // closed when the session has ended
+	group    chan int      // receives the process group
+	begun    chan struct{} // closed when the script runs
+	again    chan struct{} // closed if sudo refused the password
+	over     chan struct{} // closed at the end of the session
 }
 
 func newExchange(c *Conn, n *line, s *ssh.Session, cmd Command, f frame, password string) *exchange {
@@ -71,8 +71,8 @@ func (x *exchange) start() error {
 	return nil
 }
 
-// feed writes the password and, once the script runs, the content: what sudo did not read it must not leave to the
-// script, and what is meant for the script must not be tried as a password.
+// feed writes the password and, once the script runs, the content: a password that sudo did not read must not reach the script,
+// and content for the script must not be tried as a password.
 func (x *exchange) feed(stdin io.WriteCloser) {
 	defer stdin.Close()
 	if x.frame.password {
@@ -95,7 +95,7 @@ func (x *exchange) feed(stdin io.WriteCloser) {
 	stdin.Write(x.cmd.Stdin)
 }
 
-// kill ends what was started: by the server, and by the process group, as root where the command ran as root.
+// kill ends the command: through the server, and by its process group, as root if the command ran as root.
 func (x *exchange) kill() {
 	done := make(chan struct{})
 	go func() {
@@ -165,7 +165,7 @@ func inBytes(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// judge tells a command that ran from one that did not.
+// judge distinguishes a command that ran from one that did not.
 func (x *exchange) judge(ctx context.Context, waited error) (Result, error) {
 	r := x.result(waited)
 	var exit *ssh.ExitError

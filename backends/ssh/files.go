@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Put writes a file as root, all of it or nothing: into a temporary file beside it that takes its place when it is
-// complete. owner is "user:group", "" for root's. The directory must exist.
+// Put writes a file as root atomically: to a temporary file in the same directory that replaces it when it is complete. owner is
+// "user:group", "" for root. The directory must exist.
 func (c *Conn) Put(ctx context.Context, name string, content []byte, mode fs.FileMode, owner string) error {
 	if !path.IsAbs(name) {
 		return backends.Errorf(backends.KindUsage, c.target.String(), "", "write %s: the path is not absolute", name)
@@ -25,7 +25,7 @@ func (c *Conn) Put(ctx context.Context, name string, content []byte, mode fs.Fil
 	return c.fileError("write", name, r)
 }
 
-// PutScript is the script of Put, which reads the content from standard input.
+// PutScript returns the script of Put, which reads the content from standard input.
 func PutScript(name string, size int, mode fs.FileMode, owner string) string {
 	if owner == "" {
 		owner = "0:0"
@@ -35,7 +35,7 @@ func PutScript(name string, size int, mode fs.FileMode, owner string) string {
 
 const exitMissing = 44
 
-// ReadFile reads a file as root, at most 1 MiB; fs.ErrNotExist is in the chain of the error when there is none.
+// ReadFile reads a file as root, at most 1 MiB; fs.ErrNotExist is in the error chain if there is none.
 func (c *Conn) ReadFile(ctx context.Context, name string) ([]byte, error) {
 	q := Quote(name)
 	r, err := c.Run(ctx, Command{Script: fmt.Sprintf("[ -e %s ] || [ -L %[1]s ] || exit %d\ncat %[1]s", q, exitMissing), Sudo: true})

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A HostKey is the key of a host that is met for the first time.
+// A HostKey is the key of a host that is contacted for the first time.
 type HostKey struct {
 	Target      Target
 	Address     string // host:port
@@ -24,14 +24,14 @@ type HostKey struct {
 	Fingerprint string // SHA256:...
 }
 
-// knownKeys are the known_hosts files as they were read.
+// knownKeys are the parsed known_hosts files.
 type knownKeys struct {
 	stamp string // names, sizes and times of the files
 	db    *knownhosts.HostKeyDB
 }
 
-// knownHosts reads the known_hosts files that exist, again whenever one has changed: a thousand guests would otherwise
-// have a thousand lines read twice each. The caller holds p.hosts.
+// knownHosts reads the known_hosts files that exist, and again if one has changed: otherwise a thousand guests would mean reading
+// a thousand lines twice for each. The caller holds p.hosts.
 func (p *Pool) knownHosts() (*knownhosts.HostKeyDB, error) {
 	var files []string
 	var stamp strings.Builder
@@ -68,13 +68,13 @@ func (p *Pool) knownAlgorithms(e endpoint) ([]string, error) {
 	return db.HostKeyAlgorithms(e.known()), nil
 }
 
-// verify is asked by the library; what it refuses is kept, because the library wraps it beyond recognition.
+// verify is the library's host key callback; it stores the error, because the library's wrapping hides it.
 func (l *login) verify(name string, remote net.Addr, key ssh.PublicKey) error {
 	l.refused = l.check(name, remote, key)
 	if l.refused == nil || !errors.Is(l.refused, errFirstUse) {
 		return l.refused
 	}
-	// Ask, then look again: meanwhile another connection may have met the same host.
+	// Check again after the prompt: another connection may have accepted the same host in the meantime.
 	l.ask(func() {
 		if l.refused = l.check(name, remote, key); l.refused != nil && errors.Is(l.refused, errFirstUse) {
 			l.refused = l.firstUse(l.ctx, name, key)
@@ -92,7 +92,7 @@ func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 	if err != nil {
 		return err
 	}
-	// The address behind a jump host or a proxy says nothing about the name, so only the name is looked up.
+	// The address behind a jump host or a proxy is not that of the host, so only the name is looked up.
 	err = db.HostKeyCallback()(name, &net.TCPAddr{}, key)
 	var revoked *xknownhosts.RevokedError
 	var unknown *xknownhosts.KeyError
@@ -140,7 +140,7 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 	return nil
 }
 
-// knowIt is the safe way on where a key is met for the first time.
+// knowIt is the safe way to add a key that is seen for the first time.
 func (p *Pool) knowIt() string {
 	return fmt.Sprintf("Compare the key with `ssh-keygen -lf` on the machine's console. Then run the command on a terminal, which asks and remembers the key, or add the key to %s.", p.knownFile())
 }
@@ -152,7 +152,7 @@ func (p *Pool) knownFile() string {
 	return p.config.KnownHosts[0]
 }
 
-// remember appends a key to the first known_hosts file; one write, so that other programs never see half a line.
+// remember appends a key to the first known_hosts file, in one write so that other programs never read an incomplete line.
 func (p *Pool) remember(name string, key ssh.PublicKey) error {
 	if len(p.config.KnownHosts) == 0 {
 		return errors.New("no known_hosts file is configured")
@@ -175,7 +175,7 @@ func (p *Pool) remember(name string, key ssh.PublicKey) error {
 			line = "\n" + line
 		}
 	}
-	p.known = knownKeys{} // a clock may be too coarse to tell
+	p.known = knownKeys{} // the file's timestamp may be too coarse
 	_, err = f.WriteString(line)
 	return err
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Bounds on the Include directives of ssh_config files. The library follows five levels (OpenSSH 16) and bounds nothing else.
+// Limits for the Include directives of ssh_config files. The library follows five levels (OpenSSH 16) and has no other limit.
 const (
 	includeDepth = 5
 	includeFiles = 512
 )
 
-// includes walks through the files that ssh_config files include before the library reads them whole.
+// includes checks the files that ssh_config files include before the library reads them.
 type includes struct {
 	files   int
 	left    int64
-	ignored []string // what the operator is told
+	ignored []string // reported to the operator
 }
 
-// read reads one ssh_config file after it has walked through everything below it, and returns what the library understands of
-// it. OpenSSH trusts the system's file as it is and checks owner and permissions of the user's and of all that are included
-// (readconf.c, SSHCONF_CHECKPERM).
+// read reads one ssh_config file after checking everything it includes, and returns what the library can evaluate. OpenSSH trusts
+// the system's file unchecked, and checks owner and permissions of the user's file and of all included files (readconf.c,
+// SSHCONF_CHECKPERM).
 func (w *includes) read(name string) ([]byte, error) {
 	in := backends.InputSSHConfig
 	in.Script = !inEtc(name)
@@ -39,9 +39,9 @@ func (w *includes) read(name string) ([]byte, error) {
 
 func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") }
 
-// walk returns a text without what the library does not understand: Match blocks with other criteria than "all" or one "host",
-// and the Include of files that have such blocks, because the library reads those itself. Lines keep their numbers. Whole tells
-// that nothing was left out.
+// walk returns a text without what the library cannot evaluate: Match blocks with criteria other than "all" or one "host", and
+// Includes of files with such blocks, because the library reads those itself. Line numbers do not change. Whole means that
+// nothing was left out.
 func (w *includes) walk(file, text string, depth int, system bool) (kept string, whole bool, err error) {
 	if w.left -= int64(len(text)); w.left < 0 {
 		return "", false, fmt.Errorf("the included files are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
@@ -83,15 +83,16 @@ func (w *includes) walk(file, text string, depth int, system bool) (kept string,
 	return out.String(), whole, nil
 }
 
-// note remembers what the operator is told to be ignored. The system's own files set algorithms there, as Red Hat's with
-// "Match final all"; nobody needs to hear of it.
+// note records what is ignored, for the operator. Settings of algorithms in the system's own files, such as Red Hat's with "Match
+// final all", are not reported.
 func (w *includes) note(file, format string, args ...any) {
 	if !inEtc(file) {
 		w.ignored = append(w.ignored, fmt.Sprintf(format, args...)+`: only "Match all" and "Match host" are supported`)
 	}
 }
 
-// include walks through the files of an Include directive; good are those that the library may read, all that it may read each.
+// include checks the files of an Include directive; good are those that the library may read, all reports whether it may read
+// each.
 func (w *includes) include(patterns string, depth int, system bool) (good []string, all bool, err error) {
 	all = true
 	for _, pattern := range strings.Fields(strings.ReplaceAll(patterns, `"`, " ")) {
@@ -124,7 +125,7 @@ func (w *includes) include(patterns string, depth int, system bool) (good []stri
 func (w *includes) file(name string, depth int) (whole bool, err error) {
 	info, err := os.Stat(name)
 	if os.IsNotExist(err) {
-		return true, nil // a link that leads nowhere: ssh(1) passes it by
+		return true, nil // a dangling link: ssh(1) ignores it
 	}
 	if err == nil {
 		err = backends.InputSSHConfig.Fits(name, info)
@@ -140,7 +141,7 @@ func (w *includes) file(name string, depth int) (whole bool, err error) {
 	return whole, err
 }
 
-// directive divides a line: "Include a b", "include=a", "Match host x # comment".
+// directive splits a line: "Include a b", "include=a", "Match host x # comment".
 func directive(line string) (key, value string) {
 	line = strings.TrimSpace(line)
 	i := strings.IndexAny(line, " \t=\"")
@@ -151,16 +152,16 @@ func directive(line string) (key, value string) {
 	return strings.ToLower(line[:i]), strings.TrimSpace(strings.TrimPrefix(value, "="))
 }
 
-// understood reports whether the library evaluates the criteria of a Match line as ssh_config(5) does. Of several it would take
-// all but the first for patterns of host names.
+// understood reports whether the library evaluates the criteria of a Match line as ssh_config(5) defines. With several criteria
+// it would take all but the first for patterns of host names.
 func understood(criteria string) bool {
 	criteria, _, _ = strings.Cut(criteria, "#")
 	f := strings.Fields(strings.ToLower(criteria))
 	return len(f) == 1 && f[0] == "all" || len(f) == 2 && f[0] == "host"
 }
 
-// includePath resolves a pattern as the library does after ssh_config(5): relative ones are those of ~/.ssh, in a file of the
-// system those of /etc/ssh.
+// includePath resolves a pattern as the library does according to ssh_config(5): relative paths are below ~/.ssh, and in a system
+// file below /etc/ssh.
 func includePath(pattern string, system bool) string {
 	me, err := user.Current()
 	switch {

@@ -11,16 +11,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Pool holds one connection a target. It is safe for concurrent use; Close ends what is left open.
+// A Pool holds one connection per target. It is safe for concurrent use; Close closes all connections.
 type Pool struct {
 	config   Config
 	settings settings
 	keys     keyring
-	prompts  sync.Mutex // one question at a time
+	prompts  sync.Mutex // one prompt at a time
 	hosts    sync.Mutex // known_hosts files
 	known    knownKeys  // under hosts
 
-	commands atomic.Int64 // that were run, to number them
+	commands atomic.Int64 // commands run so far, to number them
 
 	mu      sync.Mutex
 	links   map[endpoint]*link
@@ -28,7 +28,7 @@ type Pool struct {
 	refused map[refusal]bool
 }
 
-// NewPool makes a Pool. It reads the ssh_config files and nothing else; nothing is dialled yet.
+// NewPool returns a Pool. It reads the ssh_config files and connects to nothing yet.
 func NewPool(c Config) (*Pool, error) {
 	if c.Port == 0 {
 		c.Port = 22
@@ -46,8 +46,8 @@ func NewPool(c Config) (*Pool, error) {
 	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[refusal]bool{}}, nil
 }
 
-// Dial connects to a target, or joins the connection that is there. Every Conn must be closed; the last one to be
-// closed ends the connection. Errors are of kind auth or unreachable, and say what to do.
+// Dial connects to a target, or shares the existing connection. Every Conn must be closed; closing the last one closes the
+// connection. Errors are of kind auth or unreachable and have a hint.
 func (p *Pool) Dial(ctx context.Context, t Target) (*Conn, error) {
 	e, err := p.resolve(t)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Pool) dial(ctx context.Context, t Target, e endpoint) (*Conn, error) {
 	return c, nil
 }
 
-// release drops a reference; without any the link goes.
+// release drops a reference; the last one closes the link.
 func (p *Pool) release(l *link) {
 	p.mu.Lock()
 	l.refs--
@@ -91,7 +91,7 @@ func (p *Pool) release(l *link) {
 	}
 }
 
-// Close ends every connection and refuses new ones.
+// Close closes every connection and refuses new ones.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -104,27 +104,26 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// A Conn is a share in the connection to one target. It connects again by itself when the connection was lost
-// before a command was sent.
+// A Conn is one user's share of the connection to a target. It reconnects by itself if the connection was lost before a command
+// was sent.
 type Conn struct {
 	link   *link
 	target Target
 	once   sync.Once
 }
 
-// Target is what was dialled, User is who is logged in, Address the host:port behind it.
+// Target is the dialed target, User the logged-in user, Address the host:port.
 func (c *Conn) Target() Target  { return c.target }
 func (c *Conn) User() string    { return c.link.endpoint.user }
 func (c *Conn) Address() string { return c.link.endpoint.address() }
 
-// Close returns the share back. Commands still running on it are not ended by that.
+// Close releases the share. Commands that still run on it are not ended.
 func (c *Conn) Close() error {
 	c.once.Do(func() { c.link.pool.release(c.link) })
 	return nil
 }
 
-// Drop ends the connection under every share in it: the next command logs in afresh (and so sees new limits and
-// groups).
+// Drop closes the connection for all shares: the next command logs in again (and so gets new limits and groups).
 func (c *Conn) Drop() { c.link.drop() }
 
 // A link is the connection that several Conns share.
@@ -141,13 +140,13 @@ type link struct {
 	line   *line // nil: not connected
 	closed bool
 	sudo   sudoState
-	wrong  string // a sudo password that was refused: it is not tried again, wrong tries lock accounts
-	wrongs int    // how many were
+	wrong  string // a refused sudo password: it is not tried again, because failed attempts lock accounts
+	wrongs int    // how many passwords were refused
 
-	sudoTurn chan struct{} // held while it is found out how root is reached
+	sudoTurn chan struct{} // held while determining how to become root
 }
 
-// A line is one established connection; it is never revived.
+// A line is one established connection; it is never reused after it ended.
 type line struct {
 	client *ssh.Client
 	jump   *Conn
@@ -178,7 +177,7 @@ func (n *line) isDead() bool {
 	}
 }
 
-// dies waits a moment for a line whose sessions have ended.
+// dies waits briefly for a line whose sessions have ended.
 func (n *line) dies(within time.Duration) bool {
 	select {
 	case <-n.dead:
@@ -188,7 +187,7 @@ func (n *line) dies(within time.Duration) bool {
 	}
 }
 
-// connect returns the live line, dialling where there is none.
+// connect returns the live line, or dials a new one.
 func (l *link) connect(ctx context.Context, t Target) (*line, error) {
 	select {
 	case l.lock <- struct{}{}:
@@ -227,7 +226,7 @@ func (n *line) close() {
 	}
 }
 
-// keepAlive ends a line whose other end has not answered three probes.
+// keepAlive closes a line whose peer did not answer three probes.
 func (n *line) keepAlive(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -11,43 +11,42 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Command is a program with its arguments, or a script for /bin/sh. It runs in the C locale with the system
-// directories in PATH, whatever the login shell is. In SSH_CONNECTION it finds the addresses of the connection, in
-// SSH_MEMLOCK what ulimit -l says to the user (also under sudo, where root's limit may be another).
+// A Command is a program with its arguments, or a script for /bin/sh. It runs in the C locale with the system directories in
+// PATH, whatever the login shell is. SSH_CONNECTION contains the addresses of the connection, SSH_MEMLOCK the output of ulimit -l
+// for the user (also under sudo, where root's limit may differ).
 type Command struct {
 	Argv   []string // either this
 	Script string   // or this
-	What   string   // what it does, for traces; "": its first program is named
+	What   string   // what it does, for traces; "": the name of its first program
 
 	Stdin     []byte
 	Sudo      bool              // as root
-	Limit     time.Duration     // how long it may take; 0: as long as ctx
-	MaxOutput int               // bytes kept of each of stdout and stderr, more on stdout is an error; 0: 1 MiB
+	Limit     time.Duration     // time limit; 0: until ctx ends
+	MaxOutput int               // maximum size of stdout and of stderr, more on stdout is an error; 0: 1 MiB
 	OnLine    func(line string) // called with each line of stdout as it comes; must not block
 }
 
-// A Result is what a command left. Stdout and Stderr are raw: they may hold anything.
+// A Result is the outcome of a command. Stdout and Stderr are raw and untrusted.
 type Result struct {
 	Stdout, Stderr string
 	ExitCode       int    // -1: ended by a signal
-	Signal         string // the name of that signal, where the server tells it
+	Signal         string // the name of the signal, if the server reports it
 }
 
-// ErrConnectionLost is in the chain of errors of commands whose connection ended while they ran: what they did is
-// unknown.
+// ErrConnectionLost is in the error chain of commands whose connection was lost while they ran: their effect is unknown.
 var ErrConnectionLost = errors.New("the connection was lost while the command ran; its result is not known")
 
-// ErrTooSlow is in the chain of errors of commands that took longer than their limit; they were ended.
+// ErrTooSlow is in the error chain of commands that exceeded their limit and were ended.
 var ErrTooSlow = errors.New("it took too long and was stopped")
 
-// ErrTooMuch is in the chain of errors of commands that printed more than MaxOutput on stdout. They ran to their end;
-// half of what they said is not taken for all of it.
+// ErrTooMuch is in the error chain of commands that printed more than MaxOutput to stdout. They ran to completion; their
+// truncated output is not returned as if it were complete.
 var ErrTooMuch = errors.New("it printed more than the limit for one command")
 
 const (
 	defaultOutput = 1 << 20
 	killTime      = 8 * time.Second
-	sudoTime      = 30 * time.Second // PAM delays refusals by seconds, not by more
+	sudoTime      = 30 * time.Second // PAM delays refusals by seconds, not more
 )
 
 func (c Command) script() string {
@@ -57,9 +56,9 @@ func (c Command) script() string {
 	return QuoteAll(c.Argv...)
 }
 
-// Run runs one command. A command that ran gives no error whatever its exit code, unless it printed too much; errors are
-// those of the connection, of sudo (kinds auth and permission), of a ctx that ended or of the limit. When ctx ends the command is ended with
-// everything it started. The Result of a failed command holds what came until then.
+// Run runs one command. A command that ran returns no error whatever its exit code, unless it printed too much. Errors come from
+// the connection, from sudo (kinds auth and permission), from a ctx that ended or from the limit. If ctx ends, the command and
+// all its child processes are ended. The Result of a failed command holds the output so far.
 func (c *Conn) Run(ctx context.Context, cmd Command) (Result, error) {
 	began := time.Now()
 	r, err := c.run(ctx, cmd)
@@ -125,7 +124,7 @@ func (c *Conn) exchange(ctx context.Context, cmd Command, f frame, password stri
 	return x.judge(ctx, err)
 }
 
-// session opens a session, on a new connection where the old one turns out to be dead: nothing was sent yet.
+// session opens a session, on a new connection if the old one is dead: nothing was sent yet.
 func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 	for try := 1; ; try++ {
 		n, err := c.link.connect(ctx, c.target)

@@ -10,8 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Quote makes one word of s for a POSIX shell, whatever s holds. A NUL byte cannot be passed to any program and is
-// dropped.
+// Quote quotes s as one word for a POSIX shell, whatever s contains. NUL bytes cannot be passed to a program and are dropped.
 func Quote(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "")
 	if s != "" && strings.IndexFunc(s, needsQuotes) < 0 {
@@ -33,17 +32,17 @@ func QuoteAll(argv ...string) string {
 	return strings.Join(words, " ")
 }
 
-// bootstrap is what the login shell gets to read. The login shell may be bash, fish, csh or zsh, which agree on little: in single
-// quotes, a backslash stands for itself unless a quote, a backslash, a newline or ! follows (fish and csh). None of these is left in
-// the script: printf brings them back from its octal escapes (POSIX printf, %b).
+// bootstrap returns the command for the login shell, which may be bash, fish, csh or zsh. They agree on little: in single quotes,
+// a backslash is literal unless a quote, a backslash, a newline or ! follows (fish and csh). So the script contains none of
+// these: printf restores them from octal escapes (POSIX printf, %b).
 func bootstrap(script string) string {
 	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `'`
 }
 
 var escapes = strings.NewReplacer("\x00", "", `\`, `\0134`, "'", `\0047`, "!", `\0041`, "\n", `\n`)
 
-// A frame is how a script travels: markers around its output set it apart from what login shells, profiles and sudo
-// print, and its process group is told, so that it can be ended.
+// A frame wraps a script: markers around its output separate it from the output of login shells, profiles and sudo, and its
+// process group is reported so that it can be ended.
 type frame struct {
 	mark     string
 	sudo     bool
@@ -65,8 +64,8 @@ export PATH LC_ALL LANGUAGE
 unset ENV BASH_ENV
 `
 
-// outer is what the user runs, inner what root or the user runs. The group is told only where it is ours alone: its
-// leader is our shell or its sudo, not the server that started it.
+// outer is run by the user, inner by root or the user. The process group is reported only if it belongs to this command alone:
+// its leader is this shell or its sudo, not the server that started it.
 func (f frame) outer(script string) string {
 	inner := f.inner(script)
 	if !f.sudo {
@@ -93,7 +92,7 @@ printf '%s\n' ` + Quote(f.begin()) + `$rds_g
 printf '%s\n' ` + Quote(f.begin()) + ` >&2
 `)
 	if f.password {
-		// Where sudo did not ask, the password is still in the stream: read past it.
+		// If sudo did not ask, the password is still in the stream: skip it.
 		b.WriteString("while IFS= read -r rds_x; do [ \"$rds_x\" = " + Quote(f.mark) + " ] && break; done\n")
 	}
 	b.WriteString("unset rds_x rds_g\n( eval " + Quote(script) + "\n)\nset -- $?\nprintf '%s\\n' " + Quote(f.end()) + "$1\nexit $1\n")
@@ -103,10 +102,10 @@ printf '%s\n' ` + Quote(f.begin()) + ` >&2
 // killScript ends a process group.
 func killScript(group int) string { return Script("kill-group.sh", strconv.Itoa(group)) }
 
-// Script is one of assets/scripts with its arguments.
+// Script returns a script of assets/scripts with its arguments.
 func Script(name string, args ...string) string {
 	return "set -- " + QuoteAll(args...) + "\n" + assets.Script(name)
 }
 
-// Excerpt makes what the other side said fit for one line of an error: harmless, and not long.
+// Excerpt makes remote output safe and short enough for one line of an error.
 func Excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }

@@ -17,7 +17,7 @@ const (
 	SudoNone       = "none"     // not at all
 )
 
-// What sudo can refuse.
+// Why sudo can fail.
 var (
 	ErrSudoPassword = errors.New("sudo did not accept the password")
 	ErrSudoAsks     = errors.New("sudo needs a password and none is known")
@@ -27,23 +27,23 @@ var (
 )
 
 type sudoState struct {
-	mode     string // "": not known yet
-	password string // sudo has accepted it
+	mode     string // "": not determined yet
+	password string // the password that sudo accepted
 	err      error  // why mode is none
 }
 
-// sudoTries is how many passwords are tried on one target: sudo itself allows three a call (sudoers(5), passwd_tries).
+// sudoTries is the number of passwords tried per target: sudo itself allows three per call (sudoers(5), passwd_tries).
 const sudoTries = 3
 
-// Sudo tells how root is reached on the target: SudoRoot, SudoNoPassword, SudoPassword or SudoNone. With SudoPassword
-// the error is nil only where there is a password to give.
+// Sudo returns how to become root on the target: SudoRoot, SudoNoPassword, SudoPassword or SudoNone. With SudoPassword the error
+// is nil only if a password is available.
 func (c *Conn) Sudo(ctx context.Context) (string, error) {
 	s, err := c.sudoState(ctx)
 	return s.mode, err
 }
 
-// sudoState finds out once how root is reached: commands that run at the same time wait, so that a wrong password is tried
-// once and not by each of them.
+// sudoState determines once how to become root: concurrent commands wait, so that a wrong password is tried once and not by each
+// of them.
 func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 	l := c.link
 	select {
@@ -73,7 +73,7 @@ func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 			continue
 		}
 		if errors.Is(err, ErrNotSudoer) {
-			s.err = err // no other password changes that
+			s.err = err // another password would not help
 			break
 		}
 		if err != nil {
@@ -86,7 +86,7 @@ func (c *Conn) sudoState(ctx context.Context) (sudoState, error) {
 	return s, s.err
 }
 
-// trySudo lets sudo run nothing with a password.
+// trySudo runs nothing with sudo, to test a password.
 func (c *Conn) trySudo(ctx context.Context, password string) error {
 	f := newFrame()
 	f.sudo, f.password = true, true
@@ -100,7 +100,7 @@ func (c *Conn) mayAskAgain(refused string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if refused == "" {
-		return false // askSudo got the same one again
+		return false // askSudo got the same password again
 	}
 	l.wrong = refused
 	l.wrongs++
@@ -149,14 +149,14 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 	return password, nil
 }
 
-// sudoSpent tells that enough passwords were refused.
+// sudoSpent reports whether the maximum number of passwords was refused.
 func (c *Conn) sudoSpent() bool {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	return c.link.wrongs >= sudoTries
 }
 
-// forgetSudo makes the next command ask afresh after a refusal.
+// forgetSudo makes the next command ask again after a refusal.
 func (c *Conn) forgetSudo(err error) {
 	if errors.Is(err, ErrSudoPassword) || errors.Is(err, ErrSudoAsks) {
 		c.link.mu.Lock()
@@ -180,7 +180,7 @@ var (
 
 func wrongPassword(said string) bool { return saysAgain.MatchString(said) }
 
-// sudoError says in the operator's words why sudo ran nothing.
+// sudoError describes to the operator why sudo failed.
 func sudoError(t Target, said string) error {
 	fail := func(kind backends.ErrorKind, hint string, err error) error {
 		return backends.Errorf(kind, t.String(), hint, "become root: %w", err)

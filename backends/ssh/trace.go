@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// trace tells of a command that has ended. What went to its standard input is not told, only how long it was.
+// trace reports a finished command, with the length of its standard input but not its content.
 func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	p := c.link.pool
 	if p.config.Trace == nil {
@@ -45,7 +45,7 @@ func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	p.config.Trace(call)
 }
 
-// program is the name of the first program in a script; "sh" where the first that stands there is a part of the shell.
+// program returns the name of the first program in a script; "sh" if the script begins with a shell builtin or keyword.
 func program(script string) string {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)

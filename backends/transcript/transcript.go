@@ -1,8 +1,8 @@
-// Package transcript turns the text that a tool printed into a typed value. The parsers are pure and total: no text
-// makes one panic or hang, lines that mean nothing pass by, and what a tool says about its failure becomes an error code.
+// Package transcript parses the text that a tool printed into a typed value. The parsers are pure and total: no text makes one
+// panic or hang, meaningless lines are ignored, and a tool's error message becomes an error code.
 //
-// The packages below hold one file a tool: perftest, verbs, linux, nvidia, esxi, firmware and klog, on the common ground
-// of scan. This package is the table over all of them, for callers that know the tool by its id only.
+// The packages below have one file per tool: perftest, verbs, linux, nvidia, esxi, firmware and klog, based on scan. This package
+// is the table of all of them, for callers that have only the id of a tool.
 package transcript
 
 import (
@@ -14,11 +14,11 @@ import (
 
 // Result is the typed value of a text. It marshals to one JSON object that has tool, warnings and errors.
 type Result interface {
-	// Failed reports whether the text holds an error: the tool failed, or the text is none of the tool's.
+	// Failed reports whether the text contains an error: the tool failed, or the text is not from the tool.
 	Failed() bool
 }
 
-// Tool is one tool whose text can be read.
+// Tool is one tool whose output can be parsed.
 type Tool struct {
 	ID    string // "ibv_devinfo"
 	Parse func(text string) Result
@@ -34,8 +34,8 @@ func Lookup(id string) (Tool, bool) {
 	return Tool{}, false
 }
 
-// Parse reads the text of the tool from r, at most scan.MaxInput bytes of it. It fails when the tool is unknown or r
-// cannot be read; what the text itself says is in the result.
+// Parse reads the text of the tool from r, at most scan.MaxInput bytes of it. It fails if the tool is unknown or r cannot be
+// read; errors in the text itself are in the result.
 func Parse(id string, r io.Reader) (Result, error) {
 	tool, ok := Lookup(id)
 	if !ok {

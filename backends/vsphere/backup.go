@@ -18,11 +18,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// bundleLimit bounds the configuration bundle of a host; real ones have some hundred kB.
+// bundleLimit bounds the configuration bundle of a host; real ones have a few hundred kB.
 const bundleLimit = 64 << 20
 
-// HostBundle has a host pack its configuration and fetches the bundle from the host itself, at the address given: the URL that
-// vCenter returns has "*" in its place (vSphere Web Services API, HostFirmwareSystem; KB 2042141). It needs Host.Config.Firmware.
+// HostBundle makes a host create its configuration bundle and downloads it from the host itself, at the given address: the URL
+// that vCenter returns contains "*" instead (vSphere Web Services API, HostFirmwareSystem; KB 2042141). It requires
+// Host.Config.Firmware.
 func (c *Client) HostBundle(ctx context.Context, host, address string) ([]byte, error) {
 	const what = "save the host's configuration"
 	ref, err := c.places.Find(ctx, backends.HostRef(host))
@@ -52,7 +53,7 @@ func (c *Client) HostBundle(ctx context.Context, host, address string) ([]byte, 
 	return b, nil
 }
 
-// bundleURL puts the host's address into the URL of a bundle. It is fetched with TLS, whatever the URL says: ESXi redirects HTTP.
+// bundleURL inserts the host's address into the URL of a bundle. It always uses TLS, because ESXi redirects HTTP.
 func bundleURL(text, address string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -89,7 +90,7 @@ func fetch(ctx context.Context, u *url.URL, thumbprint string) ([]byte, error) {
 	return backends.Input{Name: "the configuration of a host", Limit: bundleLimit}.Read(io.Reader(res.Body), "the bundle")
 }
 
-// An Export is one switch or port group of an exported distributed switch, as DVSManagerImportEntity_Task takes it back.
+// An Export is one switch or port group of an exported distributed switch, in the form that DVSManagerImportEntity_Task accepts.
 type Export struct {
 	EntityType    string `json:"entityType"`
 	Key           string `json:"key"`
@@ -99,7 +100,7 @@ type Export struct {
 	ConfigBlob    []byte `json:"configBlob"` // base64
 }
 
-// ExportSwitch exports a distributed switch with all its port groups, as JSON. Reading rights are enough.
+// ExportSwitch exports a distributed switch with all its port groups as JSON. Read privileges are sufficient.
 func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) {
 	const what = "export the switch"
 	ref, err := c.places.Find(ctx, backends.SwitchRef(name))
@@ -146,7 +147,8 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 	return json.MarshalIndent(out, "", "  ")
 }
 
-// deviceProperties are what a change of this program may touch of a VM's configuration. Other keys of it can hold secrets.
+// deviceProperties are those parts of a VM's configuration that a change by this program may touch. Other parts may contain
+// secrets.
 var deviceProperties = []string{"name", "config.version", "config.hardware", "config.memoryAllocation", "config.memoryReservationLockedToMax",
 	"config.cpuAllocation", "config.latencySensitivity", "config.nestedHVEnabled", "runtime.powerState", "runtime.host"}
 
@@ -170,7 +172,7 @@ func (c *Client) DeviceLists(ctx context.Context, vms []string) ([]byte, error) 
 		return nil, wire.Explain(err, "vCenter", "read the device lists of the VMs")
 	}
 	var b bytes.Buffer
-	e := types.NewJSONEncoder(&b) // with the type of each device
+	e := types.NewJSONEncoder(&b) // includes the type of each device
 	e.SetIndent("", "  ")
 	if err := e.Encode(out); err != nil {
 		return nil, err

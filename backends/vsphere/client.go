@@ -1,5 +1,5 @@
-// Package vsphere reads and changes a vCenter's world: hosts, distributed switches, port groups and the devices of
-// VMs. It never guesses: what could not be read is absent and named.
+// Package vsphere reads and changes what a vCenter manages: hosts, distributed switches, port groups and the devices of VMs. It
+// never guesses: what could not be read is missing and listed as a gap.
 package vsphere
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Config says which vCenter to talk to and how it proves who it is.
+// Config says which vCenter to connect to, how to verify it, and how to log in.
 type Config = wire.Config
 
-// A Client is a logged-in session with one vCenter. It is safe for use by many goroutines.
+// A Client is a logged-in session with one vCenter. It is safe for concurrent use.
 type Client struct {
 	conn     *wire.Conn
 	places   *place.Places
@@ -34,7 +34,7 @@ type Client struct {
 	images   *image.Images
 }
 
-// Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
+// Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and have a hint.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	conn, err := wire.Dial(ctx, cfg)
 	if err != nil {
@@ -50,16 +50,16 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 // Close logs out.
 func (c *Client) Close() { c.conn.Close() }
 
-// Calls is the number of SOAP round trips so far.
+// Calls returns the number of SOAP round trips so far.
 func (c *Client) Calls() int { return int(c.conn.Cost().Calls) }
 
-// Cost is what the connection has carried so far.
+// Cost returns the traffic of the connection so far.
 func (c *Client) Cost() wire.Cost { return c.conn.Cost() }
 
-// Thumbprint is the SHA-256 fingerprint that was pinned or accepted at Dial, to be kept in the answers.
+// Thumbprint returns the SHA-256 fingerprint that was pinned or accepted at Dial, to be stored in the answers.
 func (c *Client) Thumbprint() string { return c.conn.Thumbprint() }
 
-// Inventory reads what is there. See backends.Scope for what it covers.
+// Inventory reads the inventory. See backends.Scope for what it covers.
 func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends.Inventory, error) {
 	before := c.Calls()
 	inv, index, err := survey.Read(ctx, c.conn, scope, func(index *place.Index) survey.AskRDMA {
@@ -74,12 +74,12 @@ func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends
 	return inv, nil
 }
 
-// SetterOptions bound what setters do. The zero value is the default.
+// SetterOptions limits setters. The zero value is the default.
 type SetterOptions struct {
-	Parallel int // hosts that one SetMany works on at the same time; 16
+	Parallel int // hosts that one SetMany changes in parallel; default 16
 }
 
-// Setters returns the setters of every kind of setting that vCenter holds. They are safe for use by many goroutines.
+// Setters returns the setters for every kind of setting that vCenter manages. They are safe for concurrent use.
 func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Setter {
 	var o SetterOptions
 	if len(options) > 0 {
@@ -91,59 +91,61 @@ func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Se
 	return set
 }
 
-// Grounds returns what a refusal to configure a VM rests on, the same text as long as that stays; "" for what is no VM.
+// Grounds returns the facts on which a refusal to configure a VM depends, as a text that stays the same as long as they do; ""
+// for other targets.
 func (c *Client) Grounds(ctx context.Context, t backends.Ref) (string, error) {
 	return c.settings.Grounds(ctx, t)
 }
 
-// Movable tells, without moving anything, which of some running VMs of a host no other host of its cluster takes by vMotion: one
-// error for each, of kind refused where the VM is why.
+// Movable checks, without moving anything, which of some running VMs of a host cannot move to any other host of its cluster by
+// vMotion. It returns one error for each, of kind refused if the VM is the cause.
 func (c *Client) Movable(ctx context.Context, host string, vms []string) []error {
 	return bracket.Movable(ctx, c.conn, c.places, backends.HostRef(host), vms)
 }
 
-// ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.
+// ErrNoCommand means that a host does not have an esxcli command: an older ESXi, or a plug-in that is not installed.
 var ErrNoCommand = esxcli.ErrNoCommand
 
-// Esxcli runs an esxcli command on a host through the API, without SSH, and gives its records: one map a record, from
-// the field names of esxcli's own structured output (LinkStatus, not "Link Status"). A field with several values has
-// them joined with commas; a command that prints plain text gives one record with the field "output".
+// Esxcli runs an esxcli command on a host through the API, without SSH, and returns its records: one map per record, keyed by the
+// field names of esxcli's structured output (LinkStatus, not "Link Status"). Multiple values of a field are joined with commas; a
+// command that prints plain text returns one record with the field "output".
 func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map[string]string, error) {
 	return c.esxcli.Run(ctx, host, args...)
 }
 
-// Depots names the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs, and the URLs of offline
+// Depots sets the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs, and the URLs of offline
 // bundles from which KindImageComponent takes what vCenter does not have.
 func (c *Client) Depots(components []string) {
 	c.system.Depots(slices.DeleteFunc(slices.Clone(components), nic.IsURL))
 	c.images.Depots(slices.DeleteFunc(slices.Clone(components), func(p string) bool { return !nic.IsURL(p) }))
 }
 
-// Images reads the images by which Lifecycle Manager manages the clusters of these hosts, and the components of the hosts. Where no
-// image does it asks nothing.
+// Images reads the Lifecycle Manager images that manage the clusters of these hosts, and the components of the hosts. It makes no
+// calls for clusters without an image.
 func (c *Client) Images(ctx context.Context, inv *backends.Inventory, hosts []*backends.Host) {
 	c.images.Read(ctx, inv, hosts)
 }
 
-// SystemOptions are the limits and the questions of a survey of host systems.
+// SystemOptions are the limits and questions of a survey of host systems.
 type SystemOptions = system.Options
 
-// System reads what no property of the API holds from hosts, by esxcli through the API and never by SSH, into their System.
+// System reads facts that no property of the API contains, with esxcli through the API and never over SSH, into the System of the
+// hosts.
 func (c *Client) System(ctx context.Context, hosts []*backends.Host, o SystemOptions) {
 	c.system.Survey(ctx, hosts, o)
 }
 
-// Neighbours returns the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
-// over LLDP or CDP. A pNIC that heard nobody has no entry.
+// Neighbours returns the switch port behind each pNIC of a host, by device name, as announced by the physical switch over LLDP or
+// CDP. A pNIC without an announcement has no entry.
 func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	return c.system.Neighbours(ctx, host)
 }
 
-// BracketOptions bound how long brackets wait and say what the operator has consented to.
+// BracketOptions are the time limits of brackets and what the operator has consented to.
 type BracketOptions = bracket.Options
 
-// Brackets returns what must be around changes that need a VM off or a host empty. Without options the defaults hold:
-// nothing is powered off by force.
+// Brackets returns the brackets for changes that need a VM powered off or a host evacuated. With zero options nothing is powered
+// off by force.
 func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]backends.Bracket {
 	var o BracketOptions
 	if len(options) > 0 {
@@ -155,42 +157,42 @@ func (c *Client) Brackets(options ...BracketOptions) map[backends.BracketKind]ba
 	return bracket.Of(c.conn, c.places, o)
 }
 
-// OffAgain waits until a VM that was powered on goes off by itself, as one does whose VF gets no interrupt vectors, and
-// says so as an error; nil when ctx ends before.
+// OffAgain waits until a VM that was powered on powers off by itself, as happens if its VF gets no interrupt vectors, and then
+// returns an error; nil if ctx ends first.
 func (c *Client) OffAgain(ctx context.Context, vm string) error {
 	return bracket.OffAgain(ctx, c.conn, c.places, vm)
 }
 
-// VMOff waits until a VM that was told to shut down is off, as long as a bracket gives it; an error when it is not.
+// VMOff waits until a VM whose guest is shutting down is off, with the limit of a bracket; otherwise it returns an error.
 func (c *Client) VMOff(ctx context.Context, vm string) error {
 	return bracket.Off(ctx, c.conn, c.places, vm)
 }
 
-// HostBack waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it
-// is not.
+// HostBack waits until a disconnected host is connected again, at most for limit; otherwise it returns an error of kind
+// unreachable.
 func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration) error {
 	return bracket.Back(ctx, c.conn, c.places, host, limit)
 }
 
-// AdapterMAC returns the MAC address (lower case, colons) of a VM's adapter on a port group, by which its guest is told
-// which interface is meant.
+// AdapterMAC returns the MAC address (lower case, colons) of a VM's adapter on a port group, which identifies the interface in
+// its guest.
 func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
 }
 
-// Devices returns the PCI devices that a VM has whole.
+// Devices returns the PCI devices that are passed through whole to a VM.
 func (c *Client) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	return c.settings.Devices(ctx, vm)
 }
 
-// Deploy makes a VM, off, from an appliance.
+// Deploy creates a VM, powered off, from an appliance.
 func (c *Client) Deploy(ctx context.Context, f *appliance.File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	id, err = appliance.Deploy(ctx, c.conn, f, d, warn, progress)
 	c.places.Expire(backends.TypeVM)
 	return id, err
 }
 
-// DeployTarget checks that an appliance with these port groups can be deployed, and returns the path of the host for it.
+// DeployTarget checks that an appliance with these port groups can be deployed, and returns the inventory path of its host.
 func (c *Client) DeployTarget(ctx context.Context, f *appliance.File, d backends.Deployment, groups []string) (string, error) {
 	return appliance.Target(ctx, c.conn, f, d, groups)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A Health is what reports whether a host or VM is whole after it was out of service. What vCenter does not show is empty.
+// A Health shows whether a host or VM works again after it was out of service. What vCenter does not report is empty.
 type Health struct {
 	Connected, Maintenance bool
 	HA                     bool     // HA is on in the host's cluster
 	Agent                  string   // state of the host's HA agent
-	DeadPaths              []string // storage paths
+	DeadPaths              []string // failed storage paths
 	Switches               []string // opaque switches (NSX) that are not up
-	Alarms                 []string // red ones, of the host and its cluster
-	On                     bool     // a VM
-	Backup                 string   // of a VM: the snapshot that a backup reads
+	Alarms                 []string // red alarms of the host and its cluster
+	On                     bool     // a VM is powered on
+	Backup                 string   // of a VM: the snapshot of a running backup
 }
 
-// backupMarks are in the names of snapshots that backup products take through the vSphere APIs for data protection and remove when
-// they have read the disks: Veeam KB 1790; vCheck-vSphere, plug-in "Backup Garbage".
+// backupMarks occur in the names of snapshots that backup products create through the vSphere APIs for data protection and remove
+// after reading the disks: Veeam KB 1790; vCheck-vSphere, plug-in "Backup Garbage".
 var backupMarks = []string{"veeam backup temporary snapshot", "nbu_snapshot", "gx_backup", "consolidate helper", "vadp"}
 
 // Health reads the health of hosts and VMs (HostRuntimeInfo.dasHostState, HostMultipathStateInfo, HostOpaqueSwitch.status,
@@ -105,10 +105,10 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 	return out, nil
 }
 
-// Unplugged reads which PVRDMA adapters of VMs that are on should have connected at power-on and are not connected, by their labels
-// (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens: Broadcom KB 368679 has it
-// for ephemeral port groups. Whether vCenter tells it of SR-IOV adapters too has no public source: they are not judged. VMs that
-// are off or that vCenter does not show are left out.
+// Unplugged returns, by label, the PVRDMA adapters of running VMs that should have connected at power-on but are not connected
+// (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens with ephemeral port
+// groups: Broadcom KB 368679. No public source says whether vCenter reports it for SR-IOV adapters too: they are not checked. VMs
+// that are off or that vCenter does not show are left out.
 func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
 	const what = "read the adapters of VMs"
 	at := map[place.Ref]backends.Ref{}
@@ -163,7 +163,7 @@ func hostHealth(o wire.Object) Health {
 	return x
 }
 
-// red are the alarms of an entity that are red.
+// red returns the red alarms of an entity.
 func red(o wire.Object) []types.ManagedObjectReference {
 	var out []types.ManagedObjectReference
 	for _, a := range wire.Value[types.ArrayOfAlarmState](o, "triggeredAlarmState").AlarmState {
@@ -174,7 +174,7 @@ func red(o wire.Object) []types.ManagedObjectReference {
 	return out
 }
 
-// backup finds a snapshot that a backup has taken; "" when there is none.
+// backup returns a snapshot of a backup; "" if there is none.
 func backup(list []types.VirtualMachineSnapshotTree) string {
 	for _, s := range list {
 		name := strings.ToLower(s.Name)

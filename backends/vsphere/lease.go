@@ -14,18 +14,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A lock that all operators of a vCenter see is a custom attribute of a cluster. To define an attribute fails with
-// DuplicateName where its name is given already, so of several who try at once one succeeds; its key is unique for the
-// lifetime of the attribute, so only the attribute that was read is removed, never one that was made since; and the
-// vSphere Client shows its value on the cluster. Source: vSphere Web Services API, Managed Object - CustomFieldsManager,
-// Data Object - CustomFieldDef. Privileges: Global.ManageCustomFields on the root, Global.SetCustomField on the cluster
-// (vSphere Security, "Global Privileges").
+// The lock that all operators of a vCenter see is a custom attribute of a cluster. Defining an attribute fails with DuplicateName
+// if its name exists, so only one of several simultaneous attempts succeeds. The key of an attribute is unique, so only the
+// attribute that was read is removed, never one that was created since. The vSphere Client shows its value on the cluster.
+// Source: vSphere Web Services API, Managed Object - CustomFieldsManager, Data Object - CustomFieldDef. Privileges:
+// Global.ManageCustomFields on the root, Global.SetCustomField on the cluster (vSphere Security, "Global Privileges").
 const leasePrefix = "rdma-setup.lock."
 
-// A Holder is who holds a cluster: the value of the attribute. Times are those of vCenter's clock.
+// A Holder identifies who holds the lock of a cluster: the value of the attribute. Times are those of vCenter's clock.
 type Holder struct {
 	Run     string    `json:"run"`
-	User    string    `json:"user"`    // account in vCenter
+	User    string    `json:"user"`    // vCenter account
 	Machine string    `json:"machine"` // name of the jump host
 	Boot    string    `json:"boot"`    // identifies the jump host's boot, so that process ids can be compared
 	PID     int       `json:"pid"`
@@ -41,13 +40,13 @@ func (h Holder) String() string {
 		h.Since.UTC().Format("2006-01-02 15:04:05 MST"), h.Until.UTC().Format("15:04:05 MST"))
 }
 
-// Same reports whether two readings of a lock say the same: the same holder, who has not renewed it in between.
+// Same reports whether two readings of a lock are equal: the same holder, who has not renewed it in between.
 func (h Holder) Same(other Holder) bool {
 	return h.Run == other.Run && h.User == other.User && h.Machine == other.Machine && h.Boot == other.Boot && h.PID == other.PID &&
 		h.Since.Equal(other.Since) && h.Until.Equal(other.Until)
 }
 
-// A Lease is a lock on a cluster, or on a host outside clusters, that all operators see.
+// A Lease is a lock on a cluster, or on a standalone host, that all operators see.
 type Lease struct {
 	Target backends.Ref
 	c      *Client
@@ -55,7 +54,7 @@ type Lease struct {
 	key    int32
 }
 
-// Now is vCenter's clock.
+// Now returns the time of vCenter's clock.
 func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	now, err := methods.GetCurrentTime(ctx, c.conn.VIM())
 	if err != nil {
@@ -64,20 +63,20 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	return now.UTC().Truncate(time.Second), nil
 }
 
-// TakeLease takes the lock of a target for h. Where it is taken, the lease is nil and the holder is who has it, with the
-// key for BreakLease; a run gets its own lock back.
+// TakeLease takes the lock of a target for h. If it is held by another, the lease is nil and holder says by whom, with the key
+// for BreakLease; a run gets its own lock back.
 func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Lease, *Holder, int32, error) {
 	const what = "take the shared lock"
 	entity, manager, err := c.leaseOn(ctx, t)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	for range 4 { // who has held it may give it back meanwhile
+	for range 4 { // the holder may release it in the meantime
 		def, err := methods.AddCustomFieldDef(ctx, c.conn.VIM(), &types.AddCustomFieldDef{This: manager, Name: leasePrefix + entity.Value, MoType: entity.Type})
 		if err == nil {
 			l := &Lease{Target: t, c: c, entity: entity, key: def.Returnval.Key}
 			if err := l.Renew(ctx, h); err != nil {
-				_ = l.Release(context.WithoutCancel(ctx)) // the first error says more
+				_ = l.Release(context.WithoutCancel(ctx)) // the first error is more useful
 				return nil, nil, 0, err
 			}
 			return l, nil, 0, nil
@@ -100,8 +99,8 @@ func (c *Client) TakeLease(ctx context.Context, t backends.Ref, h Holder) (*Leas
 	return nil, nil, 0, backends.Errorf(backends.KindTransient, t.Name, "Try again.", "%s: other runs keep taking and releasing it", what)
 }
 
-// LeaseHolder tells who holds the lock of a target, and the key of the attribute; nil when it is free. A holder without a
-// run has taken it and has not written its name yet.
+// LeaseHolder returns who holds the lock of a target, and the key of the attribute; nil if it is free. A Holder without a run has
+// taken the lock and has not written its name yet.
 func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int32, error) {
 	const what = "read the shared lock"
 	entity, manager, err := c.leaseOn(ctx, t)
@@ -123,7 +122,7 @@ func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int3
 		h := &Holder{}
 		for _, v := range wire.Value[types.ArrayOfCustomFieldValue](e, "customValue").CustomFieldValue {
 			if text, is := v.(*types.CustomFieldStringValue); is && text.Key == def.Key {
-				_ = json.Unmarshal([]byte(text.Value), h) // what somebody has edited names nobody
+				_ = json.Unmarshal([]byte(text.Value), h) // an edited value names nobody
 			}
 		}
 		return h, def.Key, nil
@@ -131,9 +130,9 @@ func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int3
 	return nil, 0, nil
 }
 
-// BreakLease removes the lock that LeaseHolder has read, and no other; one that its owner has renewed or named since stays.
-// vCenter compares nothing when it removes an attribute, so a renewal between the two calls is lost: its owner learns that
-// with its next one, before it takes anything out of service.
+// BreakLease removes the lock that LeaseHolder has read, and no other; a lock that its owner has renewed or named since stays.
+// vCenter does not compare when it removes an attribute, so a renewal between the two calls is lost: its owner notices with its
+// next renewal, before it takes anything out of service.
 func (c *Client) BreakLease(ctx context.Context, t backends.Ref, key int32, h Holder) error {
 	now, same, err := c.LeaseHolder(ctx, t)
 	if err != nil || now == nil || same != key || !now.Same(h) {
@@ -142,7 +141,7 @@ func (c *Client) BreakLease(ctx context.Context, t backends.Ref, key int32, h Ho
 	return (&Lease{c: c, key: key}).Release(ctx)
 }
 
-// leaseOn finds the entity that stands for a target and the manager of attributes.
+// leaseOn finds the entity for a target's lock and the manager of attributes.
 func (c *Client) leaseOn(ctx context.Context, t backends.Ref) (entity, manager place.Ref, err error) {
 	m := c.conn.VIM().ServiceContent.CustomFieldsManager
 	if m == nil {
@@ -152,7 +151,7 @@ func (c *Client) leaseOn(ctx context.Context, t backends.Ref) (entity, manager p
 	return entity, *m, err
 }
 
-// Renew writes who holds the lock and until when. An error of kind conflict says that it was lost.
+// Renew writes who holds the lock and until when. An error of kind conflict means that the lock was lost.
 func (l *Lease) Renew(ctx context.Context, h Holder) error {
 	b, err := json.Marshal(h)
 	if err != nil {
@@ -167,13 +166,13 @@ func (l *Lease) Renew(ctx context.Context, h Holder) error {
 	return wire.Explain(err, l.Target.Name, "write the shared lock")
 }
 
-// Release returns the lock back. One that is gone already is no error.
+// Release releases the lock. It succeeds if the lock no longer exists.
 func (l *Lease) Release(ctx context.Context) error {
 	_, err := methods.RemoveCustomFieldDef(ctx, l.c.conn.VIM(), &types.RemoveCustomFieldDef{
 		This: *l.c.conn.VIM().ServiceContent.CustomFieldsManager, Key: l.key,
 	})
 	switch wire.FaultOf(err).(type) {
-	case *types.InvalidArgument, *types.NotFound: // the first is what the API reference of RemoveCustomFieldDef documents
+	case *types.InvalidArgument, *types.NotFound: // the API reference of RemoveCustomFieldDef documents the first
 		return nil
 	}
 	return wire.Explain(err, l.Target.Name, "release the shared lock")

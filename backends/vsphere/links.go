@@ -11,15 +11,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Event types of pNICs whose link goes, and of those that ESXi takes down because it comes and goes (vSphere: ESXi
+// Event types for pNICs whose link goes down, and for those that ESXi disables because of a flapping link (vSphere: ESXi
 // observation events, esx.problem.net.*).
 const (
 	linkDown     = "esx.problem.net.vmnic.linkstate.down"
 	linkFlapping = "esx.problem.net.vmnic.linkstate.flapping"
 )
 
-// LinksLost counts how often the link of each pNIC went down since a moment of vCenter's clock, by host and device name.
-// It costs one call and goes back as far as vCenter keeps events.
+// LinksLost counts how often the link of each pNIC went down since a time of vCenter's clock, by host and device name. It costs
+// one call and is limited by vCenter's event retention.
 func (c *Client) LinksLost(ctx context.Context, since time.Time) (map[string]map[string]int, error) {
 	vim := c.conn.VIM()
 	out := map[string]map[string]int{}
@@ -38,7 +38,7 @@ func (c *Client) LinksLost(ctx context.Context, since time.Time) (map[string]map
 			continue
 		}
 		if x.EventTypeId != linkDown && x.EventTypeId != linkFlapping {
-			continue // a server that does not know the filter
+			continue // the server does not support the filter
 		}
 		device := fmt.Sprint(x.Arguments[0].Value)
 		if out[x.Host.Name] == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// An Activity is what somebody else does to a target: a task that this session has not started, or a VM that was shut
-// down a moment ago.
+// An Activity is what another user does to a target: a task that this session has not started, or a VM that was recently shut
+// down.
 type Activity struct {
 	Target backends.Ref
 	What   string
 	User   string
 	Since  time.Time
-	Shut   bool // the VM was shut down; else a task runs
+	Shut   bool // the VM was shut down; otherwise a task is running
 }
 
 // Disrupts reports whether the activity takes its target out of service or changes it; a snapshot or a new option does not.
@@ -36,10 +36,9 @@ func (a Activity) String() string {
 	return fmt.Sprintf("%s by %s since %s", a.What, a.User, a.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// Others tells what others do to targets: tasks of users that are queued or running on them (ManagedEntity.recentTask,
-// TaskInfo.reason in the vSphere Web Services API), and VMs that are off because somebody has asked their guest to shut
-// down within the last minutes (VmGuestShutdownEvent). Tasks that vCenter or a schedule started, and those that are part of
-// another task, are not counted.
+// Others returns what other users do to targets: their tasks that are queued or running (ManagedEntity.recentTask,
+// TaskInfo.reason in the vSphere Web Services API), and VMs that are off because a user shut their guest down within the last
+// minutes (VmGuestShutdownEvent). Tasks started by vCenter or a schedule, and subtasks, are not counted.
 func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
 	const what = "read the tasks of other users"
 	at := map[place.Ref]backends.Ref{}
@@ -97,7 +96,7 @@ func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity
 	return out, nil
 }
 
-// foreign reads the tasks that users have started and that have not ended. One that is gone has ended.
+// foreign reads the unfinished tasks of users. A task that no longer exists has ended.
 func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Ref]backends.Ref) ([]Activity, error) {
 	if len(tasks) == 0 {
 		return nil, nil
@@ -122,7 +121,7 @@ func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Re
 	return out, err
 }
 
-// shutDown tells who has shut a VM down, as bracket.ShutDown does.
+// shutDown returns who shut a VM down, like bracket.ShutDown.
 func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]Activity, error) {
 	last, err := bracket.ShutDown(ctx, c.conn, vm)
 	if last == nil || err != nil {
@@ -131,8 +130,8 @@ func (c *Client) shutDown(ctx context.Context, vm place.Ref, t backends.Ref) ([]
 	return []Activity{{Target: t, What: "shut down", User: last.UserName, Since: last.CreatedTime, Shut: true}}, nil
 }
 
-// GoingOff reports whether the guest of a VM that is on was asked to shut down after a time (VmGuestShutdownEvent, which vCenter
-// posts when it passes the request on): it soon goes off, and answers until then.
+// GoingOff reports whether a shutdown of a running VM's guest was requested after a time (VmGuestShutdownEvent, which vCenter
+// posts when it forwards the request): it will soon be off, and answers until then.
 func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool, error) {
 	t := backends.VMRef(vm)
 	ref, there, err := c.places.Look(ctx, t)
@@ -150,10 +149,10 @@ func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool
 	return len(asked) > 0 && asked[0].Since.After(after), nil
 }
 
-// User is the name of this session's account, as tasks and events name it.
+// User returns the name of this session's account, in the form that tasks and events use.
 func (c *Client) User() string { return c.conn.User() }
 
-// Same reports whether two names of accounts mean one: VSPHERE.LOCAL\admin and admin@vsphere.local.
+// Same reports whether two account names are the same account: VSPHERE.LOCAL\admin and admin@vsphere.local.
 func sameUser(a, b string) bool { return plainUser(a) == plainUser(b) }
 
 func plainUser(name string) string {
@@ -163,5 +162,5 @@ func plainUser(name string) string {
 	return strings.ToLower(name)
 }
 
-// Ours reports whether an activity may be that of an earlier process of this account.
+// Ours reports whether an activity may come from an earlier process of this account.
 func (c *Client) Ours(a Activity) bool { return sameUser(a.User, c.conn.User()) }

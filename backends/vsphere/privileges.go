@@ -13,13 +13,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A Lack is a privilege that the account does not have on an entity.
+// A Lack is a privilege that the account lacks on an entity.
 type Lack struct {
-	Entity    string // its name
+	Entity    string // name of the entity
 	Privilege string // Host.Config.NetService
 }
 
-// Missing tells which privileges the account lacks on which of the targets; a target of type vcenter is the root of the
+// Missing returns which privileges the account lacks on which of the targets; a target of type vcenter is the root of the
 // inventory. It costs one call for each type of target, whatever their number.
 func (c *Client) Missing(ctx context.Context, want map[backends.Ref][]string) ([]Lack, error) {
 	byType := map[backends.TargetType][]backends.Ref{}

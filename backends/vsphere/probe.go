@@ -6,5 +6,5 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Probe proves that a vCenter answers and that its certificate is trusted, without logging in.
+// Probe checks that a vCenter answers and that its certificate is trusted, without logging in.
 func Probe(ctx context.Context, cfg Config) error { return wire.Probe(ctx, cfg) }

@@ -16,10 +16,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// baselineFormat is the version of the file that this program writes and reads.
+// baselineFormat is the format version that this program writes and reads.
 const baselineFormat = 1
 
-// A Baseline is what a fabric was like when it was found healthy.
+// A Baseline is the state of a fabric when it was healthy.
 type Baseline struct {
 	Format    int                 `json:"format"`
 	Made      time.Time           `json:"made"`
@@ -28,8 +28,8 @@ type Baseline struct {
 	Inventory *backends.Inventory `json:"inventory"`
 }
 
-// BaselineOf takes what is worth keeping out of the facts of a check: settings and hardware, not what changes by itself. What
-// the check did not read (a quick one asks neither esxcli nor guests) is absent, and later checks do not compare it.
+// BaselineOf extracts from the facts of a check what later checks are compared with: settings and hardware, not what changes by
+// itself. What the check did not read (a quick check uses neither esxcli nor guests) is absent and is not compared later.
 func BaselineOf(f *checks.Facts, made time.Time, tool string) *Baseline {
 	inv := *f.Inventory
 	inv.Gaps, inv.APICalls = nil, 0
@@ -56,10 +56,10 @@ func lastingSystem(known *backends.HostSystem) *backends.HostSystem {
 	return &backends.HostSystem{Modules: known.Modules, VIBs: known.VIBs, Acceptance: known.Acceptance, Firmware: known.Firmware}
 }
 
-// plainID is what an instance UUID looks like; any other text a server may give never reaches the file system.
+// plainID matches an instance UUID; any other text from a server is never used in a path.
 var plainID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-// BaselinePath is where the baseline of a vCenter is kept under a state directory.
+// BaselinePath returns the path of a vCenter's baseline below a state directory.
 func BaselinePath(stateDir, instanceUUID string) string {
 	name := instanceUUID
 	if !plainID.MatchString(name) {
@@ -68,7 +68,7 @@ func BaselinePath(stateDir, instanceUUID string) string {
 	return filepath.Join(stateDir, "baselines", name+".json")
 }
 
-// SaveBaseline writes a baseline whole or not at all, 0600, into a directory that is made 0700.
+// SaveBaseline writes a baseline atomically with mode 0600, into a directory with mode 0700.
 func SaveBaseline(path string, b *Baseline) error {
 	data, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
@@ -83,7 +83,7 @@ func SaveBaseline(path string, b *Baseline) error {
 	return nil
 }
 
-// LoadBaseline reads a baseline of the vCenter with this instance UUID; nil without an error where there is no such file.
+// LoadBaseline reads the baseline of the vCenter with this instance UUID; nil without an error if there is no such file.
 func LoadBaseline(path, instanceUUID string) (*Baseline, error) {
 	data, err := backends.InputBaseline.ReadFile(path)
 	if err == nil {

@@ -1,6 +1,5 @@
-// Package bundle keeps what the checks look at in one file, so that it can be judged elsewhere: by whom the vCenter does
-// not let in, or later. A bundle is a gzipped tar of JSON and YAML with a manifest in front; user names are left out of
-// it, and secrets were never in what it is made of.
+// Package bundle stores the facts of a check in one file, so that they can be judged on another machine or later. A bundle is a
+// gzipped tar of JSON and YAML that begins with a manifest. User names are removed from it, and its data never contains secrets.
 package bundle
 
 import (
@@ -11,18 +10,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Schema is the version of the format that is written and read.
+// Schema is the format version that is written and read.
 const Schema = 2
 
-// A Bundle is what was gathered at one time.
+// A Bundle is the data collected at one time.
 type Bundle struct {
 	Tool    string           // version of rdma-setup that gathered it
 	Made    time.Time        // when
-	Quick   bool             // only what vCenter tells: the rows that need more were not asked
-	Answers *answers.Answers // what should be; nil if nobody gave any
-	Facts   *checks.Facts    // what is there; its Answers are not kept
-	Kept    time.Time        // when the baseline among the facts was kept
-	Masked  bool             // Write replaces names and addresses, the same by the same
+	Quick   bool             // only facts from vCenter: rows that need more were not evaluated
+	Answers *answers.Answers // the requested state; nil if there are no answers
+	Facts   *checks.Facts    // the facts; Facts.Answers is not stored
+	Kept    time.Time        // when the baseline in Facts was saved
+	Masked  bool             // Write replaces names and addresses consistently
 }
 
 // Measured returns the measurements that were made for the bundle.
@@ -44,7 +43,7 @@ const (
 	factsFile     = "facts.json"
 )
 
-// Limits on what is read, in bytes: thousands of hosts stay far below. What the JSON texts may hold is bounded beside.
+// Size limits in bytes: thousands of hosts need much less. The structure of the JSON texts is limited separately.
 const (
 	packedLimit = 32 << 20
 	totalLimit  = 64 << 20
@@ -52,7 +51,7 @@ const (
 	manifestLimit = 1 << 20
 )
 
-// manifest is the first file: what the bundle is, and the sums of the others.
+// manifest is the first file: a description of the bundle, and the checksums of the other files.
 type manifest struct {
 	Schema    int               `json:"schema"`
 	Kind      string            `json:"kind"`

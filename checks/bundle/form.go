@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// facts is checks.Facts as it is written: the parts that have a file of their own left out, errors as their texts.
+// facts is the stored form of checks.Facts: without the parts that have files of their own, and with errors as texts.
 type facts struct {
 	checks.Facts
 
@@ -34,7 +34,7 @@ func (s said) err() error {
 	return errors.New(string(s))
 }
 
-// split takes facts apart into what the files hold.
+// split divides facts into the contents of the files.
 func split(f *checks.Facts) (facts, backends.Inventory, []backends.Guest) {
 	inv := *f.Inventory
 	guests := inv.Guests

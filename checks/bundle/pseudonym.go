@@ -18,7 +18,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// named says what is named by a value, by the key that holds it and, for "name", by the key around it.
+// named maps the key of a value, and for "name" the key around it, to the kind of thing that the value names.
 var named = map[string]string{
 	"hosts.name": "host", "host": "host", "not_hosts": "host", "names": "host",
 	"vms.name": "vm", "vm": "vm", "vms": "vm", "vapp": "vapp",
@@ -32,7 +32,7 @@ var named = map[string]string{
 var byName = []string{"members", "drs_override", "addresses", "macs", "gpus", "names", "peers"}
 
 var (
-	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // also means something else: sriov, VLAN 100, a byte of a MAC address
+	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // also has another meaning: sriov, VLAN 100, a byte of a MAC address
 	usual     = regexp.MustCompile(`^(VM Network|Management Network|vSwitch0|(dv)?[Uu]plink ?\d+|redacted|vm|host|network|datastore|Datacenters|)$`)
 	ipv4      = regexp.MustCompile(`\d+(?:\.\d+)+`)
 	digits    = regexp.MustCompile(`\d+`)
@@ -48,18 +48,18 @@ var (
 // list marks the key of a map that is an element of a list.
 const list = "[]"
 
-// escaped reads a component of an inventory path as vCenter spells it (vSphere Web Services API, ManagedEntity.name).
+// escaped decodes a component of an inventory path (vSphere Web Services API, ManagedEntity.name).
 var escaped = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
-// A masquerade replaces names and addresses of a site by others, the same by the same, so that what is compared stays equal.
+// A masquerade replaces names and addresses of a site consistently, so that equal values stay equal.
 type masquerade struct {
 	key     []byte
-	found   map[string]string // name to what it names
+	found   map[string]string // kind of thing by name
 	aliases map[string]string
-	lengths []int // of the names that are replaced within texts, longest first
+	lengths []int // lengths of the names that are replaced inside texts, longest first
 }
 
-// masked replaces names and addresses in the documents of a bundle. MAC and PCI addresses, models and versions stay.
+// masked replaces names and addresses in the documents of a bundle. MAC and PCI addresses, models and versions are kept.
 func masked(members []member) (*masquerade, []member, error) {
 	m := &masquerade{key: make([]byte, 32), found: map[string]string{}, aliases: map[string]string{}}
 	rand.Read(m.key)
@@ -100,7 +100,7 @@ func masked(members []member) (*masquerade, []member, error) {
 	return m, out, nil
 }
 
-// know notes a name; it changes nothing.
+// know collects a name; it changes nothing.
 func (m *masquerade) know(around, key, s string) string {
 	switch what := cmp.Or(named[around+"."+key], named[key]); {
 	case key == "url" || key == "vcenter" && strings.Contains(s, "://"):
@@ -137,14 +137,14 @@ func (m *masquerade) know(around, key, s string) string {
 	return s
 }
 
-// server notes a name of DNS that nothing else is known by.
+// server collects a DNS name that is not the name of anything else.
 func (m *masquerade) server(name string) {
 	if dnsName.MatchString(name) && m.found[name] == "" {
 		m.note(name, "server")
 	}
 }
 
-// note keeps what a name stands for. A folder is only what nothing else is.
+// note stores the kind of a name. Any other kind takes precedence over folder.
 func (m *masquerade) note(name, what string) {
 	_, err := netip.ParseAddr(name)
 	_, err2 := netip.ParsePrefix(name)
@@ -156,7 +156,7 @@ func (m *masquerade) note(name, what string) {
 	}
 }
 
-// name gives every name its alias, in natural order, and host names their first label too.
+// name assigns an alias to every name, in natural order, and to the first label of host names too.
 func (m *masquerade) name() {
 	count, domains := map[string]int{}, map[string]bool{}
 	lengths := map[int]bool{}
@@ -185,7 +185,7 @@ func (m *masquerade) name() {
 	m.lengths = slices.SortedFunc(maps.Keys(lengths), func(a, b int) int { return b - a })
 }
 
-// order puts vm-9 before vm-10.
+// order sorts vm-9 before vm-10.
 func order(a, b string) int {
 	padded := func(s string) string {
 		return digits.ReplaceAllStringFunc(s, func(n string) string { return fmt.Sprintf("%20s", n) })
@@ -193,7 +193,7 @@ func order(a, b string) int {
 	return cmp.Or(cmp.Compare(padded(a), padded(b)), cmp.Compare(a, b))
 }
 
-// value is what stands for a value under a key.
+// value returns the replacement of a value with a key.
 func (m *masquerade) value(around, key, s string) string {
 	is := cmp.Or(named[around+"."+key], named[key]) != ""
 	if is && m.aliases[s] != "" {
@@ -212,7 +212,7 @@ func (m *masquerade) value(around, key, s string) string {
 	return m.text(s)
 }
 
-// text replaces names that are no plain words, and addresses.
+// text replaces names that are not ordinary words, and addresses.
 func (m *masquerade) text(s string) string {
 	var b strings.Builder
 next:
@@ -235,8 +235,8 @@ next:
 	return m.addresses(b.String())
 }
 
-// addresses replaces the IP addresses of a text. What stands beside letters, or beside a hyphen without an address at its other side,
-// is a version, such as MLNX_OFED_LINUX-5.8-3.0.7.0. The address of a network stays one.
+// addresses replaces the IP addresses in a text. A number next to letters, or next to a hyphen without an address on the other
+// side, is a version, such as MLNX_OFED_LINUX-5.8-3.0.7.0. A network address stays one.
 func (m *masquerade) addresses(s string) string {
 	for _, kind := range []*regexp.Regexp{ipv4, ipv6} {
 		var b strings.Builder
@@ -264,7 +264,7 @@ func (m *masquerade) addresses(s string) string {
 				}
 			}
 			text := other.String()
-			if len(one) == len(other.StringExpanded()) { // as sysfs spells a GID
+			if len(one) == len(other.StringExpanded()) { // as sysfs writes a GID
 				text = other.StringExpanded()
 			}
 			b.WriteString(s[last:at[0]] + text)
@@ -275,9 +275,10 @@ func (m *masquerade) addresses(s string) string {
 	return s
 }
 
-// address replaces an address by another so that two of one network stay in one network of the same length: each bit up to the 24th
-// is turned or not by the bits before it (as Crypto-PAn does: Xu et al., Prefix-Preserving IP Address Anonymization, ICNP 2002).
-// The bits that make an address private stay, and so does the last byte: what is .1 stays .1. Of IPv6 the last 64 bits stay.
+// address replaces an address so that two addresses in one network stay in one network of the same length: each bit up to the
+// 24th is flipped depending on the bits before it (as in Crypto-PAn: Xu et al., Prefix-Preserving IP Address Anonymization, ICNP
+// 2002). The bits that make an address private are kept, and so is the last byte: .1 stays .1. The last 64 bits of IPv6 addresses
+// are kept.
 func (m *masquerade) address(a netip.Addr) netip.Addr {
 	switch {
 	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast():
@@ -304,7 +305,7 @@ func (m *masquerade) address(a netip.Addr) netip.Addr {
 		kept = 12
 	case in[0] == 192 && in[1] == 168:
 		kept = 16
-	default: // public: it becomes one of 100.64.0.0/10, which is in no route
+	default: // public: it becomes an address in 100.64.0.0/10, which is not routed
 		sum := sha256.Sum256(append(slices.Clone(m.key), in[:2]...))
 		out[0], out[1], kept = 100, 64|sum[0]&0x3f, 16
 	}
@@ -317,7 +318,7 @@ func (m *masquerade) address(a netip.Addr) netip.Addr {
 	return netip.AddrFrom4(out)
 }
 
-// json walks a document and puts f of each string in its place.
+// json walks a document and replaces each string s by f(s).
 func (m *masquerade) json(v any, around, key string, f func(around, key, s string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -344,7 +345,7 @@ func (m *masquerade) json(v any, around, key string, f func(around, key, s strin
 	return v
 }
 
-// yaml does the same with answers; comments and keys of the answers stay.
+// yaml does the same with answers; comments and keys are kept.
 func (m *masquerade) yaml(n *yaml.Node, around, key string, f func(around, key, s string) string) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Read reads what Write wrote. It trusts nothing: what is too large, cut short, changed, of another version or no bundle
-// at all is an error of kind usage that says so. Nothing is unpacked to disk.
+// Read reads the output of Write. The input is untrusted: if it is too large, truncated, modified, of another version or not a
+// bundle, the error is of kind usage and says so. Nothing is unpacked to disk.
 func Read(r io.Reader) (*Bundle, error) {
 	in := bufio.NewReader(&capped{r: r, left: packedLimit})
 	zip, err := gzip.NewReader(in)
@@ -33,7 +33,7 @@ func Read(r io.Reader) (*Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.Copy(io.Discard, body); err != nil { // the checksum stands at the end
+	if _, err := io.Copy(io.Discard, body); err != nil { // the checksum is at the end
 		return nil, refuse(err, "it is damaged")
 	}
 	return open(head, files)
@@ -62,7 +62,7 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 	return &head, nil
 }
 
-// readFiles reads what follows the manifest: the files that it names and no others, each once and unchanged.
+// readFiles reads the files after the manifest: exactly those it names, each once and unchanged.
 func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	left := int64(totalLimit)
@@ -101,7 +101,7 @@ func readFiles(t *tar.Reader, head *manifest) (map[string][]byte, error) {
 	return files, nil
 }
 
-// readMember reads a file of at most that many bytes. A sparse file says in its header how long it is, whatever the archive has.
+// readMember reads a file up to a size limit. The header of a sparse file states its length, whatever the size of the archive.
 func readMember(t *tar.Reader, h *tar.Header, most int64) ([]byte, error) {
 	switch {
 	case h.Typeflag != tar.TypeReg:
@@ -116,7 +116,7 @@ func readMember(t *tar.Reader, h *tar.Header, most int64) ([]byte, error) {
 	return b, nil
 }
 
-// open turns the files into what the checks look at.
+// open decodes the files.
 func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 	var (
 		inv   backends.Inventory
@@ -140,7 +140,7 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 		}
 	}
 	f := rest.Facts
-	inv.VCenter.ClockAsked = f.Now // the inventory does not keep it
+	inv.VCenter.ClockAsked = f.Now // not stored with the inventory
 	f.Answers, f.Inventory, f.Pairs, f.LacksErr = nil, &inv, pairs, rest.LacksErr.err()
 	b := &Bundle{Tool: head.Tool, Made: head.Made, Quick: head.Quick, Kept: head.Kept, Facts: &f}
 	if text, ok := files[answersFile]; ok {
@@ -155,7 +155,7 @@ func open(head *manifest, files map[string][]byte) (*Bundle, error) {
 
 var errTooLarge = backends.ErrTooLarge
 
-// capped returns errTooLarge where more comes than may.
+// capped is a reader that returns errTooLarge at its limit.
 type capped struct {
 	r    io.Reader
 	left int64
@@ -177,7 +177,7 @@ func (c *capped) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse says why a file is no bundle that can be judged. The sort of cause that err is comes before what.
+// refuse returns the error for a file that is not a usable bundle. The cause err is described before what.
 func refuse(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
@@ -191,5 +191,5 @@ func refuse(err error, format string, args ...any) error {
 	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be read: %s", what)
 }
 
-// clip keeps a name from a foreign file short.
+// clip shortens a name from an untrusted file.
 func clip(s string) string { return backends.Shorten(s, 80) }

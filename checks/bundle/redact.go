@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Redacted stands in a bundle where a user name was.
+// Redacted replaces user names in a bundle.
 const Redacted = "redacted"
 
-// redacted returns a copy of a bundle without user names. root is no secret, and rows judge it.
+// redacted returns a copy of a bundle without user names. root is kept, because rows judge it.
 func redacted(b *Bundle) *Bundle {
 	r := redactor{}
 	for _, inv := range []*backends.Inventory{b.Facts.Inventory, b.Facts.Baseline} {
@@ -26,14 +26,14 @@ func redacted(b *Bundle) *Bundle {
 			r.know(v.Guest.User)
 		}
 	}
-	// The longest first: one name may be the beginning of another.
+	// The longest first, because one name may be the prefix of another.
 	slices.SortFunc(r.names, func(x, y string) int { return len(y) - len(x) })
 	out := *b
 	out.Answers, out.Facts = r.answers(b.Answers), r.facts(b.Facts)
 	return &out
 }
 
-// A redactor knows the user names that must not stay.
+// A redactor holds the user names to remove.
 type redactor struct{ names []string }
 
 func (r *redactor) know(name string) {
@@ -52,7 +52,7 @@ func (r *redactor) users(inv *backends.Inventory) {
 	}
 }
 
-// user returns what stands for a user name.
+// user returns the replacement of a user name.
 func (r *redactor) user(name string) string {
 	if name == "" || name == "root" {
 		return name
@@ -60,7 +60,7 @@ func (r *redactor) user(name string) string {
 	return Redacted
 }
 
-// text takes user names out of what a machine said. A word of its own only: the user ubuntu is a system, too.
+// text removes user names from the output of a machine, only as whole words: ubuntu is a user and a system.
 func (r *redactor) text(s string) string {
 	for _, name := range r.names {
 		s = replaceWord(s, name, Redacted)
@@ -142,10 +142,10 @@ func (r *redactor) lines(all []string) []string {
 	return out
 }
 
-// systems are accounts that distributions create: they name nobody, and the name of the system must stay.
+// systems are accounts that distributions create: they identify nobody, and the name of the system must be kept.
 var systems = []string{"root", "ubuntu", "debian", "rhel", "centos", "rocky", "almalinux", "fedora", "redacted"}
 
-// Anonymous takes user names out of a text, wherever one stands as a word of its own.
+// Anonymous removes user names from a text if they are whole words.
 func Anonymous(text string, names ...string) string {
 	r := redactor{}
 	for _, name := range names {
@@ -157,7 +157,7 @@ func Anonymous(text string, names ...string) string {
 	return r.text(text)
 }
 
-// replaceWord replaces a word where no letter or digit stands beside it.
+// replaceWord replaces a word that is not adjacent to letters or digits.
 func replaceWord(s, word, by string) string {
 	var b strings.Builder
 	for {

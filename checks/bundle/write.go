@@ -20,7 +20,7 @@ type member struct {
 	text []byte
 }
 
-// Write writes a bundle without the user names in it. The same bundle gives the same bytes, unless its names are replaced.
+// Write writes a bundle without the user names in it. The output is deterministic, unless names are replaced.
 func Write(w io.Writer, b *Bundle) error {
 	if b.Facts == nil || b.Facts.Inventory == nil {
 		return fmt.Errorf("there is nothing to bundle: no inventory was read")

@@ -1,5 +1,5 @@
-// Package catalogue gathers the rows of all scopes in one order, holds them against the baseline, asks them, and puts what
-// they found in the order of the chain that RDMA hangs on.
+// Package catalogue combines the rows of all scopes, compares them with the baseline, evaluates them, and sorts the findings in
+// the order of the chain.
 package catalogue
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/vm"
 )
 
-// Checks returns all checks, in the order in which the domain's catalogue lists them: from vCenter inwards to the pair.
+// Checks returns all checks, from vCenter to the pairs of guests.
 func Checks() []checks.Check {
 	all := slices.Concat(vcenter.Checks(), host.Checks(), network.Checks(), vm.Checks(), guest.Checks(), guest.PairChecks())
 	held := drifts()
@@ -26,7 +26,7 @@ func Checks() []checks.Check {
 	return all
 }
 
-// Run asks the selected checks of the catalogue.
+// Run evaluates the selected checks of the catalogue.
 func Run(ctx context.Context, f *checks.Facts, s checks.Selection) []checks.Finding {
 	return checks.Ask(ctx, Checks(), f, s)
 }

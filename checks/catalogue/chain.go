@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// LinkOf is the place of a row in the chain, "" if the catalogue does not hold it.
+// LinkOf returns the link of a row in the chain, "" for unknown rows.
 func LinkOf(id string) checks.LinkName {
 	for _, c := range Checks() {
 		if c.ID == id {
@@ -16,8 +16,8 @@ func LinkOf(id string) checks.LinkName {
 	return ""
 }
 
-// Chain gathers findings by link, in the order of the chain. A link passes when the rows that prove it were read and passed, and is
-// unknown otherwise; the root of what is amiss stands first. Findings of rows that the catalogue does not hold are left out.
+// Chain groups findings by link, in the order of the chain. A link passes if the rows that prove it were evaluated and passed,
+// and is unknown otherwise; the root of a problem comes first. Findings of unknown rows are left out.
 func Chain(findings []checks.Finding) []checks.Link {
 	where := map[string]checks.LinkName{}
 	for _, c := range Checks() {
@@ -53,7 +53,7 @@ func Chain(findings []checks.Finding) []checks.Link {
 	return out
 }
 
-// proven reports whether a row that proves a link passed, and none of them was left without an answer.
+// proven reports whether a row that proves a link passed, and none of them is unknown.
 func proven(link checks.LinkName, findings []checks.Finding) bool {
 	passed := false
 	for i := range findings {
@@ -67,7 +67,7 @@ func proven(link checks.LinkName, findings []checks.Finding) bool {
 	return passed
 }
 
-// weight says how much a finding breaks: quiet ones and passes nothing.
+// weight returns the severity of a finding: 0 for quiet findings and passes.
 func weight(f *checks.Finding) int {
 	if f.Quiet {
 		return 0
@@ -75,9 +75,9 @@ func weight(f *checks.Finding) int {
 	return f.Status.Weight()
 }
 
-// FirstBroken is where to look first: the finding that most of what is worst follows from, so that a closed firewall on a host
-// comes before what guests suffer from it. Without a failure it is the first warning, then the first row that should have been
-// answered and was not; nil when nothing is amiss.
+// FirstBroken returns the finding to look at first: the one that causes most of the worst findings, so that a closed firewall on
+// a host comes before its effects in guests. Without a failure it is the first warning, then the first unknown that matters; nil
+// if there is no problem.
 func FirstBroken(findings []checks.Finding) *checks.Finding {
 	if roots := Roots(findings); len(roots) > 0 {
 		return roots[0].Finding

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// drifts are the rows that are held against the baseline, beside those that have no other measure (HOST-PNIC-MAC-005,
+// drifts are the comparisons with the baseline, except for rows that only compare with the baseline (HOST-PNIC-MAC-005,
 // VM-HWVER-SLOT-004, GST-NAME-017).
 func drifts() map[string]checks.Drift {
 	return map[string]checks.Drift{
@@ -49,7 +49,7 @@ func drifts() map[string]checks.Drift {
 	}
 }
 
-// was says what the baseline has where both sides are known and differ.
+// was returns the value in the baseline if both values are known and differ.
 func was(what, now, then string) string {
 	if now == "" || then == "" || now == then {
 		return ""
@@ -67,7 +67,7 @@ func hostDrift(what string, of func(*checks.Facts, *backends.Host) string) check
 	}
 }
 
-// nicDrift compares the chosen pNIC with what its MAC was then; a card that the baseline does not know has its own row.
+// nicDrift compares the chosen pNIC with the baseline entry of the same MAC; a new card has its own row.
 func nicDrift(what string, of func(*backends.NIC) string) checks.Drift {
 	return func(f *checks.Facts, t backends.Ref) string {
 		h, then := f.Inventory.Host(t.Name), f.Baseline.Host(t.Name)
@@ -136,7 +136,7 @@ func guestDrift(what string, of func(*checks.Facts, *backends.Guest) string) che
 	}
 }
 
-// linksLost tells of a link that is up again and was not all the time.
+// linksLost reports a link that is up but went down in between.
 func linksLost(f *checks.Facts, t backends.Ref) string {
 	h := f.Inventory.Host(t.Name)
 	if t.Type != backends.TypeHost || h == nil {
@@ -152,7 +152,7 @@ func linksLost(f *checks.Facts, t backends.Ref) string {
 	return "the link went down once since"
 }
 
-// memberDrift compares the uplinks that a host lends to the switch.
+// memberDrift compares the uplinks of a host on the switch.
 func memberDrift(f *checks.Facts, t backends.Ref) string {
 	uplinks := func(inv *backends.Inventory) string {
 		sw := inv.Switch(f.Answers.Switch.Name)
@@ -164,7 +164,7 @@ func memberDrift(f *checks.Facts, t backends.Ref) string {
 	return was("uplinks", uplinks(f.Inventory), uplinks(f.Baseline))
 }
 
-// parameterDrift names the module parameters that are set otherwise. Which are set now comes from esxcli.
+// parameterDrift names the module parameters whose values differ. The current values come from esxcli.
 func parameterDrift(f *checks.Facts, t backends.Ref) string {
 	then := f.Baseline.Host(t.Name)
 	h := f.Inventory.Host(t.Name)
@@ -194,10 +194,10 @@ func parameterDrift(f *checks.Facts, t backends.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-// plainValue is a parameter without the quotes and blanks that builds spell differently.
+// plainValue returns a parameter without quotes and blanks, which differ between builds.
 func plainValue(s string) string { return strings.ReplaceAll(strings.Trim(s, `" `), " ", "") }
 
-// speed is "" if it is not known: the rows compare only what both have.
+// speed returns "" if it is not known: the rows compare only known values.
 func speed(mbps int) string {
 	if mbps == 0 {
 		return ""
@@ -246,7 +246,7 @@ func adapters(_ *checks.Facts, v *backends.VM) string {
 	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
-// rdmaInterfaces are the interfaces of a guest's RDMA ports, told by MAC.
+// rdmaInterfaces returns the interfaces of a guest's RDMA ports, identified by MAC.
 func rdmaInterfaces(f *checks.Facts, g *backends.Guest, of func(*backends.Interface) string) string {
 	v := f.Inventory.VM(g.VM)
 	if v == nil {
@@ -265,7 +265,7 @@ func guestMTUs(f *checks.Facts, g *backends.Guest) string {
 	return rdmaInterfaces(f, g, func(i *backends.Interface) string { return strconv.Itoa(i.MTU) })
 }
 
-// guestGIDs are the indexes that tests and applications were given for RoCE v2 over IPv4.
+// guestGIDs returns the GID indexes that tests and applications use for RoCE v2 over IPv4.
 func guestGIDs(f *checks.Facts, g *backends.Guest) string {
 	v := f.Inventory.VM(g.VM)
 	if v == nil {

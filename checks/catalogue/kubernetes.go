@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// kubernetesScope is the scope of what is asked of a Kubernetes cluster; it has no place in the chain of vCenter's rows.
+// kubernetesScope is the scope of checks of a Kubernetes cluster; it is not part of the chain.
 const kubernetesScope = "kubernetes"
 
 // Kubernetes judges a cluster.
@@ -79,7 +79,7 @@ func Kubernetes(k *backends.Kubernetes) []checks.Finding {
 	return append(out, alikeWorkers(k.Context, workers)...)
 }
 
-// rdmaResources: a device plugin may be missing, but not on some workers only, and not where a policy asks for it.
+// rdmaResources: a device plugin may be missing, but not only on some workers, and not if a policy requests it.
 func rdmaResources(k *backends.Kubernetes, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
 		ID: "KUBE-RDMA-005", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: k.Context},
@@ -130,7 +130,7 @@ func rdmaResources(k *backends.Kubernetes, workers []backends.KubeNode) []checks
 	return []checks.Finding{f}
 }
 
-// alikeWorkers compares what must not differ between workers of one job.
+// alikeWorkers compares what must be equal on all workers of one job.
 func alikeWorkers(context string, workers []backends.KubeNode) []checks.Finding {
 	f := checks.Finding{
 		ID: "KUBE-ALIKE-006", Scope: kubernetesScope, Target: backends.Ref{Type: backends.TypeKubernetes, Name: context},

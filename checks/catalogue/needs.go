@@ -6,13 +6,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// rests names, for a row, the rows that must hold before it can: when one of these fails on the same target, on the host of a
-// VM or on an end of a pair, the row follows from it. The edges say what the remedies and criteria of the rows say; what holds for
-// whole scopes stands in needs.
+// rests lists, for a row, the rows it depends on: if one of these fails on the same target, on the host of a VM or on an end of a
+// pair, the row is a consequence. The edges follow the remedies and criteria of the rows; dependencies of whole scopes are in
+// needs.
 var rests = map[string][]string{
 	"HOST-PNIC-RDMA-001":       {"HOST-PNIC-LINKTYPE-009", "HOST-PNIC-DRIVER-006"},
 	"HOST-PNIC-ROCEV2-002":     {"HOST-PNIC-RDMA-001"},
-	"HOST-SRIOVBIOS-006":       {"HOST-SRIOVEN-009"}, // a PF without SRIOV_EN has no SR-IOV capability, whatever the BIOS says
+	"HOST-SRIOVBIOS-006":       {"HOST-SRIOVEN-009"}, // without SRIOV_EN a PF has no SR-IOV capability, whatever the BIOS setting
 	"HOST-VF-COUNT-010":        {"HOST-IOMMU-005", "HOST-SRIOVEN-009", "HOST-NUMVFS-008", "HOST-SRIOVBIOS-006", "HOST-MAXVFS-LEN-005", "HOST-MAXVFS-ORDER-006", "HOST-REBOOT-003"},
 	"HOST-VF-FREE-011":         {"HOST-VF-COUNT-010"},
 	"HOST-PT-ACTIVE-013":       {"HOST-IOMMU-005"},
@@ -72,8 +72,8 @@ var rests = map[string][]string{
 	"PAIR-NCCL-013":     {"PAIR-GDR-012"},
 }
 
-// needs names the rows that a row rests on directly: its own, and those of its scope. A host that does not answer and a guest that
-// cannot be logged in to leave all their rows without facts.
+// needs returns the direct dependencies of a row: its own, and those of its scope. If a host does not answer or a guest login
+// fails, none of their rows have facts.
 func needs(c checks.Check) []string {
 	own := rests[c.ID]
 	switch {
@@ -87,7 +87,7 @@ func needs(c checks.Check) []string {
 	return own
 }
 
-// RestsOn names the rows that a row rests on, and those that rest on it, directly each.
+// RestsOn returns the rows that a row directly depends on, and those that directly depend on it.
 func RestsOn(id string) (on, under []string) {
 	for _, c := range Checks() {
 		switch all := needs(c); {
@@ -100,8 +100,8 @@ func RestsOn(id string) (on, under []string) {
 	return on, under
 }
 
-// proofs are the rows that prove their link: without one of them, or with one that could not be answered, the link is not
-// evaluated, however many of its other rows passed. Rows of other modes are not asked, and do not count.
+// proofs are the rows that prove their link: if one of them was not evaluated or is unknown, the link is unknown, however many of
+// its other rows passed. Rows of other modes do not count.
 var proofs = map[checks.LinkName][]string{
 	checks.InBIOS:     {"HOST-BIOSPOWER-008", "HOST-IOMMU-005", "HOST-SRIOVBIOS-006", "HOST-ABOVE4G-007"},
 	checks.InFirmware: {"HOST-PNIC-FWMATRIX-007", "HOST-SRIOVEN-009", "HOST-NUMVFS-008"},

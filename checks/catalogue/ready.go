@@ -16,14 +16,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Ready judges a site against a release that its hosts are to be upgraded to: what stands in the way fails, what has to be
-// thought of warns. The findings are in the order in which things are done. The release is one of assets.Releases.
+// Ready checks a site against a release that its hosts are to be upgraded to: blockers fail, and what needs attention warns. The
+// findings are in the order of the upgrade steps. The release is one of assets.Releases.
 func Ready(ctx context.Context, f *checks.Facts, to assets.Release) []checks.Finding {
 	r := readiness{to: to, version: goversion.Must(goversion.NewVersion(to.Version))}
 	return checks.Ask(ctx, r.rows(), f, checks.Selection{})
 }
 
-// readiness holds a site against one release.
+// readiness checks a site against one release.
 type readiness struct {
 	to      assets.Release
 	version *goversion.Version
@@ -58,12 +58,12 @@ func (r readiness) older(version string) (older, ok bool) {
 	return v.Core().LessThan(r.version), true
 }
 
-// major is the first number of the release.
+// major returns the first number of the release.
 func (r readiness) major() string { return strconv.Itoa(r.version.Segments()[0]) }
 
-// vcenter wants a vCenter that is not older than the release. From 7.0 U3 on a vCenter manages hosts of every update of its own
-// generation (vSphere Host Profiles 7.0, vCenter Server and ESXi Version Interoperability), also of later ones as it seems: there
-// an older vCenter is a warning.
+// vcenter requires a vCenter that is not older than the release. Since 7.0 U3 a vCenter manages hosts of every update of its own
+// generation (vSphere Host Profiles 7.0, vCenter Server and ESXi Version Interoperability), apparently also later ones: there an
+// older vCenter is a warning.
 func (r readiness) vcenter(f *checks.Facts) []checks.Answer {
 	t := f.VCenterRef()
 	older, ok := r.older(f.Inventory.VCenter.Version)
@@ -79,7 +79,7 @@ func (r readiness) vcenter(f *checks.Facts) []checks.Answer {
 	return []checks.Answer{{Target: t, Status: checks.Pass, Evidence: "vCenter " + f.Inventory.VCenter.Version}}
 }
 
-// hosts asks about every host that is connected and older than the release.
+// hosts checks every connected host that is older than the release.
 func (r readiness) hosts(f *checks.Facts, ask func(h *backends.Host) (checks.Status, string)) []checks.Answer {
 	var out []checks.Answer
 	for _, h := range f.Connected() {
@@ -120,7 +120,7 @@ func (r readiness) path(f *checks.Facts) []checks.Answer {
 	})
 }
 
-// cards looks for pNICs whose driver the release, or one before it, has no more.
+// cards finds pNICs whose driver the release, or one before it, has dropped.
 func (r readiness) cards(f *checks.Facts) []checks.Answer {
 	all, err := assets.Releases()
 	return r.hosts(f, func(h *backends.Host) (checks.Status, string) {
@@ -142,7 +142,7 @@ func (r readiness) cards(f *checks.Facts) []checks.Answer {
 	})
 }
 
-// drivers looks for packages of a vendor, which are made for one release: their version names it behind OEM.
+// drivers finds vendor packages, which are made for one release: their version names it after OEM.
 func (r readiness) drivers(f *checks.Facts) []checks.Answer {
 	return r.hosts(f, func(h *backends.Host) (checks.Status, string) {
 		n := f.NIC(h)

@@ -9,14 +9,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// A Root is a finding that follows from no other, with the findings that follow from it.
+// A Root is a finding that is not a consequence of another, with its consequences.
 type Root struct {
 	Finding *checks.Finding
 	Follows []*checks.Finding // in the order of the chain
 }
 
-// Roots sorts what is amiss by cause: first the root whose worst consequence is worst, then in the order of the chain. Findings
-// of rows that the catalogue does not hold are left out.
+// Roots groups problems by cause: roots with the worst consequence first, then in the order of the chain. Findings of unknown
+// rows are left out.
 func Roots(findings []checks.Finding) []Root {
 	t := newTree(findings)
 	var out []Root
@@ -46,19 +46,19 @@ func (r Root) weight() int {
 	return worst
 }
 
-// A tree knows which finding follows from which.
+// A tree records which finding is a consequence of which.
 type tree struct {
 	all   []checks.Finding
-	order []int          // what is amiss, in the order of the chain
+	order []int          // problems, in the order of the chain
 	place map[string]int // of a row in the chain
 	needs map[string][]string
-	amiss map[string]bool // rows with something amiss
+	amiss map[string]bool // rows with a problem
 	seen  map[spot]int    // the first finding of a row about a target
-	words map[spot]int    // the first finding that says these words of a target
-	above map[int]int     // what a finding follows from
+	words map[spot]int    // the first finding with this evidence about a target
+	above map[int]int     // the cause of a finding
 }
 
-// A spot is a row at a target, or words about one.
+// A spot is a row at a target, or evidence about one.
 type spot struct{ what, target string }
 
 func newTree(findings []checks.Finding) *tree {
@@ -93,7 +93,7 @@ func newTree(findings []checks.Finding) *tree {
 	for _, i := range t.order {
 		first := t.words[spot{findings[i].Evidence, findings[i].Target.String()}]
 		if _, follows := t.above[i]; !follows && findings[i].Status == checks.Unknown && t.root(first) != i {
-			t.above[i] = first // the same reason why nothing can be said of the target
+			t.above[i] = first // the same reason for several unknowns of one target
 		}
 	}
 	return t
@@ -105,7 +105,7 @@ func keep(m map[spot]int, k spot, i int) {
 	}
 }
 
-// from finds the nearest of the rows that f rests on that is amiss where f looks.
+// from returns the nearest problem among the rows that f depends on.
 func (t *tree) from(f *checks.Finding, near, rows []string, tried map[string]bool) (int, bool) {
 	for _, id := range rows {
 		if !t.amiss[id] {
@@ -117,7 +117,7 @@ func (t *tree) from(f *checks.Finding, near, rows []string, tried map[string]boo
 			}
 		}
 	}
-	for _, id := range rows { // what it rests on may hold its tongue, and rest on something that is broken
+	for _, id := range rows { // a dependency may be silent, and depend on something that is broken
 		if tried[id] {
 			continue
 		}
@@ -129,12 +129,12 @@ func (t *tree) from(f *checks.Finding, near, rows []string, tried map[string]boo
 	return 0, false
 }
 
-// explains reports whether a finding is bad enough for another to follow from it: a warning does not break anything.
+// explains reports whether a finding is severe enough to cause another: a warning is not.
 func explains(cause, f *checks.Finding) bool {
 	return cause != f && (cause.Status != checks.Warn || f.Status != checks.Fail)
 }
 
-// root follows a finding up to where it comes from.
+// root follows a finding to its root cause.
 func (t *tree) root(i int) int {
 	for range t.all {
 		up, follows := t.above[i]
@@ -146,14 +146,14 @@ func (t *tree) root(i int) int {
 	return i
 }
 
-// The places of things that are everywhere, and of any of a type.
+// Places that match every target, or any target of a type.
 const (
 	everywhere = "*"
 	anyHost    = "host/*"
 	anyVM      = "vm/*"
 )
 
-// places names where a finding is, as reach looks for it.
+// places returns the places of a finding, as reach looks for them.
 func places(f *checks.Finding) []string {
 	switch f.Target.Type {
 	case backends.TypeHost:
@@ -166,7 +166,7 @@ func places(f *checks.Finding) []string {
 	return []string{everywhere}
 }
 
-// reach names the places on which a finding can rest: its own, and what lies below it.
+// reach returns the places where the cause of a finding can be: its own, and those below it.
 func reach(f *checks.Finding) []string {
 	hosts := []string{anyHost}
 	if f.Host != "" {

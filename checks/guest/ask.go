@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// eachGuest asks about every guest that could be asked; the others are unknown with the reason, quietly where nobody
-// tried (a check without answers asks no guest). Guests of VMs that are off before a run are asked once they are on.
+// eachGuest evaluates every guest that was read; the others are unknown with the reason, quietly if no attempt was made (a check
+// without answers reads no guest). Guests of VMs that are off before a run are read once they are on.
 func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, _ := f.VMs()
@@ -34,7 +34,7 @@ func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(
 	}
 }
 
-// eachPort asks about every RDMA adapter of every guest, and tells a guest that could not be asked once.
+// eachPort evaluates every RDMA adapter of every guest, and reports an unreadable guest once.
 func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
@@ -57,8 +57,7 @@ func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks
 	}
 }
 
-// eachVerbs asks about the RDMA device behind every adapter. Where the guest has none, row id says so and the others
-// keep still.
+// eachVerbs evaluates the RDMA device behind every adapter. If the guest has none, only row id reports it.
 func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 		t, d := backends.GuestRef(g.VM), p.Verbs(g)
@@ -72,8 +71,7 @@ func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.
 	})
 }
 
-// eachNetdev does the same for the network interface; where the answers name no address there is nothing to hold it
-// against.
+// eachNetdev does the same for the network interface; without addresses in the answers there is nothing to compare.
 func eachNetdev(id string, ask func(f *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 		t, i := backends.GuestRef(g.VM), p.Netdev(g)

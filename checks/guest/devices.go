@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// guestDeviceChecks look at GPUs, the kernel's log, containers and modules that are built in the guest.
+// guestDeviceChecks examine GPUs, the kernel log, containers and modules built in the guest.
 func guestDeviceChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -152,7 +152,7 @@ func guestDeviceChecks() []checks.Check {
 				if best == len(order) {
 					return row.Waiting(t, "nvidia-smi topo -m was not read, or has no NIC")
 				}
-				// A VM's own PCI tree hardly ever shows less than PHB; the host's tells what lies between.
+				// A VM's own PCI tree hardly ever shows a closer path than PHB; the host's tree shows the real one.
 				if shared := f.SharedBridge(g.VM); order[best] == "PHB" && shared != "" {
 					return row.Pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
 				}
@@ -240,7 +240,7 @@ func guestDeviceChecks() []checks.Check {
 	}
 }
 
-// rejected tells of a kernel module that secure boot kept out.
+// rejected returns a kernel module that secure boot rejected.
 func rejected(line string) bool {
 	l := strings.ToLower(line)
 	return strings.Contains(l, "unsigned module") || strings.Contains(l, "key was rejected")
@@ -256,7 +256,7 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 	}
 }
 
-// answerImage judges the image of the answers; nil if there is nothing to say against it.
+// answerImage judges the image in the answers; nil if it is acceptable.
 func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
 	t, want := backends.GuestRef(g.VM), f.Answers.Container.Image
 	if want == "" {

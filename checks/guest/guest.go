@@ -1,4 +1,4 @@
-// Package guest holds the rows about what guests say of themselves, and about the way between two of them.
+// Package guest contains the rows about guests and about the path between two of them.
 package guest
 
 import (
@@ -19,7 +19,7 @@ func Checks() []checks.Check {
 	return slices.Concat(guestChecks(), guestNetChecks(), guestTestChecks(), guestDeviceChecks())
 }
 
-// guestChecks look at the system in the guests: driver, rights, packages, modules.
+// guestChecks examine the system in the guests: driver, rights, packages, modules.
 func guestChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -129,7 +129,7 @@ func notLoaded(g *backends.Guest, modules ...string) []string {
 	return slices.DeleteFunc(modules, func(m string) bool { return slices.Contains(g.Loaded, m) })
 }
 
-// packages holds what is installed against the list of the distribution. Tools that only people use are optional.
+// packages compares the installed packages with the list for the distribution. Interactive tools are optional.
 func packages(f *checks.Facts, g *backends.Guest) checks.Answer {
 	t := backends.GuestRef(g.VM)
 	d, known := assets.DistroFor(g.OS, g.Version, g.Like)

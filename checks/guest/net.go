@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// guestNetChecks look at the RDMA port in the guests and at its network.
+// guestNetChecks examine the RDMA port in the guests and its network.
 func guestNetChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -130,14 +130,14 @@ func guestNetChecks() []checks.Check {
 	}
 }
 
-// guestSubnets looks for a second interface in the network that RDMA has, or should have.
+// guestSubnets looks for a second interface in the network of RDMA.
 func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 	t := backends.GuestRef(g.VM)
 	ports, own := f.Ports(f.Inventory.VM(g.VM)), map[string]bool{}
 	if len(ports) == 0 && !f.Before {
-		return checks.Answer{} // the VM has no RDMA adapter, which is told elsewhere
+		return checks.Answer{} // the VM has no RDMA adapter, which another row reports
 	}
-	var rails []checks.Port // of other rails too: what those in one subnet need is the matter of GST-POLICY-036
+	var rails []checks.Port // of other rails too: GST-POLICY-036 covers rails in one subnet
 	for _, rail := range f.Rails() {
 		rails = append(rails, rail.Ports(f.Inventory.VM(g.VM))...)
 	}
@@ -146,7 +146,7 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 		if i := p.Netdev(g); i != nil {
 			own[i.MAC] = true
 		} else if i := (checks.Port{CIDR: p.CIDR}).Netdev(g); i != nil && !f.Before {
-			own[i.MAC] = true // the guest gave it another MAC
+			own[i.MAC] = true // the guest changed the MAC
 		}
 	}
 	var wanted []netip.Prefix
@@ -173,14 +173,14 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 	return row.Pass(t, "no other interface is in the RDMA network")
 }
 
-// policy looks at a port that shares its subnet with another rail of its guest.
+// policy examines a port that shares its subnet with another rail of its guest.
 func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 	t, i, want := backends.GuestRef(g.VM), p.Netdev(g), backends.OneSubnet()
 	switch {
 	case !p.Shared:
 		return row.Pass(t, "no other rail has the subnet of %s", cmp.Or(p.CIDR, p.MAC))
 	case i == nil:
-		return checks.Answer{} // GST-IP-014 names it
+		return checks.Answer{} // GST-IP-014 reports it
 	}
 	arp := fmt.Sprintf("arp_ignore %d, arp_announce %d, rp_filter %d", i.ARP.Ignore, i.ARP.Announce, i.ARP.RPFilter)
 	switch {
@@ -193,10 +193,10 @@ func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 	return row.WarnIf(!stays, t, "%s: table %d, %s, persistent: %t", i.Name, i.Table, arp, stays)
 }
 
-// duplicate compares a port's address with all that the inventory knows, and takes arping's word where it was asked.
+// duplicate compares a port's address with all addresses in the inventory, and uses the result of arping if it ran.
 func duplicate(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 	t := backends.GuestRef(g.VM)
-	want, _ := netip.ParsePrefix(p.CIDR) // not valid where the answers name none
+	want, _ := netip.ParsePrefix(p.CIDR) // invalid if the answers name none
 	if p.CIDR == backends.DHCP {
 		want = answers.Address{DHCP: true}.Of(p.Netdev(g))
 	}

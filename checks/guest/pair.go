@@ -16,8 +16,8 @@ func PairChecks() []checks.Check {
 	return slices.Concat(pathChecks(), speedChecks(), lossChecks(), comparedChecks())
 }
 
-// pathChecks look at the way between two guests, and between their hosts. Trying it loads the fabric, so that a plain
-// check leaves most of it unknown.
+// pathChecks examine the path between two guests, and between their hosts. Testing it loads the fabric, so a plain check leaves
+// most of it unknown.
 func pathChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -81,7 +81,7 @@ func pathChecks() []checks.Check {
 	}
 }
 
-// lossChecks look at what RDMA itself tells of a test.
+// lossChecks examine what the RDMA counters show about a test.
 func lossChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -106,7 +106,7 @@ func lossChecks() []checks.Check {
 	}
 }
 
-// eachPair asks about every pair that was tried, those on one host apart: their traffic never meets the fabric.
+// eachPair evaluates every tested pair, without pairs on one host: their traffic does not use the fabric.
 func eachPair(ask func(f *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
@@ -127,7 +127,7 @@ func pairRef(from, to string) backends.Ref {
 	return backends.Ref{Type: backends.TypePair, Name: from + checks.Between + to}
 }
 
-// pairHosts looks at the pairs that would be measured.
+// pairHosts examines the pairs that would be measured.
 func pairHosts(f *checks.Facts) []checks.Answer {
 	var nodes []perftest.Node
 	found, _ := f.VMs()
@@ -170,7 +170,7 @@ func fallback(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answe
 	return row.Waiting(t, "the RDMA counters were not read; %.1f us do not look like TCP", m.AchievedUs)
 }
 
-// measured is the pair's measurement of one of the tests; nil without.
+// measured returns the pair's measurement of one of the tests; nil if there is none.
 func measured(p *checks.PairFacts, tests ...string) *perftest.Measurement {
 	for i := range p.Measured {
 		if slices.Contains(tests, p.Measured[i].Test) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// guestTestChecks look at what tests and applications need in the guests.
+// guestTestChecks examine what tests and applications need in the guests.
 func guestTestChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -121,7 +121,7 @@ func lossless(t backends.Ref, retries, cnps int64) checks.Answer {
 	return row.WarnIf(cnps > 0, t, "no retries, %d congestion notifications during the tests", cnps)
 }
 
-// sameGuests warns where a guest differs from the most, and fails where it has nothing.
+// sameGuests warns if a guest differs from the majority, and fails if it has no value.
 func sameGuests(what string, of func(g *backends.Guest) string) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		count, most, total := map[string]int{}, "", 0

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// portQoSCheck looks at PFC, trust and ECN of a port that the guest owns: no parameter of the host reaches it.
+// portQoSCheck examines PFC, trust and ECN of a port that the guest owns: parameters of the host do not affect it.
 func portQoSCheck() checks.Check {
 	return checks.Check{
 		ID: "GST-QOS-035", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic,
@@ -42,7 +42,7 @@ func portQoSCheck() checks.Check {
 	}
 }
 
-// priorityOf is the priority that a DSCP leads to, - where none is listed.
+// priorityOf returns the priority that a DSCP maps to, - if it is not listed.
 func priorityOf(q *backends.PortQoS, dscp int) string {
 	if p, ok := q.DSCP[dscp]; ok {
 		return strconv.Itoa(p)
@@ -50,7 +50,7 @@ func priorityOf(q *backends.PortQoS, dscp int) string {
 	return "-"
 }
 
-// ecnOf names the priorities with ECN, where they are told.
+// ecnOf returns the priorities with ECN, if they are known.
 func ecnOf(q *backends.PortQoS) string {
 	if q.ECN == nil {
 		return ""

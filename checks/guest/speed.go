@@ -65,7 +65,7 @@ func speedChecks() []checks.Check {
 	}
 }
 
-// comparedChecks judge GPU memory against host memory, and pairs against each other.
+// comparedChecks compare GPU memory with host memory, and pairs with each other.
 func comparedChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -128,7 +128,7 @@ func comparedChecks() []checks.Check {
 	}
 }
 
-// judged takes the verdict of a measurement, with its hint.
+// judged converts the verdict of a measurement, with its hint.
 func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any) checks.Answer {
 	a := row.Pass(t, format, args...)
 	if a.Status = checks.StatusOf(m.Verdict); a.Status == "" {
@@ -143,7 +143,7 @@ func judged(t backends.Ref, m *perftest.Measurement, format string, args ...any)
 	return a
 }
 
-// bandwidths are what was measured from one VM to another, in Gbps.
+// bandwidths returns what was measured from one VM to another, in Gbps.
 func bandwidths(f *checks.Facts) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for i := range f.Pairs {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// eachNIC asks row id about the RDMA pNIC of every selected host.
+// eachNIC evaluates row id for the RDMA pNIC of every selected host.
 func eachNIC(id string, ask func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 		n := f.NIC(h)
@@ -57,7 +57,7 @@ func nicList(h *backends.Host) string {
 	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
-// shellCall asks about the firmware of the RDMA pNIC's card, which only tools in the ESXi shell read.
+// shellCall evaluates the firmware of the RDMA pNIC's card, which only tools in the ESXi shell can read.
 func shellCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)

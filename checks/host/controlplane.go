@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// controlPlaneChecks look at what PVRDMA needs between hosts: the tagged vmknic and the firewall.
+// controlPlaneChecks examine what PVRDMA needs between hosts: the tagged vmknic and the firewall.
 func controlPlaneChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -179,7 +179,7 @@ func firewallAllows(f *checks.Facts) []checks.Answer {
 		case !known:
 			return row.Unknown(t, "the firewall was not read")
 		case !r.Enabled:
-			return checks.Answer{} // HOST-FW-PVRDMA-007 says so
+			return checks.Answer{} // HOST-FW-PVRDMA-007 reports it
 		case r.AllIP:
 			return row.Pass(t, "ruleset pvrdma allows all addresses")
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// directHostChecks look at what the host itself needs for SR-IOV and passthrough.
+// directHostChecks examine what the host itself needs for SR-IOV and passthrough.
 func directHostChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -106,7 +106,7 @@ func secureBoot(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) che
 	return row.Warn(t, "secure boot is on, and %s is not installed yet", strings.ToUpper(strings.Join(modules, ", ")))
 }
 
-// level orders acceptance levels; 0 for a word that is none.
+// level ranks acceptance levels; 0 for an unknown one.
 func level(s string) int {
 	all := []string{"", "communitysupported", "partnersupported", "vmwareaccepted", "vmwarecertified"}
 	return max(0, slices.Index(all, strings.ToLower(s)))
@@ -129,7 +129,7 @@ func acceptance(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) che
 	return row.Pass(t, "the host accepts %s; none of %d VIBs is below it", accepts, len(vibs))
 }
 
-// logged fails where vmkernel.log has a line with one of the texts.
+// logged fails if vmkernel.log has a line with one of the texts.
 func logged(texts ...string) func(*checks.Facts) []checks.Answer {
 	return row.HostCall(func(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)

@@ -13,9 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// driver judges the driver of the pNIC. Some were dropped with ESXi 8; RDMA of the others is a module of its own (RoCE
-// SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; release notes of
-// Intel's native RDMA driver for ESXi, 1.4.4.0).
+// driver judges the driver of the pNIC. ESXi 8 dropped some; for the others RDMA is a separate module (RoCE SR-IOV Setup and
+// Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; release notes of Intel's native RDMA driver for ESXi, 1.4.4.0).
 func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch dropped := nic.Dropped(n.Driver); {
@@ -33,7 +32,7 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	return row.Fail(t, "%s: driver %s is not known to support RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
 
-// firmwareMatrix holds the firmware against the oldest that the driver's family documents.
+// firmwareMatrix compares the firmware with the oldest version that the driver's family documents.
 func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	since, least := "", ""
@@ -58,7 +57,7 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, least, n.Driver, since, later)
 }
 
-// vulnerable warns of firmware that a user of a VF can attack. Numbers of an OEM's own firmware may differ from the maker's.
+// vulnerable warns of firmware that a user of a VF can attack. Version numbers of an OEM's firmware may differ from the maker's.
 func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	list, known := nic.Vulnerable(n)

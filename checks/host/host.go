@@ -1,5 +1,5 @@
-// Package host holds the rows about one ESXi host: its settings, its RDMA pNIC, the VFs and devices that it gives to VMs,
-// and its side of PVRDMA's control plane.
+// Package host contains the rows about one ESXi host: its settings, its RDMA pNIC, the VFs and devices that it provides to VMs,
+// and its part of PVRDMA's control plane.
 package host
 
 import (
@@ -18,7 +18,7 @@ func Checks() []checks.Check {
 	return slices.Concat(hostChecks(), directHostChecks(), nicChecks(), nicLinkChecks(), qosChecks(), sriovChecks(), passthroughChecks(), controlPlaneChecks())
 }
 
-// hostChecks look at the platform of each host: its state in vCenter and what the BIOS allows.
+// hostChecks examine the platform of each host: its state in vCenter and its BIOS settings.
 func hostChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -115,7 +115,7 @@ func hostChecks() []checks.Check {
 					return row.Unknown(t, "the host does not report its power policy")
 				}
 				a := row.WarnIf(h.PowerPolicy != "static", t, "power policy %s", h.PowerPolicy)
-				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it: worth saying, no reason to worry
+				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it: worth reporting, but no cause for concern
 				return a
 			}),
 		},
@@ -130,7 +130,7 @@ func hostChecks() []checks.Check {
 	}
 }
 
-// iommu takes any device that can be passed through as proof that the IOMMU is on.
+// iommu takes any device that supports passthrough as proof that the IOMMU is enabled.
 func iommu(_ *checks.Facts, h *backends.Host) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if len(h.PCI)+len(h.GPUs) == 0 {
@@ -150,7 +150,7 @@ func iommu(_ *checks.Facts, h *backends.Host) checks.Answer {
 	return row.PassIf(n > 0, t, "%d of the listed PCI devices can be passed through", n)
 }
 
-// above4G looks for a VM that runs with a GPU whose BAR does not fit below 4 GB; else it takes the operator's word.
+// above4G looks for a running VM with a GPU whose BAR does not fit below 4 GB; otherwise the operator must confirm the setting.
 func above4G(f *checks.Facts, h *backends.Host) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if f.Answers.Confirmed.Above4G {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// nicLinkChecks look at the RDMA pNIC's surroundings: card, slot, use, counters.
+// nicLinkChecks examine the environment of the RDMA pNIC: card, slot, use, counters.
 func nicLinkChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -152,7 +152,7 @@ func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backen
 	return row.Grade(-has/need, -1, -0.6, t, "%s: PCIe Gen%d x%d carries %.0f Gbps, the port runs at %.0f", n.Device, s.Gen, s.Lanes, has, need)
 }
 
-// sameNode compares NUMA nodes. Where no VM is pinned, ESXi's scheduler decides and there is nothing to compare.
+// sameNode compares NUMA nodes. If no VM is pinned, ESXi's scheduler decides and there is nothing to compare.
 func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if n.NUMA < 0 {
@@ -180,7 +180,7 @@ func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer 
 	return row.Pass(t, "%s is on node %d, and no VM here is pinned to another", n.Device, n.NUMA)
 }
 
-// onSwitch asks about a host's share in the target DVS; a host that is no member has its own row (DVS-MEMBER-003).
+// onSwitch evaluates a host's membership in the target DVS; a host that is no member has its own row (DVS-MEMBER-003).
 func onSwitch(ask func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {

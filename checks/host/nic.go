@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// nicChecks look at the RDMA pNIC of each host: what it is and what it does.
+// nicChecks examine the RDMA pNIC of each host: its type and its state.
 func nicChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -78,7 +78,7 @@ func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	switch {
 	case n.RDMADevice == "":
-		return checks.Answer{} // HOST-PNIC-RDMA-001 says so
+		return checks.Answer{} // HOST-PNIC-RDMA-001 reports it
 	case f.Answers.PVRDMA.Protocol == "rocev1" && !n.RoCEv1 && n.RoCEv2:
 		return row.Fail(t, "%s supports RoCE v2 only, but the answers ask for v1", n.Device)
 	case n.RoCEv2:
@@ -108,7 +108,7 @@ func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	}
 	switch {
 	case n.SpeedMbps == 0:
-		return checks.Answer{} // HOST-PNIC-STATE-003 says so
+		return checks.Answer{} // HOST-PNIC-STATE-003 reports it
 	case n.SpeedMbps < 10000:
 		return row.Fail(t, "%s runs at %s", n.Device, backends.Speed(n.SpeedMbps))
 	case rare && !pinned:
@@ -117,7 +117,7 @@ func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	return row.WarnIf(rare || n.MaxSpeedMbps > n.SpeedMbps || !n.FullDuplex, t, "%s runs at %s of %s, full duplex %t", n.Device, backends.Speed(n.SpeedMbps), backends.Speed(n.MaxSpeedMbps), n.FullDuplex)
 }
 
-// sameCard holds the pNIC against the baseline, if there is one. A MAC of the answers that no pNIC has was told before.
+// sameCard compares the pNIC with the baseline, if there is one. A MAC in the answers that no pNIC has is reported elsewhere.
 func sameCard(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if f.Baseline != nil {
@@ -136,7 +136,7 @@ func sameCard(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer 
 	return row.Pass(t, "%s has %s; the answers name no MAC", n.Device, n.MAC)
 }
 
-// hadCard says where the baseline has a MAC that is not where it was.
+// hadCard returns where the baseline has a MAC that is no longer there.
 func hadCard(f *checks.Facts, mac string) string {
 	for _, h := range f.Baseline.Hosts {
 		for _, n := range h.NICs {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// passthroughChecks look at the devices that hosts pass through for GPUDirect.
+// passthroughChecks examine the devices that hosts pass through for GPUDirect.
 func passthroughChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -102,8 +102,8 @@ func passthroughChecks() []checks.Check {
 	}
 }
 
-// eachGPU asks about the GPUs that selected VMs have or should have; where nobody said which, the best answer of a host counts,
-// for one good GPU is enough.
+// eachGPU evaluates the GPUs that selected VMs have or should have; if none are named, the best answer of a host counts, because
+// one good GPU is enough.
 func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// qosChecks look at the module parameters that keep the fabric lossless. They act on every port of the driver. Where the
-// answers ask for no lossless fabric, the values are told and pass.
+// qosChecks examine the module parameters that make the fabric lossless. They affect every port of the driver. If the answers do
+// not request a lossless fabric, the values are shown and pass.
 func qosChecks() []checks.Check {
 	return []checks.Check{
 		parameters("HOST-PFC-001", row.OnDVS, "pfctx and pfcrx both name the priority / unset (global pause) / they differ or name another",
@@ -69,7 +69,7 @@ func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 	return row.PassIf(nic.Number(tx) == int(mask) && nic.Number(rx) == int(mask), t, "%s=%s %s=%s, wanted 0x%02x", p.PFCTx, cmp.Or(tx, "unset"), p.PFCRx, cmp.Or(rx, "unset"), mask)
 }
 
-// pauseCheck and dcbCheck hold the flow control of the pNIC against qos.lossless.
+// pauseCheck and dcbCheck compare the flow control of the pNIC with qos.lossless.
 func pauseCheck() checks.Check {
 	return checks.Check{
 		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic, Source: "VMware: lossless RDMA; Mellanox DOC-2581",
@@ -117,7 +117,7 @@ func dcbCheck() checks.Check {
 	}
 }
 
-// params are the parameters of the driver of a host's RDMA pNIC, and how it calls those for lossless classes.
+// params are the parameters of the driver of a host's RDMA pNIC, and their names for lossless classes.
 type params struct {
 	*backends.LosslessParams
 	family nic.Family
@@ -128,7 +128,7 @@ func (p params) core(name string) string { return nic.Param(p.sys, p.family.Driv
 
 func (p params) rdma(name string) string { return nic.Param(p.sys, p.family.RDMA(), name) }
 
-// parameters is a row about module parameters of the pNIC's driver.
+// parameters returns a row about module parameters of the pNIC's driver.
 func parameters(id string, modes []answers.Mode, criteria, remedy, source string, ask func(f *checks.Facts, t backends.Ref, p params) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// sriovChecks look at the VFs of each host: what the driver was requested, what the firmware gives, what is there.
+// sriovChecks examine the VFs of each host: what is requested from the driver, what the firmware provides, and what exists.
 func sriovChecks() []checks.Check {
 	return []checks.Check{
 		maxVFs("HOST-MAXVFS-LEN-005", "one entry for each port of the driver, or unset and set through the API / fewer / more",
@@ -110,15 +110,15 @@ func sriovChecks() []checks.Check {
 	}
 }
 
-// A vfList is what a driver was requested: one number for each of its functions in PCI order.
+// A vfList is the list of VFs of a driver: one number for each of its functions in PCI order.
 type vfList struct {
 	family string // its short name
-	name   string // of the parameter
+	name   string // name of the parameter
 	ports  []string
 	vfs    []int
 }
 
-// maxVFs is a row about the driver's list of VFs; at is the place of the chosen port.
+// maxVFs returns a row about the driver's list of VFs; at is the position of the chosen port.
 func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source, Criteria: criteria, Remedy: remedy,
@@ -155,7 +155,7 @@ func joined(list []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
-// freeVFs counts by esxcli's list, or where that was not read by the VMs' adapters.
+// freeVFs counts by esxcli's list, or if that was not read, by the VMs' adapters.
 func freeVFs(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if n.SRIOV == nil {

@@ -1,5 +1,5 @@
-// Package network holds the rows about switches: the DVS with its port groups, and the physical switch as far as hosts and
-// pairs show it.
+// Package network contains the rows about switches: the DVS with its port groups, and the physical switch as seen from hosts and
+// pairs.
 package network
 
 import (
@@ -21,7 +21,7 @@ func Checks() []checks.Check {
 	return append(slices.Concat(switchChecks(), physicalChecks()), railCheck())
 }
 
-// switchChecks look at the distributed switch and its port group.
+// switchChecks examine the distributed switch and its port group.
 func switchChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -137,7 +137,7 @@ func switchChecks() []checks.Check {
 	}
 }
 
-// switchVersion holds the DVS against the newest version on offer that the oldest host carries.
+// switchVersion compares the DVS with the newest available version that the oldest host supports.
 func switchVersion(f *checks.Facts, sw *backends.Switch) checks.Answer {
 	t := backends.SwitchRef(sw.Name)
 	have, err := goversion.NewVersion(sw.Version)

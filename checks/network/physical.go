@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// physicalChecks look at the physical switch as far as hosts and pairs show it; nothing logs in there.
+// physicalChecks examine the physical switch as seen from hosts and pairs; nothing logs in to it.
 func physicalChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -23,7 +23,7 @@ func physicalChecks() []checks.Check {
 				t := backends.HostRef(h.Name)
 				switch {
 				case n.SpeedMbps == 0:
-					return checks.Answer{} // HOST-PNIC-STATE-003 says so
+					return checks.Answer{} // HOST-PNIC-STATE-003 reports it
 				case !sys.Neighbours.Known():
 					return row.Unread(t, "the neighbour of "+n.Device, sys.Neighbours)
 				}
@@ -71,8 +71,8 @@ func physicalChecks() []checks.Check {
 	}
 }
 
-// switchMTU blames the physical switch only where the pings of all pairs between hosts fall short: one host alone would
-// be that host's fault.
+// switchMTU blames the physical switch only if the pings of all pairs between hosts fail: a single host would be that host's
+// fault.
 func switchMTU(f *checks.Facts) []checks.Answer {
 	t, want := backends.SwitchRef("physical"), sizing.PingPayload(f.Answers.Switch.MTU, false)
 	tried, through := 0, 0

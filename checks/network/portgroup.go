@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// eachGroup asks about the port groups of the answers that exist; missing ones have their own row (DVS-PG-007).
+// eachGroup evaluates the port groups of the answers that exist; missing ones have their own row (DVS-PG-007).
 func eachGroup(ask func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
@@ -37,7 +37,7 @@ func portGroup(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.A
 	return row.WarnIf(pg.Binding != "earlyBinding" || few, t, "binding %s, %d ports, %d free, %d more VMs need one", pg.Binding, pg.Ports, pg.Free, need)
 }
 
-// lacking counts selected VMs without an adapter on a port group: each will take a port.
+// lacking counts selected VMs without an adapter on a port group: each will use a port.
 func lacking(f *checks.Facts, group string) int {
 	found, _ := f.VMs()
 	n := 0
@@ -49,8 +49,8 @@ func lacking(f *checks.Facts, group string) int {
 	return n
 }
 
-// portSecurity compares the MAC that vCenter gave with the one that the guest uses: a guest that has an interface with
-// neither changed it.
+// portSecurity compares the MAC from vCenter with the one that the guest uses: a guest that has no interface with the former
+// changed it.
 func portSecurity(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 	var changed []string
 	found, _ := f.VMs()

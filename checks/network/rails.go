@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// railCheck compares the cables of the rails. A physical switch belongs to a rail when most of its hosts have that rail, and no
+// railCheck compares the cables of the rails. A physical switch belongs to a rail if most of its hosts have that rail, and no
 // other, there: ibdiagnet judges the servers of a top-of-rack switch in the same way.
 func railCheck() checks.Check {
 	return checks.Check{
@@ -23,7 +23,7 @@ func railCheck() checks.Check {
 	}
 }
 
-// A cable is the pNIC that serves a rail on a host, with the switch port that it hears.
+// A cable is the pNIC of a rail on a host, with the switch port that it hears.
 type cable struct {
 	rail, device string
 	at           backends.Neighbour
@@ -33,7 +33,7 @@ func (c cable) String() string {
 	return fmt.Sprintf("%s (%s) is on %s port %s", c.device, c.rail, c.at.Switch, c.at.Port)
 }
 
-// railCables answers once for all rails, one answer a host.
+// railCables answers once for all rails, with one answer per host.
 func railCables(f *checks.Facts) []checks.Answer {
 	rails := f.Rails()
 	if len(rails) < 2 {
@@ -49,7 +49,7 @@ func railCables(f *checks.Facts) []checks.Answer {
 		for _, h := range view.Connected() {
 			n := view.NIC(h)
 			if n == nil || n.SpeedMbps == 0 {
-				continue // HOST-PNIC-STATE-003 and the other rows of pNICs name it
+				continue // HOST-PNIC-STATE-003 and the other rows of pNICs report it
 			}
 			if !slices.Contains(hosts, h.Name) {
 				hosts = append(hosts, h.Name)
@@ -89,7 +89,7 @@ func railCables(f *checks.Facts) []checks.Answer {
 	return out
 }
 
-// neighbour is the switch port that a pNIC hears; false if it hears none, or where the host was not asked.
+// neighbour returns the switch port that a pNIC hears; false if it hears none, or if the host was not read.
 func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	if h.System == nil || !h.System.Neighbours.Known() {
 		return backends.Neighbour{}, false
@@ -98,8 +98,8 @@ func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	return at, heard && at.Switch != ""
 }
 
-// owners returns for each switch the rail that most of its hosts have there alone, and tells which of the others carry several rails of
-// one host. A host of which one cable alone is known does not count.
+// owners returns for each switch the rail that most of its hosts have there alone, and which of the others carry several rails of
+// one host. A host with only one known cable does not count.
 func owners(cables map[string][]cable) (owner map[string]string, shared map[string]bool) {
 	votes, voters := map[string]map[string]int{}, map[string]int{}
 	shared = map[string]bool{}
@@ -134,7 +134,7 @@ func owners(cables map[string][]cable) (owner map[string]string, shared map[stri
 	return owner, shared
 }
 
-// misplaced names the cables of a host that are on the switch of another rail, two that are swapped together.
+// misplaced returns the cables of a host that are on the switch of another rail; two swapped cables are reported together.
 func misplaced(own []cable, owner map[string]string) []string {
 	var out []string
 	told := map[string]bool{}

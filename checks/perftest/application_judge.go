@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/perflog"
 )
 
-// readApplication takes the rows out of what a test printed.
+// readApplication parses the rows in a test's output.
 func (m *Measurement) readApplication(app Application, text string, err error) {
 	if app.NCCL {
 		res := perflog.NCCL(text)
@@ -23,7 +23,7 @@ func (m *Measurement) readApplication(app Application, text string, err error) {
 		switch {
 		case res.Wrong > 0:
 			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), "data was corrupted in transit: compare with NCCL_NET_GDR_LEVEL=LOC, and check ACS and ATS"
-		case res.Warning != "" && (err != nil || len(res.Rows) == 0): // it also warns of what it then does without
+		case res.Warning != "" && (err != nil || len(res.Rows) == 0): // it also warns about missing features that it does without
 			m.Error = "NCCL: " + res.Warning
 		case err != nil:
 			m.Error = err.Error()
@@ -61,21 +61,21 @@ func (m *Measurement) readApplication(app Application, text string, err error) {
 	}
 }
 
-// Shares of what RDMA gives between the same guests that an application has to reach. They are ours: MPI's bandwidth test is
-// near to that of the device; NCCL's ring loses more; a quarter is what users report of a NCCL that misses the device or its GPU
-// path (NVIDIA/nccl issue 2171).
+// Minimum shares of the RDMA figures between the same guests that an application has to reach, chosen by this project: MPI's
+// bandwidth test comes close to that of the device; NCCL's ring loses more; a quarter is what users report of a NCCL that does
+// not use the device or its GPU path (NVIDIA/nccl issue 2171).
 const (
 	mpiPass, mpiWarn   = 0.9, 0.75
 	ncclPass, ncclWarn = 0.8, 0.5
-	latencyPass        = 2.0 // times the latency of RDMA, of all steps
+	latencyPass        = 2.0 // times the latency of RDMA for all steps
 	latencyWarn        = 5.0
-	software           = 1.0 // us that MPI may add by itself
+	software           = 1.0 // us that MPI may add
 )
 
-// judgeApplication holds figures against those of RDMA between the same guests, of several pairs the weakest.
+// judgeApplication compares figures with those of RDMA between the same guests; of several pairs the slowest counts.
 func (m *Measurement) judgeApplication(app Application, mode string, base []Measurement, nodes []Node) {
 	gbps, us, from := reference(base, nodes)
-	seen := m.Hint // by its log
+	seen := m.Hint // from its log
 	m.Verdict = VerdictUnknown
 	switch {
 	case m.isLatency() && us > 0:
@@ -107,7 +107,7 @@ func (m *Measurement) judgeApplication(app Application, mode string, base []Meas
 	}
 }
 
-// judgeTransport judges how data left the guests, whatever the figures are; seen is what the log tells of the cause.
+// judgeTransport judges how data left the guests, whatever the figures are; seen is the cause according to the log.
 func (m *Measurement) judgeTransport(mode, seen string) {
 	switch {
 	case m.Transport == "" && m.Verdict == VerdictPass:
@@ -139,7 +139,7 @@ func ifNot(v Verdict, hint string) string {
 	return hint
 }
 
-// reference is the weakest of what RDMA gave between guests: bandwidth in Gb/s and its test, latency in us; 0 if nothing was
+// reference returns the lowest RDMA figures between guests: bandwidth in Gb/s and its test, latency in us; 0 if nothing was
 // measured.
 func reference(base []Measurement, nodes []Node) (gbps, us float64, test string) {
 	in := func(vm string) bool { return slices.ContainsFunc(nodes, func(n Node) bool { return n.VM == vm }) }

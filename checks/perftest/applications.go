@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// Tests of applications. Those of MPI are the OSU micro-benchmarks, or, with the prefix mpi_, the program that stands in for them
+// Tests of applications. Those of MPI are the OSU micro-benchmarks, or with the prefix mpi_ the program that replaces them
 // (assets/programs/mpi.c).
 const (
 	mpiLatency   = "latency"
@@ -27,26 +27,26 @@ const (
 	AllGather = "all_gather_perf"
 )
 
-// An Application says how MPI or NCCL is measured between guests.
+// An Application describes how MPI or NCCL is measured between guests.
 type Application struct {
 	NCCL    bool     // programs of nccl-tests; otherwise the benchmarks of MPI
 	Dir     string   // where nccl-tests was built with MPI=1; "": the PATH
 	PerNode int      // ranks in each guest; 0: one
-	Network string   // of the RDMA addresses, 192.168.50.0/24: MPI connects its daemons by it
-	Env     []string // NAME=VALUE, what every rank is told
+	Network string   // of the RDMA addresses, 192.168.50.0/24: MPI connects its daemons through it
+	Env     []string // NAME=VALUE, for every rank
 }
 
-// A team are the guests of one run, ready for it.
+// A team is the prepared guests of one run.
 type team struct {
 	nodes []Node
 	dir   string            // the same in each guest
 	bin   map[string]string // directory of mpirun, by VM
-	bench map[string]string // program by test; the first guest's
-	own   bool              // that is ours
+	bench map[string]string // program by test, on the first guest
+	own   bool              // own means that it is the program of this project
 }
 
-// Applications measures an application between the two ends of each pair, one pair after the other, and over all guests where
-// they are more than two. base are the measurements of RDMA that the figures are held against.
+// Applications measures an application between the two ends of each pair, one pair after the other, and over all guests if there
+// are more than two. base are the RDMA measurements that the figures are compared with.
 func (r *Runner) Applications(ctx context.Context, pairs []Pair, app Application, base []Measurement, done func(Measurement)) ([]Measurement, error) {
 	var all []Measurement
 	var nodes []Node
@@ -87,7 +87,7 @@ func (a Application) allTests() []string {
 	return []string{mpiAllReduce}
 }
 
-// runTeam prepares the guests, runs the tests one after the other, and leaves nothing behind.
+// runTeam prepares the guests, runs the tests one after the other, and cleans up.
 func (r *Runner) runTeam(ctx context.Context, nodes []Node, app Application, tests []string, base []Measurement) []Measurement {
 	t := team{nodes: nodes, dir: "/tmp/rdma-setup-mpi-" + strings.ToLower(rand.Text()[:16]), bin: map[string]string{}, bench: map[string]string{}}
 	defer r.clean(ctx, t)
@@ -103,7 +103,7 @@ func (r *Runner) runTeam(ctx context.Context, nodes []Node, app Application, tes
 			text, err = r.mpirun(ctx, t, app, test, &m)
 		}
 		if ctx.Err() != nil {
-			break // what was cut short tells nothing
+			break // an interrupted test has no result
 		}
 		m.readApplication(app, text, err)
 		if failed != nil { // it says nothing about RDMA
@@ -135,7 +135,7 @@ func (r *Runner) blankTeam(t team, app Application, test string) Measurement {
 	return m
 }
 
-// command is a command line for the guest of a node, as root where the login user may not lock enough memory.
+// command returns a command line for the guest of a node, as root if the login user may not lock enough memory.
 func (n Node) command(line string) Command {
 	if !n.User {
 		line = "ulimit -l unlimited; " + line
@@ -188,7 +188,7 @@ func (r *Runner) prepare(ctx context.Context, t *team, app Application) error {
 	return nil
 }
 
-// clean ends an mpirun that was given up, whose connection alone is gone, and removes what prepare made, also after an interruption.
+// clean ends an abandoned mpirun, which may survive its connection, and removes what prepare created, also after an interruption.
 func (r *Runner) clean(ctx context.Context, t team) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer stop()
@@ -201,7 +201,7 @@ func (r *Runner) clean(ctx context.Context, t team) {
 	wg.Wait()
 }
 
-// words are the arguments of mpirun.
+// words returns the arguments of mpirun.
 func (t team) words(app Application, test string) []string {
 	per := max(1, app.PerNode)
 	var hosts, devices []string
@@ -213,7 +213,7 @@ func (t team) words(app Application, test string) []string {
 	}
 	ranks := per * len(t.nodes)
 	if test == mpiLatency || test == mpiBandwidth {
-		ranks = 2 // the benchmarks between two take no more
+		ranks = 2 // the benchmarks between two ranks accept no more
 		for i, n := range t.nodes {
 			hosts[i] = n.IP + ":1"
 		}
@@ -221,7 +221,7 @@ func (t team) words(app Application, test string) []string {
 	w := []string{"-np", strconv.Itoa(ranks), "--host", strings.Join(hosts, ","), "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", app.Network,
 		"--mca", "btl_tcp_if_include", app.Network, "--mca", "btl", "^openib"}
 	if !app.NCCL {
-		// Without tcp UCX fails where RDMA cannot be used, rather than to fall back in silence.
+		// Without tcp UCX fails if RDMA cannot be used, instead of silently falling back.
 		w = append(w, "--mca", "pml", "ucx", "-x", "UCX_TLS=rc,ud,sm,self", "-x", "UCX_NET_DEVICES="+strings.Join(devices, ","))
 	} else {
 		w = append(w, "--mca", "pml", "ob1")

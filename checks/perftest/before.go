@@ -6,13 +6,13 @@ import (
 	"regexp"
 )
 
-// silence is how long the server's TCP port may say nothing at all, neither yes nor no.
+// silence is how many seconds to wait for any reply from the server's TCP port.
 const silence = 8
 
-// silent reports whether the server's guest drops what comes for the control connection, which perftest itself finds out after
-// minutes. A port that nobody listens on answers at once, and so the server must not have been started: it takes the first
-// connection for its client. For the same reason a port on which somebody else's server waits is left alone. Guests without bash
-// tell nothing.
+// silent reports whether the server's guest drops packets to the control connection, which perftest itself notices only after
+// minutes. A port without a listener refuses immediately, so the server must not be running yet: it would take the first
+// connection for its client. For the same reason a port on which another server listens is not tested. Guests without bash cannot
+// be tested.
 func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 	if p.Server.IP == "" {
 		return false
@@ -26,7 +26,7 @@ func (r *Runner) silent(ctx context.Context, p Pair, port int) bool {
 	return err == nil && out.Exit == timedOut
 }
 
-// unheard is the outcome of a test that is not tried, because the server's port is silent.
+// unheard is the result of a test that is skipped because the server's port does not answer.
 func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	m := r.blank(p, test)
 	m.Verdict = VerdictFail
@@ -35,8 +35,8 @@ func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	return m
 }
 
-// Differing says that the two ends have perftest of different versions; "" if they do not, or nothing is known. Releases may
-// differ and understand each other; some do not, and hang or break off.
+// Differing says that the two ends have different versions of perftest; "" if they do not, or if they are unknown. Different
+// releases may work together; some do not, and hang or fail.
 func (p Pair) Differing() string {
 	if p.Client.Version == "" || p.Server.Version == "" || p.Client.Version == p.Server.Version {
 		return ""

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// A Class is the traffic class in which RDMA was configured to run.
+// A Class is the configured traffic class of RDMA.
 type Class struct {
 	Priority     int
 	TrafficClass int // DSCP << 2 | ECN, the byte of the IP header
 }
 
-// A Proof is a verdict of its own beside that of a measurement: pass is proven, fail is disproven, unknown is neither.
+// A Proof is an additional verdict of a measurement: pass is proven, fail is disproven, unknown is neither.
 type Proof struct {
 	Verdict  Verdict `json:"verdict"`
 	Evidence string  `json:"evidence"`
 	Hint     string  `json:"hint,omitempty"`
 }
 
-// option is what puts a test into the class. Ordinary QPs take --tclass into the address vector of the QP; QPs of RDMA CM
-// (-R) would take -T instead (linux-rdma/perftest, src/perftest_parameters.c: "Set the Traffic Class in GRH (if GRH is in
-// use)", "Set <tos_value> to RDMA-CM QPs. available only with -R flag"). The default of rdma_cm in configfs acts on the
-// latter alone (kernel ABI configfs-rdma_cm, default_roce_tos), and no test here uses them.
+// option returns perftest's option for the class. Ordinary QPs put --tclass into the address vector of the QP; QPs of RDMA CM
+// (-R) would use -T instead (linux-rdma/perftest, src/perftest_parameters.c: "Set the Traffic Class in GRH (if GRH is in use)",
+// "Set <tos_value> to RDMA-CM QPs. available only with -R flag"). The default of rdma_cm in configfs affects only the latter
+// (kernel ABI configfs-rdma_cm, default_roce_tos), and no test here uses them.
 func (c *Class) option() string {
 	if c == nil {
 		return ""
@@ -32,11 +32,11 @@ func (c *Class) option() string {
 
 const notProven = "class configured, not proven: "
 
-// carried is the share of the bytes sent that a priority's counter must have moved by: other traffic adds to it, and the
-// last reading may come a moment early.
+// carried is the share of the bytes sent by which a priority's counter must have increased: other traffic adds to it, and the
+// last reading may be slightly early.
 const carried = 0.9
 
-// proveClass holds the bytes sent against the counters of each priority at both ends. With -b each end sends as many: perftest
+// proveClass compares the bytes sent with the counters of each priority at both ends. With -b each end sends as many: perftest
 // prints the iterations of one direction (linux-rdma/perftest, print_report: twice the size, not twice the iterations).
 func (m *Measurement) proveClass(c Class) *Proof {
 	_, bytes := m.sent()
@@ -71,7 +71,7 @@ func (m *Measurement) proveClass(c Class) *Proof {
 	return &Proof{VerdictUnknown, notProven + "the counters of the priorities increased by less than was sent", ""}
 }
 
-// busiest is the priority in which most bytes went one way; ok is false if no priority was counted.
+// busiest returns the priority with most bytes in one direction; ok is false if no priority was counted.
 func busiest(c Counters, way string) (priority int, ok bool) {
 	most := int64(0)
 	for p := range 8 {
@@ -82,7 +82,7 @@ func busiest(c Counters, way string) (priority int, ok bool) {
 	return priority, ok
 }
 
-// besides is how many bytes went one way in the busiest of the other priorities.
+// besides returns the bytes in one direction in the busiest of the other priorities.
 func (c Counters) besides(way string, priority int) (most int64) {
 	for p := range 8 {
 		if p != priority {
@@ -92,13 +92,13 @@ func (c Counters) besides(way string, priority int) (most int64) {
 	return most
 }
 
-// bytes is how many bytes went one way in a priority, by the guest's own port or the host's.
+// bytes returns the bytes in one direction in a priority, from the guest's own port or the host's.
 func (c Counters) bytes(way string, priority int) int64 {
 	name := fmt.Sprintf("%s_prio%d_bytes", way, priority)
 	return max(c[name], c["pnic_"+name])
 }
 
-// paused is how many pause frames of a priority reached the sender, by its own port or the host's.
+// paused returns how many pause frames of a priority reached the sender, from its own port or the host's.
 func (c Counters) paused(priority int) (n int64) {
 	for _, name := range pauseNames(priority) {
 		n = max(n, c[name])
@@ -116,7 +116,7 @@ func pauseNames(priority int) []string {
 	return []string{name, "pnic_" + name, fmt.Sprintf("pnic_pfc_received_prio%d", priority)}
 }
 
-// proveLossless judges by behaviour. One sender does not congest a port: that nothing was lost proves nothing then.
+// proveLossless judges by the counters. One sender does not congest a port: then the absence of loss proves nothing.
 func (m *Measurement) proveLossless(c Class) *Proof {
 	lost, where, ok := m.Lost()
 	switch {
@@ -143,9 +143,9 @@ func (m *Measurement) prove(c *Class) {
 	m.ClassProven = m.Class.Verdict == VerdictPass
 }
 
-// Proofs tells, over all measurements, what became of the class and of losslessness: the worst of each. Losslessness is proven by
-// one test under load, which proves what the others cannot; the class is proven where each test proves its own. They are nil if
-// no class is configured.
+// Proofs summarizes class and losslessness over all measurements: the worst of each. Losslessness is proven by one test under
+// load, because the others cannot prove it; the class is proven if each test proves its own. They are nil if no class is
+// configured.
 func Proofs(all []Measurement) (class, lossless *Proof) {
 	worse := func(a, b *Proof) *Proof {
 		if a == nil || b != nil && proofRank[b.Verdict] > proofRank[a.Verdict] {
@@ -154,7 +154,7 @@ func Proofs(all []Measurement) (class, lossless *Proof) {
 		return a
 	}
 	tests, proven := 0, 0
-	pairs := map[string]bool{} // whose bandwidth proves the class
+	pairs := map[string]bool{} // pairs whose bandwidth test proves the class
 	for _, m := range all {
 		if m.Class != nil && m.Class.Verdict == VerdictPass {
 			pairs[m.Pair()] = true
@@ -165,7 +165,7 @@ func Proofs(all []Measurement) (class, lossless *Proof) {
 		class, lossless = worse(class, m.Class), worse(lossless, m.Lossless)
 		switch {
 		case m.Class == nil, m.isLatency() && m.Class.Verdict == VerdictUnknown && pairs[m.Pair()]:
-			continue // it runs with the same option between the same two, and moves too few bytes for counters
+			continue // it runs with the same option between the same two, and transfers too few bytes for counters
 		case m.Class.Verdict == VerdictPass:
 			proven++
 		case open == nil:
@@ -182,24 +182,25 @@ func Proofs(all []Measurement) (class, lossless *Proof) {
 
 var proofRank = map[Verdict]int{VerdictUnknown: 1, VerdictPass: 2, VerdictFail: 3}
 
-// Disproven reports whether the counters of any test contradict what is configured.
+// Disproven reports whether the counters of any test contradict the configuration.
 func Disproven(all []Measurement) bool {
 	class, lossless := Proofs(all)
 	return class != nil && class.Verdict == VerdictFail || lossless != nil && lossless.Verdict == VerdictFail
 }
 
-// atRate is the share of what is expected from which a test works, whatever its counters tell of class and loss; ours.
+// atRate is the share of the expected rate from which a test works, whatever its counters show about class and loss; chosen by
+// this project.
 const atRate = 0.8
 
-// OnlyDisproven reports whether a test under load fails by what its counters tell of class or losslessness alone: it gave the
-// rate it should.
+// OnlyDisproven reports whether a test under load fails only because of its counters of class or losslessness, although it
+// reached its rate.
 func (m *Measurement) OnlyDisproven() bool {
 	failed := func(p *Proof) bool { return p != nil && p.Verdict == VerdictFail }
 	return m.Load != "" && m.Verdict == VerdictFail && m.Error == "" && (failed(m.Class) || failed(m.Lossless)) &&
 		m.ExpectedGbps > 0 && m.AchievedGbps >= atRate*m.ExpectedGbps
 }
 
-// Words are what a report says of the proof: "class proven", "class configured, not proven", "class wrong: ...".
+// Words returns the text of the proof in a report: "class proven", "class configured, not proven", "class wrong: ...".
 func (p *Proof) Words(name string) string {
 	switch {
 	case p == nil:

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tests from containers at both ends, beside those of the guests themselves.
+// Tests from containers at both ends, in addition to those of the guests themselves.
 const (
 	SendBandwidthContainer = SendBandwidth + inContainer
 	SendLatencyContainer   = SendLatency + inContainer
@@ -13,12 +13,12 @@ const (
 	inContainer = " in containers"
 )
 
-// fromContainer reports whether a test runs in containers, and the test that runs there.
+// fromContainer reports whether a test runs in containers, and returns the test that runs there.
 func fromContainer(test string) (base string, container bool) {
 	return strings.CutSuffix(test, inContainer)
 }
 
-// containerTests are the tests of a pair both of whose ends have an image.
+// containerTests returns the tests of a pair if both ends have an image.
 func (r *Runner) containerTests(p Pair) []string {
 	if p.Client.Image == "" || p.Server.Image == "" {
 		return nil
@@ -33,15 +33,15 @@ func (r *Runner) containerTests(p Pair) []string {
 	return tests
 }
 
-// containerLine puts a command into a container of the node's image, with the flags of the guide (PVRDMA and vSphere
-// Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container) and without a limit on locked memory, which Docker sets by
-// itself.
+// containerLine returns the command line that runs a command in a container of the node's image, with the flags of the guide
+// (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container) and without a limit on locked memory, which
+// Docker sets by default.
 func (n Node) containerLine(limit int, command string) string {
 	return fmt.Sprintf("timeout --foreground -k 5 %d %s run --rm --net=host --ipc=host --pid=host --privileged --cap-add=IPC_LOCK --ulimit memlock=-1 --entrypoint= %s %s",
 		limit+10, n.Engine, quote(n.Image), command)
 }
 
-// containerHint says what to do where a test failed only from containers.
+// containerHint says what to do if a test failed only from containers.
 func (m *Measurement) containerHint(code string) {
 	if m.Image == "" || m.Error == "" || code == portTaken {
 		return

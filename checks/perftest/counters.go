@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// Counters are how far the counters of one side moved during a test, by name: those of the RDMA device and of the interface
-// in the guest by the kernel's names, those of the host's pNIC with "pnic_" before them.
+// Counters are the increases of the counters of one side during a test, by name: those of the RDMA device and of the interface in
+// the guest by the kernel's names, those of the host's pNIC with the prefix "pnic_".
 type Counters map[string]int64
 
 // Sides are the counters of both ends of a test.
@@ -22,23 +22,23 @@ type Sides struct {
 	To   Counters `json:"to"`
 }
 
-// The counters of the RDMA device that tell of lost packets, by which side sees them. mlx5 has the first six (NVIDIA,
-// "RDMA counters"; drivers/infiniband/hw/mlx5/counters.c), soft-RoCE the others (drivers/infiniband/sw/rxe/rxe_hw_counters.c).
+// The counters of the RDMA device that indicate lost packets, by the side that sees them. mlx5 has the first six (NVIDIA, "RDMA
+// counters"; drivers/infiniband/hw/mlx5/counters.c), soft-RoCE the others (drivers/infiniband/sw/rxe/rxe_hw_counters.c).
 var lossCounters = []string{
 	"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "roce_adp_retrans", "roce_slow_restart",
 	"out_of_seq_request", "rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
 }
 
-// discardCounters tell of packets that an interface or a pNIC threw away (kernel mlx5 counters.rst; esxcli network nic stats).
+// discardCounters count packets that an interface or a pNIC dropped (kernel mlx5 counters.rst; esxcli network nic stats).
 var discardCounters = regexp.MustCompile(`^(rx_discards_phy|tx_discards_phy|[rt]x_prio[0-7]_(discards|cong_discard|buf_discard)|pnic_[rt]x_dropped)$`)
 
-// otherCounters are kept beside them: receivers that were not ready, and the congestion control of RoCE v2.
+// otherCounters are recorded too: receivers that were not ready, and the congestion control of RoCE v2.
 var otherCounters = []string{
 	"rnr_nak_retry_err", "out_of_buffer", "duplicate_request", "rcvd_rnr_err", "send_rnr_err",
 	"np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored", "np_ecn_marked_roce_packets",
 }
 
-// perPriority are the counters of a port for each priority; mlx5 shows them to the owner of the port, never to a VF: kernel
+// perPriority matches the counters of a port for each priority; mlx5 shows them to the owner of the port, never to a VF: kernel
 // mlx5 counters.rst, "Physical port counters are not exposed to virtual machines".
 var perPriority = regexp.MustCompile(`^(pnic_)?([rt]x)_prio([0-7])_(bytes|packets|pause)$|^pnic_pfc_(sent|received)_prio([0-7])$`)
 
@@ -46,7 +46,7 @@ func kept(name string) bool {
 	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) || perPriority.MatchString(name)
 }
 
-// read asks a guest, and the host where a channel to it exists, for the counters now. What cannot be read is left out.
+// read reads the current counters of a guest, and of the host if a channel to it exists. Unreadable ones are left out.
 func (r *Runner) readCounters(ctx context.Context, n Node) Counters {
 	out := Counters{}
 	if r.Loss {
@@ -83,9 +83,9 @@ func (r *Runner) both(ctx context.Context, p Pair) Sides {
 	return s
 }
 
-// since is what moved from an earlier reading. A counter that one of the two lacks is left out, as is one that went back:
-// it was reset. Priorities that did not move are left out as well, but for the pause frames of the class: that none came tells
-// more than that none could be read.
+// since returns the increases since an earlier reading. A counter that only one of the two has is left out, and so is one that
+// decreased, because it was reset. Priorities that did not change are left out as well, except for the pause frames of the class:
+// zero differs from unread.
 func (c Counters) since(before Counters, class *Class) Counters {
 	out := Counters{}
 	for name, now := range c {
@@ -102,8 +102,8 @@ func (c Counters) since(before Counters, class *Class) Counters {
 // known reports whether any counter was read.
 func (s *Sides) known() bool { return s != nil && len(s.From)+len(s.To) > 0 }
 
-// Lost is how many lost or repeated packets a side saw, and the counter that saw most of them; ok is false if no counter that
-// would tell was read.
+// Lost returns how many lost or repeated packets a side saw, and the counter with the highest value; ok is false if no such
+// counter was read.
 func (c Counters) Lost() (n int64, counter string, ok bool) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if !slices.Contains(lossCounters, name) && !discardCounters.MatchString(name) {
@@ -120,7 +120,7 @@ func (c Counters) Lost() (n int64, counter string, ok bool) {
 	return n, counter, ok
 }
 
-// Lost adds up both sides and says where most was seen: "out_of_sequence +12 on vm-02".
+// Lost adds up both sides and names the highest counter: "out_of_sequence +12 on vm-02".
 func (m *Measurement) Lost() (n int64, where string, ok bool) {
 	if m.Counters == nil {
 		return 0, "", false
@@ -146,8 +146,8 @@ func (m *Measurement) Lost() (n int64, where string, ok bool) {
 	return n, where, ok || n > 0
 }
 
-// lostIn reports whether RDMA itself missed packets, or a port threw some of a priority away. Ports are shared, and most counters
-// of what they throw away are of all priorities.
+// lostIn reports whether RDMA itself missed packets, or a port dropped some of a priority. Ports are shared, and most drop
+// counters cover all priorities.
 func (m *Measurement) lostIn(priority int) bool {
 	if m.Counters == nil {
 		return false
@@ -163,7 +163,7 @@ func (m *Measurement) lostIn(priority int) bool {
 	return false
 }
 
-// lossReadAtBothEnds reports whether both sides showed counters that would tell of loss.
+// lossReadAtBothEnds reports whether counters that indicate loss were read on both sides.
 func (m *Measurement) lossReadAtBothEnds() bool {
 	if m.Counters == nil {
 		return false
@@ -173,7 +173,7 @@ func (m *Measurement) lossReadAtBothEnds() bool {
 	return from && to
 }
 
-// sum adds up a counter on both sides.
+// sum adds up a counter over both sides.
 func (s *Sides) sum(name string) int64 {
 	if s == nil {
 		return 0
@@ -181,16 +181,16 @@ func (s *Sides) sum(name string) int64 {
 	return s.From[name] + s.To[name]
 }
 
-// CNPs is how many congestion notifications were sent during the test.
+// CNPs returns how many congestion notifications were sent during the test.
 func (m *Measurement) CNPs() int64 { return m.Counters.sum("np_cnp_sent") }
 
-// Shares of lost packets from which a measurement is not sound where no class is lossless; ours.
+// Shares of lost packets above which a measurement is bad if no class is lossless; chosen by this project.
 const (
 	lossWarn = 1e-6
 	lossFail = 1e-4
 )
 
-// sent is how many packets and bytes a test sent one way.
+// sent returns how many packets and bytes a test sent in one direction.
 func (m *Measurement) sent() (packets, bytes int64) {
 	mtu := int64(max(m.MTU, 256))
 	for _, r := range m.Rows {
@@ -201,7 +201,7 @@ func (m *Measurement) sent() (packets, bytes int64) {
 	return packets * times, bytes * times
 }
 
-// judgeLoss lowers a verdict where packets were lost. A class that is lossless loses none.
+// judgeLoss lowers a verdict if packets were lost. A lossless class must not lose any.
 func (m *Measurement) judgeLoss() {
 	lost, where, ok := m.Lost()
 	if !ok || lost == 0 || m.Verdict == VerdictNotApplicable || m.Error != "" {
@@ -209,7 +209,7 @@ func (m *Measurement) judgeLoss() {
 	}
 	packets, _ := m.sent()
 	share := float64(lost) / float64(max(packets, 1))
-	if m.Class != nil && m.Lossless != nil && m.Lossless.Verdict == VerdictUnknown { // not of the class, as far as anything tells
+	if m.Class != nil && m.Lossless != nil && m.Lossless.Verdict == VerdictUnknown { // not in the class, as far as is known
 		if m.Verdict == VerdictPass {
 			m.Verdict, m.Hint = VerdictWarn, m.Lossless.Evidence
 		}

@@ -13,36 +13,36 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// CrossRail is the test between two rails: whether an address of the one is in the network that a port of the other is in. It
-// loads nothing.
+// CrossRail is the test between two rails: whether an address of one rail is reachable on layer 2 from a port of the other. It
+// generates no load.
 const CrossRail = "cross_rail"
 
-// What is expected between two rails.
+// The expectation between two rails.
 const (
 	MustReach    = "must reach"     // they share a VLAN and a subnet
 	MustNotReach = "must not reach" // they have different VLANs
-	MayReach     = "may reach"      // one VLAN, different subnets: nothing keeps them apart, and nothing needs them joined
+	MayReach     = "may reach"      // one VLAN, different subnets: neither separation nor connection is required
 )
 
 const (
-	crossParallel = 16              // tests at once
-	crossTime     = 3 * time.Second // of one: arping waits two seconds for answers
-	crossFrames   = 4               // requests of one, each in the smallest frame of Ethernet
+	crossParallel = 16              // concurrent tests
+	crossTime     = 3 * time.Second // per test: arping waits two seconds for replies
+	crossFrames   = 4               // requests per test, each in the smallest Ethernet frame
 	smallestFrame = 64              // bytes
 )
 
-// CrossCost is about how long so many tests between rails take, and how many bytes their requests are.
+// CrossCost estimates how long that many tests between rails take, and how many bytes their requests have.
 func CrossCost(tests int) (time.Duration, int) {
 	return time.Duration((tests+crossParallel-1)/crossParallel) * crossTime, tests * crossFrames * smallestFrame
 }
 
-// A CrossPair is an end on one rail, one on another, and what is expected.
+// A CrossPair is an end on one rail, one on another, and the expectation.
 type CrossPair struct {
 	Pair
 	Expect string
 }
 
-// CrossPairs are the ends of each VM with those of the next VM on every other rail; expect is asked with the names of two rails.
+// CrossPairs pairs the ends of each VM with those of the next VM on every other rail; expect gets the names of two rails.
 func CrossPairs(rails [][]Node, expect func(from, to string) string) []CrossPair {
 	var out []CrossPair
 	for _, from := range rails {
@@ -67,13 +67,13 @@ func CrossPairs(rails [][]Node, expect func(from, to string) string) []CrossPair
 	return out
 }
 
-// Cross runs the tests between rails. It returns what was tested so far when ctx is cancelled, with its error.
+// Cross runs the tests between rails. If ctx is cancelled, it returns the results so far with ctx's error.
 func (r *Runner) Cross(ctx context.Context, pairs []CrossPair) ([]Measurement, error) {
 	var mu sync.Mutex
 	var all []Measurement
 	var g errgroup.Group
 	g.SetLimit(crossParallel)
-	tell := func(p Pair, m *Measurement) { // mu is held
+	tell := func(p Pair, m *Measurement) { // mu must be held
 		if r.Progress != nil {
 			left, _ := CrossCost(len(pairs) - len(all))
 			r.Progress(Progress{Pairs: len(pairs), Left: left, Round: 1, Rounds: 1, Done: len(all), Total: len(pairs), Pair: p, Test: CrossRail, Result: m})
@@ -89,7 +89,7 @@ func (r *Runner) Cross(ctx context.Context, pairs []CrossPair) ([]Measurement, e
 			mu.Unlock()
 			m := r.cross(ctx, p)
 			if err := ctx.Err(); err != nil {
-				return err // what was cut short tells nothing
+				return err // an interrupted test has no result
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -138,12 +138,12 @@ func (r *Runner) cross(ctx context.Context, p CrossPair) Measurement {
 	return m
 }
 
-// SameRail leaves the tests between rails out.
+// SameRail returns the measurements without the tests between rails.
 func SameRail(all []Measurement) []Measurement {
 	return slices.DeleteFunc(slices.Clone(all), func(m Measurement) bool { return m.Test == CrossRail })
 }
 
-// A RailCell is what was found from one rail to another, or within one.
+// A RailCell is the result from one rail to another, or within one.
 type RailCell struct {
 	From    string  `json:"from"`
 	To      string  `json:"to"`
@@ -151,7 +151,7 @@ type RailCell struct {
 	Text    string  `json:"text"`    // "0 reached, 2 not, 0 not tested; must not reach", "8 of 8 pairs as expected"
 }
 
-// RailMatrix tells rail by rail how the ends met: rows are the clients' rails; nil if there is one rail.
+// RailMatrix returns the results by rail: rows are the clients' rails; nil if there is one rail.
 func RailMatrix(all []Measurement) (rails []string, cells map[[2]string]RailCell) {
 	type sum struct {
 		pairs                  map[string]bool // by pair: all is as expected

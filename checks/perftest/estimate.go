@@ -2,16 +2,16 @@ package perftest
 
 import "time"
 
-// What a test takes besides its traffic: logging in, starting both ends, the exchange of keys.
+// The overhead of a test: logging in, starting both ends, the exchange of keys.
 const startUp = 2 * time.Second
 
-// unknownMbps is how fast a path is taken to be that nobody knows.
+// unknownMbps is the assumed speed of a path of unknown speed.
 const unknownMbps = 10_000
 
-// swept is how many bytes a sweep sends one way: a thousand messages of each size up to 8 MiB.
+// swept is how many bytes a sweep sends in one direction: a thousand messages of each size up to 8 MiB.
 const swept = 1000 * (16 << 20)
 
-// lasting is about how long one test takes between two ends.
+// lasting estimates how long one test takes between two ends.
 func lasting(p Pair, test string) time.Duration {
 	mbps := p.linkMbps()
 	if mbps <= 0 {
@@ -22,14 +22,14 @@ func lasting(p Pair, test string) time.Duration {
 	case SendManyQPs:
 		return startUp + 4*once
 	case SendLatency:
-		return 2*startUp + 2*once + time.Second // there and back, and the sample for the tail
+		return 2*startUp + 2*once + time.Second // both directions, and the sample for the tail
 	case SendLatencyGPU, SendLatencyContainer:
 		return startUp + 2*once
 	}
 	return startUp + once
 }
 
-// remaining tells how long it will still take when so many tests are done: as estimated, then at the pace so far.
+// remaining estimates the remaining time after that many tests: the initial estimate, scaled by the pace so far.
 func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration {
 	whole := r.Estimate(pairs)
 	if r.Now == nil {
@@ -44,13 +44,13 @@ func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration
 	}
 }
 
-// Estimate is about how long Measure takes: the longest pair of each round.
+// Estimate returns about how long Measure takes: the longest pair of each round.
 func (r *Runner) Estimate(pairs []Pair) time.Duration {
 	var whole time.Duration
 	for _, round := range Rounds(pairs) {
 		var longest time.Duration
 		for _, p := range round {
-			d := startUp // of the pings
+			d := startUp // for the pings
 			for _, test := range r.tests(p) {
 				d += lasting(p, test) * time.Duration(max(1, r.Repeat))
 			}

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	grace    = 10 * time.Second // until a server has said that it waits; old releases print no banner
-	patience = 30 * time.Second // after a client's first attempt there is no other
-	farewell = 5 * time.Second  // what a client gets to end by itself when its server has failed
+	grace    = 10 * time.Second // until a server has printed its banner; old releases print none
+	patience = 30 * time.Second // for the client's attempts to connect
+	farewell = 5 * time.Second  // for a client to end by itself after its server has failed
 )
 
-// errTaken is a control port that somebody else holds: another measurement, or any other program.
+// errTaken means that the control port is used by another measurement or any other program.
 var errTaken = errors.New("is taken by another program there")
 
-// A process is the server's end of a test, at work in its guest.
+// A process is the running server of a test.
 type process struct {
 	stop  context.CancelFunc
-	ready chan struct{} // closed when it says that it waits
-	ended chan struct{} // closed when out and err are there
+	ready chan struct{} // closed when it waits for its client
+	ended chan struct{} // closed when out and err are set
 	out   Output
 	err   error
 }
@@ -47,10 +47,10 @@ func (r *Runner) server(ctx context.Context, p Pair, test, sizes string, port in
 	return s
 }
 
-// failed reports whether a server that has ended did not do its part.
+// failed reports whether a server that has ended was unsuccessful.
 func (s *process) failed() bool { return s.err != nil || s.out.Exit != 0 }
 
-// cause says why a server has ended by itself.
+// cause returns why a server has ended.
 func (s *process) cause(p Pair, test string, port int) error {
 	switch {
 	case s.err != nil:
@@ -61,8 +61,8 @@ func (s *process) cause(p Pair, test string, port int) error {
 	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
 }
 
-// lost is the cause of a server that could not take its port, or was gone when its client wanted to connect; nil if that was not
-// so, or it is still at work a moment after its client has failed.
+// lost returns the cause if a server could not bind its port, or had ended when its client wanted to connect; nil otherwise, or
+// if it still runs shortly after its client has failed.
 func (s *process) lost(p Pair, test string, port int, code string) error {
 	moment := time.NewTimer(200 * time.Millisecond)
 	defer moment.Stop()
@@ -76,8 +76,8 @@ func (s *process) lost(p Pair, test string, port int, code string) error {
 	return nil
 }
 
-// exchange starts the server, then the client, and returns what the client printed: a server's own figures mean
-// nothing (its peak is 0 and it exits 0 even when the client failed).
+// exchange starts the server, then the client, and returns the client's output: a server's own figures are useless (its peak is 0
+// and it exits 0 even if the client failed).
 func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
 	s := r.server(ctx, p, test, sizes, port)
 	defer func() {
@@ -119,8 +119,8 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 	return out, nil
 }
 
-// client runs the client's end of a test, again where the server's port is not open yet: the server says that it waits
-// before it does. What is dropped on the way is refused after minutes, and not tried again.
+// client runs the client of a test, and retries if the server's port is not open yet: the server prints its banner before that.
+// Dropped packets are reported after minutes, and are not retried.
 func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c Command) (Output, error) {
 	pauses := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second}
 	for begun, attempt := time.Now(), 0; ; attempt++ {
@@ -133,7 +133,7 @@ func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c 
 		case <-pause.C:
 		case <-s.ended:
 			pause.Stop()
-			return out, nil // nobody is left to be reached
+			return out, nil // no listener is left
 		case <-ctx.Done():
 			pause.Stop()
 			return out, ctx.Err()
@@ -141,9 +141,9 @@ func (r *Runner) client(ctx context.Context, s *process, p Pair, test string, c 
 	}
 }
 
-// attend stops a client whose server fails beneath it: the banner comes before the port is taken, and where another program holds
-// the port the client would wait for a word of that program until its limit. The function it gives is called when the client has
-// ended and reports whether it was stopped.
+// attend stops a client whose server fails: the banner comes before the port is bound, and if another program uses the port the
+// client would wait for that program until its limit. The returned function is called when the client has ended and reports
+// whether it was stopped.
 func (s *process) attend(stopClient func()) (over func() bool) {
 	ended, stopped := make(chan struct{}), make(chan bool, 1)
 	go func() {

@@ -2,7 +2,7 @@ package perftest
 
 import "fmt"
 
-// Figure is what a test gave, with its unit: "96.1 Gb/s" or "2.01 us"; "" if it gave nothing.
+// Figure returns the result of a test with its unit: "96.1 Gb/s" or "2.01 us"; "" if there is none.
 func (m Measurement) Figure() string {
 	switch {
 	case m.AchievedGbps > 0:
@@ -17,7 +17,7 @@ func (m Measurement) Figure() string {
 	return ""
 }
 
-// Repeated says of how many tests the figure is the median, and how far they lie apart: "median of 3, spread 1.2 %"; "" for one test.
+// Repeated returns of how many tests the figure is the median, and their spread: "median of 3, spread 1.2 %"; "" for one test.
 func (m Measurement) Repeated() string {
 	if m.Repeats < 2 {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// The tests of GPUDirect. Bandwidth and latency with GPU memory stand beside the same test with host memory. Latency is
-// that of sends: perftest measures none of writes with CUDA.
+// The tests of GPUDirect. Bandwidth and latency with GPU memory are compared with the same test with host memory. Latency is that
+// of sends: perftest measures none for writes with CUDA.
 const (
 	WriteBandwidth    = "ib_write_bw"
 	WriteBandwidthGPU = WriteBandwidth + useCUDA
@@ -20,18 +20,18 @@ const (
 	useCUDA = " --use_cuda"
 )
 
-// A GPU is the one that an end measures with.
+// A GPU is the one that an end uses.
 type GPU struct {
-	Index  int    `json:"index"` // as nvidia-smi counts, by PCI address
+	Index  int    `json:"index"` // nvidia-smi's index, by PCI address
 	Name   string `json:"name,omitempty"`
-	Link   string `json:"link,omitempty"`    // to the RDMA device, by nvidia-smi topo -m: PIX, PXB, PHB, NODE, SYS
-	Host   string `json:"host,omitempty"`    // to the NIC by the host's PCI tree, in words
-	DMABuf bool   `json:"dma_buf,omitempty"` // reached by DMA-BUF instead of a peer memory module
+	Link   string `json:"link,omitempty"`    // path to the RDMA device, by nvidia-smi topo -m: PIX, PXB, PHB, NODE, SYS
+	Host   string `json:"host,omitempty"`    // path to the NIC by the host's PCI tree, in words
+	DMABuf bool   `json:"dma_buf,omitempty"` // through DMA-BUF instead of a peer memory module
 
-	Dir     string   `json:"dir,omitempty"`     // where the perftest with CUDA is, "" for the PATH
+	Dir     string   `json:"dir,omitempty"`     // directory of the perftest with CUDA, "" for the PATH
 	Several bool     `json:"several,omitempty"` // the guest has more than one
-	Apart   bool     `json:"apart,omitempty"`   // by the host's PCI tree peer to peer is ruled out, or doubtful
-	Keys    []string `json:"missing,omitempty"` // what the VM lacks of the settings of peer to peer
+	Apart   bool     `json:"apart,omitempty"`   // by the host's PCI tree peer-to-peer is impossible or doubtful
+	Keys    []string `json:"missing,omitempty"` // missing VM settings for peer-to-peer
 	Without string   `json:"without,omitempty"` // why nothing can be measured, "" if it can
 	Remedy  string   `json:"remedy,omitempty"`
 }
@@ -42,10 +42,11 @@ type Ends struct {
 	To   GPU `json:"to"`
 }
 
-// String says "GPU0 (one PCIe switch) -> GPU1 (PHB)".
+// String formats the ends: "GPU0 (one PCIe switch) -> GPU1 (PHB)".
 func (e Ends) String() string { return e.From.String() + " -> " + e.To.String() }
 
-// String says "GPU0 (one PCIe switch)": the way to the NIC as the host sees it, else as the guest does (PIX, PHB).
+// String formats a GPU: "GPU0 (one PCIe switch)", with the path to the NIC as the host sees it, else as the guest does (PIX,
+// PHB).
 func (g GPU) String() string {
 	s := fmt.Sprintf("GPU%d", g.Index)
 	if way := cmp.Or(g.Host, g.Link); way != "" {
@@ -54,11 +55,11 @@ func (g GPU) String() string {
 	return s
 }
 
-// links are the ways between a GPU and a NIC, the best first (nvidia-smi topo -m; SOC is the former name of SYS).
+// links are the paths between a GPU and a NIC, best first (nvidia-smi topo -m; SOC is the former name of SYS).
 var links = []string{"PIX", "PXB", "PHB", "NODE", "SYS", "SOC"}
 
-// Nearest chooses among so many GPUs of a guest the one that is nearest to an RDMA device; of several the first. Topology is by
-// "device GPU0"; link is "" if it does not say.
+// Nearest chooses among that many GPUs of a guest the one nearest to an RDMA device; of several the first. Topology is keyed by
+// "device GPU0"; link is "" if it is unknown.
 func Nearest(topology map[string]string, device string, gpus int) (index int, link string) {
 	best := len(links)
 	for i := range gpus {
@@ -70,7 +71,7 @@ func Nearest(topology map[string]string, device string, gpus int) (index int, li
 	return index, link
 }
 
-// far reports whether a path crosses what no setting can fix. The host's PCI tree knows better than the guest's.
+// far reports whether a path cannot be improved by settings. The host's PCI tree is more reliable than the guest's.
 func (g GPU) far() bool {
 	if g.Host != "" {
 		return g.Apart
@@ -86,10 +87,10 @@ func (g GPU) near() bool {
 	return g.Link == "PIX" || g.Link == "PXB"
 }
 
-// withGPU reports whether a test uses GPU memory, and the test with host memory that it is held against.
+// withGPU reports whether a test uses GPU memory, and returns the test with host memory to compare with.
 func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }
 
-// gpuTests are the tests of a pair whose ends have GPUs.
+// gpuTests returns the tests of a pair whose ends have GPUs.
 func (r *Runner) gpuTests() []string {
 	var tests []string
 	if r.Bandwidth {
@@ -101,7 +102,7 @@ func (r *Runner) gpuTests() []string {
 	return tests
 }
 
-// measureGPU runs one test with GPU memory and holds it against the same test with host memory.
+// measureGPU runs one test with GPU memory and compares it with the same test with host memory.
 func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, host *Measurement) Measurement {
 	m := r.blank(p, test)
 	m.GPU = &Ends{From: *p.Client.GPU, To: *p.Server.GPU}
@@ -133,14 +134,14 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 	return m
 }
 
-// Shares of host memory's bandwidth that GPU memory is judged by (PAIR-GDR-012).
+// Shares of host memory's bandwidth by which GPU memory is judged (PAIR-GDR-012).
 const (
 	gpuPass = 0.9
 	gpuWarn = 0.5
-	gpuSlow = 2 // times the latency of host memory that is not worth a warning yet; ours
+	gpuSlow = 2 // times the latency of host memory without a warning; chosen by this project
 )
 
-// JudgeGPU holds a measurement with GPU memory against the one with host memory of the same pair.
+// JudgeGPU compares a measurement with GPU memory with that with host memory of the same pair.
 func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 	m.LinkGbps, m.HostGbps, m.HostUs = host.LinkGbps, host.AchievedGbps, host.AchievedUs
 	if host.AchievedUs > 0 {
@@ -172,7 +173,7 @@ func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 	}
 }
 
-// gpuHint names what keeps GPU memory behind host memory: the topology where that rules peer to peer out, else settings.
+// gpuHint names the likely cause of slow GPU memory: the topology if it rules out peer-to-peer, else settings.
 func gpuHint(p Pair) string {
 	for _, n := range []Node{p.Client, p.Server} {
 		if n.GPU.far() {
@@ -192,7 +193,7 @@ func gpuHint(p Pair) string {
 	return "the topology is fine: check ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
 }
 
-// gpuCause says what to do where a test with GPU memory failed.
+// gpuCause says what to do if a test with GPU memory failed.
 func (m *Measurement) gpuCause(p Pair, code string) {
 	switch {
 	case code == "mr_failed" && p.Client.GPU.DMABuf:
@@ -204,8 +205,8 @@ func (m *Measurement) gpuCause(p Pair, code string) {
 	}
 }
 
-// gpuLine returns what stands before and behind a test's name on the command line. CUDA counts by speed unless it is told to
-// count by PCI address, as nvidia-smi does.
+// gpuLine returns what comes before and after a test's name on the command line. CUDA orders GPUs by speed unless it is set to
+// order them by PCI address, like nvidia-smi.
 func (n Node) gpuLine(test string) (environment, command string) {
 	base, gpu := withGPU(test)
 	if !gpu || n.GPU == nil {

@@ -2,24 +2,25 @@ package perftest
 
 import "fmt"
 
-// A Crowd is what one round of a load gave at one receiver: several senders at once.
+// A Crowd is the result of one round of a load at one receiver with several senders.
 type Crowd struct {
 	Load         string  `json:"load"`
 	To           string  `json:"to"`
 	Senders      int     `json:"senders"`
 	Raised       bool    `json:"raised,omitempty"`
 	SumGbps      float64 `json:"sum_gbps"`        // of all senders
-	ExpectedGbps float64 `json:"expected_gbps"`   // likewise
-	Fairness     float64 `json:"fairness"`        // of the senders' shares, 0 to 1: 1 where all are equal (Jain, Chiu and Hawe, DEC-TR-301, 1984)
-	Apart        bool    `json:"apart,omitempty"` // the sum is above what the port carries: not all sent at the same time
+	ExpectedGbps float64 `json:"expected_gbps"`   // sum of all senders
+	Fairness     float64 `json:"fairness"`        // of the senders' shares, 0 to 1: 1 if all are equal (Jain, Chiu and Hawe, DEC-TR-301, 1984)
+	Apart        bool    `json:"apart,omitempty"` // the sum exceeds the port's capacity: not all sent at the same time
 	Lost         int64   `json:"lost_packets"`
 	Verdict      Verdict `json:"verdict"` // the worst of the flows
-	// Lossless is of all flows together: pause frames at one sender prove it where no other lost anything; nil: no class is configured.
+	// Lossless covers all flows together: pause frames at one sender prove it if no flow lost packets; nil: no class is
+	// configured.
 	Lossless *Proof `json:"lossless,omitempty"`
-	Worst    string `json:"least"` // the sender with the least
+	Worst    string `json:"least"` // the sender with the lowest rate
 }
 
-// Crowds gathers the flows of loads by their receivers, in the order in which they were measured.
+// Crowds groups the flows of loads by their receivers, in the order of measurement.
 func Crowds(all []Measurement) []Crowd {
 	var out []Crowd
 	at, squares := map[string]int{}, map[string]float64{}
@@ -59,8 +60,8 @@ func Crowds(all []Measurement) []Crowd {
 	return out
 }
 
-// losslessRank orders what flows to one receiver tell of losslessness: a loss is above all, what could not be read is above a proof,
-// and a flow that was not congested says nothing.
+// losslessRank ranks the results of the flows to one receiver: a loss is above everything, an unreadable counter is above a
+// proof, and a flow without congestion proves nothing.
 func (m *Measurement) losslessRank() int {
 	_, _, read := m.senderLost()
 	switch {

@@ -7,20 +7,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Fabric is what is known of the way between two nodes besides the measurement itself.
+// Fabric is what is known about the path between two nodes besides the measurement itself.
 type Fabric struct {
 	SameHost  bool
-	NoHCA     []string // hosts of the two that have no RDMA card
+	NoHCA     []string // which of the two hosts have no RDMA card
 	LinkMbps  int      // the slower of the two host ports; 0 unknown
-	VLAN      bool     // frames carry a tag
-	Hops      int      // switches beyond the first
+	VLAN      bool     // frames are tagged
+	Hops      int      // switches after the first
 	Slot      Slot     // the narrower PCIe slot of the two host ports
-	LatencyUs float64  // of the smallest message, as measured between the two; 0 unknown
+	LatencyUs float64  // measured latency of the smallest message between the two; 0 unknown
 	Counted   bool     // Packets is known
-	Packets   int64    // how far the RDMA counters of the client's host moved during the test
+	Packets   int64    // increase of the RDMA counters of the client's host during the test
 }
 
-// link is what is known of the way, at an IB MTU in bytes.
+// link returns the known facts of the path for an IB MTU in bytes.
 func (f Fabric) link(ibMTU int) sizing.Link {
 	return sizing.Link{SpeedMbps: f.LinkMbps, IBMTU: ibMTU, VLAN: f.VLAN, PCIeGbps: f.Slot.Gbps(), Hops: f.Hops}
 }
@@ -31,10 +31,10 @@ type Slot struct {
 	Gen, Lanes   int
 }
 
-// Gbps is what the slot carries in one direction; 0 unknown.
+// Gbps returns the capacity of the slot in one direction; 0 unknown.
 func (s Slot) Gbps() float64 { return sizing.PCIeGbps(s.Gen, s.Lanes) }
 
-// narrower returns the slot that carries less; an unknown one carries everything.
+// narrower returns the slot with the lower capacity; an unknown slot counts as unlimited.
 func (s Slot) narrower(t Slot) Slot {
 	if t.Gbps() > 0 && (s.Gbps() == 0 || t.Gbps() < s.Gbps()) {
 		return t
@@ -42,9 +42,9 @@ func (s Slot) narrower(t Slot) Slot {
 	return s
 }
 
-// Judge fills verdict, expectation and hint of a measurement that has rows. Bandwidth is the best average from 64 KiB
-// to 1 MiB against the link's speed less RoCE v2's headers; latency is the typical value of the smallest message. The shape
-// of the curve over all sizes is judged beside it; the worse of the two decides.
+// Judge sets verdict, expectation and hint of a measurement that has rows. Bandwidth is the best average from 64 KiB to 1 MiB
+// compared with the link's speed less RoCE v2's headers; latency is the typical value of the smallest message. The shape of the
+// curve over all sizes is judged too; the worse of the two verdicts counts.
 func Judge(m *Measurement, mode string, f Fabric) {
 	b := sizing.BandsFor(mode)
 	link := f.link(m.MTU)
@@ -101,10 +101,10 @@ func Judge(m *Measurement, mode string, f Fabric) {
 	hint(m, f, b)
 }
 
-// smallMost is up to which size, in bytes, the latency is that of a small message: beyond it the time of the bytes counts.
+// smallMost is the largest size, in bytes, of a small message: beyond it the transfer time dominates.
 const smallMost = 256
 
-// smallest is the row of the smallest message that was timed; without one, the first.
+// smallest returns the row of the smallest message that was timed; if none was, the first.
 func (m *Measurement) smallest() Row {
 	at := 0
 	for i, r := range m.Rows {
@@ -125,7 +125,7 @@ func (m *Measurement) isLatency() bool {
 	return strings.HasSuffix(tool, "_lat")
 }
 
-// shape are the faults of the curve over message sizes, and of figures that contradict each other.
+// shape returns the anomalies of the curve over message sizes, and contradictory figures.
 func (m *Measurement) shape(b sizing.Bands, link sizing.Link, latencyUs float64) []sizing.Fault {
 	if m.isLatency() {
 		return b.LatencyShape(samples(m.Rows), link)
@@ -137,7 +137,7 @@ func (m *Measurement) shape(b sizing.Bands, link sizing.Link, latencyUs float64)
 	return append(sizing.AboveHeaders(gbps, link), b.BandwidthShape(samples(m.Rows), latencyUs)...)
 }
 
-// misshapen reports whether the curve fails by its shape, whatever its level.
+// misshapen reports whether the curve fails because of its shape, whatever its level.
 func (m *Measurement) misshapen(mode string) bool {
 	return sizing.Worst(m.shape(sizing.BandsFor(mode), sizing.Link{}, 0)).Verdict == sizing.Fail
 }
@@ -150,7 +150,7 @@ func samples(rows []Row) []sizing.Sample {
 	return out
 }
 
-// slotLimits names the PCIe slot where it explains a bandwidth below the link's: the card gives what the slot carries.
+// slotLimits names the PCIe slot if it explains a bandwidth below the link's.
 func (m *Measurement) slotLimits(s Slot, b sizing.Bands, link sizing.Link) {
 	wide := link
 	wide.PCIeGbps = 0
@@ -164,10 +164,10 @@ func (m *Measurement) slotLimits(s Slot, b sizing.Bands, link sizing.Link) {
 		s.Device, s.Host, s.Gen, s.Lanes, s.Gbps(), m.LinkGbps)
 }
 
-// bothWays is what both directions together give where slot and CPU are no limit (PAIR-BW-BIDIR-007).
+// bothWays is the factor for both directions together if slot and CPU are no limit (PAIR-BW-BIDIR-007).
 const bothWays = 1.8
 
-// factor is how much more than one direction a test is expected to give.
+// factor returns the expected factor of a test over one direction.
 func factor(test string) float64 {
 	if bothDirections(test) {
 		return bothWays
@@ -180,11 +180,11 @@ const bothFlag = " -b"
 
 func bothDirections(test string) bool { return strings.HasSuffix(test, bothFlag) }
 
-// slowShare of the expected bandwidth is what large messages take visibly longer by; ours.
+// slowShare of the expected bandwidth is the limit below which large messages visibly take longer; chosen by this project.
 const slowShare = 0.8
 
-// compare tells of one queue pair that is slow where several are not: the path is sound then. It also tells of large messages whose
-// latency is that of the bandwidth.
+// compare reports a single queue pair that is slow although several are not: then the path is sound. It also reports large
+// messages whose latency follows from the bandwidth.
 func compare(all []Measurement, mode string) {
 	many, slow := map[string]Measurement{}, map[string]bool{}
 	for _, m := range all {
@@ -208,8 +208,8 @@ func compare(all []Measurement, mode string) {
 	}
 }
 
-// fallback notices PVRDMA that silently took TCP: the counters of the host's RDMA device stand still under load.
-// Bandwidth alone proves nothing, because TCP can fill most of a 25G link.
+// fallback detects PVRDMA that silently used TCP: the counters of the host's RDMA device do not increase under load. Bandwidth
+// alone proves nothing, because TCP can fill most of a 25G link.
 func fallback(m *Measurement, mode string, f Fabric) {
 	switch {
 	case mode != "pvrdma":
@@ -221,13 +221,13 @@ func fallback(m *Measurement, mode string, f Fabric) {
 	}
 }
 
-// lossless reports whether both ends were asked for lost packets and saw none.
+// lossless reports whether counters of lost packets were read at both ends and show none.
 func (m *Measurement) lossless() bool {
 	lost, _, _ := m.Lost()
 	return m.lossReadAtBothEnds() && lost == 0
 }
 
-// slotOf names the PCIe link that carries about a bandwidth; "" if none does.
+// slotOf returns the PCIe link whose capacity is close to a bandwidth; "" if there is none.
 func slotOf(gbps float64) string {
 	for _, lanes := range []int{1, 2, 4, 8, 16} {
 		if raw := sizing.PCIeGbps(3, lanes); gbps <= raw && gbps >= 0.98*sizing.PCIeUsable*raw {
@@ -240,7 +240,7 @@ func slotOf(gbps float64) string {
 	return ""
 }
 
-// hint names the likely cause of a figure that is not good.
+// hint names the likely cause of a bad figure.
 func hint(m *Measurement, f Fabric, b sizing.Bands) {
 	if m.Hint != "" || m.Verdict == VerdictPass || f.LinkMbps == 0 {
 		return

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The loads: how several senders work at once.
+// The loads: patterns of simultaneous senders.
 const (
 	LoadNone      = "none"
-	LoadIncast    = "incast"    // several senders to one receiver, which fills the queue of the switch port before it
-	LoadBisection = "bisection" // every node of one half with one of the other half, both ways, which fills what is between them
+	LoadIncast    = "incast"    // several senders to one receiver, which fills the queue of its switch port
+	LoadBisection = "bisection" // every node of one half with one of the other half in both directions, which fills the links between the halves
 	LoadAll       = "all"       // both
 )
 
-// Loads are the single loads that a wish such as LoadAll means.
+// Loads returns the single loads that a request such as LoadAll means.
 func Loads(wish string) []string {
 	switch wish {
 	case LoadIncast, LoadBisection:
@@ -32,21 +32,21 @@ func Loads(wish string) []string {
 }
 
 const (
-	// incastMost bounds the senders to one receiver: two fill its port already, and more fill the buffers of a switch faster.
+	// incastMost bounds the senders to one receiver: two already fill its port, and more fill the buffers of a switch faster.
 	incastMost = 8
-	// loadTime is how long a round sends. perftest leaves the first and the last two seconds of it out of the figures
+	// loadTime is how long a round sends. perftest excludes the first and the last two seconds from the figures
 	// (linux-rdma/perftest, --margin: 2 s by default).
 	loadTime = 6 * time.Second
-	// asWide bounds how many nodes are asked for their counters at once; a question takes about askTime.
+	// asWide bounds how many nodes' counters are read at once; one read takes about askTime.
 	asWide    = 16
 	askTime   = 500 * time.Millisecond
 	loadSizes = "-s 65536 -D 6"
-	// raisedSizes is the load once more, where the first one did not congest anything.
+	// raisedSizes are the options of the raised load, used if the first one did not cause congestion.
 	raisedSizes = "-s 65536 -D 6 -q 4 -t 512"
 )
 
-// Incast is the rounds in which each node receives once, from up to eight others by as many host ports. Who sends moves on from
-// round to round, so that each port sends as often as the others.
+// Incast returns the rounds in which each node receives once, from up to eight others on as many host ports. The senders rotate
+// from round to round, so that each port sends equally often.
 func Incast(nodes []Node) [][]Pair {
 	var rounds [][]Pair
 	for i, to := range nodes {
@@ -67,8 +67,8 @@ func Incast(nodes []Node) [][]Pair {
 	return rounds
 }
 
-// Bisection is the rounds in which the halves send to each other, both ways and all at once: one node for each host port, those
-// of one leaf together where leaves are known. Each node of one half meets each of the other half once.
+// Bisection returns the rounds in which the halves send to each other, in both directions and all at once: one node for each host
+// port, with those of one leaf together if leaves are known. Each node of one half meets each of the other half once.
 func Bisection(nodes []Node) [][]Pair {
 	seen := map[string]bool{}
 	var list []Node
@@ -98,22 +98,23 @@ func Bisection(nodes []Node) [][]Pair {
 	return rounds
 }
 
-// A LoadPlan is what a load costs.
+// A LoadPlan is the cost of a load.
 type LoadPlan struct {
 	Load     string        `json:"load"`
 	Rounds   int           `json:"rounds"`
-	Senders  int           `json:"senders"` // most at once
-	Bytes    int64         `json:"bytes"`   // about, over all rounds
-	Time     time.Duration `json:"-"`       // about
+	Senders  int           `json:"senders"` // maximum number of simultaneous senders
+	Bytes    int64         `json:"bytes"`   // estimated, over all rounds
+	Time     time.Duration `json:"-"`       // estimated
 	Seconds  int           `json:"seconds"`
-	PeakGbps float64       `json:"peak_gbps"` // most that all receivers take at once
+	PeakGbps float64       `json:"peak_gbps"` // maximum rate of all receivers together
 
-	// What one round more costs, with more queue pairs, where the rounds of an incast have not congested anything; 0: there is none.
+	// Raised is the additional cost of the raised round, with more queue pairs, if the rounds of an incast have not caused
+	// congestion; 0: there is none.
 	RaisedBytes   int64 `json:"raised_bytes,omitempty"`
 	RaisedSeconds int   `json:"raised_seconds,omitempty"`
 }
 
-// PlanLoad tells what a load between nodes costs; class reports whether one is configured, without which no load is raised.
+// PlanLoad returns the cost of a load between nodes; class reports whether a class is configured; without one no load is raised.
 func PlanLoad(load string, nodes []Node, class bool) LoadPlan {
 	p := LoadPlan{Load: load}
 	for _, round := range loadRounds(load, nodes) {
@@ -158,9 +159,8 @@ func loadRounds(load string, nodes []Node) [][]Pair {
 	return Bisection(able)
 }
 
-// Load runs the rounds of a load, one after the other; the senders of a round begin together. Progress hears of each round as it
-// begins and ends; a round that is raised comes after the last. It returns what was measured so far when ctx is cancelled, with its
-// error.
+// Load runs the rounds of a load one after the other; the senders of a round start together. Progress is called at the start and
+// end of each round; a raised round comes last. If ctx is cancelled, it returns the results so far with ctx's error.
 func (r *Runner) Load(ctx context.Context, load string, nodes []Node) ([]Measurement, error) {
 	rounds := loadRounds(load, nodes)
 	var all []Measurement
@@ -232,15 +232,15 @@ func (r *Runner) nodeCounters(ctx context.Context, round []Pair) map[string]Coun
 			})
 		}
 	}
-	_ = g.Wait() // what cannot be read is left out
+	_ = g.Wait() // unreadable counters are left out
 	return out
 }
 
-// loadRound runs the tests of a round at once and judges them.
+// loadRound runs the tests of a round concurrently and judges them.
 func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes string) []Measurement {
 	test := WriteBandwidth + " " + load
 	flows := make([]Measurement, len(round))
-	stalled := make([]bool, len(round)) // broken off while it sent
+	stalled := make([]bool, len(round)) // interrupted while sending
 	for i, p := range round {
 		flows[i] = r.blank(p, test)
 		flows[i].Load = load
@@ -270,8 +270,8 @@ func (r *Runner) loadRound(ctx context.Context, load string, round []Pair, sizes
 	return flows
 }
 
-// begin runs a test of every pair of a round, all clients beginning together, and reads what they print into flows; ended hears of
-// each output. Errors stand at the flows.
+// begin runs a test of every pair of a round, with all clients starting together, and stores their results in flows; ended is
+// called with each output. Errors are stored in the flows.
 func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, test, sizes string, port int, ended func(i int, out Output)) {
 	ready, start := sync.WaitGroup{}, make(chan struct{})
 	ready.Add(len(round))
@@ -293,7 +293,7 @@ func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, t
 			return nil
 		})
 	}
-	_ = g.Wait() // errors stand at the flows
+	_ = g.Wait() // errors are stored in the flows
 }
 
 // atOnce runs one test of a round: the server first, then, when all servers of the round wait, the client.
@@ -339,14 +339,14 @@ func (r *Runner) atOnce(ctx context.Context, p Pair, test, sizes string, port in
 	return out, err
 }
 
-// senderLoss are the counters that the sender of a lost packet sees; the others are those of receivers. Where several send to one
-// receiver only they tell whose packets were lost.
+// senderLoss are the counters that increase at the sender of a lost packet; the others increase at receivers. If several senders
+// have one receiver, only these show whose packets were lost.
 var senderLoss = []string{
 	"packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "roce_adp_retrans", "roce_slow_restart",
 	"rcvd_seq_err", "completer_retry_err", "retry_exceeded_err",
 }
 
-// senderLost is how many losses the sender of a flow saw, and by which counter; ok is false if it shows none of them.
+// senderLost returns how many losses the sender of a flow saw, and the counter; ok is false if it has none of them.
 func (m *Measurement) senderLost() (n int64, counter string, ok bool) {
 	if m.Counters == nil {
 		return 0, "", false
@@ -362,7 +362,7 @@ func (m *Measurement) senderLost() (n int64, counter string, ok bool) {
 	return n, counter, ok
 }
 
-// summary is the words for a load in hints: "incast of 3 senders to vm-01".
+// summary describes a load in hints: "incast of 3 senders to vm-01".
 func (m *Measurement) summary() string {
 	if m.Load == LoadIncast {
 		return fmt.Sprintf("incast of %d senders to %s", m.Senders, m.To)

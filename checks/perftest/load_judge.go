@@ -6,19 +6,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Shares by which a flow under load is judged; ours.
+// Shares by which a flow under load is judged; chosen by this project.
 const (
-	fairShare     = 0.5  // of what each sender should get
-	collapseShare = 0.7  // of what the receiver's port should take
+	fairShare     = 0.5  // of each sender's fair share
+	collapseShare = 0.7  // of the expected sum at the receiver's port
 	stuckShare    = 0.02 // of the fair share: no progress
-	stormFrames   = 1000 // pause frames from which a standstill is a pause storm
-	apartShare    = 1.02 // of what the receiver's port can take: flows that sum up to more did not all send at the same time
+	stormFrames   = 1000 // number of pause frames from which a standstill is a pause storm
+	apartShare    = 1.02 // of the capacity of the receiver's port: flows with a higher sum did not all send at the same time
 )
 
-// judgeLoad judges the flows of a round: each against its fair share of the receiver's port, the class, and losslessness by what
-// the counters did. stalled are the flows that broke off while they sent: their counters tell as much as those of the others.
+// judgeLoad judges the flows of a round: each against its fair share of the receiver's port, the class, and losslessness by the
+// counters. stalled are the flows that were interrupted while sending: their counters count like those of the others.
 func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
-	sums, offered := map[string]float64{}, map[string]float64{} // into a port: what arrived, and what its senders' links allow
+	sums, offered := map[string]float64{}, map[string]float64{} // per port: what arrived, and what the senders' links allow
 	for i, p := range round {
 		m := &flows[i]
 		offered[p.Server.hostPort()] += sizing.Expect(p.fabric().link(m.MTU)).Gbps
@@ -58,7 +58,7 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 		}
 		m.Class, m.Lossless = m.proveClass(*r.Class), m.proveLoaded(*r.Class, p)
 		m.ClassProven = m.Class.Verdict == VerdictPass
-		if m.Class.Verdict == VerdictFail { // what is lost in another class follows from that
+		if m.Class.Verdict == VerdictFail { // losses in another class are a consequence
 			m.Verdict, m.Hint = VerdictFail, m.Class.Evidence+"; "+m.Class.Hint
 			if m.Lossless.Verdict == VerdictFail {
 				m.Lossless.Hint = "traffic outside the class is never paused: " + m.Class.Hint
@@ -75,8 +75,9 @@ func (r *Runner) judgeLoad(round []Pair, flows []Measurement, stalled []bool) {
 	}
 }
 
-// judgeShare judges what a flow got of its receiver's port: sum is what all senders to it got together, total what they should get, and
-// carried what the port can take. perftest measures each flow over its own time, so a sum above that shows that they did not overlap.
+// judgeShare judges a flow's share of its receiver's port: sum is the measured total of all its senders, total the expected one,
+// and carried the capacity of the port. perftest measures each flow over its own time, so a sum above the capacity means that
+// they did not overlap.
 func (m *Measurement) judgeShare(sum, total, carried float64) {
 	m.Verdict = VerdictWarn
 	switch {
@@ -96,7 +97,7 @@ func (m *Measurement) judgeShare(sum, total, carried float64) {
 	}
 }
 
-// unmarked reports whether the class asks for ECN, the sender was paused, and its receiver saw no marks.
+// unmarked reports whether the class uses ECN, the sender was paused, and its receiver saw no marks.
 func (m *Measurement) unmarked(c Class) bool {
 	if c.TrafficClass&3 == 0 || m.Counters == nil || m.Counters.From.paused(c.Priority) == 0 {
 		return false
@@ -105,9 +106,9 @@ func (m *Measurement) unmarked(c Class) bool {
 	return read && marks == 0
 }
 
-// proveLoaded judges losslessness by behaviour, for several senders at once. Pause frames that reach the sender and no loss are
-// lossless; neither proves nothing; loss without pause frames means that a port does not pause; a standstill under pause frames is
-// what a deadlock of PFC looks like (Guo et al., "RDMA over Commodity Ethernet at Scale", SIGCOMM 2016, sections 4.2 and 4.3).
+// proveLoaded judges losslessness of several simultaneous senders by the counters. Pause frames at the sender without loss prove
+// it; neither proves nothing; loss without pause frames means that a port does not pause; a standstill with pause frames suggests
+// a PFC deadlock (Guo et al., "RDMA over Commodity Ethernet at Scale", SIGCOMM 2016, sections 4.2 and 4.3).
 func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 	lost, counter, ok := m.senderLost()
 	paused := int64(0)
@@ -142,8 +143,8 @@ func (m *Measurement) proveLoaded(c Class, p Pair) *Proof {
 	return &Proof{VerdictUnknown, "lossless not proven: " + m.summary() + " neither paused nor lost anything: " + why, ""}
 }
 
-// proveBroken judges a flow that broke off: losses and a standstill under pause frames are the cause of that, and nothing is proven
-// where neither was counted.
+// proveBroken judges an interrupted flow: losses and a standstill under pause frames explain it, and nothing is proven if neither
+// was counted.
 func (m *Measurement) proveBroken(c Class, p Pair, stalled bool) *Proof {
 	proof := &Proof{VerdictUnknown, "lossless not proven: the test of " + m.From + " was interrupted", ""}
 	if !stalled {
@@ -155,7 +156,7 @@ func (m *Measurement) proveBroken(c Class, p Pair, stalled bool) *Proof {
 	return proof
 }
 
-// unpaused says where PFC is missing, as far as the DCB state of the sender's host port shows.
+// unpaused says where PFC is missing, according to the DCB state of the sender's host port.
 func (p Pair) unpaused(c Class) string {
 	switch {
 	case p.Client.PFC == nil:

@@ -3,10 +3,11 @@ package perftest
 
 import "time"
 
-// A Verdict on a measurement.
+// A Verdict is the result of judging a measurement.
 type Verdict string
 
-// The verdicts. NotApplicable is a pair whose traffic does not use RDMA over the fabric: on one host, or where a host has no RDMA card.
+// The verdicts. NotApplicable is a pair whose traffic does not use RDMA over the fabric: on one host, or if a host has no RDMA
+// card.
 const (
 	VerdictPass          Verdict = "pass"
 	VerdictWarn          Verdict = "warn"
@@ -19,7 +20,7 @@ const (
 type Measurement struct {
 	From         string      `json:"from"` // VM names
 	To           string      `json:"to"`
-	RailFrom     string      `json:"rail_from,omitempty"` // "": the only one
+	RailFrom     string      `json:"rail_from,omitempty"` // "": only one rail
 	RailTo       string      `json:"rail_to,omitempty"`
 	FromHost     string      `json:"from_host"`
 	ToHost       string      `json:"to_host"`
@@ -32,31 +33,31 @@ type Measurement struct {
 	ExpectedGbps float64     `json:"expected_gbps,omitempty"`
 	AchievedGbps float64     `json:"achieved_gbps,omitempty"`
 	ExpectedUs   float64     `json:"expected_us,omitempty"`
-	AchievedUs   float64     `json:"achieved_us,omitempty"`  // typical at the smallest size
-	Why          string      `json:"why,omitempty"`          // where the expectation comes from
-	Packets      *int64      `json:"rdma_packets,omitempty"` // how far the RDMA counters of the client's host moved; nil: not read
-	Path         *Path       `json:"path,omitempty"`         // of the first test of a pair; nil: not pinged
-	Image        string      `json:"image,omitempty"`        // of the containers at both ends; "" for the guests themselves
-	GPU          *Ends       `json:"gpu,omitempty"`          // of a test with GPU memory
-	HostGbps     float64     `json:"host_gbps,omitempty"`    // what host memory gave in the same test, where GPU memory is measured
+	AchievedUs   float64     `json:"achieved_us,omitempty"`  // typical latency at the smallest size
+	Why          string      `json:"why,omitempty"`          // the reason for the expectation
+	Packets      *int64      `json:"rdma_packets,omitempty"` // increase of the RDMA counters of the client's host; nil: not read
+	Path         *Path       `json:"path,omitempty"`         // only for the first test of a pair; nil: not pinged
+	Image        string      `json:"image,omitempty"`        // container image at both ends; "" for the guests themselves
+	GPU          *Ends       `json:"gpu,omitempty"`          // for a test with GPU memory
+	HostGbps     float64     `json:"host_gbps,omitempty"`    // result of the same test with host memory, for GPU memory
 	HostUs       float64     `json:"host_us,omitempty"`
 	TrafficClass int         `json:"traffic_class"`             // byte of the IP header: DSCP << 2 | ECN; 0: no class is configured
-	ClassProven  bool        `json:"class_proven"`              // counters show that the traffic went in the configured class
+	ClassProven  bool        `json:"class_proven"`              // counters show that the traffic used the configured class
 	Class        *Proof      `json:"class,omitempty"`           // nil: no class is configured
-	Lossless     *Proof      `json:"lossless,omitempty"`        // likewise
-	Counters     *Sides      `json:"counters,omitempty"`        // how far counters moved at both ends; nil: not read
-	Load         string      `json:"load,omitempty"`            // LoadIncast, LoadBisection or LoadRails; "": nothing else sent meanwhile
-	Senders      int         `json:"senders,omitempty"`         // under load: how many sent to this receiver at once
-	Raised       bool        `json:"raised,omitempty"`          // the load was raised, because the first one congested nothing
-	Apart        bool        `json:"apart,omitempty"`           // under load: the sum of all senders is above what the receiver's port carries
-	Repeats      int         `json:"repeats,omitempty"`         // tests of which the rows are the median; 0: one
-	Spread       float64     `json:"spread_percent,omitempty"`  // between the best and the worst of them, of the median
-	Reached      *bool       `json:"reached,omitempty"`         // of a test between rails: an address of the other rail answered
-	Expected     string      `json:"expected_reach,omitempty"`  // likewise: MustReach, MustNotReach, MayReach
-	Rails        []RailShare `json:"rails,omitempty"`           // of a test of all rails at once, whose figures are sums
-	Members      []string    `json:"members,omitempty"`         // VMs of a test over more than two guests; To is then no VM
-	Transport    string      `json:"transport,omitempty"`       // of NCCL, by its log: NET/IB/GDRDMA, NET/IB, NET/Socket
-	Instead      string      `json:"instead_of_rdma,omitempty"` // where a host has no RDMA card: InsteadMemory, InsteadTCP
+	Lossless     *Proof      `json:"lossless,omitempty"`        // nil: no class is configured
+	Counters     *Sides      `json:"counters,omitempty"`        // counter increases at both ends; nil: not read
+	Load         string      `json:"load,omitempty"`            // LoadIncast, LoadBisection or LoadRails; "": no other senders
+	Senders      int         `json:"senders,omitempty"`         // under load: simultaneous senders to this receiver
+	Raised       bool        `json:"raised,omitempty"`          // the load was raised because the first one caused no congestion
+	Apart        bool        `json:"apart,omitempty"`           // under load: the sum of all senders exceeds the capacity of the receiver's port
+	Repeats      int         `json:"repeats,omitempty"`         // number of tests whose median the rows are; 0: one
+	Spread       float64     `json:"spread_percent,omitempty"`  // difference between the best and the worst of them, in percent of the median
+	Reached      *bool       `json:"reached,omitempty"`         // for a test between rails: an address of the other rail answered
+	Expected     string      `json:"expected_reach,omitempty"`  // for a test between rails: MustReach, MustNotReach, MayReach
+	Rails        []RailShare `json:"rails,omitempty"`           // for a test of all rails at once, whose figures are sums
+	Members      []string    `json:"members,omitempty"`         // VMs of a test over more than two guests; To is then not a VM
+	Transport    string      `json:"transport,omitempty"`       // NCCL's transport, from its log: NET/IB/GDRDMA, NET/IB, NET/Socket
+	Instead      string      `json:"instead_of_rdma,omitempty"` // if a host has no RDMA card: InsteadMemory, InsteadTCP
 	Verdict      Verdict     `json:"verdict"`
 	Hint         string      `json:"hint,omitempty"`
 	Error        string      `json:"error,omitempty"`
@@ -65,18 +66,18 @@ type Measurement struct {
 	Simulated    bool        `json:"simulated"`
 }
 
-// Names are the two ends, with their rails where there are several.
+// Names returns the two ends, with their rails if there are several.
 func (m Measurement) Names() (from, to string) {
 	return onRail(m.From, m.RailFrom), onRail(m.To, m.RailTo)
 }
 
-// Pair names both ends.
+// Pair returns the names of both ends.
 func (m Measurement) Pair() string {
 	from, to := m.Names()
 	return from + " -> " + to
 }
 
-// A Row is one message size.
+// A Row is the result for one message size.
 type Row struct {
 	Bytes      int64   `json:"bytes"`
 	Iterations int64   `json:"iterations,omitempty"`

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// mpirun runs a test from the first guest. mpirun asks for its daemons in the others, and they are started here, over the
-// connections that are there.
+// mpirun runs a test from the first guest. mpirun requests daemons in the others, and they are started here over the existing
+// connections.
 func (r *Runner) mpirun(ctx context.Context, t team, app Application, test string, m *Measurement) (string, error) {
 	first := t.nodes[0]
 	words := t.words(app, test)
@@ -22,7 +22,7 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var lost error
-	lose := func(err error) { // mpirun would wait for a daemon that does not come
+	lose := func(err error) { // mpirun would wait for a missing daemon
 		mu.Lock()
 		defer mu.Unlock()
 		if lost == nil && running.Err() == nil {
@@ -50,7 +50,7 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 	out, err := r.Shell.Exec(running, first.VM, c)
 	mu.Lock()
 	failed := lost
-	stop() // a daemon ends with its mpirun; one that does not is ended
+	stop() // a daemon ends with its mpirun; otherwise it is stopped
 	mu.Unlock()
 	wg.Wait()
 	var kept strings.Builder
@@ -78,19 +78,19 @@ func (r *Runner) mpirun(ctx context.Context, t team, app Application, test strin
 	return text, nil
 }
 
-// Statuses of mpi-prepare.sh.
+// Exit statuses of mpi-prepare.sh.
 const (
 	noMPI      = 41
 	noCompiler = 42
 )
 
-// hinted is an error whose cause is known well enough to say what to do.
+// hinted is an error with a known remedy.
 type hinted struct {
 	error
 	hint string
 }
 
-// telling is the line of what mpirun printed that says most: it draws rules around its help.
+// telling returns the most informative line of mpirun's output: it draws rules around its help.
 func telling(text string) string {
 	for line := range strings.Lines(text) {
 		l := strings.TrimSpace(line)
@@ -102,8 +102,8 @@ func telling(text string) string {
 	return lastLine(text)
 }
 
-// daemon returns the guest of the team and the command line for what mpirun asks for, "ADDRESS COMMAND": its daemon and nothing
-// else.
+// daemon returns the guest of the team and the command line for mpirun's request, "ADDRESS COMMAND": it accepts only mpirun's
+// daemon.
 func (t team) daemon(asked string) (n Node, line string, err error) {
 	address, command, _ := strings.Cut(asked, " ")
 	at := slices.IndexFunc(t.nodes, func(n Node) bool { return n.IP == address })
@@ -139,8 +139,8 @@ func shortened(s string) string {
 	return s
 }
 
-// shellWords splits a command line as mpirun writes it: words, some in double quotes, nothing that a shell would expand. ok is
-// false if there is more.
+// shellWords splits a command line in the form that mpirun writes: words, some in double quotes, nothing that a shell would
+// expand. ok is false for anything else.
 func shellWords(line string) (words []string, ok bool) {
 	open, begun := false, false
 	var w strings.Builder

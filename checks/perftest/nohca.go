@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// What a pair uses instead of RDMA where a host has no RDMA card (vSphere Networking 7.0, Using RDMA in vSphere): "For virtual machines
-// that run on the same ESXi host with or without a physical RDMA device, the data transfer is a memcpy", and "when at least one of the
-// hosts does not have a physical RDMA device, the communication falls back to a TCP-based channel".
+// What a pair uses instead of RDMA if a host has no RDMA card (vSphere Networking 7.0, Using RDMA in vSphere): "For virtual
+// machines that run on the same ESXi host with or without a physical RDMA device, the data transfer is a memcpy", and "when at
+// least one of the hosts does not have a physical RDMA device, the communication falls back to a TCP-based channel".
 const (
 	InsteadMemory = "memory"
 	InsteadTCP    = "tcp"
 )
 
-// without are the hosts of a pair that have no RDMA card.
+// without returns the hosts of a pair that have no RDMA card.
 func (p Pair) without() []string {
 	var out []string
 	for _, n := range []Node{p.Client, p.Server} {
@@ -25,14 +25,14 @@ func (p Pair) without() []string {
 	return out
 }
 
-// apart tells that no network connects a pair: a host without an RDMA card has no uplink either.
+// apart reports whether no network connects a pair: a host without an RDMA card has no uplink either.
 func (p Pair) apart() bool {
 	lone := func(n Node) bool { return n.NoHCA && n.Port == "" }
 	return !p.SameHost() && (lone(p.Client) || lone(p.Server))
 }
 
-// connected leaves out the pairs that no network connects, and adds neighbours on hosts without an RDMA card: copying memory is what
-// PVRDMA does best there.
+// connected removes the pairs that no network connects, and adds neighbours on hosts without an RDMA card, where PVRDMA copies
+// memory.
 func connected(pairs []Pair, nodes []Node) []Pair {
 	pairs = slices.DeleteFunc(pairs, Pair.apart)
 	last := map[string]Node{}
@@ -52,8 +52,8 @@ func connected(pairs []Pair, nodes []Node) []Pair {
 	return pairs
 }
 
-// mixed is a ring of the nodes that have RDMA, so that hosts without an RDMA card take no measurement of RDMA away, and of each other
-// node one pair with a node on another host, with RDMA if there is one.
+// mixed returns a ring of the nodes with RDMA, so that hosts without an RDMA card do not displace a measurement of RDMA, and for
+// each other node one pair with a node on another host, preferably with RDMA.
 func mixed(nodes []Node) []Pair {
 	plain := func(n Node) bool { return n.NoHCA }
 	able := slices.DeleteFunc(slices.Clone(nodes), plain)

@@ -13,10 +13,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A Path is what small and large pings tell of the way from the client to the server, before anything loads it.
+// A Path is the result of small and large pings from the client to the server, before any load.
 type Path struct {
 	Loss    float64 `json:"loss"`              // percent of small pings without an answer
-	Payload int     `json:"payload,omitempty"` // bytes of the largest ping that came through unfragmented; 0: none did
+	Payload int     `json:"payload,omitempty"` // largest ping payload in bytes that arrived unfragmented; 0: none
 	PeerMAC string  `json:"peer_mac,omitempty"`
 }
 
@@ -31,7 +31,7 @@ var (
 	neighbour = regexp.MustCompile(`(?m)^(\S+) .*\blladdr ([0-9a-fA-F:]{17})`)
 )
 
-// path pings the server from the client's guest; nil if that told nothing, as in a guest without ping.
+// path pings the server from the client's guest; nil if there is no result, as in a guest without ping.
 func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	if p.Server.IP == "" {
 		return nil
@@ -61,10 +61,10 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 	return path
 }
 
-// smallFrames names the MTU of a hop as the cause of a test whose packets were not acknowledged, where pings of that size are lost
-// as well and small ones are not.
+// smallFrames names the MTU of a hop as the cause of a test whose packets were not acknowledged, if pings of that size are lost
+// and small ones are not.
 func (m *Measurement) smallFrames(way *Path, p Pair) bool {
-	const beside = roceMTU - 4096 // what a frame carries beside the payload of RDMA, generously
+	const beside = roceMTU - 4096 // overhead of a frame besides the RDMA payload, with a margin
 	if m.Hint != remedies["completion_error"] || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+beside, false) {
 		return false
 	}
@@ -81,8 +81,7 @@ func (m *Measurement) smallFrames(way *Path, p Pair) bool {
 	return true
 }
 
-// payloads are the large pings that are tried, the largest first: what fills the MTU that is wanted, what carries an RDMA
-// MTU of 4096, and what fills 1500.
+// payloads returns the sizes of large pings, largest first: for the requested MTU, for an RDMA MTU of 4096, and for 1500.
 func (r *Runner) payloads(p Pair) []string {
 	want := cmp.Or(p.Client.FrameMTU, r.EthernetMTU)
 	if want <= 0 {
@@ -97,7 +96,7 @@ func (r *Runner) payloads(p Pair) []string {
 	return out
 }
 
-// number reads digits; what does not fit is 0.
+// number parses digits; an overflow is 0.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {

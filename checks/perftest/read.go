@@ -12,8 +12,7 @@ import (
 // timedOut is the exit status of timeout(1).
 const timedOut = 124
 
-// read takes the rows out of the client's output, or the first cause why there are none. It reports whether the output is
-// complete.
+// read parses the rows in the client's output, or the first cause if there are none. It reports whether the output is complete.
 func (r *Runner) read(test string, out Output, m *Measurement) (complete bool) {
 	text := out.Stdout + "\n" + out.Stderr
 	test, _, _ = strings.Cut(test, " ")
@@ -70,7 +69,7 @@ func value(p *float64) float64 {
 	return *p
 }
 
-// firstCause says in words why a tool ended.
+// firstCause describes why a tool ended.
 func firstCause(test string, out Output) string {
 	text := out.Stdout + "\n" + out.Stderr
 	if e := toolErrors(test, text); len(e) > 0 {
@@ -109,10 +108,10 @@ func lastLine(text string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// portTaken is the code of errTaken.
+// portTaken is the code for errTaken.
 const portTaken = "port_taken"
 
-// broken notes why a test did not come about and gives the code of the cause, if it is one of perftest's or portTaken.
+// broken records why a test failed and returns the code of the cause, if it is one of perftest's or portTaken.
 func (m *Measurement) broken(test string, err error) (code string) {
 	m.Verdict, m.Error = VerdictFail, err.Error()
 	if errors.Is(err, errTaken) {
@@ -122,7 +121,7 @@ func (m *Measurement) broken(test string, err error) (code string) {
 	return errorCode(test, Output{Stderr: m.Error})
 }
 
-// remedies says what to do about each cause that perftest names.
+// remedies maps causes that perftest names to remedies.
 var remedies = map[string]string{
 	"connect_failed":   "open TCP 18515 and following between the guests, and ping the peer's RDMA address",
 	"port_down":        "bring the RDMA interface up; for vmw_pvrdma reload the module last",

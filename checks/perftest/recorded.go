@@ -15,8 +15,8 @@ func Recordable(tool string) bool {
 	return strings.HasPrefix(tool, "ib_") && slices.Contains([]string{"_bw", "_lat"}, tool[strings.LastIndex(tool, "_"):])
 }
 
-// Recorded judges the output of a test that somebody else ran, by the rules of Judge: what the client printed, on a link of
-// linkMbps; 0 is unknown.
+// Recorded judges the client's output of a test that someone else ran, by the rules of Judge, on a link of linkMbps; 0 is
+// unknown.
 func Recorded(tool, text, mode string, linkMbps int) Measurement {
 	m := Measurement{Test: tool, Rows: []Row{}}
 	complete := (&Runner{}).read(tool, Output{Stdout: text}, &m)

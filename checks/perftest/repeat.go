@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// repeated runs a test as often as is asked for and judges the median. A test that fails ends the series: it is reported.
+// repeated runs a test as often as requested and judges the median. A failed test ends the series and is reported.
 func (r *Runner) repeated(ctx context.Context, p Pair, test string, port int) (Measurement, Fabric) {
 	m, f := r.measure(ctx, p, test, port)
 	runs := []Measurement{m}
@@ -25,7 +25,7 @@ func (r *Runner) repeated(ctx context.Context, p Pair, test string, port int) (M
 	return m, f
 }
 
-// median is the measurement whose rows are the median of those of all runs; counters and packets are added up.
+// median returns the measurement whose rows are the median of those of all runs; counters and packets are summed.
 func median(runs []Measurement) Measurement {
 	m := runs[0]
 	m.Repeats = len(runs)
@@ -66,7 +66,7 @@ func median(runs []Measurement) Measurement {
 	return m
 }
 
-// middle is the median; of an even number the mean of the two in the middle.
+// middle returns the median; of an even number the mean of the middle two.
 func middle(all []float64) float64 {
 	if len(all) == 0 {
 		return 0
@@ -79,7 +79,7 @@ func middle(all []float64) float64 {
 	return (all[n-1] + all[n]) / 2
 }
 
-// plus adds up two series of counters; nil where one was not read.
+// plus adds two series of counters; nil if one was not read.
 func (s *Sides) plus(t *Sides) *Sides {
 	if s == nil || t == nil {
 		return nil

@@ -20,8 +20,8 @@ const (
 
 // A Shell runs commands in guests.
 type Shell interface {
-	// Exec runs one POSIX shell command line in the guest of a VM. An exit status other than 0 is no error; an error
-	// is a guest that could not be asked or a connection that broke. Cancelling ctx ends the remote command.
+	// Exec runs one POSIX shell command line in the guest of a VM. A non-zero exit status is no error; an error means that the
+	// guest could not be reached or the connection was lost. Cancelling ctx ends the remote command.
 	Exec(ctx context.Context, vm string, c Command) (Output, error)
 }
 
@@ -29,7 +29,7 @@ type Shell interface {
 type Command struct {
 	Line   string
 	Sudo   bool
-	OnLine func(line string) // called for each line of stdout as it comes; may be nil
+	OnLine func(line string) // called for each line of stdout as it arrives; may be nil
 }
 
 // Output is what a command printed and how it ended.
@@ -38,34 +38,35 @@ type Output struct {
 	Exit           int
 }
 
-// A Runner carries out measurements. The zero values of Port and Limit take defaults.
+// A Runner runs measurements. Zero values of Port and Limit mean the defaults.
 type Runner struct {
 	Shell     Shell
-	Mode      string // pvrdma, sriov, gpudirect: decides what is expected
+	Mode      string // pvrdma, sriov, gpudirect: determines the expectation
 	Bandwidth bool
 	Latency   bool
 	Simulated bool
-	Port      int           // first TCP port of the control connection; 18515
-	Limit     time.Duration // of one test; 3 minutes
+	Port      int           // first TCP port of the control connection; default 18515
+	Limit     time.Duration // per test; default 3 minutes
 
-	Repeat int // how often each test runs; the median counts; 0 is once
+	Repeat int // how often each test runs; the median counts; 0 means once
 
-	Class *Class // in which RDMA is configured to run; nil: none
+	Class *Class // configured class of RDMA; nil: none
 	Loss  bool   // read the counters of lost packets in the guests before and after each test
 	// HostCounters reads the counters of a host's pNIC; nil if no channel exists.
 	HostCounters func(ctx context.Context, host, port string) (map[string]int64, error)
 
-	EthernetMTU int // bytes, that the fabric shall carry; 9000
+	EthernetMTU int // Ethernet MTU that the fabric must support, in bytes; 9000
 	Now         func() time.Time
-	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil if no channel exists.
-	// Standing still under load means that the traffic took TCP.
+	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil if no channel exists. If they
+	// do not increase under load, the traffic used TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
-	// Between is how many tests between rails follow (Cross): Progress tells it before.
+	// Between is how many tests between rails follow (Cross), for Progress.
 	Between int
-	// Bonds and BondTime are how many measurements of all rails at once follow (Together), and about how long they take: likewise.
+	// Bonds and BondTime are how many measurements of all rails at once follow (Together), and their estimated time, for
+	// Progress.
 	Bonds    int
 	BondTime time.Duration
-	// Progress is told when a pair, or a round of a load, begins and ends, never from two goroutines at once; may be nil.
+	// Progress is called when a pair, or a round of a load, starts and ends, never concurrently; may be nil.
 	Progress func(Progress)
 }
 
@@ -74,20 +75,21 @@ type Progress struct {
 	Pairs         int
 	Round, Rounds int
 	Done, Total   int           // tests
-	Left          time.Duration // about how long it will still take; 0 unknown
+	Left          time.Duration // estimated remaining time; 0 unknown
 	Pair          Pair
 	Test          string
 	Between       int // tests between rails that follow
 	Bonds         int // measurements of all rails at once that follow
 	BondTime      time.Duration
-	Result        *Measurement // nil when it begins
+	Result        *Measurement // nil at the start
 
-	// Of a round of a load, which Load names: Pair is its first flow, Pairs how many send at once, Flows what they gave; nil when it begins.
+	// For a round of a load, which Load names: Pair is its first flow, Pairs the number of senders, Flows the results; nil at the
+	// start.
 	Load  string
 	Flows []Measurement
 }
 
-// Flowing says who sends in a round of a load: "incast of 3 senders to vm-01", "bisection of 4 senders".
+// Flowing describes the senders in a round of a load: "incast of 3 senders to vm-01", "bisection of 4 senders".
 func (p Progress) Flowing() string {
 	s := fmt.Sprintf("%s of %d senders", p.Load, p.Pairs)
 	if p.Load == LoadIncast {
@@ -96,11 +98,11 @@ func (p Progress) Flowing() string {
 	return s
 }
 
-// fast is from which speed on one queue pair may not fill a link, so that several and both directions are measured
-// beside it (ConnectX-7 firmware 28.39.5050, known issue 3795140).
+// fast is the speed from which one queue pair may not fill a link, so that several queue pairs and both directions are measured
+// too (ConnectX-7 firmware 28.39.5050, known issue 3795140).
 const fast = 200_000 // Mbps
 
-// tests returns what is measured between the two ends of a pair.
+// tests returns the tests between the two ends of a pair.
 func (r *Runner) tests(p Pair) []string {
 	if p.Client.GPU != nil && p.Server.GPU != nil {
 		return r.gpuTests()
@@ -118,8 +120,8 @@ func (r *Runner) tests(p Pair) []string {
 	return append(tests, r.containerTests(p)...)
 }
 
-// Measure runs the tests of every pair, round by round; the pairs of a round run at the same time. It returns what
-// was measured so far when ctx is cancelled, with its error.
+// Measure runs the tests of every pair, round by round; the pairs of a round run concurrently. If ctx is cancelled, it returns
+// the results so far with ctx's error.
 func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, error) {
 	rounds := Rounds(pairs)
 	total := 0
@@ -129,7 +131,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 	var (
 		mu   sync.Mutex
 		all  []Measurement
-		ways []Fabric // of all
+		ways []Fabric // of all pairs
 		done int
 	)
 	left := r.remaining(pairs, total)
@@ -151,7 +153,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 			g.Go(func() error {
 				path, silent := r.path(ctx, p), r.silent(ctx, p, r.port()+k)
 				way := path
-				host := map[string]*Measurement{} // what GPU memory is held against
+				host := map[string]*Measurement{} // what GPU memory is compared with
 				for _, test := range r.tests(p) {
 					if err := ctx.Err(); err != nil {
 						return err
@@ -168,10 +170,10 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 						host[test] = &m
 					}
 					if err := ctx.Err(); err != nil {
-						return err // what was cut short tells nothing
+						return err // an interrupted test has no result
 					}
 					small := m.smallFrames(way, p)
-					m.Path, path = path, nil // told once a pair
+					m.Path, path = path, nil // once per pair
 					if differing := p.Differing(); differing != "" && m.Error != "" && !small && !strings.Contains(m.Error, errTaken.Error()) {
 						m.Error += "; " + differing
 						m.Hint = remedies["version_mismatch"]
@@ -204,7 +206,7 @@ func (r *Runner) limit() time.Duration {
 	return r.Limit
 }
 
-// blank is a measurement that is about to be made.
+// blank returns a measurement before its test.
 func (r *Runner) blank(p Pair, test string) Measurement {
 	m := Measurement{
 		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
@@ -236,7 +238,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	after, afterErr := r.counters(ctx, p.Client)
 	m.Counters = moved(ctx)
-	if r.Counters != nil && beforeErr == nil && afterErr == nil && after >= before { // one that went back was reset
+	if r.Counters != nil && beforeErr == nil && afterErr == nil && after >= before { // a counter that decreased was reset
 		fabric.Counted, fabric.Packets = true, after-before
 		m.Packets = &fabric.Packets
 	}
@@ -255,15 +257,15 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	return m, fabric
 }
 
-// judge judges the figures of a test, then what its counters tell.
+// judge judges the figures of a test, then its counters.
 func (r *Runner) judge(m *Measurement, f Fabric) {
 	Judge(m, r.Mode, f)
 	m.prove(r.Class)
 	m.judgeLoss()
 }
 
-// moving reads the counters of both ends; the function it gives reads them again and returns what moved, nil if nothing could be
-// read.
+// moving reads the counters of both ends; the returned function reads them again and returns the increases, nil if nothing could
+// be read.
 func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Sides {
 	if !r.Loss && r.HostCounters == nil || p.SameHost() {
 		return func(context.Context) *Sides { return nil }
@@ -279,8 +281,8 @@ func (r *Runner) moving(ctx context.Context, p Pair) func(context.Context) *Side
 	}
 }
 
-// rejudge judges the bandwidth of each pair again with the latency that was measured between the two: the rate of small
-// messages follows from it.
+// rejudge judges the bandwidth of each pair again with the measured latency between the two, which determines the rate of small
+// messages.
 func (r *Runner) rejudge(all []Measurement, ways []Fabric) {
 	latency := map[string]float64{}
 	for _, m := range all {
@@ -314,9 +316,8 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 // sweep measures every message size up to 8 MiB, a thousand messages each.
 const sweep = "-a"
 
-// line is the command line of one side; peer is empty for the server. perftest hangs without limit when its peer dies,
-// hence timeout, in the process group by which the command is ended, and keeps its output back without a terminal, hence
-// stdbuf.
+// line returns the command line of one side; peer is empty for the server. perftest hangs for ever if its peer dies, hence
+// timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)
@@ -351,7 +352,7 @@ func (n Node) near(test string) string {
 	return test
 }
 
-// quote makes one word of the POSIX shell.
+// quote quotes s as one word for a POSIX shell.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -6,45 +6,45 @@ import (
 	"strings"
 )
 
-// A Node is one end of a measurement: the RDMA device in a guest, and the host port that its traffic leaves by.
+// A Node is one end of a measurement: the RDMA device in a guest, and the host port of its traffic.
 type Node struct {
 	VM       string
-	Rail     string // "": the only one
+	Rail     string // "": only one rail
 	Host     string
 	Port     string // pNIC of the host that carries the traffic; "" unknown
 	IP       string // address of the RDMA interface
-	MAC      string // of that interface, in small letters
+	MAC      string // of that interface, in lower case
 	Device   string // verbs device in the guest
 	GID      int    // index of the RoCE v2 + IPv4 entry
 	MTU      int    // active_mtu of the port, bytes
 	LinkMbps int    // negotiated speed of the host port
-	GPU      *GPU   // nil: host memory alone is measured
-	Engine   string // docker, podman or nerdctl, that runs Image; "" none
-	Image    string // container image from which is measured beside the guest itself; "" none
-	Version  string // of perftest; "" unknown
+	GPU      *GPU   // nil: only host memory is measured
+	Engine   string // docker, podman or nerdctl, which runs Image; "" none
+	Image    string // container image for additional measurements; "" none
+	Version  string // version of perftest; "" unknown
 	Dir      string // directory of perftest's programs; "": the PATH
-	Bind     string // command that runs perftest on the CPUs near the device, as taskset -c 8-15; "": not needed, or nothing to do it with
-	User     bool   // the login user may lock enough memory: no sudo needed
-	FrameMTU int    // bytes, that the fabric of its rail shall carry; 0: as the runner has it
-	VLAN     bool   // frames of the RDMA network carry a tag
+	Bind     string // command that runs perftest on the CPUs near the device, such as taskset -c 8-15; "": not needed or not available
+	User     bool   // the login user may lock enough memory without sudo
+	FrameMTU int    // MTU that the fabric of its rail must support, in bytes; 0: the runner's
+	VLAN     bool   // frames of the RDMA network are tagged
 	Leaf     string // switch that the host port hears by LLDP or CDP; "" unknown
 	Slot     Slot   // PCIe link of the host port
 
-	Card       string // PCI address of the first function of the card, which its ports share; "" unknown
+	Card       string // PCI address of the first function of the card, which is common to its ports; "" unknown
 	PCIeSwitch string // PCI address of the PCIe switch above the card; "" none, or unknown
 
 	NoHCA bool // the host has no RDMA card, which pvrdma.allow_no_hca allows; without a Port it has no uplink either
 
-	PFC *int // priorities that the host port pauses, a bit each; nil: not read
+	PFC *int // bit mask of priorities with PFC on the host port; nil: not read
 }
 
-// hostPort names what two tests at the same time must not share; VMs of one host share its port.
+// hostPort returns what two concurrent tests must not share; VMs of one host share its port.
 func (n Node) hostPort() string { return n.Host + "/" + n.Port }
 
-// name tells a node from others of its VM.
+// name distinguishes a node from others of its VM.
 func (n Node) name() string { return onRail(n.VM, n.Rail) }
 
-// onRail names the interface of a VM on a rail; without rails it has one.
+// onRail names the interface of a VM on a rail; without rails it has only one.
 func onRail(vm, rail string) string {
 	if rail == "" {
 		return vm
@@ -55,13 +55,14 @@ func onRail(vm, rail string) string {
 // A Pair is one measurement, from the client to the server.
 type Pair struct{ Client, Server Node }
 
-// SameHost pairs never meet the fabric.
+// SameHost reports whether both ends are on one host: such traffic does not use the fabric.
 func (p Pair) SameHost() bool { return p.Client.Host == p.Server.Host }
 
-// linkMbps is the speed of the slower of the two host ports; 0 where one is not known.
+// linkMbps returns the speed of the slower of the two host ports; 0 if one is not known.
 func (p Pair) linkMbps() int { return min(p.Client.LinkMbps, p.Server.LinkMbps) }
 
-// fabric is what the nodes tell of the way between them. Between two leaves are at least a spine and the other leaf.
+// fabric returns what the nodes' data shows about the path between them. Between two leaves are at least a spine and the other
+// leaf.
 func (p Pair) fabric() Fabric {
 	f := Fabric{SameHost: p.SameHost(), NoHCA: p.without(), LinkMbps: p.linkMbps(), VLAN: p.Client.VLAN || p.Server.VLAN, Slot: p.Client.Slot.narrower(p.Server.Slot)}
 	if p.Client.Leaf != "" && p.Server.Leaf != "" && p.Client.Leaf != p.Server.Leaf {
@@ -70,14 +71,14 @@ func (p Pair) fabric() Fabric {
 	return f
 }
 
-// leafSpine is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
+// leafSpine is the number of switches after the first on a path between two leaves: a spine and the other leaf.
 const leafSpine = 2
 
 func (p Pair) String() string { return p.Client.name() + " -> " + p.Server.name() }
 
-// Pairs returns what to measure: "ring" (each node to the next one, so that every node sends once and receives once),
-// "all" (every two nodes once), or "A:B" (one pair by VM name). The ring is laid so that neighbours live on different
-// hosts wherever that is possible, because a pair on one host says nothing about the fabric.
+// Pairs returns what to measure: "ring" (each node to the next one, so that every node sends once and receives once), "all"
+// (every two nodes once), or "A:B" (one pair by VM name). In the ring, neighbours are on different hosts if possible, because a
+// pair on one host does not test the fabric.
 func Pairs(nodes []Node, how string) ([]Pair, error) {
 	switch how {
 	case "", "ring":
@@ -128,8 +129,8 @@ func ring(nodes []Node) []Pair {
 	return pairs
 }
 
-// interleave orders nodes so that neighbours on the ring live on different hosts as far as the numbers allow: the
-// fullest hosts are dealt out first, over every second place, then over the places between.
+// interleave orders nodes so that neighbours on the ring are on different hosts as far as possible: nodes of the fullest hosts
+// are placed first, on every second place, then on the places between.
 func interleave(nodes []Node) []Node {
 	byHost := map[string][]Node{}
 	var hosts []string
@@ -153,11 +154,11 @@ func interleave(nodes []Node) []Node {
 	return laid
 }
 
-// Rounds deals pairs into rounds in which no guest and no host port stands twice, so that the pairs of a round can be
-// measured at the same time without taking bandwidth from each other. N nodes on N hosts, all pairs: N-1 rounds, N
-// rounds where N is odd. Pairs on one host load no port and share only their guests.
+// Rounds distributes pairs over rounds in which no guest and no host port occurs twice, so that the pairs of a round can be
+// measured concurrently without sharing bandwidth. N nodes on N hosts, all pairs: N-1 rounds, N rounds if N is odd. Pairs on one
+// host use no port and share only their guests.
 //
-// Rails come one after the other: what one gives is not to depend on what the others carry.
+// Rails are measured one after the other, so that the result of one does not depend on the others.
 func Rounds(pairs []Pair) [][]Pair {
 	var rails []string
 	byRail := map[string][]Pair{}
@@ -181,7 +182,7 @@ func roundsOf(pairs []Pair) [][]Pair {
 	return greedy(pairs)
 }
 
-// circle is the round-robin tournament: node 0 sits still, the others move one place a round.
+// circle is the round-robin tournament: node 0 stays, the others move one place per round.
 func circle(pairs []Pair) ([][]Pair, bool) {
 	var names []string
 	ports := map[string]bool{}
@@ -200,7 +201,7 @@ func circle(pairs []Pair) ([][]Pair, bool) {
 		return nil, false
 	}
 	if n%2 == 1 {
-		names = append(names, "") // whoever meets nobody rests
+		names = append(names, "") // a node without a partner rests
 		n++
 	}
 	rounds := make([][]Pair, 0, n-1)
@@ -219,7 +220,7 @@ func circle(pairs []Pair) ([][]Pair, bool) {
 	return rounds, true
 }
 
-// seat returns who sits on place i in round r of n: place 0 never moves.
+// seat returns the node on place i in round r of n: place 0 never moves.
 func seat(r, i, n int) int {
 	if i == 0 {
 		return 0
@@ -227,7 +228,7 @@ func seat(r, i, n int) int {
 	return 1 + (i-1+r)%(n-1)
 }
 
-// greedy puts each pair into the first round that has room, the busiest ports first.
+// greedy assigns each pair to the first round with room, the busiest ports first.
 func greedy(pairs []Pair) [][]Pair {
 	load := map[string]int{}
 	for _, p := range pairs {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	tailMost  = 100_000         // messages by which a p99.9 is worth something
+	tailMost  = 100_000         // messages that make a p99.9 meaningful
 	tailLeast = 10_000          // below this it is little more than the slowest message
-	tailTime  = 5 * time.Second // what the sample may take on a slow path
+	tailTime  = 5 * time.Second // limit of the sample on a slow path
 )
 
-// tail measures the smallest message again, often enough for a p99.9, and puts it in the place of the sweep's thousand.
-// Where that fails the sweep stays: it is the measurement, this its refinement.
+// tail measures the smallest message again, often enough for a p99.9, and replaces the sweep's thousand samples. If that fails
+// the sweep's result stays.
 func (r *Runner) tail(ctx context.Context, p Pair, port int, m *Measurement) {
 	if len(m.Rows) == 0 || m.Rows[0].TypicalUs <= 0 {
 		return
 	}
 	first := &m.Rows[0]
-	there := time.Duration(2 * first.TypicalUs * float64(time.Microsecond)) // and back
+	there := time.Duration(2 * first.TypicalUs * float64(time.Microsecond)) // in both directions
 	n := max(tailLeast, min(tailMost, int(tailTime/max(there, 1))))
 	out, err := r.exchange(ctx, p, SendLatency, fmt.Sprintf("-s %d -n %d", first.Bytes, n), port, m)
 	if err != nil || out.Exit != 0 {

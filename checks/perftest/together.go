@@ -18,7 +18,7 @@ import (
 // LoadRails is the load of all rails between two VMs at once.
 const LoadRails = "rails"
 
-// A RailShare is what one rail carried while the other rails of the same two VMs were at work, beside what it carries alone.
+// A RailShare is the throughput of one rail while the other rails of the same two VMs were in use, and its throughput alone.
 type RailShare struct {
 	Rail      string  `json:"rail"`
 	Gbps      float64 `json:"gbps"`
@@ -28,7 +28,7 @@ type RailShare struct {
 // A bond is two VMs with the pairs of all rails that they share.
 type bond []Pair
 
-// Bonds is how many measurements of all rails at once belong to pairs, and about how long they take.
+// Bonds returns how many measurements of all rails at once the pairs allow, and their estimated time.
 func Bonds(pairs []Pair) (tests int, took time.Duration) {
 	rounds := bondRounds(bonds(pairs, func(Pair) bool { return true }))
 	for _, round := range rounds {
@@ -37,7 +37,7 @@ func Bonds(pairs []Pair) (tests int, took time.Duration) {
 	return tests, time.Duration(len(rounds)) * (startUp + loadTime)
 }
 
-// bonds gathers the pairs of several rails by their VMs; which reports whether a pair takes part. VMs on one host share no cable.
+// bonds groups the pairs of several rails by their VMs; which reports whether a pair is included. VMs on one host share no cable.
 func bonds(pairs []Pair, which func(Pair) bool) []bond {
 	var order [][2]string
 	by := map[[2]string]bond{}
@@ -60,7 +60,7 @@ func bonds(pairs []Pair, which func(Pair) bool) []bond {
 	return out
 }
 
-// shared names what two bonds at the same time must not share: VMs, host ports, cards and PCIe switches.
+// shared returns what two concurrent bonds must not share: VMs, host ports, cards and PCIe switches.
 func (b bond) shared() []string {
 	var keys []string
 	for _, p := range b {
@@ -71,7 +71,7 @@ func (b bond) shared() []string {
 	return keys
 }
 
-// bondRounds deals bonds into rounds in which no VM, host port, card and PCIe switch stands twice.
+// bondRounds distributes bonds over rounds in which no VM, host port, card or PCIe switch occurs twice.
 func bondRounds(all []bond) [][]bond {
 	var rounds [][]bond
 	var taken []map[string]bool
@@ -93,7 +93,7 @@ func bondRounds(all []bond) [][]bond {
 }
 
 // Together measures all rails between two VMs at once, for every two VMs whose rails were measured alone: alone are those
-// measurements. It returns what was measured so far when ctx is cancelled, with its error.
+// measurements. If ctx is cancelled, it returns the results so far with ctx's error.
 func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement) ([]Measurement, error) {
 	if !r.Bandwidth {
 		return nil, nil
@@ -137,7 +137,7 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 					return cmp.Or(own[p.String()+" "+test], own[p.String()+" "+r.best(p, own)])
 				})
 				if err := ctx.Err(); err != nil {
-					return err // what was cut short tells nothing
+					return err // an interrupted test has no result
 				}
 				tell(i, b, &m)
 				return nil
@@ -150,7 +150,7 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 	return out, nil
 }
 
-// best is the test of bandwidth that gave a rail most when it was measured alone: with GPU memory where that was measured.
+// best returns the bandwidth test with the highest result of a rail alone: with GPU memory if that was measured.
 func (r *Runner) best(p Pair, own map[string]float64) string {
 	tests := []string{SendBandwidth, SendManyQPs}
 	if p.Client.GPU != nil && p.Server.GPU != nil {
@@ -164,8 +164,8 @@ func (r *Runner) best(p Pair, own map[string]float64) string {
 	})
 }
 
-// common is the test by which all rails of a bond are measured: the best of each where that is the same for all. Where some rails have
-// a GPU and others have none, or a GPU is not reached, it is one with host memory, which every pair can run.
+// common returns the test by which all rails of a bond are measured: the best of each if that is the same for all. If some rails
+// have no usable GPU, it is a test with host memory, which every pair can run.
 func (r *Runner) common(b bond, own map[string]float64) string {
 	first := r.best(b[0], own)
 	same, cuda := true, false
@@ -180,10 +180,10 @@ func (r *Runner) common(b bond, own map[string]float64) string {
 	case cuda:
 		return WriteBandwidth
 	}
-	return SendManyQPs // it fills a link that one queue pair fills
+	return SendManyQPs // it fills a link that one queue pair does not
 }
 
-// bond measures all rails between two VMs at once, by one test, and judges the sum.
+// bond measures all rails between two VMs at once with one test, and judges the sum.
 func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of func(Pair) float64) Measurement {
 	m := r.blank(b[0], test+" "+LoadRails)
 	m.RailFrom, m.RailTo, m.Load, m.Senders = "", "", LoadRails, 1
@@ -228,7 +228,7 @@ func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of fun
 	return m
 }
 
-// plus adds counters of two devices up.
+// plus adds the counters of two devices.
 func (c Counters) plus(more Counters) Counters {
 	out := maps.Clone(c)
 	if out == nil {
@@ -254,12 +254,12 @@ func (r *Runner) bondCounters(ctx context.Context, b bond) []Sides {
 			return nil
 		})
 	}
-	_ = g.Wait() // what cannot be read is left out
+	_ = g.Wait() // unreadable counters are left out
 	return out
 }
 
-// judgeBond holds what all rails carried together against the sum of what each carries alone, as far as the PCIe links let it
-// through. Where the width of a link that several rails share is not known, less than the sum proves nothing.
+// judgeBond compares the throughput of all rails together with the sum of each rail alone, limited by the PCIe links. If the
+// width of a shared link is not known, less than the sum proves nothing.
 func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 	_, gpu := withGPU(m.Test[:len(m.Test)-len(" "+LoadRails)])
 	var names []string
@@ -300,17 +300,17 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 		"that they share, the NUMA node of the VM, and spines that are narrower than their leaves", least.Rail, least.Gbps, least.AloneGbps)
 }
 
-// ceiling is what the PCIe links of one end carry of all rails together, and the link that limits it: two ports of 100 Gb/s need more
-// than Gen3 x16 (ConnectX-5 VPI User Manual, "Specifications"; NVIDIA/nccl issue 452). unknown names a link that several rails share and
-// whose width is not known; sure is what all links carry at least, because one rail alone had it. The uplink of a PCIe switch is taken
-// to be as wide as the widest card below it (unverified: no interface of vSphere shows it, and NVIDIA/nccl issue 439 has a switch of
-// which its owner says otherwise); data of GPU memory does not pass it where only PCIe switches are between GPU and card (NVIDIA,
-// GPUDirect RDMA, "Supported Systems").
+// ceiling returns the throughput that the PCIe links of one end allow for all rails together, and the link that limits it: two
+// ports of 100 Gb/s need more than Gen3 x16 (ConnectX-5 VPI User Manual, "Specifications"; NVIDIA/nccl issue 452). unknown names
+// a link that several rails share and whose width is not known; sure is what all links carry at least, because one rail alone
+// reached it. The uplink of a PCIe switch is assumed to be as wide as the widest card below it (unverified: no interface of
+// vSphere shows it, and NVIDIA/nccl issue 439 describes a switch for which its owner says otherwise); data of GPU memory does not
+// use it if only PCIe switches are between GPU and card (NVIDIA, GPUDirect RDMA, "Supported Systems").
 func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps, sure float64, why, unknown string) {
 	type link struct {
 		rails        []string
 		sum, widest  float64
-		sure, most   float64 // of what is below it: what is sure together, and of the one with most
+		sure, most   float64 // of the links below: the certain sum, and the largest
 		slot         Slot
 		host, behind string
 		below        bool // all data stays below the switch
@@ -321,7 +321,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 		n := end(p)
 		key := n.Card
 		if key == "" {
-			key = "rail " + n.Rail // nothing tells which card it is on
+			key = "rail " + n.Rail // its card is not known
 		}
 		if cards[key] == nil {
 			cards[key] = &link{slot: n.Slot, host: n.Host, behind: n.PCIeSwitch, below: gpu}
@@ -338,7 +338,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 		usable := sizing.PCIeUsable * c.slot.Gbps()
 		carried, certain := c.sum, c.sum
 		switch {
-		case len(c.rails) == 1: // what it gives alone, its link carries
+		case len(c.rails) == 1: // its link carries what the rail reached alone
 		case usable > 0 && usable < c.sum:
 			carried, certain = usable, usable
 			limits = append(limits, fmt.Sprintf("%s share Gen%d x%d at %s of %s, which carries %.1f", joined(c.rails), c.slot.Gen, c.slot.Lanes, key, c.host, usable))
@@ -366,7 +366,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 		case s.widest == 0:
 			gbps, sure = gbps+s.sum, sure+s.most
 			if unknown != "" {
-				continue // of one card, as far as that is said
+				continue // of one card, as far as is known
 			}
 			unknown = fmt.Sprintf("%s are below the PCIe switch at %s of %s, and the width of its uplink is not known", joined(s.rails), at, s.host)
 		default:
@@ -380,7 +380,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 	return gbps, sure, strings.Join(limits, "; "), unknown
 }
 
-// joined lists names: "rail-1 and rail-2", "rail-1 to rail-8" where they are many.
+// joined joins names: "rail-1 and rail-2", "rail-1 to rail-8" if there are many.
 func joined(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s to %s (%d rails)", names[0], names[len(names)-1], len(names))

@@ -1,5 +1,5 @@
-// Package row holds what the rows of the catalogue are written with: the answers that they give, the targets that they
-// ask, and the modes that they belong to.
+// Package row contains what the rows of the catalogue have in common: functions for answers, for iterating over targets, and the
+// modes of rows.
 package row
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// The modes that a row belongs to; nil is every mode.
+// The modes of a row; nil is every mode.
 var (
 	PVRDMA    = []answers.Mode{answers.PVRDMA}
 	SRIOV     = []answers.Mode{answers.SRIOV}
@@ -20,7 +20,7 @@ var (
 	Direct    = []answers.Mode{answers.SRIOV, answers.GPUDirect}
 )
 
-// The guides that most rows cite, by title.
+// The titles of the guides that most rows cite.
 const (
 	BitfusionGuide  = "PVRDMA and vSphere Bitfusion (VMware, 2021)"
 	SRIOVStudy      = "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022)"
@@ -29,7 +29,7 @@ const (
 	ScalingGuide    = "Scaling HPC and ML with GPUDirect RDMA on vSphere 6.7 (VMware)"
 )
 
-// Pass, Warn, Fail and Unknown answer for a target with what was seen.
+// Pass, Warn, Fail and Unknown return an answer for a target with its evidence.
 func Pass(t backends.Ref, format string, args ...any) checks.Answer {
 	return answer(t, checks.Pass, format, args)
 }
@@ -43,7 +43,7 @@ func Unknown(t backends.Ref, format string, args ...any) checks.Answer {
 	return answer(t, checks.Unknown, format, args)
 }
 
-// Waiting is an unknown that is nobody's failure: a fact that no channel of this run reads, or the operator's word.
+// Waiting returns an unknown that is not a failure: a fact that this run cannot read, or one that the operator must confirm.
 func Waiting(t backends.Ref, format string, args ...any) checks.Answer {
 	a := Unknown(t, format, args...)
 	a.Quiet = true
@@ -54,7 +54,7 @@ func answer(t backends.Ref, s checks.Status, format string, args []any) checks.A
 	return checks.Answer{Target: t, Status: s, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// PassIf passes when ok holds, else fails, with one text for both.
+// PassIf passes if ok holds, else fails, with the same text.
 func PassIf(ok bool, t backends.Ref, format string, args ...any) checks.Answer {
 	if ok {
 		return Pass(t, format, args...)
@@ -62,7 +62,7 @@ func PassIf(ok bool, t backends.Ref, format string, args ...any) checks.Answer {
 	return Fail(t, format, args...)
 }
 
-// WarnIf warns when bad holds, else passes.
+// WarnIf warns if bad holds, else passes.
 func WarnIf(bad bool, t backends.Ref, format string, args ...any) checks.Answer {
 	if bad {
 		return Warn(t, format, args...)
@@ -81,7 +81,7 @@ func Grade(v, good, fair float64, t backends.Ref, format string, args ...any) ch
 	return Fail(t, format, args...)
 }
 
-// OnOff spells a switch.
+// OnOff returns "on" or "off".
 func OnOff(b bool) string {
 	if b {
 		return "on"
@@ -89,5 +89,5 @@ func OnOff(b bool) string {
 	return "off"
 }
 
-// IsTrue reads how firmware tools and VMX files spell a set flag: True(1), TRUE, 1.
+// IsTrue parses a flag of firmware tools and VMX files: True(1), TRUE, 1.
 func IsTrue(s string) bool { return strings.HasPrefix(strings.ToLower(s), "true") || s == "1" }

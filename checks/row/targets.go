@@ -5,7 +5,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
-// EachHost asks about every selected host that is connected. An empty answer says nothing about that host.
+// EachHost evaluates every selected host that is connected. An empty answer is left out.
 func EachHost(ask func(f *checks.Facts, h *backends.Host) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
@@ -24,7 +24,7 @@ func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
 	return append(out, a)
 }
 
-// HostCall asks about what only a call per host tells.
+// HostCall evaluates facts that need a call per host.
 func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 		if h.System == nil {
@@ -34,7 +34,7 @@ func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSyst
 	})
 }
 
-// Unread answers for a fact without a value: it worries where the host was asked and did not tell.
+// Unread returns the answer for a fact without a value: it is not quiet if the host was queried and did not report it.
 func Unread[T any](t backends.Ref, what string, f backends.Fact[T]) checks.Answer {
 	if f.State == backends.FactUnreadable {
 		return Unknown(t, "%s could not be read: %s", what, f.Why)
@@ -52,7 +52,7 @@ func NICCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *b
 	})
 }
 
-// Traffic is how far the counters of a pNIC moved; unread is the answer where that is not known.
+// Traffic returns the increases of the counters of a pNIC; unread is the answer if they are not known.
 func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backends.PortStats, unread *checks.Answer) {
 	fact := sys.Stats[n.Device]
 	if fact.Known() && fact.Value.Over > 0 {
@@ -62,7 +62,7 @@ func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backe
 	return s, &a
 }
 
-// EachVM asks about every selected VM. An empty answer says nothing about that VM.
+// EachVM evaluates every selected VM. An empty answer is left out.
 func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, missing := f.VMs()
@@ -77,7 +77,7 @@ func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*check
 	}
 }
 
-// EachPeer asks how each host reaches its peers, and tells the worst of them.
+// EachPeer evaluates how each host reaches its peers, and reports the worst result.
 func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		t := backends.HostRef(h.Name)

@@ -86,7 +86,7 @@ func clusterChecks() []checks.Check {
 	}
 }
 
-// pcieLink is the PCIe link of the card of the RDMA pNIC, "" if the firmware tools were not asked.
+// pcieLink returns the PCIe link of the RDMA pNIC's card, "" if the firmware tools were not queried.
 func pcieLink(f *checks.Facts, h *backends.Host) string {
 	n := f.NIC(h)
 	if n == nil || h.System == nil {
@@ -99,7 +99,7 @@ func pcieLink(f *checks.Facts, h *backends.Host) string {
 	return fmt.Sprintf("Gen%d x%d", s.Gen, s.Lanes)
 }
 
-// compare is a row that warns where a host differs from the most.
+// compare returns a row that warns if a host differs from the majority.
 func compare(id string, link checks.LinkName, criteria, remedy, source string, fix checks.Fix, what string, of func(*checks.Facts, *backends.Host) string) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Cluster, Link: link, Quick: true, Fix: fix, Source: source, Criteria: criteria + " / differs / -", Remedy: remedy,
@@ -125,7 +125,7 @@ func slots(f *checks.Facts, h *backends.Host) string {
 		out = append(out, fmt.Sprintf("NIC %s on node %d", n.PCI, n.NUMA))
 	}
 	if list, _ := f.GPUs(h); f.Answers.Mode == answers.GPUDirect {
-		if len(f.Rails()) > 1 { // which VMs have them differs from rail to rail
+		if len(f.Rails()) > 1 { // which VMs have them differs between rails
 			list = nil
 			for i := range h.GPUs {
 				list = append(list, &h.GPUs[i])
@@ -138,7 +138,7 @@ func slots(f *checks.Facts, h *backends.Host) string {
 	return strings.Join(out, ", ")
 }
 
-// same compares a value over hosts and names who differs from the most; hosts of which nothing is known are left out.
+// same compares a value over hosts and returns which differ from the majority; hosts with unknown values are left out.
 func same(f *checks.Facts, what string, of func(*backends.Host) string) []checks.Answer {
 	count, all := map[string]int{}, 0
 	for _, h := range f.Connected() {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// sameParameters compares what the modules of the drivers were given, lists of VFs apart from the rest.
+// sameParameters compares the parameters of the drivers' modules, except lists of VFs.
 func sameParameters(f *checks.Facts) []checks.Answer {
 	told := func(h *backends.Host, vfs bool) string {
 		if !nic.Read(h.System) {
@@ -49,8 +49,8 @@ func sameParameters(f *checks.Facts) []checks.Answer {
 	return rest
 }
 
-// alikePorts reports whether the RDMA pNIC has the same place among as many ports of its driver on every host. Where it has not,
-// lists of VFs that mean the same look different.
+// alikePorts reports whether the RDMA pNIC has the same position among equally many ports of its driver on every host. If not,
+// equivalent lists of VFs look different.
 func alikePorts(f *checks.Facts) bool {
 	layouts := map[[2]int]bool{}
 	for _, h := range f.Connected() {
@@ -62,7 +62,7 @@ func alikePorts(f *checks.Facts) bool {
 	return len(layouts) < 2
 }
 
-// ownVFs is what the list has for the RDMA pNIC; list is how the whole list is told, "" when it was not read.
+// ownVFs returns the list's entry for the RDMA pNIC; list is the whole list for display, "" if it was not read.
 func ownVFs(f *checks.Facts, h *backends.Host, list string) string {
 	n := f.NIC(h)
 	if list == "" || n == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// policyChecks look at what the cluster may do with hosts and VMs by itself.
+// policyChecks examine what the cluster may do automatically with hosts and VMs.
 func policyChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -30,7 +30,7 @@ func policyChecks() []checks.Check {
 					mode = "off"
 				}
 				a := row.WarnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, cmp.Or(mode, "none"))
-				a.Quiet = true // no step sets an override, and DRS leaves VMs with VFs where they are: worth saying, no reason to worry
+				a.Quiet = true // no step sets an override, and DRS does not move VMs with VFs: worth reporting, but no cause for concern
 				return a
 			}),
 		},
@@ -94,7 +94,7 @@ func clusterOf(f *checks.Facts, v *backends.VM) *backends.Cluster {
 	return nil
 }
 
-// eachCluster asks about the clusters that selected hosts are in.
+// eachCluster evaluates the clusters of selected hosts.
 func eachCluster(f *checks.Facts, ask func(c *backends.Cluster, t backends.Ref) checks.Answer) []checks.Answer {
 	var out []checks.Answer
 	for i := range f.Inventory.Clusters {

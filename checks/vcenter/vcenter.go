@@ -1,4 +1,4 @@
-// Package vcenter holds the rows about vCenter, about its clusters and about what the hosts of a fabric have in common.
+// Package vcenter contains the rows about vCenter, about its clusters and about what the hosts of a fabric have in common.
 package vcenter
 
 import (
@@ -18,7 +18,7 @@ import (
 // Checks returns the rows of vCenter, of its clusters and of what hosts have in common.
 func Checks() []checks.Check { return slices.Concat(vCenterChecks(), clusterChecks(), policyChecks()) }
 
-// vCenterChecks look at vCenter itself.
+// vCenterChecks examine vCenter itself.
 func vCenterChecks() []checks.Check {
 	return []checks.Check{
 		{

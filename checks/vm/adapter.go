@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// vmAdapterChecks look at the network adapters of the VMs.
+// vmAdapterChecks examine the network adapters of the VMs.
 func vmAdapterChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -104,8 +104,8 @@ func guestOS(f *checks.Facts, v *backends.VM) checks.Answer {
 	return row.WarnIf(!supported, t, "guest OS %s on vmx-%d: vCenter lists %s", v.GuestID, v.Hardware, cmp.Or(strings.Join(v.GuestAdapters, ", "), "no adapters"))
 }
 
-// eachAdapter asks about every adapter of the types (blank between them) of every selected VM; a VM without one has its
-// own row (VM-NIC-DVS-019, VM-SRIOV-PF-021).
+// eachAdapter evaluates every adapter of the types (separated by blanks) of every selected VM; a VM without one has its own row
+// (VM-NIC-DVS-019, VM-SRIOV-PF-021).
 func eachAdapter(types string, ask func(f *checks.Facts, t backends.Ref, v *backends.VM, a *backends.Adapter) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, _ := f.VMs()

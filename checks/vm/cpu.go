@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// vmTuningChecks look at what makes a VM with devices start and answer evenly.
+// vmTuningChecks examine what makes a VM with devices start and perform predictably.
 func vmTuningChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -40,7 +40,7 @@ func vmTuningChecks() []checks.Check {
 				t := backends.VMRef(v.Name)
 				if v.Latency != "high" {
 					a := row.Warn(t, "latency sensitivity %s, asked for: %s", cmp.Or(v.Latency, "none"), cmp.Or(f.Answers.Tuning.Latency, "none"))
-					a.Quiet = f.Answers.Tuning.Latency != "high" // what was not asked for is told
+					a.Quiet = f.Answers.Tuning.Latency != "high" // not requested, so only reported
 					return a
 				}
 				return row.PassIf(v.MemoryLocked, t, "latency sensitivity high, memory reserved %t", v.MemoryLocked)
@@ -78,8 +78,8 @@ func vmTuningChecks() []checks.Check {
 	}
 }
 
-// pciAddress reads a PCI address in the form of the API (hexadecimal 0000:3b:00.1) or of VMX keys (decimal
-// 00000:059:00.1, told by its width) and gives the first form; "" for anything else.
+// pciAddress parses a PCI address in the form of the API (hexadecimal 0000:3b:00.1) or of VMX keys (decimal 00000:059:00.1,
+// recognized by its width) and returns the first form; "" for anything else.
 func pciAddress(s string) string {
 	parts := strings.FieldsFunc(s, func(r rune) bool { return r == ':' || r == '.' })
 	if len(parts) != 4 || !slices.Contains([]int{4, 5}, len(parts[0])) {

@@ -17,7 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// The VMX keys of passthrough, as VMware and NVIDIA spell them. Keys are compared without regard to case.
+// The VMX keys of passthrough, as VMware and NVIDIA write them. Keys are case-insensitive.
 const (
 	keyUse64  = "pciPassthru.use64bitMMIO"
 	keySize64 = "pciPassthru.64bitMMIOSizeGB"
@@ -25,7 +25,7 @@ const (
 	keyACS    = "pciPassthru.RelaxACSforP2P"
 )
 
-// vmGPUChecks look at what VMs with passed-through GPUs need, and at where VMs are.
+// vmGPUChecks examine the settings of VMs with passed-through GPUs, and the placement of VMs.
 func vmGPUChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -127,7 +127,7 @@ func vmGPUChecks() []checks.Check {
 	}
 }
 
-// windowed asks about VMs whose GPUs need a 64-bit MMIO window; the others pass.
+// windowed evaluates VMs whose GPUs need a 64-bit MMIO window; the others pass.
 func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer) func(f *checks.Facts, v *backends.VM) checks.Answer {
 	return func(f *checks.Facts, v *backends.VM) checks.Answer {
 		t := backends.VMRef(v.Name)
@@ -161,7 +161,7 @@ func mmioSize(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) 
 	return row.WarnIf(gb < want, t, "%s is %d, wanted %d; the BARs take %.2f GB", keySize64, gb, want, w.TotalGB)
 }
 
-// vmx finds a VMX key without regard to case, and tells its spelling.
+// vmx returns a VMX key, case-insensitively, with its spelling.
 func vmx(v *backends.VM, key string) (value, spelling string) {
 	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if strings.EqualFold(k, key) {

@@ -1,4 +1,4 @@
-// Package vm holds the rows about VMs as vCenter has them: memory, CPUs, RDMA adapters and passed-through devices.
+// Package vm contains the rows about VMs in vCenter: memory, CPUs, RDMA adapters and passed-through devices.
 package vm
 
 import (
@@ -19,7 +19,7 @@ func Checks() []checks.Check {
 	return slices.Concat(vmChecks(), vmTuningChecks(), vmAdapterChecks(), vmGPUChecks())
 }
 
-// vmChecks look at the VMs in vCenter: state, hardware version, memory.
+// vmChecks examine the VMs in vCenter: state, hardware version, memory.
 func vmChecks() []checks.Check {
 	return []checks.Check{
 		{
@@ -41,7 +41,7 @@ func vmChecks() []checks.Check {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
 				good, newest := sizing.HardwareNamespaces, ""
 				if h := f.Inventory.Host(v.Host); h != nil {
-					if most := sizing.HardwareLimit(h.Version, h.Build); most > 0 && most < good { // its host runs no newer one
+					if most := sizing.HardwareLimit(h.Version, h.Build); most > 0 && most < good { // its host supports no newer one
 						good, newest = max(most, need), fmt.Sprintf("; ESXi %s runs up to vmx-%d", h.Version, most)
 					}
 				}
@@ -122,7 +122,7 @@ func vmChecks() []checks.Check {
 	}
 }
 
-// addressesAgree compares the devices of a VM with the VMX keys that were written when it was last powered on.
+// addressesAgree compares the devices of a VM with the VMX keys that were written at its last power-on.
 func addressesAgree(f *checks.Facts, v *backends.VM) checks.Answer {
 	t := backends.VMRef(v.Name)
 	var want, have []string

@@ -1,5 +1,5 @@
-// Package watch holds what one look after the other of a health check gives: the history of each link of the chain, and
-// what has changed since the previous check.
+// Package watch holds the history of repeated health checks: the states of each link of the chain, and what has changed since the
+// previous check.
 package watch
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
-// A Look is what a health check gave once.
+// A Look is the result of one health check.
 type Look struct {
 	At        time.Time     // when it began
-	Took      time.Duration // until it was judged
+	Took      time.Duration // duration of the check
 	Word      string        // ok, warning, critical
 	Findings  []checks.Finding
 	Calls     int // SOAP round trips
 	Simulated bool
-	Insecure  bool  // something was not verified on the operator's word
-	Err       error // why nothing could be judged: vCenter is away; nil with findings
+	Insecure  bool  // something was not verified, because the operator allowed it
+	Err       error // why nothing could be judged, such as an unreachable vCenter; nil with findings
 }
 
-// Away is the state of a look that could judge nothing, beside those of checks.
+// Away is the state of a check that could not judge anything, in addition to the statuses of checks.
 const Away = checks.Status("away")
 
 // A Change is a finding that differs from the previous check.
@@ -31,29 +31,29 @@ type Change struct {
 	At       time.Time     `json:"at"`
 	ID       string        `json:"id"`
 	Target   backends.Ref  `json:"target"`
-	From     checks.Status `json:"from"` // pass also where the row said nothing of the target
+	From     checks.Status `json:"from"` // pass also if the row had no finding for the target
 	To       checks.Status `json:"to"`
 	Evidence string        `json:"evidence"`
 }
 
-// Better reports whether the change is for the better.
+// Better reports whether the change is an improvement.
 func (c Change) Better() bool { return rank(c.To) < rank(c.From) }
 
 func rank(s checks.Status) int {
 	return slices.Index([]checks.Status{checks.Pass, checks.Unknown, checks.Warn, checks.Fail}, s)
 }
 
-// keep bounds the history: what fits on the widest screen.
+// keep bounds the history to what fits on the widest screen.
 const keep = 400
 
-// A History holds the results of the checks so far. The zero value has seen nothing.
+// A History holds the results of the checks so far. The zero value is empty.
 type History struct {
 	Looks   int
-	At      time.Time // when the last look began, judged or not
-	Last    *Look     // the last that could be judged; nil: none yet
+	At      time.Time // when the last check began, judged or not
+	Last    *Look     // the last check that could be judged; nil: none yet
 	Chain   []checks.Link
-	Changes []Change // of the last look that was judged, worst first; nil if nothing changed, and at the first look
-	Latest  []Change // those of the last look in which something changed
+	Changes []Change // changes of the last check that was judged, worst first; nil if nothing changed, and at the first check
+	Latest  []Change // changes of the last check in which something changed
 	Since   time.Time
 	Err     error // of the checks since Since; nil while checks succeed
 
@@ -61,7 +61,7 @@ type History struct {
 	whole []checks.Status
 }
 
-// Take adds a look.
+// Take adds the result of a check.
 func (h *History) Take(l Look) {
 	h.Looks++
 	h.At = l.At
@@ -110,12 +110,12 @@ func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name
 // Whole returns the overall states in the checks so far, the latest last.
 func (h *History) Whole() []checks.Status { return h.whole }
 
-// worst is the state of the whole: unknown links beside others that were judged do not darken it.
+// worst returns the overall state: unknown links do not count if others were judged.
 func worst(chain []checks.Link) checks.Status {
 	out := checks.Unknown
 	for _, l := range chain {
 		if l.First == nil && l.Worst == checks.Unknown {
-			continue // nothing of this link was asked
+			continue // no row of this link was evaluated
 		}
 		if out == checks.Unknown && l.Worst == checks.Pass || rank(l.Worst) > rank(out) {
 			out = l.Worst
@@ -129,7 +129,7 @@ type key struct {
 	target backends.Ref
 }
 
-// told is what a look says of rows that matter: the worst status of each row on each target, quiet ones as passed.
+// told returns the worst status of each row for each target, with quiet ones as passed.
 func told(findings []checks.Finding) (map[key]checks.Finding, []key) {
 	out := map[key]checks.Finding{}
 	var order []key
@@ -149,7 +149,7 @@ func told(findings []checks.Finding) (map[key]checks.Finding, []key) {
 	return out, order
 }
 
-// changes compares two looks. A finding that is not told any more counts as passed: another row says why.
+// changes compares two checks. A finding that no longer exists counts as passed: another row has the reason.
 func changes(before []checks.Finding, now Look) []Change {
 	old, gone := told(before)
 	is, order := told(now.Findings)
@@ -175,13 +175,13 @@ func changes(before []checks.Finding, now Look) []Change {
 	return out
 }
 
-// A Group is what changed in the same way on several targets.
+// A Group is the same change on several targets.
 type Group struct {
 	Change
 	Targets []string // names, in the order of the check
 }
 
-// Grouped gathers changes of one row from one state to another, in their order.
+// Grouped groups changes of one row from one state to another, in order.
 func Grouped(all []Change) []Group {
 	var out []Group
 	for _, c := range all {

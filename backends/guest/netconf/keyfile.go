@@ -10,15 +10,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// ConnectionUUID names the NetworkManager connection of a port group; the same for the same adapter.
+// ConnectionUUID returns the UUID of the NetworkManager connection of a port group; always the same for the same adapter.
 func ConnectionUUID(a Static) string {
 	b := sha1.Sum([]byte("rdma-setup/" + a.PortGroup + "/" + strings.ToLower(a.MAC)))
 	b[6], b[8] = b[6]&0x0f|0x50, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }
 
-// KeyfileText is a NetworkManager keyfile for one interface, matched by its MAC. It goes before whatever else would
-// take the interface, and never gives a default route; with DHCP no route and no DNS server at all (nm-settings(5): never-default,
+// KeyfileText returns a NetworkManager keyfile for one interface, matched by its MAC. It has priority over other profiles for the
+// interface, and never sets a default route; with DHCP it accepts no routes or DNS servers (nm-settings(5): never-default,
 // ignore-auto-routes, ignore-auto-dns).
 func KeyfileText(a Static) string {
 	method := "method=manual\naddress1=" + a.CIDR
@@ -45,8 +45,8 @@ method=link-local
 `, Slug(a.PortGroup), ConnectionUUID(a), strings.ToUpper(a.MAC), a.MTU, method+a.keyfileRule())
 }
 
-// keyfileRule is a rule for what comes from the address, and its route (NetworkManager, nm-settings-keyfile(5); netplan,
-// tests/generator/test_routing.py, has such lines; rules from NetworkManager 1.18 on).
+// keyfileRule is a rule for packets from the address, with its route (NetworkManager, nm-settings-keyfile(5); netplan,
+// tests/generator/test_routing.py, has such lines; rules since NetworkManager 1.18).
 func (a Static) keyfileRule() string {
 	from, subnet, ok := a.rule()
 	if !ok {
@@ -55,8 +55,8 @@ func (a Static) keyfileRule() string {
 	return fmt.Sprintf("\nroute1=%[2]s\nroute1_options=table=%[3]d,src=%[1]s\nrouting-rule1=priority %[3]d from %[1]s/32 table %[3]d", from, subnet, a.Table)
 }
 
-// sectionsOf reads an ini file: keys by section, the last value of a key; "address1" and the like stay apart. Keys of
-// repeated sections merge, and keys that may repeat (systemd) are joined by newlines.
+// sectionsOf parses an ini file: keys by section, with the last value of a key; "address1" and similar keys stay separate. Keys
+// of repeated sections are merged, and values of repeatable keys (systemd) are joined with newlines.
 func sectionsOf(text string) map[string]map[string]string {
 	m := map[string]map[string]string{}
 	section := ""
@@ -86,8 +86,8 @@ func sectionsOf(text string) map[string]map[string]string {
 	return m
 }
 
-// findConnection finds the profile that NetworkManager would activate on an interface: the one of the highest
-// priority among those that name it, keyfiles and ifcfg alike.
+// findConnection returns the profile that NetworkManager would activate on an interface: the one with the highest priority among
+// keyfiles and ifcfg files that name it.
 func findConnection(files []File, nic NIC) (Config, bool) {
 	var best Config
 	found, top := false, 0
@@ -121,7 +121,7 @@ func keyfile(f File, nic NIC) (c Config, rank int, ok bool) {
 	mac, name := hw["mac-address"], conn["interface-name"]
 	switch {
 	case mac == "" && name == "":
-		return c, 0, false // any interface: says nothing about this one
+		return c, 0, false // any interface: not specific to this one
 	case mac != "" && !strings.EqualFold(mac, nic.MAC), name != "" && name != nic.Name:
 		return c, 0, false
 	}

@@ -1,5 +1,5 @@
-// Package netconf writes and reads the files that configure a guest's network: netplan, NetworkManager, ifcfg,
-// systemd-networkd and ifupdown. It is pure: text in, text out.
+// Package netconf writes and parses the files that configure a guest's network: netplan, NetworkManager, ifcfg, systemd-networkd
+// and ifupdown. It does no I/O.
 package netconf
 
 import (
@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// A System is what configures a guest's network.
+// A System is a network configuration system of a guest.
 type System string
 
-// The systems, in the order in which one is looked for.
+// The systems, in the order of detection.
 const (
 	Netplan        System = "netplan"
 	NetworkManager System = "networkmanager"
@@ -32,26 +32,26 @@ type File struct{ Path, Content string }
 // A NIC names an interface.
 type NIC struct{ Name, MAC string }
 
-// A Config is what the files say of one interface.
+// A Config is the configuration of one interface in the files.
 type Config struct {
-	File      string // that has it, the last one where there are several
+	File      string // the file that contains it, the last one of several
 	ID        string // netplan's id or NetworkManager's connection id
 	Addresses []string
-	MTU       int // 0: not said
+	MTU       int // 0: not set
 	DHCP      bool
 	Managed   bool // by NetworkManager through netplan
-	Table     int  // routing table that a rule names for packets from the first address; 0: none
+	Table     int  // routing table of the rule for packets from the first address; 0: none
 }
 
-// A Static is a persistent address for one interface. One that comes from DHCP takes neither routes nor DNS servers from there:
-// those of the guest stay those of its management network.
+// A Static is a persistent address for one interface. With DHCP, routes and DNS servers are not accepted: the guest keeps those
+// of its management network.
 type Static struct {
 	NIC
-	PortGroup string // of the adapter; names the file
+	PortGroup string // of the adapter; part of the file name
 	CIDR      string // 192.168.50.11/24, or backends.DHCP
 	MTU       int
-	// Table gets a route to the subnet by this interface, and a rule of this priority that sends by it what comes from the address
-	// (Red Hat Solution 30564, two interfaces in one subnet); 0: none of both.
+	// Table is a table with a route to the subnet through this interface, and the priority of a rule that uses it for packets
+	// from the address (Red Hat Solution 30564, two interfaces in one subnet); 0: neither.
 	Table int
 }
 
@@ -64,11 +64,11 @@ func (a Static) rule() (from, subnet string, ok bool) {
 	return p.Addr().String(), p.Masked().String(), true
 }
 
-// Detect says what configures the network: what is a list of the tools that are installed and the services that run
-// (netplan, netplan-files where it has any, nmcli, ifup, NetworkManager, systemd-networkd, network-scripts), files are all its files.
+// Detect returns the system that configures the network: what lists the installed tools and the running services (netplan,
+// netplan-files if it has any, nmcli, ifup, NetworkManager, systemd-networkd, network-scripts), files are all its files.
 func Detect(what []string, files []File) System {
 	has := func(s string) bool { return slices.Contains(what, s) }
-	// netplan's files are readable for root only, so that they are there must be told apart.
+	// only root can read netplan's files, so their existence is reported separately.
 	plans := has("netplan-files") || slices.ContainsFunc(files, func(f File) bool { return isNetplan(f.Path) })
 	switch {
 	case has("netplan") && plans:
@@ -89,7 +89,7 @@ func Detect(what []string, files []File) System {
 	return ""
 }
 
-// Find says what the files of a system mean for an interface; false when none of them configures it.
+// Find returns the configuration of an interface in the files of a system; false if none of them configures it.
 func Find(s System, files []File, nic NIC) (Config, bool) {
 	switch s {
 	case Netplan:
@@ -106,8 +106,8 @@ func Find(s System, files []File, nic NIC) (Config, bool) {
 	return Config{}, false
 }
 
-// Write returns the one file that makes the address persistent; false for a system that is not known. For netplan the
-// stanza merges into the one that other files have for the same interface.
+// Write returns the one file that makes the address persistent; false for an unknown system. For netplan the stanza merges into
+// the stanza that other files have for the same interface.
 func Write(s System, files []File, a Static) (File, bool) {
 	name := Slug(a.PortGroup)
 	switch s {
@@ -136,8 +136,8 @@ func Write(s System, files []File, a Static) (File, bool) {
 	return File{}, false
 }
 
-// Mode is what a file of a system must have. Those of systemd-networkd are read by a user of its own, which passes by what
-// it may not read; NetworkManager passes by keyfiles that others may read, and netplan complains of them.
+// Mode returns the required mode of a system's file. systemd-networkd reads its files as a user of its own and ignores those that
+// it may not read; NetworkManager ignores keyfiles that others may read, and netplan warns about them.
 func (s System) Mode() fs.FileMode {
 	if s == Netplan || s == NetworkManager {
 		return 0o600
@@ -145,7 +145,7 @@ func (s System) Mode() fs.FileMode {
 	return 0o644
 }
 
-// Slug makes a file name of a port group's name; where that loses something a part of its hash keeps two apart.
+// Slug returns a file name for a port group's name; if that loses characters, a part of its hash keeps names distinct.
 func Slug(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -163,18 +163,18 @@ func Slug(name string) string {
 	return strings.Trim(s[:min(len(s), 32)]+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
-// comment is the first line of every file that is ours.
+// comment returns the first line of every file of this program.
 func comment(a Static) string {
 	group := strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?' // a file that is no clean text is refused by its reader
+			return '?' // a file with invalid characters is refused by its reader
 		}
 		return r
 	}, a.PortGroup)
 	return "# Written by rdma-setup: the RDMA adapter on " + group + ". Its rollback takes it away again.\n"
 }
 
-// canonical writes a prefix as ip prints it.
+// canonical formats a prefix like ip.
 func canonical(cidr string) string {
 	p, err := netip.ParsePrefix(strings.TrimSpace(cidr))
 	if err != nil {

@@ -16,11 +16,10 @@ func isNetplan(file string) bool {
 	return isIn(file, "/etc/netplan", "/run/netplan", "/lib/netplan") && strings.HasSuffix(file, ".yaml")
 }
 
-// NetplanText is a netplan file for one interface, matched by its MAC. id is the stanza: that of another file where one
-// has the interface already, for netplan merges stanzas of one id and lets later files win. The name is set to what it
-// is: with an MTU netplan writes a .link file, which hides the rules that give interfaces their names. With DHCP the overrides
-// leave out what the server says of routes, DNS servers and MTU (netplan reference, "DHCP overrides"; NetworkManager as the renderer
-// obeys use-routes alone).
+// NetplanText returns a netplan file for one interface, matched by its MAC. id is the stanza: that of another file if it already
+// has the interface, because netplan merges stanzas of one id and later files win. The current name is set explicitly: with an
+// MTU netplan writes a .link file, which disables the rules that name interfaces. With DHCP the overrides ignore the server's
+// routes, DNS servers and MTU (netplan reference, "DHCP overrides"; with NetworkManager as renderer only use-routes works).
 func NetplanText(id string, a Static) string {
 	dhcp4, addresses := "false", fmt.Sprintf("      addresses:\n        - \"%s\"\n", a.CIDR)
 	if a.CIDR == backends.DHCP {
@@ -39,7 +38,7 @@ func NetplanText(id string, a Static) string {
 %s`, quoteYAML(id), a.MAC, quoteYAML(a.Name), dhcp4, a.MTU, addresses+a.netplanRule())
 }
 
-// netplanRule is a policy for what comes from the address (netplan reference, "Routing policies" and "Routes").
+// netplanRule is a policy for packets from the address (netplan reference, "Routing policies" and "Routes").
 func (a Static) netplanRule() string {
 	from, subnet, ok := a.rule()
 	if !ok {
@@ -57,7 +56,7 @@ func (a Static) netplanRule() string {
 `, from, subnet, a.Table)
 }
 
-// quoteYAML keeps plain what plainly is a string.
+// quoteYAML quotes a string unless it is plainly a string.
 func quoteYAML(s string) string {
 	for _, r := range s {
 		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_') {
@@ -70,8 +69,8 @@ func quoteYAML(s string) string {
 	return s
 }
 
-// findNetplan merges the files as netplan does and finds the stanza of an interface: by MAC, by a name pattern, or by
-// an id that is the name.
+// findNetplan merges the files like netplan and finds the stanza of an interface: by MAC, by a name pattern, or by an id that is
+// the name.
 func findNetplan(files []File, nic NIC) (Config, bool) {
 	stanzas, last := mergeNetplan(files)
 	var found string
@@ -106,7 +105,7 @@ func findNetplan(files []File, nic NIC) (Config, bool) {
 	return c, true
 }
 
-// fits is 0 when the stanza is another interface's, higher the more exactly it names this one.
+// fits returns 0 if the stanza is for another interface; the higher, the more specific is its match.
 func fits(id string, stanza map[string]any, nic NIC) int {
 	match, has := stanza["match"].(map[string]any)
 	if !has || len(match) == 0 {
@@ -129,8 +128,8 @@ func fits(id string, stanza map[string]any, nic NIC) int {
 	return 0
 }
 
-// mergeNetplan returns the stanzas under ethernets by id, and the last file that adds to each. A file in /etc hides one
-// of the same name in /run, and that one in /lib; files go by their names.
+// mergeNetplan returns the stanzas under ethernets by id, and the last file that contributes to each. A file in /etc hides one of
+// the same name in /run, and that one in /lib; files are sorted by name.
 func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[string]string) {
 	byName := map[string]File{}
 	for _, dir := range []string{"/lib/netplan", "/run/netplan", "/etc/netplan"} {
@@ -150,7 +149,7 @@ func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[str
 			} `yaml:"network"`
 		}
 		if yaml.Unmarshal([]byte(f.Content), &doc) != nil {
-			continue // netplan itself will complain about it
+			continue // netplan itself reports it
 		}
 		for id, s := range doc.Network.Ethernets {
 			if stanzas[id] == nil {
@@ -163,7 +162,7 @@ func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[str
 	return stanzas, last
 }
 
-// merge puts b over a: maps merge, lists grow, the rest is replaced.
+// merge merges b into a: maps are merged, lists are appended, other values are replaced.
 func merge(a, b map[string]any) {
 	for k, v := range b {
 		switch t := v.(type) {
@@ -182,7 +181,7 @@ func merge(a, b map[string]any) {
 	}
 }
 
-// from reports whether a rule is for what comes from the address of a CIDR alone.
+// from reports whether a rule is only for packets from the address of a CIDR.
 func from(rule any, cidr string) bool {
 	text, _ := rule.(string)
 	address, _, _ := strings.Cut(cidr, "/")
@@ -198,7 +197,7 @@ func truth(v any) bool {
 	switch t := v.(type) {
 	case bool:
 		return t
-	case string: // yes and on are booleans to netplan
+	case string: // netplan accepts yes and on as booleans
 		return t == "yes" || t == "on" || t == "true"
 	}
 	return false

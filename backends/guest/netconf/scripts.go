@@ -11,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// IfcfgText is an ifcfg file of the network scripts (EL 7 and 8 without NetworkManager). It holds no UUID: a copied
-// one is what breaks copied files. With DHCP it takes neither routes nor DNS servers (initscripts, sysconfig.txt: PEERDNS, DEFROUTE;
-// nm-settings-ifcfg-rh(5): PEERROUTES).
+// IfcfgText returns an ifcfg file of the network scripts (EL 7 and 8 without NetworkManager). It contains no UUID, because a
+// duplicate UUID breaks copied files. With DHCP it accepts no routes or DNS servers (initscripts, sysconfig.txt: PEERDNS,
+// DEFROUTE; nm-settings-ifcfg-rh(5): PEERROUTES).
 func IfcfgText(a Static) string {
 	if a.CIDR == backends.DHCP {
 		return comment(a) + fmt.Sprintf("TYPE=Ethernet\nDEVICE=%s\nHWADDR=%s\nBOOTPROTO=dhcp\nONBOOT=yes\nDEFROUTE=no\nPEERROUTES=no\nPEERDNS=no\nMTU=%d\n",
@@ -24,8 +24,8 @@ func IfcfgText(a Static) string {
 		a.Name, strings.ToUpper(a.MAC), p.Addr(), p.Bits(), a.MTU)
 }
 
-// NetworkdText is a .network file of systemd-networkd, matched by MAC. With DHCP it takes no route, DNS server or MTU from there
-// (systemd.network(5), section [DHCPv4]: UseRoutes=, whose value UseGateway= follows, UseDNS=, UseMTU=).
+// NetworkdText returns a .network file of systemd-networkd, matched by MAC. With DHCP it accepts no routes, DNS servers or MTU
+// (systemd.network(5), section [DHCPv4]: UseRoutes=, whose value is the default of UseGateway=, UseDNS=, UseMTU=).
 func NetworkdText(a Static) string {
 	address, dhcp := "Address="+a.CIDR, ""
 	if a.CIDR == backends.DHCP {
@@ -35,7 +35,7 @@ func NetworkdText(a Static) string {
 		a.MAC, a.MTU, address, dhcp+a.networkdRule())
 }
 
-// networkdRule is a rule for what comes from the address, and its route (systemd.network(5), [RoutingPolicyRule] and [Route]).
+// networkdRule is a rule for packets from the address, with its route (systemd.network(5), [RoutingPolicyRule] and [Route]).
 func (a Static) networkdRule() string {
 	from, subnet, ok := a.rule()
 	if !ok {
@@ -45,7 +45,7 @@ func (a Static) networkdRule() string {
 		"\n[Route]\nDestination=%[2]s\nPreferredSource=%[1]s\nScope=link\nTable=%[3]d\n", from, subnet, a.Table)
 }
 
-// table takes the table of a rule, as ip has its words, that is for what comes from the first address.
+// table returns the table of the rule, in ip's format, that is for packets from the first address.
 func (c *Config) table(words []string) {
 	if i := slices.Index(words, "from"); i < 0 || i+1 >= len(words) || !from(words[i+1], c.Addresses[0]) {
 		return
@@ -55,14 +55,14 @@ func (c *Config) table(words []string) {
 	}
 }
 
-// InterfacesText is a file for /etc/network/interfaces.d of ifupdown, which knows interfaces by their names only. Its method dhcp has
-// no option for the MTU, nor one that leaves the server's routes out (interfaces(5)).
+// InterfacesText returns a file for /etc/network/interfaces.d of ifupdown, which identifies interfaces only by name. Its dhcp
+// method has no option for the MTU, nor one to ignore the server's routes (interfaces(5)).
 func InterfacesText(a Static) string {
 	if a.CIDR == backends.DHCP {
 		return comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet dhcp\n\tpre-up ip link set dev %[1]s mtu %d\n", a.Name, a.MTU)
 	}
 	text := comment(a) + fmt.Sprintf("auto %s\niface %[1]s inet static\n\taddress %s\n\tmtu %d\n", a.Name, a.CIDR, a.MTU)
-	if from, subnet, ok := a.rule(); ok { // a rule that is there already is an error to ip, which would fail ifup
+	if from, subnet, ok := a.rule(); ok { // adding an existing rule is an error in ip, which would make ifup fail
 		text += fmt.Sprintf("\tpost-up ip route replace %[2]s dev $IFACE scope link src %[1]s table %[3]d\n"+
 			"\tpost-up ip rule del from %[1]s table %[3]d 2>/dev/null || :\n\tpost-up ip rule add from %[1]s table %[3]d priority %[3]d\n"+
 			"\tpre-down ip rule del from %[1]s table %[3]d || :\n", from, subnet, a.Table)
@@ -106,7 +106,7 @@ func ifcfg(f File, nic NIC) (Config, bool) {
 	return c, true
 }
 
-// maskBits turns 255.255.255.0 into 24.
+// maskBits converts 255.255.255.0 to 24.
 func maskBits(mask string) string {
 	a, err := netip.ParseAddr(mask)
 	if err != nil || !a.Is4() {
@@ -121,7 +121,7 @@ func maskBits(mask string) string {
 	return strconv.Itoa(bits)
 }
 
-// findNetworkd finds the first .network file, by name, that matches: networkd uses no other.
+// findNetworkd returns the first matching .network file by name: networkd uses only that one.
 func findNetworkd(files []File, nic NIC) (Config, bool) {
 	var units []File
 	for _, f := range files {
@@ -154,7 +154,7 @@ func findNetworkd(files []File, nic NIC) (Config, bool) {
 	return Config{}, false
 }
 
-// findInterfaces reads the stanzas of ifupdown.
+// findInterfaces parses the stanzas of ifupdown.
 func findInterfaces(files []File, nic NIC) (Config, bool) {
 	var c Config
 	found, automatic := false, false

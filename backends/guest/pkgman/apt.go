@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// apt speaks to apt-get by assets/scripts/apt-get.sh.
+// apt uses apt-get through assets/scripts/apt-get.sh.
 func apt() Manager {
 	run := func(what string) func([]string) string {
 		return func(names []string) string { return ssh.Script("apt-get.sh", append([]string{what}, names...)...) }

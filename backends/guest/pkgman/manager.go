@@ -1,5 +1,5 @@
-// Package pkgman speaks to the package managers of Linux guests: the scripts that root runs, and what their answers say.
-// It is pure: text in, text out.
+// Package pkgman describes the package managers of Linux guests: the scripts that run as root, and how their output is parsed. It
+// does no I/O.
 package pkgman
 
 import (
@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// A Manager is how one package manager is spoken to. Scripts never ask anybody anything.
+// A Manager describes one package manager. Its scripts are not interactive.
 type Manager struct {
-	Repair         string                      // finishes what a run that was cut short left undone, "" if there is no such thing
-	Update         string                      // fetches the lists, "" if that happens by itself
-	Install        func(names []string) string // installs all of the names that can be had
+	Repair         string                      // completes an interrupted run, "" if there is no such command
+	Update         string                      // updates the package lists, "" if that is automatic
+	Install        func(names []string) string // installs all of the names that are available
 	Simulate       func(names []string) string
 	Remove         func(names []string) string
 	SimulateRemove func(names []string) string
-	Exact          func(versions map[string]string) string // installs what is there in these versions, older ones too
-	WouldInstall   func(out string) []string               // what a simulation would newly install, upgrades apart
-	WouldMove      func(out string) []string               // what a simulation would install in another version than the one that is there
+	Exact          func(versions map[string]string) string // installs installed packages in these versions, also older ones
+	WouldInstall   func(out string) []string               // what a simulation would newly install, without upgrades
+	WouldMove      func(out string) []string               // packages that a simulation would install in another version
 	WouldRemove    func(out string) []string
-	Unavailable    string // hint where names cannot be had
+	Unavailable    string // hint for names that are not available
 }
 
-// each returns the words of a command that name packages in their versions, in the order of their names.
+// each returns the words of a command that name packages with versions, sorted by name.
 func each(versions map[string]string, between string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -33,7 +33,7 @@ func each(versions map[string]string, between string) []string {
 	return out
 }
 
-// For returns the Manager behind apt-get, dnf or yum.
+// For returns the Manager for apt-get, dnf or yum.
 func For(program string) (Manager, bool) {
 	switch program {
 	case "apt-get":
@@ -52,7 +52,7 @@ var (
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
-// OnlyUnknown reports whether a package manager complains of nothing but names that it does not know.
+// OnlyUnknown reports whether a package manager reports no errors other than unknown names.
 func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !Complains(said) }
 
 // Complains reports whether there is an error that is not about unknown names.
@@ -65,13 +65,13 @@ func Complains(said string) bool {
 	return false
 }
 
-// Helpless reports whether a package manager cannot work out what it would do: names that it does not know, a full disk,
-// lists that it cannot read. What an interrupted installation has left does not count: it is completed before the next one.
+// Helpless reports whether a package manager cannot determine what it would do: unknown names, a full disk, unreadable lists. An
+// interrupted installation does not count: it is completed before the next one.
 func Helpless(said string) bool {
 	return (unknownName.MatchString(said) || Complains(said)) && !repairable.MatchString(said)
 }
 
-// Locked reports whether another package manager is at work.
+// Locked reports whether another package manager is running.
 func Locked(said string) bool { return lockTaken.MatchString(said) }
 
 // Unreachable reports whether the repositories cannot be reached.

@@ -124,7 +124,7 @@ func (m *machine) stop() {
 	}
 }
 
-// diagnose tells what the machine said before it failed.
+// diagnose returns what the machine printed before it failed.
 func (m *machine) diagnose() string {
 	console, _ := os.ReadFile(m.at("console"))
 	log, _ := os.ReadFile(m.at("qemu.log"))

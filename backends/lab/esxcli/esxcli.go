@@ -30,7 +30,7 @@ type Field struct {
 	List        []string // not nil: several values; Value has them for display
 }
 
-// An Answer is what a command gives.
+// An Answer is the result of a command.
 type Answer struct {
 	Shape Shape
 	Title string // of a Titled answer

@@ -35,7 +35,7 @@ func sourceList(w *world.World, host string, args Args) (Answer, error) {
 	}, Answer{Shape: Table, Type: "Vib"})
 }
 
-// sourceGet tells all about VIBs of a bundle or of a file.
+// sourceGet prints the VIBs of a bundle or of a file.
 func sourceGet(w *world.World, host string, args Args) (Answer, error) {
 	file := args["viburl"]
 	if (file == "") == (args["depot"] == "") {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// resyncSummary tells what vSAN has to copy. A host without vSAN refuses.
+// resyncSummary prints what vSAN has to copy. A host without vSAN refuses.
 func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
 	vsan := false
 	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, _ *world.Host) [][]Field {

@@ -195,7 +195,7 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 		return 1
 	case fault.DoNoise:
 		if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-			return 141 // SIGPIPE: nobody listens any more
+			return 141 // SIGPIPE: the reader has closed its end
 		}
 	case fault.DoHang:
 		<-ctx.Done()

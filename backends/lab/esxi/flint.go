@@ -64,7 +64,7 @@ func (h *Host) imageFile(path string) (image *firmware.Image) {
 	return image
 }
 
-// imageText is what a query prints. The version that runs stands there only where it is another.
+// imageText is the output of a query. It contains the running version only if that differs.
 func imageText(version, running, psid, guid, mac, uefi, pxe string) string {
 	var b strings.Builder
 	line := func(label, value string) { fmt.Fprintf(&b, "%-22s %s\n", label, value) }

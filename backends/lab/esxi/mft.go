@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// mftDir is where the VIB mft puts its tools. It is in nobody's PATH.
+// mftDir is where the VIB mft installs its tools. It is not in the PATH.
 const mftDir = "/opt/mellanox/bin"
 
 func (h *Host) mft() map[string]sh.Program {

@@ -59,7 +59,7 @@ func ConnectX4Lx(pci, mac string) *Card {
 	}
 }
 
-// ConnectX6Lx is a dual-port 25G card, the one that somebody adds later.
+// ConnectX6Lx is a dual-port 25G card, the one that is added later.
 func ConnectX6Lx(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX6LX", ID: 4127, Part: "MCX631102AN-ADA_Ax",

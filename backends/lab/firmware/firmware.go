@@ -87,7 +87,7 @@ type Card struct {
 	Settings    []*Setting
 }
 
-// MaxVFs is the most VFs that any firmware gives a port (MFT documentation, NUM_OF_VFS).
+// MaxVFs is the maximum number of VFs per port in any firmware (MFT documentation, NUM_OF_VFS).
 const MaxVFs = 127
 
 // Function is the PCI address of a port, counted from 0.
@@ -122,7 +122,7 @@ func (c *Card) Setting(name string) *Setting {
 	return nil
 }
 
-// Set gives a parameter a value for this boot and the next, as a card that came with it has it.
+// Set sets a parameter for this boot and the next, like a factory setting.
 func (c *Card) Set(name string, value int) {
 	if s := c.Setting(name); s != nil {
 		s.Current, s.Next = value, value

@@ -69,7 +69,7 @@ func (m *Machine) start() {
 	m.kernel.Boot()
 	m.kernel.Logf("Linux version %s", m.distro.kernel)
 	for _, dir := range []string{"/tmp", "/run"} {
-		_ = m.sys.FS.RemoveAll(vfs.Root(), dir) // both are made anew
+		_ = m.sys.FS.RemoveAll(vfs.Root(), dir) // both are created again
 	}
 	b := &builder{fs: m.sys.FS}
 	b.dir(0o777, "/tmp")
@@ -200,7 +200,7 @@ func (m *Machine) probed(module string) {
 	m.mu.Lock()
 	booting := !m.session.up
 	m.mu.Unlock()
-	// Units run before people are let in, but after the network is up: they find a driver that hears its events.
+	// Units run before logins are allowed, but after the network is up: they find a driver that receives its events.
 	m.rdma.Attach(module, booting && !m.networkUp())
 	if len(m.rdma.List()) > 0 && m.pkgs.Installed("rdma-core") {
 		_ = m.kernel.Load("rdma_ucm") // as /etc/rdma/modules/rdma.conf has it
@@ -217,7 +217,7 @@ func (m *Machine) networkUp() bool {
 	return false
 }
 
-// report tells VMware Tools, and so vCenter, of the interfaces that are up.
+// report reports the interfaces that are up to VMware Tools, and so to vCenter.
 func (m *Machine) report() {
 	m.mu.Lock()
 	up := m.session.up

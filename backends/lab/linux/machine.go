@@ -45,7 +45,7 @@ type Config struct {
 	MemoryMB         int64
 	UUID             string
 	Index            int    // of the VM, which its address of the RDMA network's DHCP follows
-	Lease            string // address/prefix that DHCP gives the first adapter
+	Lease            string // address/prefix that DHCP assigns to the first adapter
 	// Older are packages that are installed in another version than the distribution offers first, which has both.
 	Older map[string]string
 }
@@ -168,8 +168,8 @@ func (m *Machine) root() *sh.Proc {
 	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"}, Session: &sh.Session{Memlock: -1}, Sys: m.sys}
 }
 
-// dhcp is the address that a DHCP server gives to a MAC: that of the management network, which the first adapter is on, or that of the
-// RDMA network, where it has one.
+// dhcp returns the address that a DHCP server assigns to a MAC: that of the management network, which the first adapter is on, or
+// that of the RDMA network if it has a server.
 func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 	list := m.Adapters()
 	if len(list) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// preset sets up a guest as somebody did before us, by the guides: packages, modules, the address by MAC, locked
-// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what he forgot.
+// preset sets up a guest as if it had been set up manually according to the guides: packages, modules, the address by MAC, locked
+// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what was forgotten.
 func (m *Machine) preset() error {
 	if m.flawed(world.OldPerftest) {
 		if err := m.oldPerftest(); err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The presets of guests for GPUs: a template in which somebody has built perftest with CUDA, and all of it; and one with
-// Docker and nothing else.
+// The presets of guests for GPUs: a template with a manually built perftest with CUDA, and all of it; and one with only Docker.
 const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"

@@ -170,7 +170,7 @@ func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// memlock is the limit of locked memory that pam_limits gives to a session, in KiB; -1 is none.
+// memlock is the limit of locked memory that pam_limits sets for a session, in KiB; -1 is none.
 func (m *Machine) memlock(u sh.User) int64 {
 	limit := m.distro.memlock
 	if data, err := m.sys.FS.ReadFile(vfs.Root(), "/etc/security/limits.conf"); err == nil {

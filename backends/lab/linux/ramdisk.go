@@ -77,7 +77,7 @@ func (m *Machine) linkName(p netif.Port) string {
 	return name
 }
 
-// udevadm tells what udev knows of an interface: udevadm info -q property -p PATH. The file is the one that matches now.
+// udevadm prints udev's data about an interface: udevadm info -q property -p PATH. The file is the one that matches now.
 func (m *Machine) udevadm(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("q: query: p: path:")
 	if err != nil {

@@ -350,7 +350,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			return 1
 		case fault.DoNoise:
 			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-				return 141 // SIGPIPE: nobody listens any more
+				return 141 // SIGPIPE: the reader has closed its end
 			}
 		case fault.DoHang:
 			<-ctx.Done()

@@ -16,7 +16,7 @@ type Clock struct {
 	Scale float64 // of all times; 0 is 1
 }
 
-// Of returns the time that a row of the table stands for under the clock.
+// Of returns the duration for a row of the table with the clock applied.
 func (c Clock) Of(row string) time.Duration {
 	if !c.Real {
 		return 0
@@ -55,7 +55,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Long reports whether a command is one of the table, and so takes time that somebody notices.
+// Long reports whether a command is in the table and so takes noticeable time.
 func Long(args []string) bool {
 	d := find(args)
 	return d.steps || d.time >= 50*time.Millisecond

@@ -18,7 +18,7 @@ type inner interface {
 	Close()
 }
 
-// machine builds the machine behind a server when somebody first connects.
+// machine builds the machine behind a server at the first connection.
 type machine struct {
 	build func() (inner, error)
 
@@ -46,7 +46,7 @@ func (m *machine) built() inner {
 	return m.real
 }
 
-// update tells a machine that exists that the world has changed.
+// update notifies an existing machine that the world has changed.
 func (m *machine) update() {
 	switch real := m.built().(type) {
 	case *linux.Machine:

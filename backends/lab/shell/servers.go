@@ -25,10 +25,10 @@ import (
 // Options say how to serve.
 type Options struct {
 	Listen  string // address without port; "" is 127.0.0.1
-	AtStart int    // listen for everybody at once up to so many machines, beyond that when asked; 0 is 4096
+	AtStart int    // listen for all machines at once up to this number, beyond that on demand; 0 is 4096
 }
 
-// Servers are the SSH servers of a lab. The machines behind them are made when somebody first connects.
+// Servers are the SSH servers of a lab. Their machines are created at the first connection.
 type Servers struct {
 	world  *world.World
 	listen string

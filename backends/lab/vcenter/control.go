@@ -57,6 +57,6 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	// A client that has gone cannot be told.
+	// The client is gone and cannot be notified.
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -93,7 +93,7 @@ func (m *fields) RenameCustomFieldDef(_ *simulator.Context, req *types.RenameCus
 	return frame.Answer(types.RenameCustomFieldDefResponse{}, nil)
 }
 
-// SetField gives an entity a value of an attribute; it needs Global.SetCustomField on the entity.
+// SetField sets the value of an attribute for an entity; it requires Global.SetCustomField on the entity.
 func (m *fields) SetField(ctx *simulator.Context, req *types.SetField) soap.HasFault {
 	if err := m.f.Need(ctx, "Global.SetCustomField", req.Entity); err != nil {
 		return frame.Answer(nil, err)

@@ -24,8 +24,8 @@ import (
 
 const maxRequest = 64 << 20
 
-// A front stands before the simulator: it adds latency, lets fault rules act on the connection, ends idle sessions and
-// knows when a waiting client has gone.
+// A front is in front of the simulator: it adds latency, applies fault rules to the connection, ends idle sessions and detects
+// that a waiting client is gone.
 type front struct {
 	world   *world.World
 	frame   *frame.Frame
@@ -122,7 +122,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 		whole := httptest.NewRecorder()
 		f.next.ServeHTTP(whole, r)
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
-		// The client that hears half a reply may be gone for the rest.
+		// A client that gets half a reply may be gone for the rest.
 		_, _ = w.Write(append(whole.Body.Bytes()[:whole.Body.Len()/2], "\x00<&"...))
 	case fault.DoExpire:
 		f.expire()
@@ -198,8 +198,7 @@ func (f *front) session(r *http.Request) {
 	f.sessions[c.Value] = now
 }
 
-// sweep forgets sessions that nobody has used for as long as a session lives, with what they watched: a client that was
-// killed does not log out. The caller holds the mutex.
+// sweep removes sessions that have expired, with their watches: a killed client does not log out. The caller holds the mutex.
 func (f *front) sweep(now time.Time) {
 	for cookie, last := range f.sessions {
 		if now.Sub(last) > f.idle {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// views makes views while the inventory stands still.
+// views creates views while the inventory does not change.
 type views struct {
 	f    *frame.Frame
 	tree *model.Tree
@@ -26,10 +26,10 @@ func (m views) CreateContainerView(ctx *simulator.Context, req *types.CreateCont
 	return answer
 }
 
-// clock tells vCenter's time. The rest of ServiceInstance is the simulator's.
+// clock returns vCenter's time. The rest of ServiceInstance is the simulator's.
 type clock struct{ f *frame.Frame }
 
-// CurrentTime tells vCenter's time.
+// CurrentTime returns vCenter's time.
 func (c clock) CurrentTime(*simulator.Context, *types.CurrentTime) soap.HasFault {
 	now := time.Now()
 	c.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })

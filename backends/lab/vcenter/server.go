@@ -153,7 +153,7 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.nfc.Close(), s.bundles.Close())
 }
 
-// hostCertificate is what the hosts show, with its thumbprint as vCenter tells it: SHA-1, bytes divided by colons.
+// hostCertificate is the hosts' certificate, with its thumbprint in vCenter's form: SHA-1, bytes separated by colons.
 func hostCertificate() (tls.Certificate, string, error) {
 	authority, err := ca.New()
 	if err != nil {
@@ -184,13 +184,13 @@ func about(version string) types.AboutInfo {
 	}
 }
 
-// licences stands in for the simulator's licence manager, which writes to variables that all labs of a process share.
+// licences replaces the simulator's licence manager, which writes to variables that all labs of a process share.
 func licences() *mo.LicenseManager {
 	evaluation := types.LicenseManagerLicenseInfo{LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "eval", Name: "Evaluation Mode"}
 	return &mo.LicenseManager{Source: &types.EvaluationLicenseSource{}, Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
 }
 
-// snmp stands in for the simulator's SNMP agent, which lacks what its limits require.
+// snmp replaces the simulator's SNMP agent, which lacks what its limits require.
 func snmp() *mo.HostSnmpSystem {
 	return &mo.HostSnmpSystem{Self: *vpx.ServiceContent.SnmpSystem, Limits: types.HostSnmpSystemAgentLimits{Capability: types.HostSnmpAgentCapabilityCONFIGURATION}}
 }

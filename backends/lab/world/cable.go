@@ -49,7 +49,7 @@ type PortQoS struct {
 // priorities is how many priorities Ethernet has.
 const priorities = 8
 
-// DSCPPriority is the priority that a card gives a DSCP while it trusts it: the default map is eight values to each
+// DSCPPriority returns the priority that a card assigns to a DSCP while it trusts it: the default map has eight values for each
 // (NVIDIA, "Priority Flow Control (PFC)", Trust State).
 func DSCPPriority(dscp int) int { return dscp / priorities % priorities }
 
@@ -63,7 +63,7 @@ func (h *Host) TrustsDSCP(p *PNIC) bool {
 	return m != nil && m.Parameter("trust_state") != nil && m.Parameter("trust_state").Active == "2"
 }
 
-// Priority is the priority that a pNIC gives a DSCP while it trusts it.
+// Priority returns the priority that a pNIC assigns to a DSCP while it trusts it.
 func (h *Host) Priority(p *PNIC, dscp int) int {
 	if slices.Contains(h.Detached, p) && p.Guest.Apps[dscp] > 0 {
 		return int(p.Guest.Apps[dscp]) - 1

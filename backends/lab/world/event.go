@@ -14,7 +14,7 @@ const (
 	HostModule      = "host.module"      // parameters of a kernel module were set; Detail "MODULE PARAMETERS"
 	HostNetwork     = "host.network"     // links, switches or vmknics changed
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
-	HostLogin       = "host.login"       // somebody gave a password for root in its shell; Detail "accepted", "refused" or "locked"
+	HostLogin       = "host.login"       // a password was given for root in its shell; Detail "accepted", "refused" or "locked"
 	HostClock       = "host.clock"       // NTP servers changed
 	HostVMs         = "host.vms"         // VMs came or went
 	HostHardware    = "host.hardware"    // SR-IOV, passthrough, power policy or firmware was set
@@ -22,7 +22,7 @@ const (
 	HostDown        = "host.down"        // it stopped answering; Detail the reason
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"
-	VMShutdown      = "vm.shutdown"      // somebody has asked the guest to shut down; Detail is the account
+	VMShutdown      = "vm.shutdown"      // a guest shutdown was requested; Detail is the account
 	VMGuest         = "vm.guest"         // the guest system came up or went down, or its addresses changed
 	VMAdded         = "vm.added"         // it was imported
 	VMRemoved       = "vm.removed"       // it is gone

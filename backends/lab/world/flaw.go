@@ -1,6 +1,6 @@
 package world
 
-// A Flaw is what somebody left out or got wrong when he set up a guest by hand. The guest's own shell plays it.
+// A Flaw is a mistake in a manual setup of a guest. The guest's own shell shows its effect.
 type Flaw string
 
 // The flaws of a guest whose Preset is "gpudirect".
@@ -27,11 +27,11 @@ const (
 	PortDown     Flaw = "port"         // the driver was loaded again while the network was down
 	NoAddress    Flaw = "address"      // the interface is configured without
 	WrongAddress Flaw = "mistyped"     // another network's address
-	AddressLost  Flaw = "unsaved"      // the address is set by a unit of somebody's, where no configuration names it
+	AddressLost  Flaw = "unsaved"      // the address is set by another unit, and no configuration names it
 	LowMTU       Flaw = "mtu"          // 1500
 	TwoInSubnet  Flaw = "subnet"       // the management interface has an address of the RDMA network too
 	MOFED        Flaw = "mofed"        // MLNX_OFED is installed
 	NoSudo       Flaw = "sudo"         // the user may not become root
-	NoLogin      Flaw = "login"        // nobody lets the user in
+	NoLogin      Flaw = "login"        // logins of the user are refused
 	Trace        Flaw = "call trace"   // the kernel log has one
 )

@@ -9,7 +9,7 @@ type BAR struct {
 	Wide  bool // 64-bit and prefetchable: it may lie above 4 GB
 }
 
-// A GPU is what NVIDIA's driver tells of a graphics processor.
+// A GPU is the data of NVIDIA's driver about a GPU.
 type GPU struct {
 	Name         string // as nvidia-smi prints it
 	Architecture string
@@ -40,7 +40,7 @@ const (
 	Sockets    Distance = "SYS"
 )
 
-// Distance tells how far two PCI functions are from each other.
+// Distance returns how far two PCI functions are from each other.
 func (h *Host) Distance(a, b string) Distance {
 	up, other := h.Above(a), h.Above(b)
 	if len(up) == 0 || len(other) == 0 || up[len(up)-1] != other[len(other)-1] {

@@ -207,8 +207,8 @@ type Ruleset struct {
 	Networks []string // allowed when AllIP is false
 }
 
-// Copied is what vCenter has kept of a host that was changed by itself: its copy of the firewall may be minutes old
-// (vmware/vic issue 3139), until it is told to read it again.
+// Copied is vCenter's copy of the settings of a host that was changed directly: the copy of the firewall may be minutes old
+// (vmware/vic issue 3139), until vCenter is told to refresh it.
 type Copied struct {
 	Firewall []*Ruleset
 	Services []*Service

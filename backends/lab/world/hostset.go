@@ -118,9 +118,9 @@ func (w *World) SetServicePolicy(host, key, policy string) error {
 	})
 }
 
-// SetModule replaces all parameters of a kernel module, as "esxcli system module parameters set -p" does: those not
-// named go back to empty. They act after the next reboot. Unknown modules and parameters are refused (ErrUnknown).
-// Writing max_vfs, or dropping it, takes back what vCenter asked for.
+// SetModule replaces all parameters of a kernel module, like "esxcli system module parameters set -p": those not named are unset.
+// They take effect at the next reboot. Unknown modules and parameters are refused (ErrUnknown). Writing max_vfs, or removing it,
+// cancels vCenter's setting.
 func (w *World) SetModule(host, module, parameters string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		m := h.Module(module)
@@ -181,7 +181,7 @@ func (w *World) SetMaintenance(host string, on bool) error {
 	return err
 }
 
-// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It tells nobody: counters are read, not watched.
+// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It notifies nobody: counters are read, not watched.
 func (w *World) AddTraffic(host, device string, c Counters) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -76,7 +76,7 @@ func (h *Host) Staged() bool {
 // An Install says what to install and what to overlook.
 type Install struct {
 	Paths   []string
-	Bundle  bool // a .zip is asked for (-d), not .vib files (-v)
+	Bundle  bool // a .zip is requested (-d), not .vib files (-v)
 	Force   bool // -f: neither acceptance level nor dependencies count
 	NoCheck bool // --no-sig-check
 	Update  bool // never to an older version

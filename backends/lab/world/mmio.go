@@ -9,7 +9,7 @@ import (
 // The pages of 4 KiB that devices may map below 4 GB: 3.5 GiB (Dell KB 000199172).
 const smallWindow = 917504
 
-// defaultWindowGB is the window above 4 GB when nobody sizes it (frankdenneman.nl, 2023-05-30).
+// defaultWindowGB is the default size of the window above 4 GB (frankdenneman.nl, 2023-05-30).
 const defaultWindowGB = 32
 
 // Window is the room that a VM's firmware has for the memory of devices.

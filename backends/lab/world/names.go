@@ -12,7 +12,7 @@ func MAC(vm, n int) string {
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80+n%0x40, vm>>8&0xff, vm&0xff)
 }
 
-// escaper does to a name what vCenter does: / \ and % cannot stand in it as they are (API reference, ManagedEntity.name).
+// escaper escapes names like vCenter: / \ and % are not allowed as they are (API reference, ManagedEntity.name).
 var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 
 // Escaped is a name as vCenter keeps it.

@@ -76,8 +76,8 @@ func (e *DeviceError) Error() string {
 // Unwrap returns the reason.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// AssignDevices gives a VM that is being switched on the devices that it is to have, with a DeviceError when it cannot:
-// a fixed one at its address, a dynamic one of a make that it allows and with the label that it wants.
+// AssignDevices assigns to a VM that is being powered on its requested devices, or returns a DeviceError: a fixed one at its
+// address, a dynamic one of an allowed model and with the requested label.
 func (s *State) AssignDevices(v *VM) error {
 	h := s.Host(v.Host)
 	taken := map[string]bool{}

@@ -246,8 +246,8 @@ func (w *World) HostReturns(host string) error {
 	})
 }
 
-// nextBoot is the boot time of a host that was booted at last: now. A real host takes minutes for a reboot, so two boot times
-// are never within what they waver; one of the lab that takes milliseconds tells a time a little ahead instead.
+// nextBoot returns the boot time of a host that was booted now. A real host takes minutes for a reboot, so two boot times always
+// differ by more than their variation; a host of the lab that takes milliseconds reports a slightly later time instead.
 func nextBoot(last time.Time) time.Time {
 	now := time.Now()
 	if apart := last.Add(2 * time.Second); now.Before(apart) {

@@ -20,8 +20,8 @@ var ErrNoVF = errors.New("no VF is free")
 // ErrBusy says that a setting cannot change while something uses the device.
 var ErrBusy = errors.New("in use")
 
-// A SRIOVRequest is what was asked of a port through vCenter (HostSriovConfig). It acts from the next boot on, in the
-// place of the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
+// A SRIOVRequest is what was requested of a port through vCenter (HostSriovConfig). It takes effect at the next boot, instead of
+// the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
 type SRIOVRequest struct {
 	Enabled bool
 	VFs     int
@@ -62,8 +62,8 @@ func (h *Host) VFs(p *PNIC) []*PCIDevice {
 	return list
 }
 
-// wanted is the number of VFs that a port was told to have at this boot: by vCenter, else by its place in max_vfs.
-// A list that is too short leaves the last ports without; a single number is for the first port alone.
+// wanted returns the number of VFs requested for a port at this boot: by vCenter, else by its position in max_vfs. A list that is
+// too short leaves the last ports without; a single number is for the first port only.
 func (h *Host) wanted(p *PNIC) int {
 	if r := p.SRIOV; r != nil {
 		if !r.Enabled {
@@ -183,7 +183,7 @@ func (s *State) functions(h *Host, a *Adapter) []*PNIC {
 	return list
 }
 
-// AssignVFs gives each SR-IOV adapter of a VM that is being switched on a VF that is free, or none and ErrNoVF.
+// AssignVFs assigns a free VF to each SR-IOV adapter of a VM that is being powered on, or none with ErrNoVF.
 func (s *State) AssignVFs(v *VM) error {
 	h := s.Host(v.Host)
 	for _, a := range v.Adapters {
@@ -245,7 +245,7 @@ func vectors(c *firmware.Card) int {
 	return 3
 }
 
-// staleFor is how long vCenter shows the old number of VFs after a change, unless it is told to read the host again.
+// staleFor is how long vCenter shows the old number of VFs after a change, unless it is told to refresh the host.
 const staleFor = 2 * time.Second
 
 // RefreshPassthru lets vCenter show a host's devices as they are.
@@ -283,7 +283,7 @@ func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 			shown := *p.SRIOV
 			p.Shown = &shown
 		}
-		w.afterLocked(staleFor, func() { _ = w.RefreshPassthru(host) }) // the host is there, or nobody looks
+		w.afterLocked(staleFor, func() { _ = w.RefreshPassthru(host) }) // the host exists, or nobody reads it
 		p.SRIOV = &SRIOVRequest{Enabled: enabled, VFs: vfs, Booted: p.ActiveVFs == vfs}
 		return Event{What: HostHardware, Detail: fmt.Sprintf("%s %d VFs", pci, vfs)}, nil
 	})

@@ -63,7 +63,7 @@ func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
 	return gpus, nil
 }
 
-// joins tells whether a GPU with so much memory has room for a share beside others.
+// joins reports whether a GPU with so much memory has room for a share beside others.
 func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 	sum := d.shareMB()
 	for _, o := range others {

@@ -11,7 +11,7 @@ import (
 type VM struct {
 	Name     string
 	Path     string // /DC/vm/vm-01
-	Title    string // the name that vCenter shows since somebody has renamed it; "": Name
+	Title    string // the current name in vCenter if it was renamed; "": Name
 	Folder   string // id of the folder that it was moved into; "": vm
 	Template bool   // cannot be powered on
 	Note     string // what people have written on it
@@ -68,7 +68,7 @@ func (v *VM) Snap(name, note string) Snapshot {
 // A Property is one of an appliance's OVF environment.
 type Property struct{ Key, Value string }
 
-// NewVM makes a VM that is off and has no devices; it belongs to the inventory once it stands in VMs.
+// NewVM returns a VM that is off and has no devices; it is part of the inventory once it is in VMs.
 func (s *State) NewVM(name string) *VM {
 	index := 0
 	for _, v := range s.VMs {
@@ -101,7 +101,7 @@ const (
 	Other   AdapterType = "other"
 )
 
-// Management is the address that DHCP gives the first adapter.
+// Management returns the address that DHCP assigns to the first adapter.
 func (v *VM) Management() string {
 	return cmp.Or(v.Guest.Lease, fmt.Sprintf("10.20.%d.%d/16", v.Index/200, 11+v.Index%200))
 }
@@ -162,7 +162,7 @@ type Guest struct {
 	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
 	NICs     []GuestNIC
 	Flaws    []Flaw     // of the preset
-	Lease    string     // address/prefix that DHCP gives the first adapter; "": one of 10.20.0.0/16
+	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": one of 10.20.0.0/16
 	Others   []GuestNIC // that Tools report beside those of its adapters: bridges, tunnels
 }
 

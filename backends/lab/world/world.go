@@ -117,7 +117,7 @@ type World struct {
 type Secrets struct {
 	ESXi          string // of root in the ESXi shells
 	Guest         string // of the guests' users
-	Sudo          string // asked for where a guest's sudo asks
+	Sudo          string // required if a guest's sudo asks
 	AuthorizedKey string // public key, in authorized_keys form, that the guests and ESXi shells accept
 }
 

@@ -1,43 +1,43 @@
-// Package e810 describes Intel's Ethernet 800 Series (E810) under its native drivers of ESXi, icen and irdman.
+// Package e810 describes Intel's Ethernet 800 Series (E810) with its native ESXi drivers, icen and irdman.
 package e810
 
 import "github.com/rdma-setup/rdma-setup/backends"
 
-// A Family is that of E810 cards. They speak RoCE v2 or iWARP, never RoCE v1 (irdman 1.4.4.0 release notes).
+// A Family is the E810 family. Its cards support RoCE v2 and iWARP, but not RoCE v1 (irdman 1.4.4.0 release notes).
 type Family struct{}
 
-// Vendor is Intel's at PCI-SIG.
+// Vendor returns Intel's PCI vendor id.
 func (Family) Vendor() string { return "8086" }
 
-// Name is the driver's.
+// Name returns the name of the driver.
 func (Family) Name() string { return "icen" }
 
-// Cards is what Intel calls them.
+// Cards returns Intel's name for the cards.
 func (Family) Cards() string { return "E810" }
 
-// Driver is the Ethernet module.
+// Driver returns the Ethernet module.
 func (Family) Driver() string { return "icen" }
 
-// RDMA is the RDMA module.
+// RDMA returns the RDMA module.
 func (Family) RDMA() string { return "irdman" }
 
-// VIBs are those of both modules.
+// VIBs returns the packages of both modules.
 func (Family) VIBs() []string { return []string{"icen", "irdman"} }
 
-// Functions are those of E810-C and E810-XXV cards (kernel, drivers/net/ethernet/intel/ice, ice_devids.h).
+// Functions returns the device ids of E810-C and E810-XXV cards (kernel, drivers/net/ethernet/intel/ice, ice_devids.h).
 func (Family) Functions() []string { return []string{"1591", "1592", "1593", "1599", "159a", "159b"} }
 
-// RoCE v2 is the protocol that irdman starts with; iWARP is a parameter's doing. icen has to be 1.4.0.20 or later and to
-// have RDMA on (irdman 1.4.4.0 release notes, Overview and Important Notes; the list with a number for each port is as
-// spyroot's public script configure_icen.sh writes it).
+// RoCE v2 is irdman's default protocol; a parameter selects iWARP. icen must be 1.4.0.20 or later and have RDMA enabled (irdman
+// 1.4.4.0 release notes, Overview and Important Notes; the list with one number per port is written as in spyroot's public script
+// configure_icen.sh).
 func (Family) RoCE() backends.RoCERules {
 	return backends.RoCERules{Least: "1.4.0.20", Enable: "RDMA", Mode: "irdman", Source: notes, NoENS: notes}
 }
 
 const notes = "Intel, irdman 1.4.4.0 release notes"
 
-// VFs are asked for by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
-// Linux's irdma drives functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 have iavf.
+// VFs are requested by max_vfs (vSphere Networking, Enabling SR-IOV by Using an ESXCLI Command), but offer guests no RDMA:
+// Linux's irdma supports functions of ice, i40e and idpf (id tables in drivers/infiniband/hw/irdma), and VFs of E810 use iavf.
 func (Family) VFs() backends.VFRules {
 	return backends.VFRules{
 		Param:   "max_vfs",
@@ -46,17 +46,17 @@ func (Family) VFs() backends.VFRules {
 	}
 }
 
-// Lossless is nil: PFC comes by DCBX from the switch.
+// Lossless returns nil: the switch configures PFC through DCBX.
 func (Family) Lossless() *backends.LosslessParams { return nil }
 
-// Firmware is nil: Intel's NVM tools set nothing that RDMA needs.
+// Firmware returns nil: Intel's NVM tools set nothing that RDMA needs.
 func (Family) Firmware() *backends.FirmwareRules { return nil }
 
-// Tools are none.
+// Tools returns nil: the family has no firmware tools.
 func (Family) Tools(backends.HostShell) backends.FirmwareTools { return nil }
 
-// Advisories of Intel are not embedded.
+// Advisories returns nil: Intel's are not embedded.
 func (Family) Advisories() []backends.Advisory { return nil }
 
-// LeastFirmware is not documented by card.
+// LeastFirmware returns "": Intel documents none per card.
 func (Family) LeastFirmware(string) (driver, firmware string) { return "", "" }

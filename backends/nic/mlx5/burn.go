@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
 )
 
-// burnLimit bounds the writing of firmware: half a minute to minutes (public transcripts of burns), and ten times that where the
-// card has many components. If the time runs out while flint writes, that does no harm: see Burn.
+// burnLimit bounds the writing of firmware: it takes half a minute to minutes (public transcripts of burns), and ten times that
+// on a card with many components. If the time runs out while flint writes, no harm is done: see Burn.
 const burnLimit = 30 * time.Minute
 
-// image asks flint for the firmware of a device (-d) or of a file (-i).
+// image reads the firmware of a device (-d) or of a file (-i) with flint.
 func (s mft) image(ctx context.Context, what string, of ...string) (got backends.FirmwareImage, err error) {
 	text, failed, err := s.tool(ctx, "flint", append(of, "query")...)
 	if err != nil {
@@ -36,10 +36,11 @@ func (s mft) Image(ctx context.Context, pci string) (backends.FirmwareImage, err
 
 // Burn compares the file with the card and with its own name, writes it, and reads the flash back.
 //
-// flint writes the new image beside the one that is there, and makes it valid last (MFT documentation, flint: the default burn is
-// failsafe, "burns a single image (in alternating locations)"): whatever cuts the writing short, the card has the firmware from
-// before, and is written again. No flag that overrides a check of flint's is ever given: not -y, -nofs, -allow_psid_change, nor
-// -clear_semaphore. flint asks before it writes what is not newer; nobody answers it, which it takes for no.
+// flint writes the new image beside the existing one and marks it valid at the end (MFT documentation, flint: the default burn is
+// failsafe, "burns a single image (in alternating locations)"). If the write is interrupted, the card keeps its previous firmware
+// and can be written again. No flag that overrides a check of flint is used: not -y, -nofs, -allow_psid_change or
+// -clear_semaphore. flint asks for confirmation before it writes firmware that is not newer; without input it takes the answer as
+// no.
 func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, progress backends.Progress) error {
 	what := "update the firmware of " + pci
 	d, err := s.device(ctx, pci)

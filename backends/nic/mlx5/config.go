@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
 )
 
-// Cards asks all cards of a host.
+// Cards reads all cards of a host.
 func (s mft) Cards(ctx context.Context) (map[string]backends.Firmware, error) {
 	list, err := s.devices(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s mft) Cards(ctx context.Context) (map[string]backends.Firmware, error) {
 	return out, nil
 }
 
-// card asks one card for its identity, its configuration and its PCIe link.
+// card reads the identity, the configuration and the PCIe link of one card.
 func (s mft) card(ctx context.Context, d device) (backends.Firmware, error) {
 	f, err := s.config(ctx, d)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s mft) card(ctx context.Context, d device) (backends.Firmware, error) {
 		f.Slot, err = s.slot(ctx, d)
 		return f, err
 	}
-	// Some cards keep flint out and still answer the other tool.
+	// Some cards block flint but still answer mlxfwmanager.
 	if text, failed, err = s.tool(ctx, "mlxfwmanager", "-d", d.name); err != nil {
 		return f, err
 	}
@@ -57,8 +57,8 @@ func (s mft) card(ctx context.Context, d device) (backends.Firmware, error) {
 	return f, err
 }
 
-// slot asks for the PCIe link of a card (NVIDIA, MFT documentation: mlxlink Utility). A card or a release of MFT that does
-// not tell it leaves it unread; that mlxlink is among the tools of every release for ESXi is unverified.
+// slot reads the PCIe link of a card (NVIDIA, MFT documentation: mlxlink Utility). It stays unread if the card or the MFT release
+// does not report it. That every MFT release for ESXi contains mlxlink is unverified.
 func (s mft) slot(ctx context.Context, d device) (backends.Slot, error) {
 	text, failed, err := s.tool(ctx, "mlxlink", "-d", d.name, "--port_type", "PCIE")
 	switch {
@@ -71,8 +71,8 @@ func (s mft) slot(ctx context.Context, d device) (backends.Slot, error) {
 	return backends.Slot{Gen: gen, Lanes: lanes}, nil
 }
 
-// config reads the keys of FirmwareRules.Keys that a card has. Only with -e the tool tells what is in force now; without it
-// every column is the next boot's.
+// config reads those of FirmwareRules.Keys that a card has. The tool prints the current values only with -e; without it every
+// column is for the next boot.
 func (s mft) config(ctx context.Context, d device) (backends.Firmware, error) {
 	f := backends.Firmware{Current: map[string]string{}, Next: map[string]string{}}
 	text, failed, err := s.tool(ctx, "mlxconfig", "-d", d.name, "-e", "query")
@@ -100,10 +100,10 @@ func (s mft) config(ctx context.Context, d device) (backends.Firmware, error) {
 // known reports whether this program reads and may write a key.
 func known(key string) bool { return slices.Contains(Family{}.Firmware().Keys, key) }
 
-// words are values that some releases print without their number.
+// words maps values that some releases print without their number.
 var words = map[string]string{"false": "0", "true": "1", "ib": "1", "eth": "2", "vpi": "3"}
 
-// number reads "True(1)", "ETH(2)", "16" and "ETH".
+// number parses "True(1)", "ETH(2)", "16" and "ETH".
 func number(value *string) (string, bool) {
 	if value == nil {
 		return "", false
@@ -127,7 +127,7 @@ func isNumber(word string) bool {
 	return ok
 }
 
-// Config reads the keys that a card has, in force and as the next boot will have them.
+// Config reads the keys that a card has, current and as of the next boot.
 func (s mft) Config(ctx context.Context, pci string) (backends.Firmware, error) {
 	d, err := s.device(ctx, pci)
 	if err != nil {

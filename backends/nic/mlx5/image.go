@@ -5,11 +5,12 @@ import (
 	"regexp"
 )
 
-// release is the version in the name of a file with firmware, after "rel": fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15.bin.
-// Files of server vendors bear it likewise: IBM's fw-ConnectX4-rel-12_17_2010-00WT039_Ax.bin, HPE's fw-ConnectX3Pro-rel-2_42_5700-764285-B21_Ax.
+// release matches the version after "rel" in the name of a firmware file:
+// fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15.bin. Files of server vendors use the same form: IBM's
+// fw-ConnectX4-rel-12_17_2010-00WT039_Ax.bin, HPE's fw-ConnectX3Pro-rel-2_42_5700-764285-B21_Ax.
 var release = regexp.MustCompile(`(?i)-rel-([0-9]+)_([0-9]+)_([0-9]+)(?:-.*)?\.bin$`)
 
-// imageVersion is the version of the firmware in a file as its name tells it, "" if it does not: 16.35.8008.
+// imageVersion returns the firmware version in a file name, such as 16.35.8008; "" if there is none.
 func imageVersion(file string) string {
 	m := release.FindStringSubmatch(path.Base(file))
 	if m == nil {

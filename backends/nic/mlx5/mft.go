@@ -12,25 +12,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// tools is where the VIB mft puts its programs; it is not in the PATH.
+// tools is where the VIB mft installs its programs; it is not in the PATH.
 const tools = "/opt/mellanox/bin/"
 
-// notFound is the exit status of ESXi's shell when a program does not exist.
+// notFound is the exit status of the ESXi shell for a missing program.
 const notFound = 127
 
 // mft runs the tools of MFT on one host.
 type mft struct{ backends.HostShell }
 
-// Tools are those of MFT.
+// Tools returns the MFT tools.
 func (Family) Tools(s backends.HostShell) backends.FirmwareTools { return mft{s} }
 
-// tool runs a program of MFT and returns what it printed, on either stream. A program that does not exist is an error;
-// one that fails gives the reason in its text.
+// tool runs a program of MFT and returns its output from both streams. A missing program is an error; a program that fails gives
+// the reason in its output.
 func (s mft) tool(ctx context.Context, name string, args ...string) (text string, failed bool, err error) {
 	return s.toolFor(ctx, 0, name, args...)
 }
 
-// toolFor is tool with a limit of its own.
+// toolFor is tool with a time limit of its own.
 func (s mft) toolFor(ctx context.Context, limit time.Duration, name string, args ...string) (text string, failed bool, err error) {
 	text, status, err := s.Run(ctx, limit, append([]string{tools + name}, args...)...)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s mft) toolFor(ctx context.Context, limit time.Duration, name string, args
 	return text, status != 0, nil
 }
 
-// A device is a card as the tools call it on this host: indexes differ from host to host and from boot to boot.
+// A device is a card as the tools name it on this host: indexes differ between hosts and between boots.
 type device struct {
 	name string // mt4119_pciconf1
 	pci  string // 0000:3b:00.0, of function 0
@@ -56,7 +56,7 @@ func (s mft) devices(ctx context.Context) ([]device, error) {
 		return nil, err
 	}
 	state := firmware.MST(text)
-	if started := state.Started != nil && *state.Started; state.Failed() || failed && !started { // it may have been loaded before
+	if started := state.Started != nil && *state.Started; state.Failed() || failed && !started { // it may have been loaded already
 		return nil, s.fail("start mst", state.Errors, text)
 	}
 	text, failed, err = s.tool(ctx, "mst", "status", "-vv")
@@ -73,7 +73,7 @@ func (s mft) devices(ctx context.Context) ([]device, error) {
 			continue // the other functions share the card's configuration
 		}
 		if slices.ContainsFunc(out, func(o device) bool { return o.pci == *d.PCIAddress }) {
-			continue // older cards stand there once for each way in
+			continue // older cards are listed once for each access method
 		}
 		out = append(out, device{name: *d.Name, pci: *d.PCIAddress})
 	}
@@ -99,7 +99,7 @@ func (s mft) device(ctx context.Context, pci string) (device, error) {
 	return device{}, backends.Errorf(backends.KindPermanent, s.Host(), "it has cards at "+strings.Join(seen, ", ")+"; run it again to plan from the current state", "there is no card at %s", pci)
 }
 
-// remedies are what to do about the errors of the firmware tools, by the code that the parsers give.
+// remedies maps error codes of the parsers to what to do about errors of the firmware tools.
 var remedies = map[string]string{
 	firmware.CodeModuleLoad:       "install NMST beside MFT, both of the same release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
 	scan.CodeNoDevices:            "check that NMST is installed, that the host was rebooted since, and that esxcli hardware pci list shows the card",
@@ -108,7 +108,7 @@ var remedies = map[string]string{
 	firmware.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or do not set the key",
 }
 
-// fail words the failure of a tool: by the parser's reading, else by the tool's own line.
+// fail describes the failure of a tool: by the parser's result, else by the tool's own line.
 func (s mft) fail(what string, errs []scan.Message, text string) error {
 	if busy.MatchString(text) {
 		return backends.Errorf(backends.KindTransient, s.Host(), "another tool is working on the card; run rdma-setup resume when it has ended", "%s: %s", what, complaint(text))
@@ -126,7 +126,7 @@ var (
 	errorRow = regexp.MustCompile(`(?m)^\s*(?:-[EWF]-|FATAL\s*-)\s*(.*)$`)
 )
 
-// complaint is the line in which a tool says what is wrong.
+// complaint returns the line in which a tool reports its error.
 func complaint(text string) string {
 	if m := errorRow.FindStringSubmatch(text); m != nil {
 		return excerpt(m[1])
@@ -137,5 +137,5 @@ func complaint(text string) string {
 	return "the tool failed without any output"
 }
 
-// excerpt cuts a tool's output to what a message can hold.
+// excerpt shortens a tool's output for use in a message.
 func excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }

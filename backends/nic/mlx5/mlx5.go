@@ -1,53 +1,53 @@
-// Package mlx5 describes NVIDIA's ConnectX-4 and later under their native driver of ESXi, nmlx5.
+// Package mlx5 describes NVIDIA's ConnectX-4 and later with their native ESXi driver, nmlx5.
 package mlx5
 
 import "github.com/rdma-setup/rdma-setup/backends"
 
-// A Family is that of ConnectX cards.
+// A Family is the ConnectX family.
 type Family struct{}
 
-// Vendor is NVIDIA's (Mellanox) at PCI-SIG.
+// Vendor returns NVIDIA's (Mellanox) PCI vendor id.
 func (Family) Vendor() string { return "15b3" }
 
-// Name is the driver's, without the module.
+// Name returns the name of the driver without the module's suffix.
 func (Family) Name() string { return "nmlx5" }
 
-// Cards is what NVIDIA calls them.
+// Cards returns NVIDIA's name for the cards.
 func (Family) Cards() string { return "ConnectX" }
 
-// Driver is the Ethernet module.
+// Driver returns the Ethernet module.
 func (Family) Driver() string { return "nmlx5_core" }
 
-// RDMA is the RDMA module.
+// RDMA returns the RDMA module.
 func (Family) RDMA() string { return "nmlx5_rdma" }
 
-// VIBs are those of both modules.
+// VIBs returns the packages of both modules.
 func (Family) VIBs() []string { return []string{"nmlx5-core", "nmlx5-rdma"} }
 
-// Functions are those of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (kernel, drivers/net/ethernet/mellanox/mlx5/core/main.c,
-// mlx5_core_pci_table; VFs and later cards are left out).
+// Functions returns the device ids of ConnectX-4 to ConnectX-8 and BlueField 1 to 3 (kernel,
+// drivers/net/ethernet/mellanox/mlx5/core/main.c, mlx5_core_pci_table; VFs and later cards are left out).
 func (Family) Functions() []string {
 	return []string{"1013", "1015", "1017", "1019", "101b", "101d", "101f", "1021", "1023", "a2d2", "a2d6", "a2dc"}
 }
 
-// RoCE is there as soon as both modules are.
+// RoCE returns no rules: RoCE is enabled whenever both modules are loaded.
 func (Family) RoCE() backends.RoCERules { return backends.RoCERules{} }
 
-// VFs are asked for by max_vfs; the firmware gives a port at most 127 (MFT documentation).
+// VFs are requested by max_vfs; the firmware provides at most 127 per port (MFT documentation).
 func (Family) VFs() backends.VFRules {
 	return backends.VFRules{Param: "max_vfs", Most: 127, ENS: "NVIDIA's manual of driver 4.17.15.16 (Enhanced Network Stack) says that no VFs are created in it; " +
 		"whether later drivers create them is unverified"}
 }
 
-// Lossless are the parameters of nmlx5_core and, for the DSCP, of nmlx5_rdma (VMware, lossless network for NVMe over RDMA;
+// Lossless returns the parameters of nmlx5_core and, for the DSCP, of nmlx5_rdma (VMware, lossless network for NVMe over RDMA;
 // Mellanox DOC-2581).
 func (Family) Lossless() *backends.LosslessParams {
 	return &backends.LosslessParams{PFCTx: "pfctx", PFCRx: "pfcrx", Trust: "trust_state", ByPCP: 1, ByDSCP: 2, ECN: "ecn", DSCP: "dscp_force"}
 }
 
-// Firmware is set by mlxconfig of MFT, which talks to the cards through the module NMST (MFT documentation). The components are
-// named as the offline bundles of NVIDIA's downloads for ESXi are: Mellanox-MFT-Tools_VERSION_BUILD.zip; that bundles bear
-// the names of their components is how VMware's tools write them, and unverified for each release.
+// Firmware is set by mlxconfig of MFT, which accesses the cards through the module NMST (MFT documentation). The components are
+// named like the offline bundles of NVIDIA's downloads for ESXi: Mellanox-MFT-Tools_VERSION_BUILD.zip. VMware's tools name
+// bundles after their components; for each release of NVIDIA's bundles this is unverified.
 func (Family) Firmware() *backends.FirmwareRules {
 	return &backends.FirmwareRules{
 		Tools: []string{"mft", "nmst"}, Module: "nmst", Command: "/opt/mellanox/bin/mlxconfig -d %s -y set %s", Query: "mlxconfig -d %s query %s",
@@ -56,17 +56,17 @@ func (Family) Firmware() *backends.FirmwareRules {
 		SRIOV: "SRIOV_EN", VFs: "NUM_OF_VFS", LinkType: "LINK_TYPE_P", Ethernet: "2", ATS: "ATS_ENABLED", Advanced: "ADVANCED_PCI_SETTINGS",
 		Components: map[string]string{"mft": "Mellanox-MFT-Tools", "nmst": "Mellanox-NATIVE-NMST", "nmlx5-core": "Mellanox-nmlx5", "nmlx5-rdma": "Mellanox-nmlx5"},
 		NoATS:      "ConnectX-6 and later have it (NVIDIA, ATS)", OwnIDs: "MT_",
-		// BlueField (DOCA, BlueField Modes of Operation; nic-configuration-operator, pull request 97): 1 is NIC mode, in which it works as
-		// a ConnectX does; 0 is DPU mode, in which its Arm cores own the ports and the host's reboot loads none of its settings
-		// (sriov-network-operator, issue 662). "mlxconfig reset" puts it back to its default, which is DPU mode on DPUs.
+		// BlueField (DOCA, BlueField Modes of Operation; nic-configuration-operator, pull request 97): 1 is NIC mode, in which it
+		// works like a ConnectX; 0 is DPU mode, in which its Arm cores own the ports and a reboot of the host activates none of
+		// its settings (sriov-network-operator, issue 662). "mlxconfig reset" restores its default, which is DPU mode on DPUs.
 		Mode: "INTERNAL_CPU_OFFLOAD_ENGINE", NICMode: "1", CPU: "INTERNAL_CPU_MODEL",
 		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; BlueField-2 has more keys), power-cycle the server, then plan again",
 		Burn:      "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
 	}
 }
 
-// LeastFirmware is of RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9: driver 4.21.71.101 for
-// ESXi 7.0 U2. That later drivers ask for no less is unverified, and said so where it decides.
+// LeastFirmware is taken from RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), Fig. 9: driver 4.21.71.101
+// for ESXi 7.0 U2. That later drivers require no less is unverified, and messages that depend on it say so.
 func (Family) LeastFirmware(pciDevice string) (driver, firmware string) {
 	least := map[string]string{
 		"1013": "12.28.2006",                       // ConnectX-4

@@ -19,7 +19,7 @@ type Ruleset struct {
 	Enabled *bool  `json:"enabled"`
 }
 
-// Where rows begin on a text that came on one line.
+// The start of a row in a text without line breaks.
 var (
 	rulesetStart = regexp.MustCompile(`\b[\w.-]+\s+(?:true|false)(?:\s+(?:true|false))*`)
 	ruleStart    = regexp.MustCompile(`\b[\w.-]+\s+(?:Inbound|Outbound)\s`)

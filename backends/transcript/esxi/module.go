@@ -1,5 +1,5 @@
-// Package esxi reads what ESXi's own tools print: esxcli, esxcfg-*, vmware -v and lspci. NICs and RDMA devices are in
-// its package nic.
+// Package esxi parses the output of ESXi's own tools: esxcli, esxcfg-*, vmware -v and lspci. Package nic below parses NICs and
+// RDMA devices.
 package esxi
 
 import (
@@ -81,7 +81,7 @@ var (
 	likeValue = regexp.MustCompile(`^(?i:0x[0-9a-f]+|[-0-9][-0-9.,:]*|true|false|yes|no|[^\s,]+(?:,[^\s,]*)+)$`)
 )
 
-// wrapWidth is the length from which on a line may have been wrapped.
+// wrapWidth is the minimum length of a line that may have been wrapped.
 const wrapWidth = 60
 
 // ParameterList reads "esxcli system module parameters list".
@@ -91,10 +91,10 @@ func ParameterList(text string) Parameters {
 	var (
 		header          *scan.Header
 		indent          = -1   // of the rows
-		broken          = true // a gap: what follows continues nothing
-		blank           bool   // a blank line stood before
+		broken          = true // a gap: what follows does not continue a row
+		blank           bool   // the previous line was blank
 		sawIndented     bool
-		before          int // length of the line before
+		before          int // length of the previous line
 		cur             *Parameter
 		description     []string
 		heading, closed = false, func() {
@@ -151,7 +151,7 @@ func ParameterList(text string) Parameters {
 	return r
 }
 
-// parameterOf matches a row, after a cheap look for the words of a type.
+// parameterOf matches a row, after a cheap check for the words of a type.
 func parameterOf(line string) []string {
 	if !mentions(line, "int", "str", "bool", "short", "long", "byte", "char", "array") {
 		return nil
@@ -171,7 +171,7 @@ type described struct {
 	text string // the first line of the description
 }
 
-// parameter takes a row apart. Whether the value is there is told by the place of the heading, and without one by its looks.
+// parameter splits a row. Whether it has a value is decided by the heading, or without one by the form of the words.
 func parameter(line string, m []string, h *scan.Header) described {
 	kind := scan.Squeeze(m[2])
 	p := described{Parameter: Parameter{Name: m[1], Type: &kind}}

@@ -93,7 +93,7 @@ type Passthru struct {
 	Devices []PassthruDevice `json:"devices"`
 }
 
-// PassthruDevice reports whether a device is set aside for VMs.
+// PassthruDevice is the passthrough state of a device.
 type PassthruDevice struct {
 	PCIAddress string `json:"pci_address"`
 	Enabled    *bool  `json:"enabled"`
@@ -121,7 +121,7 @@ func PassthruList(text string) Passthru {
 	return r
 }
 
-// LSPCIDevices is what ESXi's lspci prints.
+// LSPCIDevices is the output of ESXi's lspci.
 type LSPCIDevices struct {
 	scan.Envelope
 	Devices []LSPCIDevice `json:"devices"`

@@ -39,7 +39,7 @@ type Release struct {
 	Product *string `json:"product"`
 	Version *string `json:"version"`
 	Build   *int64  `json:"build"`
-	Release *string `json:"release"` // GA, "Update 3"; only -l tells it
+	Release *string `json:"release"` // GA, "Update 3"; only with -l
 }
 
 var releaseLine = regexp.MustCompile(`(VMware(?:\s+[A-Za-z]+){1,3}),?\s+v?([0-9]+(?:\.[0-9]+)*)\b` +

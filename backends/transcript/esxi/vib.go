@@ -63,12 +63,12 @@ func VIBList(text string) VIBs {
 	return r
 }
 
-// startsWithVersion tells that the name of a row stands on the line before it.
+// startsWithVersion reports whether the name of a row is on the previous line.
 func startsWithVersion(name string) bool {
 	return name[0] >= '0' && name[0] <= '9' && strings.Contains(name, ".")
 }
 
-// vib reads a row around its acceptance level and its date: the other columns may be empty or hold blanks.
+// vib splits a row at its acceptance level and its date: the other columns may be empty or contain blanks.
 func vib(line string) (VIB, bool) {
 	if len(line) > 1024 {
 		return VIB{}, false

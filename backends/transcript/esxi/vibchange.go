@@ -27,7 +27,7 @@ type VIBRef struct {
 	Version string `json:"version"`
 }
 
-// Requirement is what a VIB needs and the host does not have.
+// Requirement is what a VIB needs and the host lacks.
 type Requirement struct {
 	VIB      string `json:"vib"`
 	Requires string `json:"requires"`
@@ -77,7 +77,7 @@ func operation(text string) *string {
 	return nil
 }
 
-// vibRefs splits a list of ids. Blanks that a line break left inside an id are taken out.
+// vibRefs splits a list of ids. Blanks that a line break left inside an id are removed.
 func vibRefs(f *scan.Record, label string) []VIBRef {
 	if !f.Has(label) {
 		return nil
@@ -111,7 +111,7 @@ func vibRef(id string) (VIBRef, bool) {
 	return VIBRef{ID: id, Vendor: vendor, Name: rest[:i], Version: rest[i+1:]}, true
 }
 
-// likeVIBs is a line of ids: every word holds an underscore, or digits as the end of an id does.
+// likeVIBs matches a line of ids: every word contains an underscore, or digits like the end of an id.
 var likeVIBs = regexp.MustCompile(`^(?:[\w.-]*[0-9_][\w.-]*,?(?:\s+|$))+$`)
 
 var (
@@ -119,8 +119,7 @@ var (
 	acceptance = regexp.MustCompile(`^VIB\s+(\S+?)(?:'s)?\s+acceptance\s+level\s+is\s+(\w+),?\s+which\s+is\s+not\s+compliant\s+with\s+the\s+ImageProfile\s+acceptance\s+level\s+(\w+)`)
 )
 
-// refusals reads the sentences with which an installation is refused, wherever they stand: on lines of their own, in
-// log lines, wrapped.
+// refusals finds the sentences with which an installation is refused, anywhere: on lines of their own, in log lines, wrapped.
 func (r *VIBChange) refusals(text string) {
 	const longest = 2048
 	requirements := []Requirement{}

@@ -53,7 +53,7 @@ func VMList(text string) VMs {
 	return r
 }
 
-// uuid brings "56 4d 2a c3 71 0e 95 4b-b8 16 5f d2 3c 90 e7 08" to the usual form.
+// uuid converts "56 4d 2a c3 71 0e 95 4b-b8 16 5f d2 3c 90 e7 08" to the usual form.
 func uuid(s string) *string {
 	if len(s) > 64 {
 		return nil

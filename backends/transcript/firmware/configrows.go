@@ -7,18 +7,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// configReader walks the text of mlxconfig.
+// configReader parses the text of mlxconfig.
 type configReader struct {
 	config  *Config
 	columns []string // titles of the heading, in lower case
 	headed  bool
 	set     bool     // the heading has a column New
 	index   string   // of the device, "" before its head
-	short   string   // a row that shows fewer values than the heading has columns
-	wrapped **string // the value that the next line may go on with
+	short   string   // a row with fewer values than the heading has columns
+	wrapped **string // the value that the next line may continue
 }
 
-// field takes the next piece of the text; false ends the reading.
+// field handles the next piece of the text; false ends the reading.
 func (p *configReader) field(f scan.Field) bool {
 	c := p.config
 	wrapped, short := p.wrapped, p.short
@@ -65,7 +65,7 @@ func (p *configReader) field(f scan.Field) bool {
 	return true
 }
 
-// rest reads a line that holds the values that the row before it lacks.
+// rest reads a line with the values that the previous row lacks.
 func (p *configReader) rest(short, text string) bool {
 	for _, word := range strings.Fields(text) {
 		if !wholeValue.MatchString(word) {
@@ -106,7 +106,7 @@ func (p *configReader) heading(text string) string {
 	return text
 }
 
-// rows reads parameters that stand behind one another on one line.
+// rows reads several parameters on one line.
 func (p *configReader) rows(text string) {
 	words := strings.Fields(text)
 	for i := 0; i < len(words); {
@@ -133,7 +133,7 @@ func (p *configReader) row(line string) bool {
 	if len(values) < len(columns) {
 		p.short = line
 	}
-	if !p.headed && len(m[2]) < 5 && !wholeValue.MatchString(scan.Word(m[3])) { // in long noise anything short turns up
+	if !p.headed && len(m[2]) < 5 && !wholeValue.MatchString(scan.Word(m[3])) { // long noise contains short matches
 		return false
 	}
 	if len(columns) == 0 {
@@ -167,7 +167,7 @@ func (p *configReader) row(line string) bool {
 	return true
 }
 
-// values splits the values of a row: by words, or by wide gaps where that fits the heading better.
+// values splits the values of a row: by words, or by wide gaps if that fits the heading better.
 func (p *configReader) values(text string, columns int) []string {
 	words := strings.Fields(text)
 	if columns > 0 && len(words) > columns {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Image is what "flint query" (mstflint) tells about the firmware on a device or in a file.
+// Image is the output of "flint query" (mstflint) about the firmware on a device or in a file.
 type Image struct {
 	scan.Envelope
 	ImageType          *string  `json:"image_type"` // FS2, FS3, FS4
@@ -88,7 +88,7 @@ func Flint(text string) Image {
 	return i
 }
 
-// counted reads "5059450300a12238        4" of the first label that is there.
+// counted reads "5059450300a12238 4" of the first label that exists.
 func counted(f *scan.Record, labels ...string) (address string, count *int64) {
 	for _, label := range labels {
 		words := strings.Fields(f.Value(label))

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Inventory is what mlxfwmanager (mlxup, mstfwmanager) prints: the devices, and the updates it made.
+// Inventory is the output of mlxfwmanager (mlxup, mstfwmanager): the devices, and the updates it made.
 type Inventory struct {
 	scan.Envelope
 	Devices         []Device `json:"devices"`
@@ -28,11 +28,11 @@ type Device struct {
 	PCIAddress  *string     `json:"pci_address"`
 	BaseGUID    *string     `json:"base_guid"`
 	BaseMAC     *string     `json:"base_mac"`
-	Ports       []Port      `json:"ports"` // ConnectX-3 and older
+	Ports       []Port      `json:"ports"` // only for ConnectX-3 and older
 	Versions    []Component `json:"versions"`
 	FWCurrent   *string     `json:"fw_current"`
 	FWAvailable *string     `json:"fw_available"`
-	FWRunning   *string     `json:"fw_running"` // only when it differs from what is stored
+	FWRunning   *string     `json:"fw_running"` // only if it differs from the stored one
 	Status      *string     `json:"status"`     // as printed
 }
 
@@ -92,7 +92,7 @@ type managerReader struct {
 	inventory  *Inventory
 	device     *Device
 	updating   bool
-	wrapped    **string // the value that the next line may go on with
+	wrapped    **string // the value that the next line may continue
 	understood bool
 }
 
@@ -163,7 +163,7 @@ func (p *managerReader) field(f scan.Field) {
 	}
 }
 
-// text reads what has no label: heads of devices, rows of versions, updates, messages.
+// text reads what has no label: headings of devices, rows of versions, updates, messages.
 func (p *managerReader) text(f scan.Field, wrapped **string) {
 	r := p.inventory
 	if m := updating.FindStringSubmatch(f.Text); m != nil {
@@ -197,7 +197,7 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 	}
 }
 
-// refuse notes a line with which the tool gives up; the status of a device that could not be opened is one, but stays.
+// refuse records a line with which the tool fails; the status of a device that could not be opened is one, but is kept.
 func (p *managerReader) refuse(line string) bool {
 	r := p.inventory
 	if strings.Contains(strings.ToLower(line), "no devices found") {

@@ -18,13 +18,13 @@ type Reset struct {
 	FWLoaded         bool        `json:"fw_loaded"`
 }
 
-// ResetStep is one step and how it ended: Done, Skipped, Failed.
+// ResetStep is one step and its result: Done, Skipped, Failed.
 type ResetStep struct {
 	Name   string `json:"name"`
 	Result string `json:"result"`
 }
 
-// CodeResetFailed is the error of a reset that did not come to its end.
+// CodeResetFailed is the error of a reset that was not completed.
 const CodeResetFailed = "reset_failed"
 
 var (

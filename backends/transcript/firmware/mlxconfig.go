@@ -35,7 +35,7 @@ type Param struct {
 	Changed  bool    `json:"changed"` // marked with *
 }
 
-// CodeUnknownParameter is the error of MLXConfig for a parameter that the device or the tool does not know.
+// CodeUnknownParameter is the error of MLXConfig for a parameter that the device or the tool does not have.
 const CodeUnknownParameter = "unknown_parameter"
 
 var (
@@ -78,7 +78,7 @@ func MLXConfig(text string) Config {
 	return c
 }
 
-// refuse notes a line with which the tool gives up.
+// refuse records a line with which the tool fails.
 func (c *Config) refuse(line string) bool {
 	code, words := refusal(line)
 	if lower := strings.ToLower(line); code == "" && (strings.Contains(lower, "param") || strings.Contains(lower, "support")) && unknownParam.MatchString(line) {

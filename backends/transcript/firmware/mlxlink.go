@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// mstflint writes the rows "Link Speed Active (Enabled) : 8G-Gen 3 (16G-Gen 4)" and "Link Width Active (Enabled) : 8X (16X)";
-// what the link could do stands in brackets (mstflint, mlxlink_commander.cpp, showPcieLinks).
+// mstflint prints the rows "Link Speed Active (Enabled) : 8G-Gen 3 (16G-Gen 4)" and "Link Width Active (Enabled) : 8X (16X)"; the
+// maximum of the link is in brackets (mstflint, mlxlink_commander.cpp, showPcieLinks).
 var (
 	linkGen   = regexp.MustCompile(`(?mi)^\s*Link Speed Active[^:\n]*:\s*[\d.]+G-Gen\s*(\d)\b`)
 	linkLanes = regexp.MustCompile(`(?mi)^\s*Link Width Active[^:\n]*:\s*(\d{1,2})X\b`)
 )
 
-// PCIeLink reads "mlxlink --port_type PCIE": generation and lanes of the link as it runs now; 0 if a row is missing.
+// PCIeLink parses "mlxlink --port_type PCIE": generation and lanes of the active link; 0 if a row is missing.
 func PCIeLink(text string) (gen, lanes int) {
 	number := func(row *regexp.Regexp) int {
 		if m := row.FindStringSubmatch(text); m != nil {

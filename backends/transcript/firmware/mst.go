@@ -70,7 +70,7 @@ func (r *MSTState) act(name string) {
 	}
 }
 
-// step notes how a step of the start went.
+// step records the result of a step of the start.
 func (r *MSTState) step(ok bool) {
 	r.act("start")
 	if r.Started != nil {
@@ -88,7 +88,7 @@ func (r *MSTState) module(name string, loaded bool) {
 	}
 }
 
-// mstWorth is a cheap look before the expressions.
+// mstWorth is a cheap check before the expressions.
 func mstWorth(lower string) bool {
 	for _, word := range []string{"mst", "modul", "mt", "(rev:", "chip rev", "dev.fn", "load", "insert", "failure", "devices"} {
 		if strings.Contains(lower, word) {

@@ -1,4 +1,4 @@
-// Package firmware reads the output of the Mellanox and NVIDIA firmware tools of MFT and mstflint: flint, mlxconfig,
+// Package firmware parses the output of the Mellanox and NVIDIA firmware tools of MFT and mstflint: flint, mlxconfig,
 // mlxfwmanager, mlxfwreset and mst.
 package firmware
 
@@ -21,7 +21,7 @@ var (
 	marked      = regexp.MustCompile(`^\s*(?:-[EWI]-|FATAL\s*-)\s*`)
 )
 
-// refusal returns the code of a line that says that the device cannot be worked with, and the line without its mark.
+// refusal returns the code of a line that says that the device cannot be used, and the line without its mark.
 func refusal(line string) (code, words string) {
 	if !mayRefuse(line) {
 		return "", ""
@@ -36,7 +36,7 @@ func refusal(line string) (code, words string) {
 	return "", ""
 }
 
-// mayRefuse is a cheap look before the expressions.
+// mayRefuse is a cheap check before the expressions.
 func mayRefuse(line string) bool {
 	for _, word := range []string{"-E-", "pen", "upported", "UPPORTED", "uery"} {
 		if strings.Contains(line, word) {
@@ -46,7 +46,7 @@ func mayRefuse(line string) bool {
 	return false
 }
 
-// withoutRefusals takes out the lines that refuse and hands them to fail: their words look like labels ("open device:").
+// withoutRefusals removes the lines that refuse and passes them to fail: their words look like labels ("open device:").
 func withoutRefusals(text string, fail func(line string) bool) string {
 	if !strings.Contains(text, "-E-") && !mayRefuse(text) {
 		return text

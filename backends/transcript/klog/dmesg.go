@@ -1,4 +1,4 @@
-// Package klog reads logs: the kernel log of a guest, and the errors of vSphere and of vmware.log.
+// Package klog parses logs: the kernel log of a guest, and the errors of vSphere and of vmware.log.
 package klog
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Log is what stands out in a kernel log. Nothing found is a good log, and no error.
+// Log contains the notable events of a kernel log. A log without events is good, and no error.
 type Log struct {
 	scan.Envelope
 	Events []Event `json:"events"`
 }
 
-// Event is a line that matters. Lines that are equal in code and keys are one event that is counted.
+// Event is a notable line. Lines with equal code and keys are one event with a count.
 type Event struct {
 	Code       string
 	PCIAddress *string        // of the device, nil when the line names none
@@ -65,7 +65,7 @@ func Dmesg(text string) Log {
 	return r
 }
 
-// messages splits a line in which several messages stand behind one another, each with its time stamp.
+// messages splits a line with several messages, each with its time stamp.
 func messages(line string) []string {
 	var out []string
 	from := 0
@@ -91,22 +91,22 @@ func isStamp(s string) bool {
 	return err == nil && strings.Contains(s[:end], ".")
 }
 
-// stamped tells a line that begins a message of its own.
+// stamped reports whether a line begins a message.
 func stamped(line string) bool {
 	line = strings.TrimLeft(line, " \t")
 	return line == "" || line[0] == '[' || strings.Contains(line, "kernel:") || strings.Contains(line, "NVRM:") || strings.Contains(line, ",-;")
 }
 
-// maxWait is how many lines may stand between a GPU's complaint about a BAR and the line that names it.
+// maxWait is the maximum number of lines between a GPU's message about a BAR and the line that names it.
 const maxWait = 8
 
 type collector struct {
 	events  []Event
 	seen    map[string]int // index into events by code and keys
-	pending bool           // a BAR was called invalid, its line is still to come
+	pending bool           // a BAR was reported as invalid, its line is still to come
 	waited  int
-	before  string   // a line that the next one may go on
-	told    []string // the marks in before that led to an event
+	before  string   // a line that the next one may continue
+	told    []string // the marks in before that resulted in an event
 }
 
 func (c *collector) message(line string) {
@@ -138,8 +138,8 @@ func (c *collector) message(line string) {
 	}
 }
 
-// found adds the events of a line and returns the marks that led to one. Joined is the line behind the one that it may
-// have been wrapped off, for the address of the device.
+// found adds the events of a line and returns the marks that resulted in one. Joined is the line after the one that may have been
+// wrapped, for the address of the device.
 func (c *collector) found(marks []mark, line, joined string) (told []string) {
 	for _, m := range marks {
 		e, ok := m.find(line)
@@ -166,8 +166,8 @@ func (c *collector) found(marks []mark, line, joined string) (told []string) {
 	return told
 }
 
-// isMessage tells a line that begins with a time stamp, of dmesg, the journal or /dev/kmsg: unstamped text behind it is
-// its wrapped rest.
+// isMessage reports whether a line begins with a time stamp, of dmesg, the journal or /dev/kmsg: text without one after it is its
+// wrapped rest.
 func isMessage(line string) bool {
 	if line = strings.TrimLeft(line, " \t"); line == "" {
 		return false

@@ -8,13 +8,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// mark pairs a text that a line must hold with the finder that then looks closer.
+// mark pairs a text that a line must contain with the finder that then examines it.
 type mark struct {
 	text string
 	find func(line string) (Event, bool)
 }
 
-// finders returns those that are worth trying on a line, without those of the marks that are done.
+// finders returns those that apply to a line, without those of the marks that are done.
 func finders(line string, without []string) []mark {
 	var out []mark
 	for _, m := range [...]mark{
@@ -70,7 +70,7 @@ func gpuAddress(s string) *string {
 	return scan.PCI(s)
 }
 
-// anyAddress finds the device that a line speaks of.
+// anyAddress returns the device that a line names.
 func anyAddress(line string) *string { return scan.PCI(address.FindString(line)) }
 
 func xid(line string) (Event, bool) {

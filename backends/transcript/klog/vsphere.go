@@ -9,10 +9,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Failure is the cause that a task error, vmware.log or vmkernel.log gives for a VM that does not start.
+// Failure is the cause, according to a task error, vmware.log or vmkernel.log, why a VM does not start.
 type Failure struct {
 	scan.Envelope
-	Code   *string        // nil when the text is not understood
+	Code   *string        // nil if the text is not understood
 	Cause  *string        // one sentence for display
 	Device *string        // the PCI address that the message names
 	Keys   map[string]any // the further keys of the code, by their JSON name
@@ -51,10 +51,10 @@ func (f Failure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(flat)
 }
 
-// symptom is how one code looks. Every expression allows a line break for a blank.
+// symptom describes the text of one code. Every expression accepts a line break for a blank.
 type symptom struct {
 	code, cause string
-	mark        string // what a text must hold, in lower case, before the expression is tried around it
+	mark        string // lower-case text that must occur before the expression is tried around it
 	text        *regexp.Regexp
 	keys        func(m []string) (device *string, keys map[string]any)
 }
@@ -65,7 +65,7 @@ func nothing([]string) (*string, map[string]any) { return nil, nil }
 
 const vsphereAddressPattern = `((?:[0-9A-Fa-f]{4,5}:)?[0-9A-Fa-f]{1,3}:[0-9A-Fa-f]{1,2}[.:][0-9]{1,2})`
 
-// symptoms are in order of how special they are. Sources: Broadcom KB 323402 (pages), vSphere Networking "Host Is Out of
+// symptoms are ordered from specific to general. Sources: Broadcom KB 323402 (pages), vSphere Networking "Host Is Out of
 // Interrupt Vectors"; the others are the texts of ESXi 6.5 to 8.
 func symptoms() []symptom {
 	return []symptom{
@@ -145,7 +145,7 @@ func symptoms() []symptom {
 	}
 }
 
-// moduleAsked are the sentences that ask for a kernel module; the name may stand in quotes of any kind.
+// moduleAsked are the sentences that require a kernel module; the name may be in quotes of any kind.
 var moduleAsked = regexp.MustCompile("(?i)(?:" + strings.Join([]string{
 	"make\\s+sure\\s+(?:that\\s+)?(?:the\\s+)?(?:(?:vm)?kernel\\s+)?module\\s+[`'\"]?([\\w-]+)[`'\"]?\\s+is\\s+loaded",
 	"(?:load|insert)\\s+(?:the\\s+)?(?:(?:vm)?kernel\\s+)?module\\s+[`'\"]?([\\w-]+)",
@@ -247,7 +247,7 @@ var (
 	barListed    = regexp.MustCompile(`(?i)Device\s+` + vsphereAddressPattern + `\s+barIndex\s+([0-9]+)\s.*?\bsize\s+(0x[0-9A-Fa-f]+|[0-9]+)`)
 )
 
-// interruptDevice is the virtual function that got no interrupt: a line beside the message names it.
+// interruptDevice returns the virtual function that got no interrupt: a line near the message names it.
 func interruptDevice(text string) *string {
 	lower := strings.ToLower(text)
 	for _, mark := range []string{"bdf", "pcipassthru"} {

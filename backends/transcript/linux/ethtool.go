@@ -84,8 +84,8 @@ type CountersResult struct {
 	Counters map[string]uint64 `json:"counters"`
 }
 
-// Counters reads the text of ethtool -S, also grepped. A counter is a name, a colon and a whole number; a line may hold
-// several. A name that comes twice (queues of vmxnet3) keeps its last value.
+// Counters parses the text of ethtool -S, also after grep. A counter is a name, a colon and a whole number; a line may contain
+// several. Of a repeated name (queues of vmxnet3) the last value counts.
 func Counters(text string) CountersResult {
 	r := CountersResult{Counters: map[string]uint64{}}
 	r.Envelope, text = scan.Begin("ethtool_s", text)
@@ -124,7 +124,7 @@ func (r *CountersResult) counters(line string) {
 	}
 }
 
-// cutCounter takes "name: 12" off a line; a name may hold a colon of its own ("[0]: rx_bytes: 12").
+// cutCounter removes "name: 12" from a line; a name may contain a colon of its own ("[0]: rx_bytes: 12").
 func cutCounter(line string) (name string, value uint64, rest string, ok bool) {
 	for i := 0; i < len(line) && i < 128; i++ {
 		if line[i] != ':' {

@@ -1,4 +1,4 @@
-// Package linux reads what the kernel of a guest and its common tools print: ip, ethtool, mlnx_qos, lsmod and lspci.
+// Package linux parses the output of a guest's kernel and its common tools: ip, ethtool, mlnx_qos, lsmod and lspci.
 package linux
 
 import (
@@ -33,7 +33,7 @@ type IPAddress struct {
 	Address   string  `json:"address"`
 	PrefixLen *int64  `json:"prefix_len"`
 	Scope     *string `json:"scope"`
-	Dynamic   bool    `json:"dynamic"` // with a lifetime: of DHCP or of a router's advertisement
+	Dynamic   bool    `json:"dynamic"` // with a lifetime: from DHCP or a router's advertisement
 }
 
 // VF is one vf line of a physical function.
@@ -45,7 +45,7 @@ type VF struct {
 	Trust      *bool   `json:"trust"`
 }
 
-// IPAddr reads the text of ip addr and ip link. It goes by words, not by lines: a record may be wrapped anywhere.
+// IPAddr parses the text of ip addr and ip link. It works by words, not by lines: a record may be wrapped anywhere.
 func IPAddr(text string) IPAddrResult {
 	r := IPAddrResult{Interfaces: []Interface{}}
 	r.Envelope, text = scan.Begin("ip_addr", text)
@@ -77,7 +77,7 @@ func (p *ipParser) flush() {
 	p.open, p.vf, p.addr = nil, nil, nil
 }
 
-// word takes the next word; the one before says what it is.
+// word handles the next word; the previous one says what it is.
 func (p *ipParser) word(w string) {
 	key, prior := p.before[1], p.before[0]
 	p.before = [2]string{key, w}

@@ -21,7 +21,7 @@ type Module struct {
 	UsedBy    []string `json:"used_by"`
 }
 
-// Modules reads the text of lsmod. A row is a name and two numbers; the users may go on in the next line.
+// Modules parses the text of lsmod. A row is a name and two numbers; the users may continue on the next line.
 func Modules(text string) ModulesResult {
 	r := ModulesResult{Modules: []Module{}}
 	r.Envelope, text = scan.Begin("lsmod", text)
@@ -46,7 +46,7 @@ func Modules(text string) ModulesResult {
 	return r
 }
 
-// words reads the rows of one line and returns the module whose users are to go on.
+// words reads the rows of one line and returns the module whose users continue.
 func (r *ModulesResult) words(words []string, open *Module) *Module {
 	for i := 0; i < len(words); {
 		if m, ok := moduleAt(words[i:]); ok {
@@ -87,7 +87,7 @@ func (r *ModulesResult) words(words []string, open *Module) *Module {
 	return open
 }
 
-// isLive tells the state word that follows the users in /proc/modules.
+// isLive recognizes the state word that follows the users in /proc/modules.
 func isLive(words []string, i int) bool {
 	return i < len(words) && (words[i] == "Live" || words[i] == "Loading" || words[i] == "Unloading")
 }

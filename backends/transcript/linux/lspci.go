@@ -11,7 +11,7 @@ import (
 type PCIResult struct {
 	scan.Envelope
 	Devices []PCIDevice `json:"devices"`
-	Links   []PCILink   `json:"links"` // LnkCap and LnkSta lines that stand before any device
+	Links   []PCILink   `json:"links"` // LnkCap and LnkSta lines before any device
 }
 
 // PCIDevice is one function.
@@ -52,7 +52,7 @@ type ResizableBAR struct {
 	CurrentBytes *int64 `json:"current_bytes"`
 }
 
-// PCILink is what the link can do and what it does; GT/s and lanes.
+// PCILink is the maximum and the active state of the link; GT/s and lanes.
 type PCILink struct {
 	CapSpeedGTs *float64 `json:"cap_speed_gts"`
 	CapWidth    *int64   `json:"cap_width"`
@@ -133,13 +133,13 @@ func (p *pciParser) line(line string) {
 	}
 }
 
-// startsKey tells a line that begins with a key of lspci, and so goes on nothing.
+// startsKey reports whether a line begins with a key of lspci, and so continues nothing.
 func startsKey(line string) bool {
 	key, _, ok := strings.Cut(line, ":")
 	return ok && key != "" && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
 }
 
-// goesOn reports whether next is the rest of the line before. Of a head that has its ids only the revision can be missing.
+// goesOn reports whether next is the rest of the previous line. If a heading has its ids, only the revision can be missing.
 func goesOn(line, next string) bool {
 	if strings.HasPrefix(line, "Region") {
 		return strings.IndexByte("[(", next[0]) >= 0 || strings.HasPrefix(next, "prefetchable") || strings.HasPrefix(next, "non-prefetchable") ||
@@ -155,7 +155,7 @@ func goesOn(line, next string) bool {
 	return description != "" && class[len(class)-5] == '[' && strings.Contains(next, "]")
 }
 
-// again takes a head line whose end came with the next line.
+// again handles a heading whose end is on the next line.
 func (p *pciParser) again(line string) bool {
 	if scan.PCI(scan.Word(line)) == nil {
 		return false

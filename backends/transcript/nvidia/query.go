@@ -41,7 +41,7 @@ type GPUQuery struct {
 	License        *string `json:"-"` // of a vGPU: "Licensed (Expiry: ...)", "Unlicensed (Restricted)"
 }
 
-// Query reads the text of nvidia-smi -q. The section of a key is the last line without a value: the indentation may be
+// Query parses the text of nvidia-smi -q. The section of a key is the last line without a value, because the indentation may be
 // lost.
 func Query(text string) QueryResult {
 	r := QueryResult{GPUs: []GPUQuery{}}
@@ -108,7 +108,7 @@ func gpuLine(line string) *string {
 	return scan.PCI(scan.Word(rest))
 }
 
-// cutKey splits "Total   : 81559 MiB"; without a value the line names a section.
+// cutKey splits "Total : 81559 MiB"; a line without a value is the name of a section.
 func cutKey(line string) (key, value string, ok bool) {
 	name, value, ok := strings.Cut(line, ":")
 	value = strings.TrimSpace(value)

@@ -1,4 +1,4 @@
-// Package nvidia reads what nvidia-smi prints: the summary table, the query and the topology matrix.
+// Package nvidia parses the output of nvidia-smi: the summary table, the query and the topology matrix.
 package nvidia
 
 import (
@@ -49,8 +49,8 @@ type Process struct {
 // tableEdge is where a line of the table ends in a text that came on one.
 var tableEdge = regexp.MustCompile(`(\|)\s+(\||\+[-=])|([-=][|+])\s+\|`)
 
-// SMI reads the summary table of nvidia-smi. A GPU has two lines, and a third for MIG; their cells are told by what
-// they hold, because the widths differ between versions.
+// SMI parses the summary table of nvidia-smi. A GPU has two lines, and a third for MIG; their cells are recognized by their
+// contents, because the widths differ between versions.
 func SMI(text string) SMIResult {
 	r := SMIResult{GPUs: []GPU{}, Processes: []Process{}}
 	r.Envelope, text = scan.Begin("nvidia_smi", text)
@@ -95,7 +95,7 @@ func SMI(text string) SMIResult {
 	return r
 }
 
-// messages finds what nvidia-smi says when there is no table.
+// messages finds the messages of nvidia-smi without a table.
 func messages(e *scan.Envelope, text string) {
 	for line := range scan.Lines(text) {
 		lower := strings.ToLower(line)

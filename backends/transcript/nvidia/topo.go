@@ -16,7 +16,7 @@ type TopoResult struct {
 	NICLegend map[string]string `json:"nic_legend"` // NIC0 -> mlx5_0
 }
 
-// TopoRow is how one GPU or NIC reaches the others: X (left out), NV#, PIX, PXB, PHB, NODE, SYS.
+// TopoRow contains the paths of one GPU or NIC to the others: X (left out), NV#, PIX, PXB, PHB, NODE, SYS.
 type TopoRow struct {
 	Name         string            `json:"name"`
 	Links        map[string]string `json:"links"`
@@ -24,7 +24,7 @@ type TopoRow struct {
 	NUMAAffinity *string           `json:"numa_affinity"`
 	GPUNUMAID    *string           `json:"gpu_numa_id"`
 
-	cells []string // links first, affinities behind
+	cells []string // links first, then affinities
 }
 
 // topoRow is where a row begins in a text that came on one line.
@@ -56,9 +56,9 @@ func Topo(text string) TopoResult {
 
 type topoParser struct {
 	result     TopoResult
-	affinities []string // CPU, NUMA, GPU: the columns behind the devices
-	heading    bool     // the heading may go on
-	open       *TopoRow // the row that may go on
+	affinities []string // CPU, NUMA, GPU: the columns after the devices
+	heading    bool     // the heading may continue
+	open       *TopoRow // the row that may continue
 }
 
 func (t *topoParser) line(line string, words []string) {
@@ -103,12 +103,12 @@ func isAffinity(w string) bool {
 	return w == "CPU" || w == "NUMA" || w == "GPU" || w == "Affinity" || w == "ID"
 }
 
-// isUsualDevice tells the devices that make a heading one of this tool's without a row below it.
+// isUsualDevice recognizes the devices that identify a heading of this tool without a row below it.
 func isUsualDevice(w string) bool {
 	return strings.HasPrefix(w, "GPU") || strings.HasPrefix(w, "NIC") || strings.HasPrefix(w, "mlx")
 }
 
-// isTopoDevice tells GPU0, NIC3, mlx5_0, mlx5_bond_0, hns_0: letters first and a number at the end.
+// isTopoDevice recognizes GPU0, NIC3, mlx5_0, mlx5_bond_0, hns_0: letters first and a number at the end.
 func isTopoDevice(w string) bool {
 	if len(w) < 2 || len(w) > 32 || w[len(w)-1] < '0' || w[len(w)-1] > '9' || isLink(w) {
 		return false
@@ -128,10 +128,10 @@ func isLink(w string) bool {
 	return ok && rest != "" && strings.Trim(rest, "0123456789#") == ""
 }
 
-// isCPUList tells an affinity: "0-31,64-95", "0", "N/A".
+// isCPUList recognizes an affinity: "0-31,64-95", "0", "N/A".
 func isCPUList(w string) bool { return scan.IsNull(w) || strings.Trim(w, "0123456789,-") == "" }
 
-// assign puts the cells into the columns: as many links as there are devices, then the affinities that are printed.
+// assign distributes the cells over the columns: as many links as there are devices, then the affinities.
 func (r *TopoRow) assign(columns, affinities []string) {
 	n := 0
 	for n < len(r.cells) && n < len(columns) && isLink(r.cells[n]) {

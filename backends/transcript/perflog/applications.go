@@ -12,14 +12,14 @@ type SizeRow struct {
 	Value float64 // microseconds, or Gb/s
 }
 
-// OSUResult is the text of an OSU micro-benchmark, or of the program that stands in for them.
+// OSUResult is the text of an OSU micro-benchmark, or of the program that replaces them.
 type OSUResult struct {
 	Latency bool // values are microseconds; otherwise Gb/s
 	Rows    []SizeRow
 }
 
-// OSU reads two columns below a heading such as "# OSU MPI Bandwidth Test v7.3" and "# Size      Bandwidth (MB/s)". A MB is a
-// million bytes (OSU micro-benchmarks, c/mpi/pt2pt/standard/osu_bw.c). Further columns, as with -f, are passed over.
+// OSU reads two columns below a heading such as "# OSU MPI Bandwidth Test v7.3" and "# Size Bandwidth (MB/s)". A MB is a million
+// bytes (OSU micro-benchmarks, c/mpi/pt2pt/standard/osu_bw.c). Further columns, as with -f, are ignored.
 func OSU(text string) OSUResult {
 	var r OSUResult
 	inTable := false
@@ -51,10 +51,10 @@ func OSU(text string) OSUResult {
 // NCCLResult is the text of a program of nccl-tests that ran with NCCL_DEBUG=INFO.
 type NCCLResult struct {
 	Rows  []SizeRow // bus bandwidth of the out-of-place run, Gb/s
-	Wrong int64     // values that a collective has computed wrongly
+	Wrong int64     // number of values that a collective has computed wrongly
 
 	// Transport is how data leaves the guests: "NET/IB/GDRDMA", "NET/IB" (through host memory), "NET/Socket", "NET/NAME" of a
-	// plug-in; "" if the log does not tell, as within one guest.
+	// plug-in; "" if the log does not show it, as within one guest.
 	Transport string
 	Devices   []string // that NCCL's IB transport uses: "mlx5_0:1/RoCE"
 	NoDevice  bool     // the IB transport has found no device
@@ -80,7 +80,7 @@ func networkName(name string) string {
 	return name
 }
 
-// NCCL reads the table and the log of nccl-tests, which stand in one text in any order.
+// NCCL parses the table and the log of nccl-tests, which may be mixed in one text.
 func NCCL(text string) NCCLResult {
 	var r NCCLResult
 	var columns []string

@@ -6,8 +6,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// causes are the phrases that name why a test failed. The weak ones are steps of a cascade: they count only when
-// nothing in the text says more.
+// causes are the phrases that name why a test failed. Weak ones are consequences: they count only if the text contains nothing
+// more specific.
 var causes = []struct {
 	phrase, code string
 	weak         bool
@@ -29,7 +29,7 @@ var causes = []struct {
 	{"no ib devices found", "bad_device", false},
 	{"did not detect devices", "bad_device", false},
 	{"failed to get ib devices list", "bad_device", false},
-	{"no such device id", "cuda_unsupported", false}, // of a GPU
+	{"no such device id", "cuda_unsupported", false}, // for a GPU
 	{"no such device", "bad_device", false},
 	{"unable to query port", "bad_device", false},
 	{"couldn't get context for", "bad_device", true},
@@ -113,7 +113,7 @@ var causes = []struct {
 // failing are the words that make a mention of RDMA CM or of a GID a failure.
 var failing = []string{"fail", "unable", "couldn't", "can't", "cannot", "not found", "no gid", "invalid", "empty", "error"}
 
-// cause finds the first line that names why the test failed, and the numbers of a failed completion wherever they stand.
+// cause finds the first line that names why the test failed, and the numbers of a failed completion anywhere.
 type cause struct {
 	code, text         string
 	weakCode, weakText string
@@ -153,7 +153,7 @@ func (c *cause) line(line, lower string) bool {
 	return code != ""
 }
 
-// phrase finds the phrase of causes that stands first in the line.
+// phrase returns the first phrase of causes in the line.
 func (c *cause) phrase(lower string) (code string, weak bool) {
 	if c.index == nil {
 		c.index = new([256][]int)
@@ -171,7 +171,7 @@ func (c *cause) phrase(lower string) (code string, weak bool) {
 	return "", false
 }
 
-// specialCause knows the causes that one fixed phrase does not tell.
+// specialCause recognizes causes without a fixed phrase.
 func specialCause(lower string) string {
 	switch {
 	case strings.Contains(lower, "port number") && strings.Contains(lower, "state is"):

@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// fields reads "key : value" pairs; a line may hold several, and the JSON of --out_json is read as such pairs too.
+// fields parses "key : value" pairs; a line may contain several, and the JSON of --out_json is parsed as such pairs too.
 func (p *parser) fields(line string) {
 	key, rest, ok := strings.Cut(line, ":")
 	if !ok || p.side != nil && strings.Contains(line, " address:") {
@@ -110,7 +110,7 @@ func first[T any](to **T, value *T) {
 	}
 }
 
-// address reads "local address: LID 0x01 QPN 0x0033 PSN 0x2f" and the parts of it that a wrapped line brings.
+// address reads "local address: LID 0x01 QPN 0x0033 PSN 0x2f" and the parts of it on a wrapped line.
 func (p *parser) address(line, lower string) {
 	rest := line
 	for {
@@ -159,7 +159,7 @@ func (p *parser) parts(s string) {
 	}
 }
 
-// gid reads the decimal bytes of a GID and gives them to the address before; the line may be wrapped behind a colon.
+// gid reads the decimal bytes of a GID for the previous address; the line may be wrapped after a colon.
 func (p *parser) gid(line string) bool {
 	if p.gidOpen != "" {
 		if c := line[0]; c >= '0' && c <= '9' {

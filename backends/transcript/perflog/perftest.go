@@ -1,4 +1,4 @@
-// Package perflog reads what the tools of linux-rdma/perftest and ibv_rc_pingpong print.
+// Package perflog parses the output of linux-rdma/perftest and ibv_rc_pingpong.
 package perflog
 
 import (
@@ -28,7 +28,7 @@ type Header struct {
 	GIDIndex           *int64    `json:"gid_index"`
 	MaxInlineDataBytes *int64    `json:"max_inline_data_bytes"`
 	OutstandingReads   *int64    `json:"outstanding_reads"`
-	RDMACM             *bool     `json:"rdma_cm"` // whether the QPs are connected by RDMA CM
+	RDMACM             *bool     `json:"rdma_cm"` // the QPs are connected by RDMA CM
 	DataExchange       *string   `json:"data_exchange"`
 	Local              []Address `json:"local"`
 	Remote             []Address `json:"remote"`
@@ -106,8 +106,8 @@ type parser struct {
 	cause      cause
 	understood bool
 	side       *[]Address // the side that the last address line filled
-	gidOpen    string     // a GID line that the terminal wrapped
-	before     string     // the line before, when it said nothing
+	gidOpen    string     // a GID line that was wrapped
+	before     string     // the previous line, if it was not understood
 }
 
 func newParser(tool, text string, k kind) *parser {
@@ -133,7 +133,7 @@ func (p *parser) run() {
 	p.envelope.NotUnderstood(p.understood, p.text)
 }
 
-// unfold breaks a text that came as one line before the parts that begin a line.
+// unfold splits a text without line breaks before the parts that begin a line.
 func unfold(line string) string {
 	line = strings.ReplaceAll(line, "is not max. ", "is not max.\n")
 	for _, mark := range []string{" ---", " local address:", " remote address:", " GID:", " #bytes", " Dual-port ", " Couldn't ", " Failed ", " Unable ",
@@ -142,7 +142,7 @@ func unfold(line string) string {
 	}
 	var b strings.Builder
 	for part := range strings.SplitSeq(line, "\n") {
-		if rest := strings.TrimLeft(part, "-"); len(part)-len(rest) >= 3 { // nor does anything stand behind the dashes
+		if rest := strings.TrimLeft(part, "-"); len(part)-len(rest) >= 3 { // nothing follows the dashes either
 			part = part[:len(part)-len(rest)] + "\n" + rest
 		}
 		b.WriteString(part)
@@ -156,11 +156,11 @@ func (p *parser) line(line string) {
 	if line != "" && line[0] == '\\' { // escaped in Markdown
 		line = strings.TrimLeft(line, " \t\\")
 	}
-	if len(line) < 3 { // nothing shorter means anything
+	if len(line) < 3 { // nothing shorter has a meaning
 		return
 	}
 	if c := line[0]; c >= '0' && c <= '9' && p.gidOpen == "" && p.table.numbers(line) {
-		// An error text may be glued to the last number of the row.
+		// An error message may directly follow the last number of the row.
 		if tail := p.table.tail; tail != "" {
 			p.words(tail)
 		}
@@ -172,7 +172,7 @@ func (p *parser) line(line string) {
 	p.words(line)
 }
 
-// words reads a line that is no row of numbers.
+// words reads a line that is not a row of numbers.
 func (p *parser) words(line string) {
 	if isDashes(line) {
 		p.table.rule()
@@ -213,7 +213,7 @@ func (p *parser) words(line string) {
 // isDashes tells a line of three or more dashes, as perftest draws above and below its blocks.
 func isDashes(line string) bool { return len(line) >= 3 && strings.Trim(line, "-") == "" }
 
-// isOption tells a line of the usage text, which names everything that can go wrong.
+// isOption recognizes a line of the usage text, which mentions everything that can go wrong.
 func isOption(line string) bool {
 	rest := strings.TrimPrefix(strings.TrimPrefix(line, "-"), "-")
 	return len(rest) < len(line) && rest != "" && (rest[0] >= 'a' && rest[0] <= 'z' || rest[0] >= 'A' && rest[0] <= 'Z')
@@ -244,7 +244,7 @@ func (p *parser) title(lower string) {
 	}
 }
 
-// banner reads the messages that are no failures and reports whether the line is one.
+// banner reads the messages that are not failures and reports whether the line is one.
 func (p *parser) banner(line, lower string) (found bool) {
 	if strings.Contains(lower, "waiting for client to connect") {
 		p.header.WaitingForClient, p.understood, found = true, true, true

@@ -26,7 +26,7 @@ type PingPongResult struct {
 	UsecPerIteration *float64         `json:"usec_per_iteration"`
 }
 
-// pingPongCodes is the closed list of the tool: other causes are not its own.
+// pingPongCodes are the codes of this tool: others are not reported for it.
 var pingPongCodes = []string{"qp_rtr_failed", "exchange_failed", "connect_failed", "bad_device", "completion_error"}
 
 // PingPong reads the text of a ping-pong test; tool is "ibv_rc_pingpong".

@@ -48,7 +48,7 @@ func (t *table) bandwidthRows() []BandwidthRow {
 // mibToGbps turns perftest's MB/sec, which is 2^20 bytes, into 10^9 bit/s.
 const mibToGbps = (1 << 20) * 8 / 1e9
 
-// inMiB tells the unit of a row without a heading: size times message rate is the bandwidth.
+// inMiB determines the unit of a row without a heading: size times message rate is the bandwidth.
 func (r *row) inMiB() bool {
 	expect := r.values[size] * r.values[rate] * 8e-3
 	if expect <= 0 || r.values[average] <= 0 {

@@ -13,7 +13,7 @@ const (
 	latency
 )
 
-// column is what a number of a row means.
+// column is the meaning of a number in a row.
 type column int
 
 const (
@@ -34,7 +34,7 @@ const (
 	columns
 )
 
-// titles are the words by which a heading tells its columns; the percentiles are printed with and without "percentile".
+// titles are the words that identify the columns of a heading; the percentiles are printed with and without "percentile".
 var titles = []struct {
 	text string
 	col  column
@@ -51,7 +51,7 @@ var usual = map[kind]map[int][]column{
 		9: {size, iterations, tMin, tMax, tTypical, tAvg, tStdev, p99, p999}},
 }
 
-// table collects the rows: a row begins with two whole numbers and goes on, over line ends too, with decimal ones.
+// table collects the rows: a row begins with two whole numbers and continues, also over line ends, with decimal ones.
 type table struct {
 	kind     kind
 	columns  []column
@@ -62,7 +62,7 @@ type table struct {
 	isOpen   bool
 	complete bool
 	results  bool   // the rows come from a results block
-	tail     string // text glued to the last number of a line
+	tail     string // text directly after the last number of a line
 }
 
 // seen reports whether there was a heading or a row.
@@ -153,7 +153,7 @@ func (t *table) numbers(line string) bool {
 	return taken
 }
 
-// guessColumns takes the usual columns where the heading is missing and the line looks like a row.
+// guessColumns assumes the usual columns if the heading is missing and the line looks like a row.
 func (t *table) guessColumns(line string) bool {
 	words := strings.Fields(line)
 	cols := usual[t.kind][len(words)]
@@ -199,8 +199,8 @@ func (t *table) number(word string) bool {
 	return t.glued(word)
 }
 
-// glued splits values that stand without a blank between them; perftest prints two decimals, six below one in the first
-// rows. What is left and no number becomes the tail.
+// glued splits values without a blank between them; perftest prints two decimals, six below one in the first rows. What remains
+// and is not a number becomes the tail.
 func (t *table) glued(word string) bool {
 	for word != "" {
 		dot := strings.IndexByte(word, '.')
@@ -236,7 +236,7 @@ func (t *table) put(v float64) {
 	t.open.n++
 }
 
-// close keeps the open row when enough of it is there.
+// close keeps the open row if it is complete enough.
 func (t *table) close() {
 	r := &t.open
 	if !t.isOpen {

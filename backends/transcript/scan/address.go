@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// PCI brings a PCI address to "0000:3b:00.1". It takes 8-digit domains, no domain, upper case, a colon before the
-// function and no function (then 0); the decimal form of old ESXi tables is told by its 5-digit domain with a 3-digit
-// bus. Nil when s is no PCI address.
+// PCI converts a PCI address to "0000:3b:00.1". It accepts 8-digit domains, no domain, upper case, a colon before the function
+// and no function (then 0); the decimal form of old ESXi tables is recognized by its 5-digit domain with a 3-digit bus. Nil if s
+// is no PCI address.
 func PCI(s string) *string {
 	s = strings.Trim(strings.TrimSpace(s), "[](),;'\"")
 	if len(s) > 32 {
@@ -80,7 +80,7 @@ func pciAddress(domain, bus, slot, function string, base int) *string {
 	return &v
 }
 
-// HexID brings a PCI id to lower case without 0x: "15b3". Nil when s is no hexadecimal number of at most 8 digits.
+// HexID converts a PCI id to lower case without 0x: "15b3". Nil if s is no hexadecimal number of at most 8 digits.
 func HexID(s string) *string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.TrimPrefix(s, "0x")
@@ -90,7 +90,7 @@ func HexID(s string) *string {
 	return &s
 }
 
-// GUID brings a GUID to 16 hex digits, lower case, without separators; nil for anything else.
+// GUID converts a GUID to 16 hex digits, lower case, without separators; nil for anything else.
 func GUID(s string) *string {
 	s = squeezeHex(s)
 	if len(s) != 16 || !allHex(s) {
@@ -99,8 +99,8 @@ func GUID(s string) *string {
 	return &s
 }
 
-// MAC brings a MAC to "aa:bb:cc:dd:ee:ff". Sixteen digits with four leading zeros, as firmware tools print them, count
-// too; nil for anything else.
+// MAC converts a MAC to "aa:bb:cc:dd:ee:ff". It also accepts sixteen digits with four leading zeros, as firmware tools print
+// them; nil for anything else.
 func MAC(s string) *string {
 	s = squeezeHex(s)
 	if len(s) == 16 && strings.HasPrefix(s, "0000") {
@@ -113,7 +113,7 @@ func MAC(s string) *string {
 	return &v
 }
 
-// squeezeHex takes 0x and the separators : - . out of a hardware address.
+// squeezeHex removes 0x and the separators : - . from a hardware address.
 func squeezeHex(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if len(s) > 40 {

@@ -23,8 +23,8 @@ func KeyValue(line string) (key, value string, ok bool) {
 	return key, strings.TrimSpace(v), true
 }
 
-// Key brings the name of a field to one form: lower case, words joined by one blank, '_' and '-' taken as blanks,
-// leading marks like "*" or "|" dropped.
+// Key normalizes the name of a field: lower case, words joined by one blank, '_' and '-' as blanks, leading marks like "*" or "|"
+// dropped.
 func Key(s string) string {
 	s = strings.Trim(s, " \t*|\"'")
 	if len(s) > 128 {
@@ -51,7 +51,7 @@ func Key(s string) string {
 	return b.String()
 }
 
-// Snake brings a label to snake_case: "Receive CRC errors" becomes "receive_crc_errors".
+// Snake converts a label to snake_case: "Receive CRC errors" becomes "receive_crc_errors".
 func Snake(s string) string {
 	var b strings.Builder
 	gap := false
@@ -73,7 +73,7 @@ func Snake(s string) string {
 	return b.String()
 }
 
-// After returns the trimmed text behind the first mark in s.
+// After returns the trimmed text after the first mark in s.
 func After(s, mark string) (string, bool) {
 	i := strings.Index(s, mark)
 	if i < 0 {

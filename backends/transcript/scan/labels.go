@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Labels are the field names of a record, for texts whose fields stand one on a line, all on one long line, or wrapped.
+// Labels are the field names of a record, for texts with one field per line, all fields on one line, or wrapped lines.
 type Labels struct {
 	byLast  map[string][]label // by the last word of the name
 	longest int                // the length of the longest last word
@@ -42,10 +42,10 @@ type Field struct {
 	Indent  int    // columns before the line
 }
 
-// Blank tells an empty line.
+// Blank reports whether the field is an empty line.
 func (f Field) Blank() bool { return f.Label == "" && f.Text == "" }
 
-// Plain tells text that may be the head of a record or the rest of a wrapped value.
+// Plain reports whether the field is text that may be the heading of a record or the rest of a wrapped value.
 func (f Field) Plain() bool { return f.Label == "" && f.Text != "" && !f.Unknown }
 
 // Fields yields the pieces of a clean text in order, without code fences and prompts. Rules and gaps come as blanks.
@@ -104,7 +104,7 @@ func (l Labels) before(line string, floor, colon int) (name string, start int) {
 	if end <= floor {
 		return "", 0
 	}
-	reach := max(floor, end-l.longest-maxMarks-1) // a longer word is none of ours, and not worth the way to its start
+	reach := max(floor, end-l.longest-maxMarks-1) // a longer word cannot match
 	last := max(reach, strings.LastIndexAny(line[reach:end], " \t")+reach+1)
 	best := 0
 	for _, c := range l.byLast[strings.TrimLeft(line[last:end], "*|")] {
@@ -115,7 +115,7 @@ func (l Labels) before(line string, floor, colon int) (name string, start int) {
 	return name, start
 }
 
-// backward returns where the words that end at end begin, -1 when line has other words there.
+// backward returns the start of the words that end at end, -1 if line has other words there.
 func backward(line string, floor, end int, words []string) int {
 	for i := len(words) - 1; i >= 0; i-- {
 		at := end - len(words[i])

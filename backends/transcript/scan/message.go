@@ -8,9 +8,9 @@ import (
 
 // Codes that do not belong to one tool.
 const (
-	// CodeNotUnderstood is the error of a text that holds nothing of the tool.
+	// CodeNotUnderstood is the error of a text that contains nothing of the tool.
 	CodeNotUnderstood = "not_understood"
-	// CodeNoDevices is the error of a tool that says that there is no device.
+	// CodeNoDevices is the error of a tool that reports that there is no device.
 	CodeNoDevices = "no_devices"
 	// CodeInputCut is the warning of a text longer than MaxInput.
 	CodeInputCut = "input_cut"
@@ -49,7 +49,7 @@ func Begin(tool, text string) (Envelope, string) {
 	return e, withoutPrompt(Normalize(text))
 }
 
-// withoutPrompt takes the prompt off a text that stands on its line: all else would be left out with it.
+// withoutPrompt removes the prompt from a text on the same line, which would otherwise be ignored.
 func withoutPrompt(text string) string {
 	line := ""
 	for l := range AllLines(text) {

@@ -2,7 +2,7 @@ package scan
 
 import "strings"
 
-// IsFence tells a Markdown code fence.
+// IsFence reports whether a line is a Markdown code fence.
 func IsFence(line string) bool {
 	line = TrimIndent(line)
 	if !strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "~~~") {
@@ -12,7 +12,8 @@ func IsFence(line string) bool {
 	return !strings.ContainsAny(rest, " \t") || strings.TrimSpace(rest) == ""
 }
 
-// IsRule tells a line of dashes (three or more; '=', '_', '*' and '+' corners of boxes count too, blanks do not).
+// IsRule reports whether a line consists of dashes (three or more; '=', '_', '*' and '+' corners of boxes count too, blanks do
+// not).
 func IsRule(line string) bool {
 	n := 0
 	for i := range len(line) {
@@ -98,7 +99,7 @@ func isBracketPrompt(line string) bool {
 	return strings.Contains(inside, "@") && strings.Contains(inside, ":") && !strings.Contains(inside, " ")
 }
 
-// IsGap tells a line that stands for left-out lines: "...", "(...)", "[snip]".
+// IsGap reports whether a line stands for omitted lines: "...", "(...)", "[snip]".
 func IsGap(line string) bool {
 	line = strings.Trim(line, " \t()[]<>{}|")
 	if line == "" || len(line) > 64 {

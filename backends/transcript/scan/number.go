@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IsNull tells the words that tools print for "nothing": empty, -, N/A, NA.
+// IsNull recognizes the words that tools print for "nothing": empty, -, N/A, NA.
 func IsNull(s string) bool {
 	switch s = strings.TrimSpace(s); len(s) {
 	case 0:
@@ -31,7 +31,7 @@ func Str(s string) *string {
 	return &s
 }
 
-// Unquote takes one pair of quotes off.
+// Unquote removes one pair of quotes.
 func Unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {

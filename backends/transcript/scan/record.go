@@ -9,20 +9,20 @@ const maxTail = 16
 
 // Record is a group of fields that belong together.
 type Record struct {
-	Head   string   // the line that opened it, empty when a label did
-	Tail   []string // text behind the last field up to a blank line: the rest of a wrapped value, or noise
+	Head   string   // the line that opened it, empty if a label did
+	Tail   []string // text after the last field up to a blank line: the rest of a wrapped value, or noise
 	values map[string]string
 	last   string // the label that a wrapped line would go on, "" behind a blank line
 	final  string // the label of the last field
 }
 
-// Value returns the value of a label, empty when the record does not have it.
+// Value returns the value of a label, empty if the record does not have it.
 func (r *Record) Value(label string) string { return r.values[label] }
 
 // Ends reports whether the label is the last of the record: then Tail may be the rest of its value.
 func (r *Record) Ends(label string) bool { return r.final == label }
 
-// Has reports whether the record has the label, be it with an empty value.
+// Has reports whether the record has the label, possibly with an empty value.
 func (r *Record) Has(label string) bool {
 	_, ok := r.values[label]
 	return ok
@@ -31,7 +31,7 @@ func (r *Record) Has(label string) bool {
 // Len is the number of fields.
 func (r *Record) Len() int { return len(r.values) }
 
-// Str, Bool and Int read the value of a label; nil for nothing and for other words.
+// Str returns the value of a label; nil for the words of IsNull.
 func (r *Record) Str(label string) *string { return Str(r.values[label]) }
 
 // Bool reads a truth value.
@@ -40,9 +40,9 @@ func (r *Record) Bool(label string) *bool { return Bool(r.values[label]) }
 // Int reads a number.
 func (r *Record) Int(label string) *int64 { return Int(r.values[label]) }
 
-// Opening says how records begin. With First, a record begins at that label; with Head, at a line that Head accepts;
-// with both, at a line that Head accepts and that the label First follows. With neither the text is one record.
-// Fields before the first record belong to none.
+// Opening says how records begin. With First, a record begins at that label; with Head, at a line that Head accepts; with both,
+// at a line that Head accepts and that the label First follows. With neither the text is one record. Fields before the first
+// record are ignored.
 type Opening struct {
 	First string
 	Head  func(line string) bool

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Header is the heading of a table: the columns by their titles and where they stand.
+// Header is the heading of a table: the columns by their titles, with their positions.
 type Header struct {
 	columns []column
 	index   map[string]int // by Key of the title
@@ -16,8 +16,8 @@ type column struct {
 	start, end int // terminal columns of the title, or of the dashes below it
 }
 
-// NewHeader reads line as a heading made of titles, in any order and case, with any blanks between and inside them.
-// Text that is no known title makes a column of its own. It returns nil when fewer than need titles are found.
+// NewHeader parses line as a heading made of titles, in any order and case, with any blanks between and inside them. Other text
+// is a column of its own. It returns nil if fewer than need titles are found.
 func NewHeader(line string, need int, titles ...string) *Header {
 	if len(line) > 4096 {
 		return nil
@@ -121,8 +121,8 @@ func (h *Header) Rule(line string) bool {
 	return true
 }
 
-// Row splits a line below the heading into the cells of the columns. Where the line has as many cells as there are
-// columns, they go by order; else by place, left or right aligned, so that empty cells stay empty.
+// Row splits a line below the heading into the cells of the columns. If the line has as many cells as there are columns, they are
+// assigned in order; else by position, left or right aligned, so that empty cells stay empty.
 func (h *Header) Row(line string) Row {
 	r := Row{header: h, cells: make([]string, len(h.columns))}
 	line = ExpandTabs(line)
@@ -184,7 +184,7 @@ func (h *Header) Words(line string) Row {
 // Width is the number of columns.
 func (h *Header) Width() int { return len(h.columns) }
 
-// distance is how far a cell stands from column i: zero when one edge is shared, small when they overlap.
+// distance returns how far a cell is from column i: zero if one edge is shared, small if they overlap.
 func (h *Header) distance(c column, i int) int {
 	col := h.columns[i]
 	d := min(abs(c.start-col.start), abs(c.end-col.end))
@@ -235,7 +235,7 @@ func cells(line string) []column {
 	return out
 }
 
-// ExpandTabs replaces tabs by blanks up to the next multiple of eight, two at least, so that a tab always parts cells.
+// ExpandTabs replaces tabs by blanks up to the next multiple of eight, at least two, so that a tab always separates cells.
 func ExpandTabs(line string) string {
 	if strings.IndexByte(line, '\t') < 0 {
 		return line

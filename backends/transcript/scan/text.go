@@ -1,7 +1,7 @@
-// Package scan is the ground under the transcript parsers: it cleans the text of a tool, walks its lines, finds the
-// columns of tables and brings numbers and addresses into one form.
+// Package scan is the basis of the transcript parsers: it cleans the text of a tool, iterates over its lines, finds the columns
+// of tables and normalizes numbers and addresses.
 //
-// Everything here is total: no input panics, none takes more than linear time.
+// All functions are total: no input causes a panic, and all take linear time.
 package scan
 
 import (
@@ -20,7 +20,7 @@ const (
 	maxLine = 64 << 10
 )
 
-// Read returns at most MaxInput+1 bytes of r: the one byte too many tells Begin that the text was longer.
+// Read returns at most MaxInput+1 bytes of r: the additional byte shows Begin that the text was longer.
 func Read(r io.Reader) (string, error) {
 	var b strings.Builder
 	switch s := r.(type) {
@@ -35,9 +35,9 @@ func Read(r io.Reader) (string, error) {
 	return b.String(), err
 }
 
-// Normalize makes one text of what terminals, editors and mail leave behind: line ends become \n, a byte order mark, NUL,
-// BEL, terminal escape sequences and the '>' of quoted mails go, blanks that are not ASCII become ASCII, and bytes that
-// are not UTF-8 become '?'. A text that needs nothing is returned as it is.
+// Normalize removes what terminals, editors and mail leave behind: line ends become \n; a byte order mark, NUL, BEL, terminal
+// escape sequences and the '>' of quoted mails are removed; blanks that are not ASCII become ASCII, and bytes that are not UTF-8
+// become '?'. A clean text is returned unchanged.
 func Normalize(s string) string {
 	if needsCleaning(s) {
 		s = plain(s)
@@ -51,7 +51,7 @@ func Normalize(s string) string {
 	return s
 }
 
-// withoutGaps makes two empty lines of more: they say no more, and a parser looks at every one.
+// withoutGaps reduces several empty lines to two, because a parser examines every line.
 func withoutGaps(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

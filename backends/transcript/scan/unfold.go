@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Unfold breaks lines on which several rows or messages stand behind one another: before every match of starts, and
-// around dash lines. In a text of one or two lines any such line is broken, in a longer one only those with two matches.
+// Unfold splits lines with several rows or messages: before every match of starts, and around dash lines. In a text of one or two
+// lines any such line is split, in a longer one only those with two matches.
 func Unfold(text string, starts *regexp.Regexp) string {
 	const longest = 1 << 20
 	if len(text) > longest {
@@ -31,7 +31,7 @@ func Unfold(text string, starts *regexp.Regexp) string {
 	return b.String()
 }
 
-// IsFlat tells a text of one or two lines, as a page that lost its line ends leaves it.
+// IsFlat reports whether a text has one or two lines, like a page that lost its line ends.
 func IsFlat(text string) bool {
 	few := 0
 	for line := range Lines(text) {

@@ -1,5 +1,5 @@
-// Package verbs reads what the tools of rdma-core, infiniband-diags, iproute2's rdma and MLNX_OFED print about RDMA
-// devices, their ports and their GIDs.
+// Package verbs parses the output of the tools of rdma-core, infiniband-diags, iproute2's rdma and MLNX_OFED about RDMA devices,
+// their ports and their GIDs.
 package verbs
 
 import (
@@ -25,7 +25,7 @@ func Devices(text string) DevicesResult {
 	r := DevicesResult{Devices: []DeviceName{}}
 	r.Envelope, text = scan.Begin("ibv_devices", text)
 	understood := false
-	before := "" // the word before, also on the line before
+	before := "" // the previous word, also on the previous line
 	for line := range scan.Lines(text) {
 		lower := strings.ToLower(line)
 		if saysNoDevices(lower) {
@@ -52,7 +52,7 @@ func Devices(text string) DevicesResult {
 	return r
 }
 
-// isDeviceName tells what can name an RDMA device: letters, digits and a few marks, beginning with a letter.
+// isDeviceName reports whether a word can name an RDMA device: letters, digits and a few marks, beginning with a letter.
 func isDeviceName(s string) bool {
 	if s == "" || len(s) > 64 || (s[0]|0x20 < 'a' || s[0]|0x20 > 'z') && s[0] != '<' {
 		return false
@@ -67,7 +67,7 @@ func isDeviceName(s string) bool {
 	return true
 }
 
-// saysNoDevices knows the words by which the verbs tools say that there is no device, or not the one asked for.
+// saysNoDevices recognizes the messages of the verbs tools that there is no device, or not the requested one.
 func saysNoDevices(lower string) bool {
 	switch {
 	case strings.Contains(lower, "no ib devices"), strings.Contains(lower, "no rdma devices"),

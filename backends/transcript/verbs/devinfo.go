@@ -10,7 +10,7 @@ import (
 type DevInfoResult struct {
 	scan.Envelope
 	Devices      []Device `json:"devices"`
-	OpenFailures int      `json:"open_failures"` // lines that say that a device could not be opened
+	OpenFailures int      `json:"open_failures"` // number of messages that a device could not be opened
 }
 
 // Device is one hca_id block.
@@ -125,7 +125,7 @@ func (r *DevInfoResult) messages(text string) (opened string) {
 	return opened
 }
 
-// isHalfGID tells "fe80::1," and "fe80::1, RoCE", whose end stands on the next line.
+// isHalfGID recognizes "fe80::1," and "fe80::1, RoCE", which continue on the next line.
 func isHalfGID(value string) bool {
 	return strings.HasSuffix(value, ",") || strings.HasSuffix(value, "RoCE")
 }

@@ -24,8 +24,8 @@ type GID struct {
 	Netdev  *string `json:"netdev"`
 }
 
-// GIDs reads the text of show_gids. The four first columns make a row; each of the others may be empty, and may stand on
-// the next line.
+// GIDs parses the text of show_gids. The first four columns make a row; each of the others may be empty, and may be on the next
+// line.
 func GIDs(text string) GIDsResult {
 	r := GIDsResult{GIDs: []GID{}}
 	r.Envelope, text = scan.Begin("show_gids", text)
@@ -80,7 +80,7 @@ func GIDs(text string) GIDsResult {
 
 func isVersion(w string) bool { return strings.EqualFold(w, "v1") || strings.EqualFold(w, "v2") }
 
-// rowAt reads device, port, index and GID; an address glued to the GID, which fills its column, is taken off it.
+// rowAt reads device, port, index and GID; an address directly after the GID, which fills its column, is separated.
 func rowAt(words []string) *GID {
 	if len(words) < 4 || !isDeviceName(words[0]) {
 		return nil

@@ -26,7 +26,7 @@ type NetdevLink struct {
 	PortState   *string `json:"port_state"` // ACTIVE, DOWN
 }
 
-// Netdev reads the text of ibdev2netdev. The arrow makes a line; a line without one goes on in the next.
+// Netdev parses the text of ibdev2netdev. The arrow makes a line; a line without one continues on the next.
 func Netdev(text string) NetdevResult {
 	r := NetdevResult{Links: []NetdevLink{}}
 	r.Envelope, text = scan.Begin("ibdev2netdev", text)
@@ -62,7 +62,7 @@ func startsLink(line string) bool {
 	return scan.PCI(words[0]) != nil && isDeviceName(words[1]) || isDeviceName(words[0]) && (words[1] == "port" || strings.HasPrefix(words[1], "(MT"))
 }
 
-// readLink reads one link up to "(Up)" and returns what stands behind it.
+// readLink reads one link up to "(Up)" and returns what follows it.
 func readLink(line string) (link NetdevLink, rest string, ok bool) {
 	left, right, ok := cutArrow(line)
 	if !ok {

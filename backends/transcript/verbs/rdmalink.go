@@ -26,8 +26,8 @@ type RDMALink struct {
 	SubnetPrefix  *string `json:"subnet_prefix"`
 }
 
-// RDMALinks reads the text of rdma link. The head of a line is "link mlx5_0/1" or "0/1: mlx5_0/1:", the rest is pairs
-// of a name and a value, which may go on in the next line.
+// RDMALinks parses the text of rdma link. The beginning of a line is "link mlx5_0/1" or "0/1: mlx5_0/1:", the rest is pairs of a
+// name and a value, which may continue on the next line.
 func RDMALinks(text string) RDMALinkResult {
 	r := RDMALinkResult{Links: []RDMALink{}}
 	r.Envelope, text = scan.Begin("rdma_link", text)

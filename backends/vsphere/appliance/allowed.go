@@ -14,23 +14,23 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// What the account needs to deploy an appliance, and to remove the VM again when that fails: vSphere Security, "Required vCenter
-// Server Privileges for Common Tasks" (deploy an OVF template); vSphere Automation API, "Delete Vm".
+// Privileges for deploying an appliance, and for removing the VM after a failure: vSphere Security, "Required vCenter Server
+// Privileges for Common Tasks" (deploy an OVF template); vSphere Automation API, "Delete Vm".
 var (
 	onPool      = []string{"VApp.Import", "Resource.AssignVMToPool"}
 	onDatastore = []string{"Datastore.AllocateSpace"}
 	onFolder    = []string{"VirtualMachine.Inventory.Create", "VirtualMachine.Inventory.Delete", "VirtualMachine.Config.AddNewDisk"}
-	forAdapters = []string{"VirtualMachine.Config.AddRemoveDevice", "VirtualMachine.Config.Resource"} // on the folder too
+	forAdapters = []string{"VirtualMachine.Config.AddRemoveDevice", "VirtualMachine.Config.Resource"} // also on the folder
 )
 
-// Privileges lists what deploy needs beside the privileges of apply.
+// Privileges lists what deploy needs in addition to the privileges of apply.
 func Privileges() []string { return slices.Concat(onPool, onDatastore, onFolder) }
 
-// allowed refuses where the account lacks a privilege: without this, the disks would be sent first.
+// allowed fails if the account lacks a privilege; otherwise that would show only after the disks were uploaded.
 func allowed(ctx context.Context, conn *wire.Conn, imp *importer.Importer, adapters bool) error {
 	manager := conn.VIM().ServiceContent.AuthorizationManager
 	if manager == nil {
-		return nil // a host without vCenter: it refuses by itself
+		return nil // a host without vCenter: it checks privileges itself
 	}
 	inFolder := onFolder
 	if adapters {

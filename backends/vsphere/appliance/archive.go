@@ -11,26 +11,26 @@ import (
 	"syscall"
 )
 
-// Bounds on a package: real descriptors, with licences in several languages, have some hundred kB.
+// Limits of a package: real descriptors, with licences in several languages, have a few hundred kB.
 const (
 	descriptorLimit = 4 << 20 // bytes
 	manifestLimit   = 1 << 20 // bytes
 	descriptorItems = 50_000  // elements
-	descriptorDepth = 64      // elements in one another
+	descriptorDepth = 64      // nesting depth of elements
 	packageFiles    = 1000
 )
 
-// An archive holds the files of a package, and opens no others.
+// An archive provides the files of a package and opens no others.
 type archive interface {
-	// Open opens a file by its name inside the package; os.ErrNotExist where there is none.
+	// Open opens a file by its name inside the package; the error is os.ErrNotExist if there is none.
 	Open(name string) (io.ReadCloser, int64, error)
-	// Descriptor is the name of the OVF descriptor.
+	// Descriptor returns the name of the OVF descriptor.
 	Descriptor() string
 	Close() error
 }
 
-// inside refuses names that lead out of a package: absolute ones, those with "..", and URLs. DSP0243 lets a reference be a
-// URL; what a package fetches from elsewhere is not in its manifest's hands.
+// inside refuses names that point outside a package: absolute ones, those with "..", and URLs. DSP0243 allows a reference to be a
+// URL, but the package's manifest cannot protect what is fetched from elsewhere.
 func inside(name string) error {
 	if strings.Contains(name, "://") || !filepath.IsLocal(name) {
 		return fmt.Errorf("the reference %q points outside the package", name)
@@ -38,7 +38,7 @@ func inside(name string) error {
 	return nil
 }
 
-// openRegular opens a regular file; it does not wait where there is a named pipe.
+// openRegular opens a regular file; it does not block on a named pipe.
 func openRegular(open func(flag int) (*os.File, error), name string) (*os.File, int64, error) {
 	f, err := open(os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOFOLLOW)
 	if errors.Is(err, syscall.ELOOP) {
@@ -58,7 +58,7 @@ func openRegular(open func(flag int) (*os.File, error), name string) (*os.File, 
 	return f, info.Size(), nil
 }
 
-// A folder is a package whose files lie beside its descriptor.
+// A folder is a package whose files are in the directory of its descriptor.
 type folder struct {
 	root       *os.Root
 	descriptor string
@@ -77,7 +77,7 @@ func (d *folder) Open(name string) (io.ReadCloser, int64, error) {
 	if err := inside(name); err != nil {
 		return nil, 0, err
 	}
-	// os.Root follows links that stay inside; a package has none.
+	// os.Root follows links that stay inside; a package must not contain any.
 	for at := filepath.Clean(name); at != "."; at = filepath.Dir(at) {
 		info, err := d.root.Lstat(at)
 		if err != nil {
@@ -101,8 +101,8 @@ func (d *folder) Descriptor() string { return d.descriptor }
 
 func (d *folder) Close() error { return d.root.Close() }
 
-// A tape is an OVA: a tar file with the descriptor first. Its files are read where its headers say that they lie, so that a
-// disk of many GB is not read to find the next.
+// A tape is an OVA: a tar file with the descriptor first. Files are read at the offsets in the headers, so that a disk of many GB
+// is not read to find the next file.
 type tape struct {
 	file       *os.File
 	members    map[string]*io.SectionReader
@@ -110,7 +110,7 @@ type tape struct {
 }
 
 func openTape(path string) (*tape, error) {
-	// The package itself may be a link; what it holds may not.
+	// The package itself may be a link; its contents must not contain any.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -130,8 +130,8 @@ func openTape(path string) (*tape, error) {
 	return t, nil
 }
 
-// index finds the files of the archive. An entry of another kind than a regular file, also a sparse one, which can claim any
-// size, is no part of an OVA (DSP0243, "OVF package: distribution as a single file").
+// index locates the files of the archive. An entry that is not a regular file, or is sparse (it can claim any size), is not
+// allowed in an OVA (DSP0243, "OVF package: distribution as a single file").
 func (t *tape) index(size int64) error {
 	for r := tar.NewReader(t.file); ; {
 		h, err := r.Next()
@@ -200,7 +200,7 @@ func (t *tape) Descriptor() string { return t.descriptor }
 
 func (t *tape) Close() error { return t.file.Close() }
 
-// readLimited reads a text of a package.
+// readLimited reads a text file of a package, up to a limit.
 func readLimited(a archive, name string, limit int64) ([]byte, error) {
 	r, size, err := a.Open(name)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Deploy makes the VM, off, and sends its disks; id names it for Remove. Warn takes what vCenter has to say beside. When it fails or ctx ends, the
-// VM that was begun is taken back: by vCenter itself where this program is killed, when the lease runs out (5 min). An id
-// beside an error names a VM that may be complete, because the reply to the last call was lost.
+// Deploy creates the VM, powered off, and uploads its disks; id identifies it for Remove. Warn receives vCenter's warnings. If
+// Deploy fails or ctx ends, the incomplete VM is removed; if this program is killed, vCenter removes it when the lease expires (5
+// min). An id returned with an error identifies a VM that may be complete, because the reply to the last call was lost.
 func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, warn func(string), progress backends.Progress) (id string, err error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
@@ -33,7 +33,7 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 		return "", wire.Explain(refused(err), d.Name, "deploy the appliance")
 	}
 	if err := send(ctx, f, info, lease, progress); err != nil {
-		// The lease is given back even when ctx has ended, else the half VM stands there until it runs out.
+		// The lease is aborted even if ctx has ended; otherwise the incomplete VM remains until it expires.
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		defer cancel()
 		aborted := lease.Abort(over, nil)
@@ -48,7 +48,7 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 	return info.Entity.Value, wire.Explain(lease.Complete(ctx), d.Name, "finish the deployment")
 }
 
-// refused takes vCenter's words out of the result of a call that was no fault.
+// refused extracts vCenter's messages from the result of a call that was not a fault.
 func refused(err error) error {
 	var t task.Error
 	var p *task.Error
@@ -61,7 +61,7 @@ func refused(err error) error {
 	return err
 }
 
-// located turns what the finder says into words with a way on.
+// located adds a remedy to an error of the finder.
 func located(err error) error {
 	var none *find.NotFoundError
 	var many *find.MultipleFoundError
@@ -75,7 +75,7 @@ func located(err error) error {
 	return err
 }
 
-// destination finds pool, datastore, folder and host.
+// destination finds the resource pool, datastore, folder and host.
 func destination(ctx context.Context, conn *wire.Conn, d backends.Deployment) (*importer.Importer, error) {
 	finder := find.NewFinder(conn.VIM(), false)
 	imp := &importer.Importer{Client: conn.VIM(), Finder: finder}
@@ -118,7 +118,7 @@ func options(d backends.Deployment) importer.Options {
 	return o
 }
 
-// send sends the disks one after the other, and tells the lease so that it lives.
+// send uploads the disks one after the other, and updates the lease so that it does not expire.
 func send(ctx context.Context, f *File, info *nfc.LeaseInfo, lease *nfc.Lease, progress backends.Progress) error {
 	var total, sent int64
 	for _, item := range info.Items {

@@ -1,4 +1,4 @@
-// Package appliance deploys virtual appliances (OVA, or OVF with its files beside it) through vCenter.
+// Package appliance deploys virtual appliances (OVA, or OVF with separate files) through vCenter.
 package appliance
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A File is an appliance on this machine. It stays open, so that the verified content is what is uploaded.
+// A File is an appliance on this machine. It stays open, so that the content that was verified is the content that is uploaded.
 type File struct {
 	Path string
 	backends.Appliance
 
 	files      archive
-	references []string // names of its files, as the descriptor has them
+	references []string // names of its files, from the descriptor
 }
 
-// Open reads the descriptor of an appliance as one of its configurations has it, "" for its default. It fails with kind
-// usage on what is none.
+// Open reads the descriptor of an appliance for one of its configurations, "" for the default. It fails with kind usage if the
+// file is no appliance.
 func Open(path, configuration string) (*File, error) {
 	f := &File{Path: path}
 	var err error
@@ -161,7 +161,7 @@ func described(env *ovf.Envelope, configuration string) backends.Appliance {
 	return a
 }
 
-// unit is the number of bytes of a programmatic unit (DSP0004, annex C: "byte * 2^30"), or what stands where none is named.
+// unit returns the number of bytes of a programmatic unit (DSP0004, annex C: "byte * 2^30"), or the default if no unit is named.
 func unit(of *string, otherwise int64) int64 {
 	if n := ovf.ParseCapacityAllocationUnits(value(of)); value(of) != "" && n > 0 {
 		return n
@@ -169,7 +169,7 @@ func unit(of *string, otherwise int64) int64 {
 	return otherwise
 }
 
-// needed tells that a property must not be empty: it is requested, has no default and a least length.
+// needed reports whether a property must not be empty: it is user-configurable, has no default and a minimum length.
 func needed(p ovf.Property) bool {
 	return value(p.UserConfigurable) && value(p.Default) == "" && strings.Contains(value(p.Qualifiers), "MinLen(") &&
 		!strings.Contains(value(p.Qualifiers), "MinLen(0)")

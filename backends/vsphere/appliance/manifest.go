@@ -21,14 +21,14 @@ import (
 
 // A Proof says what proves that a package is complete and who created it.
 type Proof struct {
-	Manifest bool // every file, the descriptor too, has the digest that the manifest gives
-	Signed   bool // a certificate with a signature of the manifest came along; it is not verified here
+	Manifest bool // every file, including the descriptor, has the digest in the manifest
+	Signed   bool // the package contains a certificate and a signature of the manifest; the signature is not verified here
 }
 
 const downloadAgain = "Download the appliance again."
 
-// Verify compares the descriptor and every file that it refers to with the manifest. A package that was truncated or
-// changed is detected before anything is uploaded.
+// Verify compares the descriptor and every referenced file with the manifest. A truncated or modified package is detected before
+// anything is uploaded.
 func (f *File) Verify() (Proof, error) {
 	base := strings.TrimSuffix(f.files.Descriptor(), filepath.Ext(f.files.Descriptor()))
 	text, err := readLimited(f.files, base+".mf", manifestLimit)
@@ -54,7 +54,7 @@ func (f *File) Verify() (Proof, error) {
 	p := Proof{Manifest: true}
 	if r, _, err := f.files.Open(base + ".cert"); err == nil {
 		p.Signed = true
-		_ = r.Close() // it was only looked for
+		_ = r.Close() // only its existence matters
 	}
 	return p, nil
 }
@@ -63,14 +63,14 @@ func (f *File) unusable(err error, what string) error {
 	return backends.Errorf(backends.KindUsage, "", downloadAgain, "%s of %s: %w", what, f.Path, err)
 }
 
-// complete tells that every file is there.
+// complete checks that every file exists.
 func (f *File) complete() error {
 	for _, name := range f.references {
 		r, _, err := f.files.Open(name)
 		if err != nil {
 			return f.unusable(err, "open "+name)
 		}
-		_ = r.Close() // it was only looked for
+		_ = r.Close() // only its existence matters
 	}
 	return nil
 }

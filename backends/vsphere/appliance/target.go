@@ -15,9 +15,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A need is what an appliance asks of its host.
+// A need is what an appliance requires of its host.
 type need struct {
-	groups    []string // port groups of its adapters, those that are added too
+	groups    []string // port groups of its adapters, including added ones
 	datastore string   // managed object id
 	memory    int64    // bytes
 }
@@ -34,8 +34,8 @@ type candidate struct {
 	used        int64
 }
 
-// unfit says why the host cannot carry the VM; "" when it can. A host has a distributed port group only as a member of its
-// switch, which also shows that its licence includes distributed switches.
+// unfit returns why the host cannot run the VM; "" if it can. A host has access to a distributed port group only as a member of
+// its switch, which also shows that its licence includes distributed switches.
 func (c candidate) unfit(n need) string {
 	for _, g := range n.groups {
 		if !slices.Contains(c.networks, g) {
@@ -55,7 +55,7 @@ func (c candidate) unfit(n need) string {
 	return ""
 }
 
-// choose returns the host that fits and has most memory free.
+// choose returns the suitable host with the most free memory.
 func choose(all []candidate, n need) (candidate, error) {
 	var best candidate
 	var why []string
@@ -83,7 +83,7 @@ func choose(all []candidate, n need) (candidate, error) {
 		"no host can run the VM: %s", strings.Join(why, "; "))
 }
 
-// Target checks before the upload that the VM can be deployed as d says, and returns the inventory path of its host.
+// Target checks before the upload that the VM can be deployed as d requests, and returns the inventory path of its host.
 func Target(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment, groups []string) (string, error) {
 	imp, err := destination(ctx, conn, d)
 	if err != nil {
@@ -175,14 +175,14 @@ func candidates(ctx context.Context, conn *wire.Conn, refs []types.ManagedObject
 	return out, nil
 }
 
-// allocates reports whether a thick disk takes its whole size when it is created. On VMFS it does. On vSAN and vVols the storage
-// policy decides, by default thin (vSphere documentation, "vSAN policies": object space reservation); on NFS the server does,
-// unless it has a plug-in for VAAI ("Storage Hardware Acceleration on NAS Devices").
+// allocates reports whether a thick disk occupies its whole size when it is created. On VMFS it does. On vSAN and vVols the
+// storage policy decides, by default thin (vSphere documentation, "vSAN policies": object space reservation); on NFS the server
+// decides, unless it has a VAAI plug-in ("Storage Hardware Acceleration on NAS Devices").
 func allocates(datastore string) bool {
 	return !slices.Contains([]string{"vsan", "vvol", "nfs", "nfs41"}, strings.ToLower(datastore))
 }
 
-// space refuses a datastore that cannot take the disks.
+// space fails if a datastore has too little space for the disks.
 func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *File, d backends.Deployment) error {
 	var summary types.DatastoreSummary
 	_, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("Datastore", []types.ManagedObjectReference{store.Reference()}, "summary")}, func(o wire.Object) {
@@ -204,7 +204,7 @@ func space(ctx context.Context, conn *wire.Conn, store *object.Datastore, f *Fil
 	return nil
 }
 
-// Remove destroys a VM that Deploy has created; it is well where vCenter has done so already.
+// Remove destroys a VM that Deploy created; it succeeds if vCenter has already done so.
 func Remove(ctx context.Context, conn *wire.Conn, id string) error {
 	vm := object.NewVirtualMachine(conn.VIM(), types.ManagedObjectReference{Type: "VirtualMachine", Value: id})
 	task, err := vm.Destroy(ctx)

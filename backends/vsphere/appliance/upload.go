@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A meter counts bytes and tells how far everything is.
+// A meter counts bytes and reports the overall progress.
 type meter struct {
 	total    int64
 	sent     atomic.Int64
@@ -32,7 +32,7 @@ func (m *meter) close() { close(m.done) }
 
 func (m *meter) percent() int { return int(min(99, 100*m.sent.Load()/m.total)) }
 
-// keep reports every few seconds until all is sent: a lease that hears nothing for five minutes ends.
+// keep reports progress every few seconds until everything is uploaded: a lease without updates expires after five minutes.
 func (m *meter) keep(ctx context.Context, tell func(percent int)) {
 	m.progress.Report(0)
 	tick := time.NewTicker(2 * time.Second)
@@ -51,7 +51,7 @@ func (m *meter) keep(ctx context.Context, tell func(percent int)) {
 	}
 }
 
-// counted is a reader that a meter watches.
+// counted is a reader whose bytes a meter counts.
 type counted struct {
 	io.Reader
 	meter *meter
@@ -63,7 +63,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// upload sends one file to where the lease says: a host, whose certificate vCenter vouches for by its thumbprint.
+// upload sends one file to the URL in the lease: a host, whose certificate is verified by the thumbprint from vCenter.
 func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	if item.URL.Scheme != "https" {
 		return backends.Errorf(backends.KindRefused, item.URL.Host, "Ask the vCenter's administrator why its lease names no https address.",
@@ -78,7 +78,7 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	}
 	defer r.Close()
 	method, kind := http.MethodPost, "application/x-vnd.vmware-streamVmdk"
-	if item.Create { // no disk: an ISO image
+	if item.Create { // not a disk: an ISO image
 		method, kind = http.MethodPut, "application/octet-stream"
 	}
 	req, err := http.NewRequestWithContext(ctx, method, item.URL.String(), counted{r, m})

@@ -1,5 +1,5 @@
-// Package bracket opens and closes what must be around changes: a VM powered off, a host in maintenance mode, a host
-// rebooted, its SSH service running. Nothing is forced: a guest is asked to shut down, a host is emptied before it goes.
+// Package bracket provides the states that changes need around them: a VM powered off, a host in maintenance mode, a host reboot,
+// the SSH service running. Nothing is forced: guests are shut down, and hosts are evacuated first.
 package bracket
 
 import (
@@ -12,25 +12,26 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Options bound how long the brackets wait and say what the operator has consented to. Zero times are the defaults.
+// Options are the time limits of brackets and what the operator has consented to. A zero time means the default.
 type Options struct {
-	Shutdown time.Duration // for a guest to shut down; 5 min
-	PowerOn  time.Duration // for a VM to come up; 10 min
-	Evacuate time.Duration // for a host to become empty; 30 min
-	Reboot   time.Duration // for a host to come back; 30 min
+	Shutdown time.Duration // limit for a guest to shut down; default 5 min
+	PowerOn  time.Duration // limit for a VM to start; default 10 min
+	Evacuate time.Duration // limit for evacuating a host; default 30 min
+	Reboot   time.Duration // limit for a host to come back; default 30 min
 
-	// PowerOff allows to power off a guest that cannot be asked or does not obey. Data in it may be lost.
+	// PowerOff allows powering off a guest that cannot be shut down or does not react. Its unsaved data may be lost.
 	PowerOff bool
-	// ShellUser is who logs in by SSH on hosts, to be looked for among the exception users of lockdown mode; root when empty.
+	// ShellUser is the account for SSH logins on hosts; it is looked up in the exception users of lockdown mode. Default root.
 	ShellUser string
-	// Resync tells how many bytes vSAN has to copy as a host of a vSAN cluster sees it. A host is not emptied before they are
-	// copied, nor where that cannot be read: its objects may be the only whole ones. nil: nobody asks.
+	// Resync returns how many bytes vSAN still has to copy, as a host of a vSAN cluster reports it. A host is not evacuated
+	// before they are copied, or if the number cannot be read, because its objects may be the only complete ones. nil: not
+	// checked.
 	Resync func(ctx context.Context, host string) (int64, error)
-	// Look is how often Resync is asked while there is something; 10 s.
+	// Look is the polling interval of Resync; default 10 s.
 	Look time.Duration
-	// Migrate moves running VMs away by vMotion before a host is told to enter maintenance mode: DRS does not.
+	// Migrate moves running VMs to other hosts by vMotion before a host enters maintenance mode, for VMs that DRS does not move.
 	Migrate bool
-	// Tools waits after power-on until VMware Tools run.
+	// Tools makes power-on wait until VMware Tools run.
 	Tools bool
 }
 
@@ -48,7 +49,7 @@ func (o Options) filled() Options {
 	return o
 }
 
-// Of returns the brackets that vCenter can open and close.
+// Of returns the brackets that are handled through vCenter.
 func Of(conn *wire.Conn, places *place.Places, o Options) map[backends.BracketKind]backends.Bracket {
 	s := site{conn: conn, places: places, opt: o.filled(), leaving: newLeaving()}
 	return map[backends.BracketKind]backends.Bracket{
@@ -70,8 +71,8 @@ type site struct {
 // errLate ends a wait that took longer than its limit.
 var errLate = errors.New("it took too long")
 
-// watch waits for a state within a limit; errLate when it is not reached. A wait that breaks is begun again a few times:
-// what it waits for goes on without us.
+// watch waits for a state within a limit; errLate if it is not reached. If the wait is interrupted it is repeated a few times,
+// because the operation continues in vCenter.
 func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, until func(wire.Object) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
@@ -86,7 +87,7 @@ func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, unt
 	}
 }
 
-// state decodes what a bracket's State gave.
+// state decodes a bracket's State.
 func state[T any](v backends.Value, target string) (T, error) {
 	var out T
 	if err := v.Decode(&out); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 )
 
-// leaving are the hosts that are being emptied, of which none takes the VMs of another, and the VMs that were shut down and
-// will start again. VMs are moved away from one host at a time.
+// leaving tracks the hosts that are being evacuated, so that none receives the VMs of another, and the VMs that were shut down
+// and will start again. VMs are moved from one host at a time.
 type leaving struct {
 	moves chan struct{} // holds one token while VMs move
 
@@ -21,7 +21,7 @@ func newLeaving() *leaving {
 	return &leaving{moves: make(chan struct{}, 1), hosts: map[place.Ref]bool{}, off: map[place.Ref]bool{}}
 }
 
-// turn waits until no VMs of another host move. The caller calls done when its own have moved.
+// turn waits until no other host's VMs are being moved. The caller calls done when its own have moved.
 func (l *leaving) turn(ctx context.Context) (done func(), err error) {
 	select {
 	case l.moves <- struct{}{}:
@@ -31,7 +31,7 @@ func (l *leaving) turn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// begin counts a host among those that are being emptied, until end is called: it is in maintenance mode then, or stays in use.
+// begin marks a host as being evacuated until end is called: it is then in maintenance mode, or stays in use.
 func (l *leaving) begin(host place.Ref) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +49,7 @@ func (l *leaving) has(host place.Ref) bool {
 	return l.hosts[host]
 }
 
-// shut remembers whether a VM is off because of us.
+// shut records whether this program has a VM shut down.
 func (l *leaving) shut(vm place.Ref, off bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

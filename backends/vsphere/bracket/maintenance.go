@@ -18,7 +18,7 @@ const (
 	inService     = "normal"
 )
 
-// maintenance has a host empty and in maintenance mode. Its state is "maintenance" or "normal".
+// maintenance evacuates a host and puts it into maintenance mode. Its state is "maintenance" or "normal".
 type maintenance struct{ site }
 
 func (b maintenance) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
@@ -44,8 +44,8 @@ func (b maintenance) Close(ctx context.Context, t backends.Ref, leave backends.V
 	return b.exit(ctx, t, progress)
 }
 
-// enter brings a host into maintenance mode: DRS moves its VMs away. VMs that cannot move keep it from ending; then
-// the task is cancelled, so that the host does not slip away later, when nobody is looking.
+// enter puts a host into maintenance mode; DRS moves its VMs. If VMs that cannot move prevent it, the task is cancelled, so that
+// the host does not enter maintenance mode later, unattended.
 func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progress) error {
 	const what = "enter maintenance mode"
 	h, err := s.host(ctx, t)
@@ -96,8 +96,8 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 	return wire.Explain(err, t.Name, what)
 }
 
-// resynced waits until vSAN has copied what it has to. Nothing pushes that figure, so it is asked for again and again. A host
-// that does not tell is not emptied.
+// resynced waits until vSAN has copied everything. The number is polled because vSAN does not push it. A host that does not
+// report it is not evacuated.
 func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what string) error {
 	if s.opt.Resync == nil {
 		return nil

@@ -22,7 +22,7 @@ const opRelocate = "VirtualMachine.relocate"
 // network of 1 Gbps, and queues the others (vCenter Server and Host Management, "Limits on Simultaneous Migrations").
 const movesAtOnce = 4
 
-// A refuge is a host that VMs may move to.
+// A refuge is a host that VMs can be moved to.
 type refuge struct {
 	ref                  place.Ref
 	name                 string
@@ -39,7 +39,7 @@ type leaver struct {
 	to                   *refuge
 }
 
-// An evacuation moves the VMs of one host away.
+// An evacuation moves the VMs of one host to other hosts.
 type evacuation struct {
 	site
 	host, cluster place.Ref
@@ -47,15 +47,15 @@ type evacuation struct {
 	drs           bool
 	rules         []types.BaseClusterRuleInfo
 	groups        []types.BaseClusterGroupInfo
-	at            map[place.Ref]place.Ref // hosts of the cluster's running VMs; those that leave have that of their target
+	at            map[place.Ref]place.Ref // current hosts of the cluster's running VMs, or the target for those that leave
 	refuges       []*refuge
 }
 
-// moveAway moves the running VMs of a host that DRS does not move to other hosts of its cluster by vMotion. Where to: DRS
-// says it where it is on (PlaceVm), among the hosts that reach a VM's datastores and networks, have the CPU and the memory and
-// break no rule; else the one of those with the most free memory. What vCenter finds against the move, such as the CPU features
-// that EVC would level, excludes a host too (CheckMigrate_Task). VMs of vSphere Cluster Services and agent VMs are left to
-// vCenter. No VM moves unless all can; the error names those that cannot, and why.
+// moveAway moves the running VMs of a host that DRS does not move to other hosts of its cluster by vMotion. If DRS is on, it
+// chooses the target (PlaceVm) among the hosts that have access to a VM's datastores and networks, have enough CPU and memory and
+// violate no rule; otherwise the one of those with the most free memory is used. Hosts that vCenter's check excludes, for example
+// because of CPU features that EVC would mask, are excluded too (CheckMigrate_Task). VMs of vSphere Cluster Services and agent
+// VMs are left to vCenter. No VM is moved unless all can be; the error names those that cannot, and why.
 func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) error {
 	done, err := s.leaving.turn(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) erro
 	if err != nil {
 		return err
 	}
-	var moves errgroup.Group // one that fails does not stop the others
+	var moves errgroup.Group // a failed move does not stop the others
 	moves.SetLimit(movesAtOnce)
 	failed := make([]error, len(vms))
 	for i, vm := range vms {
@@ -81,8 +81,8 @@ func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) erro
 
 const moveAwayWhat = "move its VMs away"
 
-// placed finds a host for every VM that has to leave one, of those in only where that is not nil. The error joins one for each
-// VM that has none.
+// placed finds a target host for every VM that has to leave a host; if in is not nil, only for those in it. The error joins one
+// error for each VM without a target.
 func (s site) placed(ctx context.Context, host place.Ref, t backends.Ref, only []string) ([]*leaver, *evacuation, error) {
 	o, err := s.conn.One(ctx, host, "parent", "vm")
 	if err != nil {
@@ -108,8 +108,8 @@ func (s site) placed(ctx context.Context, host place.Ref, t backends.Ref, only [
 	return vms, e, errors.Join(refused...)
 }
 
-// Movable tells, without moving anything, which of some running VMs of a host no other host of its cluster takes: one error for
-// each, of kind refused where the VM is why.
+// Movable checks, without moving anything, which of some running VMs of a host cannot move to any other host of its cluster. It
+// returns one error for each, of kind refused if the VM is the cause.
 func Movable(ctx context.Context, conn *wire.Conn, places *place.Places, host backends.Ref, vms []string) []error {
 	s := site{conn: conn, places: places, opt: Options{}.filled(), leaving: newLeaving()}
 	ref, err := places.Find(ctx, host)
@@ -126,8 +126,8 @@ func Movable(ctx context.Context, conn *wire.Conn, places *place.Places, host ba
 	return []error{err}
 }
 
-// leavers reads the VMs of the host that are on and that DRS does not move by itself: all where it is off or not fully automated,
-// else those with a setting of their own (ClusterConfigInfoEx.drsVmConfig).
+// leavers reads the running VMs of the host that DRS does not move by itself: all if DRS is off or not fully automated, else
+// those with a setting of their own (ClusterConfigInfoEx.drsVmConfig).
 func (e *evacuation) leavers(ctx context.Context, vms []place.Ref) ([]*leaver, error) {
 	o, err := e.conn.One(ctx, e.cluster, "configurationEx")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// What vCenter calls the operations that brackets order, in the descriptionId of their tasks.
+// The descriptionId of the tasks that brackets start in vCenter.
 const (
 	opEnter    = "HostSystem.enterMaintenanceMode"
 	opExit     = "HostSystem.exitMaintenanceMode"
@@ -21,19 +21,19 @@ const (
 	opPowerOff = "VirtualMachine.powerOff"
 )
 
-// An order is something that a machine is told to do once, and that shows as a task on it.
+// An order is an operation that is requested once and shows as a task on its target.
 type order struct {
 	site
 	machine  place.Ref
 	op       string
 	send     func(context.Context) (types.ManagedObjectReference, error)
-	done     func(context.Context) (bool, error) // reads whether it has been done
+	done     func(context.Context) (bool, error) // reads whether it is done
 	progress backends.Progress
 }
 
-// carryOut sends the order and waits for its task. Where the answer is lost, or the wait for the task, the machine is
-// asked for a task of that operation; the order is given again only where there is none and nothing was done. Refused
-// tells that vCenter would not take it, so that nothing is under way.
+// carryOut requests the operation and waits for its task. If the reply or the wait for the task is lost, it looks for a task of
+// that operation on the target; the operation is requested again only if there is none and nothing was done. Refused reports that
+// vCenter rejected the request, so that no task is running.
 func (o order) carryOut(ctx context.Context) (refused bool, err error) {
 	for try := 1; ; try++ {
 		task, err := o.send(ctx)
@@ -61,13 +61,13 @@ func (o order) carryOut(ctx context.Context) (refused bool, err error) {
 	}
 }
 
-// ended tells the errors with which a task has ended from those of the wait for it.
+// ended reports whether an error is the result of a task, and not of the wait for it.
 func ended(err error) bool {
 	var t *wire.TaskError
 	return errors.As(err, &t)
 }
 
-// adopt waits for the tasks of the operation that are under way on the machine; false when there is none.
+// adopt waits for running tasks of the operation on the target; false if there are none.
 func (o order) adopt(ctx context.Context) (found bool, err error) {
 	for _, task := range o.underWay(ctx) {
 		found = true
@@ -78,7 +78,7 @@ func (o order) adopt(ctx context.Context) (found bool, err error) {
 	return found, nil
 }
 
-// underWay lists the tasks of the operation that have not ended on the machine. What cannot be read is none.
+// underWay returns the unfinished tasks of the operation on the target. It returns none if they cannot be read.
 func (o order) underWay(ctx context.Context) []types.ManagedObjectReference {
 	m, err := o.conn.One(ctx, o.machine, "recentTask")
 	if err != nil {
@@ -95,8 +95,8 @@ func (o order) underWay(ctx context.Context) []types.ManagedObjectReference {
 	return out
 }
 
-// cancel takes the order back, so that it is not carried out later, when nobody is looking: it waits a few seconds for
-// its tasks to end. They may have come to their end before.
+// cancel cancels the operation, so that it does not complete later, unattended: it waits a few seconds for its tasks to end. They
+// may have finished already.
 func (o order) cancel(ctx context.Context) {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), wire.DefaultTimeout)
 	defer done()

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A failedVM is a VM that did not start, and what is known of it.
+// A failedVM is a VM that did not start, with what is known about it.
 type failedVM struct {
 	firmware string // bios, efi
 	use64    bool   // pciPassthru.use64bitMMIO
@@ -22,10 +22,10 @@ type failedVM struct {
 	logErr   error
 }
 
-// logTail is how much of vmware.log is read: one power-on with many devices stays below it.
+// logTail is how much of vmware.log is read: one power-on with many devices writes less than that.
 const logTail = 512 << 10
 
-// examine reads what tells why a VM did not start. The fault often names a module only; its vmware.log has the cause.
+// examine reads what may explain why a VM did not start. The fault often names only a module; the cause is in vmware.log.
 func (b vmPower) examine(ctx context.Context, vm place.Ref) failedVM {
 	var p failedVM
 	o, err := b.conn.One(ctx, vm, "config.firmware", "config.extraConfig", "config.files.logDirectory", "config.files.vmPathName")
@@ -48,8 +48,8 @@ func (b vmPower) examine(ctx context.Context, vm place.Ref) failedVM {
 	return p
 }
 
-// diagnose adds to the fault of a VM that did not start, or went off again, the cause and the one thing to do about it.
-// What is not understood stays as vCenter says it.
+// diagnose adds cause and remedy to the fault of a VM that did not start, or that powered off again. Unknown faults are left as
+// vCenter reports them.
 func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 	if kind := backends.KindOf(wire.Explain(err, "", "")); kind == backends.KindUnreachable || kind == backends.KindAuth || kind == backends.KindTransient || ctx.Err() != nil {
 		return err
@@ -75,7 +75,7 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 	return err
 }
 
-// remedy is the one thing to do about a cause.
+// remedy returns the remedy for a cause.
 func (p failedVM) remedy(f klog.Failure) string {
 	device := "the device"
 	if f.Device != nil {

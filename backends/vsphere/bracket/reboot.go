@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A hostState is a host as the brackets see it.
+// A hostState is the state of a host that the brackets need.
 type hostState struct {
 	ref         place.Ref
 	connection  types.HostSystemConnectionState
@@ -37,28 +37,28 @@ func stateOf(ref place.Ref, o wire.Object) hostState {
 	}
 }
 
-// reboot has a host empty during the body and reboots it afterwards. Its state names the boot that is to be left
-// behind, so that closing it again after a crash does not reboot twice.
+// reboot keeps a host in maintenance mode during the changes and reboots it afterwards. Its state identifies the previous boot,
+// so that closing it again after a crash does not reboot twice.
 type reboot struct{ site }
 
 // A Boot is the state of a reboot bracket.
 type Boot struct {
-	Maintenance bool      `json:"maintenance"` // in maintenance mode before
-	Booted      time.Time `json:"booted"`      // the host's boot time before
+	Maintenance bool      `json:"maintenance"` // the host was in maintenance mode before
+	Booted      time.Time `json:"booted"`      // the host's previous boot time
 	Read        time.Time `json:"read"`        // when that was read, by vCenter's clock
 }
 
-// clockStep is what the clock of a running host may be set by at once: ntpd ends itself rather than step by more (ntpd(8),
+// clockStep is the largest step by which the clock of a running host is adjusted: ntpd exits rather than step by more (ntpd(8),
 // "panic threshold", 1000 s).
 const clockStep = 1000 * time.Second
 
-// over reports whether a host has booted since the state was read. vSphere gives no identity of a boot, only its time, which a
-// host works out from its clock and its uptime: setting the clock moves it. So the boot time must have moved by more than a clock
-// is set by, or lie behind the moment at which it was read, or the host was seen away since.
+// over reports whether a host has booted since the state was read. vSphere does not identify boots, it only reports the boot
+// time, which a host computes from its clock and its uptime: adjusting the clock shifts it. So the boot time must have changed by
+// more than clockStep, or be later than the time at which it was read, or the host must have been seen disconnected since.
 func (b Boot) over(h hostState, away bool) bool {
 	moved := h.booted.Sub(b.Booted)
 	switch {
-	case h.booted.IsZero() || moved <= time.Second: // it is worked out anew each time and may waver
+	case h.booted.IsZero() || moved <= time.Second: // it is recomputed each time and may vary
 		return false
 	case away:
 		return true
@@ -84,8 +84,8 @@ func (b reboot) Open(ctx context.Context, t backends.Ref, progress backends.Prog
 	return b.enter(ctx, t, progress)
 }
 
-// Close reboots the host unless that was done since leave, waits for it to come back, and ends maintenance mode where
-// the host was in service before.
+// Close reboots the host unless it has booted since leave, waits for it to come back, and ends maintenance mode if the host was
+// not in it before.
 func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	const what = "reboot"
 	before, err := state[Boot](leave, t.Name)
@@ -98,7 +98,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	}
 	away := h.connection != types.HostSystemConnectionStateConnected
 	if away || !before.over(h, false) {
-		// A host that is away may be in the middle of the reboot that a crash of ours has not waited for.
+		// A disconnected host may be in the middle of the reboot that a crashed run did not wait for.
 		if !away {
 			if err := b.send(ctx, t, h, before); err != nil {
 				return wire.Explain(err, t.Name, what)
@@ -132,7 +132,7 @@ func (b reboot) Close(ctx context.Context, t backends.Ref, leave backends.Value,
 	return nil
 }
 
-// Happened reports whether the host has booted since: what is set from now on waits for another boot.
+// Happened reports whether the host has booted since: anything set from now on needs another boot.
 func (b reboot) Happened(ctx context.Context, t backends.Ref, leave backends.Value) (bool, error) {
 	before, err := state[Boot](leave, t.Name)
 	if err != nil {
@@ -142,7 +142,7 @@ func (b reboot) Happened(ctx context.Context, t backends.Ref, leave backends.Val
 	return err == nil && h.connection == types.HostSystemConnectionStateConnected && before.over(h, false), wire.Explain(err, t.Name, "read the host's boot time")
 }
 
-// Abort ends maintenance mode without the reboot, where the host was in service before.
+// Abort ends maintenance mode without a reboot if the host was not in it before.
 func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value, progress backends.Progress) error {
 	before, err := state[Boot](found, t.Name)
 	if err != nil || before.Maintenance {
@@ -151,8 +151,8 @@ func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value,
 	return b.exit(ctx, t, progress)
 }
 
-// send orders the reboot, unless an order that nobody waited for is being carried out. Without force vCenter refuses a
-// host that is not in maintenance mode.
+// send requests the reboot, unless an earlier request is still running. Without force, vCenter refuses a host that is not in
+// maintenance mode.
 func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before Boot) error {
 	o := order{site: b.site, machine: h.ref, op: opReboot,
 		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
@@ -174,7 +174,7 @@ func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before Bo
 	return err
 }
 
-// Back waits until a host that is away is connected again, at most for limit; an error of kind unreachable when it is not.
+// Back waits until a disconnected host is connected again, at most for limit; otherwise it returns an error of kind unreachable.
 func Back(ctx context.Context, conn *wire.Conn, places *place.Places, host string, limit time.Duration) error {
 	const what = "wait for the host to come back"
 	s := site{conn: conn, places: places}

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// readHosts reads the hosts of the cluster that take VMs: none in maintenance mode, and none that is being emptied.
+// readHosts reads the hosts of the cluster that can receive VMs: none in maintenance mode, and none that is being evacuated.
 func (e *evacuation) readHosts(ctx context.Context) error {
 	o, err := e.conn.One(ctx, e.cluster, "host")
 	if err != nil {
@@ -54,8 +54,8 @@ func (e *evacuation) readHosts(ctx context.Context) error {
 	return e.forgetOff(ctx)
 }
 
-// forgetOff leaves out of the rules the VMs that are off, as the plan does: DRS looks at a rule again when it starts them. Those
-// that this process has shut down will be back.
+// forgetOff removes powered-off VMs from the rules, as the plan does: DRS evaluates a rule again when it starts them. VMs that
+// this process has shut down are kept, because they will start again.
 func (e *evacuation) forgetOff(ctx context.Context) error {
 	var vms []place.Ref
 	for _, r := range e.rules {
@@ -74,7 +74,7 @@ func (e *evacuation) forgetOff(ctx context.Context) error {
 	return err
 }
 
-// between returns the VMs of a rule between VMs, nil for another one.
+// between returns the VMs of a rule between VMs, nil for other rules.
 func between(r types.BaseClusterRuleInfo) []place.Ref {
 	switch r := r.(type) {
 	case *types.ClusterAntiAffinityRuleSpec:
@@ -85,7 +85,7 @@ func between(r types.BaseClusterRuleInfo) []place.Ref {
 	return nil
 }
 
-// together groups VMs that affinity rules keep on one host; most are alone.
+// together groups VMs that affinity rules keep on one host; most groups have one VM.
 func (e *evacuation) together(vms []*leaver) [][]*leaver {
 	var groups [][]*leaver
 	of := map[place.Ref]int{}
@@ -116,7 +116,7 @@ func (e *evacuation) together(vms []*leaver) [][]*leaver {
 	return slices.DeleteFunc(groups, func(g []*leaver) bool { return g == nil })
 }
 
-// choose finds where VMs that belong on one host go, and takes the place.
+// choose finds a host for VMs that belong together, and reserves the capacity.
 func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 	var fit []*refuge
 	var whys, names []string
@@ -160,7 +160,7 @@ func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 		"move %s: no other host of its cluster takes it: %s", what, strings.Join(whys, "; "))
 }
 
-// unfit says why a host cannot take VMs that belong together, "" if it can.
+// unfit returns why a host cannot receive VMs that belong together, "" if it can.
 func (e *evacuation) unfit(group []*leaver, h *refuge) string {
 	lacks := func(want, have []place.Ref) bool {
 		return slices.ContainsFunc(want, func(r place.Ref) bool { return !slices.Contains(have, r) })
@@ -189,7 +189,7 @@ func (e *evacuation) unfit(group []*leaver, h *refuge) string {
 	return ""
 }
 
-// breaks reports whether a VM on a host would break a rule. Rules between VMs and hosts count only where they are mandatory.
+// breaks reports whether a VM on a host would violate a rule. Rules between VMs and hosts count only if they are mandatory.
 func (e *evacuation) breaks(r types.BaseClusterRuleInfo, vm *leaver, h *refuge) bool {
 	among := func(vms []place.Ref, apart bool) bool {
 		return slices.Contains(vms, vm.ref) && slices.ContainsFunc(vms, func(o place.Ref) bool {
@@ -227,8 +227,8 @@ func (e *evacuation) breaks(r types.BaseClusterRuleInfo, vm *leaver, h *refuge) 
 	return false
 }
 
-// recommended asks DRS which of the hosts a VM should move to; nil if it is off, or does not say. Its datastores and its resource
-// pool stay: of the recommendation only the host is used.
+// recommended asks DRS to which of the hosts a VM should move; nil if DRS is off or makes no recommendation. Datastores and
+// resource pool stay the same: only the host of the recommendation is used.
 func (e *evacuation) recommended(ctx context.Context, vm *leaver, fit []*refuge) *refuge {
 	if !e.drs || len(fit) < 2 {
 		return nil
@@ -254,7 +254,7 @@ func (e *evacuation) recommended(ctx context.Context, vm *leaver, fit []*refuge)
 	return nil
 }
 
-// incompatible asks vCenter what is against a move; "" if nothing is, and where this vCenter does not tell.
+// incompatible returns vCenter's objections to a move; "" if there are none or this vCenter cannot check it.
 func (e *evacuation) incompatible(ctx context.Context, group []*leaver, h *refuge) (string, error) {
 	checker := e.conn.VIM().ServiceContent.VmProvisioningChecker
 	if checker == nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// The SSH service of a host and the firewall ruleset in front of it.
+// The SSH service of a host and its firewall ruleset.
 const (
 	sshService = "TSM-SSH"
 	sshRuleset = "sshServer"
 )
 
-// shell has the SSH service of a host running. Its state says what ran and was open before, and goes back to that.
-// Lockdown mode is respected, never changed.
+// shell keeps the SSH service of a host running. Its state is what was running and open before, and is restored. Lockdown mode is
+// respected and never changed.
 type shell struct{ site }
 
 // A Shell is the state of an SSH bracket.
@@ -29,13 +29,13 @@ type Shell struct {
 	Open    bool `json:"open"`    // the firewall ruleset sshServer
 }
 
-// A shellView is a host as the bracket sees it.
+// A shellView is the state of a host that the bracket needs.
 type shellView struct {
 	Shell
 	ref      place.Ref
 	parts    types.HostConfigManager
 	lockdown types.HostLockdownMode
-	known    bool // the service is there
+	known    bool // the host has the service
 }
 
 func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
@@ -60,7 +60,7 @@ func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
 			v.Running, v.known = s.Running, true
 		}
 	}
-	v.Open = true // a host that does not list the ruleset does not close it either
+	v.Open = true // a host without the ruleset does not block it either
 	for _, r := range wire.Value[types.ArrayOfHostFirewallRuleset](o, "config.firewall.ruleset").HostFirewallRuleset {
 		if r.Key == sshRuleset {
 			v.Open = r.Enabled
@@ -69,7 +69,7 @@ func (b shell) view(ctx context.Context, t backends.Ref) (shellView, error) {
 	return v, nil
 }
 
-// fresh is view after vCenter has asked the host for its services again, as far as the account may have it do so.
+// fresh is view after vCenter has refreshed the host's services, if the account has the privilege for that.
 func (b shell) fresh(ctx context.Context, t backends.Ref) (shellView, error) {
 	v, err := b.view(ctx, t)
 	if err != nil {
@@ -89,8 +89,8 @@ func (b shell) State(ctx context.Context, t backends.Ref) (backends.Value, error
 	return backends.ValueOf(v.Shell), nil
 }
 
-// Open starts the service and opens its ruleset, as far as that is needed. Some versions open the ruleset with the
-// service and let nobody else do it, so the service comes first.
+// Open starts the service and opens its ruleset if necessary. The service is started first: some versions open the ruleset with
+// the service and refuse any other change to it.
 func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
 	const what = "start the SSH service"
 	read := func() (backends.Value, bool, error) {
@@ -118,7 +118,7 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 	return err
 }
 
-// Close closes again what Open found closed.
+// Close stops the service and closes the ruleset if Open found them so.
 func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	before, err := state[Shell](leave, t.Name)
 	if err != nil {
@@ -146,7 +146,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 	return err
 }
 
-// allowed refuses hosts on which a login would be refused.
+// allowed fails for hosts on which a login would be refused.
 func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 	if !v.known {
 		return backends.Errorf(backends.KindPermanent, t.Name, "", "the host has no service %s", sshService)
@@ -163,7 +163,7 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 		switch {
 		case err == nil && slices.Contains(res.Returnval, user):
 			return nil
-		case err != nil && wire.FaultOf(err) == nil: // whom it lets in is a question that some accounts may not ask
+		case err != nil && wire.FaultOf(err) == nil: // some accounts may not read the exception users
 			return err
 		}
 	}

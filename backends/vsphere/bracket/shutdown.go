@@ -12,11 +12,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// shutWindow is how long a VM that somebody has shut down is taken for one that somebody works on.
+// shutWindow is for how long a VM that a user shut down counts as being worked on.
 const shutWindow = 5 * time.Minute
 
-// ShutDown tells who has asked the guest of a VM to shut down within the last minutes (VmGuestShutdownEvent); nil if nobody has,
-// or where the VM was powered on since (VmPoweredOnEvent, at the end of a power-on): that shutdown is over.
+// ShutDown returns who requested a shutdown of a VM's guest within shutWindow (VmGuestShutdownEvent); nil if nobody did, or if
+// the VM was powered on since (VmPoweredOnEvent, at the end of a power-on).
 func ShutDown(ctx context.Context, conn *wire.Conn, vm place.Ref) (*types.VmGuestShutdownEvent, error) {
 	vim := conn.VIM()
 	if vim.ServiceContent.EventManager == nil {
@@ -54,7 +54,7 @@ func ShutDown(ctx context.Context, conn *wire.Conn, vm place.Ref) (*types.VmGues
 	return last, nil
 }
 
-// wentOff says why a VM that was just powered on is off: somebody has shut it down, or it went off by itself.
+// wentOff returns why a VM that was just powered on is off: a user shut it down, or it powered off by itself.
 func (b vmPower) wentOff(ctx context.Context, vm place.Ref) error {
 	if by, err := ShutDown(ctx, b.conn, vm); err == nil && by != nil {
 		return backends.Errorf(backends.KindConflict, "", "Agree with them who continues, then run rdma-setup resume.",

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// vmPower has a VM off while its devices change. Its state is the power state: "poweredOn", "poweredOff", "suspended".
+// vmPower keeps a VM powered off while its devices change. Its state is the power state: "poweredOn", "poweredOff", "suspended".
 type vmPower struct{ site }
 
 func (b vmPower) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
@@ -40,7 +40,7 @@ func toolsRun(o wire.Object) bool {
 	return wire.Value[string](o, "guest.toolsRunningStatus") == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
 }
 
-// Open asks the guest to shut down through VMware Tools and waits until the VM is off.
+// Open shuts the guest down through VMware Tools and waits until the VM is off.
 func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
 	vm, power, tools, err := b.read(ctx, t)
 	if err != nil {
@@ -72,14 +72,14 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 		_, power, _, err := b.read(ctx, t)
 		return backends.ValueOf(string(power)), power == types.VirtualMachinePowerStatePoweredOff, err
 	}, func() error {
-		_, err := methods.ShutdownGuest(ctx, b.conn.VIM(), &types.ShutdownGuest{This: vm}) // to be told twice harms no guest
+		_, err := methods.ShutdownGuest(ctx, b.conn.VIM(), &types.ShutdownGuest{This: vm}) // a second request does no harm
 		return err
 	})
 	if err != nil {
 		switch wire.FaultOf(err).(type) {
 		case *types.ToolsUnavailable:
 			return refuse("start VMware Tools (open-vm-tools) in the guest, or shut it down yourself, then resume", "VMware Tools do not answer")
-		case *types.InvalidPowerState: // it went off by itself meanwhile, or is going
+		case *types.InvalidPowerState: // it powered off in the meantime, or is about to
 		default:
 			return wire.Explain(err, t.Name, "shut down the guest")
 		}
@@ -97,7 +97,7 @@ func (b vmPower) Open(ctx context.Context, t backends.Ref, progress backends.Pro
 }
 
 // starting waits for VMware Tools in a VM that was powered on so recently that its guest may still be starting, as after the
-// power cycle of another run, and reports whether they run or the VM went off again (VirtualMachineRuntimeInfo.bootTime in the
+// power cycle of another run, and reports whether they run or the VM powered off again (VirtualMachineRuntimeInfo.bootTime in the
 // vSphere Web Services API is the time of the power-on, by the clock of its host).
 func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 	o, err := b.conn.One(ctx, vm, "runtime.bootTime", "guest.toolsVersionStatus2")
@@ -108,7 +108,7 @@ func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	on := now.Sub(wire.Value[time.Time](o, "runtime.bootTime")).Abs() // the two clocks may differ a little
+	on := now.Sub(wire.Value[time.Time](o, "runtime.bootTime")).Abs() // the two clocks may differ slightly
 	if on >= b.opt.PowerOn {
 		return false, nil
 	}
@@ -130,7 +130,7 @@ func (b vmPower) powerOff(ctx context.Context, t backends.Ref, vm place.Ref, pro
 	return wire.Explain(err, t.Name, "power the VM off")
 }
 
-// Close powers the VM on again where it was on before.
+// Close powers the VM on again if it was on before.
 func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	want, err := state[types.VirtualMachinePowerState](leave, t.Name)
 	if err != nil {
@@ -170,7 +170,7 @@ func offAgain(vm string) error {
 		"have fewer VFs in use on it", "power the VM on: it went off again by itself")
 }
 
-// OffAgain waits until a VM that was powered on is off, and says so as an error; nil when ctx ends before.
+// OffAgain waits until a VM that was powered on is off, and then returns an error; nil if ctx ends first.
 func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm string) error {
 	b := vmPower{site{conn: conn, places: places}}
 	ref, err := places.Find(ctx, backends.VMRef(vm))
@@ -182,14 +182,14 @@ func OffAgain(ctx context.Context, conn *wire.Conn, places *place.Places, vm str
 		if _, power, _, err = b.read(ctx, backends.VMRef(vm)); err == nil && power == types.VirtualMachinePowerStatePoweredOff {
 			return wire.Explain(b.wentOff(ctx, ref), vm, "power the VM on")
 		}
-		if !wire.Pause(ctx, min(try, wire.Tries)) { // what was watched may be a moment old
+		if !wire.Pause(ctx, min(try, wire.Tries)) { // the state may be slightly outdated
 			break
 		}
 	}
-	return nil // who waits for the guest sees by himself that vCenter is away
+	return nil // the caller, which waits for the guest, notices by itself that vCenter cannot be reached
 }
 
-// Off waits until a VM that was told to shut down is off, as long as Open does.
+// Off waits until a VM whose guest is shutting down is off, with the same limit as Open.
 func Off(ctx context.Context, conn *wire.Conn, places *place.Places, vm string) error {
 	ref, err := places.Find(ctx, backends.VMRef(vm))
 	if err == nil {
@@ -203,7 +203,7 @@ func isOff(o wire.Object) bool {
 	return wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 }
 
-// refusals are what hosts say when a VM with passed-through devices does not start, and what to do about it.
+// refusals maps messages of hosts on which a VM with passed-through devices does not start to remedies.
 var refusals = []struct{ mark, hint string }{
 	{"No SR-IOV virtual function", "compare the VFs of the host with max_vfs by PCI order (a card added or removed shifts them, KB 309346): rdma-setup check; or move the VM"},
 	{"sched.mem.min", "reserve all guest memory of the VM"},
@@ -211,7 +211,7 @@ var refusals = []struct{ mark, hint string }{
 	{"Out of interrupt vectors", "have fewer VFs in use on this host"},
 }
 
-// explainPowerOn adds what to do about a refusal that says all there is to know; false where vmware.log has more.
+// explainPowerOn adds a remedy to a refusal that is complete by itself; false if vmware.log has more details.
 func explainPowerOn(err error) (error, bool) {
 	text := wire.Text(err)
 	for _, r := range refusals {
@@ -234,7 +234,7 @@ func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Pr
 	}, types.VirtualMachinePowerStatePoweredOn)
 	_, err := o.carryOut(ctx)
 	if _, is := wire.FaultOf(err).(*types.InvalidPowerState); is {
-		// It was told before, by an attempt that did not wait for it.
+		// An earlier attempt requested it and did not wait for it.
 		if on, rerr := o.done(ctx); rerr == nil && on {
 			return nil
 		}
@@ -245,7 +245,7 @@ func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Pr
 	return err
 }
 
-// order makes an order of what brings a VM into a power state.
+// order returns the order that brings a VM into a power state.
 func (b vmPower) order(vm place.Ref, op string, progress backends.Progress,
 	send func(context.Context) (types.ManagedObjectReference, error), to types.VirtualMachinePowerState) order {
 	return order{site: b.site, machine: vm, op: op, send: send, progress: progress, done: func(ctx context.Context) (bool, error) {

@@ -18,11 +18,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// ErrNoCommand says that a host has no such esxcli command: an older ESXi, or a plug-in that is not installed.
+// ErrNoCommand means that a host does not have an esxcli command: an older ESXi, or a plug-in that is not installed.
 var ErrNoCommand = errors.New("the host has no such esxcli command")
 
-// A CLI runs esxcli commands on the hosts of one vCenter. It is safe for use by many goroutines. The first command on a
-// host costs one call more, and Run one more for each new namespace.
+// A CLI runs esxcli commands on the hosts of one vCenter. It is safe for concurrent use. The first command on a host costs one
+// additional call, and Run one more for each new namespace.
 type CLI struct {
 	conn   *wire.Conn
 	places *place.Places
@@ -31,17 +31,17 @@ type CLI struct {
 	hosts map[types.ManagedObjectReference]*executor
 }
 
-// New returns the esxcli of a vCenter's hosts.
+// New returns a CLI for a vCenter's hosts.
 func New(conn *wire.Conn, places *place.Places) *CLI {
 	return &CLI{conn: conn, places: places, hosts: map[types.ManagedObjectReference]*executor{}}
 }
 
-// A Row is one record of an answer, by the field names of esxcli's own structured output (LinkStatus, not "Link
-// Status"). A field with several values has them joined with commas.
+// A Row is one record of a result, keyed by the field names of esxcli's structured output (LinkStatus, not "Link Status").
+// Multiple values of a field are joined with commas.
 type Row = map[string]string
 
-// Run runs a command on a host and gives its records. A command that prints plain text gives one record with the field
-// "output". The host is asked first which options the command takes.
+// Run runs a command on a host and returns its records. A command that prints plain text returns one record with the field
+// "output". It first reads from the host which options the command accepts.
 func (c *CLI) Run(ctx context.Context, host string, args ...string) ([]Row, error) {
 	words := command(args)
 	return c.try(ctx, host, words, func(e *executor) ([]Arg, error) {
@@ -53,19 +53,19 @@ func (c *CLI) Run(ctx context.Context, host string, args ...string) ([]Row, erro
 	})
 }
 
-// An Arg is an argument of a command, by the name that it has in the API (PowerCLI: Get-EsxCli -V2, CreateArgs).
+// An Arg is an argument of a command, by its name in the API (PowerCLI: Get-EsxCli -V2, CreateArgs).
 type Arg struct {
 	Name string `xml:"name"`
 	Text string `xml:"-"`
-	Val  string `xml:"val"` // Text as the API wants it
+	Val  string `xml:"val"` // Text in the API's encoding
 }
 
-// Ask runs a command that reads, given in words ("system module list"), with arguments whose names are known: one call.
+// Ask runs a read-only command ("system module list") with arguments of known names, in one call.
 func (c *CLI) Ask(ctx context.Context, host, words string, args ...Arg) ([]Row, error) {
 	return c.try(ctx, host, strings.Fields(words), func(*executor) ([]Arg, error) { return args, nil })
 }
 
-// try repeats commands that change nothing when the connection broke.
+// try repeats read-only commands if the connection was lost.
 func (c *CLI) try(ctx context.Context, host string, words []string, args func(*executor) ([]Arg, error)) ([]Row, error) {
 	what := "run esxcli " + strings.Join(words, " ")
 	if len(words) < 2 {
@@ -112,7 +112,7 @@ func (c *CLI) once(ctx context.Context, host string, words []string, args func(*
 	return records(res), nil
 }
 
-// command is the part of the arguments before the first option.
+// command returns the arguments before the first option.
 func command(args []string) []string {
 	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }); i >= 0 {
 		return args[:i]
@@ -120,7 +120,7 @@ func command(args []string) []string {
 	return args
 }
 
-// spell checks options against what the host's command takes.
+// spell checks options against those that the host's command accepts.
 func spell(args []string, params []esx.CommandInfoParam) ([]Arg, error) {
 	var out []Arg
 	rest := args[len(command(args)):]
@@ -164,7 +164,7 @@ func isTransport(err error) bool {
 	return backends.KindOf(wire.Explain(err, "", "")) != backends.KindPermanent
 }
 
-// A complaint is esxcli's own words about what is wrong.
+// A complaint is an error message of esxcli.
 type complaint struct {
 	text string
 	err  error
@@ -173,7 +173,7 @@ type complaint struct {
 func (c complaint) Error() string { return c.text }
 func (c complaint) Unwrap() error { return c.err }
 
-// detailed words a fault of esxcli. Its message is a mere key; the words are in the detail, as XML.
+// detailed extracts the message from a fault of esxcli. The fault's own message is only a key; the text is in the detail, as XML.
 func detailed(err error) error {
 	var fault *esx.Fault
 	if !errors.As(err, &fault) || fault.Detail == "" || errors.Is(err, ErrNoCommand) {

@@ -15,15 +15,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// An executor is the object of one host that runs esxcli commands. The library has one too, which describes a namespace
-// before each first command in it and asks for an object that nothing here needs.
+// An executor is the managed object of one host that runs esxcli commands. govmomi has one too, but it makes an extra call before
+// the first command of each namespace and requests an object that is not needed here.
 type executor struct {
 	mu         sync.Mutex
 	ref        types.ManagedObjectReference
-	namespaces map[string][]esx.CommandInfoMethod // as the host described them
+	namespaces map[string][]esx.CommandInfoMethod // as described by the host
 }
 
-// find asks the host for the object, once.
+// find reads the object from the host, once.
 func (e *executor) find(ctx context.Context, conn *wire.Conn, host types.ManagedObjectReference) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,7 +38,7 @@ func (e *executor) find(ctx context.Context, conn *wire.Conn, host types.Managed
 	return err
 }
 
-// params are the parameters of a command, as the host describes them.
+// params returns the parameters of a command, as described by the host.
 func (e *executor) params(ctx context.Context, conn *wire.Conn, words []string) ([]esx.CommandInfoParam, error) {
 	namespace, name := strings.Join(words[:len(words)-1], "."), words[len(words)-1]
 	e.mu.Lock()
@@ -62,7 +62,7 @@ func (e *executor) params(ctx context.Context, conn *wire.Conn, words []string) 
 	return nil, fmt.Errorf("method %q not found in name space %q", name, namespace)
 }
 
-// execute makes one call. A list is given as one argument with several elements.
+// execute makes one call. A list is passed as one argument with several elements.
 func (e *executor) execute(ctx context.Context, conn *wire.Conn, moid, method string, args []Arg, into any) error {
 	req := &executeRequest{This: e.ref, Moid: moid, Version: "urn:vim25/5.0", Method: method}
 	for _, a := range args {
@@ -91,15 +91,15 @@ func (e *executor) execute(ctx context.Context, conn *wire.Conn, moid, method st
 	return xml.Unmarshal([]byte(answer.Response), into)
 }
 
-// The bodies of two methods that vSphere's public types leave out; the library keeps its own in an internal package.
+// The bodies of two methods that are missing in the public types of vSphere; govmomi keeps its own in an internal package.
 type (
-	// RetrieveManagedMethodExecuterBody is named as the wire names methods.
+	// RetrieveManagedMethodExecuterBody has the name of the method on the wire.
 	RetrieveManagedMethodExecuterBody struct {
 		Req    *thisRequest `xml:"urn:vim25 RetrieveManagedMethodExecuter,omitempty"`
 		Res    *refResponse `xml:"urn:vim25 RetrieveManagedMethodExecuterResponse,omitempty"`
 		Fault_ *soap.Fault  `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
 	}
-	// ExecuteSoapBody is, too.
+	// ExecuteSoapBody has the name of the method on the wire.
 	ExecuteSoapBody struct {
 		Req    *executeRequest  `xml:"urn:vim25 ExecuteSoap,omitempty"`
 		Res    *executeResponse `xml:"urn:vim25 ExecuteSoapResponse,omitempty"`
@@ -132,8 +132,8 @@ type (
 	}
 )
 
-// Fault makes the bodies bodies of the library.
+// Fault implements govmomi's interface for bodies.
 func (b *RetrieveManagedMethodExecuterBody) Fault() *soap.Fault { return b.Fault_ }
 
-// Fault makes the bodies bodies of the library.
+// Fault implements govmomi's interface for bodies.
 func (b *ExecuteSoapBody) Fault() *soap.Fault { return b.Fault_ }

@@ -1,5 +1,5 @@
-// Package image reads and changes what vSphere Lifecycle Manager makes of clusters that one image manages: the image itself, and by
-// remediation the hosts. Source: vSphere Automation API reference, esx/settings and esx/hosts.
+// Package image reads and changes, through vSphere Lifecycle Manager, the image that manages a cluster, and remediates hosts.
+// Source: vSphere Automation API reference, esx/settings and esx/hosts.
 package image
 
 import (
@@ -20,17 +20,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// KeepPower is the apply policy by which remediation never changes the power of a VM.
+// KeepPower is the apply policy with which remediation never changes the power state of a VM.
 const KeepPower = "DO_NOT_CHANGE_VMS_POWER_STATE"
 
-// Images are the images of one vCenter. It is safe for concurrent use.
+// Images gives access to the images of one vCenter. It is safe for concurrent use.
 type Images struct {
 	conn   *wire.Conn
 	places *place.Places
 
 	mu        sync.Mutex
 	locations []string
-	turns     map[place.Ref]chan struct{} // Lifecycle Manager does one thing at a time on a cluster
+	turns     map[place.Ref]chan struct{} // Lifecycle Manager runs one operation at a time on a cluster
 }
 
 // New returns the images of a vCenter.
@@ -38,7 +38,7 @@ func New(conn *wire.Conn, places *place.Places) *Images {
 	return &Images{conn: conn, places: places, turns: map[place.Ref]chan struct{}{}}
 }
 
-// Depots names the URLs of the offline bundles from which components come that vCenter does not have.
+// Depots sets the URLs of offline bundles for components that vCenter does not have.
 func (m *Images) Depots(locations []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,14 +54,14 @@ func software(cluster place.Ref) string {
 	return clusters.BasePath + "/" + cluster.Value + "/software"
 }
 
-// policy is the part of an apply policy that matters here (Esx.Settings.Clusters.Policies.Apply.Effective).
+// policy is the relevant part of an apply policy (Esx.Settings.Clusters.Policies.Apply.Effective).
 type policy struct {
 	Power     string `json:"pre_remediation_power_action"`
 	QuickBoot bool   `json:"enable_quick_boot"`
 }
 
-// Read reads the images that manage the clusters of these hosts into the inventory, and the components of the hosts into theirs. What
-// cannot be read says so in its place.
+// Read reads the images that manage the clusters of these hosts into the inventory, and the components of the hosts into the
+// hosts. Errors are stored in place of what could not be read.
 func (m *Images) Read(ctx context.Context, inv *backends.Inventory, hosts []*backends.Host) {
 	seen := map[string]bool{}
 	for _, h := range hosts {
@@ -113,7 +113,7 @@ func (m *Images) read(ctx context.Context, t backends.Ref) (*backends.ClusterIma
 	return img, err
 }
 
-// offered lists the versions of the components in vCenter's depots, by name.
+// offered returns the versions of the components in vCenter's depots, by name.
 func (m *Images) offered(ctx context.Context) (map[string][]string, error) {
 	var list []struct {
 		Name     string                    `json:"name"`
@@ -129,8 +129,8 @@ func (m *Images) offered(ctx context.Context) (map[string][]string, error) {
 	return out, err
 }
 
-// drafts lists the drafts of an image with their ids (Esx.Settings.Clusters.Software.Drafts.Summary), our own with what they hold
-// and whether that differs from the image in more than components.
+// drafts returns the drafts of an image with their ids (Esx.Settings.Clusters.Software.Drafts.Summary); those of the account in
+// use with their contents and whether they change more than components.
 func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (out []backends.ImageDraft, ids []string, err error) {
 	var list map[string]struct {
 		Metadata clusters.SettingsClustersSoftwareDraftsMetadata `json:"metadata"`
@@ -143,7 +143,7 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (o
 		if d.Ours = m.ours(d.Owner); d.Ours {
 			var doc document
 			doc, err = m.document(ctx, software(cluster)+"/drafts/"+id)
-			if wire.IsREST(err, "NOT_FOUND") { // it was committed or deleted meanwhile
+			if wire.IsREST(err, "NOT_FOUND") { // it was committed or deleted in the meantime
 				continue
 			}
 			if err != nil {
@@ -156,7 +156,7 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (o
 	return out, ids, nil
 }
 
-// ours reports whether a draft belongs to the account in use. Its name is written DOMAIN\name or name@domain.
+// ours reports whether a draft belongs to the account in use. Its name has the form DOMAIN\name or name@domain.
 func (m *Images) ours(owner string) bool {
 	short := func(user string) string {
 		if domain, name, ok := strings.Cut(user, `\`); ok {
@@ -167,7 +167,7 @@ func (m *Images) ours(owner string) bool {
 	return short(owner) == short(m.conn.User())
 }
 
-// installed lists the components of the running image of a host, version by name.
+// installed returns the components of the running image of a host, version by name.
 func (m *Images) installed(ctx context.Context, t backends.Ref) (map[string]string, error) {
 	host, err := m.places.Find(ctx, t)
 	if err != nil {
@@ -186,7 +186,7 @@ func (m *Images) installed(ctx context.Context, t backends.Ref) (map[string]stri
 	return out, nil
 }
 
-// turn waits until nothing else of ours works on a cluster; the caller calls done.
+// turn waits until this program runs no other operation on a cluster; the caller calls done.
 func (m *Images) turn(ctx context.Context, cluster place.Ref) (done func(), err error) {
 	m.mu.Lock()
 	turn := m.turns[cluster]
@@ -203,7 +203,8 @@ func (m *Images) turn(ctx context.Context, cluster place.Ref) (done func(), err 
 	}
 }
 
-// limits of the operations, which have no other owner. A remediation holds a reboot and the start of a server with much memory.
+// Limits of the operations, which no other part of the program sets. A remediation includes a reboot and the start of a server
+// with much memory.
 const (
 	editLimit      = 15 * time.Minute
 	remediateLimit = 90 * time.Minute

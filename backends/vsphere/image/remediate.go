@@ -13,13 +13,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// An applySpec says what to remediate (Esx.Settings.Clusters.Software.ApplySpec). Without hosts it would be the whole cluster.
+// An applySpec says what to remediate (Esx.Settings.Clusters.Software.ApplySpec). Without hosts it is the whole cluster.
 type applySpec struct {
 	Hosts      []string `json:"hosts"`
 	AcceptEULA bool     `json:"accept_eula"`
 }
 
-// remediate brings one host, which is in maintenance mode, to the image of its cluster. Lifecycle Manager reboots it.
+// remediate applies the image of its cluster to one host, which is in maintenance mode. Lifecycle Manager reboots it.
 func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Ref, to backends.Value, progress backends.Progress) error {
 	o, err := s.conn.One(ctx, host, "parent", "runtime.inMaintenanceMode")
 	if err != nil {
@@ -57,7 +57,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	spec := applySpec{Hosts: []string{host.Value}, AcceptEULA: true}
 	for try := 1; ; try++ {
 		err := s.conn.RESTTask(ctx, time.Until(until), software(cluster)+"?action=apply&vmw-task=true", spec, nil)
-		// Another operation may be the remediation that a run before has begun: afterwards it is read again.
+		// Another operation may be the remediation that an earlier run started: the host is read again afterwards.
 		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
 		if err != nil && !busy && !wire.IsREST(err, "ALREADY_IN_DESIRED_STATE") {
 			return err
@@ -76,7 +76,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 	return s.confirm(ctx, t, to)
 }
 
-// back reads a host. One that does not answer is waited for: a remediation that a run before has begun may be rebooting it.
+// back reads a host. It waits for a host that does not answer: a remediation started by an earlier run may be rebooting it.
 func (s setter) back(ctx context.Context, t backends.Setting, until time.Time) (backends.Value, error) {
 	for try := 1; ; try++ {
 		now, err := s.Read(ctx, t)
@@ -86,10 +86,10 @@ func (s setter) back(ctx context.Context, t backends.Setting, until time.Time) (
 	}
 }
 
-// confirm reads a host until it tells what it was brought to: it may have come back a moment ago. A task that succeeded may have
+// confirm reads a host until it reports the expected version: it may have come back only just now. A task that succeeded may have
 // skipped the host.
 func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Value) error {
-	const tries = 9 // about half a minute in all
+	const tries = 9 // about half a minute in total
 	for try := 1; ; try++ {
 		now, err := s.Read(ctx, t)
 		if err == nil && now == to {

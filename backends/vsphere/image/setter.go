@@ -17,10 +17,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// setter sets a component in the image of a cluster, or brings a host to that image.
+// setter sets a component in the image of a cluster, or remediates a host with that image.
 type setter struct{ *Images }
 
-// Read returns the version in the image, or on the host as it runs; Absent if it is not there.
+// Read returns the version in the image, or in the running image of the host; Absent if it is not there.
 func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	what := "read the component " + t.Name
 	if t.Target.Type == backends.TypeHost {
@@ -38,7 +38,7 @@ func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, e
 	return img.Component(t.Name), nil
 }
 
-// edited is an image as far as edits go: its components and drafts, with the ids of the latter.
+// edited is the part of an image that edits need: its components and drafts, with the ids of the drafts.
 func (m *Images) edited(ctx context.Context, cluster place.Ref) (img *backends.ClusterImage, ids []string, err error) {
 	img = &backends.ClusterImage{}
 	doc, err := m.document(ctx, software(cluster))
@@ -79,7 +79,7 @@ func (m *Images) document(ctx context.Context, path string) (doc document, err e
 	return doc, nil
 }
 
-// components are those that were added to the base image, of an image or a draft.
+// components returns the components that were added to the base image, of an image or a draft.
 func (m *Images) components(ctx context.Context, path string) (map[string]string, error) {
 	doc, err := m.document(ctx, path)
 	return doc.components, err
@@ -116,7 +116,7 @@ func (s setter) Set(ctx context.Context, t backends.Setting, to backends.Value, 
 	return wire.Explain(s.edit(ctx, t, cluster, version, what, progress), name.Name, "edit the image: "+what)
 }
 
-// edit changes the image by a draft of our own: scanned and validated before it is committed, and deleted where that fails.
+// edit changes the image through a new draft: it is scanned and validated before it is committed, and deleted if that fails.
 func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref, version, what string, progress backends.Progress) error {
 	img, ids, err := s.edited(ctx, cluster)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	}
 	draft := drafts + "/" + id
 	if err := s.commit(ctx, t.Name, draft, version, what, progress); err != nil {
-		// The draft must not stand in the way of others, also after the run was interrupted. One that was committed is gone.
+		// The draft must not block others, even if the run is interrupted. After the commit it no longer exists.
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if left := s.conn.REST(tidy, http.MethodDelete, draft, nil, nil); left != nil && !wire.IsREST(left, "NOT_FOUND") {
@@ -154,7 +154,7 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	return err
 }
 
-// commit changes a draft and makes it the image.
+// commit changes a draft and commits it.
 func (s setter) commit(ctx context.Context, name, draft, version, what string, progress backends.Progress) error {
 	change := clusters.SoftwareComponentsUpdateSpec{ComponentsToDelete: []string{name}}
 	if version != "" {
@@ -198,8 +198,8 @@ func (s setter) commit(ctx context.Context, name, draft, version, what string, p
 	return nil
 }
 
-// noDraft refuses an edit that is needed where anybody else edits the image. A draft of our own account's that holds nothing but this
-// change was left by a run that ended in the middle, and is deleted.
+// noDraft fails if a change is needed and someone else is editing the image. A draft of this account that contains only this
+// change was left by an interrupted run, and is deleted.
 func (s setter) noDraft(ctx context.Context, t backends.Setting, cluster place.Ref, img *backends.ClusterImage, ids []string, needed bool) error {
 	for i, d := range img.Drafts {
 		if !img.Left(d, t.Name) {
@@ -234,7 +234,7 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 			"no depot of vCenter has %s %s", name, version)
 	}
 	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: locations[i], Description: "rdma-setup: " + name + " " + version}
-	// An import that a run before has begun refuses a second one, and may have ended meanwhile.
+	// An import that an earlier run started makes a second one fail, and may have finished by now.
 	failed := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil)
 	has, err = s.offered(ctx)
 	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {

@@ -1,5 +1,5 @@
-// Package place knows where things are: names, inventory paths and managed object references of a vCenter, resolved
-// once and kept until they prove stale.
+// Package place maps names and inventory paths to managed object references of a vCenter. They are resolved once and cached until
+// they prove stale.
 package place
 
 import (
@@ -22,8 +22,8 @@ type Index struct {
 }
 
 type node struct {
-	name   string // as people write it
-	raw    string // as the inventory path has it: %2f for a slash
+	name   string // as displayed
+	raw    string // as in the inventory path: %2f for a slash
 	parent Ref
 }
 
@@ -32,13 +32,13 @@ func NewIndex() *Index {
 	return &Index{nodes: map[Ref]node{}, byName: map[backends.TargetType]map[string][]Ref{}}
 }
 
-// unescaper undoes what vCenter does to / \ and % in names ("This name has %2f, %5c, %25", API reference, ManagedEntity.name).
+// unescaper reverts vCenter's escaping of / \ and % in names ("This name has %2f, %5c, %25", API reference, ManagedEntity.name).
 var unescaper = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
-// Plain returns a name as people write it.
+// Plain returns a name as it is displayed.
 func Plain(name string) string { return unescaper.Replace(name) }
 
-// TargetOf returns the target type of a managed object's type, "" if it is none.
+// TargetOf returns the target type of a managed object's type, "" if there is none.
 func TargetOf(ref Ref) backends.TargetType {
 	switch ref.Type {
 	case "HostSystem":
@@ -57,7 +57,7 @@ func TargetOf(ref Ref) backends.TargetType {
 	return ""
 }
 
-// Add enters an object, replacing what was known of it.
+// Add adds or replaces an object.
 func (x *Index) Add(ref Ref, name string, parent Ref) {
 	x.Remove(ref)
 	n := node{name: Plain(name), raw: name, parent: parent}
@@ -72,7 +72,7 @@ func (x *Index) Add(ref Ref, name string, parent Ref) {
 	x.byName[t][n.name] = append(x.byName[t][n.name], ref)
 }
 
-// Remove takes an object out.
+// Remove removes an object.
 func (x *Index) Remove(ref Ref) {
 	n, ok := x.nodes[ref]
 	if !ok {
@@ -94,7 +94,7 @@ func (x *Index) Remove(ref Ref) {
 	x.byName[t][n.name] = left
 }
 
-// RemoveType takes out all objects of a target type.
+// RemoveType removes all objects of a target type.
 func (x *Index) RemoveType(t backends.TargetType) {
 	for _, refs := range x.byName[t] {
 		for _, ref := range refs {
@@ -104,7 +104,7 @@ func (x *Index) RemoveType(t backends.TargetType) {
 	delete(x.byName, t)
 }
 
-// Name is the shortest unique name: the plain one, or the inventory path where two objects of a type share it.
+// Name returns the shortest unique name: the plain name, or the inventory path if two objects of a type share it.
 func (x *Index) Name(ref Ref) string {
 	n, ok := x.nodes[ref]
 	if !ok {
@@ -116,7 +116,7 @@ func (x *Index) Name(ref Ref) string {
 	return n.name
 }
 
-// Path is the inventory path: /Datacenter/host/Cluster/esx-01.
+// Path returns the inventory path: /Datacenter/host/Cluster/esx-01.
 func (x *Index) Path(ref Ref) string {
 	var parts []string
 	for {
@@ -155,19 +155,19 @@ func (x *Index) Above(ref Ref, kinds ...string) (Ref, string) {
 	return Ref{}, ""
 }
 
-// Datacenter is the name of the datacenter above an object.
+// Datacenter returns the name of the datacenter above an object.
 func (x *Index) Datacenter(ref Ref) string {
 	_, name := x.Above(ref, "Datacenter")
 	return name
 }
 
-// Cluster is the name of the cluster above a host, "" for a host that stands alone.
+// Cluster returns the name of the cluster above a host, "" for a standalone host.
 func (x *Index) Cluster(ref Ref) string {
 	_, name := x.Above(ref, "ClusterComputeResource")
 	return name
 }
 
-// Datacenters finds datacenters by name or path; "" finds all.
+// Datacenters returns the datacenters with a name or path; all for "".
 func (x *Index) Datacenters(name string) []Ref {
 	var out []Ref
 	for ref, n := range x.nodes {
@@ -192,8 +192,8 @@ func (x *Index) All(t backends.TargetType) []Ref {
 	return out
 }
 
-// Find resolves a target by plain name or inventory path. Ok is false when there is none; a name that several carry is
-// an error that lists their paths.
+// Find resolves a target by plain name or inventory path. Ok is false if there is none; an ambiguous name is an error that lists
+// the paths.
 func (x *Index) Find(t backends.Ref) (ref Ref, ok bool, err error) {
 	refs := x.byName[t.Type][t.Name]
 	if len(refs) == 1 {
@@ -235,10 +235,10 @@ func word(t backends.TargetType) string {
 	return string(t)
 }
 
-// escaper does to a name what vCenter wants: / \ and % cannot stand in it as they are.
+// escaper escapes / \ and % in names as vCenter requires.
 var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 
-// Raw returns the base of a plain name or inventory path as vCenter keeps it.
+// Raw returns the last element of a plain name or inventory path in vCenter's escaping.
 func Raw(name string) string {
 	if strings.HasPrefix(name, "/") {
 		return name[strings.LastIndexByte(name, '/')+1:]

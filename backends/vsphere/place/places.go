@@ -13,10 +13,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// freshFor is how long a name that was not found is believed to be absent without asking again.
+// freshFor is how long a name that was not found is assumed not to exist.
 const freshFor = 2 * time.Second
 
-// Places resolves targets to managed objects. It is safe for use by many goroutines.
+// Places resolves targets to managed objects. It is safe for concurrent use.
 type Places struct {
 	conn *wire.Conn
 
@@ -28,12 +28,12 @@ type Places struct {
 	loading sync.Mutex
 }
 
-// New returns Places that know nothing yet.
+// New returns empty Places.
 func New(conn *wire.Conn) *Places {
 	return &Places{conn: conn, index: NewIndex(), read: map[backends.TargetType]time.Time{}, parts: map[Ref]types.HostConfigManager{}}
 }
 
-// Adopt takes over the index of a fresh inventory.
+// Adopt takes over the index of a new inventory.
 func (p *Places) Adopt(index *Index) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,14 +44,14 @@ func (p *Places) Adopt(index *Index) {
 	}
 }
 
-// Put enters an object that was just made.
+// Put adds an object that was just created.
 func (p *Places) Put(ref Ref, name string, parent Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.index.Add(ref, name, parent)
 }
 
-// Drop forgets an object that has proved stale; the next Find looks again.
+// Drop removes an object that proved stale; the next Find reads it again.
 func (p *Places) Drop(ref Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,21 +60,21 @@ func (p *Places) Drop(ref Ref) {
 	p.read[TargetOf(ref)] = time.Time{}
 }
 
-// Name is the name of a managed object as far as it is known.
+// Name returns the name of a managed object if it is known.
 func (p *Places) Name(ref Ref) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.index.Name(ref)
 }
 
-// Datacenter is the name of the datacenter above a managed object.
+// Datacenter returns the name of the datacenter above a managed object.
 func (p *Places) Datacenter(ref Ref) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.index.Datacenter(ref)
 }
 
-// Find resolves a target; it is an error of kind refused when there is none.
+// Find resolves a target; if there is none, it returns an error of kind refused.
 func (p *Places) Find(ctx context.Context, t backends.Ref) (Ref, error) {
 	ref, ok, err := p.Look(ctx, t)
 	if err == nil && !ok {
@@ -83,7 +83,7 @@ func (p *Places) Find(ctx context.Context, t backends.Ref) (Ref, error) {
 	return ref, err
 }
 
-// Look resolves a target that may be absent.
+// Look resolves a target that may not exist.
 func (p *Places) Look(ctx context.Context, t backends.Ref) (Ref, bool, error) {
 	if t.Type == backends.TypeGuest {
 		t.Type = backends.TypeVM
@@ -114,7 +114,7 @@ func (p *Places) look(t backends.Ref) (ref Ref, ok, fresh bool, err error) {
 	return ref, ok, time.Since(p.read[t.Type]) < freshFor, err
 }
 
-// load reads names and parents of what leads to targets of one type.
+// load reads the names and parents of all objects above the targets of one type.
 func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 	kinds := []string{"Datacenter", "Folder"}
 	switch t {
@@ -129,7 +129,7 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 		return errors.New("vCenter has no such targets")
 	}
 	found, err := p.names(ctx, kinds)
-	if err == nil && len(found) == 0 { // the view went with a session that had to be renewed
+	if err == nil && len(found) == 0 { // the view was lost with a session that had to be renewed
 		found, err = p.names(ctx, kinds)
 	}
 	if err != nil {
@@ -150,9 +150,9 @@ func (p *Places) load(ctx context.Context, t backends.TargetType) error {
 	return nil
 }
 
-// Parent is what an object is filed under. A VM of a vApp has no parent but its vApp (bhoriuchi/vsphere-connect issue 16;
-// ansible-collections/community.vmware issue 777). A vApp's own parent is a resource pool; in the tree of VMs and
-// templates it stands in its parentFolder, or in the vApp around it (vSphere Web Services API, VirtualApp).
+// Parent returns the parent of an object in the inventory tree. A VM in a vApp has only the vApp as parent
+// (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue 777). A vApp's own parent is a resource pool;
+// in the tree of VMs and templates it is in its parentFolder, or in the vApp around it (vSphere Web Services API, VirtualApp).
 func Parent(o wire.Object) Ref {
 	for _, path := range []string{"parentVApp", "parentFolder", "parent"} {
 		if ref, ok := wire.Prop[Ref](o, path); ok && ref.Value != "" {
@@ -162,7 +162,7 @@ func Parent(o wire.Object) Ref {
 	return Ref{}
 }
 
-// names reads the objects of some types through a view.
+// names reads the objects of some types through a container view.
 func (p *Places) names(ctx context.Context, kinds []string) (found []wire.Object, err error) {
 	vim := p.conn.VIM()
 	view, err := methods.CreateContainerView(ctx, vim, &types.CreateContainerView{
@@ -187,7 +187,7 @@ func (p *Places) names(ctx context.Context, kinds []string) (found []wire.Object
 	return found, err
 }
 
-// Through is the spec that reads the objects of a container view.
+// Through returns the spec that reads the objects of a container view.
 func Through(view Ref, sets []types.PropertySpec) types.PropertyFilterSpec {
 	return types.PropertyFilterSpec{
 		PropSet: sets,
@@ -239,7 +239,7 @@ func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
 	return parts, ok
 }
 
-// FindDatacenter resolves a datacenter by name or path; "" is right where there is only one.
+// FindDatacenter resolves a datacenter by name or path; "" is allowed if there is only one.
 func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	found := func() []Ref {
 		p.mu.Lock()
@@ -267,7 +267,7 @@ func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	return Ref{}, backends.Errorf(backends.KindRefused, name, "use the inventory path instead of the name", "the datacenter's name is ambiguous")
 }
 
-// Expire makes the next look for a target of a type that is not known a read.
+// Expire makes the next lookup of an unknown target of a type read it again.
 func (p *Places) Expire(t backends.TargetType) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A network is a distributed port group as an adapter's backing names it.
+// A network identifies a distributed port group in an adapter's backing.
 type network struct {
 	key, uuid, dvs string // key of the port group, UUID and name of its switch
 }
 
-// network resolves a port group; the keys never change while it exists.
+// network resolves a port group; its keys never change while it exists.
 func (s *vmSetter) network(ctx context.Context, group string) (network, bool, error) {
 	pg, ok, err := s.places.Look(ctx, backends.PortGroupRef(group))
 	if err != nil || !ok {
@@ -58,7 +58,7 @@ func (s *vmSetter) network(ctx context.Context, group string) (network, bool, er
 	return n, true, nil
 }
 
-// adapter finds the VM's adapter on the network: an RDMA adapter before an ordinary one.
+// adapter returns the VM's adapter on the network; an RDMA adapter has priority over an ordinary one.
 func (n network) adapter(devices []types.BaseVirtualDevice) (types.BaseVirtualDevice, backends.AdapterSpec, bool) {
 	var found types.BaseVirtualDevice
 	var spec backends.AdapterSpec
@@ -76,8 +76,8 @@ func (n network) adapter(devices []types.BaseVirtualDevice) (types.BaseVirtualDe
 	return found, spec, found != nil
 }
 
-// adapter adds what is needed for one adapter to the reconfigure: an adapter that is there is completed, one of another
-// type replaced, none added. It never makes a second one on the same port group.
+// adapter adds the changes for one adapter to the reconfigure: an existing adapter is completed, one of another type is replaced,
+// a missing one is added. It never creates a second one on the same port group.
 func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	net, ok, err := s.network(ctx, a.Name)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		return err
 	}
 	d := dev.GetVirtualDevice()
-	d.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
+	d.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 	d.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
 		Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: net.uuid, PortgroupKey: net.key},
 	}
@@ -151,7 +151,7 @@ func newAdapter(kind string) (types.BaseVirtualDevice, error) {
 	return nil, backends.Errorf(backends.KindPermanent, "", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be made", kind)
 }
 
-// complete sets what an adapter's spec names.
+// complete sets the fields that an adapter's spec names.
 func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v *vmView, want backends.AdapterSpec) error {
 	d := dev.GetVirtualDevice()
 	if d.Connectable == nil {
@@ -163,7 +163,7 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 		card.DeviceProtocol = want.Protocol
 	case *types.VirtualSriovEthernetCard:
 		card.AllowGuestOSMtuChange = ref(want.GuestMTU)
-		if want.PF == "" { // the host takes any uplink of the switch that has a VF left
+		if want.PF == "" { // the host uses any uplink of the switch that has a free VF
 			card.SriovBacking = nil
 			return nil
 		}
@@ -176,7 +176,7 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 	return nil
 }
 
-// physicalFunction describes a PF as the host of the VM offers it; its system id cannot be made up.
+// physicalFunction returns the description of a PF from the VM's host; its system id cannot be made up.
 func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 )
 
-// option finds an extraConfig key, spelled as it is in the VM: VMX keys are compared without regard to case. An empty
-// value is how vCenter removes a key.
+// option finds an extraConfig key in the VM's spelling: VMX keys are case-insensitive. vCenter removes a key if its value is set
+// to empty.
 func (v *vmView) option(key string) (spelled string, value backends.Value) {
 	for _, o := range v.extra {
 		kv := o.GetOptionValue()
@@ -42,8 +42,8 @@ func extra(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	return nil
 }
 
-// passthrough finds the VM's device at a PCI address of its host. A dynamic device that has no address yet, because
-// the VM has not been on, counts as the one at an address of its make.
+// passthrough finds the VM's device with a PCI address on its host. A dynamic device without an address, because the VM has not
+// been powered on, matches the address of a device of its model.
 func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (types.BaseVirtualDevice, backends.Value, error) {
 	var waiting []types.BaseVirtualDevice
 	for _, d := range v.devices {
@@ -86,10 +86,10 @@ func dynamicSpec(b *types.VirtualPCIPassthroughDynamicBackingInfo) backends.Valu
 	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: hex(int16(a.VendorId)), Device: hex(int16(a.DeviceId))})
 }
 
-// hex prints an id of the API, which is signed, as people write it.
+// hex formats an id of the API, which is signed, in the usual form.
 func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
 
-// make reads what stands at a PCI address of the VM's host.
+// make reads the model of the device at a PCI address of the VM's host.
 func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.VirtualPCIPassthroughAllowedDevice, error) {
 	var out types.VirtualPCIPassthroughAllowedDevice
 	o, err := s.conn.One(ctx, v.host, "hardware.pciDevice")
@@ -122,7 +122,7 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 		return err
 	}
 	dev := &types.VirtualPCIPassthrough{}
-	dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
+	dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 	switch want.Backing {
 	case backends.FixedBacking:
 		dev.Backing, err = s.fixed(ctx, v, a.Name, want)
@@ -138,7 +138,7 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	return nil
 }
 
-// fixed describes a device as the host of the VM offers it; its system id cannot be made up.
+// fixed returns the description of a device from the VM's host; its system id cannot be made up.
 func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backen
 		"the VM's host does not pass %s through", pci)
 }
 
-// twins refuses dynamic devices of one make beside one another: before the VM has been on they cannot be told apart.
+// twins refuses several dynamic devices of one model: before the VM is powered on they cannot be distinguished.
 func twins(as []backends.Assignment) error {
 	seen := map[backends.Value]string{}
 	for _, a := range as {
@@ -185,7 +185,7 @@ func twins(as []backends.Assignment) error {
 	return nil
 }
 
-// dynamic asks for a device of the make that stands at the address.
+// dynamic requests a device of the model at the address.
 func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDynamicBackingInfo, error) {
 	is, err := s.make(ctx, v, pci)
 	if err != nil {

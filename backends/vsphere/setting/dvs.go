@@ -16,7 +16,7 @@ import (
 
 type switchSetter struct{ *site }
 
-// Read returns the spec of a DVS as it is.
+// Read returns the current spec of a DVS.
 func (s switchSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, err := s.look(ctx, t.Target, s.dvs.fresh)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s switchSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(v.spec), nil
 }
 
-// Set creates a DVS in one task, changes one that exists in one reconfigure, and removes it for Absent, which it
-// refuses for a switch without our mark. A newer version is an upgrade, which cannot be taken back.
+// Set creates a DVS in one task, changes an existing one in one reconfigure, and removes it for Absent, which it refuses for a
+// switch without SwitchMark. A newer version is an upgrade, which cannot be undone.
 func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	name := t.Target.Name
 	if to.IsAbsent() {
@@ -45,7 +45,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 			return backends.Absent, false, err
 		}
 		is := v.spec
-		is.Datacenter = want.Datacenter // where it stands cannot change
+		is.Datacenter = want.Datacenter // its location cannot change
 		if want.Version == "" {
 			is.Version = ""
 		}
@@ -58,7 +58,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		}
 		if v == nil {
 			if v, err = s.create(ctx, t.Target, want, progress); err != nil {
-				s.places.Expire(backends.TypeSwitch) // it may be there all the same
+				s.places.Expire(backends.TypeSwitch) // it may have been created anyway
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	})
 }
 
-// create makes a DVS with everything that CreateDVS_Task takes; the mark in its description tells later that it is ours.
+// create creates a DVS with everything that CreateDVS_Task accepts; the mark in its description identifies it later.
 func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.SwitchSpec, progress backends.Progress) (*switchView, error) {
 	folder, err := s.networkFolder(ctx, want.Datacenter)
 	if err != nil {
@@ -119,8 +119,7 @@ func (s switchSetter) networkFolder(ctx context.Context, datacenter string) (pla
 	return folder, nil
 }
 
-// change brings a DVS that exists to what is wanted: what differs, in one reconfigure; NIOC and version have calls of
-// their own.
+// change applies the differences to an existing DVS in one reconfigure; NIOC and version have calls of their own.
 func (s switchSetter) change(ctx context.Context, v *switchView, want backends.SwitchSpec, progress backends.Progress) error {
 	vim := s.conn.VIM()
 	defer s.dvs.forget(v.ref)
@@ -202,7 +201,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 	})
 }
 
-// destroy removes a managed entity and forgets it.
+// destroy removes a managed entity from vCenter and from the cache.
 func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Progress) error {
 	defer s.dvs.forget(ref)
 	res, err := methods.Destroy_Task(ctx, s.conn.VIM(), &types.Destroy_Task{This: ref})
@@ -216,7 +215,7 @@ func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Pro
 	return err
 }
 
-// uplinkNames keeps the names that are there and adds or takes away at the end.
+// uplinkNames keeps the existing names and adds or removes names at the end.
 func uplinkNames(have []string, n int) []string {
 	out := append([]string(nil), have[:min(len(have), n)]...)
 	for len(out) < n {
@@ -225,7 +224,7 @@ func uplinkNames(have []string, n int) []string {
 	return out
 }
 
-// discovery reads "lldp listen", "cdp both" or "none".
+// discovery parses "lldp listen", "cdp both" or "none".
 func discovery(words string) *types.LinkDiscoveryProtocolConfig {
 	protocol, operation, ok := strings.Cut(words, " ")
 	if !ok {

@@ -16,8 +16,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Grounds returns what vCenter's refusal of a VM's configuration rests on, the same text as long as that stays: hardware
-// version, guest, firmware, size and devices of the VM, and host, version and build that it is on. "" for what is no VM.
+// Grounds returns the facts on which vCenter's refusal of a VM's configuration depends, as a text that stays the same as long as
+// they do: hardware version, guest, firmware, size and devices of the VM, and name, version and build of its host. "" for other
+// targets.
 func (s *Settings) Grounds(ctx context.Context, t backends.Ref) (string, error) {
 	const what = "read what the VM is made of"
 	if t.Type != backends.TypeVM {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// part finds a host and one of its managers, which older or disconnected hosts may lack.
+// part returns one of a host's managers, which older or disconnected hosts may lack.
 func (s *site) part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *types.ManagedObjectReference) (place.Ref, error) {
 	host, err := s.places.Find(ctx, t)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s optionSetter) what(t backends.Setting, _ backends.Value) string {
 	return "set the advanced setting " + t.Name
 }
 
-// object and path are where a property read finds the setting.
+// object and path locate the setting for a property read.
 func (s optionSetter) object(ctx context.Context, t backends.Setting) (place.Ref, error) {
 	return s.places.Find(ctx, t.Target)
 }
@@ -90,7 +90,7 @@ func (s optionSetter) value(prop any) (backends.Value, bool) {
 	return backends.ValueOf(o.Value), ok
 }
 
-// update writes the value. Numbers are long for most settings and int for some; the wrong one is an invalid argument.
+// update writes the value. Numbers are long for most settings and int for some; the wrong type is refused as an invalid argument.
 func (s optionSetter) update(ctx context.Context, manager place.Ref, key string, value any) error {
 	call := func(v any) error {
 		_, err := methods.UpdateOptions(ctx, s.conn.VIM(), &types.UpdateOptions{
@@ -146,7 +146,7 @@ func (s firewallSetter) Read(ctx context.Context, t backends.Setting) (backends.
 	return backends.ValueOf(set.Enabled), nil
 }
 
-// ruleset reads one ruleset. Servers that do not give a single one of the list give the whole.
+// ruleset reads one ruleset. Some servers cannot return a single one; then the whole list is read.
 func (s firewallSetter) ruleset(ctx context.Context, system place.Ref, key string) (*types.HostFirewallRuleset, error) {
 	for _, path := range []string{rulesetPath(key), rulesets} {
 		o, err := s.conn.One(ctx, system, path)
@@ -211,8 +211,8 @@ func (s firewallSetter) value(prop any) (backends.Value, bool) {
 	return backends.ValueOf(set.Enabled), ok
 }
 
-// controllable says of a refused ruleset whether users may change it at all (HostFirewallRuleset.userControllable,
-// since 8.0.2).
+// controllable explains, for a refused ruleset, whether users may change it at all (HostFirewallRuleset.userControllable, since
+// 8.0.2).
 func (s firewallSetter) controllable(ctx context.Context, err error, system place.Ref, key string) error {
 	if wire.FaultOf(err) == nil {
 		return err

@@ -14,11 +14,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A hostSetting is a setting that every host has for itself, so that it costs one call a host to write it, while a
-// property read gives it for hundreds of hosts at once.
+// A hostSetting is a setting that costs one call per host to write, while a property read returns it for hundreds of hosts at
+// once.
 type hostSetting interface {
 	Read(ctx context.Context, t backends.Setting) (backends.Value, error)
-	Parent(t backends.Setting) string                                       // what all hosts should have goes together
+	Parent(t backends.Setting) string                                       // settings with the same requested value go together
 	write(ctx context.Context, t backends.Setting, to backends.Value) error // does not read back
 	what(t backends.Setting, to backends.Value) string
 	object(ctx context.Context, t backends.Setting) (place.Ref, error)
@@ -26,14 +26,14 @@ type hostSetting interface {
 	value(prop any) (backends.Value, bool)
 }
 
-// hosts is the setter of one such setting, for one host and for many.
+// hosts is the setter of a hostSetting, for one host and for many.
 type hosts struct {
 	hostSetting
 	*site
-	parallel int // hosts asked or changed at the same time
+	parallel int // hosts read or changed in parallel
 
 	mu    sync.Mutex
-	alone map[place.Ref]bool // objects whose property lags behind what the host itself tells
+	alone map[place.Ref]bool // objects whose property lags behind the host's own answer
 }
 
 // Set writes the setting of a host and reads it back.
@@ -48,7 +48,7 @@ func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, 
 	return err
 }
 
-// reading reads a setting as package settle wants it.
+// reading returns the read function that Apply needs.
 func reading(ctx context.Context, k hostSetting, t backends.Setting, to backends.Value) func() (backends.Value, bool, error) {
 	return func() (backends.Value, bool, error) {
 		got, err := k.Read(ctx, t)
@@ -56,7 +56,7 @@ func reading(ctx context.Context, k hostSetting, t backends.Setting, to backends
 	}
 }
 
-// SetMany writes all at the same time and reads them back together. Each host's error is its own.
+// SetMany writes all settings in parallel and reads them back together. It returns one error per host.
 func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
 	h.each(all(len(as)), func(i int) { errs[i] = h.write(ctx, as[i].Setting, as[i].To) })
@@ -83,7 +83,7 @@ func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress 
 			break
 		}
 	}
-	// vCenter's properties may lag behind: the host itself has the last word, now and from here on.
+	// vCenter's properties may lag behind: now and from here on, the host's own answer counts.
 	h.each(unproved, func(i int) {
 		a := as[i]
 		if errs[i] = wire.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {
@@ -108,8 +108,8 @@ func (h *hosts) distrusted(ref place.Ref) bool {
 	return h.alone[ref]
 }
 
-// ReadMany reads the setting of many hosts with one property read, one call for 500 of them. Hosts that do not tell it
-// so are asked by themselves.
+// ReadMany reads the setting of many hosts by property reads, one call for 500 of them. Hosts whose property does not have it are
+// read individually.
 func (h *hosts) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
 	values, errs := make([]backends.Value, len(ss)), make([]error, len(ss))
 	wanted := map[place.Ref]map[string]int{} // object -> path -> index
@@ -162,7 +162,7 @@ func (h *hosts) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends
 	return values, errs
 }
 
-// each calls do for some indices at the same time.
+// each calls do for some indices in parallel.
 func (h *hosts) each(which []int, do func(i int)) {
 	var g errgroup.Group
 	g.SetLimit(h.parallel)
@@ -172,7 +172,7 @@ func (h *hosts) each(which []int, do func(i int)) {
 			return nil
 		})
 	}
-	_ = g.Wait() // do keeps its own errors
+	_ = g.Wait() // do stores its own errors
 }
 
 func all(n int) []int {

@@ -15,7 +15,7 @@ import (
 
 type memberSetter struct{ *site }
 
-// Read returns a host's share in a DVS; Absent if the host is no member or the switch does not exist.
+// Read returns a host's membership in a DVS; Absent if the host is no member or the switch does not exist.
 func (s memberSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	host, err := s.places.Find(ctx, t.Target)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s memberSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 // Parent is the DVS.
 func (s memberSetter) Parent(t backends.Setting) string { return backends.SwitchRef(t.Name).String() }
 
-// SetMany changes the memberships of one DVS in one reconfigure. A host that vCenter refuses costs only itself: the
-// others are done in the same task or in the next.
+// SetMany changes the memberships of one DVS in one reconfigure. A host that vCenter refuses does not affect the others: they are
+// changed in the same task or in the next.
 func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
 	hosts := make([]place.Ref, len(as))
@@ -80,7 +80,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
-			continue // the next look reads it back
+			continue // the next iteration reads it back
 		}
 		blamed := hostFaults(err)
 		pending = slices.DeleteFunc(pending, func(i int) bool {
@@ -100,7 +100,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 		if len(pending) == 1 || backends.KindOf(why) != backends.KindPermanent {
 			return all(err)
 		}
-		for _, i := range pending { // one of them is at fault, and vCenter does not say which
+		for _, i := range pending { // one of them is the cause, and vCenter does not say which
 			errs[i] = s.SetMany(ctx, as[i:i+1], progress)[0]
 		}
 		return errs
@@ -154,7 +154,7 @@ func memberSpec(v *switchView, host place.Ref, a backends.Assignment) (types.Dis
 	return spec, nil
 }
 
-// hostFaults reads which hosts a reconfigure failed on. The rest of that task was done.
+// hostFaults returns the hosts for which a reconfigure failed. The rest of that task was done.
 func hostFaults(err error) map[place.Ref]error {
 	bulk, ok := wire.FaultOf(err).(*types.DvsOperationBulkFault)
 	if !ok {
@@ -167,7 +167,8 @@ func hostFaults(err error) map[place.Ref]error {
 	return out
 }
 
-// Resolve replaces PCI addresses of pNICs by their names: a port that spoke InfiniBand until the last reboot has one only since then.
+// Resolve replaces PCI addresses of pNICs by their names: a port that was set to InfiniBand until the last reboot has a name only
+// since then.
 func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backends.Value) (backends.Value, error) {
 	var want backends.MemberSpec
 	if to.IsAbsent() || to.Decode(&want) != nil || !slices.ContainsFunc(want.PNICs, isPCI) {
@@ -200,12 +201,12 @@ func (s memberSetter) Resolve(ctx context.Context, t backends.Setting, to backen
 		switch {
 		case missing == "":
 			return backends.ValueOf(want), nil
-		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that is just back may not have told all of its pNICs
+		case try >= wire.Tries || !wire.Pause(ctx, try): // a host that just came back may not have reported all of its pNICs
 			return to, backends.Errorf(backends.KindPermanent, t.Target.Name, "Look at the host's console and at the settings of the card's firmware; then run rdma-setup resume.",
 				"the PCI function %s is still no pNIC after the reboot", missing)
 		}
 	}
 }
 
-// isPCI tells PCI addresses from names of pNICs.
+// isPCI distinguishes PCI addresses from names of pNICs.
 func isPCI(pnic string) bool { return strings.Contains(pnic, ":") }

@@ -16,11 +16,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// trunk is the VLAN of a port group that is tagged otherwise than with one id.
+// trunk stands for a VLAN setting of a port group other than a single id.
 const trunk = -1
 
-// standbyMark tells a standby uplink from an active one in PortGroupSpec.Active, so that it shows as a difference and
-// can be put back.
+// standbyMark marks a standby uplink in PortGroupSpec.Active, so that it shows as a difference and can be restored.
 const standbyMark = " (standby)"
 
 type groupSetter struct{ *site }
@@ -67,7 +66,7 @@ func (s groupSetter) view(ctx context.Context, t backends.Ref) (*groupView, erro
 	return nil, nil
 }
 
-// Read returns the spec of a port group as it is; VLAN is -1 for trunks and private VLANs.
+// Read returns the current spec of a port group; VLAN is -1 for trunks and private VLANs.
 func (s groupSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	v, err := s.view(ctx, t.Target)
 	if err != nil {
@@ -79,8 +78,8 @@ func (s groupSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	return backends.ValueOf(v.spec), nil
 }
 
-// Set creates a port group, changes what differs of one that exists, and removes it for Absent. Uplinks that are not
-// named as active are unused: PVRDMA does not support NIC teaming (vSphere 7.0 "PVRDMA Support").
+// Set creates a port group, changes the differences of an existing one, and removes it for Absent. Uplinks that are not named as
+// active are unused: PVRDMA does not support NIC teaming (vSphere 7.0 "PVRDMA Support").
 func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	name := t.Target.Name
 	if to.IsAbsent() {
@@ -141,9 +140,9 @@ func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView
 	}
 	spec := types.DVPortgroupConfigSpec{
 		Name: place.Raw(t.Name), Type: binding(want), DefaultPortConfig: port,
-		NumPorts: 16, AutoExpand: types.NewBool(true), // elastic: ports come as VMs ask for them
+		NumPorts: 16, AutoExpand: types.NewBool(true), // elastic: ports are added as needed
 	}
-	defer s.places.Expire(backends.TypePortGroup) // neither the task nor a broken call says what it has made
+	defer s.places.Expire(backends.TypePortGroup) // neither the task nor a failed call says what it created
 	res, err := methods.AddDVPortgroup_Task(ctx, s.conn.VIM(), &types.AddDVPortgroup_Task{This: dvs.ref, Spec: []types.DVPortgroupConfigSpec{spec}})
 	if err != nil {
 		return err
@@ -175,7 +174,7 @@ func (s groupSetter) change(ctx context.Context, v *groupView, dvs *switchView, 
 	return err
 }
 
-// portSetting holds what differs from is (nil: everything); nil when nothing does.
+// portSetting returns the differences from is (nil: everything); nil if there are none.
 func portSetting(is *backends.PortGroupSpec, dvs *switchView, want backends.PortGroupSpec) (*types.VMwareDVSPortSetting, error) {
 	active := want.Active
 	if active == nil && is == nil {

@@ -1,5 +1,5 @@
-// Package setting sets what vCenter holds: distributed switches, port groups, memberships, host options, firewall
-// rulesets, and what VMs are made of. Every setter is safe to repeat and believes only what it reads back.
+// Package setting sets what vCenter manages: distributed switches, port groups, memberships, host options, firewall rulesets, and
+// the configuration of VMs. Every setter is safe to repeat and verifies changes by reading them back.
 package setting
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// taskLimit bounds one task: long enough for a DVS with hundreds of hosts, short enough that nobody waits for ever.
+// taskLimit bounds one task: long enough for a DVS with hundreds of hosts, short enough to end.
 const taskLimit = 20 * time.Minute
 
 // A site is what all setters share.
@@ -37,11 +37,11 @@ func New(conn *wire.Conn, places *place.Places) *Settings {
 	return &Settings{site: s, vms: &vmSetter{site: s, nets: map[place.Ref]network{}}}
 }
 
-// inFlight is how many hosts are asked or changed at the same time where nobody says otherwise.
+// inFlight is the default number of hosts that are read or changed in parallel.
 const inFlight = 16
 
-// Setters returns the setter of every kind of setting that vCenter holds. What a VM has shares one, so that all of it goes
-// into one reconfigure. Parallel bounds how many hosts one call of a setter works on at the same time; 0 is 16.
+// Setters returns the setters for every kind of setting that vCenter manages. All settings of a VM share one setter, so that they
+// are changed in one reconfigure. Parallel bounds how many hosts one call of a setter works on; 0 is 16.
 func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 	if parallel <= 0 {
 		parallel = inFlight
@@ -68,7 +68,7 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 	}
 }
 
-// AdapterMAC returns the MAC address of a VM's adapter on a port group, an RDMA adapter before an ordinary one.
+// AdapterMAC returns the MAC address of a VM's adapter on a port group; an RDMA adapter has priority over an ordinary one.
 func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, error) {
 	what := "read the MAC address of the adapter on " + group
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
@@ -97,7 +97,7 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	return a.MAC, nil
 }
 
-// Devices returns the PCI devices that a VM has whole.
+// Devices returns the PCI devices that are passed through whole to a VM.
 func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
 	if err != nil {

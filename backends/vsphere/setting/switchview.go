@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// viewAge is how long a view of a DVS serves reads of memberships, so that asking for hundreds of hosts costs one
-// call. Changes never rely on it alone: vCenter refuses a stale configVersion.
+// viewAge is how long a view of a DVS is used for reading memberships, so that reading hundreds of hosts costs one call. Changes
+// do not depend on it: vCenter refuses an outdated configVersion.
 const viewAge = time.Second
 
 // A switchView is a DVS as it was read.
@@ -30,14 +30,14 @@ type switchView struct {
 	members map[place.Ref][]string // pNICs in uplink order
 }
 
-// switches keeps views of DVSs for a moment.
+// switches caches views of DVSs for viewAge.
 type switches struct {
 	site  *site
 	mu    sync.Mutex
 	views map[place.Ref]*switchView
 }
 
-// recent returns a view that is at most a second old. Callers wait for one read instead of reading each by itself.
+// recent returns a view that is at most viewAge old. Concurrent callers share one read.
 func (w *switches) recent(ctx context.Context, dvs place.Ref) (*switchView, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +54,7 @@ func (w *switches) fresh(ctx context.Context, dvs place.Ref) (*switchView, error
 	return w.load(ctx, dvs)
 }
 
-// forget makes the next look a read.
+// forget discards a cached view.
 func (w *switches) forget(dvs place.Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *switches) load(ctx context.Context, dvs place.Ref) (*switchView, error)
 	return v, nil
 }
 
-// look finds a DVS by target; nil without an error when there is none.
+// look finds a DVS by target; nil without an error if there is none.
 func (s *site) look(ctx context.Context, t backends.Ref, view func(context.Context, place.Ref) (*switchView, error)) (*switchView, error) {
 	for range 2 {
 		dvs, ok, err := s.places.Look(ctx, t)
@@ -100,7 +100,7 @@ func (s *site) look(ctx context.Context, t backends.Ref, view func(context.Conte
 		if !stale(err) {
 			return v, err
 		}
-		// It was removed, and maybe made again under the same name.
+		// It was removed, and may have been created again under the same name.
 		s.places.Drop(dvs)
 	}
 	return nil, wire.ErrGone

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// tuning reads the CPU reservation and the latency sensitivity, which is normal where nobody has set it.
+// tuning returns the CPU reservation and the latency sensitivity, which is normal by default.
 func (v *vmView) tuning(o wire.Object) {
 	v.cpuMHz = wire.Value[int64](o, "config.cpuAllocation.reservation")
 	level := wire.Value[types.LatencySensitivitySensitivityLevel](o, "config.latencySensitivity.level")

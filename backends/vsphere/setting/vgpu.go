@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// vgpus are the vGPUs of a profile that a VM has.
+// vgpus returns the vGPUs of a profile that a VM has.
 func (v *vmView) vgpus(profile string) []types.BaseVirtualDevice {
 	var out []types.BaseVirtualDevice
 	for _, d := range v.devices {
@@ -21,7 +21,7 @@ func (v *vmView) vgpus(profile string) []types.BaseVirtualDevice {
 	return out
 }
 
-// vgpus adds vGPUs of a profile, or removes the last ones, until a VM has as many as wanted.
+// vgpus adds vGPUs of a profile, or removes the last ones, until a VM has the requested number.
 func vgpus(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	want := 0
 	if !a.To.IsAbsent() {
@@ -36,7 +36,7 @@ func vgpus(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	}
 	for n := len(have); n < want; n++ {
 		dev := &types.VirtualPCIPassthrough{}
-		dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key asks vCenter for one
+		dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 		dev.Backing = &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: a.Name}
 		change(spec, types.VirtualDeviceConfigSpecOperationAdd, dev)
 	}

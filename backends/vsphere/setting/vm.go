@@ -28,11 +28,11 @@ type vmView struct {
 	power    types.VirtualMachinePowerState
 	memoryMB int64
 	memory   backends.MemorySpec
-	cpuMHz   int64  // reserved
-	latency  string // sensitivity
+	cpuMHz   int64  // reserved CPU
+	latency  string // latency sensitivity
 	nested   bool
 	devices  []types.BaseVirtualDevice
-	extra    []types.BaseOptionValue // only where it was requested
+	extra    []types.BaseOptionValue // only if it was requested
 	host     place.Ref
 	browser  place.Ref
 }
@@ -41,7 +41,7 @@ var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "co
 	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
 	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
-// view reads a VM, with its extraConfig where that is wanted: it is long.
+// view reads a VM, with its extraConfig only on request, because it is long.
 func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView, error) {
 	paths := viewPaths
 	if extra {
@@ -80,7 +80,7 @@ func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value
 	return got, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
 }
 
-// ReadMany returns settings of VMs with one read a VM.
+// ReadMany reads settings of VMs with one read per VM.
 func (s *vmSetter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
 	values, errs := make([]backends.Value, len(ss)), make([]error, len(ss))
 	views := map[backends.Ref]*vmView{}
@@ -159,7 +159,7 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	return backends.Absent, nil
 }
 
-// is reports whether a setting reads as wanted. A locked reservation is the whole memory, whatever number was requested.
+// is reports whether a setting has the requested value. A locked reservation is the whole memory, whatever number was requested.
 func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bool, error) {
 	got, err := s.of(ctx, v, a.Setting)
 	if err != nil || got == a.To {
@@ -180,11 +180,11 @@ func (s *vmSetter) Set(ctx context.Context, t backends.Setting, to backends.Valu
 // Parent is the VM.
 func (s *vmSetter) Parent(t backends.Setting) string { return t.Target.String() }
 
-// SetMany changes settings of one VM in one reconfigure. When vCenter refuses them together, each is tried by itself,
-// so that the error stands at the one that is at fault.
+// SetMany changes settings of one VM in one reconfigure. If vCenter refuses them together, each is tried alone, so that the error
+// is returned for the one that causes it.
 func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
-	var open []int // what is not yet as wanted
+	var open []int // not yet as requested
 	for i := range as {
 		open = append(open, i)
 	}
@@ -223,7 +223,7 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 			return all(backends.Errorf(backends.KindConflict, "", "look at the VM's events in vCenter", "it was accepted, but does not read so"))
 		}
 		if err = s.reconfigure(ctx, v, spec, progress); err == nil {
-			continue // the next view reads it back
+			continue // the next iteration reads it back
 		}
 		why := wire.Explain(err, "", "")
 		if wire.Retriable(why) && wire.Pause(ctx, try) {
@@ -244,7 +244,7 @@ func (s *vmSetter) each(ctx context.Context, as []backends.Assignment, progress 
 	return errs
 }
 
-// spec works out the one reconfigure for what is not yet as wanted.
+// spec computes the reconfigure for everything that is not yet as requested.
 func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment) (*types.VirtualMachineConfigSpec, []int, error) {
 	spec := &types.VirtualMachineConfigSpec{ChangeVersion: v.change}
 	var open []int
@@ -284,7 +284,7 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 	return spec, open, nil
 }
 
-// memory locks or unlocks the reservation. While locked vCenter accepts no other number than the whole memory.
+// memory locks or unlocks the reservation. While it is locked, vCenter accepts no number other than the whole memory.
 func memory(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	want, err := decode[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
 	if err != nil {

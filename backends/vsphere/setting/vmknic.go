@@ -16,7 +16,7 @@ import (
 // vmknicSetter creates and removes vmknics (HostNetworkSystem.AddVirtualNic and RemoveVirtualNic in the vSphere Web Services API).
 type vmknicSetter struct{ *site }
 
-// find returns the vmknic of a host that has the address; nil when there is none.
+// find returns the vmknic of a host that has the address; nil if there is none.
 func (s vmknicSetter) find(ctx context.Context, t backends.Setting) (*types.HostVirtualNic, error) {
 	host, err := s.places.Find(ctx, t.Target)
 	if err != nil {
@@ -53,7 +53,8 @@ func (s vmknicSetter) read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(spec), k, nil
 }
 
-// Set creates the vmknic, or removes it for Absent. One with the address that differs is left alone: it is somebody else's.
+// Set creates the vmknic, or removes it for Absent. A different vmknic with that address belongs to someone else and is not
+// changed.
 func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "create a vmknic with the address " + t.Name
 	if to.IsAbsent() {
@@ -116,7 +117,7 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 	return err
 }
 
-// prefixLen counts the bits of a mask; 0 if it is none.
+// prefixLen returns the prefix length of a mask; 0 if it is invalid.
 func prefixLen(mask string) int {
 	ip := net.ParseIP(mask).To4()
 	if ip == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// clusterRow is a cluster on its way: the VMs of its overrides and rules have no names yet.
+// clusterRow is a cluster while it is being read: the VMs of its overrides and rules have no names yet.
 type clusterRow struct {
 	ref       place.Ref
 	cluster   backends.Cluster
@@ -20,7 +20,7 @@ type clusterRow struct {
 	groups    []types.BaseClusterGroupInfo
 }
 
-// clusterOf reads what a cluster decides; nil if the account may not see it.
+// clusterOf reads the settings of a cluster; nil if the account may not see it.
 func clusterOf(o wire.Object) *clusterRow {
 	config, told := wire.Prop[types.ClusterConfigInfoEx](o, "configurationEx")
 	if !told {
@@ -48,7 +48,7 @@ func clusterOf(o wire.Object) *clusterRow {
 	return r
 }
 
-// failoverLevel is how many hosts may be lost with every VM restarted elsewhere; at least one where admission control is on.
+// failoverLevel returns how many host failures admission control tolerates; at least one if it is on.
 func failoverLevel(das types.ClusterDasConfigInfo) int {
 	level := das.FailoverLevel
 	switch p := das.AdmissionControlPolicy.(type) {
@@ -75,7 +75,7 @@ func (r *clusterRow) join(x *place.Index) backends.Cluster {
 	return c
 }
 
-// drsRules reads the enabled affinity rules of a cluster; kinds that it does not know are left out.
+// drsRules reads the enabled affinity rules of a cluster; unknown kinds are left out.
 func drsRules(rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo, name func(place.Ref) string) []backends.DRSRule {
 	named := func(refs []place.Ref) []string {
 		var out []string
@@ -119,13 +119,13 @@ func drsRules(rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroup
 	return out
 }
 
-// mismatch is what the health check of a DVS found on a host.
+// mismatch is a finding of the health check of a DVS on a host.
 type mismatch struct {
 	host place.Ref
 	what string
 }
 
-// checksHealth reports whether the VLAN and MTU check is on; that of teaming says nothing about RDMA.
+// checksHealth reports whether the VLAN and MTU check is enabled; the teaming check does not matter for RDMA.
 func checksHealth(configs []types.BaseDVSHealthCheckConfig) bool {
 	for _, c := range configs {
 		if _, vlan := c.(*types.VMwareDVSVlanMtuHealthCheckConfig); vlan && yes(c.GetDVSHealthCheckConfig().Enable) {
@@ -135,7 +135,7 @@ func checksHealth(configs []types.BaseDVSHealthCheckConfig) bool {
 	return false
 }
 
-// mismatchesOf names the uplink ports whose physical switch disagrees.
+// mismatchesOf returns the uplink ports whose configuration does not match the physical switch.
 func mismatchesOf(results []types.BaseHostMemberHealthCheckResult) []string {
 	var out []string
 	for _, res := range results {
@@ -153,8 +153,8 @@ func mismatchesOf(results []types.BaseHostMemberHealthCheckResult) []string {
 	return out
 }
 
-// securityOf reads what ports let a guest do with its MAC; since 6.7 it stands in the MAC management policy, and the
-// older place is kept equal by vCenter where it is filled at all.
+// securityOf returns what ports allow a guest to do with its MAC; since 6.7 it is in the MAC management policy, and vCenter keeps
+// the older property equal if it is set at all.
 func securityOf(port *types.VMwareDVSPortSetting) *backends.PortSecurity {
 	set := func(p *types.BoolPolicy) bool { return p != nil && yes(p.Value) }
 	switch {

@@ -16,10 +16,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// parallel is how many hosts are asked at once where each must be asked by itself.
+// parallel is how many hosts are queried at the same time if each needs a call of its own.
 const parallel = 16
 
-// details reads what a plan needs of the chosen hosts and VMs, all in one read.
+// details reads what a plan needs of the chosen hosts and VMs in one read.
 func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.Scope) ([]backends.Gap, error) {
 	hosts, vms, chosen := map[place.Ref]*hostRow{}, map[place.Ref]*vmRow{}, map[place.Ref]*hostRow{}
 	for _, h := range rd.hosts {
@@ -42,7 +42,7 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 	if scope.Fresh {
 		gaps = rd.refresh(ctx, conn, chosen)
 	}
-	asked := map[place.Ref]place.Ref{} // hosts that did not tell the option, and their option managers
+	asked := map[place.Ref]place.Ref{} // hosts whose properties lacked the option, and their option managers
 	tasks := map[place.Ref][]string{}
 	_, err := conn.Retrieve(ctx, detailSpec(hosts, vms), func(o wire.Object) {
 		if h := hosts[o.Ref]; h != nil {
@@ -79,7 +79,7 @@ func (rd *reading) details(ctx context.Context, conn *wire.Conn, scope backends.
 	}
 	more, err := rd.askOptions(ctx, conn, hosts, asked)
 	gaps = append(gaps, more...)
-	if err != nil || scope.VMs == nil { // a survey of everything plans nothing
+	if err != nil || scope.VMs == nil { // an overview of everything is not used for planning
 		return gaps, err
 	}
 	more, err = rd.askGuestOS(ctx, conn, vms)
@@ -143,7 +143,7 @@ func (r *hostRow) detail(o wire.Object) {
 	r.nfs(wire.Value[types.ArrayOfHostFileSystemMountInfo](o, "config.fileSystemVolume.mountInfo").HostFileSystemMountInfo)
 }
 
-// nfs assigns the role nfs to the vmknics whose subnet holds a mounted NFS server.
+// nfs assigns the role nfs to the vmknics whose subnet contains a mounted NFS server.
 func (r *hostRow) nfs(mounts []types.HostFileSystemMountInfo) {
 	for _, m := range mounts {
 		v, ok := m.Volume.(*types.HostNasVolume)
@@ -197,7 +197,7 @@ func (v *vmRow) detail(o wire.Object) {
 	}
 }
 
-// askOptions asks hosts one by one that did not tell the option with their properties.
+// askOptions reads the option individually from hosts whose properties lacked it.
 func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow, asked map[place.Ref]place.Ref) ([]backends.Gap, error) {
 	gaps := make(chan backends.Gap, len(asked))
 	g, ctx := errgroup.WithContext(ctx)
@@ -205,7 +205,7 @@ func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[pl
 	for ref, manager := range asked {
 		h, name := hosts[ref], rd.index.Name(ref)
 		if manager.Value == "" || h.host.State != "connected" {
-			continue // the host's state is a gap of its own
+			continue // the host's state is listed as a gap of its own
 		}
 		g.Go(func() error {
 			res, err := methods.QueryOptions(ctx, conn.VIM(), &types.QueryOptions{This: manager, Name: option})
@@ -226,7 +226,7 @@ func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[pl
 	return sorted(gaps), err
 }
 
-// sorted closes a channel and returns its gaps by the names of their targets.
+// sorted closes a channel and returns its gaps sorted by target name.
 func sorted(gaps chan backends.Gap) []backends.Gap {
 	close(gaps)
 	var out []backends.Gap

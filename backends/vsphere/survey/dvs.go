@@ -56,7 +56,7 @@ func switchOf(o wire.Object) *switchRow {
 		}
 	}
 	r.dvs.Health = &backends.SwitchHealth{Enabled: checksHealth(config.HealthCheckConfig)}
-	r.dvs.MTUMax = 9000 // vSphere Networking 6.7, p. 162; from 7.0.2 on the switch says itself
+	r.dvs.MTUMax = 9000 // vSphere Networking 6.7, p. 162; since 7.0.2 the switch reports it
 	if f, ok := o.Props["capability.featuresSupported"].(types.VMwareDVSFeatureCapability); ok && f.MtuCapability != nil {
 		r.dvs.MTUMax = int(f.MtuCapability.MaxMtuSupported)
 	}
@@ -79,7 +79,7 @@ func Discovery(c *types.LinkDiscoveryProtocolConfig) string {
 	return c.Protocol + " " + c.Operation
 }
 
-// BackingPNICs returns the pNICs that a host lends to a switch, in uplink order.
+// BackingPNICs returns the pNICs of a host on a switch, in uplink order.
 func BackingPNICs(b types.BaseDistributedVirtualSwitchHostMemberBacking) []string {
 	out := []string{}
 	if p, ok := b.(*types.DistributedVirtualSwitchHostMemberPnicBacking); ok {

@@ -15,7 +15,7 @@ import (
 )
 
 // vendorGroups reads the names of the vendor device groups of hosts that offer vGPUs (HostAssignableHardwareManager,
-// RetrieveVendorDeviceGroupInfo, since vSphere API 8.0.0.1). It costs one call, and one more per such host.
+// RetrieveVendorDeviceGroupInfo, since vSphere API 8.0.0.1). It costs one call, and one more for each such host.
 func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends.Gap {
 	hosts := map[place.Ref]*hostRow{}
 	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"configManager.assignableHardwareManager"}}}}
@@ -54,11 +54,11 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 			return nil
 		})
 	}
-	_ = g.Wait() // what failed is a gap
+	_ = g.Wait() // failures are gaps
 	return sorted(gaps)
 }
 
-// old tells of a release before the manager of assignable hardware had groups.
+// old reports whether an error means a release before groups were added to HostAssignableHardwareManager.
 func old(version string) bool {
 	return strings.HasPrefix(version, "6.") || strings.HasPrefix(version, "7.")
 }

@@ -15,14 +15,14 @@ import (
 
 // A guestOS is what the list of supported adapters depends on.
 type guestOS struct {
-	browser  place.Ref // one for each cluster (VirtualMachine.environmentBrowser: that of the compute resource)
+	browser  place.Ref // one per cluster (VirtualMachine.environmentBrowser: that of the compute resource)
 	hardware int
 	id       string // GuestOsIdentifier
 }
 
-// askGuestOS asks vCenter which adapters it supports for the guest OS of VMs: one call for each guest OS and hardware version of a
-// cluster. Source: vSphere Web Services API, EnvironmentBrowser.QueryConfigOptionEx; with a guest id that vCenter does not know it
-// returns the whole list.
+// askGuestOS reads which adapters vCenter supports for the guest OS of VMs: one call for each guest OS and hardware version of a
+// cluster. Source: vSphere Web Services API, EnvironmentBrowser.QueryConfigOptionEx; for an unknown guest id it returns the whole
+// list.
 func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[place.Ref]*vmRow) ([]backends.Gap, error) {
 	alike := map[guestOS][]*vmRow{}
 	for _, v := range vms {
@@ -52,7 +52,7 @@ func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[plac
 	return sorted(gaps), err
 }
 
-// adapters returns the supported classes; nil where vCenter has no such configuration, empty if it does not list the guest OS.
+// adapters returns the supported classes; nil if vCenter has no such configuration, empty if it does not list the guest OS.
 func (k guestOS) adapters(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	res, err := methods.QueryConfigOptionEx(ctx, conn.VIM(), &types.QueryConfigOptionEx{This: k.browser,
 		Spec: &types.EnvironmentBrowserConfigOptionQuerySpec{Key: fmt.Sprintf("vmx-%02d", k.hardware), GuestId: []string{k.id}}})

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// hostRow is a host on its way: names of switches and port groups are filled in when everything has been read.
+// hostRow is a host while it is being read: names of switches and port groups are filled in after everything was read.
 type hostRow struct {
 	ref      place.Ref
 	host     backends.Host
@@ -24,29 +24,29 @@ type hostRow struct {
 	parent   place.Ref
 	shared   map[string][]place.Ref // VMs with a vGPU, by the PCI address of the GPU
 
-	firewall, services place.Ref // managers; they have no value on a host that is away
+	firewall, services place.Ref // managers; unset on a disconnected host
 }
 
-// uplinks is a switch as the host sees it.
+// uplinks are the uplinks of a switch on a host.
 type uplinks struct {
 	uuid  string // of a DVS, "" for a standard vSwitch
 	name  string
-	pnics []string // keys
+	pnics []string // keys of pNICs
 	ens   bool
 
-	opaque bool // managed outside of vSphere: an N-VDS of NSX
+	opaque bool // managed outside vSphere: an N-VDS of NSX
 }
 
-// vmk is where a vmknic lives: a port group of a standard switch or a port of a DVS.
+// vmk is where a vmknic is connected: a port group of a standard switch or a port of a DVS.
 type vmk struct {
 	uuid, group string // DVS and key of its port group
 	standard    string // name of the standard switch
-	opaque      bool   // an opaque network, which does not tell its switch
+	opaque      bool   // an opaque network, whose switch is not reported
 
 	order []string // pNICs by the teaming policy of a standard port group; nil: all of the switch
 }
 
-// carries reports whether a vmknic lives on the switch; any opaque switch of the host may be the one of an opaque network.
+// carries reports whether a vmknic is connected to the switch; an opaque network may be on any opaque switch of the host.
 func (u uplinks) carries(v vmk) bool {
 	switch {
 	case u.opaque || v.opaque:
@@ -113,7 +113,7 @@ func hostOf(o wire.Object) *hostRow {
 	return r
 }
 
-// lockdown spells the API's words as people know them: lockdownNormal -> normal.
+// lockdown converts the API's term to the usual one: lockdownNormal -> normal.
 func lockdown(mode string) string {
 	return strings.ToLower(strings.TrimPrefix(mode, "lockdown"))
 }
@@ -138,8 +138,8 @@ func (r *hostRow) nics(o wire.Object, tree pciTree) {
 	}
 }
 
-// rdma joins RDMA devices to pNICs. The backing holds the pNIC's key ("key-vim.host.PhysicalNic-vmnic2"), not its
-// name; devices of older builds without a backing are found by the pNIC's own reference.
+// rdma matches RDMA devices to pNICs. The backing contains the pNIC's key ("key-vim.host.PhysicalNic-vmnic2"), not its name;
+// devices of older builds without a backing are found by the pNIC's own reference.
 func (r *hostRow) rdma(o wire.Object) {
 	byKey := map[string]string{}
 	for _, p := range wire.Value[types.ArrayOfPhysicalNic](o, "config.network.pnic").PhysicalNic {
@@ -167,7 +167,7 @@ func (r *hostRow) nicByKey(key string) int {
 	if i := slices.Index(r.keys, key); i >= 0 {
 		return i
 	}
-	// Some servers give the device name where the API promises the key.
+	// Some servers return the device name although the API documents the key.
 	return slices.IndexFunc(r.host.NICs, func(n backends.NIC) bool {
 		return key != "" && n.Device == strings.TrimPrefix(key, "key-vim.host.PhysicalNic-")
 	})
@@ -201,7 +201,7 @@ func (r *hostRow) networks(o wire.Object) {
 		if i := slices.IndexFunc(r.host.VSwitches, func(v backends.VSwitch) bool { return v.Name == g.Spec.VswitchName }); i >= 0 {
 			r.host.VSwitches[i].PortGroups = append(r.host.VSwitches[i].PortGroups, g.Spec.Name)
 		}
-		// computedPolicy has what the port group inherits from its switch (HostPortGroup in the vSphere Web Services API).
+		// computedPolicy includes what the port group inherits from its switch (HostPortGroup in the vSphere Web Services API).
 		if t := g.ComputedPolicy.NicTeaming; t != nil && t.NicOrder != nil {
 			order[g.Spec.Name] = slices.Concat(t.NicOrder.ActiveNic, t.NicOrder.StandbyNic)
 		}
@@ -248,7 +248,7 @@ func prefixLen(mask string) int {
 	return n
 }
 
-// roles reads which traffic each vmknic is selected for. A selection names a candidate by key
+// roles reads which services are enabled on each vmknic. A selection names a candidate by key
 // ("vmotion.key-vim.host.VirtualNic-vmk1").
 func (r *hostRow) roles(o wire.Object) {
 	for _, c := range wire.Value[types.ArrayOfVirtualNicManagerNetConfig](o, "config.virtualNicManagerInfo.netConfig").VirtualNicManagerNetConfig {
@@ -265,7 +265,7 @@ func (r *hostRow) roles(o wire.Object) {
 		}
 	}
 	for i := range r.host.VMKs {
-		// The TCP/IP stack of a vmknic is a role by itself: nothing else may use these stacks.
+		// The TCP/IP stack of a vmknic is a role too: no other traffic may use these stacks.
 		switch r.host.VMKs[i].NetStack {
 		case "vmotion":
 			r.role(r.host.VMKs[i].Device, "vmotion")

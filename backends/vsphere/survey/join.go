@@ -11,10 +11,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 )
 
-// A reading is everything of one pass before names are joined: pages come in any order.
+// A reading is the result of one pass before names are joined: pages arrive in any order.
 type reading struct {
 	index    *place.Index
-	managed  map[place.Ref]bool // compute resources under a vLCM image
+	managed  map[place.Ref]bool // compute resources managed by a vLCM image
 	hosts    []*hostRow
 	vms      []*vmRow
 	switches []*switchRow
@@ -26,7 +26,7 @@ type reading struct {
 	users map[string]map[string]string // by host and PCI address: the VM that has the device
 }
 
-// join fills in names and works out what depends on more than one object.
+// join fills in names and computes what depends on more than one object.
 func (rd *reading) join(vcenter string) *backends.Inventory {
 	inv := &backends.Inventory{Hosts: []backends.Host{}, VMs: []backends.VM{}, Clusters: []backends.Cluster{}}
 	x := rd.index
@@ -134,8 +134,8 @@ func (rd *reading) joinHost(h *hostRow, byKey map[string]*groupRow, byUUID map[s
 	}
 }
 
-// leaves reports whether the teaming policy lets the traffic of a vmknic leave through a pNIC of its switch. A policy that names
-// none of the host's uplinks, such as one with a LAG, allows all of them.
+// leaves reports whether the teaming policy allows a vmknic to send through a pNIC of its switch. A policy that names none of the
+// host's uplinks, such as one with a LAG, allows all of them.
 func (rd *reading) leaves(h *hostRow, at vmk, pnic string, s *switchRow) bool {
 	order := at.order
 	if s != nil && at.uuid != "" {
@@ -153,8 +153,8 @@ func (rd *reading) leaves(h *hostRow, at vmk, pnic string, s *switchRow) bool {
 	return len(order) == 0 || slices.Contains(order, pnic)
 }
 
-// judge works out switch, roles and eligibility of a host's pNICs. A vmknic's traffic may leave through any uplink of
-// its switch, so each of them carries its roles.
+// judge computes switch, roles and eligibility of a host's pNICs. A vmknic may send through any uplink of its switch, so each of
+// them has its roles.
 func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 	for i := range h.host.NICs {
 		n := &h.host.NICs[i]
@@ -170,7 +170,7 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 						h.host.VMKs[j].PNICs = append(h.host.VMKs[j].PNICs, n.Device)
 					}
 					if s := byUUID[u.uuid]; len(k.Roles) == 0 && (u.uuid == "" || s == nil || !s.dvs.Ours()) {
-						n.Roles = append(n.Roles, backends.RoleVMKernel) // selected for no service, yet something may route over it
+						n.Roles = append(n.Roles, backends.RoleVMKernel) // no service is enabled, but it may carry routed traffic
 					}
 					n.Roles = append(n.Roles, k.Roles...)
 				}
@@ -201,7 +201,7 @@ func (rd *reading) judge(h *hostRow, byUUID map[string]*switchRow) {
 	}
 }
 
-// countUse works out which VMs use what: a running VM holds a device before one that is off.
+// countUse computes which VMs use which devices: a running VM has priority over one that is off.
 func (rd *reading) countUse() {
 	rd.plain, rd.users = map[string][]string{}, map[string]map[string]string{}
 	for _, v := range rd.vms {

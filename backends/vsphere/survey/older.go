@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 )
 
-// AskRDMA asks one host for its RDMA devices, by name. The NIC of each is the pNIC that it is paired with.
+// AskRDMA reads the RDMA devices of one host, by name. NIC is the paired pNIC.
 type AskRDMA func(ctx context.Context, host string) ([]backends.RDMADevice, error)
 
-// hostsAtOnce is how many hosts are asked at the same time.
+// hostsAtOnce is how many hosts are queried at the same time.
 const hostsAtOnce = 16
 
-// older reads the RDMA devices of connected hosts before ESXi 7.0, whose network info does not have them (vSphere Web
-// Services API, HostRdmaDevice: since vSphere API 7.0), in whatever vCenter they are.
+// older reads the RDMA devices of connected hosts before ESXi 7.0, whose network info lacks them (vSphere Web Services API,
+// HostRdmaDevice: since vSphere API 7.0), whatever the version of vCenter.
 func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []backends.Gap {
 	var rows []*hostRow
 	for _, h := range rd.hosts {
@@ -41,7 +41,7 @@ func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []
 			return nil
 		})
 	}
-	_ = g.Wait() // errors stand at their hosts
+	_ = g.Wait() // errors are stored with the hosts
 	var gaps []backends.Gap
 	for i, err := range errs {
 		if err != nil {
@@ -52,7 +52,7 @@ func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []
 	return gaps
 }
 
-// pair enters RDMA devices into the host and into the pNICs that they are paired with.
+// pair stores RDMA devices in the host and in their paired pNICs.
 func (r *hostRow) pair(devices []backends.RDMADevice) {
 	for _, d := range devices {
 		if i := slices.IndexFunc(r.host.NICs, func(n backends.NIC) bool { return n.Device == d.NIC }); i >= 0 {

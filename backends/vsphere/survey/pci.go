@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// PCI classes (PCI Code and ID Assignment), base class in the upper byte.
+// PCI classes (PCI Code and ID Assignment), with the base class in the upper byte.
 const (
 	classNetwork  = 0x02
 	classDisplay  = 0x03
@@ -20,7 +20,7 @@ const (
 	classOther    = 0x0680 // other bridges: NVSwitches of NVIDIA
 )
 
-// gpuVendors make cards worth passing through; the others' display controllers are the servers' own consoles.
+// gpuVendors make GPUs that are passed through; display controllers of other vendors are server consoles.
 var gpuVendors = []string{"10de", "1002", "8086"}
 
 // pciTree is a host's PCI list by address.
@@ -46,7 +46,7 @@ func pciOf(o wire.Object) pciTree {
 			t.groups[info.DependentDevice] = append(t.groups[info.DependentDevice], info.Id)
 		}
 	}
-	// The node of a device stands in the NUMA list, not in the PCI list.
+	// The NUMA node of a device is in the NUMA list, not in the PCI list.
 	for _, n := range wire.Value[types.ArrayOfHostNumaNode](o, "hardware.numaInfo.numaNode").HostNumaNode {
 		for _, id := range n.PciId {
 			t.numa[id] = int(n.TypeId)
@@ -55,7 +55,7 @@ func pciOf(o wire.Object) pciTree {
 	return t
 }
 
-// hex prints the API's signed 16-bit ids as people write them: -27531 is 9475.
+// hex formats the API's signed 16-bit ids in the usual form: -27531 is 9475.
 func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
 
 func (t pciTree) node(address string) int {
@@ -85,7 +85,7 @@ func (t pciTree) sriov(address string) *backends.SRIOV {
 	}
 }
 
-// above lists the bridges over a device, nearest first.
+// above returns the bridges above a device, nearest first.
 func (t pciTree) above(address string) []string {
 	var chain []string
 	for at := t.devices[address].ParentBridge; at != "" && !slices.Contains(chain, at); at = t.devices[at].ParentBridge {
@@ -122,7 +122,7 @@ func (t pciTree) gpus(graphics []types.HostGraphicsInfo) []backends.GPU {
 	return out
 }
 
-// rows are the devices that decide about topology: adapters, GPUs, what is passed through, and the bridges above them.
+// rows returns the devices that matter for topology: adapters, GPUs, passed-through devices, and the bridges above them.
 func (t pciTree) rows() []backends.PCIDevice {
 	want := map[string]bool{}
 	for id, d := range t.devices {
@@ -154,7 +154,7 @@ func (t pciTree) rows() []backends.PCIDevice {
 	return out
 }
 
-// dependents are the devices that change hands with one: those that depend on the same device (IOMMU group).
+// dependents returns the devices that are passed through together with one: those that depend on the same device (IOMMU group).
 func (t pciTree) dependents(id string) []string {
 	p, ok := t.passthr[id]
 	if !ok {

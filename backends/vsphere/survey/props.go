@@ -10,11 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// option is the one advanced setting that PVRDMA needs (PVRDMA and vSphere Bitfusion (VMware, 2021), section 4). Asking
-// for it by key spares reading the thousand others of every host.
+// option is the one advanced setting that PVRDMA needs (PVRDMA and vSphere Bitfusion (VMware, 2021), section 4). Reading it by
+// key avoids reading the thousand others of every host.
 const option = "Net.PVRDMAVmknic"
 
-// Property paths of the overview. Never summary.runtime, which carries the sensors, nor config as a whole.
+// Property paths of the overview. Never summary.runtime, which includes the sensors, nor config as a whole.
 var (
 	hostPaths = []string{
 		"name", "parent",
@@ -39,8 +39,8 @@ var (
 		"config.managedBy",
 	}
 	computePaths = []string{"name", "parent", "lifecycleManaged"}
-	// Those of any compute resource stand here again: which specification an object of a derived type gets is not written.
-	// The EVC mode comes with the whole summary: the property is declared as ComputeResourceSummary, which has no
+	// The paths of any compute resource are repeated here: it is not documented which specification applies to an object of a
+	// derived type. The EVC mode requires the whole summary: the property is declared as ComputeResourceSummary, which has no
 	// currentEVCModeKey, and vCenter refuses paths by declared type (vmware/pyvmomi issue 681).
 	clusterPaths = []string{"name", "parent", "lifecycleManaged", "configurationEx", "summary"}
 	placePaths   = []string{"name", "parent"}
@@ -89,7 +89,7 @@ var overviewTypes = []string{
 	"Datacenter", "Folder", "ComputeResource", "HostSystem", "VirtualMachine", "VirtualApp", "DistributedVirtualSwitch", "DistributedVirtualPortgroup",
 }
 
-// text returns a string property; vCenter's enumerations come as string types of their own.
+// text returns a string property; vCenter's enumerations have string types of their own.
 func text(o wire.Object, path string) string {
 	v := reflect.ValueOf(o.Props[path])
 	if v.Kind() == reflect.String {

@@ -1,5 +1,5 @@
-// Package survey reads an inventory: one pass over a container view with narrow property lists, a second one for the
-// details of what was chosen, and everything else is worked out here.
+// Package survey reads an inventory: one pass over a container view with narrow property lists, and a second one for the details
+// of what was chosen. Everything else is computed.
 package survey
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Read reads the inventory of a scope. It costs five calls, with details two more, plus one per further page of 500
-// objects. The index holds every object of the vCenter, also those outside the scope.
+// Read reads the inventory of a scope. It costs five calls, with details two more, plus one per further page of 500 objects. The
+// index contains every object of the vCenter, including those outside the scope.
 //
-// Hosts before 7.0 have no RDMA devices in the API: ask gives them as esxcli does, by the host's name, and is called for
-// connected hosts alone, several at a time.
+// Hosts before 7.0 have no RDMA devices in the API: ask reads them with esxcli, by the host's name. It is called concurrently,
+// and only for connected hosts.
 func Read(ctx context.Context, conn *wire.Conn, scope backends.Scope, ask func(*place.Index) AskRDMA) (*backends.Inventory, *place.Index, error) {
 	rd, unknown, err := pass(ctx, conn, scope)
 	if isGone(err) || errors.Is(err, errLostView) {
-		// The session ended between making the view and reading it, and the view with it.
+		// The session ended between creating the view and reading it, and the view with it.
 		rd, unknown, err = pass(ctx, conn, scope)
 	}
 	if errors.Is(err, errLostView) {
-		err = nil // so it is: an empty vCenter, or an account that may see nothing
+		err = nil // the result is correct: an empty vCenter, or an account without rights
 	}
 	if err != nil {
 		return nil, nil, wire.Explain(err, "vCenter", "read the inventory")
@@ -74,7 +74,7 @@ func pass(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*reading,
 		return nil, nil, err
 	}
 	defer func() {
-		// Also when ctx has ended: views are kept by the server until the session ends.
+		// Even if ctx has ended: the server keeps views until the session ends.
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		_, _ = methods.DestroyView(tidy, vim, &types.DestroyView{This: view.Returnval})
@@ -100,14 +100,14 @@ func pass(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*reading,
 	return rd, unknown, err
 }
 
-// errLostView says that a view showed nothing at all: it went with a session that had to be renewed.
+// errLostView means that a view was empty: it was lost with a session that had to be renewed.
 var errLostView = errors.New("vCenter shows no objects, not even a datacenter")
 
 func newReading() *reading {
 	return &reading{index: place.NewIndex(), managed: map[place.Ref]bool{}, hidden: map[place.Ref][]string{}}
 }
 
-// take turns an object into its row as it arrives, so that the raw properties of a page can go.
+// take converts an object when it arrives, so that the raw properties of a page can be freed.
 func (rd *reading) take(o wire.Object) {
 	rd.index.Add(o.Ref, text(o, "name"), place.Parent(o))
 	if len(o.Hidden) > 0 {
@@ -133,8 +133,8 @@ func (rd *reading) take(o wire.Object) {
 	}
 }
 
-// limit leaves out hosts and VMs outside the scope's datacenter and cluster. Switches stay: their members name hosts
-// of other clusters too.
+// limit removes hosts and VMs outside the scope's datacenter and cluster. Switches stay, because their members include hosts of
+// other clusters.
 func (rd *reading) limit(scope backends.Scope) error {
 	x := rd.index
 	if scope.Datacenter != "" && len(x.Datacenters(scope.Datacenter)) == 0 {
@@ -147,7 +147,7 @@ func (rd *reading) limit(scope backends.Scope) error {
 		dc, _ := x.Above(ref, "Datacenter")
 		return slices.Contains(x.Datacenters(scope.Datacenter), dc)
 	}
-	near := func(v *vmRow) bool { // where no folder leads to a VM, as in a vApp that the account may not see, its host does
+	near := func(v *vmRow) bool { // if no folder leads to a VM, as in a vApp that the account may not see, its host decides
 		if dc, _ := x.Above(v.ref, "Datacenter"); dc.Value == "" {
 			return inside(v.host)
 		}
@@ -173,7 +173,7 @@ func (rd *reading) limit(scope backends.Scope) error {
 	return nil
 }
 
-// instead is the hint for a name that nothing bears: those that there are, where they are few.
+// instead is the hint for an unknown name: the existing names, if there are few.
 func (rd *reading) instead(t backends.TargetType) string {
 	var names []string
 	for _, ref := range rd.index.All(t) {
@@ -185,8 +185,8 @@ func (rd *reading) instead(t backends.TargetType) string {
 	return "there is: " + strings.Join(names, ", ")
 }
 
-// noHosts tells why vCenter shows no host at all: it has no datacenter, the account may not see any, or those that it sees have no
-// hosts. An account without System.View on the root folder sees only what it has a role on and what leads there (vSphere
+// noHosts returns why vCenter shows no host: it has no datacenter, the account may not see any, or those that it sees have no
+// hosts. An account without System.View on the root folder sees only objects on which it has a role, and their ancestors (vSphere
 // Security, "System.View" among the system privileges that every role has).
 func (rd *reading) noHosts(ctx context.Context, conn *wire.Conn) string {
 	if len(rd.index.All(backends.TypeDatacenter)) > 0 {
@@ -198,7 +198,7 @@ func (rd *reading) noHosts(ctx context.Context, conn *wire.Conn) string {
 		res, err := methods.HasPrivilegeOnEntity(ctx, vim, &types.HasPrivilegeOnEntity{
 			This: *manager, Entity: vim.ServiceContent.RootFolder, SessionId: conn.Session(), PrivId: []string{"System.View"},
 		})
-		_, denied := wire.FaultOf(err).(*types.NoPermission) // the question itself needs System.View
+		_, denied := wire.FaultOf(err).(*types.NoPermission) // the call itself requires System.View
 		switch {
 		case err != nil && !denied, err == nil && len(res.Returnval) != 1:
 		case denied || !res.Returnval[0]:
@@ -215,8 +215,8 @@ func isGone(err error) bool {
 	return gone
 }
 
-// labMark is what the embedded lab writes into the full name of its vCenter. Other simulators, as govmomi's, are not the lab:
-// what they answer says nothing about how strict they are.
+// labMark is in the full name of the embedded lab's vCenter. Other simulators, such as govmomi's, are not the lab: their answers
+// do not show how strict they are.
 const labMark = "(simulated by rdma-setup lab)"
 
 func vcenterOf(conn *wire.Conn) backends.VCenter {
@@ -233,7 +233,7 @@ func clock(ctx context.Context, conn *wire.Conn) (server, asked time.Time, err e
 	if err != nil {
 		return server, before, err
 	}
-	// Half the way there, half the way back: what is left is the difference of the clocks.
+	// Half of the duration is assumed for the request and half for the reply: the rest is the clock difference.
 	return *now, before.Add(time.Since(before) / 2), nil
 }
 
@@ -254,7 +254,7 @@ func dvsVersions(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// unseen names what the account may not see.
+// unseen returns gaps for what the account may not see.
 func (rd *reading) unseen() []backends.Gap {
 	var out []backends.Gap
 	for ref, paths := range rd.hidden {
@@ -268,7 +268,7 @@ func (rd *reading) unseen() []backends.Gap {
 	return out
 }
 
-// unknowns names what this vCenter's API cannot tell of anything (rdmaDevice before 7.0).
+// unknowns returns gaps for properties that this vCenter's API does not have (rdmaDevice before 7.0).
 func unknowns(u wire.Unknown, inv *backends.Inventory) []backends.Gap {
 	var out []backends.Gap
 	for _, kind := range []string{"HostSystem", "VirtualMachine", "DistributedVirtualSwitch", "DistributedVirtualPortgroup", "ComputeResource", "ClusterComputeResource"} {

@@ -15,14 +15,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// refreshLimit bounds one refresh: a host that does not answer must not hold up the others for long.
+// refreshLimit bounds one refresh: a host that does not answer must not delay the others for long.
 const refreshLimit = 20 * time.Second
 
-// refresh has vCenter read firewall and services of hosts again. After a change on the host itself vCenter's copy may be
-// minutes old (vmware/vic issue 3139), and RefreshFirewall and RefreshServices "pick up any changes made directly on the
-// host" (vSphere Web Services API, HostFirewallSystem and HostServiceSystem). They change nothing, but both take the
-// privilege Host.Config.NetService, which an account that only reads does not have: then the copy is used, and the host
-// says so. RefreshStorageSystem is not called: it reads every storage device of the host.
+// refresh makes vCenter read firewall and services of hosts again. After a change on the host itself, vCenter's copy may be
+// minutes old (vmware/vic issue 3139), and RefreshFirewall and RefreshServices "pick up any changes made directly on the host"
+// (vSphere Web Services API, HostFirewallSystem and HostServiceSystem). They change nothing, but both require the privilege
+// Host.Config.NetService, which a read-only account lacks: then the copy is used, and Host.Stale says so. RefreshStorageSystem is
+// not called, because it reads every storage device of the host.
 func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow) []backends.Gap {
 	var mu sync.Mutex
 	var gaps []backends.Gap
@@ -48,7 +48,7 @@ func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place
 			return nil
 		})
 	}
-	_ = g.Wait() // what was refused stands at the host
+	_ = g.Wait() // failures are stored with the host
 	slices.SortFunc(gaps, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
 	return gaps
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// vmRow is a VM on its way: names are filled in when everything has been read.
+// vmRow is a VM while it is being read: names are filled in after everything was read.
 type vmRow struct {
 	ref, host, parent place.Ref
 	vApp              place.Ref
 	vm                backends.VM
 	browser           place.Ref // EnvironmentBrowser of its cluster; details only
-	groups            []string  // key of the distributed port group of each adapter, "" for other networks
+	groups            []string  // key of each adapter's distributed port group, "" for other networks
 }
 
 func vmOf(o wire.Object) *vmRow {
@@ -79,7 +79,7 @@ func references(o wire.Object, path string) []string {
 	return out
 }
 
-// HardwareVersion reads "vmx-19" as 19; 0 if it is not of that form.
+// HardwareVersion parses "vmx-19" as 19; 0 if it does not have that form.
 func HardwareVersion(version string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(version, "vmx-"))
 	if err != nil {
@@ -96,8 +96,8 @@ func snapshots(trees []types.VirtualMachineSnapshotTree) int {
 	return n
 }
 
-// AdapterOf reads a virtual network adapter out of a device list. Group is the key of the distributed port group that
-// it is connected to; for other networks it is empty and PortGroup holds their name.
+// AdapterOf reads a virtual network adapter from a device list. Group is the key of the distributed port group that it is
+// connected to; for other networks it is empty and PortGroup holds their name.
 func AdapterOf(d types.BaseVirtualDevice) (a backends.Adapter, group string, ok bool) {
 	card, ok := d.(types.BaseVirtualEthernetCard)
 	if !ok {
@@ -151,7 +151,7 @@ func adapterType(d types.BaseVirtualDevice) string {
 	return "other"
 }
 
-// AssignedOf reads a device that a VM has whole, or its share of one.
+// AssignedOf reads an assigned device, whole or shared, from a device list.
 func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	d := assigned(p)
 	if s, is := p.SlotInfo.(*types.VirtualDevicePciBusSlotInfo); is {
@@ -176,13 +176,13 @@ func assigned(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	return backends.AssignedDevice{Backing: "unknown"}
 }
 
-// PaddedHex returns four digits to the device id that a fixed backing has as text: "0x102d", "20b5" or "b5".
+// PaddedHex returns four digits for the device id that a fixed backing has as text: "0x102d", "20b5" or "b5".
 func PaddedHex(id string) string {
 	id = strings.TrimPrefix(strings.ToLower(id), "0x")
 	return strings.Repeat("0", max(0, 4-len(id))) + id
 }
 
-// passedThrough is the PCI address of a fixed device, or what a dynamic or shared one asks for.
+// passedThrough returns the PCI address of a fixed device, or what a dynamic or shared one requests.
 func passedThrough(p *types.VirtualPCIPassthrough) string {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:

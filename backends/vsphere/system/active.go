@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// activeSetter tells how many VFs a PF has now. Nobody can set that: BIOS, firmware and driver bring it about at a boot.
+// activeSetter reads how many VFs a PF has now. The number cannot be set: it results from BIOS, firmware and driver at boot.
 type activeSetter struct{ passthru }
 
 func (s activeSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
@@ -16,7 +16,7 @@ func (s activeSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(n), err
 }
 
-// Set changes nothing: it fails, with the first link that is seen to be broken, while there are not as many VFs.
+// Set changes nothing: it fails if the number of VFs differs, and names the first cause it finds.
 func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
 	what := "find the VFs of " + t.Name
 	want, err := decode[int](to, t.Target.Name, what)
@@ -35,7 +35,7 @@ func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	return backends.Errorf(backends.KindPermanent, t.Target.Name, hint, "%s: %d are there and %d are wanted; the device offers %d", what, n, want, most)
 }
 
-// count returns the VFs that are there and those that the device offers.
+// count returns the number of existing VFs and the number that the device supports.
 func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most int, err error) {
 	info, err := s.info(ctx, t, "count the VFs of "+t.Name)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s activeSetter) count(ctx context.Context, t backends.Setting) (now, most 
 	return int(pf.NumVirtualFunction), int(pf.MaxVirtualFunctionSupported), nil
 }
 
-// passedSetter reports whether VMs can have a device now. Nobody can set that: enabling it and a boot bring it about.
+// passedSetter reads whether VMs can use a device now. That cannot be set: it results from enabling passthrough and a boot.
 type passedSetter struct{ passthru }
 
 func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
@@ -62,7 +62,7 @@ func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(info.GetHostPciPassthruInfo().PassthruActive), nil
 }
 
-// Set changes nothing: it fails while the device is enabled and not active, and says what takes it away.
+// Set changes nothing: it fails while passthrough is enabled and not active, and says what disables it.
 func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
 	is, err := s.Read(ctx, t)
 	if err != nil || is == to {

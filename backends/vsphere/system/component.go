@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Depots names the files on datastores from which components are installed: single VIBs (.vib) and offline bundles
-// (.zip), by absolute path as ESXi sees it (/vmfs/volumes/...).
+// Depots sets the files on datastores from which components are installed: single VIBs (.vib) and offline bundles (.zip), by
+// absolute path as ESXi sees it (/vmfs/volumes/...).
 func (s *System) Depots(paths []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,10 +28,10 @@ func (s *System) depotPaths() []string {
 	return slices.Clone(s.depots)
 }
 
-// nextImage asks for the image of the next boot.
+// nextImage selects the image for the next boot.
 var nextImage = esxcli.Arg{Name: "rebootingimage", Text: "true"}
 
-// installed lists the VIBs of a host's image, by name.
+// installed returns the VIBs of a host's image, by name.
 func (s *System) installed(ctx context.Context, host string, which ...esxcli.Arg) (map[string]backends.VIB, error) {
 	rows, err := s.cli.Ask(ctx, host, "software vib list", which...)
 	out := make(map[string]backends.VIB, len(rows))
@@ -41,7 +41,7 @@ func (s *System) installed(ctx context.Context, host string, which ...esxcli.Arg
 	return out, err
 }
 
-// offers reads what a file on a datastore holds, as a host sees it.
+// offers reads the contents of a file on a datastore, as a host sees it.
 func (s *System) offers(ctx context.Context, host, file string) ([]backends.Component, error) {
 	args := []string{"software", "sources", "vib", "get", "-v", file}
 	if bundle(file) {
@@ -65,7 +65,7 @@ func (s *System) offers(ctx context.Context, host, file string) ([]backends.Comp
 
 func bundle(file string) bool { return strings.EqualFold(path.Ext(file), ".zip") }
 
-// acceptance spells a level as the host's own is spelled, whichever of the two forms esxcli chose.
+// acceptance converts an acceptance level to the spelling of the host's own level; esxcli uses two forms.
 func acceptance(level string) string {
 	level = strings.ReplaceAll(strings.TrimSpace(level), " ", "")
 	full := map[string]string{"certified": "VMwareCertified", "accepted": "VMwareAccepted", "partner": "PartnerSupported", "community": "CommunitySupported"}[level]
@@ -75,13 +75,13 @@ func acceptance(level string) string {
 	return full
 }
 
-// componentSetter installs VIBs. They act from the next boot on and are not removed again.
+// componentSetter installs VIBs. They take effect at the next boot and are not removed again.
 type componentSetter struct{ *System }
 
-// Read returns the version in the image of the next boot; Absent when it is not in it.
+// Read returns the version in the image for the next boot; Absent if it is not in it.
 func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	image, err := s.installed(ctx, t.Target.Name, nextImage)
-	if err == nil && len(image) == 0 { // no image waits for a reboot
+	if err == nil && len(image) == 0 { // no image is staged
 		image, err = s.installed(ctx, t.Target.Name)
 	}
 	if v, ok := image[t.Name]; ok && err == nil {
@@ -90,8 +90,8 @@ func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends
 	return backends.Absent, err
 }
 
-// Set installs the version asked for from the depot that has it. The checks of the installer stay on: what it refuses
-// is the operator's to decide.
+// Set installs the requested version from the depot that has it. The installer's checks stay enabled: the operator decides about
+// what it refuses.
 func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "install "+t.Name
 	got, err := s.Read(ctx, t)
@@ -128,7 +128,7 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 	return err
 }
 
-// depot finds the file that holds a VIB of a version.
+// depot returns the file that contains a VIB of a version.
 func (s componentSetter) depot(ctx context.Context, host, name, version string) (string, error) {
 	var seen []string
 	var failed error
@@ -162,7 +162,7 @@ func kindOf(err error) backends.ErrorKind {
 	return backends.KindPermanent
 }
 
-// remedies are what to do about a refusal of the installer, by its own word for it.
+// remedies maps the installer's error names to remedies.
 var remedies = []struct{ mark, hint string }{
 	{"[AcceptanceConfigError]", "use a VIB of the vendor's that is signed for this level, or decide about the host's level yourself: esxcli software acceptance set"},
 	{"Secure Boot", "use a signed VIB: with UEFI Secure Boot a host with an unsigned one does not boot"},
@@ -176,7 +176,7 @@ var remedies = []struct{ mark, hint string }{
 	{"[LockingError]", "another installation runs on the host; wait for it to end, then resume"},
 }
 
-// refusal adds to an installer's refusal what to do about it.
+// refusal adds a remedy to an installer's refusal.
 func refusal(err error) error {
 	if err == nil || errors.Is(err, esxcli.ErrNoCommand) {
 		return err
@@ -195,7 +195,7 @@ func refusal(err error) error {
 	return err
 }
 
-// said shortens the installer's message to the sentence that counts.
+// said shortens the installer's message to its main sentence.
 func said(text, mark string) string {
 	if change := esxi.VIBChangeOf(text); change.Failed() && len(change.Errors) > 0 && change.Errors[0].Text != "" {
 		return change.Errors[0].Text

@@ -13,10 +13,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// graphicsSetter sets what the GPUs of a host serve for (HostGraphicsManager in the vSphere Web Services API).
+// graphicsSetter sets the use of the GPUs of a host (HostGraphicsManager in the vSphere Web Services API).
 type graphicsSetter struct{ *System }
 
-// config reads the whole configuration, which a write has to give back.
+// config reads the whole configuration, because a write replaces all of it.
 func (s graphicsSetter) config(ctx context.Context, t backends.Setting) (manager place.Ref, c types.HostGraphicsConfig, err error) {
 	_, manager, err = s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.GraphicsManager })
 	if err != nil {
@@ -42,7 +42,7 @@ func graphicsSpec(c types.HostGraphicsConfig) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// Read returns what is configured, not what is active.
+// Read returns the configured type, not the active one.
 func (s graphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	_, c, err := s.config(ctx, t)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s graphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.
 	return graphicsSpec(c), nil
 }
 
-// Set writes the types and leaves everything else of the configuration as it is.
+// Set writes the types and leaves the rest of the configuration unchanged.
 func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	const what = "set the graphics settings"
 	want, err := decode[backends.GraphicsSpec](to, t.Target.Name, what)
@@ -84,8 +84,8 @@ func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends
 	return err
 }
 
-// activeGraphicsSetter reports whether the GPUs of a host serve for vGPUs now. Nobody can set that: the configuration and a boot
-// bring it about.
+// activeGraphicsSetter reads whether the GPUs of a host can provide vGPUs now. That cannot be set: it results from the
+// configuration and a boot.
 type activeGraphicsSetter struct{ graphicsSetter }
 
 // Read returns whether all GPUs that are not passed through are of type sharedDirect.
@@ -106,7 +106,7 @@ func (s activeGraphicsSetter) Read(ctx context.Context, t backends.Setting) (bac
 	return backends.ValueOf(backends.ServeVGPUs(active)), nil
 }
 
-// Set changes nothing: it fails while they do not.
+// Set changes nothing: it fails if they cannot.
 func (s activeGraphicsSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
 	is, err := s.Read(ctx, t)
 	if err != nil || is == to {

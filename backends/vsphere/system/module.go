@@ -11,11 +11,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// moduleSetter sets the parameters of a kernel module, all of them in one string: what the string does not name is gone.
-// They act from the next boot on.
+// moduleSetter sets the parameters of a kernel module as one string: parameters that the string does not name are unset. They
+// take effect at the next boot.
 type moduleSetter struct{ *System }
 
-// parameters reads what a module takes and what of it is set.
+// parameters reads the parameters of a module and which of them are set.
 func (s *System) parameters(ctx context.Context, host, module string) (backends.Module, error) {
 	m := backends.Module{Known: []string{}, Params: map[string]string{}}
 	rows, err := s.cli.Ask(ctx, host, "system module parameters list", esxcli.Arg{Name: "module", Text: module})
@@ -29,7 +29,7 @@ func (s *System) parameters(ctx context.Context, host, module string) (backends.
 	return m, err
 }
 
-// Read returns the parameters that are set, as the next boot will have them.
+// Read returns the parameters that are set, as of the next boot.
 func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	m, err := s.parameters(ctx, t.Target.Name, t.Name)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(m.Params), nil
 }
 
-// Set writes the whole string. Parameters that the module does not list are refused: a driver that meets one does not
+// Set writes the whole string. Parameters that the module does not have are refused: a driver with an unknown parameter does not
 // load, and the host loses its adapters.
 func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "set the parameters of "+t.Name
@@ -71,7 +71,7 @@ func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	return err
 }
 
-// parameterString writes NAME=VALUE words in the order of their names. A value cannot be quoted there.
+// parameterString writes NAME=VALUE words sorted by name. Values cannot be quoted there.
 func parameterString(want map[string]string, known []string) (string, error) {
 	words := make([]string, 0, len(want))
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -87,7 +87,7 @@ func parameterString(want map[string]string, known []string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// unfit are characters that end a value or change what a shell or the boot loader reads.
+// unfit are characters that would end a value or be interpreted by a shell or the boot loader.
 func unfit(r rune) bool {
 	letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 	return !letter && !strings.ContainsRune("_-.,:/+", r)

@@ -11,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Neighbours returns the switch port behind each pNIC of a host, by device name: what the physical switch says of itself
-// over LLDP or CDP. A pNIC that heard nobody has no entry; ESXi listens only on uplinks of a switch that is set to.
-// It costs one call once the host's managers are known.
+// Neighbours returns the switch port behind each pNIC of a host, by device name, as announced by the physical switch over LLDP or
+// CDP. A pNIC without an announcement has no entry; ESXi listens only on uplinks of a switch that is configured to. It costs one
+// call once the host's managers are known.
 func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	const what = "ask for the switch ports of the pNICs"
 	_, network, err := s.part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
@@ -33,7 +33,7 @@ func (s *System) Neighbours(ctx context.Context, host string) (map[string]backen
 	return out, nil
 }
 
-// neighbour reads LLDP first: it is what switches of other makers than Cisco speak.
+// neighbour prefers LLDP, because switches of makers other than Cisco use it.
 func neighbour(hint types.PhysicalNicHintInfo) (backends.Neighbour, bool) {
 	if l := hint.LldpInfo; l != nil && l.PortId != "" {
 		n := backends.Neighbour{Switch: l.ChassisId, Port: l.PortId}

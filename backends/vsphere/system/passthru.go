@@ -12,12 +12,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// passthru is HostPciPassthruSystem: what a host gives to VMs, whole or as VFs.
+// passthru is HostPciPassthruSystem: PCI devices that a host provides to VMs, whole or as VFs.
 type passthru struct{ *System }
 
 const passthruInfo = "config.pciPassthruInfo"
 
-// info finds a PCI function. It is a HostSriovInfo only where SR-IOV is on in BIOS and firmware; else the plain kind.
+// info returns a PCI function. It is a HostSriovInfo only if SR-IOV is enabled in BIOS and firmware.
 func (s passthru) info(ctx context.Context, t backends.Setting, what string) (types.BaseHostPciPassthruInfo, error) {
 	host, err := s.places.Find(ctx, t.Target)
 	if err != nil {
@@ -35,8 +35,8 @@ func (s passthru) info(ctx context.Context, t backends.Setting, what string) (ty
 	return nil, backends.Errorf(backends.KindPermanent, t.Target.Name, "compare with: rdma-setup discover", "%s: the host has no PCI device %s", what, t.Name)
 }
 
-// refresh has vCenter read the host's devices again: after a change it may show the old ones for a while. Without the
-// privilege for it the view is taken as it is.
+// refresh makes vCenter read the host's devices again: after a change it may show the old ones for a while. Without the privilege
+// for it, the cached data is used.
 func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
 	_, system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
 	if err != nil {
@@ -73,7 +73,7 @@ func (s passthru) update(ctx context.Context, t backends.Setting, what string, t
 	})
 }
 
-// vfSetter sets how many VFs vCenter asks of a PF. They exist after the next boot.
+// vfSetter sets how many VFs vCenter requests from a PF. They exist after the next boot.
 type vfSetter struct{ passthru }
 
 func vfs(p types.BaseHostPciPassthruInfo) backends.Value {
@@ -84,7 +84,7 @@ func vfs(p types.BaseHostPciPassthruInfo) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// Read returns what is requested, not what is there: numVirtualFunctionRequested.
+// Read returns the requested number, not the existing one: numVirtualFunctionRequested.
 func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	info, err := s.info(ctx, t, "read the VFs of "+t.Name)
 	if err != nil {
@@ -137,15 +137,15 @@ func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value
 	return nil
 }
 
-// passthroughSetter gives PCI functions to VMs, or takes them back. Where the host can rebind a device it acts at once,
-// else at the next boot.
+// passthroughSetter enables and disables passthrough of PCI functions. If the host can rebind a device it takes effect
+// immediately, else at the next boot.
 type passthroughSetter struct{ passthru }
 
 func enabled(p types.BaseHostPciPassthruInfo) backends.Value {
 	return backends.ValueOf(p.GetHostPciPassthruInfo().PassthruEnabled)
 }
 
-// Read reports whether passthrough is enabled, be it from the next boot on.
+// Read reports whether passthrough is enabled, possibly only from the next boot on.
 func (s passthroughSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	info, err := s.info(ctx, t, "read the passthrough of "+t.Name)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// pauseSetter sets the global pause of a pNIC (VMware, lossless network: esxcli network nic pauseParams). PFC of the
-// driver puts it out of force, and it then reads as off.
+// pauseSetter sets the global pause of a pNIC (VMware, lossless network: esxcli network nic pauseParams). PFC in the driver
+// disables it, and it then reads as off.
 type pauseSetter struct{ *System }
 
-// pause reads what every pNIC of a host has in force.
+// pause reads the active setting of every pNIC of a host.
 func (s *System) pause(ctx context.Context, host string) (map[string]backends.PauseSpec, error) {
 	rows, err := s.cli.Ask(ctx, host, "network nic pauseParams list")
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *System) pause(ctx context.Context, host string) (map[string]backends.Pa
 	return out, nil
 }
 
-// Read returns the pause in force; Absent for a pNIC that the host does not have.
+// Read returns the active pause; Absent for a pNIC that the host does not have.
 func (s pauseSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	all, err := s.pause(ctx, t.Target.Name)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s pauseSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	return backends.ValueOf(p), nil
 }
 
-// Set switches both directions and reads them back.
+// Set sets both directions and reads them back.
 func (s pauseSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "set the global pause of "+t.Name
 	want, err := decode[backends.PauseSpec](to, host, what)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// powerSetter sets the power policy. It acts at once.
+// powerSetter sets the power policy. It takes effect immediately.
 type powerSetter struct{ *System }
 
 const (
@@ -20,7 +20,7 @@ const (
 	offeredPolicies = "config.powerSystemCapability.availablePolicy"
 )
 
-// Read returns the short name of the policy in force: static is High Performance.
+// Read returns the short name of the active policy: static is High Performance.
 func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	const what = "read the power policy"
 	host, err := s.places.Find(ctx, t.Target)
@@ -38,7 +38,7 @@ func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	return backends.ValueOf(name), nil
 }
 
-// Set chooses a policy by its short name; the key is the host's own and differs between versions.
+// Set selects a policy by its short name; its key differs between hosts and versions.
 func (s powerSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the power policy"
 	want, err := decode[string](to, t.Target.Name, what)

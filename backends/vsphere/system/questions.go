@@ -17,12 +17,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A Question is something that a host has to be asked itself.
+// A Question is a fact that only the host itself can answer.
 type Question string
 
 // The questions.
 const (
-	Counters   Question = "counters" // Stats and DCB; asked first and last
+	Counters   Question = "counters" // Stats and DCB; read first and last
 	Modules    Question = "modules"
 	VIBs       Question = "vibs"
 	NextVIBs   Question = "next vibs"
@@ -37,13 +37,13 @@ const (
 	BootDevice Question = "boot device"
 )
 
-// questions is every question with the call that it costs and how often the call is made on one host. A further fact is a
-// further row. The names of arguments are those of PowerCLI's Get-EsxCli -V2 (CreateArgs).
+// questions lists every question with its call and how often the call is made on one host. The names of arguments are those of
+// PowerCLI's Get-EsxCli -V2 (CreateArgs).
 var questions = []struct {
 	name  Question
 	call  string
 	times string
-	image bool // the command takes the lock of the image
+	image bool // the command takes the lock on the image
 	asked func(*backends.HostSystem) bool
 	ask   func(*asking, context.Context)
 }{
@@ -62,13 +62,13 @@ var questions = []struct {
 	{BootDevice, "storage core device list", "1, where a USB controller is passed through", false, func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
 }
 
-// modules asks for the parameters of the drivers of the host's NICs.
+// modules reads the parameters of the drivers of the host's NICs.
 func (a *asking) modules(ctx context.Context) {
 	a.sys.Modules = map[string]backends.Fact[backends.Module]{}
 	for _, name := range nic.Modules(a.host) {
 		m, err := a.parameters(ctx, a.host.Name, name)
 		fact := backends.ReadFact(m, err)
-		if err != nil && backends.KindOf(err) == backends.KindPermanent { // there may be no such module
+		if err != nil && backends.KindOf(err) == backends.KindPermanent { // the module may not exist
 			rows, listErr := a.cli.Ask(ctx, a.host.Name, "system module list")
 			if listErr == nil && !slices.ContainsFunc(rows, func(r esxcli.Row) bool { return r["Name"] == name }) {
 				fact = backends.Fact[backends.Module]{State: backends.FactAbsent}
@@ -85,7 +85,7 @@ func (a *asking) vibs(ctx context.Context) {
 func (a *asking) nextVIBs(ctx context.Context) {
 	list, err := a.installed(ctx, a.host.Name, nextImage)
 	a.sys.NextVIBs = backends.ReadFact(list, err)
-	if err == nil && len(list) == 0 { // nothing is printed while no image waits for a reboot
+	if err == nil && len(list) == 0 { // nothing is printed if no image is staged
 		a.sys.NextVIBs.State = backends.FactAbsent
 	}
 }
@@ -138,7 +138,7 @@ func (a *asking) pauses(ctx context.Context) {
 	a.sys.Pause = backends.ReadFact(a.pause(ctx, a.host.Name))
 }
 
-// vfs lists the VFs of the chosen pNICs. Before 8.0 their addresses are decimal.
+// vfs reads the VFs of the chosen pNICs. Before 8.0 their addresses are decimal.
 func (a *asking) vfs(ctx context.Context) {
 	a.sys.VFs = map[string]backends.Fact[[]backends.VF]{}
 	for _, device := range a.o.PNICs[a.host.Name] {
@@ -175,7 +175,7 @@ func (a *asking) resync(ctx context.Context) {
 	}
 }
 
-// Resync returns the bytes that vSAN has to copy before its objects are whole again, as a host of a vSAN cluster sees it.
+// Resync returns the bytes that vSAN has to copy before its objects are complete again, as a host of a vSAN cluster reports it.
 func (s *System) Resync(ctx context.Context, host string) (int64, error) { return s.left(ctx, host) }
 
 func (s *System) left(ctx context.Context, host string) (int64, error) {
@@ -189,7 +189,7 @@ func (s *System) left(ctx context.Context, host string) (int64, error) {
 	return strconv.ParseInt(field(rows[0], "Total Bytes Left To Resync"), 10, 64)
 }
 
-// bootDevice asks hosts that pass a USB controller through what ESXi booted from.
+// bootDevice reads the boot device of hosts that pass a USB controller through.
 func (a *asking) bootDevice(ctx context.Context) {
 	a.sys.BootDevice.State = backends.FactAbsent
 	if !slices.ContainsFunc(a.host.PCI, func(d backends.PCIDevice) bool { return d.Enabled && strings.HasPrefix(d.Class, "0c03") }) {
@@ -199,7 +199,7 @@ func (a *asking) bootDevice(ctx context.Context) {
 	from := "network"
 	if i := slices.IndexFunc(rows, func(r esxcli.Row) bool { return field(r, "Is Boot Device") == "true" }); i >= 0 {
 		from = "disk"
-		if field(rows[i], "Is USB") == "true" { // SD cards too sit behind a USB reader
+		if field(rows[i], "Is USB") == "true" { // SD cards are behind a USB reader too
 			from = "usb"
 		}
 	} else if err == nil && len(rows) == 0 {
@@ -208,7 +208,7 @@ func (a *asking) bootDevice(ctx context.Context) {
 	a.sys.BootDevice = backends.ReadFact(from, err)
 }
 
-// field finds a value by esxcli's label: builds differ in what letters they make capitals when they drop the blanks.
+// field returns a value by esxcli's label: builds differ in capitalization when they remove the blanks.
 func field(row esxcli.Row, label string) string {
 	label = strings.ReplaceAll(label, " ", "")
 	if v, ok := row[label]; ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// RDMADevices asks a host for its RDMA devices with esxcli, two calls. It is for hosts that have none in the API: those
-// before ESXi 7.0.
+// RDMADevices reads the RDMA devices of a host with esxcli, in two calls. It is for hosts before ESXi 7.0, whose API does not
+// have them.
 func (s *System) RDMADevices(ctx context.Context, host string) ([]backends.RDMADevice, error) {
 	rows, err := s.cli.Ask(ctx, host, "rdma device list")
 	if err != nil || len(rows) == 0 {

@@ -10,18 +10,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Options bound a survey and say what it asks.
+// Options are the limits of a survey and what it reads.
 type Options struct {
 	Ask      []Question
-	Parallel int                      // hosts asked at once; 0: 16
-	Limit    time.Duration            // for one host; 0: 60 s
-	Depots   []string                 // files whose contents are wanted as each host sees them
-	PNICs    map[string][]string      // by host: the pNICs whose counters, DCB and VFs are wanted
+	Parallel int                      // hosts queried in parallel; 0: 16
+	Limit    time.Duration            // per host; 0: 60 s
+	Depots   []string                 // files whose contents are read as each host sees them
+	PNICs    map[string][]string      // by host: the pNICs whose counters, DCB and VFs are read
 	VMKNic   func(host string) string // the vmknic that pings its peers
 }
 
-// Survey asks hosts what no property tells, and puts it into their System. What was asked of a host before is not asked
-// again. Every fact says itself why it could not be read.
+// Survey reads facts that no property contains into the System of the hosts. Facts that were read before are not read again. Each
+// fact that could not be read has the reason.
 func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
@@ -43,10 +43,10 @@ func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) 
 			return nil
 		})
 	}
-	_ = g.Wait() // nobody fails: errors stand at their facts
+	_ = g.Wait() // never fails: errors are stored in the facts
 }
 
-// neighbours are the two hosts after host i, in a ring: every host is pinged from two sides, whatever their number.
+// neighbours returns the two hosts after host i, in a ring: every host is pinged by two others, whatever their number.
 func neighbours(hosts []*backends.Host, i int) []*backends.Host {
 	var out []*backends.Host
 	for k := 1; k <= 2 && k < len(hosts); k++ {
@@ -55,7 +55,7 @@ func neighbours(hosts []*backends.Host, i int) []*backends.Host {
 	return out
 }
 
-// asking is one host while it is asked.
+// asking is the state of reading one host.
 type asking struct {
 	*System
 	host  *backends.Host
@@ -64,7 +64,7 @@ type asking struct {
 	peers []*backends.Host
 }
 
-// all asks the wanted questions side by side. Those about the image wait for each other: the image has one lock.
+// all runs the requested questions concurrently. Those about the image run one at a time, because it has a lock.
 func (a *asking) all(ctx context.Context) {
 	wanted := map[Question]bool{}
 	for _, q := range a.o.Ask {
@@ -76,7 +76,7 @@ func (a *asking) all(ctx context.Context) {
 	for _, q := range questions {
 		switch {
 		case !wanted[q.name] || q.asked(a.sys):
-		case q.name == Counters: // the others are asked between its two looks
+		case q.name == Counters: // the other questions run between its two samples
 			after = a.counters(ctx)
 		default:
 			g.Go(func() error {

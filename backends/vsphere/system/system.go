@@ -1,5 +1,5 @@
-// Package system sets and reads what an ESXi host is made of: its power policy, VFs and passthrough, the parameters of
-// its kernel modules and the VIBs of its image. All of it goes through vCenter, esxcli included; nothing needs SSH.
+// Package system sets and reads the system settings of ESXi hosts: power policy, VFs and passthrough, the parameters of kernel
+// modules and the VIBs of the image. Everything goes through vCenter, including esxcli; nothing needs SSH.
 package system
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A System is the hosts of one vCenter. It is safe for use by many goroutines.
+// A System gives access to the hosts of one vCenter. It is safe for concurrent use.
 type System struct {
 	conn   *wire.Conn
 	places *place.Places
@@ -24,7 +24,7 @@ type System struct {
 	depots []string
 }
 
-// New returns the system of a vCenter's hosts.
+// New returns the System of a vCenter's hosts.
 func New(conn *wire.Conn, places *place.Places, cli *esxcli.CLI) *System {
 	return &System{conn: conn, places: places, cli: cli}
 }
@@ -45,7 +45,7 @@ func (s *System) Setters() map[backends.Kind]backends.Setter {
 	}
 }
 
-// part finds a host and one of its managers, which older or disconnected hosts may lack.
+// part returns one of a host's managers, which older or disconnected hosts may lack.
 func (s *System) part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *types.ManagedObjectReference) (host, part place.Ref, err error) {
 	if host, err = s.places.Find(ctx, t); err != nil {
 		return host, part, err

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 )
 
-// A look is what the counters of a pNIC were at one moment.
+// A look is a sample of the counters of a pNIC.
 type look struct {
 	at    time.Time
 	stats backends.Fact[esxcli.Row]
@@ -33,7 +33,7 @@ func (a *asking) look(ctx context.Context, device string) look {
 	return look{time.Now(), row("network nic stats get"), row("network nic dcb status get")}
 }
 
-// counters looks at the counters of the chosen pNICs, and gives the second look.
+// counters samples the counters of the chosen pNICs, and returns the second sample.
 func (a *asking) counters(ctx context.Context) func(context.Context) {
 	a.sys.Stats, a.sys.DCB = map[string]backends.Fact[backends.PortStats]{}, map[string]backends.Fact[backends.DCB]{}
 	var again []func(context.Context)
@@ -75,7 +75,7 @@ func dcb(row esxcli.Row) backends.DCB {
 	return d
 }
 
-// grown is what the counters moved by between two looks. One that went back was reset, and tells nothing.
+// grown returns the increase of the counters between two samples. A counter that decreased was reset and is ignored.
 func grown(first, again look) backends.PortStats {
 	moved := func(labels ...string) (sum int64) {
 		for _, label := range labels {
@@ -104,14 +104,13 @@ func pfcFrames(row esxcli.Row) (sum int64) {
 	return sum
 }
 
-// headers is what IPv4 and ICMP take of a packet (RFC 791, RFC 792); smallPing is the payload of a ping that nobody sized.
+// headers is the size of the IPv4 and ICMP headers (RFC 791, RFC 792); smallPing is the default payload of a ping.
 const (
 	headers   = 28
 	smallPing = 56
 )
 
-// ping tries the vmknics of the peers. The largest ping that fits the MTU goes first: where it gets through, smaller ones
-// tell nothing more.
+// ping pings the vmknics of the peers, first with the largest payload that fits the MTU: if it arrives, smaller ones add nothing.
 func (a *asking) ping(ctx context.Context) {
 	a.sys.Peers = map[string]backends.Fact[backends.Peer]{}
 	if a.o.VMKNic == nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Tries bounds how often a change is made again after somebody else came first or the connection broke.
+// Tries bounds how often a change is repeated after a conflict or a lost connection.
 const Tries = 5
 
-// Apply makes a change until it is read back. After a conflict or a broken connection it reads first: the change may
-// have been made. What is the clause for errors ("set option Net.PVRDMAVmknic").
+// Apply makes a change and repeats it until it is read back. After a conflict or a lost connection it reads first, because the
+// change may have been made. What is the clause for errors ("set option Net.PVRDMAVmknic").
 func Apply(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error), act func() error) error {
 	if err := Attempt(ctx, target, what, read, act); err != nil {
 		return err
@@ -19,7 +19,7 @@ func Apply(ctx context.Context, target, what string, to backends.Value, read fun
 	return Confirm(ctx, target, what, to, read)
 }
 
-// Attempt is Apply without the reading back at the end.
+// Attempt is Apply without the final read.
 func Attempt(ctx context.Context, target, what string, read func() (backends.Value, bool, error), act func() error) error {
 	for try := 1; ; try++ {
 		err := act()
@@ -36,8 +36,8 @@ func Attempt(ctx context.Context, target, what string, read func() (backends.Val
 	}
 }
 
-// Confirm reads a value back. vCenter may show the old one for a moment, until it has heard from the host: three seconds
-// are given to it.
+// Confirm reads a value back. vCenter may return the old one until it has heard from the host, so Confirm retries for three
+// seconds.
 func Confirm(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error)) error {
 	for try := 1; ; try++ {
 		got, same, err := read()
@@ -54,7 +54,7 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 	}
 }
 
-// Retriable tells errors after which the same change may succeed.
+// Retriable reports whether the same change may succeed after an error.
 func Retriable(err error) bool {
 	switch backends.KindOf(err) {
 	case backends.KindConflict, backends.KindTransient:
@@ -63,7 +63,7 @@ func Retriable(err error) bool {
 	return false
 }
 
-// Pause waits longer from try to try; false when ctx ends first.
+// Pause waits, longer with each try; it returns false if ctx ends first.
 func Pause(ctx context.Context, try int) bool {
 	return backends.Sleep(ctx, time.Duration(try*try)*100*time.Millisecond)
 }

@@ -9,42 +9,41 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// DefaultTimeout is how long it takes to find out that nobody is there.
+// DefaultTimeout is the default time limit for connecting.
 const DefaultTimeout = 15 * time.Second
 
-// A Config says which vCenter to talk to and how it proves who it is.
+// A Config says which vCenter to connect to, how to verify it, and how to log in.
 type Config struct {
 	URL      string // host, host:port or https://host/sdk; no user info
 	Username string
 
-	// Password is asked at each login, so also when a session has expired: it should remember what it was told.
+	// Password is called for each login, also after a session has expired: it should remember the answer.
 	Password func(ctx context.Context) (string, error)
 
-	// Thumbprint is the SHA-256 fingerprint of the certificate to expect, with or without colons. With it nothing
-	// else is accepted, not even a certificate that a known authority has signed.
+	// Thumbprint is the expected SHA-256 fingerprint of the certificate, with or without colons. If it is set, nothing else is
+	// accepted, not even a certificate signed by a known authority.
 	Thumbprint string
-	// CAFiles are PEM files of the authorities to trust in place of the system's.
+	// CAFiles are PEM files of the authorities to trust instead of the system's.
 	CAFiles []string
-	// Insecure accepts any certificate; whoever sets it says so on every page.
+	// Insecure accepts any certificate; if it is set, every page must show it.
 	Insecure bool
 
-	// Timeout bounds connecting and logging in, each; zero is DefaultTimeout.
+	// Timeout bounds connecting and logging in, each; zero means DefaultTimeout.
 	Timeout time.Duration
-	// CallLimit bounds one call after that, where its own limit (2 min, 30 min for esxcli) is longer; zero: its own.
+	// CallLimit bounds each later call whose own limit (2 min, 30 min for esxcli) is longer; zero: its own.
 	CallLimit time.Duration
-	// Pause is waited before a call is repeated, longer each time; zero: half a second.
+	// Pause is the delay before a call is repeated, longer each time; zero: half a second.
 	Pause time.Duration
-	// ReplyLimit bounds the bytes of one reply after log-in; zero: 64 MiB.
+	// ReplyLimit bounds the bytes of one reply after login; zero: 64 MiB.
 	ReplyLimit int64
 
-	// Confirm is asked on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil
-	// refuses.
+	// Confirm is called on first use of a certificate that cannot be verified, with its SHA-256 fingerprint. Nil refuses.
 	Confirm func(ctx context.Context, host, sha256 string) (bool, error)
 
-	// Trace is told of every call; nil: nobody.
+	// Trace receives every call; may be nil.
 	Trace backends.Trace
 
-	// UserAgent names the program in vCenter's list of sessions; empty is the library's own.
+	// UserAgent names the program in vCenter's list of sessions; empty: the library's own.
 	UserAgent string
 }
 

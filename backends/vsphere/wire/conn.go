@@ -20,11 +20,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// firstVersion is the API version in which the first question is put: every vCenter since 6.5 knows it, while a
-// version newer than the server is refused by some.
+// firstVersion is the API version of the first call: every vCenter since 6.5 supports it, while some servers refuse a version
+// newer than their own.
 const firstVersion = "6.5"
 
-// A Conn is one logged-in session with a vCenter. It is safe for use by many goroutines.
+// A Conn is a logged-in session with a vCenter. It is safe for concurrent use.
 type Conn struct {
 	vim   *vim25.Client
 	soap  *soap.Client
@@ -33,13 +33,13 @@ type Conn struct {
 	cfg   Config
 	host  string
 
-	named    func(types.ManagedObjectReference) string // for traces; nil: by reference
-	traceID  string                                    // of this connection, before the number of the request
+	named    func(types.ManagedObjectReference) string // for traces; nil: references are shown
+	traceID  string                                    // of this connection; the number of the request follows
 	requests atomic.Int64
 
 	loginMu sync.Mutex
-	logins  int   // how often we have logged in: tells a stale session from a fresh one
-	refused error // set once a login was refused: asking again would only lock the account
+	logins  int   // number of logins so far: identifies a stale session
+	refused error // set after a refused login: trying again would only lock the account
 	user    string
 	key     string // of the session
 
@@ -48,12 +48,12 @@ type Conn struct {
 		session string
 	}
 
-	started sync.Map // tasks of ours
+	started sync.Map // tasks started by this connection
 	watch   watcher
 	closing sync.Once
 }
 
-// Dial connects, verifies who answers, and logs in. Errors are of kind auth, unreachable or usage and say how to go on.
+// Dial connects, verifies the server, and logs in. Errors are of kind auth, unreachable or usage and have a hint.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	u, err := cfg.endpoint()
 	if err != nil {
@@ -89,15 +89,15 @@ func (c *Conn) prepare(u *url.URL) {
 	}
 	t := c.soap.DefaultTransport()
 	t.TLSClientConfig = c.trust.tlsConfig()
-	t.DialTLSContext = nil // the library's own ignores the context and would hang on a silent address
+	t.DialTLSContext = nil // the library's own ignores the context and would hang on an address that does not answer
 	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
 	t.TLSHandshakeTimeout = c.cfg.timeout()
-	t.MaxIdleConnsPerHost = 32 // as many as calls are in flight; the default of 2 would shake hands again for the rest
+	t.MaxIdleConnsPerHost = 32 // as many as concurrent calls; with the default of 2 the others would reconnect each time
 	c.meter = &meter{base: t, limit: c.cfg.ReplyLimit}
 	c.soap.Client.Transport = c.meter
 }
 
-// greet asks who is there, and on first use of an unknown certificate asks the operator.
+// greet reads who the server is, and asks the operator on first use of an unknown certificate.
 func (c *Conn) greet(ctx context.Context) error {
 	var content types.ServiceContent
 	err := c.within(ctx, func(ctx context.Context) (err error) {
@@ -136,7 +136,7 @@ func (c *Conn) greet(ctx context.Context) error {
 	return nil
 }
 
-// speak is the version to speak with a server: its own, never newer than what the library knows.
+// speak returns the API version to use with a server: its own, but not newer than what the library supports.
 func speak(server string) string {
 	if server == "" || newer(server, vim25.Version) {
 		return vim25.Version
@@ -144,7 +144,7 @@ func speak(server string) string {
 	return server
 }
 
-// login starts session number seen+1. When somebody else has done so meanwhile there is nothing left to do.
+// login starts session number seen+1. If another goroutine has done so already, it does nothing.
 func (c *Conn) login(ctx context.Context, seen int) error {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
@@ -187,7 +187,7 @@ func (c *Conn) login(ctx context.Context, seen int) error {
 	return err
 }
 
-// forgetCookie drops the old session's cookie: vCenter takes a log-in that comes with a session for a wrong password.
+// forgetCookie drops the old session's cookie: vCenter treats a login with an existing session as a wrong password.
 func (c *Conn) forgetCookie() {
 	u := c.soap.URL()
 	for _, path := range []string{"/", u.Path} {
@@ -201,7 +201,7 @@ func (c *Conn) session() int {
 	return c.logins
 }
 
-// within bounds one step of connecting by the configured time-out.
+// within limits one step of connecting to the configured timeout.
 func (c *Conn) within(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.timeout(), errSilence)
 	defer cancel()
@@ -212,7 +212,7 @@ func (c *Conn) within(ctx context.Context, step func(context.Context) error) err
 	return err
 }
 
-// Close logs out and stops waiting, once. It never fails: a session that cannot be closed ends by itself.
+// Close logs out and stops waiting, once. It never fails: a session that cannot be closed expires.
 func (c *Conn) Close() { c.closing.Do(c.logout) }
 
 func (c *Conn) logout() {
@@ -226,37 +226,37 @@ func (c *Conn) logout() {
 	c.soap.CloseIdleConnections()
 }
 
-// VIM is the client to call the library's methods with; calls through it are limited, counted and logged in again.
+// VIM returns the client for the library's methods; its calls are limited, counted and repeated after a new login.
 func (c *Conn) VIM() *vim25.Client { return c.vim }
 
-// Cost is what this connection has carried so far.
+// Cost returns the traffic of this connection so far.
 func (c *Conn) Cost() Cost { return c.meter.cost() }
 
-// User is the name that vCenter gave the session (VSPHERE.LOCAL\admin).
+// User returns vCenter's name for the session's account (VSPHERE.LOCAL\admin).
 func (c *Conn) User() string {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
 	return c.user
 }
 
-// Session is the key under which vCenter keeps the session, as it wants it for questions about privileges.
+// Session returns the key of the session, which queries of privileges require.
 func (c *Conn) Session() string {
 	c.loginMu.Lock()
 	defer c.loginMu.Unlock()
 	return c.key
 }
 
-// URL is the address in use, without user info.
+// URL returns the address in use, without user info.
 func (c *Conn) URL() string { return c.soap.URL().String() }
 
-// Served is the SHA-256 fingerprint of the certificate that the server shows, however it was verified.
+// Served returns the SHA-256 fingerprint of the server's certificate, however it was verified.
 func (c *Conn) Served() string {
 	c.trust.mu.Lock()
 	defer c.trust.mu.Unlock()
 	return colons(c.trust.served)
 }
 
-// Thumbprint is the SHA-256 fingerprint that was pinned or accepted, "" when the certificate was verified otherwise.
+// Thumbprint returns the SHA-256 fingerprint that was pinned or accepted, "" if the certificate was verified otherwise.
 func (c *Conn) Thumbprint() string {
 	c.trust.mu.Lock()
 	defer c.trust.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package wire speaks SOAP to a vCenter: it connects, checks whom it talks to, keeps the session alive, counts what it
-// costs, reads properties in pages, waits for tasks without polling, and turns faults into errors that say what to do.
+// Package wire is the SOAP connection to a vCenter: it connects, verifies the server, keeps the session alive, counts calls and
+// bytes, reads properties in pages, waits for tasks without polling, and turns faults into errors with hints.
 package wire

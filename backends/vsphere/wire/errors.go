@@ -17,9 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Explain turns what a call returned into an error that says on which target, what was being done (a clause: "enable
-// the firewall ruleset pvrdma"), why it failed and what to do next. Nil stays nil; an error that was explained already
-// only learns what it lacks.
+// Explain turns the error of a call into a backends.Error with the target, the operation (a clause: "enable the firewall ruleset
+// pvrdma"), the cause and a hint. Nil stays nil; an error that was explained already only gets what it lacks.
 func Explain(err error, target, what string) error {
 	if err == nil {
 		return nil
@@ -35,9 +34,9 @@ func Explain(err error, target, what string) error {
 	return &backends.Error{Kind: kind, Target: target, What: what, Hint: hint, Err: worded{text, err}, Lasting: lasting(FaultOf(err))}
 }
 
-// lasting reports whether a fault is about the configuration that was asked for and not about the moment: NotSupported,
-// RestrictedVersion, and the faults that extend VmConfigFault (vSphere Web Services API). What cannot be reached
-// (CannotAccessVmComponent and what extends it) may be reached later.
+// lasting reports whether a fault is caused by the requested configuration and not by the current state: NotSupported,
+// RestrictedVersion, and the faults that extend VmConfigFault (vSphere Web Services API). CannotAccessVmComponent and the faults
+// that extend it may be temporary.
 func lasting(f types.BaseMethodFault) bool {
 	switch f.(type) {
 	case types.BaseCannotAccessVmComponent:
@@ -48,7 +47,7 @@ func lasting(f types.BaseMethodFault) bool {
 	return false
 }
 
-// worded is an error with better words; errors.Is and As still find the cause.
+// worded is an error with a better message; errors.Is and errors.As still find the cause.
 type worded struct {
 	text string
 	err  error
@@ -130,7 +129,7 @@ func classifyFault(f types.BaseMethodFault) (backends.ErrorKind, string) {
 	return backends.KindPermanent, ""
 }
 
-// FaultOf returns the fault in err's chain, nil when there is none.
+// FaultOf returns the fault in err's chain, nil if there is none.
 func FaultOf(err error) types.BaseMethodFault {
 	var f interface{ Fault() types.BaseMethodFault }
 	if errors.As(err, &f) {
@@ -139,8 +138,8 @@ func FaultOf(err error) types.BaseMethodFault {
 	return nil
 }
 
-// Text returns the words of an error for display: vCenter's localized message with its details, or the words of the fault's name
-// where the server has none.
+// Text returns the message of an error for display: vCenter's localized message with its details, or the fault's name if the
+// server sends no message.
 func Text(err error) string {
 	f := FaultOf(err)
 	if f == nil {
@@ -163,7 +162,7 @@ func Text(err error) string {
 	return backends.Clean(text)
 }
 
-// faultName spells a type's name: *types.InvalidPowerState -> "invalid power state".
+// faultName formats a type's name: *types.InvalidPowerState -> "invalid power state".
 func faultName(f types.BaseMethodFault) string {
 	var b strings.Builder
 	for i, r := range reflect.TypeOf(f).Elem().Name() {
@@ -175,7 +174,7 @@ func faultName(f types.BaseMethodFault) string {
 	return b.String()
 }
 
-// plain strips the library's wrapping from a network error: 'Post "https://...": dial tcp ...'.
+// plain removes the library's wrapping from a network error: 'Post "https://...": dial tcp ...'.
 func plain(err error) string {
 	text := err.Error()
 	var op *net.OpError

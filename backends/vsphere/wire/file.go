@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// File reads the end of a file of a datastore, at most limit bytes of it. Path is as vCenter writes it: "[shared-01]
-// vm-01/vmware.log". It takes the privilege Datastore.Browse, and no longer than one call may.
+// File reads the end of a file of a datastore, at most limit bytes. Path has vCenter's form: "[shared-01] vm-01/vmware.log". It
+// requires the privilege Datastore.Browse, and is bounded by the limit of one call.
 func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
 	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
 	if !ok {
@@ -35,7 +35,7 @@ func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (st
 		return "", Explain(err, path, "read the file")
 	}
 	defer body.Close()
-	const most = 64 << 20 // a log that is longer is not worth the wait
+	const most = 64 << 20 // a longer log takes too long to read
 	kept := make([]byte, 0, 2*limit)
 	buf := make([]byte, 32<<10)
 	for r := io.LimitReader(body, most); ; {

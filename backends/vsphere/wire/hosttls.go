@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// HostTLS trusts the certificate of an ESXi host that vCenter knows by this thumbprint (SHA-1, or SHA-256 where it is that long),
-// and no other; without a thumbprint the usual authorities decide.
+// HostTLS trusts only the certificate of an ESXi host with this thumbprint from vCenter (SHA-1, or SHA-256 if it has that
+// length); without a thumbprint the usual authorities decide.
 func HostTLS(thumbprint string) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if thumbprint == "" {
 		return c
 	}
 	want := strings.ToLower(strings.ReplaceAll(thumbprint, ":", ""))
-	c.InsecureSkipVerify = true // verified below against what vCenter says
+	c.InsecureSkipVerify = true // verified below against vCenter's thumbprint
 	c.VerifyConnection = func(cs tls.ConnectionState) error {
 		one, two := sha1.Sum(cs.PeerCertificates[0].Raw), sha256.Sum256(cs.PeerCertificates[0].Raw)
 		got := hex.EncodeToString(one[:])

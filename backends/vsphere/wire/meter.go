@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// A Cost is what the wire has carried: SOAP round trips and bytes of bodies.
+// A Cost is the traffic of a connection: SOAP round trips and bytes of bodies.
 type Cost struct {
 	Calls    int64
 	Sent     int64
@@ -22,12 +22,12 @@ type StatusError struct {
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %s", e.Status) }
 
-// meter counts what passes, and ends replies that are too large. It also turns every status but 200 and 500 (a SOAP fault)
-// into a StatusError, since the library's own error for these cannot be inspected.
+// meter counts the traffic, and ends replies that are too large. It also turns every status except 200 and 500 (a SOAP fault)
+// into a StatusError, because the library's own error for these cannot be inspected.
 type meter struct {
 	base                  http.RoundTripper
-	limit                 int64       // bytes of one reply after log-in; zero: as vcenterLimits says
-	loggedIn              atomic.Bool // the other side has taken the password: it is the vCenter that was meant
+	limit                 int64       // bytes of one reply after login; zero: according to vcenterLimits
+	loggedIn              atomic.Bool // the server accepted the password, so it is the intended vCenter
 	calls, sent, received atomic.Int64
 }
 
@@ -53,7 +53,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	limits := m.limits()
 	body := &limited{counted: counted{res.Body, &m.received, received}, limit: limits.bytes, left: limits.bytes}
-	if req.Method == http.MethodPost { // a call; a file of a datastore comes with GET
+	if req.Method == http.MethodPost { // a SOAP call; a file of a datastore is fetched with GET
 		body.shape = &shape{limits: limits}
 	}
 	res.Body = body
@@ -78,7 +78,7 @@ func (m *meter) cost() Cost {
 type counted struct {
 	io.ReadCloser
 	n    *atomic.Int64
-	call *atomic.Int64 // of this call alone; nil: nobody asks
+	call *atomic.Int64 // of this call alone; may be nil
 }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -90,7 +90,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// limited fails in a reader's hands where a body goes on after its limit.
+// limited is a body that fails if it is longer than its limit.
 type limited struct {
 	counted
 	limit, left int64
@@ -99,7 +99,7 @@ type limited struct {
 
 func (l *limited) Read(p []byte) (int, error) {
 	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1] // one more tells a body that ends at the limit from one that goes on
+		p = p[:l.left+1] // one more byte distinguishes a body that ends at the limit from a longer one
 	}
 	n, err := l.counted.Read(p)
 	if l.left -= int64(n); l.left < 0 {

@@ -2,8 +2,8 @@ package wire
 
 import "context"
 
-// Probe proves that a vCenter answers at the address and that its certificate is trusted, without logging in: so a
-// password is only asked for when there is somebody to give it to.
+// Probe checks that a vCenter answers at the address and that its certificate is trusted, without logging in, so that a password
+// is only requested for a server that exists.
 func Probe(ctx context.Context, cfg Config) error {
 	u, err := cfg.endpoint()
 	if err != nil {

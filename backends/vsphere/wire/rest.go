@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A RESTError is a refusal of the vSphere Automation API.
+// A RESTError is an error of the vSphere Automation API.
 type RESTError struct {
 	Status int
 	Type   string // ALREADY_EXISTS, NOT_ALLOWED_IN_CURRENT_STATE, ...
@@ -30,7 +30,7 @@ func (e *RESTError) Error() string {
 	return e.Text
 }
 
-// IsREST reports whether the API refused with an error of a type, NOT_FOUND for instance.
+// IsREST reports whether the API returned an error of a type, such as NOT_FOUND.
 func IsREST(err error, kind string) bool {
 	var e *RESTError
 	return errors.As(err, &e) && e.Type == kind
@@ -50,11 +50,11 @@ func (e *RESTError) classify() (backends.ErrorKind, string) {
 	return backends.KindPermanent, ""
 }
 
-// sessionHeader carries the session of the vSphere Automation API, which is another one than that of the Web Services API.
+// sessionHeader carries the session of the vSphere Automation API, which is separate from that of the Web Services API.
 const sessionHeader = "vmware-api-session-id"
 
-// REST makes one call of the vSphere Automation API: "GET", "/api/esx/settings/...". It logs in on first use, by the same account
-// (POST /api/session, since vCenter 7.0 U2). A nil body sends none, a nil into reads none. Errors have a *RESTError in their chain.
+// REST makes one call of the vSphere Automation API: "GET", "/api/esx/settings/...". It logs in on first use, with the same
+// account (POST /api/session, since vCenter 7.0 U2). body and into may be nil. Errors have a *RESTError in their chain.
 func (c *Conn) REST(ctx context.Context, method, path string, body, into any) error {
 	session, err := c.restSession(ctx, "")
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Conn) REST(ctx context.Context, method, path string, body, into any) er
 	}
 	err = c.rest(ctx, method, path, session, body, into)
 	var e *RESTError
-	if errors.As(err, &e) && e.Status == http.StatusUnauthorized { // it has ended
+	if errors.As(err, &e) && e.Status == http.StatusUnauthorized { // the session has expired
 		if session, err = c.restSession(ctx, session); err == nil {
 			err = c.rest(ctx, method, path, session, body, into)
 		}
@@ -70,7 +70,7 @@ func (c *Conn) REST(ctx context.Context, method, path string, body, into any) er
 	return err
 }
 
-// restSession is the session in use; one that is stale is replaced.
+// restSession returns the current session, and replaces a stale one.
 func (c *Conn) restSession(ctx context.Context, stale string) (string, error) {
 	c.api.mu.Lock()
 	defer c.api.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Conn) send(ctx context.Context, method, path string, proof func(*http.R
 	return nil
 }
 
-// restError reads what the API says of a refusal (Vapi.Std.Errors.Error).
+// restError decodes the API's error (Vapi.Std.Errors.Error).
 func restError(status int, reply []byte) error {
 	var e struct {
 		Type     string    `json:"error_type"`
@@ -171,7 +171,7 @@ func restError(status int, reply []byte) error {
 	return out
 }
 
-// A Message is a sentence of the API's (Vapi.Std.LocalizableMessage).
+// A Message is a message of the API (Vapi.Std.LocalizableMessage).
 type Message struct {
 	Default   string `json:"default_message"`
 	Localized string `json:"localized"`
@@ -190,8 +190,8 @@ func Sentences(list []Message) string {
 	return strings.Join(parts, " ")
 }
 
-// RESTTask starts an operation that the API carries out as a task, and waits for it at most for limit; a longer one goes on in
-// vCenter. Nothing pushes the state of such a task: it is requested, ever more seldom.
+// RESTTask starts an operation that the API runs as a task, and waits for it at most for limit; a longer one continues in
+// vCenter. The state of such a task is polled at increasing intervals, because vCenter does not push it.
 func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, body, result any) error {
 	var id string
 	if err := c.REST(ctx, http.MethodPost, path, body, &id); err != nil {
@@ -236,10 +236,10 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 	}
 }
 
-// errEndless ends the wait for a task that takes longer than its limit, while vCenter answers.
+// errEndless ends the wait for a task that exceeds its limit while vCenter answers.
 var errEndless = errors.New("it took too long")
 
-// unended says why a task is not waited for any more. It goes on in vCenter.
+// unended explains why the wait for a task ended. The task continues in vCenter.
 func unended(ctx context.Context, id string, limit time.Duration) error {
 	if context.Cause(ctx) == errEndless {
 		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; resume when it has ended",

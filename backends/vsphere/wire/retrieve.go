@@ -10,15 +10,15 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// pageSize is how many objects one reply holds at most. A host with 300 PCI functions has about 6,000 elements; where a page
-// of such hosts is longer than vcenterLimits, Retrieve asks for smaller ones.
+// pageSize is the maximum number of objects per reply. A host with 300 PCI functions has about 6,000 elements; if a page of such
+// hosts exceeds vcenterLimits, Retrieve requests smaller pages.
 const (
 	pageSize  = 500
-	smallPage = 20 // where pages of so few objects are too long, the reply has no end
+	smallPage = 20 // if even such small pages are too long, the reply never ends
 )
 
-// An Object is one managed object with the properties that were read. A path that the server does not know is not in
-// Props; one that it would not show is named in Hidden.
+// An Object is a managed object with the properties that were read. Paths that the server does not have are missing in Props;
+// paths that the account may not see are listed in Hidden.
 type Object struct {
 	Ref    types.ManagedObjectReference
 	Props  map[string]any
@@ -31,23 +31,23 @@ func Prop[T any](o Object, path string) (T, bool) {
 	return v, ok
 }
 
-// Value returns the property of a path as T, T's zero value where it is absent.
+// Value returns the property of a path as T, or T's zero value if it is absent.
 func Value[T any](o Object, path string) T {
 	v, _ := o.Props[path].(T)
 	return v
 }
 
-// A Unknown lists property paths that this server's API does not have, per type.
+// Unknown lists property paths that this server's API does not have, by type.
 type Unknown map[string][]string
 
-// Retrieve reads properties in pages and hands over each object once. A path that an older server does not know is
-// dropped and named in the result, instead of failing the whole read.
+// Retrieve reads properties in pages and passes on each object once. A path that an older server does not have is dropped and
+// returned, instead of failing the whole read.
 func (c *Conn) Retrieve(ctx context.Context, specs []types.PropertyFilterSpec, each func(Object)) (Unknown, error) {
 	unknown, had, size := Unknown{}, map[types.ManagedObjectReference]bool{}, int32(pageSize)
 	for {
 		got := map[types.ManagedObjectReference]bool{}
 		started, err := c.retrieve(ctx, specs, size, func(o Object) {
-			if !had[o.Ref] { // of a try before, whose pages were too long
+			if !had[o.Ref] { // by an earlier attempt, whose pages were too long
 				got[o.Ref] = true
 				each(o)
 			}
@@ -104,7 +104,7 @@ func objectOf(o types.ObjectContent) Object {
 	return out
 }
 
-// drop takes a path out of every spec that has it.
+// drop removes a path from every spec that contains it.
 func drop(specs []types.PropertyFilterSpec, path string, unknown Unknown) bool {
 	found := false
 	for i := range specs {
@@ -120,7 +120,7 @@ func drop(specs []types.PropertyFilterSpec, path string, unknown Unknown) bool {
 	return found
 }
 
-// Of is the spec that reads paths of the named objects, all of one type.
+// Of returns the spec that reads paths of the given objects, all of one type.
 func Of(kind string, refs []types.ManagedObjectReference, paths ...string) types.PropertyFilterSpec {
 	spec := types.PropertyFilterSpec{
 		PropSet:                       []types.PropertySpec{{Type: kind, PathSet: paths}},
@@ -132,7 +132,7 @@ func Of(kind string, refs []types.ManagedObjectReference, paths ...string) types
 	return spec
 }
 
-// ErrGone says that an object is not there any more.
+// ErrGone means that an object no longer exists.
 var ErrGone = errors.New("it does not exist any more")
 
 // One reads properties of one object.

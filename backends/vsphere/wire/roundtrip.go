@@ -19,7 +19,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Limits of one call. A server that takes the call and never answers must not hold the program for ever.
+// Limits of one call. A server that accepts the call and never answers must not block the program for ever.
 const (
 	callLimit   = 2 * time.Minute
 	esxcliLimit = 30 * time.Minute // installing a VIB is one call
@@ -29,12 +29,12 @@ const (
 
 var errSilence = errors.New("no answer in time")
 
-// errNoReply is a reply in which the answer to the call is missing. The library takes it for a success.
+// errNoReply is the error for a reply that lacks the answer to the call. The library takes it for a success.
 var errNoReply = errors.New("the reply holds no answer")
 
-// RoundTrip makes Conn the round tripper of its client: each call is limited in time; an expired session is renewed
-// and the call made again, which is safe for any call because the server has refused the first; the same holds while
-// vCenter restarts (503). A call that only reads is made once more when the connection breaks.
+// RoundTrip implements soap.RoundTripper: each call is limited in time; an expired session is renewed and the call repeated,
+// which is safe for any call because the server refused the first one; the same applies while vCenter restarts (503). A read-only
+// call is repeated once if the connection is lost.
 func (c *Conn) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	seen := c.session()
 	err := retrier{c}.RoundTrip(ctx, req, res)
@@ -48,7 +48,7 @@ func (c *Conn) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	return retrier{c}.RoundTrip(ctx, req, res)
 }
 
-// retrier is the round tripper below the session: it waits out a restart and repeats broken reads.
+// retrier is the round tripper below the session: it waits for a restart to end and repeats reads whose connection was lost.
 type retrier struct{ c *Conn }
 
 func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
@@ -74,7 +74,7 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 			}
 			return err
 		case isRestarting(err) && method == "WaitForUpdatesEx":
-			return err // the watcher looks whether anything else is answered
+			return err // the watcher checks whether other calls are answered
 		case isRestarting(err) && time.Now().Add(pause).Before(deadline):
 		case isBroken(err) && reads(method) && broken == 0:
 			broken++
@@ -89,7 +89,7 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	}
 }
 
-// noteTask remembers a task that this connection has started.
+// noteTask records a task that this connection has started.
 func (c *Conn) noteTask(method string, res soap.HasFault) {
 	if !strings.HasSuffix(method, "_Task") {
 		return
@@ -107,7 +107,7 @@ func (c *Conn) Started(task types.ManagedObjectReference) bool {
 	return is
 }
 
-// methodOf returns the SOAP method's name from the library's body type: *methods.LoginBody -> Login.
+// methodOf returns the SOAP method of the library's body type: *methods.LoginBody -> Login.
 func methodOf(req soap.HasFault) string {
 	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
 }
@@ -126,7 +126,7 @@ func (c *Config) limitOf(method string) time.Duration {
 	return limit
 }
 
-// waitSeconds is how long vCenter is asked to hold a WaitForUpdatesEx: well below what the call may take.
+// waitSeconds is how long vCenter should hold a WaitForUpdatesEx: well below the limit of a call.
 func (c *Config) waitSeconds() int32 {
 	if c.CallLimit > 0 {
 		return max(1, min(waitSeconds, int32(c.CallLimit/time.Second)/2))
@@ -134,7 +134,7 @@ func (c *Config) waitSeconds() int32 {
 	return waitSeconds
 }
 
-// outage is how long waits go on while vCenter cannot be reached.
+// outage is how long waits continue while vCenter cannot be reached.
 func (c *Config) outage() time.Duration {
 	if c.CallLimit > 0 {
 		return min(outage, 10*c.CallLimit)
@@ -142,8 +142,8 @@ func (c *Config) outage() time.Duration {
 	return outage
 }
 
-// reads tells the methods that change nothing on the far side, or only our own session's views. What starts a task is no
-// read, whatever it is called.
+// reads reports whether a method changes nothing in vCenter except this session's views. A method that starts a task is no read,
+// whatever its name.
 func reads(method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false
@@ -156,20 +156,20 @@ func reads(method string) bool {
 	return false
 }
 
-// answered reports whether the body of a reply holds the answer: every method has one, if only an empty element.
+// answered reports whether the body of a reply contains the answer: every method has one, even if it is an empty element.
 func answered(res soap.HasFault) bool {
 	f := reflect.ValueOf(res).Elem().FieldByName("Res")
 	return !f.IsValid() || f.Kind() != reflect.Pointer || !f.IsNil()
 }
 
-// reset empties a reply so that a second answer is not mixed with the first.
+// reset empties a reply so that a second answer is not merged with the first.
 func reset(res soap.HasFault) { reflect.ValueOf(res).Elem().SetZero() }
 
 func unauthenticated(err error, res soap.HasFault) bool {
 	if err != nil {
 		return fault.Is(err, &types.NotAuthenticated{})
 	}
-	// Without a session some servers do not fault here, but say so of each property.
+	// Without a session some servers return no fault here, but report it for each property.
 	switch body := res.(type) {
 	case *methods.RetrievePropertiesExBody:
 		return body.Res != nil && body.Res.Returnval != nil && missingAuth(body.Res.Returnval.Objects)
@@ -195,20 +195,20 @@ func isRestarting(err error) bool {
 	return errors.As(err, &s) && (s.Code == http.StatusServiceUnavailable || s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout)
 }
 
-// isBroken tells errors after which it is not known whether the far side has acted.
+// isBroken reports whether an error leaves it unknown whether the server has acted.
 func isBroken(err error) bool {
 	return isUnreadable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
 }
 
-// isUnreadable tells replies that came, and in which no answer can be found.
+// isUnreadable reports whether a reply arrived that does not contain an answer.
 func isUnreadable(err error) bool {
 	var syntax *xml.SyntaxError
 	var mismatch xml.UnmarshalError
 	return errors.Is(err, errNoReply) || errors.As(err, &syntax) || errors.As(err, &mismatch)
 }
 
-// isLong tells replies that went on and on. The same question again would be answered the same.
+// isLong reports whether a reply exceeded its limits. A repeated call would get the same answer.
 func isLong(err error) bool {
 	var long *LongReplyError
 	return errors.As(err, &long)

@@ -2,24 +2,24 @@ package wire
 
 import "fmt"
 
-// A replyLimits bounds one reply: its bytes after decompression, and what the library makes of them. An element of ten
-// bytes can become a struct of a hundred, and one in another a level of the parser's stack.
+// A replyLimits bounds one reply: its bytes after decompression, and what the library creates from them. A ten-byte element can
+// become a struct of a hundred bytes, and a nested one takes a level of the parser's stack.
 type replyLimits struct {
 	bytes    int64
 	elements int
-	typed    int // elements that name a type of vSphere's own, which may be a large struct
+	typed    int // elements that name a type of vSphere, which may be a large struct
 	depth    int
 	text     int // bytes between two tags, or in one
 }
 
-// Before log-in anybody may answer, and a reply is a few kB: the service content, the session. Afterwards a page has at
-// most pageSize objects; all replies for 1,000 hosts with 10,000 VMs together have 158 MB.
+// Before login any server may answer, and a reply has a few kB: the service content, the session. Afterwards a page has at most
+// pageSize objects; all replies for 1,000 hosts with 10,000 VMs together have 158 MB.
 var (
 	strangerLimits = replyLimits{bytes: 1 << 20, elements: 20_000, typed: 1000, depth: 64, text: 256 << 10}
 	vcenterLimits  = replyLimits{bytes: 64 << 20, elements: 1_200_000, typed: 200_000, depth: 128, text: 16 << 20}
 )
 
-// A LongReplyError says that a reply was longer, deeper or richer than is read. The rest of it was not taken from the network.
+// A LongReplyError means that a reply was longer, deeper or had more elements than allowed. The rest of it was not read.
 type LongReplyError struct {
 	Limit int64
 	What  string // "bytes"
@@ -29,14 +29,14 @@ func (e *LongReplyError) Error() string {
 	return fmt.Sprintf("the reply is longer than %d %s and was not read to its end", e.Limit, e.What)
 }
 
-// shape counts the elements of an XML text as it passes, without understanding it: what is no XML fails in the parser.
+// shape counts the elements of an XML text while it is read, without parsing it: invalid XML fails in the parser.
 type shape struct {
 	limits                replyLimits
 	elements, depth, text int
 	typed                 int
-	value                 int  // bytes of a value so far
+	value                 int  // bytes of the current value so far
 	colon                 bool // the name of the attribute has a prefix: xsi:type
-	in                    byte // 0: text; '<': just opened; 't': a tag; '/': an end tag; '!': a comment or the like; '"' or '\'': a value
+	in                    byte // 0: text; '<': just opened; 't': a tag; '/': an end tag; '!': a comment or similar; '"' or '\'': a value
 	last                  byte
 }
 
@@ -78,7 +78,7 @@ func (s *shape) scan(p []byte) error {
 			if c == '>' {
 				s.in, s.text = 0, 0
 			}
-		default: // a value in quotes
+		default: // a quoted value
 			if s.value++; c == s.in {
 				s.in = 't'
 			} else if s.value == 1 && s.colon && 'A' <= c && c <= 'Z' {
@@ -100,7 +100,7 @@ func (s *shape) scan(p []byte) error {
 	return nil
 }
 
-// CheckXML refuses a text with more elements, or deeper ones, than may be: a parser would need many times its bytes.
+// CheckXML refuses a text with too many or too deeply nested elements: a parser would need many times its bytes.
 func CheckXML(text []byte, elements, depth int) error {
 	s := shape{limits: replyLimits{elements: elements, typed: elements, depth: depth, text: len(text)}}
 	if long, ok := s.scan(text).(*LongReplyError); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A TaskError is how a task ended in vCenter.
+// A TaskError is the error of a task that failed in vCenter.
 type TaskError struct {
 	Task    types.ManagedObjectReference
 	Message string
@@ -21,8 +21,8 @@ func (e *TaskError) Error() string { return e.Message }
 // Fault returns the fault itself, so that callers can inspect its type.
 func (e *TaskError) Fault() types.BaseMethodFault { return e.Cause }
 
-// Task waits for a task to end and hands on its progress in percent as it moves. The result is the task's own. When
-// ctx ends first the task goes on in vCenter: what it did is read again by whoever asks next.
+// Task waits for a task to end and reports its progress in percent. It returns the task's result. If ctx ends first the task
+// continues in vCenter; the next read shows what it did.
 func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progress backends.Progress) (types.AnyType, error) {
 	var end Object
 	last := int32(-1)
@@ -49,7 +49,7 @@ func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progr
 	return end.Props["info.result"], nil
 }
 
-// TaskUser is the user who has started a task, by its info.reason; "" of one that the system or a schedule has started.
+// TaskUser returns the user who started a task, from its info.reason; "" if the system or a schedule started it.
 func TaskUser(task Object) string {
 	switch r := task.Props["info.reason"].(type) {
 	case types.TaskReasonUser:

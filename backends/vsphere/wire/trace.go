@@ -15,9 +15,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// traced is the round tripper that every SOAP call goes through, those of a repeated call one by one. It tells the trace
-// of them. The id of a request travels in the header field operationID, which vCenter and ESXi log (govmomi,
-// vim25/soap, Header.ID: "used by ESX/vCenter logging for correlation").
+// traced is the round tripper for every SOAP call, including each repetition. It reports calls to the trace. The id of a request
+// is sent in the header field operationID, which vCenter and ESXi log (govmomi, vim25/soap, Header.ID: "used by ESX/vCenter
+// logging for correlation").
 type traced struct{ c *Conn }
 
 // RoundTrip implements soap.RoundTripper.
@@ -35,20 +35,20 @@ func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	return err
 }
 
-// bodySize is the bytes of one call's bodies; the meter finds it in the context.
+// bodySize counts the bytes of one call's bodies; the meter finds it in the context.
 type bodySize struct{ sent, received atomic.Int64 }
 
-// Names tells the connection how to name a managed object in traces; "" if a name is not known.
+// Names sets the function that names managed objects in traces; it returns "" for unknown ones.
 func (c *Conn) Names(name func(types.ManagedObjectReference) string) { c.named = name }
 
 type targetKey struct{}
 
-// On names the target of the calls that are made with the context, where the managed object does not tell it.
+// On sets the target name of the calls made with the context, for calls whose managed object does not show it.
 func On(ctx context.Context, target string) context.Context {
 	return context.WithValue(ctx, targetKey{}, target)
 }
 
-// describe reads method, target and a summary of the arguments out of the library's body type.
+// describe extracts method, target and a summary of the arguments from the library's body type.
 func (c *Conn) describe(ctx context.Context, body soap.HasFault) (method, target, payload string) {
 	method = methodOf(body)
 	req := reflect.ValueOf(body).Elem().FieldByName("Req")
@@ -59,7 +59,7 @@ func (c *Conn) describe(ctx context.Context, body soap.HasFault) (method, target
 	if this, ok := req.FieldByName("This").Interface().(types.ManagedObjectReference); ok {
 		target = this.Type + ":" + this.Value
 		if strings.HasPrefix(this.Value, "session[") {
-			target = this.Type // a view or a collector, whose name begins with the key of the session
+			target = this.Type // a view or a collector, whose name begins with the session key
 		}
 		if c.named != nil {
 			if name := c.named(this); name != "" {
@@ -78,8 +78,8 @@ func (c *Conn) describe(ctx context.Context, body soap.HasFault) (method, target
 	return method, target, summary(req)
 }
 
-// summary tells the plain arguments of a call, and of the others what they are. An argument whose name speaks of a secret
-// is left out.
+// summary formats the plain arguments of a call, and only the types of the others. Arguments whose name suggests a secret are
+// left out.
 func summary(req reflect.Value) string {
 	var parts []string
 	for i := range req.NumField() {
@@ -111,8 +111,8 @@ func summary(req reflect.Value) string {
 	return strings.Join(parts, " ")
 }
 
-// secret tells names of arguments whose value may be one, as password, cloneTicket or base64Token, or may stand for a
-// login, as sessionId.
+// secret reports whether an argument's value may be a secret, such as password, cloneTicket or base64Token, or may identify a
+// login, such as sessionId.
 func secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"password", "secret", "token", "ticket", "credential", "privatekey", "passphrase", "session"} {
@@ -123,7 +123,7 @@ func secret(name string) bool {
 	return false
 }
 
-// asked tells how many properties are requested, by type.
+// asked returns how many properties are requested, by type.
 func asked(specs []types.PropertyFilterSpec) string {
 	var parts []string
 	for _, spec := range specs {
@@ -137,7 +137,7 @@ func asked(specs []types.PropertyFilterSpec) string {
 
 func short(s string) string { return backends.Clean(backends.Shorten(s, 80)) }
 
-// outcome is one or a few words: a fault by its name in the API.
+// outcome describes the result in a few words: a fault by its name in the API.
 func outcome(ctx context.Context, err error, res soap.HasFault) string {
 	var status *StatusError
 	switch {
@@ -161,7 +161,7 @@ func outcome(ctx context.Context, err error, res soap.HasFault) string {
 	return short(plain(err))
 }
 
-// esxcliFault tells an answer to ExecuteSoap that holds a fault of esxcli.
+// esxcliFault reports whether a reply to ExecuteSoap contains a fault of esxcli.
 func esxcliFault(res soap.HasFault) bool {
 	v := reflect.ValueOf(res).Elem().FieldByName("Res")
 	for _, name := range []string{"Returnval", "Fault"} {

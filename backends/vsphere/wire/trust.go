@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// An UntrustedError says that a certificate could not be verified. SHA256 is its fingerprint as people compare it.
+// An UntrustedError means that a certificate could not be verified. SHA256 is its fingerprint in the usual form.
 type UntrustedError struct {
 	Host   string
 	SHA256 string
@@ -26,15 +26,15 @@ func (e *UntrustedError) Error() string {
 
 func (e *UntrustedError) Unwrap() error { return e.Err }
 
-// A MismatchError says that the certificate is not the one that was pinned.
+// A MismatchError means that the certificate is not the pinned one.
 type MismatchError struct{ Host, Want, Got string }
 
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("the certificate of %s has changed: SHA-256 %s, expected %s", e.Host, e.Got, e.Want)
 }
 
-// trust decides about server certificates. It does so in VerifyConnection and not in a dialler, because a dialler for
-// TLS is passed by when a proxy stands in between.
+// trust verifies server certificates. It does so in VerifyConnection and not in a dialer, because a TLS dialer is not used with a
+// proxy.
 type trust struct {
 	host     string
 	roots    *x509.CertPool // nil: the system's
@@ -42,7 +42,7 @@ type trust struct {
 
 	mu     sync.Mutex
 	pin    string // hex of SHA-256, lower case
-	served string // fingerprint of the certificate that was shown last, whether trusted or not
+	served string // fingerprint of the last certificate served, trusted or not
 }
 
 func newTrust(c Config, host string) (*trust, error) {
@@ -73,7 +73,7 @@ func newTrust(c Config, host string) (*trust, error) {
 func (t *trust) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // verified below, where pinned certificates can be told from unknown ones
+		InsecureSkipVerify: true, // verified below, where pinned certificates are distinguished from unknown ones
 		VerifyConnection:   t.verify,
 	}
 }
@@ -96,7 +96,7 @@ func (t *trust) verify(cs tls.ConnectionState) error {
 		return nil
 	}
 
-	// Of an address Go sends no name, and a certificate that is not held against any name passes whoever has it.
+	// For an IP address Go sends no server name, and a certificate that is not compared with a name is accepted from any server.
 	opts := x509.VerifyOptions{Roots: t.roots, DNSName: cmp.Or(cs.ServerName, t.host), Intermediates: x509.NewCertPool()}
 	for _, c := range cs.PeerCertificates[1:] {
 		opts.Intermediates.AddCert(c)

@@ -12,18 +12,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// watched are the properties that a watch sees, per type. One filter over one list view serves every watch, so that
-// waiting for a hundred tasks or reboots costs one open call.
+// watched are the properties that a watch reads, per type. One filter over one list view serves every watch, so that waiting for
+// a hundred tasks or reboots takes one open call.
 var watched = []types.PropertySpec{
 	{Type: "Task", PathSet: []string{"info.state", "info.progress", "info.error", "info.result"}},
 	{Type: "HostSystem", PathSet: []string{"runtime.connectionState", "runtime.bootTime", "runtime.inMaintenanceMode", "runtime.powerState", "summary.rebootRequired"}},
 	{Type: "VirtualMachine", PathSet: []string{"runtime.powerState", "guest.toolsRunningStatus", "guest.ipAddress"}},
 }
 
-// rebuilds is how often in a row the collector is made anew after calls that broke, while everything else is answered.
+// rebuilds is how often in a row the collector is created again after failed calls while other calls are answered.
 const rebuilds = 6
 
-// outage is how long the watcher goes on trying while vCenter cannot be reached, a restart of its services included.
+// outage is how long the watcher retries while vCenter cannot be reached, including a restart of its services.
 const outage = 20 * time.Minute
 
 // watcher waits for changes of many objects with one collector.
@@ -35,14 +35,14 @@ type watcher struct {
 	watches map[types.ManagedObjectReference][]*watch
 	pending []types.ManagedObjectReference        // not in the view yet
 	inView  map[types.ManagedObjectReference]bool // hosts and VMs stay in it, tasks are watched once
-	done    []types.ManagedObjectReference        // tasks to be taken out of the view with the next change of it
-	newest  time.Time                             // when the last watch began
+	done    []types.ManagedObjectReference        // tasks to be removed from the view with its next change
+	newest  time.Time                             // when the last watch started
 	running bool
 	closed  bool
 	cancel  context.CancelFunc
 	ended   chan struct{}
 
-	viewMu    sync.Mutex // held while the view is made or changed
+	viewMu    sync.Mutex // held while the view is created or changed
 	collector *types.ManagedObjectReference
 	view      types.ManagedObjectReference
 	version   string
@@ -56,8 +56,8 @@ type watch struct {
 	end   chan error
 }
 
-// learn merges news into the state and reports whether the watch has seen enough. News that were asked for (first) never replace
-// what an update has brought meanwhile.
+// learn merges updates into the state and reports whether the watch is done. Values that were read explicitly (first) never
+// replace those of an update that arrived in the meantime.
 func (one *watch) learn(news map[string]any, gone []string, first bool) bool {
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -76,8 +76,8 @@ func (one *watch) learn(news map[string]any, gone []string, first bool) bool {
 	return one.over
 }
 
-// Watch calls see with the state of ref, at once and whenever it changes, until see returns true; one call at a time.
-// See must not block. Watch returns ErrGone when the object is removed.
+// Watch calls see with the state of ref, immediately and whenever it changes, until see returns true; one call at a time. See
+// must not block. Watch returns ErrGone if the object is removed.
 func (c *Conn) Watch(ctx context.Context, ref types.ManagedObjectReference, see func(Object) bool) error {
 	return c.watch.wait(ctx, ref, see)
 }
@@ -110,7 +110,7 @@ func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, se
 		return err
 	}
 	if known {
-		// The server tells changes only, and this object entered the view before: ask for its state.
+		// The server reports changes only, and this object was in the view already: read its state.
 		now, err := w.conn.One(ctx, ref, pathsOf(ref.Type)...)
 		if err != nil {
 			w.forget(ref, one)
@@ -130,12 +130,12 @@ func (w *watcher) wait(ctx context.Context, ref types.ManagedObjectReference, se
 	}
 }
 
-// loop waits for updates as long as somebody watches. When the last watch ends it lets the call that is open run out
-// instead of breaking it off, since a server may keep serving a broken one and swallow the updates meant for the next.
+// loop waits for updates while there are watches. When the last watch ends it lets the open call finish instead of aborting it,
+// because a server may continue to serve an aborted call and lose the updates meant for the next.
 func (w *watcher) loop(ctx context.Context) {
 	defer close(w.ended)
 	var broken time.Time
-	lostSince := 0 // calls that broke in a row
+	lostSince := 0 // failed calls in a row
 	for {
 		w.mu.Lock()
 		if len(w.watches) == 0 || w.closed {
@@ -160,15 +160,15 @@ func (w *watcher) loop(ctx context.Context) {
 			bad := w.build(ctx)
 			w.viewMu.Unlock()
 			if bad != nil {
-				lostSince = 0 // it is not waiting alone that fails
+				lostSince = 0 // other calls fail too
 			}
 			if bad == nil && lostSince > rebuilds {
-				w.fail(err) // something in between lets no call wait
+				w.fail(err) // something between here and vCenter blocks long calls
 				lostSince = 0
 				continue
 			}
 			if err = bad; err == nil {
-				backends.Sleep(ctx, time.Duration(lostSince*lostSince-1)*50*time.Millisecond) // at once after the first
+				backends.Sleep(ctx, time.Duration(lostSince*lostSince-1)*50*time.Millisecond) // immediately after the first failure
 				continue
 			}
 		}
@@ -183,11 +183,11 @@ func (w *watcher) loop(ctx context.Context) {
 	}
 }
 
-// rest lets news gather before the next call: a task that reports its progress every few milliseconds would cost a call
-// each time. The longer the wait, the longer the rest, up to half a second; a new watch ends it.
+// rest lets updates accumulate before the next call: a task that reports its progress every few milliseconds would cost a call
+// each time. The longer the wait, the longer the delay, up to half a second; a new watch ends it.
 func (w *watcher) rest(ctx context.Context) {
 	select {
-	case <-w.kick: // of the watch that the last step has served
+	case <-w.kick: // of the watch that the last iteration served
 	default:
 	}
 	w.mu.Lock()
@@ -236,7 +236,7 @@ func (w *watcher) step(ctx context.Context) error {
 
 func (w *watcher) update(u types.ObjectUpdate) {
 	if u.Kind == types.ObjectUpdateKindLeave {
-		// Leaving the view is our own doing unless somebody still watches.
+		// The object left the view because this program removed it, unless it is still watched.
 		w.finish(u.Obj, ErrGone)
 		return
 	}
@@ -315,7 +315,7 @@ func (w *watcher) close(ctx context.Context) {
 	collector := w.collector
 	w.viewMu.Unlock()
 	if collector != nil {
-		// Told to stop, the server answers the open call; merely hanging up would leave it waiting there.
+		// CancelWaitForUpdates makes the server answer the open call; closing the connection would leave the call waiting there.
 		_, _ = methods.CancelWaitForUpdates(ctx, traced{w.conn}, &types.CancelWaitForUpdates{This: *collector})
 	}
 	select {
@@ -329,13 +329,13 @@ func (w *watcher) close(ctx context.Context) {
 
 var errLost = errors.New("the collector is gone")
 
-// lost tells that the collector or its view ended with their session.
+// lost reports whether the collector or its view ended with their session.
 func lost(err error) bool {
 	if errors.Is(err, errLost) {
 		return true
 	}
 	if isBroken(err) || errors.Is(err, errSilence) {
-		return true // the reply that was lost held news, and not every server tells them twice
+		return true // the lost reply contained updates, and not every server sends them again
 	}
 	switch FaultOf(err).(type) {
 	case *types.ManagedObjectNotFound, *types.InvalidCollectorVersion, *types.NotAuthenticated:

@@ -7,7 +7,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// flush brings the pending objects into the view, those of other callers too, and sees to it that somebody waits.
+// flush adds the pending objects to the view, including those of other callers, and makes sure that the loop runs.
 func (w *watcher) flush(ctx context.Context) error {
 	w.viewMu.Lock()
 	defer w.viewMu.Unlock()
@@ -40,7 +40,7 @@ func (w *watcher) flush(ctx context.Context) error {
 	return nil
 }
 
-// change alters the view, or makes view, collector and filter when there are none. The caller holds viewMu.
+// change alters the view, or creates view, collector and filter if there are none. The caller holds viewMu.
 func (w *watcher) change(ctx context.Context, add, remove []types.ManagedObjectReference) ([]types.ManagedObjectReference, error) {
 	vim := w.conn.vim
 	if w.collector != nil {
@@ -64,7 +64,7 @@ func (w *watcher) entered(refs []types.ManagedObjectReference) {
 	}
 }
 
-// build makes view, collector and filter afresh over everything that is watched. The caller holds viewMu.
+// build creates view, collector and filter again for everything that is watched. The caller holds viewMu.
 func (w *watcher) build(ctx context.Context) error {
 	vim := w.conn.vim
 	if old := w.collector; old != nil {

@@ -1,4 +1,4 @@
-// Package kept keeps what tests build at length, guests' images and roots of a Debian, in the user's cache.
+// Package kept caches what tests build at length, images of guests and Debian root file systems, in the user's cache directory.
 package kept
 
 import (
@@ -18,10 +18,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir returns a directory of the given kind that was built from sources. It is built once for each content of theirs: build
-// is given the path of a directory that does not exist, in a directory where it may leave whatever it likes. What was built
-// from other contents is removed, with what a build that was killed has left: two checkouts that differ cannot run at the
-// same time.
+// Dir returns a directory of the given kind that was built from sources. It is built once for each content of the sources: build
+// gets the path of a directory that does not exist, in a directory where it may leave other files. Directories built from other
+// contents are removed, including those of an interrupted build: two different checkouts cannot run at the same time.
 func Dir(t testing.TB, kind string, sources fs.FS, build func(dir string)) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -51,7 +50,7 @@ func Dir(t testing.TB, kind string, sources fs.FS, build func(dir string)) strin
 	built := filepath.Join(work, kind)
 	build(built)
 	if err := os.Rename(built, dir); err != nil {
-		if out, err := AsRoot(t.Context(), "mv", "-T", built, dir); err != nil { // a directory of root's moves by root's hand
+		if out, err := AsRoot(t.Context(), "mv", "-T", built, dir); err != nil { // root must move a directory that belongs to root
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -72,7 +71,7 @@ func prune(t testing.TB, cache, keep string) {
 	}
 }
 
-// remove removes what root may have built.
+// remove removes a directory that may belong to root.
 func remove(t testing.TB, dir string) {
 	t.Helper()
 	if err := os.RemoveAll(dir); err == nil {
@@ -105,8 +104,8 @@ func digest(t testing.TB, sources fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// AsRoot runs a command as root, for ten minutes at most, and gives what it printed. One that is cut short is interrupted
-// first: it may have something to remove.
+// AsRoot runs a command as root, for ten minutes at most, and returns its output. At the limit it is first interrupted, so that
+// it can clean up.
 func AsRoot(ctx context.Context, command ...string) (string, error) {
 	if os.Getuid() != 0 {
 		command = append([]string{"sudo", "-n"}, command...)

@@ -21,7 +21,7 @@ import (
 
 // An Engine runs containers in one guest. It is safe for concurrent use.
 type Engine struct {
-	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, seen through libraries of somebody else
+	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, seen through other libraries
 	Tool  func(*rdma.Verbs) perftest.Tool                     // perftest that uses them
 
 	mu     sync.Mutex
@@ -208,7 +208,7 @@ func (e *Engine) remove(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// tag gives an image one more name.
+// tag adds a name to an image.
 func (e *Engine) tag(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("")
 	if err != nil || len(o.Args) != 2 {

@@ -19,7 +19,7 @@ import (
 type base struct {
 	release    string // of Ubuntu
 	codename   string
-	mofed      []pkgs.Package // that stand where the distribution's would
+	mofed      []pkgs.Package // installed instead of the distribution's
 	debs       []string       // what lies below /opt/mellanox/DEBS
 	entrypoint string
 }

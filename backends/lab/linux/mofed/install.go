@@ -170,7 +170,7 @@ func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error 
 
 // FromDOCA is what the packages are that doca-ofed brings: they take the place of the distribution's of their names.
 func (s *Software) FromDOCA() {
-	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // to a disk that is full nobody gets here
+	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk has failed before
 	_ = s.FS.Chmod(vfs.Root(), "/usr/bin/ofed_info", 0o755)
 }
 

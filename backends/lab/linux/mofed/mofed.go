@@ -134,7 +134,7 @@ func (s *Software) openibd(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// unload takes the RDMA modules out of the kernel; it gives the first one that something uses.
+// unload unloads the RDMA modules; it returns the first one that is in use.
 func (s *Software) unload() string {
 	for {
 		left, went := "", false

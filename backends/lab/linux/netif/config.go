@@ -40,7 +40,7 @@ type Config struct {
 	Wire    Wire
 	Netplan bool // netplan is there; else NetworkManager is
 	Strict  bool // netplan warns of files that others may read
-	// DHCP returns the address that a DHCP server gives to a MAC.
+	// DHCP returns the address that a DHCP server assigns to a MAC.
 	DHCP func(mac string) (netip.Prefix, bool)
 	Now  func() time.Time
 	// Listening returns the TCP ports on which programs wait.

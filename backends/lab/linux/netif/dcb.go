@@ -26,10 +26,10 @@ func (d DCB) Trust() string {
 	return "dscp"
 }
 
-// buffer is the receive buffer of a priority: the driver gives those with PFC one of their own.
+// buffer returns the receive buffer of a priority: the driver assigns one to each priority with PFC.
 func (d DCB) buffer(priority int) int { return d.PFC >> priority & 1 }
 
-// whole finds an interface that has DCB: mlx5 gives it to functions that manage their port, so no VF has it (Linux, mlx5
+// whole returns an interface with DCB: mlx5 supports it only for functions that manage their port, not for VFs (Linux, mlx5
 // en_dcbnl.c, vport_group_manager).
 func (c *Config) whole(name string) (*HCA, error) {
 	l, ok := c.Stack.Link(name)

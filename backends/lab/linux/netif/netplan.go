@@ -340,7 +340,7 @@ func (c *Config) applyOne(defs map[string]*definition, l Link) {
 		for _, p := range d.addrs {
 			addrs = append(addrs, Addr{Prefix: p})
 		}
-		// networkd logs an MTU that the device refuses, and goes on without it.
+		// networkd logs an MTU that the device refuses, and continues.
 		if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
 			_ = c.Stack.Configure(l.Name, addrs, 0)
 		}

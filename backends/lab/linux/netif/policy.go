@@ -152,7 +152,7 @@ type policies struct {
 	routes []TableRoute
 }
 
-// follow makes the stack have what a configuration asks for in the place of what it asked for before.
+// follow changes the stack from the previous configuration to the current one.
 func (c *Config) follow(link string, want policies) {
 	c.mu.Lock()
 	old := c.policies[link]
@@ -162,7 +162,7 @@ func (c *Config) follow(link string, want policies) {
 	c.policies[link] = want
 	c.mu.Unlock()
 	for _, r := range old.rules {
-		_ = c.Stack.DeleteRule(r) // somebody else may have
+		_ = c.Stack.DeleteRule(r) // it may have been deleted by someone else
 	}
 	for _, r := range old.routes {
 		_ = c.Stack.DeleteRoutes(r.Table, r.To)

@@ -177,7 +177,7 @@ func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool
 	return float64(peer.RTT.Microseconds())/1000 + 0.001*float64(seq%7), ""
 }
 
-// arping is iputils' arping; -D asks whether somebody else has the address.
+// arping is iputils' arping; -D checks whether another station has the address.
 func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("c: I: w: D q f b s: U A i:")
 	if err != nil || len(o.Args) != 1 {
@@ -217,7 +217,7 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 		}
 		macs := c.Wire.ARP(l, ip)
 		if !o.Has("b") && len(macs) > 1 {
-			macs = macs[:1] // who answered first is asked alone
+			macs = macs[:1] // only the first one that answered is asked again
 		}
 		for _, mac := range macs {
 			got++

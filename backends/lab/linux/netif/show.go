@@ -181,7 +181,7 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 	}
 }
 
-// lifetime is how ip addr tells that an address has one.
+// lifetime is ip addr's output for an address with a limited lifetime.
 func (a Addr) lifetime() (dynamic, life string) {
 	if a.DHCP {
 		return "dynamic ", "86313sec"

@@ -33,8 +33,8 @@ type HCA struct {
 	PSID      string
 	SpeedMbps int
 	FixedMTU  bool // the VM does not let the guest change it
-	// Priorities gives the lines of ethtool -S that a port has for each priority; nil for a VF, which does not see them (kernel
-	// mlx5 counters.rst, "Physical port counters are not exposed to virtual machines").
+	// Priorities returns the per-priority lines of ethtool -S; nil for a VF, which does not see them (kernel mlx5 counters.rst,
+	// "Physical port counters are not exposed to virtual machines").
 	Priorities func() string
 	// DCB and SetDCB read and set the port's Data Center Bridging; nil for a VF.
 	DCB    func() DCB
@@ -46,7 +46,7 @@ func (p Port) mayMTU(now, mtu int) bool {
 	return mtu >= 68 && mtu <= MaxMTU && (p.HCA == nil || !p.HCA.FixedMTU || mtu == now)
 }
 
-// Name returns the interface's name, as systemd gives it by slot.
+// Name returns the interface's name as assigned by systemd from its slot.
 func (p Port) Name() string {
 	if p.Paired {
 		return fmt.Sprintf("ens%df0", p.Slot)
@@ -107,7 +107,7 @@ type Stack struct {
 	WentUp   func(name string) // NETDEV_UP
 	WentDown func(name string) // NETDEV_DOWN
 	Changed  func()            // after any change
-	Named    func(Port) string // the name that udev gives an adapter by a file, "" for none; nil: never
+	Named    func(Port) string // the name that a file makes udev assign to an adapter, "" for none; may be nil
 	Fresh    func(string) Conf // what files set for an interface that appears; nil: nothing
 
 	mu     sync.Mutex
@@ -262,7 +262,7 @@ func (s *Stack) Delete(name string, p netip.Prefix) error {
 	})
 }
 
-// Configure gives an interface exactly these addresses, and brings it up. mtu 0 leaves the MTU.
+// Configure sets exactly these addresses on an interface, and brings it up. mtu 0 leaves the MTU.
 func (s *Stack) Configure(name string, addrs []Addr, mtu int) error {
 	err := s.change(name, func(l *Link) error {
 		if mtu != 0 && !l.mayMTU(l.MTU, mtu) {

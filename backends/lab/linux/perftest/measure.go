@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// The lab's clock runs faster than the real one: nobody learns anything from waiting.
+// The lab's clock runs faster than the real one, because waiting has no use in a test.
 const (
 	rowTime   = 8 * time.Millisecond  // for one message size
 	lookEvery = 20 * time.Millisecond // at who else uses the ports

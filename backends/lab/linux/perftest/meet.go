@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 )
 
-// side is what one end tells the other before the test.
+// side is the data that one end sends to the other before the test.
 type side struct {
 	end   fabric.End
 	dev   rdma.Device

@@ -1,5 +1,5 @@
-// Package perftest holds ib_send_bw, ib_write_bw, ib_read_bw and their _lat siblings for the lab's guests: a server
-// waits for a client, both exchange what they want, and the client gets what the fabric gives.
+// Package perftest implements ib_send_bw, ib_write_bw, ib_read_bw and their _lat siblings for the lab's guests: a server waits
+// for a client, both exchange their parameters, and the client prints what the fabric provides.
 package perftest
 
 import (

@@ -23,7 +23,7 @@ type Network interface {
 	Reach(ip netip.Addr) (vm string, ok bool)
 	// Path returns what lies between two interfaces now.
 	Path(a, b fabric.End) fabric.Path
-	// Carry counts what went over the path from a to b, on the ports and the RDMA devices of the hosts, and tells what became of it.
+	// Carry counts the traffic on the path from a to b, on the ports and the RDMA devices of the hosts, and returns the result.
 	Carry(p fabric.Path, f fabric.Flow) fabric.Effect
 }
 
@@ -95,7 +95,7 @@ func (t Tool) run(ctx context.Context, p *sh.Proc) int {
 	out := &buffered{w: p.Stdout, line: p.Session.TTY || mode == "L" || mode == "0"}
 	status := t.test(ctx, p, out)
 	if ctx.Err() == nil {
-		_ = out.flush() // nobody is there to tell
+		_ = out.flush() // the reader is gone
 	}
 	return status
 }

@@ -19,7 +19,7 @@ type Source struct {
 	Driver    func() bool // libcuda, which comes with NVIDIA's driver
 }
 
-// Archive is a release of perftest: configure and what autotools made of the rest. program gives the bytes of a program file.
+// Archive is a release of perftest: configure and what autotools generated. program returns the content of a program file.
 func Archive(version string, program func(name string) []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

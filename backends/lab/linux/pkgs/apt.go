@@ -130,7 +130,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		case there && !old:
 			back = append(back, archived)
 			db.mu.Lock()
-			delete(db.auto, name) // it is asked for by its name now
+			delete(db.auto, name) // it was requested by name now
 			db.mu.Unlock()
 		case ok && pinned && version != pkg.Version:
 			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)

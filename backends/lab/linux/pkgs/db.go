@@ -35,7 +35,7 @@ type DB struct {
 	FS  *vfs.FS
 	Sys *sh.System
 
-	Changed func(p Package, installed bool) // after a package came or went; nil for nobody
+	Changed func(p Package, installed bool) // called after a package was installed or removed; may be nil
 
 	offered map[string]Package
 	order   []string
@@ -128,7 +128,7 @@ func (db *DB) Offered(name string) (Package, bool) {
 	return p, ok
 }
 
-// fromFile installs packages from files: their names begin with that of the package. It gives the first file that is none.
+// fromFile installs packages from files: their names begin with that of the package. It returns the first invalid file.
 func (db *DB) fromFile(p *sh.Proc, files []string) string {
 	for _, file := range files {
 		at := strings.LastIndexByte(file, '/') + 1
@@ -231,7 +231,7 @@ func (db *DB) Install(list []Package) error {
 	return nil
 }
 
-// InstallForeign installs packages of another source, which stand in the place of the distribution's until they go.
+// InstallForeign installs packages of another source, which replace the distribution's until they are removed.
 func (db *DB) InstallForeign(list []Package) error {
 	db.mu.Lock()
 	if db.foreign == nil {

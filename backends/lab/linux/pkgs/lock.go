@@ -16,7 +16,7 @@ import (
 // it goes with the process, the file stays.
 const lockFile = "/var/lib/dpkg/lock-frontend"
 
-// locked tells programs below a frontend that the lock is theirs already.
+// locked tells programs started by a frontend that it holds the lock already.
 const locked = "DPKG_FRONTEND_LOCKED"
 
 // A lock is held by one process at a time.
@@ -26,7 +26,7 @@ type lock struct {
 	name string
 }
 
-// take takes the lock for p, and tells who holds it otherwise.
+// take takes the lock for p, or returns who holds it.
 func (l *lock) take(p *sh.Proc) (release func(), pid int, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *lock) take(p *sh.Proc) (release func(), pid int, name string) {
 	}, 0, ""
 }
 
-// frontend locks for apt-get, which waits as long as DPkg::Lock::Timeout says. It returns nil when somebody else holds
+// frontend takes the lock for apt-get, which waits as long as DPkg::Lock::Timeout says. It returns nil if another process holds
 // the lock.
 func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (release func()) {
 	wait := 0

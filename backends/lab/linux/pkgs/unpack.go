@@ -57,7 +57,7 @@ func (db *DB) checkpoint() {
 	db.mu.Lock()
 	db.noted = 0
 	db.mu.Unlock()
-	_ = db.FS.RemoveAll(vfs.Root(), journalDir) // made anew by the next run
+	_ = db.FS.RemoveAll(vfs.Root(), journalDir) // created again by the next run
 }
 
 // state is how dpkg-query abbreviates the state of a package, "" for one that it does not know.

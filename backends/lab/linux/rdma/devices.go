@@ -104,7 +104,7 @@ type Quirks struct {
 type Devices struct {
 	Stack  *netif.Stack
 	Quirks Quirks
-	Named  func() bool                      // rdma-core's udev rule gives persistent names
+	Named  func() bool                      // rdma-core's udev rule assigns persistent names
 	Umad   func() bool                      // ib_umad is loaded
 	ECN    func() bool                      // the driver shows ECN of each priority: MLNX_OFED's does
 	Logf   func(format string, args ...any) // the kernel log
@@ -184,7 +184,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 		if d.Named() {
 			name = fmt.Sprintf("rocep%ds0f1", netif.Bus(a.Slot))
 		}
-		// The driver registers for events of netdevs, and the kernel tells a newcomer of those that are up.
+		// The driver registers for events of netdevs, and the kernel then reports those that are up.
 		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
 		d.mu.Unlock()
 		d.Logf("vmw_pvrdma %s: device version 20, driver version 20", pci)

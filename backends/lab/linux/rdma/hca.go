@@ -20,7 +20,7 @@ type Image struct {
 	Hardware   int
 }
 
-// Image tells a PVRDMA device from a function of a card.
+// Image distinguishes a PVRDMA device from a function of a card.
 func (d Device) Image() Image {
 	if d.HCA == nil {
 		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080, Hardware: 1}

@@ -49,7 +49,7 @@ func (m *Manager) Boot(ctx context.Context) {
 		}
 	}
 	for _, name := range m.order(names) {
-		_ = m.start(ctx, name) // what fails is failed, the boot goes on
+		_ = m.start(ctx, name) // a failed unit does not stop the boot
 	}
 }
 
@@ -223,7 +223,7 @@ func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 	return nil
 }
 
-// Run is the program systemd-run: a command that goes on as a unit of its own, or with --wait or --pipe until it ends.
+// Run is the program systemd-run: a command that continues as a unit of its own, or with --wait or --pipe until it ends.
 func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("+q G r d t P E: p: u: quiet collect no-block unit: wait pipe property: setenv: description: scope")
 	if err != nil {

@@ -244,7 +244,7 @@ func install(_ context.Context, p *sh.Proc) int {
 			}
 		}
 		to := into(p, src, dst)
-		// install makes the file anew, so that what runs from the old one is not disturbed.
+		// install creates the file again, so that a program running from the old one is not disturbed.
 		_ = p.Sys.FS.Remove(p.User.Cred(), to)
 		if err := p.Sys.FS.WriteFile(p.User.Cred(), to, data, mode); err != nil {
 			return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))

@@ -53,7 +53,7 @@ func nohup(ctx context.Context, p *sh.Proc) int {
 	return run(ctx, p, p.Args[1:]...)
 }
 
-// Unbuffered is the variable by which stdbuf tells a program to write each line at once.
+// Unbuffered is the variable with which stdbuf makes a program write each line immediately.
 const Unbuffered = "_STDBUF_O"
 
 func stdbuf(ctx context.Context, p *sh.Proc) int {

@@ -34,9 +34,8 @@ func (o Options) Value(names ...string) string {
 // Values returns every argument given to name.
 func (o Options) Values(name string) []string { return o.set[name] }
 
-// Options parses the command line as getopt_long does: spec is a list of names, of which "x" and "long" take no
-// argument, "x:" and "long:" take one. Operands may stand between options, except that with a leading "+" in spec
-// the first operand ends the options.
+// Options parses the command line like getopt_long: spec is a list of names, of which "x" and "long" take no argument, "x:" and
+// "long:" take one. Operands may be between options, except that with a leading "+" in spec the first operand ends the options.
 func (p *Proc) Options(spec string) (Options, error) {
 	o := Options{set: map[string][]string{}}
 	strict := strings.HasPrefix(spec, "+")

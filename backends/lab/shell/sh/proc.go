@@ -101,7 +101,7 @@ func (p *Proc) Setenv(key, value string) {
 	p.Env = append(p.Env, key+"="+value)
 }
 
-// detach notes that something goes on after the login's command has ended.
+// detach records that something continues after the login's command has ended.
 func (s *Session) detach() { s.detached.Store(true) }
 
 // Detached reports whether a command was put in the background.

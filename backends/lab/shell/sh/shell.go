@@ -187,7 +187,7 @@ func (s *shell) parser() *syntax.Parser {
 	return syntax.NewParser(syntax.Variant(lang))
 }
 
-// text runs a whole script; name is its $0, command tells that it came with -c.
+// text runs a whole script; name is its $0, command means that it came with -c.
 func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, command bool) int {
 	if name == "" {
 		name = s.name

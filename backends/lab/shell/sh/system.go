@@ -77,8 +77,8 @@ func (s *System) runnable(p *Proc, file string) error {
 	return s.FS.Access(p.User.Cred(), file, 1)
 }
 
-// Exec runs p.Args and returns its exit status, 128+n when a signal ended it. A name that cannot be run gives the
-// error of execvp.
+// Exec runs p.Args and returns its exit status, 128+n if a signal ended it. A name that cannot be run returns the error of
+// execvp.
 func (s *System) Exec(ctx context.Context, p *Proc) (int, error) {
 	file, err := s.LookPath(p, p.Args[0])
 	if err != nil {
@@ -160,13 +160,13 @@ func (s *System) IgnoreHangup(pid int) {
 	}
 }
 
-// pipeWriter kills the writer of a pipe that nobody reads any more.
+// pipeWriter kills the writer of a pipe without readers.
 type pipeWriter struct {
 	io.Writer
 	entry *Running
 }
 
-// writer gives a process its own end of what its parent writes to: SIGPIPE is for who writes, not for its parents.
+// writer returns a process's own end of its parent's output: SIGPIPE is for the writing process, not for its parents.
 func writer(w io.Writer, entry *Running) io.Writer {
 	if parent, is := w.(pipeWriter); is {
 		w = parent.Writer

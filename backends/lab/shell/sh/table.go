@@ -56,7 +56,7 @@ type Table struct {
 	mu   sync.Mutex
 	next int
 	all  map[int]*Running
-	idle chan struct{} // closed and made anew when the table becomes empty
+	idle chan struct{} // closed and replaced when the table becomes empty
 }
 
 func (t *Table) start(ctx context.Context, p *Proc, now time.Time) (context.Context, *Running) {
@@ -72,7 +72,7 @@ func (t *Table) start(ctx context.Context, p *Proc, now time.Time) (context.Cont
 	return ctx, r
 }
 
-// end takes a process out of the table. What it has left in the background goes on.
+// end removes a process from the table. Its background processes continue.
 func (t *Table) end(r *Running, background bool) {
 	if !background {
 		r.kill(nil)

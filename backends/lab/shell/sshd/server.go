@@ -15,10 +15,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// An Account is somebody who may log in.
+// An Account is an account with a login.
 type Account struct {
 	User     sh.User
-	Password string                  // "" lets nobody in by password
+	Password string                  // "" allows no password login
 	Check    func(given string) bool // decides instead of Password; nil: Password alone counts
 	Keys     []ssh.PublicKey         // that are accepted
 }
@@ -38,7 +38,7 @@ type Machine interface {
 	Account(name string) (Account, bool)
 	// Login returns the process of a new session: who, where, environment and limits. The caller adds the rest.
 	Login(u sh.User, s *sh.Session) *sh.Proc
-	// Connect is asked about every new connection.
+	// Connect is called for every new connection.
 	Connect() Verdict
 	// Forward opens a connection onwards for a client that uses the machine as a jump host.
 	Forward(ctx context.Context, addr string) (net.Conn, error)

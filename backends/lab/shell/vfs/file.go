@@ -72,7 +72,7 @@ func (f *File) Stat() (fs.FileInfo, error) {
 
 func (f *File) device() bool { return f.node.mode&fs.ModeDevice != 0 }
 
-// Read implements io.Reader. /dev/zero is the only device that gives data.
+// Read implements io.Reader. /dev/zero is the only device that returns data.
 func (f *File) Read(b []byte) (int, error) {
 	if f.device() {
 		return 0, io.EOF

@@ -78,7 +78,7 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	return bits&want == want
 }
 
-// readOnly tells of a computed file that cannot be written, not even by root.
+// readOnly reports a computed file that cannot be written, not even by root.
 func (n *node) readOnly() bool { return n.computed && n.store == nil && n.mode&fs.ModeDevice == 0 }
 
 // place is where a path leads: the directory that holds the last name, and what is there (nil when nothing is).

@@ -264,7 +264,7 @@ func (f *FS) Chmod(c Cred, p string, mode fs.FileMode) error {
 		func(n *node) { n.mode = n.mode&^settable | mode&settable })
 }
 
-// Chown gives p to another user or group; -1 leaves one as it is.
+// Chown changes the owner and group of p; -1 leaves one unchanged.
 func (f *FS) Chown(c Cred, p string, uid, gid int) error {
 	may := func(n *node) bool { return c.UID == n.uid && uid == -1 && slices.Contains(c.GIDs, gid) }
 	return f.change(c, "chown", p, true, may, func(n *node) {

@@ -14,10 +14,10 @@ type Tree map[string]Entry
 // An Entry is one computed file, a symbolic link when Link is set, or a directory.
 type Entry struct {
 	Data string
-	Read func() string // instead of Data where it costs time: called when somebody looks at this entry
+	Read func() string // instead of Data if it is expensive: called when this entry is read
 	Link string
 	Dir  bool
-	Sub  func() Tree          // of a directory that is computed only when somebody looks into it
+	Sub  func() Tree          // of a directory that is computed only when it is read
 	Mode fs.FileMode          // 0444 when zero; 0555 for directories
 	Set  func(s string) error // what writing does; nil: it cannot be written
 	Err  error                // what reading answers

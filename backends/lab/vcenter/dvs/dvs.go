@@ -25,8 +25,8 @@ func Register(f *frame.Frame) {
 
 type base struct{ f *frame.Frame }
 
-// edit changes a DVS in the world, and tells of the switch and of the hosts that are touched. change returns the
-// hosts whose own network looks different afterwards.
+// edit changes a DVS in the world, and reports the changes of the switch and of the affected hosts. change returns the hosts
+// whose own network changed.
 func (b base) edit(ref types.ManagedObjectReference, change func(*world.State, *world.DVS) (hosts []string, err error)) error {
 	return b.f.World.Update(func(s *world.State) ([]world.Event, error) {
 		d := model.SwitchOf(s, ref)

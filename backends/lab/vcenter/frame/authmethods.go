@@ -195,7 +195,7 @@ func (m authMethods) SetEntityPermissions(_ *simulator.Context, req *types.SetEn
 	return Answer(types.SetEntityPermissionsResponse{}, nil)
 }
 
-// RemoveEntityPermission takes away what somebody holds on an entity.
+// RemoveEntityPermission removes a permission of a principal on an entity.
 func (m authMethods) RemoveEntityPermission(_ *simulator.Context, req *types.RemoveEntityPermission) soap.HasFault {
 	if m.a.f.Reg.Get(req.Entity) == nil {
 		return Answer(nil, Gone(req.Entity))
@@ -213,7 +213,7 @@ func (m authMethods) RemoveEntityPermission(_ *simulator.Context, req *types.Rem
 	return Answer(types.RemoveEntityPermissionResponse{}, nil)
 }
 
-// RetrieveEntityPermissions lists the permissions of an entity, with those of its parents when asked for.
+// RetrieveEntityPermissions lists the permissions of an entity, with those of its parents on request.
 func (m authMethods) RetrieveEntityPermissions(_ *simulator.Context, req *types.RetrieveEntityPermissions) soap.HasFault {
 	if _, ok := m.a.f.Reg.Get(req.Entity).(mo.Entity); !ok {
 		return Answer(nil, Gone(req.Entity))

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Become changes an object until it equals want, a fresh object of the same type: only the properties that differ, and
-// as deep as their paths go, so that a client that waits for runtime.powerState hears of it.
+// Become changes an object until it equals want, a new object of the same type: only the properties that differ, and as deep as
+// their paths go, so that a client that waits for runtime.powerState is notified.
 func (f *Frame) Become(want mo.Reference) {
 	obj := f.Reg.Get(want.Reference())
 	if obj == nil {

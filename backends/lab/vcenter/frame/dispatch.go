@@ -144,7 +144,7 @@ type refusal struct{ err error }
 // Refuse answers with the fault of the refusal.
 func (*refuser) Refuse(r *refusal) soap.HasFault { return Answer(nil, r.err) }
 
-// reply is the body of every answer of ours. The simulator takes the element's name from the type in Res.
+// reply is the body of every answer of the lab. The simulator takes the element's name from the type in Res.
 type reply struct {
 	Res    any         `xml:"-"`
 	Fault_ *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`

@@ -1,10 +1,6 @@
-// Package frame is the ground that the lab's vCenter stands on: it routes every SOAP call of govmomi's simulator
-// through our own rules (sessions, privileges, missing objects), runs tasks that move, fail and stop like the
-// real ones, words faults as vSphere does, and changes properties so that WaitForUpdatesEx sees it.
-//
-// The managed objects in the registry are plain govmomi types without methods. Their methods are in one value a kind
-// (see Frame.Handle); the router sends a call there, with the object's reference still in the request. The
-// simulator then holds no lock of the object while the method runs, so a method may update any object.
+// Package frame is the basis of the lab's vCenter: it routes every SOAP call of govmomi's simulator through the lab's own rules
+// (sessions, privileges, missing objects), runs tasks that progress, fail and stop like real ones, formats faults like vSphere,
+// and changes properties so that WaitForUpdatesEx reports them.
 package frame
 
 import (
@@ -26,7 +22,7 @@ type Frame struct {
 	World *world.World
 	Reg   *simulator.Registry
 	Auth  *Auth
-	Watch Watcher // hears of tasks and sessions; nil for nobody
+	Watch Watcher // is notified of tasks and sessions; may be nil
 
 	// Still calls f while no object of the inventory is added, changed or removed; the tree of the inventory sets it.
 	Still func(f func())
@@ -41,10 +37,10 @@ type Frame struct {
 	tasks  tasks
 }
 
-// A Watcher hears what happens in a frame. It is called without any lock held.
+// A Watcher is notified of events in a frame. It is called without any lock held.
 type Watcher interface {
 	TaskMoved(task types.ManagedObjectReference, ended bool) // it was made, or has ended
-	TaskDone(task types.ManagedObjectReference, result any)  // it has done what was asked, and no client knows yet that it has ended
+	TaskDone(task types.ManagedObjectReference, result any)  // the task is done, and no client knows yet that it has ended
 	SessionBegan(types.UserSession)
 	SessionEnded(types.UserSession)
 }
@@ -145,7 +141,7 @@ func Set(name string, value any) types.PropertyChange {
 	return types.PropertyChange{Name: name, Val: value}
 }
 
-// Read calls read while nobody changes the object; false when there is no such object.
+// Read calls read with the object locked; false if there is no such object.
 func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Reference)) bool {
 	obj := f.Reg.Get(ref)
 	if obj == nil {

@@ -11,8 +11,8 @@ import (
 
 const guardType = "Guard"
 
-// A guard calls the simulator's own methods. The simulator calls a method with the object's lock held and, when the method
-// panics, neither answers nor gives the lock back: the next call on the object would wait for ever.
+// A guard calls the simulator's own methods. The simulator calls a method with the object's lock held and, if the method panics,
+// neither answers nor releases the lock: the next call on the object would wait for ever.
 type guard struct{}
 
 // guarded is one such call.
@@ -22,7 +22,7 @@ type guarded struct {
 	body   any
 }
 
-// Guard calls the method under the object's lock, and gives the lock back.
+// Guard calls the method under the object's lock, and releases the lock.
 func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
 	self := c.obj.Reference()
 	ctx.Caller = &self

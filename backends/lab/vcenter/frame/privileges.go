@@ -2,8 +2,8 @@ package frame
 
 import "github.com/vmware/govmomi/vim25/types"
 
-// privileges says what a method needs on the object that it is called on. What depends on the arguments is asked for
-// by the method itself. Source: the "Required Privileges" of the vSphere Web Services API reference.
+// privileges maps methods to the privileges that they require on their object. Methods check those that depend on the arguments
+// themselves. Source: the "Required Privileges" of the vSphere Web Services API reference.
 var privileges = map[string]string{
 	"AddAuthorizationRole":            "Authorization.ModifyRoles",
 	"AddCustomFieldDef":               "Global.ManageCustomFields",

@@ -18,7 +18,7 @@ type collector struct {
 	events  *types.EventFilterSpec // one of the two
 	tasks   *types.TaskFilterSpec
 	page    int // items that latestPage shows
-	at      int // number of the item before which it stands
+	at      int // number of the next item
 }
 
 func (h *History) latestEvents(c *collector) []types.BaseEvent {
@@ -132,7 +132,7 @@ func (h *History) stand(c *collector, at int) {
 	c.at = at
 }
 
-// rewind stands before the oldest item.
+// rewind moves before the oldest item.
 func (h *History) rewind(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	c, err := h.mine(ctx, req.This)
 	if err == nil {
@@ -210,12 +210,12 @@ func (m eventCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.
 	return frame.Answer(types.SetCollectorPageSizeResponse{}, err)
 }
 
-// RewindCollector stands before the oldest event.
+// RewindCollector moves before the oldest event.
 func (m eventCollector) RewindCollector(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	return m.h.rewind(ctx, req)
 }
 
-// ResetCollector stands before the latest page.
+// ResetCollector moves before the latest page.
 func (m eventCollector) ResetCollector(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	return m.h.reset(ctx, req)
 }
@@ -258,12 +258,12 @@ func (m taskCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.S
 	return frame.Answer(types.SetCollectorPageSizeResponse{}, err)
 }
 
-// RewindCollector stands before the oldest task.
+// RewindCollector moves before the oldest task.
 func (m taskCollector) RewindCollector(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	return m.h.rewind(ctx, req)
 }
 
-// ResetCollector stands before the latest page.
+// ResetCollector moves before the latest page.
 func (m taskCollector) ResetCollector(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	return m.h.reset(ctx, req)
 }

@@ -24,7 +24,7 @@ func (h *History) learn(s *world.State) {
 	}
 }
 
-// follow posts what vCenter tells of an event of the world.
+// follow posts vCenter's events for an event of the world.
 func (h *History) follow(e world.Event) {
 	h.mu.Lock()
 	before := h.hostOf[e.VM]
@@ -155,7 +155,7 @@ func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 	return nil
 }
 
-// ended is the event of a task that has done what was asked, where vCenter has one beside those of the world.
+// ended is the event of a finished task, if vCenter has one in addition to those of the world.
 func (h *History) ended(info types.TaskInfo) types.BaseEvent {
 	about := h.about(*info.Entity, info.Reason)
 	vm, dvs := types.VmEvent{Event: about}, types.DvsEvent{Event: about}

@@ -98,8 +98,8 @@ func (l *log[T]) add(item T) {
 
 func (l *log[T]) end() int { return l.first + len(l.items) }
 
-// post gives an event its key, its time and its text, and tells the collectors of it. chain is the key of the event that it
-// belongs to; 0 of one that begins a chain.
+// post sets an event's key, time and text, and notifies the collectors. chain is the key of the event that it belongs to; 0 for
+// one that begins a chain.
 func (h *History) post(event types.BaseEvent, chain int32) int32 {
 	h.posting.Lock()
 	defer h.posting.Unlock()

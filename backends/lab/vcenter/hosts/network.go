@@ -18,7 +18,7 @@ import (
 
 type network struct{ base }
 
-// QueryNetworkHint tells what the physical switch says of itself over LLDP, for NICs with a link.
+// QueryNetworkHint returns the physical switch's LLDP announcement, for NICs with a link.
 func (m network) QueryNetworkHint(_ *simulator.Context, req *types.QueryNetworkHint) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {

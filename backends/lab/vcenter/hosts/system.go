@@ -108,7 +108,7 @@ func (m access) QueryLockdownExceptions(_ *simulator.Context, req *types.QueryLo
 
 type clock struct{ base }
 
-// QueryDateTime tells the host's time, which is vCenter's here.
+// QueryDateTime returns the host's time, which is vCenter's here.
 func (m clock) QueryDateTime(_ *simulator.Context, req *types.QueryDateTime) soap.HasFault {
 	now := time.Now()
 	_, err := m.name(req.This)

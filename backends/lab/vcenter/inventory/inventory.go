@@ -61,7 +61,7 @@ func folderRef(f *world.Folder) types.ManagedObjectReference {
 // named renames entities of which the lab has one: they have no other of their kind beside them.
 type named struct{ base }
 
-// RenameTask renames an entity: / \ and % stand escaped in it.
+// RenameTask renames an entity: / \ and % are escaped in it.
 func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
 		name := world.Unescaped(req.NewName)

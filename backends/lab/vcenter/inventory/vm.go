@@ -123,7 +123,7 @@ func (m vm) RemoveAllSnapshotsTask(ctx *simulator.Context, req *types.RemoveAllS
 
 type snapshot struct{ base }
 
-// owner is the VM of a snapshot, and the snapshots that stand upon it.
+// owner returns the VM of a snapshot, and its child snapshots.
 func (m snapshot) owner(ref types.ManagedObjectReference) (vm types.ManagedObjectReference, upon []types.ManagedObjectReference, err error) {
 	err = frame.Gone(ref)
 	m.f.World.View(func(s *world.State) {
@@ -142,7 +142,7 @@ func (m snapshot) owner(ref types.ManagedObjectReference) (vm types.ManagedObjec
 	return vm, upon, err
 }
 
-// RemoveSnapshotTask removes a snapshot, with those upon it when asked for.
+// RemoveSnapshotTask removes a snapshot, with its children on request.
 func (m snapshot) RemoveSnapshotTask(ctx *simulator.Context, req *types.RemoveSnapshot_Task) soap.HasFault {
 	vm, upon, err := m.owner(req.This)
 	if err == nil {

@@ -14,8 +14,8 @@ func entityOf(self types.ManagedObjectReference, name string, parent *types.Mana
 	}
 }
 
-// poolConfig is the allocation of a pool that takes what there is: no reservation, no limit, normal shares (vSphere Resource
-// Management, "Resource Pool Settings": 4000 CPU shares and 163840 memory shares are those of a normal pool).
+// poolConfig is the default allocation of a pool: no reservation, no limit, normal shares (vSphere Resource Management, "Resource
+// Pool Settings": 4000 CPU shares and 163840 memory shares are those of a normal pool).
 func poolConfig(self types.ManagedObjectReference) types.ResourceConfigSpec {
 	share := func(n int32) types.ResourceAllocationInfo {
 		return types.ResourceAllocationInfo{Reservation: ptr(int64(0)), Limit: ptr(int64(-1)), ExpandableReservation: types.NewBool(true),
@@ -24,7 +24,7 @@ func poolConfig(self types.ManagedObjectReference) types.ResourceConfigSpec {
 	return types.ResourceConfigSpec{Entity: &self, CpuAllocation: share(4000), MemoryAllocation: share(163840)}
 }
 
-// fillPool gives a resource pool, or a vApp, what each of them has.
+// fillPool sets the properties that every resource pool, or vApp, has.
 func fillPool(p *mo.ResourcePool, mhz, memory int64) {
 	usage := func(total int64) types.ResourcePoolResourceUsage {
 		return types.ResourcePoolResourceUsage{UnreservedForPool: total, UnreservedForVm: total, MaxUsage: total}
@@ -36,8 +36,8 @@ func fillPool(p *mo.ResourcePool, mhz, memory int64) {
 	summary.ConfiguredMemoryMB = int32(min(memory>>20, 1<<31-1))
 }
 
-// haDefaults are those of a cluster on which nobody has set them (vSphere Availability, "vSphere HA Settings"): hosts are
-// monitored, VMs are restarted at medium priority and not monitored.
+// haDefaults are the defaults of a cluster (vSphere Availability, "vSphere HA Settings"): hosts are monitored, VMs are restarted
+// at medium priority and not monitored.
 func haDefaults(das *types.ClusterDasConfigInfo) {
 	das.HostMonitoring, das.VmMonitoring = "enabled", "vmMonitoringDisabled"
 	das.VmComponentProtecting, das.HBDatastoreCandidatePolicy = "enabled", "allFeasibleDsWithUserPreference"
@@ -54,8 +54,8 @@ func vmCapability() types.VirtualMachineCapability {
 		VirtualMmuUsageSupported: true, PerVmEvcSupported: types.NewBool(true), SecureBootSupported: types.NewBool(true)}
 }
 
-// vmFlags and powerOps are those of a VM on which nobody has set them (vSphere Web Services API, Data Object -
-// VirtualMachineFlagInfo and VirtualMachineDefaultPowerOpInfo).
+// vmFlags and powerOps are the defaults of a VM (vSphere Web Services API, Data Object - VirtualMachineFlagInfo and
+// VirtualMachineDefaultPowerOpInfo).
 func vmFlags() types.VirtualMachineFlagInfo {
 	no := func() *bool { return types.NewBool(false) }
 	return types.VirtualMachineFlagInfo{EnableLogging: types.NewBool(true), UseToe: no(), RunWithDebugInfo: no(), SnapshotDisabled: no(), SnapshotLocked: no(),

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The keys and units of virtual devices, as vSphere gives them.
+// The keys and units of virtual devices, as assigned by vSphere.
 const (
 	PCIController  = 100
 	FirstEthernet  = 4000

@@ -27,8 +27,7 @@ const (
 	MaxMTU = 9190
 )
 
-// Number gives a new DVS, its port groups and their ports their identifiers, and adds the uplink port group.
-// The world is locked.
+// Number assigns identifiers to a new DVS, its port groups and their ports, and adds the uplink port group. The world is locked.
 func Number(s *world.State, d *world.DVS) {
 	if d.ID == "" {
 		d.ID = fmt.Sprintf("dvs-%d", s.NextID())
@@ -57,8 +56,8 @@ func Number(s *world.State, d *world.DVS) {
 	}
 }
 
-// FreePort finds a port of a port group that nobody uses and says whether there was one. A port group that expands grows. also
-// are VMs that are not in the world, or not yet as they should be. The world is locked.
+// FreePort returns an unused port of a port group and whether there is one. A port group that expands grows. also are VMs that
+// are not in the world, or not yet in their final state. The world is locked.
 func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.VM) (string, bool) {
 	if g == nil {
 		return "", false
@@ -226,7 +225,7 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 	obj.Vm = connectedVMs(s, d, p.Name)
 }
 
-// PortSetting is the whole default configuration of a port group's ports: what was set, over what vCenter gives.
+// PortSetting returns the whole default configuration of a port group's ports: what was set, on top of vCenter's defaults.
 func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	no := func() *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(false)} }
 	set := &types.VMwareDVSPortSetting{}

@@ -34,7 +34,7 @@ func ref(kind, value string) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: kind, Value: value}
 }
 
-// HostRef, VMRef, SwitchRef and PortGroupRef are the references of the objects that stand for a part of the world.
+// HostRef, VMRef, SwitchRef and PortGroupRef are the references of the objects for parts of the world.
 func HostRef(h *world.Host) types.ManagedObjectReference {
 	return ref("HostSystem", fmt.Sprintf("host-%d", 1001+h.Index))
 }

@@ -32,7 +32,7 @@ func Handler(next http.Handler, newest string) http.Handler {
 			}
 		}
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(Trim(answer.Body.Bytes(), version)) // a client that has gone has nobody to tell
+		_, _ = w.Write(Trim(answer.Body.Bytes(), version)) // a client that is gone cannot be notified
 	})
 }
 

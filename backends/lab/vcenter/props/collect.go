@@ -80,7 +80,7 @@ func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) 
 	return rd.out, nil
 }
 
-// locked calls f while nobody changes the object; the lock is given back when f panics, too.
+// locked calls f with the object locked; the lock is released even if f panics.
 func (rd *reading) locked(ref types.ManagedObjectReference, f func()) {
 	defer rd.ctx.Map.AcquireLock(rd.ctx, ref)()
 	f()

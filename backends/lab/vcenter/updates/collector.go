@@ -20,9 +20,9 @@ const most = 100
 // settle is how long changes may gather before they are looked at.
 const settle = 2 * time.Millisecond
 
-// A collector is one client's view: what it has been told of each filter.
+// A collector is one client's view: what it has received for each filter.
 type collector struct {
-	turn chan struct{} // holds one while somebody waits
+	turn chan struct{} // holds one token during a wait
 	wake chan struct{}
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type collector struct {
 type filter struct {
 	ref   types.ManagedObjectReference
 	spec  types.PropertyFilterSpec
-	known map[types.ManagedObjectReference]map[string]types.AnyType // nil: nothing told yet
+	known map[types.ManagedObjectReference]map[string]types.AnyType // nil: nothing sent yet
 }
 
 func (c *collector) add(f *filter) {

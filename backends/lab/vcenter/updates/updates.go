@@ -1,5 +1,5 @@
-// Package updates waits for changes of properties, in place of the simulator's own waiting: that one reads objects while
-// they are written, and goes on when its client has left.
+// Package updates waits for changes of properties, instead of the simulator's own implementation, which reads objects while they
+// are written, and continues after its client is gone.
 package updates
 
 import (
@@ -80,7 +80,7 @@ func (w *Watch) forget(match func(key) bool) {
 	}
 }
 
-// touch tells all collectors that an object changed, came or went.
+// touch notifies all collectors that an object was changed, added or removed.
 func (w *Watch) touch(ref types.ManagedObjectReference) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Watch) touch(ref types.ManagedObjectReference) {
 	}
 }
 
-// A listener hears of every change in the registry.
+// A listener is notified of every change in the registry.
 type listener struct{ w *Watch }
 
 // Reference implements mo.Reference.
@@ -110,7 +110,7 @@ func (l listener) RemoveObject(_ *simulator.Context, ref types.ManagedObjectRefe
 	l.w.touch(ref)
 }
 
-// methods are those of the PropertyCollector: reading is props' part, waiting ours.
+// methods are those of the PropertyCollector: package props reads, this package waits.
 type methods struct {
 	*props.Reader
 	w *Watch
@@ -134,7 +134,7 @@ func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) s
 	return frame.Answer(types.CreateFilterResponse{Returnval: ref}, nil)
 }
 
-// A filterObject is what stands in the session for a filter.
+// A filterObject represents a filter in the session.
 type filterObject struct{ mo.PropertyFilter }
 
 // DestroyPropertyCollector removes a collector with its filters.

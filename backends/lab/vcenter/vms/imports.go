@@ -21,8 +21,8 @@ type pool struct {
 	leases *leases
 }
 
-// ImportVApp makes the VM of a spec, without its disks, and gives a lease under which they are sent. The VM goes again
-// when the lease is aborted or runs out.
+// ImportVApp creates the VM of a spec, without its disks, and returns a lease under which they are uploaded. The VM is removed if
+// the lease is aborted or expires.
 func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.HasFault {
 	spec, ok := req.Spec.(*types.VirtualMachineImportSpec)
 	if !ok {

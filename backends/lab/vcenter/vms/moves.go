@@ -139,7 +139,7 @@ func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrat
 	return frame.Answer(types.CheckMigrate_TaskResponse{Returnval: task}, nil)
 }
 
-// change changes a VM and tells of it.
+// change changes a VM and reports it.
 func (m machine) change(vm types.ManagedObjectReference, f func(*world.State, *world.VM) error) error {
 	return m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 		v := model.VMOf(s, vm)

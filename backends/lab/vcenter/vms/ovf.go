@@ -19,8 +19,8 @@ import (
 
 type ovfManager struct{ base }
 
-// CreateImportSpec turns a descriptor into what ImportVApp takes. What is wrong with the descriptor or the parameters is
-// no fault but stands in the result.
+// CreateImportSpec converts a descriptor to the input of ImportVApp. Errors in the descriptor or the parameters are no faults but
+// part of the result.
 func (m ovfManager) CreateImportSpec(_ *simulator.Context, req *types.CreateImportSpec) soap.HasFault {
 	answer := func(res types.OvfCreateImportSpecResult) soap.HasFault {
 		return frame.Answer(types.CreateImportSpecResponse{Returnval: res}, nil)

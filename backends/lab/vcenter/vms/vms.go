@@ -57,8 +57,8 @@ func needPower(v *world.VM, on bool) error {
 	return frame.Refuse(&types.InvalidPowerState{RequestedState: want, ExistingState: power(v)})
 }
 
-// maxHardware is the newest virtual hardware that a host runs (KB 2007240). ESXi 6.7 Update 2 calls itself 6.7.0: its build
-// tells (KB 316595, "Build numbers and versions of VMware ESXi/ESX").
+// maxHardware returns the newest virtual hardware version that a host supports (KB 2007240). ESXi 6.7 Update 2 reports 6.7.0: its
+// build distinguishes it (KB 316595, "Build numbers and versions of VMware ESXi/ESX").
 func maxHardware(h *world.Host) int {
 	best := 13
 	for _, row := range []struct {

@@ -18,11 +18,11 @@ const (
 	DoDrop        = "drop"         // cut the connection before anything happens
 	DoDropAfter   = "drop-after"   // do it, then cut the connection instead of answering
 	DoHang        = "hang"         // never answer
-	DoGarbage     = "garbage"      // do it, then answer with half of a reply that nobody can read; a command: see Garbage
+	DoGarbage     = "garbage"      // do it, then answer with half of an invalid reply; a command: see Garbage
 	DoExpire      = "expire"       // end all sessions of the vCenter first, this one too
 	DoTaskError   = "task-error"   // accept the call; its task ends with the text Arg
 	DoTaskFault   = "task-fault"   // accept the call; its task ends with the vSphere fault Arg
-	DoTaskCancel  = "task-cancel"  // accept the call; somebody cancels its task before it takes effect
+	DoTaskCancel  = "task-cancel"  // accept the call; its task is cancelled before it takes effect
 	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and ends when the rules are cleared
 	DoFail        = "fail"         // a command ends with status 1 and the text Arg
 	DoRebootNever = "reboot-never" // the reboot that this starts does not end
@@ -67,7 +67,7 @@ type Rules struct {
 	mu      sync.Mutex
 	rules   []Rule
 	seen    []int
-	cleared chan struct{} // closed by Clear; nil: nobody waits
+	cleared chan struct{} // closed by Clear; nil: no waiters
 }
 
 // Parse reads rules as given on the command line.

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// clustered are scenarios in which the cluster, or what runs on its hosts, stands in the way of a reboot. All of them are
-// sriov-half: one reboot of each host is due.
+// clustered are scenarios in which the cluster, or what runs on its hosts, prevents a reboot. All of them are sriov-half: one
+// reboot of each host is due.
 func clustered() []Scenario {
 	but := func(f func(*world.State)) func(*world.State) {
 		return func(s *world.State) {
@@ -83,7 +83,7 @@ func clustered() []Scenario {
 	}
 }
 
-// bystander makes the first VM somebody else's; nil if there is none.
+// bystander gives the first VM to another owner; nil if there is none.
 func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil

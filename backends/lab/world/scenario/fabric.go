@@ -26,7 +26,7 @@ func fabrics() []Scenario {
 		on("slow-small", "the card of a host sends a tenth of the messages a second that it should", 2, false, func(_ *world.Host, p *world.PNIC) { p.SmallShare = 0.1 }),
 		on("slow-large", "the card of a host loses speed above 64 KiB", 2, false, func(_ *world.Host, p *world.PNIC) { p.LargeShare = 0.5 }),
 		on("pcie-x4", "the card of a host runs with 4 lanes of PCIe 3.0", 2, false, func(h *world.Host, p *world.PNIC) {
-			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // what holds traffic back, and what mlxlink tells
+			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // the cause of a limited rate, and the value that mlxlink shows
 		}),
 		on("leaf-spine", "half of the hosts are on a second leaf, behind a spine", 4, true, func(h *world.Host, p *world.PNIC) {
 			if h.Index%2 == 1 {

@@ -98,7 +98,7 @@ func lastAsked(f func(*world.VM)) func(*world.State) {
 	}
 }
 
-// gpuReady makes a VM of each host large enough for a GPU. The card can be in one VM only: others are nobody's business.
+// gpuReady makes a VM of each host large enough for a GPU. The card can be in one VM only: others are not affected.
 func gpuReady(s *world.State) {
 	s.GPUs, s.HCA = map[string][]string{}, "0000:3b:00.0"
 	served := map[string]bool{}
@@ -146,7 +146,7 @@ func gpuSplit(s *world.State) {
 	}
 }
 
-// give passes functions of a VM's host through, now, and gives them to the VM.
+// give passes functions of a VM's host through, immediately, and assigns them to the VM.
 func give(s *world.State, v *world.VM, addresses ...string) {
 	h := s.Host(v.Host)
 	for _, at := range addresses {
@@ -185,7 +185,7 @@ func gpuOtherVM(s *world.State) {
 	v.Adapters[0].Connected = false
 }
 
-// gpuBusy adds a VM of somebody's to the last host.
+// gpuBusy adds a VM of another owner to the last host.
 func gpuBusy(s *world.State) {
 	s.Refused = map[string]string{"gpudirect": "3 (another VM has the GPU and the RDMA card of the last host)"}
 	last := lastAskedOf(s)

@@ -37,7 +37,7 @@ func hgxH100(s *world.State) {
 	})
 }
 
-// hgxB200 has functions of ConnectX-7 chips in front of its NVSwitches: nothing in their PCI header tells.
+// hgxB200 has functions of ConnectX-7 chips in front of its NVSwitches, which their PCI headers do not show.
 func hgxB200(s *world.State) {
 	board(s, "b200", []string{"grid_b200x-45c", "grid_b200x-90c", "grid_b200x-180c"}, func(h *world.Host) {
 		h.PCI = append(h.PCI, bridgeAt("0000:c8:00.0", "", 1))

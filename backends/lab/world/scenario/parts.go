@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Know fills in what the lab knows of a PCI function by its ids: memory regions, and what NVIDIA's driver tells of a GPU. It
-// returns false for a GPU that the lab does not know: that one has no memory regions.
+// Know fills in the lab's data about a PCI function by its ids: memory regions, and the data of NVIDIA's driver about a GPU. It
+// returns false for an unknown GPU, which has no memory regions.
 func Know(d *world.PCIDevice) bool {
 	switch class := d.Class >> 8; {
 	case class == 0x02 && len(d.BARs) == 0:

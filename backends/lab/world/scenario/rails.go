@@ -24,7 +24,7 @@ func bothPorts(s *world.State) {
 	}
 }
 
-// swapped gives each rail a leaf, with a spine between, and swaps the cables of the last host.
+// swapped assigns a leaf to each rail, with a spine between, and swaps the cables of the last host.
 func swapped(s *world.State) {
 	bothPorts(s)
 	for i, h := range s.Hosts {

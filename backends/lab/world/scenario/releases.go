@@ -44,7 +44,7 @@ func all(r release) func(*world.State) {
 	}
 }
 
-// install puts a release on a host, and gives its VMs the virtual hardware that they would have been made with.
+// install installs a release on a host, and sets the virtual hardware of its VMs that new VMs have on that release.
 func install(s *world.State, h *world.Host, r release) {
 	h.Version, h.Build = r.version, r.build
 	for _, p := range h.PNICs {

@@ -168,8 +168,8 @@ func ready(s *world.State) {
 	}
 }
 
-// thirdCard is ready, with a VF in each VM, and then a card that comes first in the order of the driver's ports. The
-// VMs are off: nobody has noticed yet.
+// thirdCard is ready, with a VF in each VM, and then a card that comes first in the order of the driver's ports. The VMs are off,
+// so there was no effect yet.
 func thirdCard(s *world.State) {
 	ready(s)
 	for _, v := range s.VMs {

@@ -88,7 +88,7 @@ func PauseList(text string) Pauses {
 		line = strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(line, "NIC") && strings.Contains(line, "Pause") {
 			heading = true
-			// A wrapped heading shows only some columns; then the rows are wider than it, and the usual order holds.
+			// A wrapped heading shows only some columns; then the rows have more, and the usual order is assumed.
 			if h := scan.NewHeader(line, 3, titles...); h != nil {
 				printed = h
 			}
@@ -124,7 +124,7 @@ func PauseList(text string) Pauses {
 	return r
 }
 
-// pauseRest tells the rest of a wrapped row: truth values and nothing else.
+// pauseRest recognizes the rest of a wrapped row: only truth values.
 func pauseRest(words []string) bool {
 	for _, w := range words {
 		if scan.Bool(w) == nil && !scan.IsNull(w) {

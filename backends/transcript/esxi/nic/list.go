@@ -1,4 +1,4 @@
-// Package nic reads what ESXi prints about physical NICs, their virtual functions and RDMA devices, and about vmknics.
+// Package nic parses ESXi's output about physical NICs, their virtual functions and RDMA devices, and about vmknics.
 package nic
 
 import (
@@ -14,12 +14,12 @@ type NICs struct {
 	NICs []NIC `json:"nics"`
 }
 
-// NIC is one pNIC. What the table does not tell is nil.
+// NIC is one pNIC. Fields that the table does not have are nil.
 type NIC struct {
 	Name        string  `json:"name"`
 	PCIAddress  *string `json:"pci_address"`
 	Driver      *string `json:"driver"`
-	AdminUp     *bool   `json:"admin_up"` // only esxcli network nic list tells it
+	AdminUp     *bool   `json:"admin_up"` // only in esxcli network nic list
 	LinkUp      *bool   `json:"link_up"`
 	SpeedMbps   *int64  `json:"speed_mbps"` // as printed, also when the link is down
 	FullDuplex  *bool   `json:"full_duplex"`
@@ -40,9 +40,9 @@ func CfgList(text string) NICs { return table("esxcfg_nics", text) }
 var (
 	pciWord = regexp.MustCompile(`[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
 	macWord = regexp.MustCompile(`^(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
-	// nicStart is where a row begins on a text that came on one line.
+	// nicStart is the start of a row in a text without line breaks.
 	nicStart = regexp.MustCompile(`\b(?:vmnic|vusb)[0-9]+\s`)
-	// gluedLink is the link state behind a driver name that fills its column.
+	// gluedLink is the link state directly after a driver name that fills its column.
 	gluedLink = regexp.MustCompile(`(?:Up|Down)$`)
 	nicName   = regexp.MustCompile(`^(?:vmnic|vusb|vmrdma|vmk)[0-9]+$`)
 )
@@ -55,7 +55,7 @@ func table(tool, text string) NICs {
 		header  *scan.Header
 		heading bool
 		begun   string // a row that is wrapped
-		behind  bool   // the line before belongs to the last row
+		behind  bool   // the previous line belongs to the last row
 		more    wrapped
 	)
 	flush := func() {
@@ -116,7 +116,7 @@ func table(tool, text string) NICs {
 	return r
 }
 
-// isName reports whether a row may begin with the word: a NIC's name, also with its PCI address glued to it.
+// isName reports whether a row may begin with the word: a NIC's name, possibly followed directly by its PCI address.
 func isName(word string) bool {
 	if at := pciWord.FindStringIndex(word); at != nil && at[0] > 0 {
 		word = word[:at[0]]
@@ -132,8 +132,8 @@ func listHeader(line string) *scan.Header {
 		"Duplex", "MAC Address", "MTU", "Description")
 }
 
-// row takes a row apart from its MAC outwards: no other column can be mistaken for it, and an empty driver, glued or
-// shifted columns do no harm. A whole row must go on behind the MAC.
+// row splits a row from its MAC outwards: no other column can be mistaken for it, and an empty driver, or joined or shifted
+// columns do no harm. A complete row must continue after the MAC.
 func row(line string, h *scan.Header, whole bool) (NIC, bool) {
 	at := macIn(line)
 	if at == nil {

@@ -49,12 +49,12 @@ var (
 	rdmaState = regexp.MustCompile(`(?i)^(?:active|inactive|down|up|disabled|init|initializing|armed|defer|nop|unknown)$`)
 	// rdmaSpeed takes "100 Gbps", "100Gbps", "40000 Mbps" and a bare number.
 	rdmaSpeed = regexp.MustCompile(`(?i)^([0-9.]+)\s*(?:([GM])b(?:ps|it/s|/s))?(?:\s+|$)`)
-	// onlySpeed is a speed behind an empty MTU: it has a unit, or is smaller than any MTU and no speed follows.
+	// onlySpeed is a speed after an empty MTU: it has a unit, or is smaller than any MTU and no speed follows.
 	onlySpeed = regexp.MustCompile(`(?i)^[0-9.]+\s*[GM]b(?:ps|it/s|/s)|^[0-9]{1,2}(?:\s+[^0-9\s]|\s*$)`)
 )
 
-// eachDevice calls row for every line that begins with a vmrdma device, and rest, if there is one, for those that stand directly
-// behind one. It reports whether the heading was seen.
+// eachDevice calls row for every line that begins with a vmrdma device, and rest, if set, for lines directly after one. It
+// reports whether the heading was found.
 func eachDevice(text, title string, row, rest func(line string)) (heading bool) {
 	behind := false
 	for line := range scan.Lines(scan.Unfold(text, rdmaStart)) {
@@ -117,7 +117,7 @@ type Protocols struct {
 	Devices []Protocol `json:"devices"`
 }
 
-// Protocol tells what a vmrdma device speaks.
+// Protocol is the protocol of a vmrdma device.
 type Protocol struct {
 	Name   string `json:"name"`
 	RoCEv1 *bool  `json:"roce_v1"`

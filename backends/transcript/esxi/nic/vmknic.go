@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// VMKNICs is the table of "esxcfg-vmknic -l": one entry for each address, so a vmknic may stand in it more than once.
+// VMKNICs is the table of "esxcfg-vmknic -l": one entry for each address, so a vmknic may occur more than once.
 type VMKNICs struct {
 	scan.Envelope
 	VMKNICs []VMKNIC `json:"vmknics"`
@@ -42,9 +42,9 @@ func VMKNICList(text string) VMKNICs {
 	r := VMKNICs{VMKNICs: []VMKNIC{}}
 	r.Envelope, text = scan.Begin("esxcfg_vmknic", text)
 	text = scan.Unfold(text, vmknicStart)
-	heading, narrow := false, false // narrow: the heading itself is wrapped, so the end of a row stands on the next line
+	heading, narrow := false, false // narrow: the heading itself is wrapped, so the end of a row is on the next line
 	begun := ""                     // a row that is wrapped
-	open := false                   // the last row may go on
+	open := false                   // the last row may continue
 	for line := range scan.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(line, "Interface") && strings.Contains(line, "Port Group") {
@@ -78,7 +78,7 @@ func VMKNICList(text string) VMKNICs {
 	return r
 }
 
-// vmknic takes a row apart at its MAC and its family: the port group may hold any blanks, and even be glued to the family.
+// vmknic splits a row at its MAC and its family: the port group may contain blanks, and even be joined to the family.
 func vmknic(line string) (VMKNIC, bool) {
 	mac := macIn(line)
 	if mac == nil {
@@ -108,8 +108,8 @@ func vmknic(line string) (VMKNIC, bool) {
 	return v, true
 }
 
-// rest reads the words behind the truth value. The type is one word, and more while a comma follows; what is left is the stack.
-// It reports whether the stack is still to come.
+// rest reads the words after the truth value. The type is one word, or more while a comma follows; the rest is the stack. It
+// reports whether the stack is still missing.
 func (v *VMKNIC) rest(words []string) (open bool) {
 	if v.Type != nil {
 		words = append(strings.Fields(*v.Type), words...)
@@ -125,8 +125,8 @@ func (v *VMKNIC) rest(words []string) (open bool) {
 	return v.NetStack == nil
 }
 
-// familyOf finds the family, and the words behind it. A port group may be called "IPv4 storage": only a family with an
-// address behind it counts.
+// familyOf returns the family, and the words after it. A port group may be called "IPv4 storage": only a family followed by an
+// address counts.
 func familyOf(s string) (at []int, addresses []string) {
 	for _, at := range vmknicFamily.FindAllStringIndex(s, 8) {
 		words := strings.Fields(s[at[1]:])

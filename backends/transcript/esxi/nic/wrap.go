@@ -8,14 +8,14 @@ import (
 // wrappedTitles is the end of a heading that the terminal wrapped.
 var wrappedTitles = regexp.MustCompile(`^(?:(?:(?:(?:Duplex\s+)?MAC\s+)?Address\s+)?MTU\s+)?Description$|^(?:(?:MAC\s+)?Address\s+)?MTU$`)
 
-// wrapped collects the lines behind the rows of a table. They may be the rest of the descriptions, or noise: only the
-// whole table tells.
+// wrapped collects the lines after the rows of a table. They may be the rest of the descriptions, or noise: only the whole table
+// shows which.
 type wrapped struct {
 	sure  bool // the heading is wrapped too
 	tails map[int][]string
 }
 
-// add notes a line behind the row of that index.
+// add records a line after the row with that index.
 func (w *wrapped) add(row int, line string) {
 	if w.tails == nil {
 		w.tails = map[int][]string{}
@@ -25,8 +25,8 @@ func (w *wrapped) add(row int, line string) {
 	}
 }
 
-// give adds the tails to the descriptions if the heading or at least half of several rows is wrapped. Behind the last
-// row no more lines count than behind another.
+// give appends the tails to the descriptions if the heading or at least half of several rows is wrapped. After the last row no
+// more lines count than after another.
 func (w *wrapped) give(rows int, description func(row int) **string) {
 	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < rows) {
 		return

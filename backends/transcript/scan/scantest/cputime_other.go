@@ -6,5 +6,5 @@ import "time"
 
 var started = time.Now()
 
-// CPUTime is the time since the process was started, where no better one is to be had.
+// CPUTime returns the time since the process was started, on systems without a processor time.
 func CPUTime() time.Duration { return time.Since(started) }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time that this process has used. A busy machine does not make it longer, as it does the clock.
+// CPUTime returns the processor time of this process, which does not depend on the load of the machine.
 func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

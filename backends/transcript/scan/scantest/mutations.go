@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// A Mutation changes how a text looks, not what it says.
+// A Mutation changes the form of a text without changing its meaning.
 type Mutation struct {
 	Name   string
 	Mutate func(string) string
 }
 
-// Mutations are what editors, terminals, mail, pages and tool versions do to a text.
+// Mutations are what editors, terminals, mail, web pages and tool versions do to a text.
 func Mutations() []Mutation {
 	gap := regexp.MustCompile(`(\S) {2,}`)
 	return []Mutation{
@@ -124,8 +124,8 @@ func wrap(width int) func(string) string {
 	}
 }
 
-// Hold checks that no mutation changes what is read from a fixture. But names, by mutation, the tools ("lspci") and
-// fixtures ("lspci/flat") whose text says something by what the mutation changes; those under "" are not mutated at all.
+// Hold checks that no mutation changes what is read from a fixture. But names, by mutation, the tools ("lspci") and fixtures
+// ("lspci/flat") for which the mutation changes the meaning; those under "" are not mutated at all.
 func Hold(t *testing.T, dir string, tools Tools, but map[string][]string) {
 	for _, tool := range slices.Sorted(maps.Keys(tools)) {
 		for _, file := range fixtures(t, filepath.Join(dir, tool)) {

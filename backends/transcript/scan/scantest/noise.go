@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// Noise returns every parser a long text of kinds that make careless parsers slow: random lines, one
-// long line, the words of the tool's own fixtures shaken together. The limit is far above what a linear parser needs and
-// far below what one needs that goes over the text again for every line. With the race detector the texts are shorter; make
-// e2e-full runs without.
+// Noise runs every parser on long texts that make careless parsers slow: random lines, one long line, shuffled words of the
+// tool's own fixtures. The limit is far above what a linear parser needs and far below what a quadratic one needs. With the race
+// detector the texts are shorter; make e2e-full runs without it.
 func Noise(t *testing.T, dir string, tools Tools) {
 	const limit = 3 * time.Second // of the processor
 	size := 128 << 10

@@ -51,8 +51,8 @@ func Golden(t *testing.T, dir string, tools Tools) {
 	}
 }
 
-// Score compares with the foreign transcripts, if there are any: every key that they expect must be there and equal,
-// numbers within 0.5 %, the text of messages aside.
+// Score compares with the foreign transcripts, if there are any: every expected key must exist and be equal, numbers within 0.5
+// %, except for the text of messages.
 func Score(t *testing.T, tools Tools) {
 	dir := os.Getenv(Foreign)
 	if dir == "" {
@@ -75,8 +75,8 @@ func Score(t *testing.T, tools Tools) {
 	}
 }
 
-// Fuzz returns the fixtures of one tool, as they are and on one line, to the fuzzer. Whatever the text, the parser must
-// return the same value twice, and one that becomes JSON with the envelope of the tool.
+// Fuzz passes the fixtures of one tool, unchanged and on one line, to the fuzzer. For any text, the parser must return the same
+// value twice, and one that becomes JSON with the envelope of the tool.
 func Fuzz(f *testing.F, dir, tool string, parse func(string) any) {
 	files := fixtures(f, filepath.Join(dir, tool))
 	if len(files) == 0 {
