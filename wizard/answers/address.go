@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// An Address is the IPv4 address of an RDMA interface with its prefix length, or the word dhcp: then the prefix is not valid, and
-// the guest has the address that the DHCP server of the RDMA network gives it.
+// An Address is the IPv4 address of an RDMA interface with its prefix length, or the word dhcp: then the prefix is invalid, and
+// the guest gets its address from the DHCP server of the RDMA network.
 type Address struct {
 	netip.Prefix
 	DHCP bool
@@ -18,8 +18,8 @@ type Address struct {
 // Given reports whether the answers say how the interface gets its address.
 func (a Address) Given() bool { return a.DHCP || a.IsValid() }
 
-// Of returns the address that the interface has: the one of the answers, or with dhcp the first IPv4 address of i, which may be nil.
-// The result is not valid where there is none.
+// Of returns the address of the interface: the one in the answers, or with dhcp the first IPv4 address of i, which may be nil.
+// The result is invalid if there is none.
 func (a Address) Of(i *backends.Interface) netip.Prefix {
 	if !a.DHCP || i == nil || !i.DHCP {
 		return a.Prefix
@@ -32,7 +32,7 @@ func (a Address) Of(i *backends.Interface) netip.Prefix {
 	return a.Prefix
 }
 
-// String is the address as the file has it.
+// String returns the address in the form of the file.
 func (a Address) String() string {
 	if a.DHCP {
 		return backends.DHCP
@@ -40,7 +40,7 @@ func (a Address) String() string {
 	return a.Prefix.String()
 }
 
-// MarshalText writes the address as the file has it, nothing where there is none.
+// MarshalText writes the address in the form of the file, nothing if there is none.
 func (a Address) MarshalText() ([]byte, error) {
 	if a.DHCP {
 		return []byte(backends.DHCP), nil
@@ -48,7 +48,7 @@ func (a Address) MarshalText() ([]byte, error) {
 	return a.Prefix.MarshalText()
 }
 
-// UnmarshalText reads 192.168.50.11/24 or dhcp.
+// UnmarshalText parses 192.168.50.11/24 or dhcp.
 func (a *Address) UnmarshalText(b []byte) error {
 	if text := strings.TrimSpace(string(b)); strings.EqualFold(text, backends.DHCP) {
 		*a = Address{DHCP: true}

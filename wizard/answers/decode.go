@@ -11,12 +11,12 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// decoder walks a YAML tree beside a Go value. It never stops at the first problem.
+// decoder stores a YAML tree in a Go value. It continues after problems.
 type decoder struct {
 	keys     keyTable
 	mode     Mode
 	file     string
-	nodes    map[string]*yaml.Node // where each path stands
+	nodes    map[string]*yaml.Node // position of each path
 	problems Problems
 }
 
@@ -28,7 +28,7 @@ func (d *decoder) report(n *yaml.Node, path, hint, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
-// defaults fills in what the table of keys says for everything below path.
+// defaults sets the defaults in the table of keys for everything below path.
 func (d *decoder) defaults(v reflect.Value, path string) {
 	if v.Kind() == reflect.Struct && !isText(v) && shortOf(v) == nil {
 		for name, f := range fields(v) {
@@ -46,7 +46,7 @@ func (d *decoder) defaults(v reflect.Value, path string) {
 	}
 }
 
-// value puts what n says into v.
+// value stores n in v.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	d.nodes[path] = n
 	switch {
@@ -135,7 +135,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(out)
 }
 
-// mapping visits the pairs of a mapping; keys that stand twice or are no words are reported.
+// mapping visits the pairs of a mapping; duplicate and invalid keys are reported.
 func (d *decoder) mapping(n *yaml.Node, path string, visit func(key string, kn, vn *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		d.report(n, path, "write \"key: value\" lines below it", "want keys and values, not %s", describe(n))
@@ -201,7 +201,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// scalar takes text as it is written; a number is text too where a name is wanted, a bare true is not.
+// scalar stores text as written; a number is accepted as text if a name is expected, a plain true is not.
 func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
@@ -218,7 +218,7 @@ func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 
 func (d *decoder) hint(path string) string { return d.keys[pattern(path)].Hint }
 
-// describe says what a node is, without its value where that could be long.
+// describe describes a node, without its value if that could be long.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -234,12 +234,12 @@ func describe(n *yaml.Node) string {
 	return "this"
 }
 
-// A shortened struct may be written as one value, where the rest of it is empty.
+// A shortened struct can be written as one value if the rest of it is empty.
 type shortened interface {
 	short() (value *string, alone bool)
 }
 
-// A listed struct may be written as a list, where the rest of it is empty.
+// A listed struct can be written as a list if the rest of it is empty.
 type listed interface {
 	list() (items any, alone bool)
 }

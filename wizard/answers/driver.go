@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A DriverFile is NVIDIA's installer of its driver, as its name tells it.
+// A DriverFile is NVIDIA's driver installer, described by its file name.
 type DriverFile struct {
 	Path    string // in the guests
 	Version string // 570.133.20
@@ -18,7 +18,7 @@ type DriverFile struct {
 
 var driverName = regexp.MustCompile(`^NVIDIA-Linux-(x86_64|aarch64)-(\d+\.\d+(?:\.\d+)?)(?:-[a-z0-9]+)*\.run$`)
 
-// DriverFile is the installer that gpudirect.driver names; not ok where it names packages, or nothing.
+// DriverFile returns the installer in gpudirect.driver; ok is false if it names packages, or nothing.
 func (g GPUOpt) DriverFile() (f DriverFile, ok bool) {
 	if len(g.Driver) != 1 || !strings.HasPrefix(g.Driver[0], "/") {
 		return f, false
@@ -30,7 +30,7 @@ func (g GPUOpt) DriverFile() (f DriverFile, ok bool) {
 	return DriverFile{Path: g.Driver[0], Arch: m[1], Version: m[2]}, true
 }
 
-// archiveInGuest says what is wrong with the path of a file in the guests.
+// archiveInGuest returns what is wrong with the path of a file in the guests.
 func archiveInGuest(file string, endings ...string) error {
 	switch {
 	case !path.IsAbs(file) || path.Clean(file) != file:
@@ -41,7 +41,7 @@ func archiveInGuest(file string, endings ...string) error {
 	return nil
 }
 
-// software checks the files and packages that guests with GPUs are given.
+// software checks the files and packages for guests with GPUs.
 func (c *checker) software(g GPUOpt) {
 	for i, d := range g.Driver {
 		if !strings.Contains(d, "/") && !strings.HasSuffix(d, ".run") {
@@ -61,12 +61,12 @@ func (c *checker) software(g GPUOpt) {
 	}
 }
 
-// OwnPerftest is what measure.perftest says where each guest measures with the release of its distribution.
+// OwnPerftest is the value of measure.perftest if each guest measures with the release of its distribution.
 const OwnPerftest = "distribution"
 
 var sourceEndings = []string{".tar.gz", ".tgz", ".tar.xz", ".tar"}
 
-// Source is what one perftest is built from in all guests: a path in the guests, or a URL; "" where each has its own.
+// Source returns what perftest is built from in all guests: a path in the guests, or a URL; "" if each uses its own.
 func (m Measure) Source() string {
 	if m.Perftest == OwnPerftest {
 		return ""
@@ -76,7 +76,8 @@ func (m Measure) Source() string {
 
 var sumSuffix = regexp.MustCompile(`^sha256=[0-9a-f]{64}$`)
 
-// source checks what perftest is built from. What is built runs as root, so a file that comes unprotected is named by its content.
+// source checks what perftest is built from. The build runs as root, so a file from an unprotected source must be identified by
+// its content.
 func (c *checker) source(m Measure) {
 	src := m.Source()
 	if src == "" {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Edited reads answers as somebody has edited them, with what is wrong with them. What was wrong before the edit is left out: answers
-// may not be complete yet.
+// Edited reads answers after an edit and returns their problems, without those that existed before the edit: answers may not be
+// complete yet.
 func Edited(before, after string) (*Answers, Problems) {
 	a, err := LoadDraft(strings.NewReader(after), "")
 	var wrong, was Problems

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// fields visits the fields of a struct by the name they have in the file.
+// fields visits the fields of a struct by their names in the file.
 func fields(v reflect.Value) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		for i := range v.NumField() {

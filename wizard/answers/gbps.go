@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Gbps is a bandwidth in Gb/s, written as a plain number; 0 is not given.
+// Gbps is a bandwidth in Gb/s, written as a plain number; 0 means not set.
 type Gbps float64
 
-// mostGbps is more than any port carries.
+// mostGbps is more than any port supports.
 const mostGbps = 10_000
 
-// Mbps is the bandwidth in Mb/s.
+// Mbps returns the bandwidth in Mb/s.
 func (g Gbps) Mbps() int { return int(float64(g)*1000 + 0.5) }
 
 // MarshalText writes the number, "" for 0.
@@ -22,7 +22,7 @@ func (g Gbps) MarshalText() ([]byte, error) {
 	return []byte(strconv.FormatFloat(float64(g), 'f', -1, 64)), nil
 }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText parses the output of MarshalText.
 func (g *Gbps) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*g = 0

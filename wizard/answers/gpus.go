@@ -3,14 +3,14 @@ package answers
 // VMGPUs are the GPUs of a VM: whole ones, written as a list of PCI addresses, or vGPUs, written as {profile, count}.
 type VMGPUs struct {
 	Whole   []PCI  `yaml:"-" json:"whole,omitempty"`
-	Profile string `yaml:"profile" json:"profile,omitempty"` // of vGPUs, as the host offers it: grid_a100d-80c
-	Count   int    `yaml:"count" json:"count,omitempty"`     // of vGPUs; 0 is 1
+	Profile string `yaml:"profile" json:"profile,omitempty"` // vGPU profile as the host offers it: grid_a100d-80c
+	Count   int    `yaml:"count" json:"count,omitempty"`     // number of vGPUs; 0 is 1
 }
 
-// list is the list form; alone unless vGPUs are named.
+// list returns the list form; alone unless vGPUs are named.
 func (g *VMGPUs) list() (items any, alone bool) { return &g.Whole, g.Profile == "" && g.Count == 0 }
 
-// VGPUs is how many vGPUs are requested.
+// VGPUs returns how many vGPUs are requested.
 func (g VMGPUs) VGPUs() int {
 	if g.Profile == "" {
 		return 0

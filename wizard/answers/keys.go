@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A Key documents one key of the file. The table of keys is the one source of defaults, of the limits that Load
-// holds, of the schema and of the comments in a saved file.
+// A Key documents one key of the file. The table of keys is the single source of defaults, of the limits that Load enforces, of
+// the schema and of the comments in a saved file.
 type Key struct {
 	Path     string          // "nic.speed", "vms[].ip", "esxi.addresses{}" for the values of a map
-	Doc      string          // what it means, one line
+	Doc      string          // its meaning in one line
 	Default  string          // as written in YAML; "": the zero value
 	ByMode   map[Mode]string // defaults that differ by mode
 	Enum     []string
 	Min, Max int    // both 0: no limit
-	Required bool   // no default can be right
-	Hint     string // what to write instead of a bad value
-	Mode     Mode   // "": every mode; else the only mode that reads it
+	Required bool   // it has no sensible default
+	Hint     string // what to write instead of an invalid value
+	Mode     Mode   // "": every mode; else the only mode that uses it
 }
 
 // Keys returns every key in the order of the file.
@@ -26,7 +26,7 @@ func Keys() []Key {
 	return slices.Insert(keys, after, railKeys(keys)...)
 }
 
-// railKeys are the keys of rails: those of nic and switch below each, and their own.
+// railKeys returns the keys of rails: those of nic and switch, and their own.
 func railKeys(keys []Key) []Key {
 	out := []Key{
 		{Path: "rails", Doc: "Instead of nic and switch, for hosts with several RDMA pNICs. Each rail uses one pNIC of each host."},
@@ -260,7 +260,7 @@ func newKeyTable() keyTable {
 	return t
 }
 
-// pattern turns the path of a value (vms[2].ip, nic.macs{esx-01}) into that of its key (vms[].ip, nic.macs{}).
+// pattern converts the path of a value (vms[2].ip, nic.macs{esx-01}) to that of its key (vms[].ip, nic.macs{}).
 func pattern(path string) string {
 	var b strings.Builder
 	for i := 0; i < len(path); i++ {

@@ -15,7 +15,7 @@ import (
 
 const sizeLimit = 2 << 20 // bytes; ten thousand VMs need about one MB
 
-// Default returns answers with every documented default of a mode and nothing else.
+// Default returns answers with the documented defaults of a mode and nothing else.
 func Default(m Mode) *Answers {
 	a := &Answers{Mode: m}
 	d := decoder{keys: newKeyTable(), mode: m, nodes: map[string]*yaml.Node{}}
@@ -32,11 +32,11 @@ func DefaultVM(name string) VM {
 	return v
 }
 
-// Load reads answers, fills in defaults and validates. name stands in front of every problem. The error is of type
-// Problems unless r itself fails.
+// Load reads answers, sets defaults and validates. name is the prefix of every problem. The error is of type Problems unless r
+// itself fails.
 func Load(r io.Reader, name string) (*Answers, error) { return load(r, name, true) }
 
-// LoadDraft is Load for answers that are not complete: only what cannot be read is a problem.
+// LoadDraft is Load for incomplete answers: only what cannot be parsed is a problem.
 func LoadDraft(r io.Reader, name string) (*Answers, error) { return load(r, name, false) }
 
 func load(r io.Reader, name string, complete bool) (*Answers, error) {
@@ -77,7 +77,7 @@ func load(r io.Reader, name string, complete bool) (*Answers, error) {
 	return a, nil
 }
 
-// rails takes over a list of rails. What it replaces must not stand beside it.
+// rails reads a list of rails. The keys that it replaces must not be set too.
 func (d *decoder) rails(root *yaml.Node, a *Answers) {
 	if child(root, "rails") == nil {
 		return
@@ -90,10 +90,10 @@ func (d *decoder) rails(root *yaml.Node, a *Answers) {
 	a.FromRails(a.Rails)
 }
 
-// besidePVRDMA are the keys of gpudirect that GPUs beside PVRDMA adapters use.
+// besidePVRDMA are the keys of gpudirect for GPUs in VMs with PVRDMA adapters.
 var besidePVRDMA = []string{"gpudirect.gpus", "gpudirect.nic", "gpudirect.backing", "gpudirect.mmio", "gpudirect.driver", "gpudirect.models"}
 
-// unused lists the keys that stand in the file with a value other than the default and that the mode does not use.
+// unused returns the keys in the file that differ from the default and are not used in the mode.
 func (d *decoder) unused(a *Answers) (out []string) {
 	defaults := reflect.ValueOf(Default(a.Mode)).Elem()
 	for _, k := range Keys() {
@@ -116,7 +116,7 @@ func (d *decoder) unused(a *Answers) (out []string) {
 	return out
 }
 
-// check adds what Validate finds, at the place where it stands; paths that could not be read are not blamed twice.
+// check adds the problems that Validate finds, with their positions; paths that could not be parsed are not reported twice.
 func (d *decoder) check(a *Answers) {
 	blamed := map[string]bool{}
 	for _, p := range d.problems {
@@ -134,7 +134,7 @@ func (d *decoder) check(a *Answers) {
 	}
 }
 
-// place finds the node of a path, or of the nearest thing around it.
+// place returns the node of a path, or of its nearest ancestor.
 func (d *decoder) place(path string) *yaml.Node {
 	for {
 		if n := d.nodes[path]; n != nil || path == "" {
@@ -146,7 +146,7 @@ func (d *decoder) place(path string) *yaml.Node {
 
 var yamlLine = regexp.MustCompile(`line ([0-9]+): *`)
 
-// parse returns the mapping at the root of the only document; nil after a problem that hides everything else.
+// parse returns the root mapping of the only document; nil after a fatal problem.
 func (d *decoder) parse(raw []byte) *yaml.Node {
 	if len(raw) > sizeLimit {
 		d.report(nil, "", "", "is larger than %d MB: these are no answers", sizeLimit>>20)
@@ -185,7 +185,7 @@ func (d *decoder) parse(raw []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// plain refuses what answers never need and what makes a small file large: anchors, aliases, merges and tags.
+// plain refuses what answers never need and what could expand a small file: anchors, aliases, merges and tags.
 func (d *decoder) plain(n *yaml.Node) bool {
 	before := len(d.problems)
 	var walk func(n *yaml.Node)
@@ -206,7 +206,7 @@ func (d *decoder) plain(n *yaml.Node) bool {
 	return len(d.problems) == before
 }
 
-// syntax turns the YAML library's complaint into a problem with its line.
+// syntax converts the YAML library's error to a problem with its line.
 func (d *decoder) syntax(err error, raw []byte) {
 	what, hint := strings.TrimPrefix(err.Error(), "yaml: "), ""
 	p := Problem{File: d.file}
@@ -228,7 +228,7 @@ func (d *decoder) syntax(err error, raw []byte) {
 	d.problems = append(d.problems, p)
 }
 
-// tabbed finds the first line indented with a tab, 0 when there is none.
+// tabbed returns the first line indented with a tab, 0 if there is none.
 func tabbed(raw []byte) int {
 	for i, l := range bytes.Split(raw, []byte("\n")) {
 		indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]
@@ -239,8 +239,8 @@ func tabbed(raw []byte) int {
 	return 0
 }
 
-// migrate brings an older shape of the file to today's. There is only one so far; a file without apiVersion is taken
-// as today's.
+// migrate converts an older format of the file to the current one. There is only one so far; a file without apiVersion is taken
+// as the current one.
 func (d *decoder) migrate(root *yaml.Node) bool {
 	n := child(root, "apiVersion")
 	if n == nil || n.Value == APIVersion || n.ShortTag() == "!!null" {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// An Archive is MLNX_OFED as NVIDIA offers it for download, or the package doca-host that holds the repository of DOCA.
+// An OFEDArchive is MLNX_OFED as NVIDIA offers it for download, or the package doca-host that contains the repository of DOCA.
 type OFEDArchive struct {
 	Version string // as ofed_info -s prints it: MLNX_OFED_LINUX-24.10-1.1.4.0; DOCA-OFED-2.9.1-018000 by the package's version
 	Distro  string // rhel9.4, ubuntu22.04, debian12.1
@@ -19,7 +19,7 @@ type OFEDArchive struct {
 	DOCA    bool
 }
 
-// LastOFED is the last release that stands alone; what came after it is part of DOCA (NVIDIA, MLNX_OFED to DOCA-OFED).
+// LastOFED is the last separate release; later ones are part of DOCA (NVIDIA, MLNX_OFED to DOCA-OFED).
 const LastOFED = "24.10"
 
 var (
@@ -29,7 +29,7 @@ var (
 	ofedVersion = regexp.MustCompile(`^MLNX_OFED_LINUX-(\d+(?:\.\d+)*)-(\d+(?:\.\d+)*)$`)
 )
 
-// ParseOFED reads the path of an archive. The error says what is wrong with it in a few words.
+// ParseOFED parses the path of an archive. The error says briefly what is wrong with it.
 func ParseOFED(file string) (OFEDArchive, error) {
 	base := path.Base(file)
 	switch lower := strings.ToLower(base); {
@@ -50,7 +50,7 @@ func ParseOFED(file string) (OFEDArchive, error) {
 	return OFEDArchive{Version: "MLNX_OFED_LINUX-" + m[1] + "-" + m[2], Distro: m[3], Arch: m[4]}, nil
 }
 
-// parseDOCA reads doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb and doca-host-2.9.1-018000_24.10_rhel94.x86_64.rpm.
+// parseDOCA parses doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb and doca-host-2.9.1-018000_24.10_rhel94.x86_64.rpm.
 func parseDOCA(base string) (OFEDArchive, error) {
 	m := docaDeb.FindStringSubmatch(base)
 	if m == nil {
@@ -63,7 +63,7 @@ func parseDOCA(base string) (OFEDArchive, error) {
 	return OFEDArchive{Version: "DOCA-OFED-" + m[1], Distro: m[2] + dottedRelease(m[2], m[3]), Arch: cmp.Or(arch, m[4]), DOCA: true}, nil
 }
 
-// dottedRelease puts the dot back into a release: 22.04 of Ubuntu's 2204, 8.10 of 810, 10.0 of 100, 12.5 of Debian's 125.
+// dottedRelease inserts the dot into a release: 22.04 for Ubuntu's 2204, 8.10 for 810, 10.0 for 100, 12.5 for Debian's 125.
 func dottedRelease(family, digits string) string {
 	major := 1
 	if family == "ubuntu" || strings.HasPrefix(digits, "1") {
@@ -75,11 +75,11 @@ func dottedRelease(family, digits string) string {
 	return digits[:major] + "." + digits[major:]
 }
 
-// rebuilds are systems that take the archives for RHEL: the same kernels under another name.
+// rebuilds are distributions that use the archives for RHEL: they have the same kernels under other names.
 var rebuilds = []string{"rhel", "centos", "rocky", "almalinux"}
 
-// Fits says why an archive cannot be installed in a guest with this os-release ID and VERSION_ID and this uname -m; nil if it
-// can. A guest that tells no minor release (CentOS 8, Debian 12) takes those of its major one.
+// Fits returns why an archive cannot be installed in a guest with this os-release ID and VERSION_ID and this uname -m; nil if it
+// can. A guest without a minor release (CentOS 8, Debian 12) can use those of its major release.
 func (a OFEDArchive) Fits(id, release, arch string) error {
 	at := strings.IndexAny(a.Distro, "0123456789")
 	family, built := a.Distro[:at], a.Distro[at:]
@@ -96,8 +96,8 @@ func (a OFEDArchive) Fits(id, release, arch string) error {
 	return nil
 }
 
-// NewerOFED reports whether one version of MLNX_OFED, as ofed_info -s prints it, is later than another; false where either is no
-// such version.
+// NewerOFED reports whether one version of MLNX_OFED, as ofed_info -s prints it, is later than another; false if either is
+// invalid.
 func NewerOFED(a, b string) bool {
 	x, y := ofedVersion.FindStringSubmatch(a), ofedVersion.FindStringSubmatch(b)
 	if x == nil || y == nil {
@@ -109,7 +109,7 @@ func NewerOFED(a, b string) bool {
 	return compareRelease(x[2], y[2]) > 0
 }
 
-// compareRelease holds dotted numbers against each other.
+// compareRelease compares dotted numbers.
 func compareRelease(a, b string) int {
 	return slices.Compare(releaseNumbers(a), releaseNumbers(b))
 }
@@ -117,7 +117,7 @@ func compareRelease(a, b string) int {
 func releaseNumbers(s string) []int {
 	var list []int
 	for p := range strings.SplitSeq(s, ".") {
-		n, _ := strconv.Atoi(p) // the callers' patterns let nothing but digits through
+		n, _ := strconv.Atoi(p) // the callers' patterns allow only digits
 		list = append(list, n)
 	}
 	return list

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// A Problem is one thing that is wrong with a file of answers. Line and Column count from 1; 0: not known (answers
-// that were not read from a file).
+// A Problem is one error in the answers. Line and Column count from 1; 0: unknown (answers that were not read from a file).
 type Problem struct {
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
@@ -39,7 +38,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is the error of answers that cannot be used: everything that is wrong, in the order of the file.
+// Problems is the error of invalid answers: all errors, in the order of the file.
 type Problems []Problem
 
 func (ps Problems) Error() string {
@@ -59,7 +58,7 @@ func (ps Problems) sort() {
 	})
 }
 
-// Nearest finds the name that was probably meant, "" when none is near.
+// Nearest returns the name that was probably meant, "" if none is similar.
 func Nearest(name string, names []string) string {
 	best, least := "", 1+max(1, len(name)/3)
 	for _, n := range names {
@@ -70,7 +69,7 @@ func Nearest(name string, names []string) string {
 	return best
 }
 
-// distance is the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
+// distance returns the optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	if len(x) > 64 || len(y) > 64 {

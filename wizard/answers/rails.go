@@ -10,22 +10,22 @@ import (
 
 // A Rail is one RDMA pNIC per host with its switch and port group.
 type Rail struct {
-	Name   string `yaml:"name" json:"name"` // "": the only one, written as nic and switch
+	Name   string `yaml:"name" json:"name"` // "": the only rail, written as nic and switch
 	NIC    NIC    `yaml:"nic" json:"nic"`
 	Switch Switch `yaml:"switch" json:"switch"`
 	SRIOV  struct {
 		VFs int `yaml:"vfs" json:"vfs"` // 0: sriov.vfs
 	} `yaml:"sriov" json:"sriov"`
-	Network  netip.Prefix `yaml:"network" json:"network,omitzero"` // of the VMs that have ip alone
-	Optional bool         `yaml:"optional" json:"optional"`        // hosts without a port for it leave it out
+	Network  netip.Prefix `yaml:"network" json:"network,omitzero"` // network of VMs that only have ip
+	Optional bool         `yaml:"optional" json:"optional"`        // hosts without a port for it are accepted
 }
 
-// MaxRails is how many rails answers may have: a VM takes ten network adapters (vSphere configuration maximums), hosts up to
+// MaxRails is the maximum number of rails: a VM supports ten network adapters (vSphere configuration maximums), hosts up to
 // sixteen pNICs of this kind.
 const MaxRails = 16
 
-// FromRails takes over the rails that the answers list; names of switches and port groups that are left open are filled in.
-// NIC and Switch are those of the first rail from then on: what edits these edits the first rail.
+// FromRails applies the rails in the answers and sets missing names of switches and port groups. From then on NIC and Switch are
+// those of the first rail: editing them edits the first rail.
 func (a *Answers) FromRails(rails []Rail) {
 	a.Rails = rails
 	for i := range rails {
@@ -46,7 +46,7 @@ func (a *Answers) FromRails(rails []Rail) {
 	}
 }
 
-// AllRails returns the rails: those that the answers list, else the one of nic and switch.
+// AllRails returns the rails in the answers, else the one defined by nic and switch.
 func (a *Answers) AllRails() []Rail {
 	out := slices.Clone(a.Rails)
 	if len(out) == 0 {
@@ -61,11 +61,11 @@ func (a *Answers) AllRails() []Rail {
 	return out
 }
 
-// Several reports whether the answers have more than one rail: then texts name the rail.
+// Several reports whether the answers have more than one rail, so that messages must name the rail.
 func (a *Answers) Several() bool { return len(a.Rails) > 1 }
 
-// ForRail returns the answers as they are for one rail: its pNIC, switch and VFs, and of each VM the adapters on it; VMs whose
-// adapters are all on other rails are left out. With one rail these are the answers themselves.
+// ForRail returns the answers for one rail: its pNIC, switch and VFs, and of each VM the adapters on it; VMs without an adapter
+// on it are left out. With one rail these are the answers themselves.
 func (a *Answers) ForRail(i int) *Answers {
 	if !a.Several() {
 		return a
@@ -93,13 +93,13 @@ func (a *Answers) Views() []*Answers {
 	return out
 }
 
-// RailOf returns the rail of an adapter (see Networks): that of its name, else the only one.
+// RailOf returns the rail of an adapter (see Networks): the named one, else the only one.
 func (a *Answers) RailOf(n Adapter) Rail {
 	all := a.AllRails()
 	return all[max(0, slices.IndexFunc(all, func(r Rail) bool { return r.Name == n.Rail }))]
 }
 
-// Card is the PCI address by which the pNIC is described, "" if it is described otherwise.
+// Card returns the PCI address that describes the pNIC, "" if it is described otherwise.
 func (r Rail) Card() string {
 	var p PCI
 	if p.UnmarshalText([]byte(r.NIC.Device)) != nil {
@@ -108,7 +108,7 @@ func (r Rail) Card() string {
 	return string(p)
 }
 
-// RailLabel is how texts name a rail: " (rail NAME)" where there are several, else "".
+// RailLabel returns how messages name a rail: " (rail NAME)" if there are several, else "".
 func (a *Answers) RailLabel(rail string) string {
 	if !a.Several() {
 		return ""
@@ -116,8 +116,9 @@ func (a *Answers) RailLabel(rail string) string {
 	return " (rail " + rail + ")"
 }
 
-// onRails spells an ip out where there are several rails: the address itself on the first, the same number in the network
-// of each other; with dhcp each rail has its own server. A rail without network has the one that follows by its place: 192.168.51.0/24 after 192.168.50.0/24.
+// onRails expands an ip for several rails: the address itself on the first, the same host number in the network of each other
+// rail; with dhcp each rail has its own server. A rail without a network gets the one at its position: 192.168.51.0/24 after
+// 192.168.50.0/24.
 func (a *Answers) onRails(ip Address) []Adapter {
 	out := make([]Adapter, len(a.Rails))
 	for i, r := range a.Rails {
@@ -135,7 +136,7 @@ func (a *Answers) onRails(ip Address) []Adapter {
 	return out
 }
 
-// withoutIP are the adapters of a VM whose addresses are not set up here: one on each rail.
+// withoutIP returns the adapters of a VM whose addresses are not set up: one on each rail.
 func (a *Answers) withoutIP() []Adapter {
 	var out []Adapter
 	for _, r := range a.AllRails() {
@@ -154,7 +155,7 @@ var (
 	slotText = regexp.MustCompile(`^(?i)([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}$`)
 )
 
-// rails checks rails among each other: names, pNICs, switches and port groups are each one's own.
+// rails checks that rails do not share names, pNICs, switches and port groups.
 func (c *checker) rails(a *Answers) {
 	if len(a.Rails) > MaxRails {
 		c.bad("rails", "", "%d rails; at most %d are supported", len(a.Rails), MaxRails)
@@ -196,7 +197,7 @@ func (c *checker) rails(a *Answers) {
 	}
 }
 
-// nic checks how the pNIC of a rail is known.
+// nic checks the description of the pNIC of a rail.
 func (c *checker) nic(n NIC, at string) {
 	if n.Device != "" && !vmnic.MatchString(n.Device) && !pciText.MatchString(n.Device) {
 		c.bad(at+".device", "", "%q is no device", clip(n.Device))

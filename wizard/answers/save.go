@@ -15,9 +15,9 @@ const saveHead = `Answers for rdma-setup. Replay: rdma-setup apply -f THIS-FILE
 Every key with its meaning: rdma-setup schema. No secrets belong in here.
 yaml-language-server: $schema=rdma-setup.schema.json`
 
-// Save writes answers so that Load gives the same again, each key with what it means. Sections that the mode does not
-// read are left out where they hold nothing but defaults. An editor completes keys when the output of
-// "rdma-setup schema" lies beside the file as rdma-setup.schema.json.
+// Save writes answers so that Load returns the same again, with a comment for each key. Sections that the mode does not use are
+// left out if they contain only defaults. An editor completes keys if the output of "rdma-setup schema" is beside the file as
+// rdma-setup.schema.json.
 func Save(w io.Writer, a *Answers) error {
 	s := saver{keys: newKeyTable(), defaults: reflect.ValueOf(Default(a.Mode)).Elem(), rails: len(a.Rails) > 0}
 	own := *a
@@ -41,7 +41,7 @@ func Save(w io.Writer, a *Answers) error {
 type saver struct {
 	keys     keyTable
 	defaults reflect.Value
-	rails    bool // they stand for nic and switch
+	rails    bool // rails are used instead of nic and switch
 }
 
 func (s saver) mapping(v reflect.Value, path string) *yaml.Node {
@@ -59,7 +59,7 @@ func (s saver) mapping(v reflect.Value, path string) *yaml.Node {
 	return n
 }
 
-// skip leaves out sections of other modes and empty parts of a VM.
+// skip omits sections of other modes and empty parts of a VM.
 func (s saver) skip(f reflect.Value, path, name string) bool {
 	empty := f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0
 	switch {
@@ -123,7 +123,7 @@ func (s saver) node(v reflect.Value, path string) *yaml.Node {
 		for i := range v.Len() {
 			p := path + "[]"
 			if i > 0 {
-				p = path + "[more]" // only the first of several is explained
+				p = path + "[more]" // only the first of several has comments
 			}
 			n.Content = append(n.Content, s.node(v.Index(i), p))
 		}
@@ -134,7 +134,7 @@ func (s saver) node(v reflect.Value, path string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(v.Interface())}
 }
 
-// text makes a string node; the library quotes it where plain text would read as something else.
+// text returns a string node; the library quotes it if plain text would be parsed as another type.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{}
 	n.SetString(s)

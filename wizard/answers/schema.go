@@ -10,7 +10,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of the file, made of the same table of keys that Load obeys.
+// Schema returns the JSON Schema (draft 2020-12) of the file, generated from the table of keys that Load uses.
 func Schema() ([]byte, error) {
 	s := reflected(reflect.TypeFor[Answers]())
 	s.Version, s.Title = "https://json-schema.org/draft/2020-12/schema", "Answers for rdma-setup"
@@ -25,7 +25,7 @@ func Schema() ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// schema holds those keywords of JSON Schema that the answers need, in the order in which they are written.
+// schema has the keywords of JSON Schema that the answers need, in the order of the output.
 type schema struct {
 	Version              string      `json:"$schema,omitempty"`
 	OneOf                []*schema   `json:"oneOf,omitempty"`
@@ -43,7 +43,7 @@ type schema struct {
 	Default              any         `json:"default,omitempty"`
 }
 
-// properties are named schemas; their order is the one of the fields.
+// properties are named schemas in the order of the fields.
 type properties []property
 
 type property struct {
@@ -51,7 +51,7 @@ type property struct {
 	schema *schema
 }
 
-// MarshalJSON writes an object whose keys keep their order.
+// MarshalJSON writes an object with its keys in order.
 func (p properties) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, f := range p {
@@ -98,7 +98,7 @@ func reflected(t reflect.Type) *schema {
 	}
 }
 
-// textType says how the types that are written as text look.
+// textType describes the types that are written as text.
 func textType(t reflect.Type) *schema {
 	switch t {
 	case reflect.TypeFor[Speed]():
@@ -163,7 +163,7 @@ func vmkCreateSchema() *schema {
 	}
 }
 
-// adorn adds what the table knows to a schema and everything below it.
+// adorn adds the data in the table of keys to a schema and everything below it.
 func adorn(s *schema, keys keyTable, path string) error {
 	k := keys[path]
 	s.Description = firstOf(s.Description, k.Doc)

@@ -16,12 +16,12 @@ var (
 
 func secretKey(key string) bool { return secretName.MatchString(key) }
 
-// secretText reports whether a value is a secret by its looks: PEM text, or a URL with user info.
+// secretText reports whether a value looks like a secret: PEM text, or a URL with user info.
 func secretText(s string) bool {
 	return strings.Contains(s, "-----BEGIN ") || userInfo.MatchString(s)
 }
 
-// secrets reports every secret in the tree without repeating it.
+// secrets reports every secret in the tree without repeating its value.
 func (d *decoder) secrets(n *yaml.Node, path string) {
 	switch n.Kind {
 	case yaml.DocumentNode, yaml.SequenceNode:

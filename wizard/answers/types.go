@@ -15,7 +15,7 @@ import (
 // A Speed is a link speed in Mbps, written 100G or 2500M; 0 is "any" and written "".
 type Speed int
 
-// Mbps is the speed as vSphere counts it.
+// Mbps returns the speed in vSphere's unit.
 func (s Speed) Mbps() int { return int(s) }
 
 func (s Speed) String() string {
@@ -33,7 +33,7 @@ func (s Speed) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 var speedText = regexp.MustCompile(`^(?i)([0-9]{1,7})(?:\.([0-9]))?\s*([gm])(?:b|bit|bps|bit/s|b/s|be)?$`)
 
-// UnmarshalText reads 100G, 100Gbps, 100GbE, 2.5G or 2500M.
+// UnmarshalText parses 100G, 100Gbps, 100GbE, 2.5G or 2500M.
 func (s *Speed) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	if text == "" {
@@ -69,7 +69,7 @@ func (s *Speed) UnmarshalText(b []byte) error {
 // A MAC is an Ethernet address, lower case with colons.
 type MAC string
 
-// UnmarshalText reads any usual spelling of six bytes.
+// UnmarshalText parses any usual spelling of six bytes.
 func (m *MAC) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	hw, err := net.ParseMAC(text)
@@ -93,7 +93,7 @@ type PCI string
 
 var pciText = regexp.MustCompile(`^(?i)(?:([0-9a-f]{4}):)?([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$`)
 
-// UnmarshalText reads the address with or without its segment.
+// UnmarshalText parses the address with or without its segment.
 func (p *PCI) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	m := pciText.FindStringSubmatch(text)
@@ -113,7 +113,7 @@ func (p PCI) MarshalText() ([]byte, error) { return []byte(p), nil }
 // A Node is the number of a NUMA node; "" is any.
 type Node string
 
-// UnmarshalText reads a number, or nothing.
+// UnmarshalText parses a number, or nothing.
 func (n *Node) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	if v, err := strconv.Atoi(text); text != "" && (err != nil || v < 0 || v > 255) {
@@ -126,7 +126,7 @@ func (n *Node) UnmarshalText(b []byte) error {
 // MarshalText writes the number as it is.
 func (n Node) MarshalText() ([]byte, error) { return []byte(n), nil }
 
-// A Duration is written as Go writes it, without zero parts: 30m.
+// A Duration is written in Go's syntax, without zero parts: 30m.
 type Duration time.Duration
 
 func (d Duration) String() string {
@@ -143,7 +143,7 @@ func (d Duration) String() string {
 // MarshalText writes what String prints.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads 30m, 1h30m or 90s.
+// UnmarshalText parses 30m, 1h30m or 90s.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(strings.TrimSpace(string(b)))
 	if err != nil {
@@ -153,10 +153,10 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// An MMIO says how pciPassthru.64bitMMIOSizeGB is found: kb, minimal, guide, or a number of GB.
+// An MMIO says how to compute pciPassthru.64bitMMIOSizeGB: kb, minimal, guide, or a number of GB.
 type MMIO string
 
-// GB is the size when the operator gave one, 0 otherwise.
+// GB returns the size if the operator set one, 0 otherwise.
 func (m MMIO) GB() int {
 	n, err := strconv.Atoi(string(m))
 	if err != nil {
@@ -165,7 +165,7 @@ func (m MMIO) GB() int {
 	return n
 }
 
-// UnmarshalText reads kb, minimal, guide or a power of two.
+// UnmarshalText parses kb, minimal, guide or a power of two.
 func (m *MMIO) UnmarshalText(b []byte) error {
 	text := strings.ToLower(strings.TrimSpace(string(b)))
 	switch text {
@@ -184,13 +184,13 @@ func (m *MMIO) UnmarshalText(b []byte) error {
 // MarshalText writes the word or number as it is.
 func (m MMIO) MarshalText() ([]byte, error) { return []byte(m), nil }
 
-// A VMCount is a number of VMs; 0 is the default, AllVMs no limit.
+// A VMCount is a number of VMs; 0 is the default, AllVMs means no limit.
 type VMCount int
 
 // AllVMs is the value "all".
 const AllVMs VMCount = -1
 
-// UnmarshalText reads a number or all.
+// UnmarshalText parses a number or all.
 func (c *VMCount) UnmarshalText(b []byte) error {
 	text := strings.ToLower(strings.TrimSpace(string(b)))
 	switch text {
@@ -224,13 +224,13 @@ func (c VMCount) MarshalText() ([]byte, error) {
 // mode needs) or a number (14 for vmx-14).
 type Hardware string
 
-// The words of vms[].hardware.
+// The keywords of vms[].hardware.
 const (
 	HardwareKeep    Hardware = "keep"
 	HardwareUpgrade Hardware = "upgrade"
 )
 
-// Version returns the number, 0 for the words.
+// Version returns the number, 0 for the keywords.
 func (h Hardware) Version() int {
 	n, err := strconv.Atoi(string(h))
 	if err != nil {
@@ -239,7 +239,7 @@ func (h Hardware) Version() int {
 	return n
 }
 
-// From returns the version that a VM gets which has one, and needs another.
+// From returns the new version of a VM, given its current version and the one it needs.
 func (h Hardware) From(has, needs int) int {
 	switch h {
 	case HardwareKeep, "":
@@ -250,7 +250,7 @@ func (h Hardware) From(has, needs int) int {
 	return h.Version()
 }
 
-// UnmarshalText reads keep, upgrade, 14 or vmx-14.
+// UnmarshalText parses keep, upgrade, 14 or vmx-14.
 func (h *Hardware) UnmarshalText(b []byte) error {
 	text := strings.ToLower(strings.TrimSpace(string(b)))
 	switch text {
@@ -272,18 +272,18 @@ func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
 // Trust says whether a VM's users are trusted with a VF: trusted (also ""), or untrusted.
 type Trust string
 
-// The words of vms[].trust.
+// The values of vms[].trust.
 const (
 	Trusted   Trust = "trusted"
 	Untrusted Trust = "untrusted"
 )
 
-// A ClockTime is a time of day, 05:00; "" is none.
+// A ClockTime is a time of day, 05:00; "" means none.
 type ClockTime string
 
 const clockLayout = "15:04"
 
-// UnmarshalText reads 05:00 or 5:00.
+// UnmarshalText parses 05:00 or 5:00.
 func (c *ClockTime) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	if text == "" {
@@ -301,5 +301,5 @@ func (c *ClockTime) UnmarshalText(b []byte) error {
 // MarshalText writes the time as it is.
 func (c ClockTime) MarshalText() ([]byte, error) { return []byte(c), nil }
 
-// clip keeps a value that is quoted in a message short.
+// clip shortens a value that is quoted in a message.
 func clip(s string) string { return backends.Shorten(s, 60) }

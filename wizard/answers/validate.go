@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// Validate tells everything that is wrong with answers by themselves; what depends on an inventory is the plan's
-// business. The error is of type Problems.
+// Validate reports everything that is wrong with the answers themselves; the plan checks what depends on an inventory. The error
+// is of type Problems.
 func (a *Answers) Validate() error {
 	if ps := problemsOf(a); len(ps) > 0 {
 		return ps
@@ -59,7 +59,7 @@ func problemsOf(a *Answers) Problems {
 	return c.problems
 }
 
-// limits holds what the table of keys says: required, one of, between.
+// limits enforces the table of keys: required, one of, between.
 func (c *checker) limits(v reflect.Value, path string) {
 	k := c.keys[pattern(path)]
 	switch {
@@ -112,7 +112,7 @@ func (c *checker) word(s, path string, k Key) {
 	}
 }
 
-// printable refuses what no terminal, file or shell should ever see raw, and what YAML cannot hold.
+// printable refuses characters that are unsafe on a terminal, in a file or in a shell, or not allowed in YAML.
 func (c *checker) printable(s, path string) {
 	if !utf8.ValidString(s) {
 		c.bad(path, "write it as UTF-8", "is no valid text")
@@ -123,8 +123,8 @@ func (c *checker) printable(s, path string) {
 	}
 }
 
-// The thumbprint that a log-in compares is of SHA-256; a certificate with a given SHA-1 can be forged (NIST, "Transitioning
-// Away from SHA-1", 2022), though older vSphere Clients and esxcli show that one.
+// The thumbprint that a login compares is of SHA-256; a certificate with a given SHA-1 can be forged (NIST, "Transitioning Away
+// from SHA-1", 2022), although older vSphere Clients and esxcli display that one.
 var (
 	thumbprint     = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}$|^[0-9A-Fa-f]{64}$`)
 	sha1Thumbprint = regexp.MustCompile(`^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){19}$|^[0-9A-Fa-f]{40}$`)
@@ -177,7 +177,7 @@ func (c *checker) hosts(a *Answers) {
 	}
 }
 
-// imageName is a reference as docker writes it, with a tag or digest: what has neither is another image tomorrow.
+// imageName matches a docker reference with a tag or digest: without either it may be another image tomorrow.
 var imageName = regexp.MustCompile(`^[a-z0-9]+([._:-][a-z0-9]+)*(/[a-z0-9]+([._-]{1,2}[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|@sha256:[0-9a-f]{64})$`)
 
 func (c *checker) container(o Container) {
@@ -210,7 +210,7 @@ func (c *checker) dialable(s, path string, port bool) {
 		}
 		host = h
 	}
-	// A leading dash would be an option to ssh, a space or slash is never part of a name.
+	// ssh would take a leading dash for an option; a space or slash is never part of a name.
 	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/@'\"`$;&|<>()", r)
 	}) {
@@ -218,7 +218,7 @@ func (c *checker) dialable(s, path string, port bool) {
 	}
 }
 
-// boardID is how the id of a board (PSID) looks: up to 16 characters.
+// boardID matches a board id (PSID): up to 16 characters.
 var boardID = regexp.MustCompile(`^[A-Za-z0-9_]{4,16}$`)
 
 func (c *checker) fabric(a *Answers) {
@@ -258,7 +258,7 @@ func (c *checker) fabric(a *Answers) {
 	}
 }
 
-// objectName checks the name of an object that we may have to make: vSphere takes 80 characters.
+// objectName checks the name of an object that may have to be created: vSphere allows 80 characters.
 func (c *checker) objectName(s, path string) {
 	switch {
 	case s == "":

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// vms checks names, addresses and adapters of the VMs among each other.
+// vms checks names, addresses and adapters of the VMs against each other.
 func (c *checker) vms(a *Answers) {
 	names := map[string]int{}
 	owner := map[netip.Addr]string{}
@@ -98,7 +98,7 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 	}
 }
 
-// dhcp refuses the word where no address can come from DHCP: the port of a whole card is found by its address.
+// dhcp refuses the word if the address cannot come from DHCP: the port of a whole card is found by its address.
 func (c *checker) dhcp(a *Answers, path string) {
 	if a.Mode == GPUDirect {
 		c.bad(path, "write an IPv4 address with its prefix: 192.168.50.11/24", "dhcp is not for mode gpudirect")
@@ -161,7 +161,7 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 	}
 }
 
-// special says whether an address is one that no machine has.
+// special returns why no machine can have an address.
 func special(ip netip.Addr) bool {
 	return ip.IsUnspecified() || ip.IsLoopback() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
@@ -174,7 +174,7 @@ func broadcast(p netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// ofed checks the archives by their names; whether they fit the guests is the plan's business.
+// ofed checks the names of the archives; the plan checks whether they fit the guests.
 func (c *checker) ofed(a *Answers) {
 	seen := map[string]int{}
 	for i, file := range a.Guest.OFED {
@@ -200,7 +200,7 @@ func (c *checker) ofed(a *Answers) {
 
 var pciIDs = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 
-// gpus checks that cards are named once and for VMs that take part.
+// gpus checks that cards are named once and for listed VMs.
 func (c *checker) gpus(a *Answers) {
 	switch nic := a.GPUDirect.NIC; {
 	case a.Mode == SRIOV && len(a.GPUDirect.GPUs) > 0:

@@ -7,16 +7,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A VMKCreate says how to create a vmknic for PVRDMA's control traffic on each host. Hosts take the addresses of Network from
-// Start on, in the order of their names; addresses that are taken are left out.
+// A VMKCreate says how to create a vmknic for PVRDMA's control traffic on each host. Hosts get the addresses of Network from
+// Start on, sorted by name; used addresses are skipped.
 type VMKCreate struct {
-	PortGroup string       `yaml:"portgroup" json:"portgroup"` // of a distributed switch; made on the RDMA switch where there is none
+	PortGroup string       `yaml:"portgroup" json:"portgroup"` // of a distributed switch; created on the RDMA switch if it does not exist
 	VLAN      int          `yaml:"vlan" json:"vlan"`
 	Network   netip.Prefix `yaml:"network" json:"network"`
 	Start     netip.Addr   `yaml:"start" json:"start"`
 }
 
-// Range is where the addresses of these vmknics come from; nothing where none are created.
+// Range returns the address range of these vmknics; the zero range if none are created.
 func (k VMKNic) Range() backends.VMKRange {
 	if k.Create == nil {
 		return backends.VMKRange{}
@@ -24,7 +24,7 @@ func (k VMKNic) Range() backends.VMKRange {
 	return backends.VMKRange{PortGroup: k.Create.PortGroup, Network: k.Create.Network, Start: k.Create.Start}
 }
 
-// Creates reports whether the vmknic of a host is to be created.
+// Creates reports whether the vmknic of a host should be created.
 func (k VMKNic) Creates(host string) bool { return k.Create != nil && k.Names[host] == "" }
 
 // noMachines are the networks whose addresses no machine can have: this network, loopback, link-local, multicast and reserved
@@ -32,7 +32,7 @@ func (k VMKNic) Creates(host string) bool { return k.Create != nil && k.Names[ho
 var noMachines = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("224.0.0.0/3")}
 
-// vmkCreate checks what is said of vmknics to create.
+// vmkCreate checks the settings for creating vmknics.
 func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 	const path = "pvrdma.vmknic.create"
 	c.objectName(k.PortGroup, path+".portgroup")
@@ -68,5 +68,5 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 	}
 }
 
-// NoHCA reports whether hosts without an RDMA card take part.
+// NoHCA reports whether hosts without an RDMA card are accepted.
 func (a *Answers) NoHCA() bool { return a.Mode == PVRDMA && a.PVRDMA.AllowNoHCA }

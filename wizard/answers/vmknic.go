@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A VMKNic names the vmknic of each host that carries PVRDMA's control traffic. Where all hosts have the same it is written as the
-// name alone: vmk0.
+// A VMKNic names the vmknic of each host for PVRDMA's control traffic. If it is the same on all hosts it is written as the name
+// alone: vmk0.
 type VMKNic struct {
 	Name  string            `yaml:"name" json:"name"`
-	Names map[string]string `yaml:"names" json:"names,omitempty"` // by host, where it is another
+	Names map[string]string `yaml:"names" json:"names,omitempty"` // by host, for exceptions
 
-	Create *VMKCreate `yaml:"create" json:"create,omitempty"` // in place of Name, for hosts that Names does not list
+	Create *VMKCreate `yaml:"create" json:"create,omitempty"` // instead of Name, for hosts that are not in Names
 }
 
 // Of returns the vmknic of a host, "" if it is created and has no name yet.
@@ -39,12 +39,12 @@ func (k VMKNic) String() string {
 	return fmt.Sprintf("%s (%s)", all, strings.Join(others, ", "))
 }
 
-// short is the part that stands for the whole where a file has one value only.
+// short returns the part that a file can contain instead of the whole struct.
 func (k *VMKNic) short() (value *string, alone bool) {
 	return &k.Name, len(k.Names) == 0 && k.Create == nil
 }
 
-// MarshalJSON writes the name alone where it holds for every host.
+// MarshalJSON writes only the name if it is the same on every host.
 func (k VMKNic) MarshalJSON() ([]byte, error) {
 	if len(k.Names) == 0 && k.Create == nil {
 		return json.Marshal(k.Name)
@@ -53,7 +53,7 @@ func (k VMKNic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(whole(k))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (k *VMKNic) UnmarshalJSON(b []byte) error {
 	*k = VMKNic{}
 	if json.Unmarshal(b, &k.Name) == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// openUp reads the state, journals it and opens the bracket. It is safe for one that an attempt before has opened.
+// openUp reads the state, journals it and opens the bracket. It is safe for a bracket that an earlier attempt has opened.
 func (d *operation) openUp(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
@@ -52,7 +52,7 @@ func (d *operation) openUp(ctx context.Context, b *bracket) outcome {
 	return o
 }
 
-// shut closes a bracket, or backs out of it where its effect is not due.
+// shut closes a bracket, or aborts it if its effect is not needed.
 func (d *operation) shut(ctx context.Context, b *bracket) outcome {
 	n := d.nodes[0]
 	world := d.job.Brackets[b.Kind]
@@ -63,7 +63,7 @@ func (d *operation) shut(ctx context.Context, b *bracket) outcome {
 		closing.Name = journal.Aborting
 	}
 	o := outcome{state: NodeDone}
-	// The opening is in the journal and says what to leave behind: a journal that takes nothing more keeps no VM down.
+	// The journal already contains the opening and the state to restore: a broken journal must not keep a VM off.
 	o.journal = d.append(closing)
 	if _, o.err = guard(ctx, d.timeFor(b), d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
 		if abort {
@@ -94,7 +94,7 @@ func (d *operation) state(ctx context.Context, world backends.Bracket, b *bracke
 
 func (d *operation) timeFor(b *bracket) time.Duration {
 	if b.Proof && !d.nodes[0].closes {
-		return 0 // a person may be asked for a password; what the bracket does has limits of its own
+		return 0 // a person may be prompted for a password; the bracket's operations have limits of their own
 	}
 	if b.Kind == backends.BracketReboot || b.Effect == plan.HostReboot {
 		return d.limits.Reboot

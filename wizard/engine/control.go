@@ -13,25 +13,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// Verb is what an operator asks of a run that is going on.
+// Verb is a request of an operator to a running run.
 type Verb string
 
 // The verbs.
 const (
-	ControlPause    Verb = "pause"    // begin no step, but finish what is open: no host and no VM stays out of service for a pause
+	ControlPause    Verb = "pause"    // start no new steps, but finish open ones: no host or VM stays out of service during a pause
 	ControlContinue Verb = "continue" // end the pause
-	ControlSkip     Verb = "skip"     // leave the rest of a target, and what needs it, to a later resume
+	ControlSkip     Verb = "skip"     // leave the rest of a target, and what depends on it, to a later resume
 	ControlRetry    Verb = "retry"    // try the failed steps of a target again
 )
 
-// A Control is one wish of an operator, from the keys of the run page or through the run's socket.
+// A Control is one request of an operator, from the keys of the run page or through the run's socket.
 type Control struct {
 	Do     Verb         `json:"do"`
-	Target backends.Ref `json:"target,omitzero"` // of skip and retry
-	By     string       `json:"by,omitempty"`    // who asks, and from where
+	Target backends.Ref `json:"target,omitzero"` // for skip and retry
+	By     string       `json:"by,omitempty"`    // who requests it, and from where
 }
 
-// A Remote passes controls to a run. One Remote serves one run.
+// A Remote passes controls to a run. Each run needs its own.
 type Remote struct {
 	asks chan ask
 	over chan struct{}
@@ -51,8 +51,8 @@ type reply struct {
 // NewRemote returns a Remote for Job.Remote.
 func NewRemote() *Remote { return &Remote{asks: make(chan ask), over: make(chan struct{})} }
 
-// Ask passes a control on and waits until it is in the journal and in force; text says what becomes of it. While a run reads the
-// inventory it hears nothing; ctx bounds the wait.
+// Ask passes on a control and waits until it is journalled and takes effect; text says what happens. A run does not react while
+// it reads the inventory; ctx bounds the wait.
 func (r *Remote) Ask(ctx context.Context, c Control) (text string, err error) {
 	back := make(chan reply, 1)
 	select {
@@ -80,7 +80,7 @@ func (r *Remote) end() {
 	}
 }
 
-// control answers a control: it is journalled before it is in force, and told to all views.
+// control handles a control: it is journalled before it takes effect, and reported to all views.
 func (s *stage) control(ctx context.Context, c Control) (string, error) {
 	check, known := map[Verb]func(Control) (string, func(), error){
 		ControlPause: s.pause, ControlContinue: s.goOn, ControlSkip: s.skipTarget, ControlRetry: s.retry,
@@ -102,7 +102,7 @@ func (s *stage) control(ctx context.Context, c Control) (string, error) {
 	}
 	s.emit(Event{Type: EventControl, Control: &c, Target: c.Target, Text: text})
 	if do(); c.Do == ControlPause || c.Do == ControlSkip {
-		// What waits at the gate has touched nothing yet: it is called back, and asks again when it may begin.
+		// Openings that wait at the gate have changed nothing yet: they are cancelled, and wait again when they may begin.
 		s.stopGates()
 		s.gates, s.stopGates = context.WithCancel(ctx)
 	}
@@ -120,7 +120,7 @@ func (s *stage) pause(c Control) (string, func(), error) {
 	return text, func() { s.runner.paused = true }, nil
 }
 
-// unclosed names what a pause still finishes: hosts and VMs that are out of service, and open shells.
+// unclosed returns what a pause still finishes: hosts and VMs that are out of service, and open shells.
 func (s *stage) unclosed() []string {
 	var out []string
 	for _, n := range s.nodes {
@@ -144,7 +144,7 @@ func (s *stage) goOn(Control) (string, func(), error) {
 	}, nil
 }
 
-// finishing are the nodes that are begun in a pause: the closings of what is open, and everything that these wait for.
+// finishing returns the nodes that are started during a pause: the closings of open brackets, and everything that they depend on.
 func (s *stage) finishing() map[*node]bool {
 	out := map[*node]bool{}
 	var need func(n *node)
@@ -171,10 +171,10 @@ func (s *stage) finishing() map[*node]bool {
 	return out
 }
 
-// waitsForPause reports whether a node is not begun because the run is paused.
+// waitsForPause reports whether a node is not started because the run is paused.
 func (s *stage) waitsForPause(n *node) bool { return s.paused && !s.finish[n] }
 
-// recall takes back the start of an opening that was called back from the gate.
+// recall resets an opening that was cancelled at the gate.
 func (s *stage) recall(n *node) {
 	b := n.around
 	n.started = time.Time{}
@@ -193,7 +193,7 @@ func (s *stage) recall(n *node) {
 	s.mark(s.lanes[n.target])
 }
 
-// skippedBy begins the reason of a target that an operator leaves out.
+// skippedBy is the prefix of the reason for a target that an operator skipped.
 const skippedBy = "skipped by "
 
 func (s *stage) skipTarget(c Control) (string, func(), error) {
@@ -216,8 +216,8 @@ func (s *stage) skipTarget(c Control) (string, func(), error) {
 	}, nil
 }
 
-// retry tries the failed steps of a target again. Those for which it is neither down nor off are done at once; for the others
-// the run plans again after this stage, as their host or VM has been brought back.
+// retry retries the failed steps of a target. Steps that need no outage are retried immediately; for the others the run plans
+// again after this stage, because their host or VM is back in service.
 func (s *stage) retry(c Control) (string, func(), error) {
 	var failed []*node
 	later := false
@@ -253,7 +253,7 @@ func (s *stage) retry(c Control) (string, func(), error) {
 	return fmt.Sprintf("what failed on %s is tried again %s", c.Target, when), func() { s.reopen(c.Target) }, nil
 }
 
-// allow adds the outages that trying nodes again takes to those that were consented to: the retry is the consent.
+// allow adds the outages of retried nodes to the consent: the retry is the consent.
 func (s *stage) allow(failed []*node) {
 	again := map[*bracket]bool{}
 	for _, n := range failed {
@@ -280,7 +280,7 @@ func (s *stage) allow(failed []*node) {
 	}
 }
 
-// forgive lets a target be worked on again, and the waves go on that its failure has stopped.
+// forgive allows changes of a target again, and continues the waves that its failure has stopped.
 func (r *runner) forgive(t backends.Ref) {
 	delete(r.failed, t)
 	if r.stopper == t {
@@ -288,7 +288,7 @@ func (r *runner) forgive(t backends.Ref) {
 	}
 }
 
-// forgiveLater forgives the targets that are tried again by the next plan.
+// forgiveLater forgives the targets that the next plan retries.
 func (r *runner) forgiveLater() {
 	for t := range r.retries {
 		r.forgive(t)
@@ -296,7 +296,7 @@ func (r *runner) forgiveLater() {
 	clear(r.retries)
 }
 
-// reopen makes the failed changes of a target, and everything that was not tried because of them, wait to be done again.
+// reopen resets the failed changes of a target, and everything that was blocked by them.
 func (s *stage) reopen(t backends.Ref) {
 	s.forgive(t)
 	was := map[*node]NodeState{}
@@ -304,7 +304,7 @@ func (s *stage) reopen(t backends.Ref) {
 		_, failed := s.failed[n.target]
 		untried := n.state == NodeBlocked && !failed
 		if n.closes && !n.around.tried {
-			_, untried = was[n.around.open] // what is not opened is not closed; openings stand before their closings
+			_, untried = was[n.around.open] // what was not opened is not closed; openings come before their closings
 		}
 		if untried || n.state == NodeFailed && n.target == t {
 			was[n] = n.state

@@ -10,21 +10,21 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Forecast says when the operations of a run would happen where each takes a known time. The stages, limits, waves, canaries
-// and merges are those of a run, because the same scheduler decides; nothing is read or set, and no time passes.
+// A Forecast estimates when the operations of a run would happen, given their durations. The stages, limits, waves, canaries and
+// merges are those of a run, because the same scheduler decides; nothing is read or set, and no time passes.
 type Forecast struct {
-	Stages []plan.Plan // as they were planned one after the other
+	Stages []plan.Plan // in the order in which they were planned
 	Limits Limits
-	// Took is how long an operation takes, by the id of its node ("open vm/vm-01/vm-power", "host/esx-01/option/Net.PVRDMAVmknic").
+	// Took returns the duration of an operation, by the id of its node ("open vm/vm-01/vm-power",
+	// "host/esx-01/option/Net.PVRDMAVmknic").
 	Took func(node string) time.Duration
-	// Ended is how a node ends that is begun in a stage, counted from 1: NodeDone, NodeSkipped or NodeFailed.
+	// Ended returns how a node ends that is started in a stage, counted from 1: NodeDone, NodeSkipped or NodeFailed.
 	Ended func(stage int, node string) NodeState
-	// Parent is the key under which a setting may be merged with others, as of backends.ManySetter; "" for none.
+	// Parent returns the key under which a setting may be merged, as in backends.ManySetter; "" for none.
 	Parent func(s backends.Setting) string
 }
 
-// Events are the events of the run that is forecast, the result left out. Their times count from
-// the beginning of 1970.
+// Events returns the events of the forecast run without the result. Their times count from the beginning of 1970.
 func (f Forecast) Events() ([]Event, error) {
 	var events []Event
 	v := &virtual{Forecast: f, at: time.Unix(0, 0)}
@@ -55,21 +55,21 @@ func (f Forecast) Events() ([]Event, error) {
 	return events, nil
 }
 
-// virtual stands in for the world, and for the time, of a forecast.
+// virtual replaces the world and the clock in a forecast.
 type virtual struct {
 	Forecast
 	at    time.Time
 	stage int
-	queue []ending // in the order of their times; of the same time as begun
+	queue []ending // sorted by time, then by start
 }
 
-// An ending is an operation that has begun and when it ends.
+// An ending is a started operation and its end time.
 type ending struct {
 	at time.Time
 	m  message
 }
 
-// launch begins an operation: of several that are merged, the longest counts.
+// launch starts an operation: of several that are merged, the longest counts.
 func (v *virtual) launch(m message) {
 	took := time.Duration(0)
 	for _, n := range m.nodes {
@@ -90,14 +90,14 @@ func (v *virtual) launch(m message) {
 	v.queue = append(v.queue[:i], append([]ending{e}, v.queue[i:]...)...)
 }
 
-// next is the operation that ends first; the time goes on to its end.
+// next returns the operation that ends first, and advances the time to its end.
 func (v *virtual) next() message {
 	e := v.queue[0]
 	v.queue, v.at = v.queue[1:], e.at
 	return e.m
 }
 
-// Read and the rest make a ManySetter, so that the scheduler merges. A forecast never calls them.
+// Read and the other methods implement ManySetter, so that the scheduler merges. A forecast never calls them.
 func (v *virtual) Read(context.Context, backends.Setting) (backends.Value, error) {
 	return backends.Absent, backends.ErrNotOffered
 }
@@ -107,7 +107,7 @@ func (v *virtual) Set(context.Context, backends.Setting, backends.Value, backend
 	return backends.ErrNotOffered
 }
 
-// Parent is the key of a merge; what is merged with nothing has a key of its own.
+// Parent returns the key of a merge; settings that are not merged have keys of their own.
 func (v *virtual) Parent(s backends.Setting) string {
 	if v.Forecast.Parent != nil {
 		if key := v.Forecast.Parent(s); key != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// begun returns the wave that an opening begins, nil if it begins none or nobody is asked.
+// begun returns the wave that an opening starts, nil if it starts none or there is no gate.
 func (s *stage) begun(n *node) *Wave {
 	b := n.around
 	if s.job.Gate == nil || n.closes || b.inherited {
@@ -42,7 +42,7 @@ func (s *stage) begun(n *node) *Wave {
 	return w
 }
 
-// waveOf is what tells waves apart: the host, or the group of VMs that are off together.
+// waveOf returns the identity of a wave: the host, or the group of VMs that are off together.
 func waveOf(b *bracket) any {
 	if host, wave := b.host(); wave {
 		return host
@@ -50,14 +50,14 @@ func waveOf(b *bracket) any {
 	return b.group
 }
 
-// A bar keeps the rest of a wave in service whose first opening did not pass the gate.
+// A bar keeps the rest of a wave in service after its first opening did not pass the gate.
 type bar struct {
 	how admission // never, tooLate
 	by  string
 }
 
-// await asks the gate. It gives how the opening ends where it may not begin: the gate refuses, the operator has stopped the run
-// meanwhile, or the window has become too short.
+// await waits for the gate. It returns the outcome of an opening that may not begin: the gate refuses, the operator has stopped
+// the run, or the window has become too short.
 func (d *operation) await() (o outcome, may bool) {
 	n := d.nodes[0]
 	_, err := guard(d.gates, 0, d.limits.Grace, n.target.Name, n.title, func(ctx context.Context) (struct{}, error) {
@@ -85,7 +85,7 @@ func hostOf(n *node) (backends.Ref, bool) {
 	return n.around.host()
 }
 
-// returned remembers a host that is back in service, or a VM that is on again.
+// returned records a host that is back in service, or a VM that is on again.
 func (r *runner) returned(b *bracket) {
 	if !b.down() && (!b.outage() || b.leave == backends.ValueOf("poweredOff")) || slices.Contains(r.back, b.Target) {
 		return
@@ -93,7 +93,7 @@ func (r *runner) returned(b *bracket) {
 	r.back = append(r.back, b.Target)
 }
 
-// returnedBefore returns the hosts that attempts before have taken out of service and brought back.
+// returnedBefore returns the hosts that earlier attempts have taken out of service and brought back.
 func returnedBefore(st *journal.State) []backends.Ref {
 	var out []backends.Ref
 	for _, rec := range st.Records {
@@ -105,7 +105,7 @@ func returnedBefore(st *journal.State) []backends.Ref {
 	return out
 }
 
-// switchedOn returns the VMs that attempts before, of the same phase, have left on after their power cycle.
+// switchedOn returns the VMs that earlier attempts of the same phase have powered on after their power cycle.
 func switchedOn(st *journal.State, phase journal.Phase) []backends.Ref {
 	var out []backends.Ref
 	for _, rec := range st.Records {

@@ -12,7 +12,7 @@ import (
 )
 
 // A node is a change, or the opening or closing of a bracket. Only the scheduler's goroutine writes to it; an operation reads
-// what cannot change any more.
+// only fields that no longer change.
 type node struct {
 	id     string
 	target backends.Ref
@@ -21,16 +21,16 @@ type node struct {
 	around *bracket     // of an opening or closing
 	closes bool         // the closing of around
 
-	index int     // place in the order
-	waits []*node // must be done before
-	after []*node // must be settled before, well or not
-	next  []*node // have this one in waits or after
-	unmet int     // of waits and after
+	index int     // position in the order
+	waits []*node // must have succeeded before
+	after []*node // must have ended before, successfully or not
+	next  []*node // nodes that have this one in waits or after
+	unmet int     // number of open entries in waits and after
 
-	merge  *parent    // SetMany this may be part of
-	within []*bracket // of a change
+	merge  *parent    // the SetMany it may be part of
+	within []*bracket // brackets of a change
 
-	state   NodeState // "" until it is settled
+	state   NodeState // "" until it has ended
 	running bool
 	started time.Time
 }
@@ -41,14 +41,14 @@ type bracket struct {
 	open, shut *node
 	body       []*node
 	inner      []*bracket     // opened and closed while this one is open
-	tried      bool           // opening was begun, now or in an attempt before: it has to be closed
-	effect     bool           // something of the body was begun: the effect is due
-	found      backends.Value // state found before the first opening
+	tried      bool           // opening was started, now or in an earlier attempt: it has to be closed
+	effect     bool           // a change inside was started: the effect is needed
+	found      backends.Value // state before the first opening
 	leave      backends.Value
-	inherited  bool        // open since an attempt before, which found and leave come from
-	leftover   bool        // inherited, and the plan needs it no more: it is only closed
+	inherited  bool        // open since an earlier attempt, from which found and leave come
+	leftover   bool        // inherited, and the plan no longer needs it: it is only closed
 	group      *powerGroup // of a power cycle
-	closing    bool        // inherited, and its closing was begun in an attempt before
+	closing    bool        // inherited, and its closing was started in an earlier attempt
 }
 
 // down reports whether the bracket takes its host out of service.
@@ -56,9 +56,9 @@ func (b *bracket) down() bool {
 	return plan.TakesHostDown(b.Kind)
 }
 
-// host returns the host whose wave the bracket belongs to: the one that is out of service while it is open, the one whose
-// reboot it stands around, or the one whose shell is open (what is set there waits for a reboot of its host). Several
-// brackets that share a body are open together, whatever their hosts: they wait for no wave.
+// host returns the host whose wave the bracket belongs to: the one that is out of service while it is open, the one that it
+// reboots, or the one whose shell is open (settings made there need a reboot of the host). Several brackets with a common body
+// are open together, whatever their hosts: they do not wait for a wave.
 func (b *bracket) host() (backends.Ref, bool) {
 	if b.down() || b.Kind == backends.BracketSSH && !b.Proof {
 		return b.Target, true
@@ -76,7 +76,8 @@ func (b *bracket) host() (backends.Ref, bool) {
 	return backends.Ref{}, false
 }
 
-// held lists the changes that are made while the bracket is open: its own, and those of the reboots of a host in maintenance mode.
+// held returns the changes that are made while the bracket is open: its own, and those of the reboots of a host in maintenance
+// mode.
 func (b *bracket) held() []*node {
 	body := b.body
 	for _, in := range b.inner {
@@ -87,18 +88,18 @@ func (b *bracket) held() []*node {
 	return body
 }
 
-// bare reports whether the bracket stands for itself: its effect is due as soon as it is open.
+// bare reports whether the bracket has no changes inside: its effect is needed as soon as it is open.
 func (b *bracket) bare() bool { return len(b.body) == 0 && !b.leftover }
 
-// A parent gathers the changes that one SetMany may make together.
+// A parent contains the changes that one SetMany may merge.
 type parent struct {
 	key   string
 	nodes []*node
-	depth map[*node]int // how many of the others a node waits for, one after the other; only with several targets
+	depth map[*node]int // length of the chain of others that a node waits for; only with several targets
 	gated map[*node]bool
 }
 
-// nodesOf turns a plan into nodes, in an order in which they can be done one by one.
+// nodesOf converts a plan to nodes, in an order in which they can be done one by one.
 func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 	g, err := p.Graph()
 	if err != nil {
@@ -168,8 +169,8 @@ func nodesOf(p *plan.Plan, open map[string]*bracket) ([]*node, error) {
 	return ordered, nil
 }
 
-// openLate lets a bracket wait until all that its body waits for from outside is settled, so that a VM is off and a host
-// is down no longer than it has to be. What itself waits for the bracket cannot be waited for.
+// openLate delays a bracket until all outside dependencies of its body have ended, so that a VM is off and a host is down no
+// longer than necessary. Dependencies that wait for the bracket themselves are excluded.
 func openLate(brackets []*bracket) bool {
 	some := false
 	for _, b := range brackets {
@@ -210,8 +211,8 @@ func reach(n *node, seen map[*node]bool) {
 	}
 }
 
-// order sorts the nodes so that each stands after what it waits for and otherwise as planned; a bracket is opened right
-// before the first of its body and closed right after the last. It gives fewer nodes where there is a cycle.
+// order sorts the nodes by their dependencies and otherwise as planned; a bracket is opened directly before the first node of its
+// body and closed directly after the last. It returns fewer nodes if there is a cycle.
 func order(all []*node, brackets []*bracket) []*node {
 	rank := make(map[*node]float64, len(all))
 	for i, n := range all {
@@ -265,7 +266,7 @@ func (q *queue) Pop() any {
 	return n
 }
 
-// parentsOf finds the changes that may be merged. nodes stand in order.
+// parentsOf returns the changes that may be merged. nodes are in order.
 func parentsOf(nodes []*node, setters map[backends.Kind]backends.Setter) {
 	type key struct {
 		setter any
@@ -294,7 +295,7 @@ func parentsOf(nodes []*node, setters map[backends.Kind]backends.Setter) {
 	}
 }
 
-// survey finds which of the changes of a parent wait for others of it, and which stand behind a bracket.
+// survey determines which of the changes of a parent depend on others of it, and which are inside a bracket.
 func (p *parent) survey(nodes []*node) {
 	p.depth, p.gated = map[*node]int{}, map[*node]bool{}
 	last := map[backends.Ref]*node{}
@@ -320,8 +321,8 @@ func (p *parent) survey(nodes []*node) {
 	}
 }
 
-// identity makes a setter comparable: the same pointer under two kinds is one setter. What cannot be compared is nobody's
-// equal, not even its own.
+// identity makes a setter comparable: the same pointer under two kinds is one setter. Setters that cannot be compared equal none,
+// not even themselves.
 func identity(s backends.Setter) any {
 	if reflect.TypeOf(s).Comparable() {
 		return s

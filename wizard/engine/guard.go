@@ -15,8 +15,8 @@ type answer[T any] struct {
 	err   error
 }
 
-// guard calls f, with a time limit where there is one. A panic becomes an error. f is waited for until grace after its time or its context
-// has ended; one that still does not return is left behind, because a run that hangs for ever helps nobody.
+// guard calls f, with a time limit if there is one. A panic becomes an error. After the limit or the end of its context, guard
+// waits for f for the time grace; if f still does not return it is abandoned, so that the run does not hang.
 func guard[T any](ctx context.Context, limit, grace time.Duration, target, what string, f func(context.Context) (T, error)) (T, error) {
 	var limited context.Context
 	var cancel context.CancelFunc
@@ -69,7 +69,7 @@ func recovered[T any](ctx context.Context, target, what string, f func(context.C
 	return answer[T]{v, err}
 }
 
-// panicAt finds the line of the stack that panicked: the one behind the runtime's own.
+// panicAt returns the line of the stack that panicked: the one after the runtime's own.
 func panicAt(stack string) string {
 	_, after, found := strings.Cut(stack, "\npanic(")
 	if !found {

@@ -9,77 +9,77 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Job is everything that a run needs. Only Plan, Setters and Journal must be there; a plan without changes needs no
-// journal.
+// A Job is the input of a run. Only Plan, Setters and Journal are required; a plan without changes needs no journal.
 type Job struct {
 	Plan     plan.Plan
 	Setters  map[backends.Kind]backends.Setter
 	Brackets map[backends.BracketKind]backends.Bracket
 	Journal  *journal.Journal
 
-	// Replan reads the world again and plans again. It is asked at every stage boundary and at the end, where its plan
-	// must be empty; Resume and Rollback cannot go without it.
+	// Replan reads the world again and plans again. It is called at every stage boundary and at the end, where its plan must be
+	// empty; Resume and Rollback require it.
 	Replan func(ctx context.Context) (*plan.Plan, error)
-	// Ceiling is what the operator consented to; zero: what the first plan holds.
+	// Ceiling is what the operator consented to; zero: the contents of the first plan.
 	Ceiling plan.Ceiling
-	// AskBeyond is asked before a later stage goes beyond the ceiling; what names the first thing beyond it. nil: no.
+	// AskBeyond is called before a later stage exceeds the ceiling; what names the first excess. nil: no consent.
 	AskBeyond func(ctx context.Context, what string, p plan.Plan) bool
 
-	// Busy tells which targets somebody else is at work on, and who. It is asked before the first change of a stage, and
-	// before a VM or host is taken out of service. nil: nobody is asked.
+	// Busy returns which targets are in use by others, and by whom. It is called before the first change of a stage, and before a
+	// VM or host is taken out of service. nil: not checked.
 	Busy func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error)
 
-	// Gate is asked before a wave goes out of service, and waits until it may: it says what it waits for, and gives an error when
-	// that takes too long. It owns its time. nil: nobody is asked.
+	// Gate is called before a wave goes out of service, and waits until it may: it reports what it waits for, and returns an
+	// error if that takes too long. It has its own time limit. nil: no gate.
 	Gate func(ctx context.Context, w Wave, say func(text string)) error
 
-	// Grounds reads what a refusal to change a target rests on, as text that is only compared: its make and that of the host it
-	// is on. nil: every change is tried again.
+	// Grounds returns the facts on which a refusal to change a target depends, as text that is only compared: its configuration
+	// and that of its host. nil: every change is retried.
 	Grounds func(ctx context.Context, target backends.Ref) (string, error)
-	// Insist tries changes again for which a VM was powered off in vain, though what the refusal rests on is as it was.
+	// Insist retries changes for which a VM was powered off in vain, even if the facts behind the refusal have not changed.
 	Insist bool
 
 	Limits Limits
-	Skip   []string // ids of changes to leave alone
-	// Refused are log-ins that have failed already: those that the engine proves are added to them, and nothing else is done.
+	Skip   []string // ids of changes to skip
+	// Refused are logins that have failed already: those that the engine tests are added to them, and nothing else is done.
 	Refused []plan.Refusal
 	Sink    Sink
 	Clock   func() time.Time // nil: time.Now
 
-	// Stop is closed when the operator wants no new operations: running ones finish and open brackets are closed. When the
-	// context ends as well, nothing more is waited for.
+	// Stop is closed when the operator wants no new operations: running ones finish and open brackets are closed. If the context
+	// ends too, nothing more is waited for.
 	Stop <-chan struct{}
 
-	// VCenter is the instance UUID of the vCenter in use and Answers the text of the answers in use; where given, Resume
-	// refuses a journal of others.
+	// VCenter is the instance UUID of the current vCenter and Answers the text of the current answers; if set, Resume refuses a
+	// journal with others.
 	VCenter string
 	Answers string
 
-	// Remote brings what operators ask for while the run goes on; nil: nothing.
+	// Remote passes on requests of operators during the run; may be nil.
 	Remote *Remote
 }
 
 // A Wave is what goes out of service next, a host with the VMs that are off for it or VMs that are off together, and the hosts
-// and VMs that the run has brought back. Earlier are VMs that attempts before have switched on again and nobody may have proven.
+// and VMs that the run has brought back. Earlier are VMs that earlier attempts have powered on and that may not have been proven
+// yet.
 type Wave struct{ Next, Back, Earlier []backends.Ref }
 
-// Limits bound a run. Zero fields take the defaults.
+// Limits bound a run. Zero fields mean the defaults.
 type Limits struct {
-	Parallel int // operations at the same time that load what all share (vCenter), each with one target or one SetMany: 16
-	// Apart bounds those that load only a machine of their own and mostly wait for it (guests, VMs that start): 8 x
-	// Parallel. With Parallel 1 all take turns.
+	Parallel int // simultaneous operations that load shared systems (vCenter), each with one target or one SetMany: 16
+	// Apart bounds operations that load only their own machine and mostly wait for it (guests, VMs that start): 8 x Parallel. If
+	// Parallel is 1, all operations run one at a time.
 	Apart     int
-	VMsOff    int // VMs that are off at the same time because of the run: no limit
-	HostsDown int // hosts in maintenance or rebooting at the same time (max_unavailable): 1
-	// Times. Grace is for a call to return after its time or its context has ended.
-	// Operation bounds one change, with its reads; zero: the setter alone knows how long it may take.
+	VMsOff    int // VMs that the run keeps off at the same time: no limit
+	HostsDown int // hosts in maintenance mode or rebooting at the same time (max_unavailable): 1
+	// Time limits. Grace is for a call to return after its limit or the end of its context. Operation bounds one change, with its
+	// reads; zero: only the setter's own limit.
 	Operation time.Duration
 	// Until is the end of the window: no wave of hosts or VMs starts that cannot be finished and undone by then. Zero: no end.
 	Until   time.Time
 	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
 	Reboot  time.Duration // opening or closing one with a reboot: 30 min
 	Grace   time.Duration // 10 s
-	// PutBack is for closing what the proof of log-ins has left open once the operator has ended the program at a question: 700 ms.
+	// PutBack is for closing what the test of logins has left open after the operator has ended the program at a prompt: 700 ms.
 	PutBack time.Duration
 }
 
@@ -104,23 +104,23 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// NodeState is what became of a node.
+// NodeState is the result of a node.
 type NodeState string
 
 // The states of a node at the end of a run.
 const (
 	NodeDone    NodeState = "done"
-	NodeSkipped NodeState = "skipped" // it was already so, or Skip names it
+	NodeSkipped NodeState = "skipped" // it already had the value, or it is in Skip
 	NodeFailed  NodeState = "failed"
-	NodeBlocked NodeState = "blocked" // what it waits for failed
+	NodeBlocked NodeState = "blocked" // a dependency failed
 	NodePending NodeState = "pending" // not tried: the run was stopped, or its value is not known yet
 )
 
-// A NodeResult is a change, or the opening or closing of a bracket, and what became of it.
+// A NodeResult is a change, or the opening or closing of a bracket, with its result.
 type NodeResult struct {
 	ID      string
 	Target  backends.Ref
-	Title   string       // what was done, in words
+	Title   string       // what was done, for display
 	Change  *plan.Change // nil for a bracket
 	State   NodeState
 	Prior   *backends.Value // as read before the operation; nil: not read
@@ -133,16 +133,16 @@ type NodeResult struct {
 type Result struct {
 	Run     string
 	Status  Status
-	Nodes   []NodeResult  // in the order in which they were settled; a node of several attempts stands once, as it ended
+	Nodes   []NodeResult  // in the order in which they ended; a node of several attempts is listed once, with its last result
 	Differs []plan.Change // what the last plan would still change
-	// Conflicts are the targets that the last plan of a rollback leaves alone, because somebody else has changed them.
+	// Conflicts are the targets that the last plan of a rollback does not change, because someone else has changed them.
 	Conflicts []plan.Refusal
-	// Reread tells that Job.Replan has read the world after the last change: what it saw is how the run has left it.
+	// Reread means that Job.Replan has read the world after the last change: it saw the final state.
 	Reread bool
 	Notes  []string
 }
 
-// Exit is the exit code of CLI.md.
+// Exit returns the exit code of the command.
 func (s Status) Exit() int {
 	switch s {
 	case StatusDone, StatusUnchanged:

@@ -15,34 +15,34 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
-// An outcome is what became of a node in an operation.
+// An outcome is the result of a node's operation.
 type outcome struct {
 	state   NodeState
 	prior   *backends.Value
 	found   *backends.Value
 	err     error
 	text    string
-	begun   bool  // the world may have been touched
-	journal error // the journal takes nothing more
-	quiet   bool  // not worth telling
-	// recalled: an opening has been called back from the gate.
+	begun   bool  // the world may have been changed
+	journal error // the journal accepts no more records
+	quiet   bool  // not worth reporting
+	// recalled means that an opening was cancelled at the gate.
 	recalled bool
-	bars     admission // of an opening that did not pass the gate: what becomes of the rest of its wave
+	bars     admission // of an opening that did not pass the gate: what happens to the rest of its wave
 }
 
 // An operation is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
 type operation struct {
 	*runner
 	nodes  []*node
-	moved  []bool           // per change: the value may have moved by our own doing
-	to     []backends.Value // per change: what is set, worked out from what was read where the change is late
-	gate   *Wave            // of an opening that begins a wave
+	moved  []bool           // per change: an own operation may have changed the value
+	to     []backends.Value // per change: the value to set, computed from what was read if the change is late
+	gate   *Wave            // of an opening that starts a wave
 	gates  context.Context  // ends when the run is stopped
-	needs  time.Duration    // how long the wave is expected to take
-	effect bool             // of a closing: the bracket's effect is due
+	needs  time.Duration    // estimated duration of the wave
+	effect bool             // of a closing: the bracket's effect is needed
 	msgs   chan<- message
 	over   chan struct{}
-	last   atomic.Int64 // percent last told, plus one
+	last   atomic.Int64 // percentage last reported, plus one
 }
 
 func (d *operation) do(ctx context.Context) []outcome {
@@ -55,7 +55,7 @@ func (d *operation) do(ctx context.Context) []outcome {
 	return d.change(ctx)
 }
 
-// progress tells the stage about percent; after the operation it says nothing, whoever calls it.
+// progress reports a percentage to the stage; after the operation it does nothing.
 func (d *operation) progress(percent int) {
 	percent = min(max(percent, 0), 100)
 	if d.last.Swap(int64(percent)+1) == int64(percent)+1 {
@@ -67,7 +67,7 @@ func (d *operation) progress(percent int) {
 	}
 }
 
-// say tells the stage what the operation waits for.
+// say reports to the stage what the operation waits for.
 func (d *operation) say(text string) {
 	select {
 	case d.msgs <- message{nodes: d.nodes, text: text}:
@@ -108,7 +108,7 @@ func (d *operation) change(ctx context.Context) []outcome {
 			out[i] = outcome{state: NodeFailed, err: a.err}
 		case current.Same(c.Kind, a.value, d.to[i]):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it is already in this state"}
-		// A survey cannot tell what is half done from what is not there: the setter finds it, and completes it.
+		// A survey cannot distinguish a half-done thing from a missing one: the setter finds it, and completes it.
 		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",
@@ -142,8 +142,8 @@ func (d *operation) change(ctx context.Context) []outcome {
 	return out
 }
 
-// keepAside asks a Keeper to record what the change may touch. What an earlier attempt recorded stays, also where this one
-// sets something else and touches more.
+// keepAside makes a Keeper record what the change may touch. What an earlier attempt recorded stays, even if this one sets
+// something else and touches more.
 func (d *operation) keepAside(ctx context.Context, n *node, to backends.Value) (*backends.Kept, error) {
 	k, ok := backends.As[backends.Keeper](d.job.Setters[n.change.Kind])
 	if !ok || d.phase != journal.PhaseApply {
@@ -163,7 +163,7 @@ func (d *operation) keepAside(ctx context.Context, n *node, to backends.Value) (
 	return &now, err
 }
 
-// observe returns what the changes left of the recorded items, nil if nothing was recorded or nobody could look.
+// observe returns the current state of the recorded items, nil if nothing was recorded or it could not be observed.
 func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []int, kept map[int]*backends.Kept) []*backends.Kept {
 	out := make([]*backends.Kept, len(todo))
 	keeper, ok := backends.As[backends.Keeper](setter)
@@ -187,7 +187,7 @@ func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []
 	return out
 }
 
-// set makes the changes and gives one error each.
+// set makes the changes and returns one error each.
 func (d *operation) set(ctx context.Context, setter backends.Setter, todo []int) []error {
 	first := d.nodes[todo[0]]
 	if many, ok := backends.As[backends.ManySetter](setter); ok && len(todo) > 1 {
@@ -220,7 +220,7 @@ func (d *operation) set(ctx context.Context, setter backends.Setter, todo []int)
 	return errs
 }
 
-// readBack reads what became of the changes, also after a failure, and journals it.
+// readBack reads the results of the changes, also after a failure, and journals them.
 func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo []int, errs []error, left []*backends.Kept, out []outcome) {
 	var back []answer[backends.Value]
 	if ctx.Err() == nil {
@@ -263,7 +263,7 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 	}
 }
 
-// read reads the settings of some nodes, in as few calls as the setter allows.
+// read reads the settings of some nodes in as few calls as possible.
 func (d *operation) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
 	out := make([]answer[backends.Value], len(which))
 	if many, ok := backends.As[backends.ManyReader](setter); ok && len(which) > 1 {
@@ -299,7 +299,7 @@ func (d *operation) read(ctx context.Context, setter backends.Setter, which []in
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors stand in out
+	_ = g.Wait() // the errors are in out
 	return out
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// machine is the target that others are asked about: a guest is its VM.
+// machine returns the target for which Busy is called: for a guest it is its VM.
 func machine(t backends.Ref) backends.Ref {
 	if t.Type == backends.TypeGuest {
 		return backends.VMRef(t.Name)
@@ -15,8 +15,8 @@ func machine(t backends.Ref) backends.Ref {
 	return t
 }
 
-// yield fails what is to be done on targets on which somebody else is at work, before anything is changed. A target with a
-// bracket that an attempt before has left open is ours.
+// yield fails the nodes of targets that are in use by others, before anything is changed. A target with a bracket that an earlier
+// attempt has left open belongs to this run.
 func (s *stage) yield(ctx context.Context) {
 	if s.job.Busy == nil {
 		return
@@ -54,7 +54,7 @@ func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backen
 	})
 }
 
-// mine refuses to take a VM or host out of service that somebody else has moved since the plan was made, or is at work on.
+// mine refuses to take a VM or host out of service that someone else has moved since the plan was made, or is using.
 func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) error {
 	if b.inherited {
 		return nil
@@ -73,7 +73,7 @@ func (d *operation) mine(ctx context.Context, b *bracket, state backends.Value) 
 	return busy[b.Target]
 }
 
-// elsewhere reports whether a state is not the one that was expected; of an object only what is expected counts.
+// elsewhere reports whether a state differs from the expected one; of an object only the expected members count.
 func elsewhere(expected, state backends.Value) bool {
 	var want, is map[string]any
 	if expected.Decode(&want) != nil || state.Decode(&is) != nil {

@@ -7,10 +7,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A powerGroup gathers power cycles of VMs that are off together, whatever the order of the rest: see plan.Together.
+// A powerGroup is a group of power cycles of VMs that are off together, whatever the order of the rest: see plan.Together.
 type powerGroup struct {
 	members []*bracket
-	started bool // one of them was opened: the places of all are taken
+	started bool // one of them was opened: the slots of all are taken
 }
 
 // outage reports whether the bracket keeps a VM off that was on.
@@ -18,7 +18,7 @@ func (b *bracket) outage() bool {
 	return b.Kind == backends.BracketVMPower && (b.Effect == plan.VMPowerCycle || b.inherited)
 }
 
-// powerGroups gives every power cycle its group. Those that an attempt before has opened have taken their places.
+// powerGroups assigns every power cycle to its group. Those that an earlier attempt has opened already use slots.
 func powerGroups(p *plan.Plan, byID map[string]*bracket) {
 	for _, ids := range plan.Together(p.Brackets, p.Changes) {
 		g := &powerGroup{}
@@ -31,7 +31,7 @@ func powerGroups(p *plan.Plan, byID map[string]*bracket) {
 	}
 }
 
-// off counts the members that are off, or will be: their places are free again when they are closed.
+// off returns the number of members that are off, or will be: closing one frees its slot.
 func (g *powerGroup) off() int {
 	n := 0
 	for _, b := range g.members {
@@ -42,8 +42,8 @@ func (g *powerGroup) off() int {
 	return n
 }
 
-// mayGoOff reports whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that is larger than the
-// limit goes alone; the plan has said so. VMs that are to be kept apart wait for each other.
+// mayGoOff reports whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that exceeds the limit goes
+// alone, as the plan says. VMs that must be kept apart wait for each other.
 func (s *stage) mayGoOff(b *bracket) bool {
 	if b.group == nil || b.group.started || !slices.ContainsFunc(b.group.members, (*bracket).outage) {
 		return true

@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Priors returns what a journal knows of the settings that its run meant to change, for rollback.Build: the value before
-// the first attempt, and the value that the run left.
+// Priors returns the settings in a journal that its run wanted to change, for rollback.Build: the value before the first attempt,
+// and the value that the run left.
 func Priors(s *journal.State) []plan.Prior {
 	var out []plan.Prior
 	stages := map[int]map[string]plan.Change{}
@@ -35,7 +35,7 @@ func Priors(s *journal.State) []plan.Prior {
 	return out
 }
 
-// changesOf reads the plan of a stage; one that cannot be read gives no changes, they are still known by their settings.
+// changesOf reads the plan of a stage; an unreadable one has no changes, which are then known only by their settings.
 func changesOf(stage []byte) map[string]plan.Change {
 	out := map[string]plan.Change{}
 	var p plan.Plan

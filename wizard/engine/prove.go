@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A ProofError says which hosts, and which guests of Job.Refused, nobody could log in to. No change was begun.
+// A ProofError lists the hosts, and the guests of Job.Refused, whose login failed. No change was started.
 type ProofError struct{ Refused plan.Refused }
 
 // Error implements error.
@@ -21,9 +21,9 @@ func (e *ProofError) Error() string { return e.Refused.Error() }
 // Unwrap returns the hosts, each with its reason and remedy.
 func (e *ProofError) Unwrap() error { return &e.Refused }
 
-// prove opens and closes the shell of every host that the plan logs in to, on all hosts at the same time, before anything else
-// is begun: the bracket logs in once the SSH service runs. It is journalled like any other bracket, so that what a killed
-// attempt leaves open is closed by the next one.
+// prove opens and closes the shell of every host that the plan logs in to, on all hosts concurrently, before anything else: the
+// bracket logs in once the SSH service runs. It is journalled like any other bracket, so that the next attempt closes what a
+// killed one leaves open.
 func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	shells := r.shells(p)
 	failed := plan.Refused{Refusals: slices.Clone(r.job.Refused)}
@@ -65,8 +65,8 @@ func (r *runner) prove(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// away reports whether a host does not answer, which nobody can change by another password or key. A rollback goes on without it:
-// its changes are blocked, and the same command takes them back later.
+// away reports whether a host does not answer, which another password or key would not fix. A rollback continues without it: its
+// changes are blocked, and the same command reverts them later.
 func away(err error) bool {
 	kind := backends.KindOf(err)
 	return kind == backends.KindUnreachable || kind == backends.KindTransient
@@ -88,11 +88,11 @@ func (s *stage) putBack(ctx context.Context) {
 			})
 		}
 	}
-	_ = g.Wait() // the journal says what is still open
+	_ = g.Wait() // the journal shows what is still open
 }
 
-// shells returns a bracket without a body for each host in whose shell the plan is going to work. A bracket that an earlier
-// attempt left open, and that the plan does not need, is only closed.
+// shells returns an empty bracket for each host in whose shell the plan will work. A bracket that an earlier attempt left open,
+// and that the plan does not need, is only closed.
 func (r *runner) shells(p plan.Plan) []plan.Bracket {
 	var out []plan.Bracket
 	for _, b := range p.Brackets {

@@ -7,11 +7,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// forecastEvery is how often a stage says how long it is still expected to take; a large stage says it less often, so that
-// working it out takes no more than a fiftieth of the time.
+// forecastEvery is how often a stage reports its estimated remaining time; a large stage does so less often, so that the
+// computation takes at most a fiftieth of the time.
 const forecastEvery = 5 * time.Second
 
-// forecast tells how long the rest of the stage is expected to take, when that is due.
+// forecast reports the estimated remaining time of the stage when that is due.
 func (s *stage) forecast() {
 	if s.virtual != nil || s.job.Sink == nil || s.now().Before(s.nextForecast) || s.left == 0 {
 		return
@@ -23,7 +23,7 @@ func (s *stage) forecast() {
 	s.nextForecast = s.now().Add(max(forecastEvery, 50*time.Since(begun)))
 }
 
-// remaining carries out the stage in virtual time: what is settled takes none, what runs takes what is left of its time.
+// remaining simulates the rest of the stage: ended nodes take no time, running ones what is left of theirs.
 func (s *stage) remaining() (time.Duration, error) {
 	takes, parent := map[string]time.Duration{}, map[string]string{}
 	keys := map[any]string{}
@@ -53,10 +53,10 @@ func (s *stage) remaining() (time.Duration, error) {
 	return events[len(events)-1].Time.Sub(events[0].Time), nil
 }
 
-// Outage says what a node does to the service of its target.
+// Outage is the effect of a node on the service of its target.
 type Outage string
 
-// What the opening and the closing of a bracket do that takes a host or a VM out of service.
+// The effects of opening and closing a bracket that takes a host or a VM out of service.
 const (
 	OutageBegins Outage = "begins"
 	OutageEnds   Outage = "ends"
@@ -85,7 +85,7 @@ func (s *stage) infos() []NodeInfo {
 // takesOut reports whether the target is out of service while the bracket is open.
 func (b *bracket) takesOut() bool { return b != nil && (b.down() || b.outage()) }
 
-// canaries are the host and the VM that go out of service first, and for which all others of their type wait.
+// canaries are the host and the VM that go out of service first; all others of their type wait for them.
 func (s *stage) canaries() map[backends.Ref]bool {
 	waits := map[backends.Ref]map[backends.Ref]bool{}
 	for _, n := range s.nodes {

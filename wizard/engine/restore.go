@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Observe asks the Keepers of the settings that a journal has records of how the recorded items are today: those of one
-// target one after the other, at most parallel targets at a time. It gives the observations by the ids of the changes.
+// Observe makes the Keepers observe the current state of the recorded items in a journal: one setting of a target at a time, for
+// at most parallel targets. It returns the observations by the ids of the changes.
 func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, priors []plan.Prior, parallel int) map[string]plan.Observation {
 	targets := map[backends.Ref][]plan.Prior{}
 	for _, p := range priors {
@@ -41,11 +41,11 @@ func Observe(ctx context.Context, setters map[backends.Kind]backends.Setter, pri
 			return nil
 		})
 	}
-	_ = g.Wait() // the errors stand in out
+	_ = g.Wait() // the errors are in out
 	return out
 }
 
-// recorded returns the Keeper of a change and what it recorded before the run, where a rollback restores from that.
+// recorded returns the Keeper of a change and what it recorded before the run, if a rollback restores from that.
 func (d *operation) recorded(n *node) (backends.Keeper, *backends.Kept) {
 	if d.phase != journal.PhaseRollback {
 		return nil, nil
@@ -58,8 +58,8 @@ func (d *operation) recorded(n *node) (backends.Keeper, *backends.Kept) {
 	return keeper, kept
 }
 
-// restore puts a recorded setting back: it observes, journals what it is about to restore, restores, and observes again. It
-// is done only when no item differs from the record, but for those that the operator keeps.
+// restore restores a recorded setting: it observes, journals what it is about to restore, restores, and observes again. It
+// succeeds only if no item differs from the record, except for those that the operator keeps.
 func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper backends.Keeper, kept backends.Kept) outcome {
 	c := n.change
 	part := kept.Without(c.Leave)
@@ -120,7 +120,7 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 	return o
 }
 
-// judge returns the error of a restored setting by what was observed afterwards, nil when all is as recorded.
+// judge returns the error of a restored setting from what was observed afterwards, nil if everything is as recorded.
 func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err error) error {
 	if left == nil {
 		if err == nil {
@@ -158,7 +158,7 @@ func unplanned(ds, planned []backends.Difference) []backends.Difference {
 	return out
 }
 
-// list names differences, at most five of them.
+// list formats at most five differences.
 func list(ds []backends.Difference) string {
 	return strings.Join(plan.Differences(ds), "; ")
 }

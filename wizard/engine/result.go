@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// keep remembers how a node ended; of several attempts the last counts.
+// keep stores the result of a node; of several attempts the last counts.
 func (r *runner) keep(n NodeResult) {
 	i, known := r.known[n.ID]
 	if !known {
@@ -19,14 +19,14 @@ func (r *runner) keep(n NodeResult) {
 	}
 	was := r.result.Nodes[i]
 	switch {
-	case was.State == NodeDone && n.State == NodeSkipped: // found as it was left
-	case was.State == NodeFailed && n.State == NodeBlocked: // by its own failure in a stage before
+	case was.State == NodeDone && n.State == NodeSkipped: // found in the state it was left in
+	case was.State == NodeFailed && n.State == NodeBlocked: // by its own failure in an earlier stage
 	default:
 		r.result.Nodes[i] = n
 	}
 }
 
-// forget drops what was put off: the plan that was just made says what is left of it.
+// forget drops what was postponed: the new plan contains what is left of it.
 func (r *runner) forget() {
 	r.drop(func(n NodeResult) bool { return n.State == NodePending })
 }
@@ -44,7 +44,7 @@ func (r *runner) note(format string, args ...any) {
 	r.result.Notes = append(r.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// end judges the run, writes the result to the journal and tells the views.
+// end determines the status of the run, writes the result to the journal and reports it to the views.
 func (r *runner) end(err error) (Result, error) {
 	r.job.Remote.end()
 	r.noteLate()
@@ -59,7 +59,7 @@ func (r *runner) end(err error) (Result, error) {
 			rec.Err, rec.Hint = err.Error(), backends.HintOf(err)
 		}
 		if bad := r.append(rec); bad != nil && err == nil {
-			err, r.result.Status = bad, StatusPartial // all done, and the journal does not say so
+			err, r.result.Status = bad, StatusPartial // everything is done, but the journal does not contain it
 		}
 	}
 	e := Event{Type: EventResult, Status: r.result.Status, Text: summary(counts)}
@@ -103,7 +103,7 @@ func summary(counts map[string]int) string {
 	return text
 }
 
-// leftovers returns the brackets that an attempt before left open.
+// leftovers returns the brackets that an earlier attempt left open.
 func leftovers(s *journal.State) map[string]*bracket {
 	out := map[string]*bracket{}
 	for _, b := range s.OpenBrackets() {

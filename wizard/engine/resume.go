@@ -15,15 +15,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
-// Resume carries on the run of job.Journal, or its rollback where that was begun. It reads the world and plans again
-// (job.Replan), closes brackets that were left open even when no change is left, and keeps the priors of the first
-// attempt. Another vCenter or other answers are refused before anything is done. A finished run gives StatusDone.
+// Resume continues the run of job.Journal, or its rollback if that was started. It reads the world and plans again (job.Replan),
+// closes brackets that were left open even if no change is left, and keeps the priors of the first attempt. Another vCenter or
+// other answers are refused before anything is done. A finished run returns StatusDone.
 func Resume(ctx context.Context, job Job) (Result, error) {
 	return carryOn(ctx, job, job.Journal.State().Phase())
 }
 
-// Rollback takes the run of job.Journal back to the priors of its first attempt. job.Replan gives the plan towards
-// Priors(job.Journal.State()); it is asked after what became of unfinished operations has been read.
+// Rollback restores the priors of the first attempt of job.Journal's run. job.Replan returns the plan towards
+// Priors(job.Journal.State()); it is called after the results of unfinished operations have been read.
 func Rollback(ctx context.Context, job Job) (Result, error) {
 	return carryOn(ctx, job, journal.PhaseRollback)
 }
@@ -35,7 +35,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := st.Same(job.VCenter, job.Answers); err != nil {
 		return r.refuse(err)
 	}
-	// A rollback that is done may have kept what others changed, or missed what was away: it plans again.
+	// A finished rollback may have kept what others changed, or missed a target that did not answer: it plans again.
 	if phase == journal.PhaseApply && st.Finished() && st.Phase() == phase {
 		r.job.Remote.end()
 		r.result.Status = StatusDone
@@ -46,8 +46,8 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 		return r.refuse(backends.Errorf(backends.KindPermanent, "", "", "a run is carried on only with a new plan"))
 	}
 	if phase == journal.PhaseApply {
-		// What was consented to still holds, also what today's plan does not tell of a VM that was left off; a header that
-		// cannot be read consents to nothing.
+		// The earlier consent still holds, including what today's plan cannot show about a VM that was left off; an unreadable
+		// header means no consent.
 		var first plan.Ceiling
 		if err := json.Unmarshal(st.Header.Ceiling, &first); err != nil && len(st.Header.Ceiling) > 0 {
 			first = plan.Ceiling{Changes: map[string]bool{}}
@@ -55,7 +55,8 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 		r.job.Ceiling = first.With(job.Ceiling)
 	}
 	if phase == journal.PhaseRollback && r.job.Ceiling.Changes != nil {
-		// Undoing what the journal records is consented to, also what a first plan cannot tell of a VM that is still off.
+		// Undoing what the journal records needs no further consent, including what a first plan cannot show about a VM that is
+		// still off.
 		all := plan.Ceiling{Changes: map[string]bool{}}
 		for _, e := range st.Entries() {
 			all.Changes[e.Node] = true
@@ -86,7 +87,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	return r.end(r.stages(ctx, p))
 }
 
-// refuse ends an attempt that was not begun: the journal stays as it is.
+// refuse ends an attempt that was not started: the journal stays unchanged.
 func (r *runner) refuse(err error) (Result, error) {
 	r.job.Remote.end()
 	r.result.Status = StatusFailed
@@ -94,8 +95,8 @@ func (r *runner) refuse(err error) (Result, error) {
 	return r.result, err
 }
 
-// settleIntents reads what became of operations that have no outcome. What cannot be read now stays uncertain. A task of
-// ours may still run in vCenter, which what is read before its end does not show: Busy waits for it.
+// settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain. A task of this
+// program may still be running in vCenter, which a read does not show: Busy waits for it.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 	unsettled := st.Unsettled()
 	var targets []backends.Ref
@@ -130,7 +131,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 	return g.Wait()
 }
 
-// entities are what the task of an operation is on: members and port groups are reconfigured at their switch
+// entities returns what the task of an operation runs on: members and port groups are reconfigured through their switch
 // (ReconfigureDvs_Task, AddDVPortgroup_Task of DistributedVirtualSwitch in the vSphere Web Services API).
 func entities(rec journal.Record) []backends.Ref {
 	out := []backends.Ref{machine(rec.Target)}
@@ -146,9 +147,9 @@ func entities(rec journal.Record) []backends.Ref {
 	return out
 }
 
-// planOn plans again and adds the brackets that were left open. Where the world cannot be planned in the state in which
-// it was left (a VM that is off, a host in maintenance mode), these are closed first; so are they where a host has rebooted
-// or is about to: what is set now would wait for a reboot that has been.
+// planOn plans again and adds the brackets that were left open. If no plan is possible in the current state (a VM that is off, a
+// host in maintenance mode), these are closed first; so are they if a host has rebooted or is about to: settings made now would
+// wait for a reboot that is already over.
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
 	if err == nil && !r.rebooting() {
@@ -158,7 +159,7 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	only := r.withLeftovers(plan.Plan{})
-	if err == nil && r.evacuated() { // only the reboot is waited for: the host stays out of service for what is left to do
+	if err == nil && r.evacuated() { // only the reboot is waited for: the host stays out of service for the remaining changes
 		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
 	}
 	s, bad := newStage(r, &only)
@@ -181,20 +182,20 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	return r.withLeftovers(*p), nil
 }
 
-// readEffects marks open brackets whose effect has come about already as those whose closing was begun: a host that rebooted within the
-// body of its bracket needs another reboot for what is set now.
+// readEffects marks open brackets whose effect has already occurred as being closed: a host that rebooted before its bracket was
+// closed needs another reboot for new settings.
 func (r *runner) readEffects(ctx context.Context) {
 	for _, b := range r.open {
 		if world, is := backends.As[backends.EffectReader](r.job.Brackets[b.Kind]); is && !b.closing {
 			happened, err := guard(ctx, r.limits.Bracket, r.limits.Grace, b.Target.Name, "read whether it has rebooted", func(ctx context.Context) (bool, error) {
 				return world.Happened(ctx, b.Target, b.leave)
 			})
-			b.closing = err == nil && happened // what cannot be read shows when the bracket is closed
+			b.closing = err == nil && happened // an error shows when the bracket is closed
 		}
 	}
 }
 
-// rebooting reports whether a reboot that an attempt before has sent is waited for.
+// rebooting reports whether a reboot that an earlier attempt requested is still awaited.
 func (r *runner) rebooting() bool {
 	for _, b := range r.open {
 		if b.closing && b.Kind == backends.BracketReboot {
@@ -204,7 +205,7 @@ func (r *runner) rebooting() bool {
 	return false
 }
 
-// evacuated reports whether an attempt before has left a host in maintenance mode for several reboots.
+// evacuated reports whether an earlier attempt has left a host in maintenance mode for several reboots.
 func (r *runner) evacuated() bool {
 	for _, b := range r.open {
 		if b.Kind == backends.BracketMaintenance {
@@ -214,8 +215,8 @@ func (r *runner) evacuated() bool {
 	return false
 }
 
-// withLeftovers adds the open brackets that the plan does not hold. Changes of the same machine are made before such a
-// bracket is closed, what is done inside the VM after it.
+// withLeftovers adds the open brackets that the plan does not contain. Changes of the same machine are made before such a bracket
+// is closed, changes inside the VM after it.
 func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 	with := p
 	with.Changes = append([]plan.Change(nil), p.Changes...)
@@ -238,7 +239,7 @@ func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 			continue
 		}
 		if b.Target.Type == backends.TypeVM {
-			b.Around = hosts // a VM starts only on a host that is back
+			b.Around = hosts // a VM needs its host to be back to start
 		}
 		bare = append(bare[:len(bare):len(bare)], b.Bracket)
 		for i := range with.Changes {
@@ -265,7 +266,7 @@ func (r *runner) withLeftovers(p plan.Plan) plan.Plan {
 	}
 	with.Brackets = bare
 	if _, err := with.Graph(); err != nil {
-		with.Changes = p.Changes // the plan itself wants it the other way round: the brackets are closed as they come
+		with.Changes = p.Changes // the plan requires another order: the brackets are closed as they come
 	}
 	return with
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Backoff says how often and how long something transient is tried again. Zero fields take the defaults.
+// A Backoff says how often and how long to retry transient errors. Zero fields mean the defaults.
 type Backoff struct {
 	Tries int           // 4
 	First time.Duration // wait before the second try, doubled for every further one: 500 ms
 	Most  time.Duration // longest wait: 10 s
 }
 
-// Retry puts a retry around every setter: what fails as KindTransient is tried again, which every method of a setter
-// allows. Anything else, a change by somebody else (KindConflict) too, is for the operator. A setter that stands under
-// several kinds still merges them.
+// Retry puts a retry around every setter: operations that fail with KindTransient are retried, which the contract of a setter
+// allows. Any other error, including a change by someone else (KindConflict), is for the operator. A setter with several kinds
+// still merges them.
 func Retry(setters map[backends.Kind]backends.Setter, b Backoff) map[backends.Kind]backends.Setter {
 	out := make(map[backends.Kind]backends.Setter, len(setters))
 	wrapped := map[any]backends.Setter{}
@@ -46,7 +46,7 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// do calls f until it is not transient, the tries are used up or ctx ends.
+// do calls f until the error is not transient, the tries are used up or ctx ends.
 func (b Backoff) do(ctx context.Context, f func() error) error {
 	wait := b.First
 	for try := 1; ; try++ {
@@ -54,7 +54,7 @@ func (b Backoff) do(ctx context.Context, f func() error) error {
 		if backends.KindOf(err) != backends.KindTransient || try == b.Tries {
 			return err
 		}
-		// Up to a quarter more, so that many targets do not come back in step.
+		// Up to a quarter is added, so that many targets do not retry at the same time.
 		if !backends.Sleep(ctx, wait+rand.N(wait/4+1)) {
 			return err
 		}
@@ -91,7 +91,7 @@ func (r *retry) Parent(s backends.Setting) string {
 	return s.ID()
 }
 
-// SetMany tries again only those that failed as transient.
+// SetMany retries only assignments that failed with a transient error.
 func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backends.Progress) []error {
 	many, ok := backends.As[backends.ManySetter](r.setter)
 	if !ok {
@@ -102,7 +102,7 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 	for i := range left {
 		left[i] = i
 	}
-	_ = r.b.do(ctx, func() error { // the errors stand in out
+	_ = r.b.do(ctx, func() error { // the errors are in out
 		part := make([]backends.Assignment, len(left))
 		for k, i := range left {
 			part[k] = as[i]
@@ -132,7 +132,7 @@ func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []b
 	if !ok {
 		return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
 	}
-	_ = r.b.do(ctx, func() error { // the errors stand in errs
+	_ = r.b.do(ctx, func() error { // the errors are in errs
 		values, errs = many.ReadMany(ctx, ss)
 		for _, err := range errs {
 			if backends.KindOf(err) == backends.KindTransient {
@@ -171,7 +171,7 @@ func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.K
 	return r.b.do(ctx, func() error { return keeper.Restore(ctx, s, kept, p) })
 }
 
-// again is do for a call that gives something.
+// again is do for a call with a result.
 func again[T any](ctx context.Context, b Backoff, f func() (T, error)) (v T, err error) {
 	err = b.do(ctx, func() error {
 		v, err = f()

@@ -1,7 +1,7 @@
-// Package engine carries out a plan: it orders changes, runs targets side by side, opens and closes the brackets around
-// them, writes the journal before each operation and reads back after it, and tells all of it as events. Stopped, failed or
-// killed, a run is resumed or rolled back from its journal. The engine knows changes, brackets and nothing else: no terminal,
-// no vCenter, no kind of setting.
+// Package engine executes a plan: it orders changes, works on targets in parallel, opens and closes the brackets around changes,
+// writes the journal before each operation and reads back after it, and reports everything as events. A stopped, failed or killed
+// run is resumed or rolled back from its journal. The engine knows only changes and brackets: no terminal, no vCenter, no kind of
+// setting.
 package engine
 
 import (
@@ -15,12 +15,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// maxStages bounds a plan that never settles.
+// maxStages bounds a plan that never becomes empty.
 const maxStages = 12
 
-// Run carries out the plan of a job. The error tells why the run as a whole could not go on (the journal cannot be
-// written, the world cannot be read again, a later stage goes beyond what was consented to); what failed on a target
-// stands in the result only.
+// Run executes the plan of a job. The error says why the run as a whole could not continue (the journal cannot be written, the
+// world cannot be read again, a later stage exceeds the consent); failures of targets are only in the result.
 func Run(ctx context.Context, job Job) (Result, error) {
 	r := newRunner(job, journal.PhaseApply)
 	if job.Plan.Empty() && len(job.Plan.Brackets) == 0 {
@@ -40,42 +39,42 @@ type runner struct {
 	phase  journal.Phase
 
 	skip        map[string]bool
-	kept        map[string]record        // by change, of the attempts before
-	open        map[string]*bracket      // open since an attempt before
+	kept        map[string]record        // by change, from earlier attempts
+	open        map[string]*bracket      // open since an earlier attempt
 	made        map[string]made          // changes done in this attempt
 	number      int                      // of the stage, from 1
-	failed      map[backends.Ref]string  // targets that failed or were skipped in this attempt, and why nothing is begun on them
-	powerFailed string                   // VM that did not start again: no other goes off
-	late        bool                     // a wave was not started, because it would have ended after the window
-	left        []string                 // what was not started for that reason: hosts and VMs
+	failed      map[backends.Ref]string  // targets that failed or were skipped in this attempt, and why nothing is started on them
+	powerFailed string                   // VM that did not start again: no other is powered off
+	late        bool                     // a wave was not started because it would have ended after the window
+	left        []string                 // hosts and VMs that were not started for that reason
 	took        map[string]time.Duration // longest step of each kind in this attempt
-	earlier     []backends.Ref           // VMs that attempts before have switched on again
+	earlier     []backends.Ref           // VMs that earlier attempts have powered on again
 	back        []backends.Ref           // hosts and VMs that the run has taken out of service and brought back
 	wave        string                   // host that failed while it was down: no other goes down
-	used        plan.Ceiling             // reboots and power cycles of the stages before
+	used        plan.Ceiling             // reboots and power cycles of earlier stages
 	known       map[string]int           // index in results
-	stop        <-chan struct{}          // nil when it has been heard
+	stop        <-chan struct{}          // nil after it was closed
 	halted      bool                     // no new operations: stopped, cancelled, or the journal is broken
 	broken      error                    // of the journal
-	before      bool                     // an attempt before has changed something
-	unverified  bool                     // stopped before a stage that would have come
-	unproven    bool                     // stopped because a log-in that the plan needs failed: no change was begun
+	before      bool                     // an earlier attempt has changed something
+	unverified  bool                     // stopped before a further stage
+	unproven    bool                     // stopped because a login that the plan needs failed: no change was started
 	again       bool                     // a resume or a rollback
 	result      Result
 	virtual     *virtual // nil in a run; see Forecast
 
 	paused  bool                  // by an operator
-	retries map[backends.Ref]bool // targets that the next plan tries again
-	stopper backends.Ref          // whose failure has stopped the waves of hosts
+	retries map[backends.Ref]bool // targets that the next plan retries
+	stopper backends.Ref          // target whose failure has stopped the waves of hosts
 }
 
-// A record is what a Keeper recorded, for which value.
+// A record is what a Keeper recorded, and the value it was recorded for.
 type record struct {
 	kept *backends.Kept
 	to   backends.Value
 }
 
-// made is what a change was set to, and in which stage.
+// made is the value a change was set to, and the stage.
 type made struct {
 	to    backends.Value
 	stage int
@@ -107,7 +106,7 @@ func (r *runner) begin() error {
 	return r.job.Journal.Append(journal.Record{Type: journal.TypeBegin, Phase: r.phase, PID: os.Getpid()})
 }
 
-// stages carries out p, plans again, and goes on until nothing is left that can be done.
+// stages executes p, plans again, and repeats until nothing is left that can be done.
 func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 	if r.job.Ceiling.Changes == nil {
 		r.job.Ceiling = p.Ceiling()
@@ -166,8 +165,8 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 	}
 }
 
-// unsettled is the error of a run whose changes were made and read back one by one, and of which the survey afterwards
-// says that they are still to be made; nil where each of them has failed or was never begun, and has its own word.
+// unsettled returns the error of a run whose changes were made and read back, but are missing according to the next survey; nil
+// if each of them failed or was never started, and has an error of its own.
 func (r *runner) unsettled(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
@@ -189,13 +188,13 @@ func (r *runner) replan(ctx context.Context) (*plan.Plan, error) {
 	return next, err
 }
 
-// consent asks where a later stage goes beyond what was consented to.
+// consent asks the operator if a later stage exceeds the consent.
 func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 	left := r.job.Ceiling
 	left.HostReboots -= r.used.HostReboots
 	left.PowerCycles -= r.used.PowerCycles
 	for _, b := range p.Brackets {
-		// What was left open was consented to when it was opened.
+		// An open bracket was consented to when it was opened.
 		if was := r.open[b.ID()]; was != nil && b.Kind == backends.BracketReboot {
 			left.HostReboots++
 		} else if was != nil && b.Kind == backends.BracketVMPower {
@@ -221,7 +220,7 @@ func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 	return false
 }
 
-// account adds the reboots and power cycles that a stage made.
+// account adds the reboots and power cycles of a stage.
 func (r *runner) account(p plan.Plan, s *stage) {
 	for _, n := range s.nodes {
 		if n.closes && n.state == NodeDone {

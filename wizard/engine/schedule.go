@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// head is the first node of a lane that is not settled, nil when all are.
+// head returns the first node of a lane that has not ended, nil if all have.
 func (l *lane) head() *node {
 	for l.at < len(l.nodes) && l.nodes[l.at].state != "" {
 		l.at++
@@ -29,14 +29,14 @@ func (s *stage) mark(l *lane) {
 	}
 }
 
-// start begins all operations that may begin now.
+// start starts all operations that may start now.
 func (s *stage) start(ctx context.Context) {
 	if s.paused {
 		s.finish = s.finishing()
 	}
 	for held := false; ; held = true {
 		some := s.startHot(ctx, held)
-		// What is held back for the sake of a merge goes on when nothing else does.
+		// Nodes that were held for a merge continue if nothing else does.
 		if some || s.running > 0 || held {
 			return
 		}
@@ -48,7 +48,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 		return cmp.Compare(a.nodes[min(a.at, len(a.nodes)-1)].index, b.nodes[min(b.at, len(b.nodes)-1)].index)
 	})
 	clear(s.holds)
-	// Settling a node may mark lanes: they are looked at in the same round.
+	// Ending a node may mark lanes: they are examined in the same round.
 	var rest []*lane
 	some := false
 	for i := 0; i < len(s.hot); i++ {
@@ -129,8 +129,8 @@ func (s *stage) admit(n *node, held bool) admission {
 	return now
 }
 
-// proving reports whether a host that is back has not yet shown that it came back whole: what is ready or under way on it is
-// waited for before another goes down. What is done on it while it is down once more shows nothing.
+// proving reports whether it is still open that a host that is back works: operations that are ready or running on it must end
+// before another host goes down. Operations during another outage of it prove nothing.
 func (s *stage) proving() bool {
 	for target := range s.back {
 		l := s.lanes[target]
@@ -145,12 +145,12 @@ func (s *stage) proving() bool {
 	return false
 }
 
-// bound returns the count of running operations that a node adds to, and its limit. Operations that load only a machine of their own
-// and mostly wait for it (a guest, a VM that shuts down or starts) have a limit of their own.
+// bound returns the counter of running operations that a node adds to, and its limit. Operations that load only their own machine
+// and mostly wait for it (a guest, a VM that shuts down or starts) have a separate limit.
 func (s *stage) bound(n *node) (running *int, limit int) {
 	switch {
 	case n.around != nil && n.around.down():
-		return new(int), math.MaxInt // Limits.HostsDown holds these
+		return new(int), math.MaxInt // limited by Limits.HostsDown
 	case s.limits.Parallel > 1 && (n.around != nil || n.target.Type == backends.TypeGuest):
 		return &s.apart, s.limits.Apart
 	}
@@ -162,8 +162,8 @@ type holdKey struct {
 	depth  int
 }
 
-// hold reports whether other changes of the same parent come soon: those that neither wait for this one nor stand behind a
-// bracket. One reconfigure of a DVS then takes all hosts at once.
+// hold reports whether other changes of the same parent will be ready soon: those that neither depend on this one nor are inside
+// a bracket. One reconfigure of a DVS then changes all hosts at once.
 func (s *stage) hold(n *node) bool {
 	p := n.merge
 	if p.depth == nil || p.gated[n] {
@@ -184,7 +184,7 @@ func (s *stage) hold(n *node) bool {
 	return is
 }
 
-// batch gathers what goes into one SetMany with n: of every target the changes that are next in line.
+// batch returns the changes for one SetMany with n: of every target the next ones in line.
 func (s *stage) batch(n *node) []*node {
 	if n.merge == nil {
 		return []*node{n}
@@ -211,7 +211,7 @@ func (s *stage) batch(n *node) []*node {
 	return out
 }
 
-// launch runs an operation in a goroutine of its own.
+// launch runs an operation in its own goroutine.
 func (s *stage) launch(ctx context.Context, nodes []*node) {
 	d := &operation{runner: s.runner, nodes: nodes, over: make(chan struct{}), msgs: s.msgs}
 	m := message{nodes: nodes, ended: true, merge: nodes[0].merge}
@@ -257,8 +257,8 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 	}()
 }
 
-// moved reports whether the value of a change may have moved because of what this stage has done on the same machine before: a
-// package brings modules, a reboot brings values to life.
+// moved reports whether an earlier operation of this stage on the same machine may have changed the value of a change: a package
+// installs modules, a reboot activates values.
 func (s *stage) moved(n *node) bool {
 	if n.target.Type == backends.TypeGuest {
 		return slices.ContainsFunc(s.lanes[n.target].nodes, touched) || s.vmTouched(n.target.Name)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// settle ends a node and looks at those that wait for it.
+// settle ends a node and evaluates those that depend on it.
 func (s *stage) settle(n *node, o outcome) {
 	if n.state != "" {
 		return
@@ -58,21 +58,21 @@ func (s *stage) staysOut(b *bracket) bool {
 	})
 }
 
-// up counts one bracket less around a host.
+// up decrements the number of open brackets of a host.
 func (s *stage) up(t backends.Ref) {
 	if s.down[t]--; s.down[t] <= 0 {
 		delete(s.down, t)
 	}
 }
 
-// failTarget blocks what is left to do on a target, closings apart, and stops the wave when its host is down.
+// failTarget blocks the remaining nodes of a target, except closings, and stops the wave if its host is down.
 func (s *stage) failTarget(n *node) {
 	if _, known := s.failed[n.target]; !known {
 		s.failed[n.target] = n.title + " failed before"
 	}
 	host := n.target
 	if n.closes {
-		if h, wave := n.around.host(); wave { // a VM that does not come back is as bad as its host
+		if h, wave := n.around.host(); wave { // a VM that does not come back is as serious as its host
 			host = h
 		}
 	}
@@ -89,13 +89,13 @@ func (s *stage) failTarget(n *node) {
 	}
 }
 
-// wasDown reports whether a host was out of service in this stage: what fails on it then may be what its reboot has brought.
+// wasDown reports whether a host was out of service in this stage: failures on it may then be caused by its reboot.
 func (s *stage) wasDown(t backends.Ref) bool {
 	l := s.lanes[t]
 	return l != nil && slices.ContainsFunc(l.nodes, func(n *node) bool { return n.closes && n.around.down() && n.around.tried && n.state == NodeDone })
 }
 
-// evaluate decides on a node that waits for nothing any more: it is ready, or can never be.
+// evaluate handles a node without open dependencies: it is ready, or can never be.
 func (s *stage) evaluate(n *node) {
 	if n.closes {
 		if b := n.around; !b.tried {
@@ -129,7 +129,7 @@ func (s *stage) evaluate(n *node) {
 	s.mark(s.lanes[n.target])
 }
 
-// lost returns the reboot inside a maintenance mode after which the host has not come back, nil when there is none.
+// lost returns the reboot inside a maintenance mode after which the host has not come back, nil if there is none.
 func (b *bracket) lost() *bracket {
 	for _, in := range b.inner {
 		if b.Kind == backends.BracketMaintenance && in.tried && in.shut.state == NodeFailed {
@@ -139,7 +139,7 @@ func (b *bracket) lost() *bracket {
 	return nil
 }
 
-// doomed reports whether something that a node must have failed or was put off.
+// doomed reports whether a required dependency of a node failed or was postponed.
 func (s *stage) doomed(n *node) (outcome, bool) {
 	for _, w := range n.waits {
 		switch w.state {
@@ -154,8 +154,7 @@ func (s *stage) doomed(n *node) (outcome, bool) {
 	return outcome{}, false
 }
 
-// useless reports whether nothing of a bracket's body can be done and none of the brackets inside it is opened, so that it need
-// not be opened.
+// useless reports whether nothing inside a bracket can be done, including nested brackets, so that it need not be opened.
 func (s *stage) useless(b *bracket) (outcome, bool) {
 	if len(b.body) == 0 && len(b.inner) == 0 {
 		return outcome{}, false
@@ -189,7 +188,7 @@ func (s *stage) useless(b *bracket) (outcome, bool) {
 	return worst, true
 }
 
-// tell keeps the result of a node and emits its end.
+// tell stores the result of a node and emits its end.
 func (s *stage) tell(n *node, o outcome) {
 	elapsed := time.Duration(0)
 	if !n.started.IsZero() {
@@ -208,7 +207,7 @@ func (s *stage) tell(n *node, o outcome) {
 		ID: n.id, Target: n.target, Title: n.title, Change: n.change, State: o.state, Prior: o.prior, Found: o.found, Err: o.err, Elapsed: elapsed,
 	})
 	if s.untold[n] == NodeBlocked && o.state == NodeBlocked {
-		return // as before the retry of another target
+		return // unchanged since before the retry of another target
 	}
 	e := Event{Node: n.id, Target: n.target, Title: n.title, Text: o.text, Prior: o.prior, Found: o.found, Elapsed: elapsed}
 	if o.err != nil {

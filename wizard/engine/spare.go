@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// grounds reads what a lasting refusal rests on; "" if the failure is none, and where nobody can tell.
+// grounds reads the facts behind a lasting refusal; "" for other failures, and if they cannot be read.
 func (d *operation) grounds(ctx context.Context, n *node, failure error) string {
 	if d.job.Grounds == nil || !backends.IsLasting(failure) || ctx.Err() != nil {
 		return ""
@@ -27,9 +27,9 @@ func (r *runner) groundsOf(ctx context.Context, t backends.Ref) (string, error) 
 	})
 }
 
-// spare fails, before anything is powered off, the changes of VMs that are on for which an attempt before has powered them
-// off in vain: the change was refused for what the VM or its host is made of, the same is wanted, and nothing that the
-// refusal rests on is different. Another attempt would only repeat the outage.
+// spare fails, before anything is powered off, the changes of running VMs that an earlier attempt has powered off in vain: the
+// change was refused because of the configuration of the VM or its host, the same value is requested, and none of the facts
+// behind the refusal has changed. Another attempt would only repeat the outage.
 func (s *stage) spare(ctx context.Context) {
 	if !s.again || s.number > 1 || s.job.Grounds == nil || s.job.Insist {
 		return
@@ -61,7 +61,7 @@ func (s *stage) spare(ctx context.Context) {
 	}
 }
 
-// refusals returns the last outcomes of changes in this phase, as far as they are lasting refusals.
+// refusals returns the last outcomes of changes in this phase that are lasting refusals.
 func (r *runner) refusals() map[string]journal.Record {
 	out := map[string]journal.Record{}
 	for _, rec := range r.job.Journal.State().Records {

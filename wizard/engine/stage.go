@@ -11,37 +11,37 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A stage carries out one plan. Its own goroutine (that of run) owns everything in it; operations run in goroutines of their
-// own and only send messages.
+// A stage executes one plan. Its own goroutine (that of run) owns everything in it; operations run in other goroutines and only
+// send messages.
 type stage struct {
 	*runner
-	plans []plan.Plan // the one that is carried out
+	plans []plan.Plan // the plan that is executed
 	nodes []*node
 	lanes map[backends.Ref]*lane
 	hot   []*lane // lanes whose first node could start
 	msgs  chan message
 
-	left      int // nodes not settled
-	running   int // operations
+	left      int // nodes that have not ended
+	running   int // running operations
 	slots     int // operations that count against Limits.Parallel
-	apart     int // and those that count against Limits.Apart
+	apart     int // operations that count against Limits.Apart
 	busy      map[*parent]bool
 	holds     map[holdKey]bool      // of one round
 	down      map[backends.Ref]int  // open brackets of hosts out of service
 	off       []*powerGroup         // that have been started
-	back      map[backends.Ref]bool // hosts that were, and on which something may be left to do
+	back      map[backends.Ref]bool // hosts that were out of service, and on which nodes may be left
 	gated     map[any]bool          // waves whose first opening waits at the gate
-	barred    map[any]bar           // waves that the gate did not let begin
+	barred    map[any]bar           // waves that the gate rejected
 	gates     context.Context       // ends when the run is stopped
 	stopGates context.CancelFunc
 
 	nextForecast time.Time
 
-	finish map[*node]bool      // what is begun although the run is paused
-	untold map[*node]NodeState // what was settled before a retry that is being worked out
+	finish map[*node]bool      // what is started although the run is paused
+	untold map[*node]NodeState // what had ended before a retry that is being prepared
 }
 
-// A lane holds the nodes of one target, which are done one after the other.
+// A lane contains the nodes of one target, which are done one after the other.
 type lane struct {
 	nodes []*node
 	at    int
@@ -49,14 +49,14 @@ type lane struct {
 	hot   bool
 }
 
-// A message comes from an operation: progress, or the end of it.
+// A message comes from an operation: progress, or its end.
 type message struct {
 	nodes    []*node
 	percent  int
 	text     string // what it waits for
 	passed   bool   // the gate
 	ended    bool
-	outcomes []outcome // when ended, one per node
+	outcomes []outcome // at the end, one per node
 	counter  *int      // of the limits
 	merge    *parent
 }
@@ -121,7 +121,7 @@ func (s *stage) viable() bool {
 	return false
 }
 
-// held reports whether a node would take a VM or a host out of service that none may be taken out of any more.
+// held reports whether a node would take a VM or a host out of service although no more may be.
 func (s *stage) held(n *node) bool {
 	if n.around == nil || n.around.inherited {
 		return false
@@ -135,7 +135,7 @@ func (s *stage) deferred(n *node) bool {
 	return n.change != nil && !n.change.To.Known() && n.change.Late.IsAbsent()
 }
 
-// undone says that a change which this attempt has made is wanted again, "" when it is not so.
+// undone says that a change of this attempt is needed again, "" otherwise.
 func (s *stage) undone(n *node) string {
 	if n.change == nil || !n.change.To.Known() {
 		return ""
@@ -187,7 +187,7 @@ func (s *stage) run(ctx context.Context) {
 		s.forecast()
 		if s.running == 0 {
 			if s.left == 0 && (!s.paused || s.halted) {
-				return // a paused run stays open, so that what failed can be tried again
+				return // a paused run stays open, so that failures can be retried
 			}
 			if !s.paused {
 				s.giveUp()
@@ -216,13 +216,13 @@ func (s *stage) run(ctx context.Context) {
 
 const stopText = "stopping: what runs is finished, nothing new is begun"
 
-// abort begins nothing more, not even a closing.
+// abort starts nothing more, not even a closing.
 func (s *stage) abort() {
 	s.halt("stopping at once: running calls are broken off")
 	s.settleAll(func(*node) bool { return true }, outcome{state: NodePending})
 }
 
-// halt begins no new operations; brackets that are open are still closed.
+// halt starts no new operations; open brackets are still closed.
 func (s *stage) halt(why string) {
 	s.halted = true
 	s.stopGates()
@@ -238,8 +238,8 @@ func (s *stage) settleAll(which func(*node) bool, o outcome) {
 	}
 }
 
-// giveUp ends a stage in which nothing runs and nothing can start. It takes a plan that waits for itself through hosts
-// that may not be down together.
+// giveUp ends a stage in which nothing runs and nothing can start. That requires a plan that blocks itself through hosts that may
+// not be down together.
 func (s *stage) giveUp() {
 	for _, n := range s.nodes {
 		if n.state == "" {
@@ -249,7 +249,7 @@ func (s *stage) giveUp() {
 	}
 }
 
-// take works a message in.
+// take processes a message.
 func (s *stage) take(m message) {
 	if m.passed {
 		delete(s.gated, waveOf(m.nodes[0].around))

@@ -7,12 +7,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A State is what the events of a run have told so far; views draw it and keep nothing of their own.
+// A State is the accumulated content of a run's events; views render it and keep no state of their own.
 type State struct {
 	Run      string
 	Stage    int
-	Begun    time.Time // of the first event
-	Last     time.Time // of the latest event
+	Begun    time.Time // time of the first event
+	Last     time.Time // time of the latest event
 	Counts   Counts
 	Targets  []*TargetState // in the order in which they were announced
 	Stopping string         // why, once the run is being stopped
@@ -21,16 +21,16 @@ type State struct {
 
 	nodes   map[string]*StepState
 	targets map[backends.Ref]*TargetState
-	left    time.Duration // of this stage, as it was expected at leftAt
+	left    time.Duration // of this stage, as estimated at leftAt
 	leftAt  time.Time
 }
 
-// Counts counts nodes.
+// Counts counts nodes by state.
 type Counts struct {
 	Total, Running, Done, Skipped, Failed, Blocked int
 }
 
-// Settled counts the nodes that have ended, well or not.
+// Settled returns the number of nodes that have ended, successfully or not.
 func (c Counts) Settled() int { return c.Done + c.Skipped + c.Failed + c.Blocked }
 
 // A TargetState is the progress of one target.
@@ -39,7 +39,7 @@ type TargetState struct {
 	Counts  Counts
 	Steps   []*StepState // in the order in which they were announced
 	Canary  bool         // it goes out of service first, and the others wait for it
-	Title   string       // what is being done, "" when nothing is
+	Title   string       // what is being done, "" if nothing is
 	Percent int          // of that
 	Text    string       // what that waits for
 	Since   time.Time    // when that began
@@ -64,7 +64,8 @@ func (t *TargetState) Word() string {
 	return "done"
 }
 
-// Service says where a target stands that goes out of service: "to go", "out", "back"; "" of one that does not, or does so no more.
+// Service returns the state of a target that goes out of service: "to go", "out", "back"; "" for other targets, and if it no
+// longer does.
 func (t *TargetState) Service() string {
 	out, pending, back := 0, false, false
 	for _, n := range t.Steps {
@@ -102,7 +103,7 @@ type StepState struct {
 	target *TargetState
 }
 
-// Fold takes the next event. A new attempt begins anew: what the one before has left, also when it was killed, counts no more.
+// Fold applies the next event. A new attempt starts over: what the previous one left, even if it was killed, no longer counts.
 func (s *State) Fold(e Event) {
 	if e.First {
 		*s = State{}
@@ -151,7 +152,7 @@ func (s *State) target(t backends.Ref) *TargetState {
 	return ts
 }
 
-// plan announces a node. One that a stage before has settled is begun anew.
+// plan adds a node. A node that an earlier stage has ended is reset.
 func (s *State) plan(n NodeInfo) {
 	ts := s.target(n.Target)
 	step := s.nodes[n.ID]
@@ -169,7 +170,7 @@ func (s *State) plan(n NodeInfo) {
 	ts.Ended = time.Time{}
 }
 
-// undo takes back that a node was begun or has ended.
+// undo resets a node that was started or has ended.
 func (s *State) undo(n *StepState) {
 	s.add(n.target, n.Ended, -1)
 	if n.Ended == EventFailed && n.target.Err == n.Err {
@@ -182,7 +183,7 @@ func (s *State) undo(n *StepState) {
 	n.target.Ended = time.Time{}
 }
 
-// halt takes a node out of those that run.
+// halt removes a node from the running ones.
 func (s *State) halt(n *StepState) {
 	ts := n.target
 	n.Running = false
@@ -247,7 +248,7 @@ func (s *State) add(ts *TargetState, t EventType, n int) {
 	}
 }
 
-// Elapsed is the time since the first event, up to the result.
+// Elapsed returns the time since the first event, up to the result.
 func (s *State) Elapsed(now time.Time) time.Duration {
 	switch {
 	case s.Begun.IsZero():
@@ -258,8 +259,8 @@ func (s *State) Elapsed(now time.Time) time.Duration {
 	return max(0, now.Sub(s.Begun))
 }
 
-// ETA is how long the rest of this stage is expected to take, as the run has worked it out; 0 while nothing can be said, and
-// while the run is paused.
+// ETA returns the estimated remaining time of this stage, as computed by the run; 0 if it is unknown, and while the run is
+// paused.
 func (s *State) ETA(now time.Time) time.Duration {
 	if s.Result != nil || s.Paused != "" || s.left == 0 || s.Counts.Settled() == s.Counts.Total {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// class is what a step is timed with: all openings of one kind of bracket, all changes of one kind.
+// class returns what steps are timed by: all openings of one kind of bracket, all changes of one kind.
 func class(n *node) string {
 	switch {
 	case n.change != nil:
@@ -23,7 +23,7 @@ func class(n *node) string {
 	return "open " + string(n.around.Kind)
 }
 
-// expect is how long a step is expected to take: as long as the longest of its kind in this attempt, else what the plan says.
+// expect returns the estimated duration of a step: that of the longest of its kind in this attempt, else the plan's.
 func (s *stage) expect(n *node) time.Duration {
 	took, known := s.took[class(n)]
 	switch {
@@ -37,7 +37,7 @@ func (s *stage) expect(n *node) time.Duration {
 	return plan.ExpectedOpen(n.around.Bracket)
 }
 
-// rest is what is left to do on a target.
+// rest returns the estimated remaining time of a target.
 func (s *stage) rest(t backends.Ref) time.Duration {
 	sum := time.Duration(0)
 	if l := s.lanes[t]; l != nil {
@@ -50,7 +50,7 @@ func (s *stage) rest(t backends.Ref) time.Duration {
 	return sum
 }
 
-// hostWave is how long a host and the VMs that are off for it are expected to be out of service.
+// hostWave returns how long a host and the VMs that are off for it are expected to be out of service.
 func (s *stage) hostWave(host backends.Ref) time.Duration {
 	if s.limits.Until.IsZero() {
 		return 0
@@ -66,7 +66,7 @@ func (s *stage) hostWave(host backends.Ref) time.Duration {
 	return s.rest(host) + vms
 }
 
-// powerWave is how long the VMs of a group are expected to be off, with what is set up in their guests.
+// powerWave returns how long the VMs of a group are expected to be off, including setting up their guests.
 func (s *stage) powerWave(g *powerGroup) time.Duration {
 	longest := time.Duration(0)
 	if s.limits.Until.IsZero() {
@@ -78,12 +78,12 @@ func (s *stage) powerWave(g *powerGroup) time.Duration {
 	return longest
 }
 
-// begins reports whether opening a power cycle begins a wave.
+// begins reports whether opening a power cycle starts a wave.
 func (s *stage) begins(b *bracket) bool {
 	return b.group != nil && !b.group.started && slices.ContainsFunc(b.group.members, (*bracket).outage)
 }
 
-// needs is how long the wave of an opening is expected to take.
+// needs returns the estimated duration of the wave of an opening.
 func (s *stage) needs(b *bracket) time.Duration {
 	if host, wave := b.host(); wave {
 		return s.hostWave(host)
@@ -91,8 +91,8 @@ func (s *stage) needs(b *bracket) time.Duration {
 	return s.powerWave(b.group)
 }
 
-// outlasts reports whether a wave cannot be finished and undone before the window ends: undoing takes as long again. A rollback
-// is the undoing: it needs its time once.
+// outlasts reports whether a wave cannot be finished and undone before the window ends: undoing takes equally long. A rollback
+// needs its time only once.
 func (r *runner) outlasts(wave time.Duration) bool {
 	if r.phase != journal.PhaseRollback {
 		wave *= 2
@@ -113,10 +113,10 @@ func (s *stage) postpone(n *node) {
 	s.settle(n, outcome{state: NodePending})
 }
 
-// windowEnd is a time with its zone.
+// windowEnd formats a time with its zone.
 func windowEnd(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
 
-// noteLate says what is left for another window, and how to continue.
+// noteLate records what is left for another window, and how to continue.
 func (r *runner) noteLate() {
 	if !r.late {
 		return

@@ -8,13 +8,13 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// A GPUOperator is what differs from the defaults in the values of NVIDIA GPU Operator's Helm chart (NVIDIA GPU Operator, Helm Chart
-// Values Reference; GPUDirect RDMA and GPUDirect Storage).
+// A GPUOperator holds the values of NVIDIA GPU Operator's Helm chart that differ from the defaults (NVIDIA GPU Operator, Helm
+// Chart Values Reference; GPUDirect RDMA and GPUDirect Storage).
 type GPUOperator struct {
-	Driver    string // image of a driver that the operator deploys, REPOSITORY/driver:VERSION; "": the guests have theirs
+	Driver    string // image of a driver that the operator deploys, REPOSITORY/driver:VERSION; "": the guests have a driver
 	GPUDirect bool   // RDMA to and from GPU memory
 	OFED      bool   // the guests have MLNX_OFED or DOCA-OFED, whose modules nvidia-peermem needs
-	Secret    string // with the vGPU licence's client_configuration_token.tok and gridd.conf; "": no vGPU
+	Secret    string // secret with client_configuration_token.tok and gridd.conf of the vGPU license; "": no vGPU
 	Toolkit   bool   // the guests have the container toolkit already
 }
 
@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// Check names what the chart would not mean.
+// Check returns an error for what the chart does not support.
 func (g GPUOperator) Check() error {
 	tagged := strings.LastIndexByte(g.Driver, ':') > strings.LastIndexByte(g.Driver, '/')
 	switch {
@@ -68,7 +68,7 @@ func (g GPUOperator) YAML(o Origin) (string, error) {
 	if err := g.Check(); err != nil {
 		return "", err
 	}
-	// One kind of resource, nvidia.com/gpu, is what jobs ask for.
+	// Jobs request only one kind of resource, nvidia.com/gpu.
 	v := gpuValues{Driver: gpuDriver{Enabled: g.Driver != ""}, MIG: &strategy{"single"}}
 	if g.Toolkit {
 		v.Toolkit = &enabled{}

@@ -9,9 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// A Horovod is a script that runs Horovod's benchmark in containers over the guests, as the guide ends (Reference
-// Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox,
-// Deploy and Run a Horovod Framework: the image, and VGG16), and takes the containers away again.
+// A Horovod is a script that runs Horovod's benchmark in containers in the guests, as at the end of the guide (Reference
+// Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, Deploy and
+// Run a Horovod Framework: the image, and VGG16), and removes the containers again.
 type Horovod struct {
 	Hosts []netip.Addr // of the guests; the first one runs the script
 	Image string       // with Horovod, an SSH server and its examples
@@ -21,7 +21,7 @@ type Horovod struct {
 	Net   NCCL
 }
 
-// Check names what cannot be run.
+// Check returns an error for what cannot be run.
 func (h Horovod) Check() error {
 	seen := map[netip.Addr]bool{}
 	for _, a := range h.Hosts {
@@ -45,7 +45,7 @@ func (h Horovod) Check() error {
 	return h.Net.Check()
 }
 
-// Script writes it for a POSIX shell.
+// Script writes a POSIX shell script.
 func (h Horovod) Script(o Origin) (string, error) {
 	if err := h.Check(); err != nil {
 		return "", err

@@ -11,39 +11,39 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// An API is a version of the MPI operator's job.
+// An API is a version of the MPI operator's job API.
 type API string
 
-// The versions: that of today, and that of the guide (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
-// PVRDMA, NVIDIA/Mellanox, 2019).
+// The versions: the current one, and that of the guide (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
+// NVIDIA/Mellanox, 2019).
 const (
 	V2Beta1  API = "v2beta1"
 	V1Alpha2 API = "v1alpha2"
 )
 
-// gpuResource is what NVIDIA's device plugin calls GPUs and vGPUs.
+// gpuResource is the name of GPUs and vGPUs in NVIDIA's device plugin.
 const gpuResource = "nvidia.com/gpu"
 
 // A Job is an MPIJob for the Kubernetes MPI operator: one launcher, and workers with GPUs and RDMA.
 type Job struct {
 	API       API
 	Name      string
-	Namespace string // "": that of the context
+	Namespace string // "": the context's
 	Image     string
 	Workers   int
 	GPUs      int // for each worker
 	Slots     int // MPI ranks for each worker; 0: one for each GPU
 	Spread    bool
-	Resource  string   // of an RDMA device plugin, SharedResource; "": /dev/infiniband of the node
+	Resource  string   // resource of an RDMA device plugin, SharedResource; "": /dev/infiniband of the node
 	Network   string   // second network of the workers, [NAMESPACE/]NAME of Multus; "": none
 	Command   []string // what mpirun starts; nil: the guide's benchmark
 	Batches   int      // of that benchmark; 0: 100
 	Net       NCCL
-	NoWait    bool // the operator does not know launcherCreationPolicy (kubeflow/mpi-operator, pull request 484)
+	NoWait    bool // the operator does not support launcherCreationPolicy (kubeflow/mpi-operator, pull request 484)
 }
 
-// benchmark is what the guide runs (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
-// NVIDIA/Mellanox, 2019, MPIJob; the file name is restored).
+// benchmark is the command of the guide (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox,
+// 2019, MPIJob; the file name is restored).
 func benchmark(batches int) []string {
 	return []string{"python", "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py", "--model=resnet50", "--batch_size=32",
 		"--variable_update=horovod", "--use_fp16", "--xla=True", "--num_batches=" + strconv.Itoa(batches)}
@@ -56,7 +56,7 @@ var (
 	image    = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
 )
 
-// Check names what Kubernetes would refuse.
+// Check returns an error for what Kubernetes would refuse.
 func (j Job) Check() error {
 	switch {
 	case j.API != V2Beta1 && j.API != V1Alpha2:
@@ -99,7 +99,7 @@ func (j Job) YAML(o Origin) (string, error) {
 	return b.String(), enc.Close()
 }
 
-// advice is what the file itself cannot do.
+// advice returns what the file itself cannot do.
 func (j Job) advice() []string {
 	at := ""
 	if j.Namespace != "" {
@@ -130,7 +130,7 @@ func (j Job) advice() []string {
 	return lines
 }
 
-// mpirun is the launcher's command: the guide's arguments in its order.
+// mpirun returns the launcher's command: the guide's arguments in its order.
 func (j Job) mpirun() []string {
 	args := []string{"mpirun", "--allow-run-as-root", "-np", strconv.Itoa(j.Workers * j.slots()), "-bind-to", "none", "-map-by", "slot"}
 	for _, v := range j.Net.Variables(j.API == V1Alpha2) {

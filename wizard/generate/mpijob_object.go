@@ -1,6 +1,6 @@
 package generate
 
-// What of Kubernetes' types an MPIJob needs, in the order in which people write them.
+// The parts of Kubernetes' types that an MPIJob needs, in the usual order.
 type (
 	mpiJob struct {
 		APIVersion string   `yaml:"apiVersion"`
@@ -109,7 +109,7 @@ func (j Job) object() mpiJob {
 	return out
 }
 
-// worker is the template of the workers. Shared memory is a RAM disk: NCCL fills the 64 MB that containers have.
+// worker returns the template of the workers. Shared memory is a RAM disk, because the default of 64 MB is too small for NCCL.
 func (j Job) worker() podTemplate {
 	c := container{Name: "worker", Image: j.Image, Mounts: []mount{{"shared-memory", "/dev/shm"}}}
 	p := podSpec{Volumes: []volume{{Name: "shared-memory", Empty: &emptyDir{Medium: "Memory"}}}}

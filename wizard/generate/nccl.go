@@ -9,7 +9,7 @@ import (
 // A Path is how the workers of a job can move data.
 type Path string
 
-// The paths. Only GPUDirect has one between GPU and NIC that leaves host memory out.
+// The paths. Only GPUDirect has one between GPU and NIC that bypasses host memory.
 const (
 	PVRDMA    Path = "pvrdma"
 	SRIOV     Path = "sriov"
@@ -17,29 +17,29 @@ const (
 	TCP       Path = "tcp"
 )
 
-// NCCL is what NVIDIA's collective library must know of the network.
+// NCCL holds the network settings of NVIDIA's collective library.
 type NCCL struct {
 	Path      Path
-	Device    string // RDMA device in the workers, rocep19s0f1; "": NCCL looks for itself
-	GID       int    // index of the RoCE v2 address in the device's GID table; -1: NCCL looks for itself
+	Device    string // RDMA device in the workers, rocep19s0f1; "": chosen by NCCL
+	GID       int    // GID index of the RoCE v2 address; -1: chosen by NCCL
 	Class     int    // IP traffic class of RoCE, DSCP<<2 with the ECN bit: 106; 0: not marked
-	Level     string // how far apart GPU and NIC may be: LOC (off), PIX, PXB, PHB, SYS; "": PHB with GPUDirect, else LOC
-	Interface string // network interface for NCCL's own traffic, and for all with TCP; "": NCCL looks for itself
+	Level     string // maximum distance between GPU and NIC: LOC (off), PIX, PXB, PHB, SYS; "": PHB with GPUDirect, else LOC
+	Interface string // network interface for NCCL's own traffic, and for all traffic with TCP; "": chosen by NCCL
 }
 
-// Off keeps GPUDirect RDMA off.
+// Off disables GPUDirect RDMA.
 const Off = "LOC"
 
-// levelNumbers are the levels as libraries before 2.4 know them (NCCL user guide, NCCL_NET_GDR_LEVEL).
+// levelNumbers maps the levels to their numbers in libraries before 2.4 (NCCL user guide, NCCL_NET_GDR_LEVEL).
 var levelNumbers = map[string]string{Off: "0", "PIX": "1", "PXB": "2", "PHB": "3", "SYS": "4"}
 
-// A Variable is one of the environment.
+// A Variable is an environment variable.
 type Variable struct{ Name, Value string }
 
-// deviceName fits names of RDMA devices and network interfaces as Linux makes them.
+// deviceName matches names of RDMA devices and network interfaces in Linux.
 var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// Check names what NCCL could not mean.
+// Check returns an error for what NCCL does not support.
 func (n NCCL) Check() error {
 	switch {
 	case n.Path != PVRDMA && n.Path != SRIOV && n.Path != GPUDirect && n.Path != TCP:
@@ -58,11 +58,11 @@ func (n NCCL) Check() error {
 	return nil
 }
 
-// Variables are the settings for NCCL, in a fixed order. Libraries of the time of v1alpha2 (before 2.4) know the GDR
-// level by its former name and as a number, and names without the mark for "exactly" (NCCL user guide, environment
-// variables). Level LOC, formerly 0, keeps GPUDirect off: neither PVRDMA nor a VF beside a vGPU has a path for it (RDG:
-// RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019); PHB, formerly 3, lets it
-// cross the CPU, which is how a VM sees all its passed-through devices.
+// Variables returns the settings for NCCL, in a fixed order. Libraries of the time of v1alpha2 (before 2.4) use the former name
+// of the GDR level and numbers, and names without the mark for "exactly" (NCCL user guide, environment variables). Level LOC,
+// formerly 0, disables GPUDirect: neither PVRDMA nor a VF with a vGPU has a path for it (RDG: RoCE accelerated ML and HPC on
+// Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019); PHB, formerly 3, lets it cross the CPU, which is how a VM sees all its
+// passed-through devices.
 func (n NCCL) Variables(old bool) []Variable {
 	exactly, level := "=", "NCCL_NET_GDR_LEVEL"
 	gdr := n.Level
@@ -96,9 +96,9 @@ func (n NCCL) Variables(old bool) []Variable {
 	return out
 }
 
-// proof is the transport that NCCL's log must show, and the expression for its lines of success: NCCL names a transport that it could
-// not use too, as in "NET/IB : No device found." (NCCL, src/transport/net_ib.cc, net_socket.cc and net.cc). It
-// has nothing that a comment in a generated file could not hold.
+// proof returns the transport that NCCL's log must show, and the pattern of its lines of success: NCCL also names a transport
+// that it could not use, as in "NET/IB : No device found." (NCCL, src/transport/net_ib.cc, net_socket.cc and net.cc). Both are
+// safe in a comment of a generated file.
 func (n NCCL) proof() (transport, expression string) {
 	switch n.Path {
 	case TCP:

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A NodeNIC is what the RDMA adapter of a Kubernetes node is in its VM.
+// A NodeNIC is the type of a Kubernetes node's RDMA adapter in its VM.
 type NodeNIC string
 
 // The NICs of nodes.
@@ -24,17 +24,17 @@ const (
 	NodePassthrough NodeNIC = "passthrough" // the whole card, which pods share
 )
 
-// The resources that the device plugins of a NetworkOperator give, as jobs name them. The prefix of the RDMA shared device plugin is
-// fixed (k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go); the names are those of the makers' examples.
+// The resources that the device plugins of a NetworkOperator offer, as jobs name them. The prefix of the RDMA shared device
+// plugin is fixed (k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go); the names are those of the makers' examples.
 const (
 	SharedResource = "rdma/hca_shared_devices_a"
 	DeviceResource = "nvidia.com/hostdev"
 )
 
-// PodNetwork is the name of the pods' second network, which jobs ask for beside the resource.
+// PodNetwork is the name of the pods' second network, which jobs request in addition to the resource.
 const PodNetwork = "rdma-net"
 
-// ResourceOf is the resource of a kind of node, and the network that belongs to it; "" for none.
+// ResourceOf returns the resource for a kind of node, and the network that belongs to it; "" for none.
 func ResourceOf(nic NodeNIC) (resource, network string) {
 	switch nic {
 	case NodeSRIOV:
@@ -45,14 +45,14 @@ func ResourceOf(nic NodeNIC) (resource, network string) {
 	return SharedResource, ""
 }
 
-// A NetworkOperator is what NVIDIA's Network Operator is told: a NicClusterPolicy with a device plugin, and for adapters that pods can
-// have an interface of, Multus, IPAM and a network (NVIDIA Network Operator 25.7 and 26.4, Quick Start: Host Device Network with RDMA;
-// MacVLAN Network with RDMA Shared Device). The guests have their drivers already: none is deployed.
+// A NetworkOperator is the configuration of NVIDIA's Network Operator: a NicClusterPolicy with a device plugin, and for adapters
+// whose interfaces pods can use, Multus, IPAM and a network (NVIDIA Network Operator 25.7 and 26.4, Quick Start: Host Device
+// Network with RDMA; MacVLAN Network with RDMA Shared Device). The guests have their drivers already: none is deployed.
 type NetworkOperator struct {
 	NIC       NodeNIC
 	Release   string       // of the operator, v26.4.0
 	Subnet    netip.Prefix // of the pods' second interfaces
-	PerNode   int          // addresses of it for each node
+	PerNode   int          // number of its addresses per node
 	Namespace string       // of the jobs
 	Interface string       // of the adapter in the nodes, with NodePassthrough
 	MTU       int          // of the pods' second interfaces, with NodePassthrough; 0: that of Interface
@@ -63,7 +63,7 @@ var oldest = version.Must(version.NewVersion("25.7"))
 
 var release = regexp.MustCompile(`^v\d{2}\.\d{1,2}\.\d{1,2}$`)
 
-// Check names what the operator or the device plugins would refuse.
+// Check returns an error for what the operator or the device plugins would refuse.
 func (n NetworkOperator) Check() error {
 	v, err := version.NewVersion(n.Release)
 	switch {
@@ -173,7 +173,7 @@ func (n NetworkOperator) objects() []document {
 	}
 	plugin := func(image string, config any) *component {
 		c := of(image)
-		if text, err := json.MarshalIndent(config, "", "  "); err == nil { // maps of strings and numbers always are
+		if text, err := json.MarshalIndent(config, "", "  "); err == nil { // maps of strings and numbers can always be encoded
 			c.Config = string(text) + "\n"
 		}
 		return &c

@@ -1,7 +1,6 @@
-// Package generate makes the files of the guides that other tools run: Kubernetes jobs and MPI benchmarks here, what
-// containers need in package containers, and the configuration of physical switches in package switches. It is pure:
-// facts and wishes in, text out, and the same text for the same input. No value can leave its place in a file: each is
-// checked or quoted in the manner of the file.
+// Package generate generates the files of the guides that other tools use: Kubernetes jobs and MPI benchmarks here, files for
+// containers in package containers, and the configuration of physical switches in package switches. It does no I/O, and the
+// output is deterministic. No value can break out of its place in a file: each is checked, or quoted for the format.
 package generate
 
 import (
@@ -9,11 +8,11 @@ import (
 	"time"
 )
 
-// An Origin says what made a file, from what and when. It heads every file that can hold comments.
+// An Origin says what generated a file, from what and when. It is the header of every file that supports comments.
 type Origin struct {
 	Tool string   // "rdma-setup 1.4.0"
 	What string   // "generate switch --os onyx"
-	From []string // what it was made from: "answers.yaml", "LLDP of leaf-01"
+	From []string // inputs: "answers.yaml", "LLDP of leaf-01"
 	Made time.Time
 }
 
@@ -31,8 +30,8 @@ func (o Origin) Comment(mark string) string {
 	return b.String()
 }
 
-// Plain makes any text fit for a comment in any file: one line of printable ASCII, without the question mark (help on
-// the console of a switch), the backslash (goes on in the next line) and what a shell would take apart.
+// Plain makes any text safe for a comment in any file: one line of printable ASCII, without the question mark (help on the
+// console of a switch), the backslash (line continuation) and characters that are special in a shell.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune("?\\`$", r) {

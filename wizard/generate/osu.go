@@ -10,18 +10,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// An OSU is a script that runs the MPI micro-benchmarks of the guide over the guests (RoCE SR-IOV Setup and Performance
-// Study on vSphere 7.x, VMware, 2022, section 3.2: OSU osu_mbw_mr and osu_alltoall, mean of five runs) and judges them
-// against a baseline.
+// An OSU is a script that runs the MPI micro-benchmarks of the guide in the guests (RoCE SR-IOV Setup and Performance Study on
+// vSphere 7.x, VMware, 2022, section 3.2: OSU osu_mbw_mr and osu_alltoall, mean of five runs) and compares them with a baseline.
 type OSU struct {
 	Hosts  []netip.Addr // of the guests, one rank each; the first one runs the script
-	Device string       // RDMA device in the guests; "": UCX looks for itself
+	Device string       // RDMA device in the guests; "": chosen by UCX
 	Class  int          // IP traffic class; 0: not marked
 	Runs   int          // 0: five
 }
 
-// Counts are the numbers of VMs that are measured: the guide's, as far as there are VMs, and all of them. They are even,
-// for osu_mbw_mr works in pairs.
+// Counts returns the numbers of VMs to measure: those of the guide that are available, and all VMs. They are even, because
+// osu_mbw_mr uses pairs.
 func (s OSU) Counts() []int {
 	var out []int
 	for _, n := range []int{2, 4, 8, 12, 16} {
@@ -35,7 +34,7 @@ func (s OSU) Counts() []int {
 	return out
 }
 
-// Check names what cannot be measured.
+// Check returns an error for what cannot be measured.
 func (s OSU) Check() error {
 	if len(s.Hosts) < 2 {
 		return fmt.Errorf("%d guests: an MPI benchmark needs two", len(s.Hosts))
@@ -53,7 +52,7 @@ func (s OSU) Check() error {
 	return NCCL{Path: SRIOV, Device: s.Device, GID: -1, Class: s.Class}.Check()
 }
 
-// Script writes it for a POSIX shell.
+// Script writes a POSIX shell script.
 func (s OSU) Script(o Origin) (string, error) {
 	if err := s.Check(); err != nil {
 		return "", err

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A TopologyDevice is a GPU or an RDMA device: where a guest has it, and where it sits in the host.
+// A TopologyDevice is a GPU or an RDMA device: its address in the guest, and its position in the host.
 type TopologyDevice struct {
 	Address string   // in the guest: 0000:0b:00.0
 	GPU     bool     // otherwise a NIC
-	Path    []string // bridges of the host above it, the nearest first
+	Path    []string // bridges of the host above it, nearest first
 	NUMA    int      // node of the host
 }
 
-// A Topology is what NCCL cannot see in a VM, whose own PCI tree is flat: which GPU and which NIC share a bridge of the host. It is
-// written in the XML that NCCL reads from NCCL_TOPO_FILE (NCCL user guide; NCCL src/graph/xml.cc, ncclTopoGetXmlFromFile; of the
-// same shape are the files that Azure's images for HPC bring, ndv4-topo.xml).
+// A Topology is what NCCL cannot see in a VM, whose own PCI tree is flat: which GPU and which NIC share a bridge of the host. It
+// is written as XML for NCCL_TOPO_FILE (NCCL user guide; NCCL src/graph/xml.cc, ncclTopoGetXmlFromFile; the files in Azure's HPC
+// images, ndv4-topo.xml, have the same form).
 type Topology struct {
 	Devices []TopologyDevice
 	Speed   string // of a link, as the kernel writes it: "16.0 GT/s PCIe"
@@ -28,7 +28,7 @@ type Topology struct {
 var pciAddress = regexp.MustCompile(`^([0-9a-f]{4}|[0-9a-f]{8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 var linkSpeed = regexp.MustCompile(`^\d{1,3}(\.\d)? GT/s( PCIe)?$`)
 
-// Check names what NCCL could not read.
+// Check returns an error for what NCCL could not read.
 func (t Topology) Check() error {
 	gpus, nics, seen := 0, 0, map[string]bool{}
 	for _, d := range t.Devices {
@@ -78,7 +78,7 @@ func (t Topology) XML(o Origin) (string, error) {
 	slices.Sort(nodes)
 	bridges := 0
 	for i, node := range nodes {
-		// NCCL fills in what of the processor is left out from the guest itself.
+		// NCCL completes missing processor data from the guest itself.
 		fmt.Fprintf(&b, "  <cpu numaid=\"%d\">\n", i)
 		var here []*TopologyDevice
 		for k := range t.Devices {
@@ -131,7 +131,7 @@ func (x *branch) first() string {
 	return x.below[0].first()
 }
 
-// write gives a bridge an address that no device of a guest has.
+// write assigns a bridge an address that no device of a guest has.
 func (t Topology) write(b *strings.Builder, x *branch, indent string, bridges *int) {
 	link := fmt.Sprintf("link_speed=%q link_width=\"%d\"", t.Speed, t.Width)
 	if d := x.device; d != nil {
@@ -140,7 +140,7 @@ func (t Topology) write(b *strings.Builder, x *branch, indent string, bridges *i
 			class = "0x030200" // 3D controller
 		}
 		address := d.Address
-		if len(address) > len("0000:0b:00.0") { // nvidia-smi writes eight digits of the domain
+		if len(address) > len("0000:0b:00.0") { // nvidia-smi prints eight digits for the domain
 			address = address[4:]
 		}
 		fmt.Fprintf(b, "%s<pci busid=\"%s\" class=\"%s\" %s/>\n", indent, address, class, link)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Disruption is something that people notice while a change is made.
+// A Disruption is a noticeable effect of a change.
 type Disruption string
 
 // The disruptions.
@@ -25,36 +25,36 @@ const (
 	MemoryLocked Disruption = "memory fully reserved"
 )
 
-// Minutes that estimates assume; they are ours, and texts say "about".
+// Durations in minutes for estimates; they are assumptions, so texts say "about".
 const (
-	MinutesReboot = 15 // to empty a host, boot it and have it back
-	MinutesVMOff  = 3  // to shut a VM down, power it on and hear from its guest
+	MinutesReboot = 15 // to evacuate a host, reboot it and reconnect
+	MinutesVMOff  = 3  // to shut a VM down, power it on and reach its guest
 )
 
-// A Change moves one setting of one target from what it is to what was requested.
+// A Change moves one setting of one target from its current value to the requested one.
 type Change struct {
 	backends.Setting
 	From, To backends.Value
 	Why      string       // one sentence for the operator
-	Disrupts []Disruption // what people notice
-	After    []string     // ids of changes and brackets that must be done before; a bracket is done when it is closed
+	Disrupts []Disruption // noticeable effects
+	After    []string     // ids of changes and brackets that must be done before; a bracket is done after it was closed
 	Within   []string     // ids of the brackets that must be open while the change is made
-	// Irreversible says why there is no way back ("a hardware version cannot be lowered"), "" when rollback works.
+	// Irreversible says why it cannot be undone ("a hardware version cannot be lowered"), "" if rollback works.
 	Irreversible string
-	// State marks a repair of something that is no setting (a port that is down): rollback leaves it alone.
+	// State marks a repair of something that is not a setting (a port that is down): rollback does not change it.
 	State bool
-	// Late is what to make of the value that is read when the change is due and nobody could read before (firmware, before
-	// its tools are installed): Resolve works the new value out. Then To is not Known. Absent where To is what it will be.
+	// Late is combined with the value that is read when the change is due, if it cannot be read before (firmware, before its
+	// tools are installed): Resolve computes the new value. Then To is not Known. Absent if To is final.
 	Late backends.Value
-	// Restore are the recorded items that a rollback puts back, whatever the setting reads as. Leave are those that differ
-	// too and stay as somebody else has made them, because the operator said so.
+	// Restore are the recorded items that a rollback restores, whatever the setting's current value. Leave are those that differ
+	// too and stay as someone else has changed them, because the operator said so.
 	Restore, Leave []backends.Difference
-	// Yield: what of Restore cannot be had any more stays as it is, because the operator said so.
+	// Yield: items of Restore that can no longer be obtained stay as they are, because the operator said so.
 	Yield bool
 }
 
-// changeJSON has from and to as plain JSON, which everybody can read; a state beside them tells a text from a value that
-// is not known yet.
+// changeJSON has from and to as plain JSON, so that anyone can read them; their states distinguish a text from a value that is
+// not known yet.
 type changeJSON struct {
 	ID           string          `json:"id"`
 	Kind         backends.Kind   `json:"kind"`
@@ -77,10 +77,10 @@ type changeJSON struct {
 	Yield   bool                  `json:"yield,omitempty"`
 }
 
-// JSONShape returns values with the fields that MarshalJSON writes.
+// JSONShape returns sample values with the fields that MarshalJSON writes.
 func (c Change) JSONShape() []any { return []any{changeJSON{}} }
 
-// MarshalJSON writes the documented fields, lists never null.
+// MarshalJSON writes the documented fields; lists are never null.
 func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{
 		ID: c.ID(), Kind: c.Kind, Target: c.Target, Name: c.Name, Why: c.Why,
@@ -97,7 +97,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; the id follows from target, kind and name.
+// UnmarshalJSON reads the output of MarshalJSON; the id follows from target, kind and name.
 func (c *Change) UnmarshalJSON(b []byte) error {
 	var j changeJSON
 	if err := json.Unmarshal(b, &j); err != nil {
@@ -119,40 +119,39 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A Bracket is opened before its body (the changes that name it in Within) and closed after. It is worked out from
-// the changes and never undone; a run that broke off closes it when it is resumed.
+// A Bracket is opened before its body (the changes that name it in Within) and closed after it. Brackets are derived from the
+// changes and never undone; after an interrupted run, resume closes them.
 type Bracket struct {
 	Kind   backends.BracketKind `json:"kind"`
 	Target backends.Ref         `json:"target"`
 	Why    string               `json:"why"`
-	// From is the state in which the plan found the target; Absent: it is not held against what is found when the bracket
-	// is opened.
+	// From is the state of the target at planning time; Absent: it is not compared when the bracket is opened.
 	From backends.Value `json:"from,omitzero"`
-	// Leave is the state that Close brings about; Absent: the state found before Open.
+	// Leave is the state after Close; Absent: the state before Open.
 	Leave backends.Value `json:"leave"`
 	After []string       `json:"after,omitempty"` // ids that must be done before it is opened
 	// AfterAny are ids that must have ended before it is opened, done or failed.
 	AfterAny []string `json:"after_any,omitempty"`
-	// Around are the ids of brackets that are opened and closed while this one is open: a VM is off while its host
-	// reboots. Where a bracket has them and no body, it is opened only when one of them is.
+	// Around are the ids of brackets that are opened and closed while this one is open: a VM is off while its host reboots. A
+	// bracket with Around and without a body is opened only if one of them is.
 	Around []string `json:"around,omitempty"`
-	// Round tells several brackets of one kind and target apart, from 2 on: the second reboot of a host.
+	// Round distinguishes several brackets of one kind and target, from 2 on: the second reboot of a host.
 	Round int `json:"round,omitempty"`
-	// Proof: opened and closed before any change, only to prove that a log-in works. A plan holds no such bracket: the engine
-	// makes them of those of its kind that the plan holds.
+	// Proof: opened and closed before any change, only to test a login. A plan contains no such bracket: the engine creates one
+	// for each host whose shell the plan opens.
 	Proof bool `json:"proof,omitempty"`
-	// Effect is what people notice, with the state found: HostReboot, VMPowerCycle.
+	// Effect is the disruption, given the state before: HostReboot, VMPowerCycle.
 	Effect Disruption `json:"effect"`
-	// Apart are names of groups: of two brackets that share one, the second opens when the first is closed.
+	// Apart are names of groups: two brackets with a common group are never open at the same time.
 	Apart []string `json:"apart,omitempty"`
 }
 
-// HostFound is From of a bracket that takes a host out of service.
+// HostFound is the From of a bracket that takes a host out of service.
 func HostFound(maintenance bool) backends.Value {
 	return backends.ValueOf(map[string]bool{"maintenance": maintenance})
 }
 
-// MaintenanceFound is From of a bracket that holds a host in maintenance mode.
+// MaintenanceFound is the From of a bracket that keeps a host in maintenance mode.
 func MaintenanceFound(maintenance bool) backends.Value {
 	if maintenance {
 		return backends.ValueOf("maintenance")
@@ -160,7 +159,7 @@ func MaintenanceFound(maintenance bool) backends.Value {
 	return backends.ValueOf("normal")
 }
 
-// InMaintenance reports whether the bracket is opened on a host that is in maintenance mode already.
+// InMaintenance reports whether the host is already in maintenance mode before the bracket is opened.
 func (b Bracket) InMaintenance() bool { return b.From == HostFound(true) }
 
 // TakesHostDown reports whether brackets of a kind take their host out of service.
@@ -186,10 +185,10 @@ func RoundOf(id string) int {
 	return n
 }
 
-// Names that ESXi gives to PVRDMA's own settings.
+// ESXi's names for PVRDMA's own settings.
 const (
 	FirewallRuleset = "pvrdma" // TCP 28250 to 28761, in and out, between the vmknics of hosts
 )
 
-// PeerModules is the set of modules in a guest that lets the NIC reach GPU memory.
+// PeerModules is the set of guest modules with which the NIC can access GPU memory.
 const PeerModules = "gpu"

@@ -2,11 +2,11 @@ package plan
 
 import "slices"
 
-// A Diff is what one plan has that another has not. Lists are never nil.
+// A Diff is the difference between two plans. Lists are never nil.
 type Diff struct {
-	Added    []Change  `json:"added"`   // in the later plan alone
-	Removed  []Change  `json:"removed"` // in the earlier plan alone
-	Changed  []Changed `json:"changed"` // in both, with other values or other consequences
+	Added    []Change  `json:"added"`   // only in the later plan
+	Removed  []Change  `json:"removed"` // only in the earlier plan
+	Changed  []Changed `json:"changed"` // in both, with different values or consequences
 	Brackets struct {
 		Added   []Bracket `json:"added"`
 		Removed []Bracket `json:"removed"`
@@ -20,7 +20,8 @@ type Changed struct {
 	After  Change `json:"after"`
 }
 
-// Compare tells how a plan differs from an earlier one, in the order of the plans. Order and reasons of changes are not compared.
+// Compare returns how a plan differs from an earlier one, in the order of the plans. Order and reasons of changes are not
+// compared.
 func Compare(before, after *Plan) Diff {
 	d := Diff{Changed: []Changed{}}
 	changeID, bracketID := Change.ID, Bracket.ID
@@ -44,7 +45,7 @@ func (d Diff) Empty() bool {
 	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Brackets.Added)+len(d.Brackets.Removed) == 0
 }
 
-// without returns the items whose id no item of the other list has.
+// without returns the items whose id is not in the other list.
 func without[T any](list, other []T, id func(T) string) []T {
 	known := map[string]bool{}
 	for _, x := range other {
@@ -59,7 +60,7 @@ func without[T any](list, other []T, id func(T) string) []T {
 	return out
 }
 
-// alike reports whether two changes of one setting do the same, with the same consequences.
+// alike reports whether two changes of one setting are equal, including their consequences.
 func alike(a, b Change) bool {
 	return a.From == b.From && a.To == b.To && a.Late == b.Late && a.Irreversible == b.Irreversible && slices.Equal(a.Disrupts, b.Disrupts)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// ExpectedOpen is how long opening a bracket is expected to take where nothing was measured: a host is evacuated in about ten
-// minutes, a guest shuts down in two. These and the values below are assumptions, on the long side, not limits.
+// ExpectedOpen returns how long opening a bracket is expected to take without measurements: evacuating a host about ten minutes,
+// shutting a guest down two. These and the values below are cautious assumptions, not limits.
 func ExpectedOpen(b Bracket) time.Duration {
 	switch {
 	case b.InMaintenance():
@@ -20,7 +20,7 @@ func ExpectedOpen(b Bracket) time.Duration {
 	return 10 * time.Second
 }
 
-// ExpectedClose is how long closing a bracket is expected to take: servers with much memory boot for a quarter of an hour.
+// ExpectedClose returns how long closing a bracket is expected to take: servers with much memory boot for a quarter of an hour.
 func ExpectedClose(b Bracket) time.Duration {
 	switch b.Kind {
 	case backends.BracketReboot:
@@ -33,7 +33,7 @@ func ExpectedClose(b Bracket) time.Duration {
 	return 10 * time.Second
 }
 
-// ExpectedChange is how long a change is expected to take.
+// ExpectedChange returns how long a change is expected to take.
 func ExpectedChange(k backends.Kind) time.Duration {
 	switch k {
 	case backends.KindOFED, backends.KindBuild:

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// Resolve returns what a change shall set once its present value has been read: To, or for a Late change what follows from
+// Resolve returns the value that a change sets once its current value has been read: To, or for a Late change what follows from
 // both (firmware: nic.MergeFirmware and nic.Burn).
 func Resolve(c Change, now backends.Value) (backends.Value, error) {
 	if c.Late.IsAbsent() {

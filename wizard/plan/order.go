@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Node ids in the graph: a change's id; a bracket's id stands for its close, OpenID(bracket) for its open.
+// Node ids in the graph: a change's id; a bracket's id stands for its closing, OpenID(bracket) for its opening.
 
-// OpenID is the node that opens the bracket of the given id.
+// OpenID returns the node that opens the bracket with the given id.
 func OpenID(bracket string) string { return "open " + bracket }
 
-// A Graph is a plan as nodes and what each waits for.
+// A Graph is a plan as nodes with their dependencies.
 type Graph struct {
-	Order []string            // every node, each after those that it waits for
+	Order []string            // every node, after its dependencies
 	Waits map[string][]string // node -> nodes that must be done before
 }
 
-// Graph works out the order: open brackets before their body, close after it, changes after what they name. It fails
-// on a cycle and on an id that stands twice; a name in After that is not in the plan is something already done.
+// Graph computes the order: brackets are opened before their body and closed after it, changes come after what they name. It
+// fails on a cycle and on a duplicate id; a name in After that is not in the plan is already done.
 func (p Plan) Graph() (Graph, error) {
 	g := Graph{Waits: map[string][]string{}}
 	var nodes []string
@@ -74,7 +74,7 @@ func (p Plan) Graph() (Graph, error) {
 	return g, g.sort(nodes)
 }
 
-// sort fills Order, keeping the given order where nothing speaks against it.
+// sort fills Order, keeping the given order if possible.
 func (g *Graph) sort(nodes []string) error {
 	done := map[string]bool{}
 	for len(g.Order) < len(nodes) {
@@ -96,14 +96,14 @@ func (g *Graph) sort(nodes []string) error {
 	return nil
 }
 
-// Narrow leaves out what is not named, as Options.Only does.
+// Narrow removes what is not named, like Options.Only.
 func (p *Plan) Narrow(only []string) error {
 	p.narrow(only)
 	return p.Settle()
 }
 
-// narrow leaves the named changes and the brackets that they need: those they are made in, and those that bring up by
-// themselves (a VM that is off) what a change waits for. Notes speak of the whole and go; what a change costs stands by it.
+// narrow keeps the named changes and the brackets that they need: those they are made in, and those that start what a change
+// waits for (a VM that is off). Notes describe the whole plan and are dropped; the cost of a change stays with it.
 func (p *Plan) narrow(only []string) {
 	p.Notes = nil
 	needed, body := map[string]bool{}, map[string]bool{}
@@ -124,8 +124,8 @@ func (p *Plan) narrow(only []string) {
 	p.Brackets = slices.DeleteFunc(p.Brackets, func(br Bracket) bool { return !needed[br.ID()] })
 }
 
-// Settle drops names of what is not in the plan from every After, puts changes into an order in which they could be
-// made one by one, and counts the stages.
+// Settle drops names that are not in the plan from every After, sorts the changes so that they could be made one by one, and
+// counts the stages.
 func (p *Plan) Settle() error {
 	known := map[string]bool{}
 	for _, c := range p.Changes {

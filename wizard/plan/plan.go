@@ -1,6 +1,6 @@
-// Package plan holds what a plan is: an ordered graph of changes with the brackets around them, its words for display, and what
-// the operator consents to. It is pure data; recipe makes one of answers and inventory, rollback one of a journal, and nothing is
-// read or written on the way.
+// Package plan defines a plan: an ordered graph of changes with the brackets around them, its texts for display, and the
+// operator's consent. It is plain data; package recipe makes a plan from answers and inventory, package rollback from a journal,
+// and neither does I/O.
 package plan
 
 import (
@@ -13,24 +13,23 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Plan is the ordered graph of changes between an inventory and the answers. Changes stand in an order in which
-// they could be made one by one.
+// A Plan is the ordered graph of changes between an inventory and the answers. Changes are in an order in which they could be
+// made one by one.
 type Plan struct {
 	Mode     string    `json:"mode"`
 	Changes  []Change  `json:"changes"`
 	Brackets []Bracket `json:"brackets"`
-	// Notes are sentences that the operator should read before consenting: costs, what stays, what a guide has wrong.
+	// Notes are sentences that the operator should read before consenting: costs, what stays, errors in a guide.
 	Notes []string `json:"notes,omitempty"`
-	// Conflicts are targets of a rollback that are left alone, because somebody else has changed them since.
+	// Conflicts are targets of a rollback that are not changed, because someone else has changed them since.
 	Conflicts []Refusal `json:"conflicts,omitempty"`
-	// Left says what of a rollback's targets stays as somebody else has made it, because the operator keeps it.
+	// Left says what of a rollback's targets stays as someone else has changed it, because the operator keeps it.
 	Left []Refusal `json:"left,omitempty"`
-	// Stages counts the times that the engine has to read and plan again before all is known (0: all is known now).
+	// Stages counts how often the engine has to read and plan again before everything is known (0: everything is known now).
 	Stages int `json:"stages,omitempty"`
 }
 
-// Hash identifies the plan's content: changes and brackets, not the notes. A plan that was saved and read again has the
-// same hash.
+// Hash identifies the plan's content: changes and brackets, not the notes. Saving and reading a plan does not change its hash.
 func (p Plan) Hash() string {
 	b, err := json.Marshal(struct {
 		Mode     string
@@ -47,7 +46,7 @@ func (p Plan) Hash() string {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
-// Change finds a change by id; nil when there is none.
+// Change returns a change by id; nil if there is none.
 func (p *Plan) Change(id string) *Change {
 	for i := range p.Changes {
 		if p.Changes[i].ID() == id {
@@ -57,14 +56,14 @@ func (p *Plan) Change(id string) *Change {
 	return nil
 }
 
-// A Ceiling is what the operator consents to: anything beyond it asks again.
+// A Ceiling is what the operator consents to: anything beyond it needs another consent.
 type Ceiling struct {
 	Changes     map[string]bool `json:"changes"` // ids
 	HostReboots int             `json:"host_reboots"`
 	PowerCycles int             `json:"power_cycles"`
 }
 
-// Ceiling counts what the plan may do.
+// Ceiling returns what the plan may do.
 func (p Plan) Ceiling() Ceiling {
 	c := Ceiling{Changes: map[string]bool{}}
 	for _, ch := range p.Changes {
@@ -81,7 +80,7 @@ func (p Plan) Ceiling() Ceiling {
 	return c
 }
 
-// With is a ceiling that covers both.
+// With returns a ceiling that covers both.
 func (c Ceiling) With(more Ceiling) Ceiling {
 	if c.Changes == nil && more.Changes == nil {
 		return c
@@ -95,7 +94,7 @@ func (c Ceiling) With(more Ceiling) Ceiling {
 	return both
 }
 
-// Exceeds names the first thing in p that the ceiling does not cover, "" when all is covered.
+// Exceeds returns the first thing in p that the ceiling does not cover, "" if everything is covered.
 func (c Ceiling) Exceeds(p Plan) string {
 	for _, ch := range p.Changes {
 		if !c.Changes[ch.ID()] {
@@ -112,14 +111,14 @@ func (c Ceiling) Exceeds(p Plan) string {
 	return ""
 }
 
-// A Refusal is one reason why no plan can be made for a target: what, where, why, and the remedy.
+// A Refusal is one reason why no plan is possible for a target: what, where, why, and the remedy.
 type Refusal struct {
 	Target backends.Ref `json:"target"`
-	Check  string       `json:"check,omitempty"` // id of the catalogue row that says the same, "" when there is none
+	Check  string       `json:"check,omitempty"` // id of the catalogue row for the same fact, "" if there is none
 	Why    string       `json:"why"`
 	Remedy string       `json:"remedy"`
-	// Kind is that of an error under it (unreachable, auth), KindConflict where the operator of a rollback can keep or restore
-	// what somebody else changed, "" if the inventory itself is the reason.
+	// Kind is that of an underlying error (unreachable, auth), KindConflict if the operator of a rollback can keep or restore
+	// what someone else changed, "" if the inventory itself is the reason.
 	Kind backends.ErrorKind `json:"kind,omitempty"`
 }
 

@@ -6,32 +6,32 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Prior is what a run's journal knows of one setting that the run meant to change: where a rollback goes back to.
+// A Prior is what a run's journal contains about one setting that the run wanted to change: the target of a rollback.
 type Prior struct {
-	Change Change // as planned in the last stage that held it
-	// Prior is the value read before the first attempt; later attempts never replace it.
+	Change Change // as planned in the last stage that contained it
+	// Prior is the value read before the first attempt; later attempts do not change it.
 	Prior backends.Value
-	// Found is the value last read back; it holds nothing when Uncertain.
+	// Found is the value last read back; it is empty if Uncertain.
 	Found backends.Value
-	// Kept is what a Keeper recorded before the first attempt, nil when there is none. The engine restores it.
+	// Kept is what a Keeper recorded before the first attempt, nil if there is none. The engine restores it.
 	Kept *backends.Kept
-	// Left are the recorded items as the Keeper observed them after the last attempt. It lacks those that nobody has
-	// observed since something was begun that may touch them.
+	// Left are the recorded items as observed after the last attempt. Items that may have been touched since they were observed
+	// are missing.
 	Left backends.Kept
-	// Uncertain: an operation was begun and nobody read what became of it, so whatever is there now may be ours.
+	// Uncertain: an operation was started and its result was never read, so the current value may be this program's.
 	Uncertain bool
-	// Back: a rollback has put it back already; what it left different cannot be had any more, and the operator keeps that.
+	// Back: a rollback has restored it already; remaining differences can no longer be restored, and the operator keeps them.
 	Back bool
 }
 
-// An Observation is what a Keeper observes today of what a run recorded.
+// An Observation is the current state of what a run recorded.
 type Observation struct {
 	Now backends.Kept
-	Err error // why nobody knows
+	Err error // why it is unknown
 }
 
-// Differing returns the recorded items that are not as they were before the run: those that are as the run left them, half
-// done, or nobody knows how it left them; and those that somebody else has changed since, or that a rollback has left so
+// Differing returns the recorded items that differ from before the run: run are those that the run left so, that are half done,
+// or whose state after the run is unknown; others are those that someone else has changed since, or that a rollback has left
 // because the operator keeps them.
 func (p Prior) Differing(now backends.Kept) (ours, others []backends.Difference) {
 	if p.Kept == nil {

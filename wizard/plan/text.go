@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// Title says in words what a change does, without its target: "enable firewall ruleset pvrdma".
+// Title describes a change without its target: "enable firewall ruleset pvrdma".
 func Title(c Change) string {
 	removed := c.To.IsAbsent()
 	verb := "change"
@@ -119,7 +119,7 @@ func systemTitle(c Change) string {
 	return map[bool]string{true: "pass through ", false: "return to the host "}[c.To == backends.ValueOf(true)] + c.Name
 }
 
-// burnVersions are the versions that a card may get, by what was read of it or may be.
+// burnVersions returns the firmware versions that a card may get, by its board id if it is known.
 func burnVersions(c Change) string {
 	var to backends.FirmwareImage
 	if c.To.Known() && c.To.Decode(&to) == nil {
@@ -148,7 +148,7 @@ func imageTitle(c Change) string {
 	return fmt.Sprintf("remediate to the image with %s %s", c.Name, c.To)
 }
 
-// parameters says which parameters a change of a module moves.
+// parameters describes which parameters a change of a module changes.
 func parameters(c Change) string {
 	var from, to map[string]string
 	if c.From.Decode(&from) != nil || c.To.Decode(&to) != nil {
@@ -234,7 +234,7 @@ func kindOfAdapter(t string) string {
 	return t
 }
 
-// OpenTitle says what opening a bracket does.
+// OpenTitle describes opening a bracket.
 func OpenTitle(b Bracket) string {
 	switch b.Kind {
 	case backends.BracketVMPower:
@@ -255,7 +255,7 @@ func OpenTitle(b Bracket) string {
 	return "open " + string(b.Kind)
 }
 
-// CloseTitle says what closing a bracket does.
+// CloseTitle describes closing a bracket.
 func CloseTitle(b Bracket) string {
 	switch b.Kind {
 	case backends.BracketVMPower:

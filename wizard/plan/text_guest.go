@@ -91,7 +91,7 @@ func guestTitle(c Change, removed bool) string {
 	return strings.TrimSpace(fmt.Sprintf("set %s %s to %s", c.Kind, c.Name, c.To))
 }
 
-// baseOf says what an image is built from, by its Dockerfile.
+// baseOf returns the base of an image according to its Dockerfile.
 func baseOf(dockerfile backends.Value) string {
 	var text string
 	if dockerfile.Decode(&text) != nil {
@@ -105,7 +105,7 @@ func baseOf(dockerfile backends.Value) string {
 	return ""
 }
 
-// place says where an interface of a guest leads to: a port group, or nowhere but to the card itself.
+// place describes where an interface of a guest is connected: a port group, or the card itself.
 func place(name string) string {
 	if pci, whole := backends.OfHCA(name); pci != "" {
 		return "the RDMA card at " + pci + " of the host"

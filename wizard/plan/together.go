@@ -2,9 +2,9 @@ package plan
 
 import "github.com/rdma-setup/rdma-setup/backends"
 
-// Together groups the power cycles of VMs that are off at the same time whatever the order: those around one change (RDMA
-// uplinks change only with all PVRDMA VMs of the switch off, KB 328676) and those around the reboot of one host. Every power
-// cycle is in exactly one group, by its id, in the order of the brackets.
+// Together groups the power cycles of VMs that are off at the same time in any order: those around one change (RDMA uplinks can
+// be changed only with all PVRDMA VMs of the switch off, KB 328676) and those around the reboot of one host. Every power cycle is
+// in exactly one group, by its id, in the order of the brackets.
 func Together(brackets []Bracket, changes []Change) [][]string {
 	parent := map[string]string{}
 	var find func(id string) string

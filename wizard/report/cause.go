@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Failure is a step of a run that failed and is no change: a VM that did not power on, a host that did not empty.
+// A Failure is a step of a run that failed and is not a change: a VM that did not power on, a host that was not evacuated.
 type Failure struct {
 	Target backends.Ref `json:"target"`
 	Step   string       `json:"step"`
@@ -19,18 +19,18 @@ type Failure struct {
 	Hint   string       `json:"hint,omitempty"`
 }
 
-// A Cause is why something is not as it should be, and what follows from it.
+// A Cause is the root of a problem, with its consequences.
 type Cause struct {
 	Targets      []backends.Ref   `json:"targets"`
 	Step         string           `json:"step,omitempty"`  // the change or step that failed
-	Check        string           `json:"check,omitempty"` // the check that fails, where no step did
-	Err          string           `json:"error"`           // of the step, or what the check has seen
+	Check        string           `json:"check,omitempty"` // the check that fails, if no step did
+	Err          string           `json:"error"`           // error of the step, or evidence of the check
 	Remedy       string           `json:"remedy,omitempty"`
 	NotTried     int              `json:"not_tried"`    // changes that were not tried because of it
-	Consequences []checks.Finding `json:"consequences"` // what the checks tell of it
+	Consequences []checks.Finding `json:"consequences"` // findings that result from it
 }
 
-// Follow says in words what follows from the cause, "" when nothing does.
+// Follow describes the consequences of the cause, "" if there are none.
 func (c Cause) Follow() string {
 	var said []string
 	if n := c.NotTried; n > 0 {
@@ -51,8 +51,8 @@ func (c Cause) Follow() string {
 	return strings.Join(said, "; ")
 }
 
-// Causes lists what failed by cause: first the steps of the run, then the error that ended it, then the checks that fail and follow
-// from none of these.
+// Causes groups failures by cause: first the steps of the run, then the error that ended it, then failing checks that result from
+// none of these.
 func (r *Report) Causes() []Cause {
 	if r.Status == RolledBack {
 		return nil
@@ -67,7 +67,7 @@ func (r *Report) Causes() []Cause {
 		of := -1
 		var own []*checks.Finding
 		for _, f := range all {
-			at := of // the root's, when a change would set that right
+			at := of // that of the root, if a change would fix it
 			if o := fixing(f, undone); o != nil && failed > 0 {
 				at = blamed(out[:failed], o.Target, o.Err)
 			}
@@ -101,7 +101,7 @@ func (r *Report) Causes() []Cause {
 	return out
 }
 
-// steps gathers the changes and steps that failed alike.
+// steps groups the changes and steps with the same failure.
 func (r *Report) steps() []Cause {
 	var out []Cause
 	add := func(t backends.Ref, step, err, hint string) {
@@ -133,7 +133,8 @@ func (r *Report) steps() []Cause {
 	return out
 }
 
-// blamed is the cause of a change that was not tried: the one whose step its error names, else one on its target, else the first.
+// blamed returns the cause of a change that was not tried: the one whose step its error names, else one on its target, else the
+// first.
 func blamed(causes []Cause, t backends.Ref, err string) int {
 	for i, c := range causes {
 		if c.Step != "" && strings.Contains(err, fmt.Sprintf("%q failed", c.Step)) {
@@ -143,7 +144,7 @@ func blamed(causes []Cause, t backends.Ref, err string) int {
 	return max(0, slices.IndexFunc(causes, func(c Cause) bool { return slices.Contains(c.Targets, t) }))
 }
 
-// undone are the changes that the run owes, by target.
+// undone returns the changes that the run did not make, by target.
 func (r *Report) undone() map[backends.Ref][]*Outcome {
 	out := map[backends.Ref][]*Outcome{}
 	for i := range r.Changes {
@@ -154,7 +155,7 @@ func (r *Report) undone() map[backends.Ref][]*Outcome {
 	return out
 }
 
-// fixing is the change that the run owes and that would set right what a check tells; nil if there is none.
+// fixing returns the missing change that would fix a finding; nil if there is none.
 func fixing(f *checks.Finding, undone map[backends.Ref][]*Outcome) *Outcome {
 	for _, t := range []backends.Ref{f.Target, backends.VMRef(f.Target.Name)} {
 		for _, o := range undone[t] {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// An Environment is what the figures of a report were got on: versions, firmware and cables. What was not read is empty.
+// An Environment is what the figures of a report were measured on: versions, firmware and cables. What was not read is empty.
 type Environment struct {
 	VCenter  string      `json:"vcenter"` // version and build
 	Switches []EnvSwitch `json:"switches,omitempty"`
@@ -17,7 +17,7 @@ type Environment struct {
 	Guests   []EnvGuest  `json:"guests,omitempty"`
 }
 
-// An EnvSwitch is a DVS that the hosts carry RDMA on.
+// An EnvSwitch is a DVS that the hosts use for RDMA.
 type EnvSwitch struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -70,7 +70,7 @@ type EnvGuest struct {
 	Devices  []string `json:"devices,omitempty"` // "rocep19s0f1: vmw_pvrdma, PORT_ACTIVE, MTU 4096, 100 Gb/s"
 }
 
-// EnvironmentOf gathers the environment from an inventory. VMs count when their guest was asked.
+// EnvironmentOf collects the environment from an inventory. VMs are included if their guest was read.
 func EnvironmentOf(inv *backends.Inventory) *Environment {
 	env := &Environment{VCenter: versionOf(inv.VCenter.Version, inv.VCenter.Build)}
 	for _, s := range inv.Switches {
@@ -120,7 +120,7 @@ func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
 	return e
 }
 
-// psid finds the PSID of a card, which its firmware tools tell for function 0 alone.
+// psid returns the PSID of a card, which its firmware tools report for function 0 alone.
 func psid(sys *backends.HostSystem, pci string) string {
 	functions := []string{pci}
 	if dot := strings.LastIndexByte(pci, '.'); dot > 0 {
@@ -172,7 +172,7 @@ func deviceOf(d backends.VerbsDevice) string {
 	return d.Name + ": " + strings.Join(said, ", ")
 }
 
-// words joins what is there with a blank.
+// words joins non-empty parts with a blank.
 func words(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " ")
 }

@@ -13,8 +13,8 @@ func Fixes(c plan.Change, f checks.Finding) bool {
 	return slices.Contains(fixKinds[f.ID], c.Kind) && sameTarget(c.Target, f.Target)
 }
 
-// fixKinds says which settings fix what a row finds wrong, on the target of the finding or, for guests, on their VM. Rows
-// whose fix is automatic and that are not here have no step in any plan yet.
+// fixKinds maps a row to the settings that fix its findings, on the target of the finding or, for guests, on their VM. Rows with
+// an automatic fix that are missing here have no step in any plan yet.
 var fixKinds = func() map[string][]backends.Kind {
 	adapter, address := []backends.Kind{backends.KindAdapter}, []backends.Kind{backends.KindAddress}
 	extra, dvs, group := []backends.Kind{backends.KindExtra}, []backends.Kind{backends.KindSwitch}, []backends.Kind{backends.KindPortGroup}
@@ -48,8 +48,8 @@ var fixKinds = func() map[string][]backends.Kind {
 	}
 }()
 
-// FixChanges names the changes of a plan that fix findings, with all that has to be done before them, in the plan's
-// order. left are the findings whose fix is called automatic and for which the plan has nothing.
+// FixChanges returns the changes of a plan that fix findings, with everything that has to be done before them, in the plan's
+// order. left are the findings with an automatic fix for which the plan has no change.
 func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []checks.Finding) {
 	wanted := map[string]bool{}
 	for _, f := range found {
@@ -75,7 +75,7 @@ func FixChanges(p *plan.Plan, found []checks.Finding) (ids []string, left []chec
 	return ids, left
 }
 
-// AutomaticFix reports whether a finding is something that this program fixes by itself, once it is allowed to.
+// AutomaticFix reports whether this program can fix a finding by itself, after consent.
 func AutomaticFix(f checks.Finding) bool {
 	return f.Fix == string(checks.Automatic) && !f.Quiet && (f.Status == checks.Fail || f.Status == checks.Warn)
 }

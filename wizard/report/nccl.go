@@ -1,16 +1,16 @@
 package report
 
-// NCCL is what NVIDIA's collective library is told, so that a job uses the fabric as it was measured.
+// NCCL holds the settings of NVIDIA's collective library with which a job uses the fabric as it was measured.
 type NCCL struct {
 	Env []Variable `json:"env"`
-	Why []string   `json:"why,omitempty"` // what is behind the choice, and what differs between guests
+	Why []string   `json:"why,omitempty"` // the reasons for the choice, and differences between guests
 }
 
-// A Variable is one of the environment.
+// A Variable is an environment variable.
 type Variable struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// String is NAME=VALUE, as a shell's export takes it.
+// String returns NAME=VALUE, as in a shell's export.
 func (v Variable) String() string { return v.Name + "=" + v.Value }

@@ -17,8 +17,8 @@ type outcomeExtra struct {
 // JSONShape returns values with the fields that MarshalJSON writes.
 func (o Outcome) JSONShape() []any { return append(o.Change.JSONShape(), outcomeExtra{}) }
 
-// MarshalJSON adds "outcome", "found", "error" and "hint" to the fields of the change. Without "found", nobody could read what is
-// there; null is a thing that does not exist.
+// MarshalJSON adds "outcome", "found", "error" and "hint" to the fields of the change. If "found" is missing, the current value
+// could not be read; null is a thing that does not exist.
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	a, err := json.Marshal(o.Change)
 	if err != nil {

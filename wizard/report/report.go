@@ -1,5 +1,4 @@
-// Package report holds the outcome of a run, of checks and of measurements as plain data; how it looks is the
-// business of ui/render.
+// Package report holds the outcome of a run, of checks and of measurements as plain data; ui/render renders it.
 package report
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Report is everything that is told about a fabric at one time.
+// A Report is everything that is known about a fabric at one time.
 type Report struct {
 	Run          string                 `json:"run"`
 	Mode         string                 `json:"mode"`
@@ -21,12 +20,12 @@ type Report struct {
 	Tool         string                 `json:"tool"` // version of rdma-setup
 	VCenter      string                 `json:"vcenter"`
 	Simulated    bool                   `json:"simulated"`
-	Insecure     []string               `json:"insecure,omitempty"`    // what was not verified on the operator's word, a sentence each
-	Status       string                 `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a mere check
+	Insecure     []string               `json:"insecure,omitempty"`    // what was not verified at the operator's request, a sentence each
+	Status       string                 `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a check
 	Err          string                 `json:"error,omitempty"`       // what ended the run
 	Hint         string                 `json:"hint,omitempty"`        // what to do about that
 	LeftBehind   *LeftBehind            `json:"left_behind,omitempty"` // nil: nothing, and nothing to continue
-	Failures     []Failure              `json:"failures,omitempty"`    // steps that failed and are no changes
+	Failures     []Failure              `json:"failures,omitempty"`    // steps that failed and are not changes
 	Changes      []Outcome              `json:"changes"`
 	Checks       []checks.Finding       `json:"checks"`
 	Measurements []perftest.Measurement `json:"measurements"`
@@ -35,7 +34,7 @@ type Report struct {
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
-// document is a report as it is written.
+// document is the written form of a report.
 type document struct {
 	Verdict   checks.Status    `json:"verdict"`
 	Summary   string           `json:"summary"`
@@ -50,20 +49,20 @@ type fields Report
 // JSONShape returns values with the fields that MarshalJSON writes.
 func (r Report) JSONShape() []any { return []any{document{}} }
 
-// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes", "receivers" and "rail_matrix", which
-// are worked out of the rest.
+// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes", "receivers" and "rail_matrix",
+// which are computed from the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
 	causes := append([]Cause{}, r.Causes()...)
 	summary, verdict := r.Verdict()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // the encoder around it escapes where that is wanted
+	enc.SetEscapeHTML(false) // the outer encoder escapes if requested
 	err := enc.Encode(document{verdict, summary, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
 	return b.Bytes(), err
 }
 
-// A railMatrix is what each rail reached of itself and of the others: a row for each rail from which was measured, a cell in it for
-// each rail to which.
+// A railMatrix is what each rail reached within itself and of the others: a row for each rail measured from, with a cell for each
+// rail measured to.
 type railMatrix struct {
 	Rails []string              `json:"rails"`
 	Rows  [][]perftest.RailCell `json:"rows"` // in the order of Rails
@@ -90,12 +89,12 @@ func rails(all []perftest.Measurement) *railMatrix {
 	return &m
 }
 
-// A LeftBehind is what a run that did not come to its end has left as it should not stay.
+// A LeftBehind is what an unfinished run has left in a temporary state.
 type LeftBehind struct {
-	VMsOff      []string `json:"vms_off"`              // powered off by the run, and not on again
+	VMsOff      []string `json:"vms_off"`              // powered off by the run, and still off
 	Maintenance []string `json:"hosts_in_maintenance"` // hosts that the run took out of service
 	SSH         []string `json:"ssh_services_on"`      // hosts whose SSH service the run started
-	HalfDone    []string `json:"half_done"`            // operations of which nobody knows how far they came
+	HalfDone    []string `json:"half_done"`            // operations whose result is unknown
 	Continue    string   `json:"continue"`             // the command that continues
 	Undo        string   `json:"undo,omitempty"`       // the command that restores what was before
 }
@@ -105,7 +104,7 @@ func (l *LeftBehind) Nothing() bool {
 	return len(l.VMsOff)+len(l.Maintenance)+len(l.SSH)+len(l.HalfDone) == 0
 }
 
-// An Outcome is a planned change and what became of it.
+// An Outcome is a planned change and its result.
 type Outcome struct {
 	plan.Change
 	State string          `json:"-"` // done, skipped, failed, blocked, pending

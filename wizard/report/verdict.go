@@ -10,11 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// RolledBack is the status of a run that was taken back after its report was made.
+// RolledBack is the status of a run that was rolled back after its report was made.
 const RolledBack = "rolled back"
 
-// Verdict says in one sentence how it stands, worst news first, and how bad that is. Where a lossless class is configured it
-// says beside that, and apart from it, whether the class and its losslessness were proven.
+// Verdict summarizes the state in one sentence, worst news first, with its severity. If a lossless class is configured it also
+// says, separately, whether the class and its losslessness were proven.
 func (r *Report) Verdict() (string, checks.Status) {
 	words, status := r.works()
 	words += r.instead()
@@ -42,12 +42,12 @@ func (r *Report) Verdict() (string, checks.Status) {
 }
 
 // openTogether reports whether a measurement of all rails at once has no verdict because the width of a shared PCIe link is not
-// known: nothing is wrong with it, and nothing that an operator does to the fabric changes it.
+// known: that is not a problem, and no change of the fabric affects it.
 func openTogether(m perftest.Measurement) bool {
 	return m.Load == perftest.LoadRails && m.Verdict == perftest.VerdictUnknown && m.Error == ""
 }
 
-// works says how it stands without the proofs.
+// works summarizes the state without the proofs.
 func (r *Report) works() (string, checks.Status) {
 	failed := 0
 	for _, c := range r.Changes {
@@ -64,7 +64,7 @@ func (r *Report) works() (string, checks.Status) {
 			instead++
 		case m.Verdict == perftest.VerdictFail && between:
 			crossed++
-		case m.OnlyDisproven(): // works; the proofs beside say what is wrong
+		case m.OnlyDisproven(): // works; the proofs say what is wrong
 			doubtful++
 		case m.Verdict == perftest.VerdictFail && m.Figure() == "":
 			unmeasured++
@@ -80,7 +80,7 @@ func (r *Report) works() (string, checks.Status) {
 	first := catalogue.FirstBroken(r.Checks)
 	for i, f := range r.Checks {
 		if f.Status == checks.Fail && (first == nil || first.Status != checks.Fail) {
-			first = &r.Checks[i] // a row that the catalogue does not hold
+			first = &r.Checks[i] // an unknown row
 		}
 		count[f.Status]++
 	}
@@ -113,7 +113,7 @@ func (r *Report) works() (string, checks.Status) {
 	return "Nothing was checked or measured", checks.Unknown
 }
 
-// instead counts what was measured where a host has no RDMA card: that is not RDMA over the fabric, and is not judged.
+// instead counts what was measured on hosts without an RDMA card: that is not RDMA over the fabric, and is not judged.
 func (r *Report) instead() string {
 	count := map[string]int{}
 	for _, m := range r.Measurements {
@@ -132,7 +132,7 @@ func (r *Report) instead() string {
 	return "; where a host has no RDMA card, not judged: " + strings.Join(parts, ", ")
 }
 
-// shortfall tells how many of all measurements were too slow, and how many brought no figure at all.
+// shortfall says how many of all measurements were too slow, and how many had no result.
 func shortfall(slow, unmeasured, all int) string {
 	of := " of " + plural(all, "measurement")
 	switch {

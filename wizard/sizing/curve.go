@@ -16,13 +16,13 @@ type Sample struct {
 	P999Us     float64
 }
 
-// A Fault is something wrong with a measured curve. Hint says where and what to do.
+// A Fault is an anomaly of a measured curve. Hint says where and what to do.
 type Fault struct {
 	Verdict Verdict
 	Hint    string
 }
 
-// Worst returns the worst fault, of equal ones the first; a zero Fault with verdict pass where there is none.
+// Worst returns the worst fault, of equal ones the first; a zero Fault with verdict pass if there is none.
 func Worst(faults []Fault) Fault {
 	worst := Fault{Verdict: Pass}
 	for _, f := range faults {
@@ -37,27 +37,27 @@ func Worst(faults []Fault) Fault {
 const (
 	plateauFrom = 64 << 10
 	plateauTo   = 1 << 20
-	fillFrom    = 4 << 10 // smaller messages are bound by the message rate
+	fillFrom    = 4 << 10 // smaller messages are limited by the message rate
 )
 
-// Limits on the shape of a curve. The published curve of the SR-IOV performance study keeps a distance of at least 1.5 from
-// every limit that fails; the figures are this project's own proposal.
+// Limits for the shape of a curve. The published curve of the SR-IOV performance study keeps a distance of at least 1.5 from
+// every failing limit; the figures are this project's own choice.
 const (
-	inFlight = 4 // messages under way per one-way latency, of the 128 that perftest posts at once (--tx-depth)
+	inFlight = 4 // messages in flight per one-way latency, of the 128 that perftest posts at once (--tx-depth)
 
 	dropWarn, dropFail   = 0.95, 0.80 // of the best smaller size, from 64 KiB
-	dipWarn, dipFail     = 0.85, 0.67 // likewise below 64 KiB
-	slowWarn, slowFail   = 1.35, 2.0  // times what a larger message takes
-	floorWarn, floorFail = 1.0, 0.5   // of what the message rate allows
-	lateWarn, lateFail   = 2.2, 3.0   // times latency of the smallest message + size / link
+	dipWarn, dipFail     = 0.85, 0.67 // of the best smaller size, below 64 KiB
+	slowWarn, slowFail   = 1.35, 2.0  // times the duration of a larger message
+	floorWarn, floorFail = 1.0, 0.5   // of the limit by the message rate
+	lateWarn, lateFail   = 2.2, 3.0   // times (latency of the smallest message + size / link)
 	spikeWarn, spikeFail = 1.5, 2.5   // times the latency of a larger message
 	tailWarn99           = 2.0        // times typical
 	tailWarn999          = 3.0
-	tailLeast            = 10_000 // messages by which a p99.9 is more than the slowest message
-	aboveMost            = 1.0025 // of what the headers leave; the rest is rounding
+	tailLeast            = 10_000 // number of messages that make a p99.9 more than the slowest message
+	aboveMost            = 1.0025 // of what the headers leave, with a margin for rounding
 )
 
-// Plateau is the best bandwidth between 64 KiB and 1 MiB; where no such size was measured, the best of all.
+// Plateau returns the best bandwidth between 64 KiB and 1 MiB; if no such size was measured, the best of all.
 func Plateau(samples []Sample) float64 {
 	best, any := 0.0, 0.0
 	for _, s := range samples {
@@ -72,13 +72,13 @@ func Plateau(samples []Sample) float64 {
 	return best
 }
 
-// Fills reports whether a sample is large enough to say what the link gives.
+// Fills reports whether a sample is large enough to show the capacity of the link.
 func Fills(samples []Sample) bool {
 	return slices.ContainsFunc(samples, func(s Sample) bool { return s.Bytes >= fillFrom })
 }
 
-// AboveHeaders is the fault of a bandwidth that the headers of the RDMA MTU do not leave room for: the reported MTU or the
-// speed of the link is wrong, and so is what was concluded from it.
+// AboveHeaders returns the fault of a bandwidth that the headers at the RDMA MTU do not allow: the reported MTU or the speed of
+// the link is wrong, and so are conclusions from it.
 func AboveHeaders(gbps float64, l Link) []Fault {
 	room := float64(l.SpeedMbps) / 1000 * Goodput(l.IBMTU, l.VLAN)
 	if room <= 0 || gbps <= room*aboveMost {
@@ -89,10 +89,10 @@ func AboveHeaders(gbps float64, l Link) []Fault {
 		gbps, l.IBMTU, float64(l.SpeedMbps)/1000, room)}}
 }
 
-// BandwidthShape finds what is wrong between the sizes of a bandwidth test. Three things hold of every sound curve: a larger
-// message never gives less bandwidth, a smaller message never takes longer, and small messages are sent at a rate that
-// follows from the latency. latencyUs is the measured latency of the smallest message; 0 takes the limit of the mode. The
-// first size of a sweep is left out: without --perform_warm_up it pays for cold caches and page tables.
+// BandwidthShape returns the anomalies between the sizes of a bandwidth test. For every sound curve: a larger message never has
+// less bandwidth, a smaller message never takes longer, and the rate of small messages follows from the latency. latencyUs is the
+// measured latency of the smallest message; 0 means the limit of the mode. The first size of a sweep is ignored: without
+// --perform_warm_up it suffers from cold caches and page tables.
 func (b Bands) BandwidthShape(samples []Sample, latencyUs float64) []Fault {
 	s := bySize(samples, func(s Sample) bool { return s.Gbps > 0 })
 	if len(s) < 2 {
@@ -119,12 +119,12 @@ func (b Bands) BandwidthShape(samples []Sample, latencyUs float64) []Fault {
 // A span is a run of neighbouring sizes that are too low.
 type span struct {
 	from, to, low int // indexes; low is the worst
-	before        int // the size that low is held against
+	before        int // the size that low is compared with
 	worst         float64
 	fails         bool
 }
 
-// lower finds the sizes that give less bandwidth than a smaller one.
+// lower returns the sizes with less bandwidth than a smaller one.
 func lower(s []Sample) *span {
 	best := 0
 	return find(s, func(i int) (float64, int, bool, bool) {
@@ -141,7 +141,7 @@ func lower(s []Sample) *span {
 	})
 }
 
-// slower finds the sizes that take longer than a larger one.
+// slower returns the sizes that take longer than a larger one.
 func slower(s []Sample) *span {
 	return find(s, func(i int) (float64, int, bool, bool) {
 		own, least, at := float64(s[i].Bytes)/s[i].Gbps, 0.0, i
@@ -157,7 +157,7 @@ func slower(s []Sample) *span {
 	})
 }
 
-// starved finds the sizes below 64 KiB that are sent at a lower rate than the latency and the plateau together allow.
+// starved returns the sizes below 64 KiB with a lower rate than latency and plateau together allow.
 func starved(s []Sample, plateau, latencyUs float64) *span {
 	if plateau <= 0 {
 		return nil
@@ -172,8 +172,7 @@ func starved(s []Sample, plateau, latencyUs float64) *span {
 	})
 }
 
-// find returns the span around the worst size that judge finds fault with, one that fails before one that warns; nil if it finds
-// none.
+// find returns the span around the worst size that judge rejects, preferring failures to warnings; nil if there is none.
 func find(s []Sample, judge func(i int) (share float64, against int, bad, fails bool)) *span {
 	var worst, now *span
 	worse := func(a, b *span) bool {
@@ -216,7 +215,7 @@ func (at span) fault(s []Sample) Fault {
 	return f
 }
 
-// words say where a span is: "at 64 B", "from 128 B to 32 KiB".
+// words describe a span: "at 64 B", "from 128 B to 32 KiB".
 func (at span) words(s []Sample) string {
 	switch {
 	case at.from == at.to:
@@ -245,7 +244,7 @@ func bySize(samples []Sample, keep func(Sample) bool) []Sample {
 	return out
 }
 
-// bytes spells a message size: "64 B", "32 KiB", "8 MiB".
+// bytes formats a message size: "64 B", "32 KiB", "8 MiB".
 func bytes(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:

@@ -2,9 +2,9 @@ package sizing
 
 import "fmt"
 
-// LatencyShape finds what is wrong between the sizes of a latency test: a message takes the latency of the smallest one
-// and the time of its bytes on the link, with room for the copy at both ends and for each further switch; and a smaller
-// message never takes longer.
+// LatencyShape returns the anomalies between the sizes of a latency test: a message takes the latency of the smallest one plus
+// its transfer time on the link, with a margin for the copy at both ends and for each further switch; and a smaller message never
+// takes longer.
 func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 	s := bySize(samples, func(s Sample) bool { return s.Us > 0 })
 	if len(s) == 0 {
@@ -47,7 +47,7 @@ func (b Bands) LatencyShape(samples []Sample, l Link) []Fault {
 	return append(faults, tail(s[0])...)
 }
 
-// tail holds p99 and p99.9 of the smallest message against the typical value. It warns only: PAIR-LAT-TAIL-009 judges it.
+// tail compares p99 and p99.9 of the smallest message with the typical value. It only warns: PAIR-LAT-TAIL-009 judges it.
 func tail(s Sample) []Fault {
 	for _, t := range []struct {
 		name  string

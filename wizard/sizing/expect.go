@@ -2,34 +2,34 @@ package sizing
 
 import "fmt"
 
-// A Verdict on a number.
+// A Verdict is the result of judging a number.
 type Verdict string
 
-// The verdicts, by the words that checks use.
+// The verdicts, with the same words as the statuses of checks.
 const (
 	Pass Verdict = "pass"
 	Warn Verdict = "warn"
 	Fail Verdict = "fail"
 )
 
-// Link is what is known of the way between two guests.
+// Link is what is known about the path between two guests.
 type Link struct {
 	SpeedMbps int     // the slower of the two ports
 	IBMTU     int     // active RDMA MTU, bytes
-	VLAN      bool    // frames carry a tag
+	VLAN      bool    // frames are tagged
 	PCIeGbps  float64 // of the narrower slot; 0: unknown
-	Hops      int     // switches beyond the first
+	Hops      int     // switches after the first
 }
 
-// An Expectation is what a measurement should give, and why.
+// An Expectation is the expected result of a measurement, with the reason.
 type Expectation struct {
 	Gbps float64
 	Why  string
 }
 
-// Expect works out the bandwidth in Gbps that a link allows: the smaller of link x goodput and 0.87 x PCIe. Goodput is
-// mtu/(mtu+82): the headers of RoCEv2 (InfiniBand Architecture, Annex A17) and of Ethernet with its preamble and gap
-// (IEEE 802.3). The factor of PCIe is an estimate of this project.
+// Expect computes the bandwidth in Gbps that a link allows: the smaller of link x goodput and 0.87 x PCIe. Goodput is
+// mtu/(mtu+82): the headers of RoCEv2 (InfiniBand Architecture, Annex A17) and of Ethernet with its preamble and gap (IEEE
+// 802.3). The factor of PCIe is an estimate of this project.
 func Expect(l Link) Expectation {
 	gbps := float64(l.SpeedMbps) / 1000
 	net := gbps * Goodput(l.IBMTU, l.VLAN)
@@ -43,14 +43,14 @@ func Expect(l Link) Expectation {
 	return Expectation{net, why}
 }
 
-// Bands are the limits of a verdict on bandwidth (share of the link's speed, messages of 64 KiB to 1 MiB, one QP) and
-// on latency (typical at 2 bytes, microseconds). Rules section 8; limits are this project's own proposal.
+// Bands are the limits for bandwidth (share of the link's speed, messages of 64 KiB to 1 MiB, one QP) and for latency (typical at
+// 2 bytes, microseconds). The limits are this project's own choice.
 type Bands struct {
 	PassShare, WarnShare float64
 	PassUs, WarnUs       float64
 }
 
-// BandsFor returns the bands of a mode: pvrdma passes a software layer, sriov and gpudirect do not.
+// BandsFor returns the bands of a mode: pvrdma has a software layer, sriov and gpudirect do not.
 func BandsFor(mode string) Bands {
 	if mode == "pvrdma" {
 		return Bands{PassShare: 0.85, WarnShare: 0.5, PassUs: 8, WarnUs: 20}
@@ -58,7 +58,7 @@ func BandsFor(mode string) Bands {
 	return Bands{PassShare: 0.93, WarnShare: 0.80, PassUs: 3, WarnUs: 10}
 }
 
-// Bandwidth judges what was achieved as a share of the link's negotiated speed.
+// Bandwidth judges a result as a share of the link's negotiated speed.
 func (b Bands) Bandwidth(achievedGbps float64, l Link) Verdict {
 	speed := float64(l.SpeedMbps) / 1000
 	if speed <= 0 {
@@ -73,7 +73,7 @@ func (b Bands) Bandwidth(achievedGbps float64, l Link) Verdict {
 	return Fail
 }
 
-// Latency judges the typical latency of the smallest message in microseconds; every further switch may add one.
+// Latency judges the typical latency of the smallest message in microseconds; every further switch may add one microsecond.
 func (b Bands) Latency(us float64, l Link) Verdict {
 	more := float64(max(0, l.Hops))
 	switch {

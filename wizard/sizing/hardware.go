@@ -24,7 +24,7 @@ func HardwareForPVRDMA(protocol string) int {
 }
 
 // HardwareFor returns the lowest virtual hardware version for adapters of a type (backends.Adapter.Type), with a protocol of
-// pvrdma.protocol, and for dynamic devices where there are any; 0 where every version will do.
+// pvrdma.protocol, and for dynamic devices if there are any; 0 if every version is sufficient.
 func HardwareFor(adapter, protocol string, dynamic bool) (need int) {
 	if adapter == "pvrdma" {
 		need = HardwareForPVRDMA(protocol)
@@ -35,24 +35,24 @@ func HardwareFor(adapter, protocol string, dynamic bool) (need int) {
 	return need
 }
 
-// HardwareDynamic is the hardware version from which a VM takes Dynamic DirectPath I/O devices (bosh-vsphere-cpi-release, pull request
-// 370; version 17 is that of vSphere 7.0).
+// HardwareDynamic is the first hardware version with Dynamic DirectPath I/O devices (bosh-vsphere-cpi-release, pull request 370;
+// version 17 is that of vSphere 7.0).
 const HardwareDynamic = 17
 
-// HardwareNativeEndpoints is the hardware version from which PVRDMA reaches peers that are no PVRDMA VMs, from vSphere 7.0 Update 1 on
-// (vSphere Networking 8.0, "PVRDMA Support", Support for PVRDMA Native Endpoints; before: Broadcom KB 328676).
+// HardwareNativeEndpoints is the first hardware version with which PVRDMA reaches peers that are no PVRDMA VMs, since vSphere 7.0
+// Update 1 (vSphere Networking 8.0, "PVRDMA Support", Support for PVRDMA Native Endpoints; before: Broadcom KB 328676).
 const HardwareNativeEndpoints = 18
 
-// HardwareNamespaces is the hardware version from which PVRDMA has namespaces (vSphere Networking 7.0, "PVRDMA Support").
+// HardwareNamespaces is the first hardware version with namespaces for PVRDMA (vSphere Networking 7.0, "PVRDMA Support").
 const HardwareNamespaces = 17
 
-// HardwareSlots is the hardware version from which PCI slots of VMs with EFI firmware are laid out anew, so that NICs of
-// the guest get other names when a VM is upgraded across it (Broadcom KB 407595).
+// HardwareSlots is the first hardware version with a different layout of the PCI slots of VMs with EFI firmware, so that NICs of
+// the guest get other names when a VM is upgraded to it (Broadcom KB 407595).
 const HardwareSlots = 20
 
-// HardwareLimit returns the newest virtual hardware version that an ESXi version runs (vSphere Virtual Machine
-// Administration, "Hardware Features Available with Virtual Machine Compatibility Settings"; Broadcom KB 315655), and 0
-// for a version that cannot be read. ESXi 6.7 Update 2 calls itself 6.7.0 and runs 15; its build tells.
+// HardwareLimit returns the newest virtual hardware version that an ESXi version supports (vSphere Virtual Machine
+// Administration, "Hardware Features Available with Virtual Machine Compatibility Settings"; Broadcom KB 315655), and 0 for an
+// invalid version. ESXi 6.7 Update 2 reports 6.7.0 and supports 15; its build distinguishes it.
 func HardwareLimit(esxi, build string) int {
 	n, _ := strconv.Atoi(build) // 0: of the first build
 	if r, ok := assets.ReleaseOf(esxi, n); ok {
@@ -61,9 +61,9 @@ func HardwareLimit(esxi, build string) int {
 	return 0
 }
 
-// AdaptersForPVRDMA returns how many PVRDMA adapters a VM can have on an ESXi version: 1 (Broadcom KB 328676), and 10 from 7.0 Update 2
-// on (vSphere Virtual Machine Administration 7.0 and 8.0, "Hardware Features Available with Virtual Machine Compatibility Settings"); the
-// version of ESXi decides, no hardware version is named. 1 for a version that cannot be read.
+// AdaptersForPVRDMA returns how many PVRDMA adapters a VM can have on an ESXi version: 1 (Broadcom KB 328676), and 10 since 7.0
+// Update 2 (vSphere Virtual Machine Administration 7.0 and 8.0, "Hardware Features Available with Virtual Machine Compatibility
+// Settings"); the version of ESXi decides, no hardware version is named. 1 for an invalid version.
 func AdaptersForPVRDMA(esxi string) int {
 	if r, ok := assets.ReleaseOf(esxi, 0); ok {
 		return r.Adapters

@@ -1,5 +1,5 @@
-// Package sizing holds the rules that are numbers: MMIO windows, VFs, MTU, DSCP, what a link can carry. Everything is
-// pure and names its source.
+// Package sizing contains the rules with numbers: MMIO windows, VFs, MTU, DSCP, the capacity of a link. It does no I/O and cites
+// its sources.
 package sizing
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A GPUCount is so many cards of one model. FramebufferGB and BAR1MB are what is known of the card beside the table; 0
+// A GPUCount is a number of cards of one model. FramebufferGB and BAR1MB are facts about the card in addition to the table; 0
 // otherwise.
 type GPUCount struct {
 	Model         string
 	Count         int   // boards; a K80 board is two GPUs
-	FramebufferGB int   // stated for a model that the table does not know; of a known one it has to agree
-	BAR1MB        int64 // read from such a card, or stated: it wins over the table
+	FramebufferGB int   // stated for a model that is not in the table; for a known one it has to agree
+	BAR1MB        int64 // read from such a card, or stated: it overrides the table
 }
 
-// CountOf is one passed-through function as the sum counts it: by its PCI ids, else by what the operator states of the
-// model, else by the framebuffer that the host tells (0: it does not).
+// CountOf returns the GPUCount of one passed-through function: by its PCI ids, else by the operator's data about the model, else
+// by the framebuffer that the host reports (0: it does not).
 func CountOf(g *backends.GPU, stated map[string]answers.GPUModel) GPUCount {
 	known, ok := assets.GPUByID(g.Vendor, g.Device)
 	s := stated[g.Vendor+":"+g.Device]
@@ -52,36 +52,36 @@ type Window struct {
 	SumFramebufferGB int      `json:"sum_framebuffer_gb"`
 	SumBARGB         float64  `json:"sum_bar_gb"`   // BAR1 of all GPUs
 	TotalGB          float64  `json:"total_bar_gb"` // with the small BARs of GPUs and NICs
-	GuideBoots       bool     `json:"guide_boots"`  // the guide's value holds the BARs
-	Explanation      string   `json:"explanation"`  // the arithmetic in words
-	Unverified       []string `json:"unverified"`   // models whose BAR1 is a rule's result, not a measured fact
+	GuideBoots       bool     `json:"guide_boots"`  // the guide's value is large enough for the BARs
+	Explanation      string   `json:"explanation"`  // the calculation as text
+	Unverified       []string `json:"unverified"`   // models whose BAR1 is computed, not measured
 	Warning          string   `json:"warning,omitempty"`
 }
 
 const (
-	// NICBARs is the most that a function of an RDMA card maps: below 1 GB on every ConnectX (rules of the guide's window).
+	// NICBARs is the maximum that a function of an RDMA card maps: below 1 GB on every ConnectX.
 	NICBARs   = 1.0
 	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172)
-	smallBAR1 = 256.0 / 1024 // of cards that map no framebuffer: T4, display mode
+	smallBAR1 = 256.0 / 1024 // of cards that do not map the framebuffer: T4, display mode
 	below4G   = 3.5          // 917504 pages of 4 KiB (Dell KB 000199172)
 )
 
-// The ceilings of a window in GB. Processors of today's GPU servers have 46 bits of physical address at least, which is
-// 64 TB for memory and devices together (lscpu of a Xeon Platinum 8358P; Intel SDM, CPUID leaf 80000008H). A window above an
-// eighth of that did not fit into the firmware of other hypervisors (tianocore/edk2 pull request 12997); what ESXi takes is
-// published nowhere, so that one is a warning.
+// The ceilings of a window in GB. Processors of today's GPU servers have at least 46 bits of physical address, which is 64 TB for
+// memory and devices together (lscpu of a Xeon Platinum 8358P; Intel SDM, CPUID leaf 80000008H). A window above an eighth of that
+// did not fit into the firmware of other hypervisors (tianocore/edk2 pull request 12997); the limit of ESXi is not published, so
+// that one is a warning.
 const (
 	AddressableGB  = 64 << 10
 	CommonWindowGB = AddressableGB / 8
 )
 
-// MMIO works out the 64-bit MMIO window for the GPUs of one VM. othersGB are the BARs of further passed-through devices,
-// one each (a ConnectX function is below 1 GB). It fails on a model without a known framebuffer.
+// MMIO computes the 64-bit MMIO window for the GPUs of one VM. othersGB are the BARs of further passed-through devices, one each
+// (a ConnectX function is below 1 GB). It fails for a model without a known framebuffer.
 //
-// need = sum of BAR1 (smallest power of two that holds the framebuffer) and small BARs; minimal = smallest power of two
-// above need; kb = 2 x the framebuffer sum rounded up to a power of two (Broadcom KB 323402), never below minimal;
-// guide = smallest power of two above the framebuffer sum (Reference Deployment Guide for RoCE accelerated HPC or ML
-// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, section 3.6).
+// need = sum of BAR1 (smallest power of two that holds the framebuffer) and small BARs; minimal = smallest power of two above
+// need; kb = 2 x the framebuffer sum rounded up to a power of two (Broadcom KB 323402), never below minimal; guide = smallest
+// power of two above the framebuffer sum (Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect
+// RDMA on vSphere 6.7, NVIDIA/Mellanox, section 3.6).
 func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 	w := Window{Unverified: []string{}}
 	var words []string
@@ -137,7 +137,7 @@ func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 	return w, nil
 }
 
-// beyond warns of a window that may not be addressable, "" of others.
+// beyond warns of a window that may not be addressable, "" for others.
 func beyond(gb int) string {
 	switch {
 	case gb >= AddressableGB:
@@ -157,7 +157,7 @@ func explain(w Window, words []string, large int) string {
 	return s + fmt.Sprintf(" The guide's next power of two above %d is %d: the VM would not power on.", large, w.Guide)
 }
 
-// modelOf finds what the table knows of a model, or takes the operator's framebuffer and the rule.
+// modelOf returns the table's data about a model, or applies the rule to the operator's framebuffer.
 func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 	var names []string
 	for _, m := range table {
@@ -182,13 +182,13 @@ func modelOf(table []assets.GPU, g GPUCount) (assets.GPU, error) {
 	return assets.GPU{}, fmt.Errorf("GPU %q is not in the table (%s) and its framebuffer is not given", g.Model, strings.Join(names, " "))
 }
 
-// vgpuLarge is the framebuffer in GB from which a vGPU maps it like a GPU does; smaller ones need no key (stephenwagner.com
-// 2022/09, frankdenneman.nl 2023/05).
+// vgpuLarge is the framebuffer in GB from which a vGPU maps it like a GPU; smaller ones need no key (stephenwagner.com 2022/09,
+// frankdenneman.nl 2023/05).
 const vgpuLarge = 16
 
 var profileName = regexp.MustCompile(`^(?:grid_|nvidia_)?[a-z]+[0-9]+[a-z]*(?:[-_][a-z]+)?(?:-[0-9]+)?-([0-9]+)(?:a|b|c|q|c?me)$`)
 
-// profileOf returns the framebuffer in GB of a vGPU by the name of its profile: 40 of grid_a100d-40c, 20 of grid_a100d-2-20c.
+// profileOf returns the framebuffer in GB of a vGPU by its profile name: 40 for grid_a100d-40c, 20 for grid_a100d-2-20c.
 func profileOf(name string) (gb int, is bool) {
 	m := profileName.FindStringSubmatch(strings.ToLower(name))
 	if m == nil {
@@ -198,8 +198,8 @@ func profileOf(name string) (gb int, is bool) {
 	return gb, err == nil && gb > 0 && gb <= 1024
 }
 
-// ProfileGB is the framebuffer in GB of a time-sliced vGPU by the name of its profile; 0 of other names, and of profiles that
-// MIG backs.
+// ProfileGB returns the framebuffer in GB of a time-sliced vGPU by its profile name; 0 for other names, and for MIG-backed
+// profiles.
 func ProfileGB(name string) int {
 	gb, is := profileOf(name)
 	if name = strings.ToLower(name); !is || migName.MatchString(name) {
@@ -208,10 +208,10 @@ func ProfileGB(name string) int {
 	return gb
 }
 
-// migName has the slices of MIG before the framebuffer: a100d-2-20c.
+// migName matches profiles with the number of MIG slices before the framebuffer: a100d-2-20c.
 var migName = regexp.MustCompile(`-[0-9]+-[0-9]+c?[a-z]+$`)
 
-// Check holds a size that an operator chose against the window: a power of two, not below the minimum.
+// Check compares a size that an operator chose with the window: a power of two, not below the minimum.
 func (w Window) Check(gb int) error {
 	switch {
 	case gb < 1 || gb&(gb-1) != 0:
@@ -224,7 +224,7 @@ func (w Window) Check(gb int) error {
 	return nil
 }
 
-// pow2ceil is the smallest power of two that is not below n.
+// pow2ceil returns the smallest power of two that is not below n.
 func pow2ceil(n int) int {
 	if n <= 1 {
 		return 1
@@ -232,7 +232,7 @@ func pow2ceil(n int) int {
 	return 1 << bits.Len(uint(n-1))
 }
 
-// above is the smallest power of two above x.
+// above returns the smallest power of two above x.
 func above(x float64) int {
 	p := 1
 	for float64(p) <= x {

@@ -14,7 +14,7 @@ func PNICWish(a *answers.Answers, host string) backends.PNICWish {
 	return w
 }
 
-// OpenWish is what the answers ask of any pNIC, whichever is picked: for a page that lists what can be picked.
+// OpenWish returns what the answers require of any pNIC, for a page that lists the choices.
 func OpenWish(a *answers.Answers) backends.PNICWish {
 	w := backends.PNICWish{Protocol: a.PVRDMA.Protocol, Switch: a.Switch.Name, VMKs: a.PVRDMA.VMKNic.Range(), Drivers: nic.Known{}}
 	w.AllowNoHCA = a.NoHCA()

@@ -1,14 +1,14 @@
 package sizing
 
-// VectorsFor is how many interrupt vectors VFs take, three each; 3072 are left to them on a host with 32 CPUs (vSphere
+// VectorsFor returns how many interrupt vectors VFs need, three each; 3072 are available to them on a host with 32 CPUs (vSphere
 // Networking, Intel and Emulex formula).
 func VectorsFor(vfs int) int { return 3 * vfs }
 
 // VectorLimit bounds VectorsFor.
 const VectorLimit = 3072
 
-// PassthroughLimit is how many passthrough devices a VM takes by hardware version: 16, from 20 on 32 (64 with ESXi
-// 8.0 U1), from 21 on 128 (KB 309986).
+// PassthroughLimit returns how many passthrough devices a VM supports by hardware version: 16, from 20 on 32 (64 with ESXi 8.0
+// U1), from 21 on 128 (KB 309986).
 func PassthroughLimit(hardware int, esxi8u1 bool) int {
 	switch {
 	case hardware >= 21:

@@ -24,7 +24,7 @@ const (
 	migMode   = "multiInstanceGpu"
 )
 
-// PlaceVGPUs gives each vGPU a GPU, the largest vGPUs first, and returns the profiles for which there is none. A GPU whose vGPUs have
+// PlaceVGPUs assigns a GPU to each vGPU, the largest vGPUs first, and returns the profiles for which there is none. A GPU whose vGPUs have
 // the same size is filled before an empty one. In mixed-size mode NVIDIA allows fewer vGPUs of some sizes than the memory holds (Virtual
 // GPU Software User Guide, "Valid Time-Sliced Virtual GPU Configurations on a Single GPU"); that is not counted here.
 func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
@@ -46,8 +46,9 @@ func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
 	return left
 }
 
-// takes tells whether one more vGPU can be made of a GPU. Time-sliced vGPUs and those that MIG backs exclude each other on one GPU
-// (NVIDIA, Virtual GPU Software User Guide, "MIG-Backed NVIDIA vGPU"). A GPU has 7 slices at most (NVIDIA, MIG User Guide, "Supported GPUs").
+// takes reports whether one more vGPU can be made of a GPU. Time-sliced vGPUs and those that MIG backs exclude each other on one
+// GPU (NVIDIA, Virtual GPU Software User Guide, "MIG-Backed NVIDIA vGPU"). A GPU has 7 slices at most (NVIDIA, MIG User Guide,
+// "Supported GPUs").
 func (g *SharedGPU) takes(profile string) bool {
 	sum, parts := VGPUFrame(profile), migSlices(profile)
 	mig := parts > 0

@@ -108,7 +108,7 @@ func (h *host) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 	})
 }
 
-// Abort leaves maintenance mode without the reboot.
+// Abort ends maintenance mode without the reboot.
 func (h *host) Abort(ctx context.Context, t backends.Ref, found backends.Value, _ backends.Progress) error {
 	return h.w.call(ctx, Call{Verb: "abort", Setting: bracketSetting(t, h.kind()), To: found}, []backends.Ref{t}, func() error {
 		var before map[string]bool
@@ -118,7 +118,7 @@ func (h *host) Abort(ctx context.Context, t backends.Ref, found backends.Value, 
 	})
 }
 
-// boot brings what is pending on a host to life.
+// boot activates what is pending on a host.
 func (w *World) boot(t backends.Ref) {
 	prefix := t.String() + "/"
 	for id, v := range w.pending {

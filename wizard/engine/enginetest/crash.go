@@ -7,11 +7,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// ErrDead is what everything gives after the crash.
+// ErrDead is the error of every call after the crash.
 var ErrDead = errors.New("the process is dead")
 
-// A Crash kills the process at one of its points: before and after every write and every sync of the journal, and
-// before and after every operation. After it nothing has an effect any more. With Torn the write at the point is cut in half.
+// A Crash kills the process at one of its points: before and after every write and every sync of the journal, and before and
+// after every operation. Nothing has an effect afterwards. With Torn the write at the point is truncated.
 type Crash struct {
 	At   int // the point, from 1; 0: never
 	Torn bool
@@ -22,14 +22,14 @@ type Crash struct {
 	writes map[int]bool
 }
 
-// Writes reports whether the point is right before a write of the journal: where Torn makes a difference.
+// Writes reports whether the point is directly before a write of the journal, where Torn makes a difference.
 func (c *Crash) Writes(at int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.writes[at]
 }
 
-// Points is the number of points passed.
+// Points returns the number of points passed.
 func (c *Crash) Points() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Crash) Dead() bool {
 	return c.dead
 }
 
-// step passes a point; points that count may kill.
+// step passes a point; it may kill the process if counts is set.
 func (c *Crash) step(counts bool) error {
 	if c == nil {
 		return nil
@@ -60,8 +60,8 @@ func (c *Crash) step(counts bool) error {
 	return nil
 }
 
-// File is a journal option that puts the crash between the journal and its file. The file is not synced to the disk:
-// what the process wrote survives it.
+// File is a journal option that inserts the crash between the journal and its file. The file is not synced to the disk: what the
+// process wrote survives.
 func (c *Crash) File() journal.Option {
 	return journal.WithFile(func(f journal.File) journal.File { return &file{f, c} })
 }
@@ -87,7 +87,7 @@ func (f *file) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// writing notes that the next point is before a write, and reports whether the process lives.
+// writing records that the next point is before a write, and reports whether the process is alive.
 func (c *Crash) writing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A kept setting is three files: a unit, the text, and the link that enables the unit. Setting it writes one after the
-// other, and the process may die in between. Only all three make a value: what is half written reads as Absent, which a
-// prior may be as well.
+// A kept setting is three files: a unit, the text, and the link that enables the unit. Setting it writes one after the other, and
+// the process may die in between. Only all three make a value: an incomplete one reads as Absent, which a prior may be as well.
 const (
 	unitPart    = "#unit"
 	enabledPart = "#enabled"
@@ -20,7 +19,7 @@ func parts(s backends.Setting) []string {
 	return []string{s.ID() + unitPart, s.ID(), s.ID() + enabledPart}
 }
 
-// kept is the value of a kept setting: the text without spaces.
+// kept returns the value of a kept setting: the text without spaces.
 func (w *World) kept(s backends.Setting) backends.Value {
 	_, unit := w.files[s.ID()+unitPart]
 	_, enabled := w.files[s.ID()+enabledPart]
@@ -31,8 +30,8 @@ func (w *World) kept(s backends.Setting) backends.Value {
 	return backends.ValueOf(bare)
 }
 
-// PutPart writes or, with an empty text, removes one file of a kept setting, as somebody else would do: "unit", "enabled",
-// or "" for its text.
+// PutPart writes or, with an empty text, removes one file of a kept setting, as another program would: "unit", "enabled", or ""
+// for its text.
 func (w *World) PutPart(s backends.Setting, part, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +50,7 @@ func (w *World) write(name, text string) {
 	w.files[name] = text
 }
 
-// items are the files behind a setting.
+// items returns the files behind a setting.
 func (w *World) items(s backends.Setting) backends.Kept {
 	var k backends.Kept
 	for _, name := range parts(s) {
@@ -66,7 +65,7 @@ func (w *World) items(s backends.Setting) backends.Kept {
 
 type keeper struct{ plain }
 
-// Set writes the files one after the other; removing goes the other way.
+// Set writes the files one after the other, and removes them in reverse order.
 func (k *keeper) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	progress.Report(50)
 	var steps []step
@@ -87,7 +86,7 @@ func (k *keeper) Set(ctx context.Context, s backends.Setting, to backends.Value,
 
 type step struct{ name, text string }
 
-// write makes the steps of a call; the process may die before and after each.
+// write performs the steps of a call; the process may die before and after each.
 func (k *keeper) write(ctx context.Context, c Call, steps []step) error {
 	return k.w.stepwise(ctx, c, len(steps), func(i int) error {
 		if err := k.w.reachable(c.Setting); err != nil {
@@ -118,7 +117,7 @@ func (k *keeper) Observe(ctx context.Context, s backends.Setting, kept backends.
 	return now.Bare(), err
 }
 
-// Restore puts the recorded files back, the last written first.
+// Restore restores the recorded files in reverse order.
 func (k *keeper) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	var steps []step
 	for _, i := range kept.Items {

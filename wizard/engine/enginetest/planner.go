@@ -7,17 +7,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Wish is a setting that should be so: a recipe in one line.
+// A Wish is a requested setting: a recipe in one line.
 type Wish struct {
 	backends.Setting
 	To     backends.Value
 	After  []string               // ids of other wishes or brackets
 	Within []backends.BracketKind // brackets around it, on its own target
-	// Until is the id of a wish that must be so before To is known.
+	// Until is the id of a wish that must be fulfilled before To is known.
 	Until string
 }
 
-// Plan compares the wishes with the world without a call, as a pure plan would do with an inventory.
+// Plan compares the wishes with the world without a call, like a pure plan with an inventory.
 func (w *World) Plan(wishes []Wish) *plan.Plan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,7 @@ func (w *World) Plan(wishes []Wish) *plan.Plan {
 	return p
 }
 
-// Replanner returns Plan in the shape that a Job wants; a dead process plans nothing.
+// Replanner returns Plan as a function for a Job; it fails after the crash.
 func (w *World) Replanner(wishes []Wish) func(context.Context) (*plan.Plan, error) {
 	return func(context.Context) (*plan.Plan, error) {
 		if err := w.Crash.step(false); err != nil {
@@ -69,8 +69,8 @@ func addBracket(p *plan.Plan, kind backends.BracketKind, t backends.Ref, after [
 	return b.ID()
 }
 
-// Unwinder plans back to the priors, in the reverse order of the wishes. It refuses while a guest that has to be
-// changed does not answer.
+// Unwinder plans back to the priors, in the reverse order of the wishes. It fails while a guest that has to be changed does not
+// answer.
 func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context.Context) (*plan.Plan, error) {
 	return func(context.Context) (*plan.Plan, error) {
 		if err := w.Crash.step(false); err != nil {
@@ -105,7 +105,7 @@ func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context
 			c.Restore = ours
 			for _, later := range wishes[i+1:] {
 				for _, id := range later.After {
-					// As in a real rollback, a guest that cannot be put back keeps nothing else from being so.
+					// As in a real rollback, a guest that cannot be restored does not block anything else.
 					if id == wish.ID() && (later.Target.Type != backends.TypeGuest || wish.Target.Type == backends.TypeGuest) {
 						c.After = append(c.After, later.ID())
 					}

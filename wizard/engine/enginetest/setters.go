@@ -6,9 +6,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Kinds that only this world has.
+// Kinds that exist only in this world.
 const (
-	// KindFirmware comes to life with the next reboot of its host: read gives what the next boot will have.
+	// KindFirmware becomes active with the next reboot of its host: Read returns the value for the next boot.
 	KindFirmware backends.Kind = "firmware"
 )
 

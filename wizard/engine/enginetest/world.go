@@ -1,5 +1,5 @@
-// Package enginetest is a world in memory for tests of the engine: settings that behave as the contracts of package
-// backends say, with latency, faults and points at which everything dies as under kill -9.
+// Package enginetest is an in-memory world for tests of the engine: settings that behave according to the contracts of package
+// backends, with latency, faults and points at which everything ends as after kill -9.
 package enginetest
 
 import (
@@ -12,26 +12,26 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A World holds what settings and brackets are now. Settings of a VM can be set only while it is off, a guest answers
-// only while its VM is on, and a value in Pending comes to life with the host's next reboot.
+// A World holds the current settings and brackets. Settings of a VM can be set only while it is off, a guest answers only while
+// its VM is on, and a value in Pending becomes active with the host's next reboot.
 type World struct {
 	Latency time.Duration // of every call
 	Crash   *Crash        // nil: never
 	Fault   func(Call) error
-	// Before is called at the beginning of every call, for tests that want to be there.
+	// Before is called at the beginning of every call.
 	Before func(context.Context, Call)
 
 	mu      sync.Mutex
 	values  map[string]backends.Value // by setting id
 	pending map[string]backends.Value
-	files   map[string]string       // by setting id: what a Keeper keeps; see keeper.go
+	files   map[string]string       // by setting id: the files of a Keeper; see keeper.go
 	power   map[backends.Ref]string // VMs: on, off
 	maint   map[backends.Ref]bool   // hosts
 	calls   []Call
 	now     map[backends.Ref]int // operations running per target
 	clash   []string             // operations that overlapped on one target
-	most    int                  // most hosts in maintenance mode at the same time
-	mostOff int                  // VMs off at the same time
+	most    int                  // maximum number of hosts in maintenance mode at the same time
+	mostOff int                  // maximum number of VMs off at the same time
 }
 
 // A Call is one call that the engine made.
@@ -42,7 +42,7 @@ type Call struct {
 	Batch   int // settings in a setmany or readmany
 }
 
-// New makes an empty world in which VMs are on.
+// New returns an empty world in which VMs are on.
 func New() *World {
 	return &World{
 		values: map[string]backends.Value{}, pending: map[string]backends.Value{}, files: map[string]string{},
@@ -86,7 +86,7 @@ func (w *World) SetPower(vm backends.Ref, state string) {
 	w.power[vm] = state
 }
 
-// Snapshot is everything that two worlds must have in common to be the same.
+// Snapshot returns everything that must be equal in two equal worlds.
 func (w *World) Snapshot() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *World) Snapshot() map[string]string {
 	return out
 }
 
-// Clone is the world as it is, without calls, faults and crashes.
+// Clone returns a copy of the world without calls, faults and crashes.
 func (w *World) Clone() *World {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *World) Clone() *World {
 	return c
 }
 
-// Calls returns the calls so far, those of the given verbs when there are any.
+// Calls returns the calls so far, only those with the given verbs if there are any.
 func (w *World) Calls(verbs ...string) []Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,18 +162,18 @@ func (w *World) MostDown() int {
 	return w.most
 }
 
-// call is the frame of every call with one effect.
+// call wraps every call with one effect.
 func (w *World) call(ctx context.Context, c Call, targets []backends.Ref, effect func() error) error {
 	return w.steps(ctx, c, targets, 1, func(int) error { return effect() })
 }
 
-// stepwise is the frame of a call on its target that makes several steps, one after the other.
+// stepwise wraps every call that makes several steps on its target.
 func (w *World) stepwise(ctx context.Context, c Call, steps int, step func(i int) error) error {
 	return w.steps(ctx, c, []backends.Ref{c.Setting.Target}, steps, step)
 }
 
-// steps is the frame of every call: the crash before, latency, faults, the effects with a crash after each. A fault of
-// the verb "set step" or "restore step" breaks a call off before that step.
+// steps wraps every call: the crash before it, latency, faults, and the effects with a crash point after each. A fault of the
+// verb "set step" or "restore step" interrupts a call before that step.
 func (w *World) steps(ctx context.Context, c Call, targets []backends.Ref, steps int, step func(i int) error) error {
 	if w.Before != nil {
 		w.Before(ctx, c)

@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// NewRun makes the id of a run, sortable by the time at which it was made: 20261120-184410-pvrdma-x7k2.
+// NewRun returns a new run id, sortable by its time: 20261120-184410-pvrdma-x7k2.
 func NewRun(now time.Time, mode string) string {
 	word := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -29,13 +29,12 @@ func NewRun(now time.Time, mode string) string {
 	return now.UTC().Format(stamp) + "-" + word + "-" + strings.ToLower(rand.Text()[:4])
 }
 
-// NextRun makes the id of a run that stands behind all that root has, also when the clock was set back since or the last
-// run was made in the same second: what is taken for the last run must be the last run. What cannot be a run (see Strays)
-// does not count.
+// NextRun returns a run id that sorts after all existing ones in root, even if the clock was set back or the last run was created
+// in the same second: the run that sorts last must be the last run. Invalid directories (see Strays) do not count.
 func NextRun(root string, now time.Time, mode string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if err != nil {
-		return NewRun(now, mode) // Create says what is wrong
+		return NewRun(now, mode) // Create reports what is wrong
 	}
 	for _, e := range entries {
 		if made, is := madeOf(e.Name()); is && !now.Truncate(time.Second).After(made) {
@@ -47,11 +46,11 @@ func NextRun(root string, now time.Time, mode string) string {
 
 const stamp = "20060102-150405"
 
-// farFuture is the year from which on the date of a run is not believed: no clock is that wrong, and ids that follow such
-// a run would soon have no date left.
+// farFuture is the first year in which the date of a run is implausible: no clock is that wrong, and the ids after such a run
+// would soon run out of dates.
 const farFuture = 2200
 
-// madeOf is the time that the id of a run tells; false of what is no id, has no date, or one that cannot be.
+// madeOf returns the time in a run id; false if it is invalid, or has no or an impossible date.
 func madeOf(run string) (time.Time, bool) {
 	if checkRun(run) != nil {
 		return time.Time{}, false
@@ -60,7 +59,7 @@ func madeOf(run string) (time.Time, bool) {
 	return made, err == nil && made.Year() < farFuture
 }
 
-// Strays names what lies among the runs of a state directory and is none: a foreign name, or a date that cannot be.
+// Strays returns the entries among the runs of a state directory that are not runs: a foreign name, or an impossible date.
 func Strays(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -78,7 +77,7 @@ func Strays(root string) ([]string, error) {
 	return out, nil
 }
 
-// runID is what NewRun makes; anything else never reaches the file system.
+// runID matches the output of NewRun; other text is never used in a path.
 var runID = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-[a-z0-9]*-[a-z0-9]{4}$`)
 
 func checkRun(run string) error {
@@ -90,25 +89,24 @@ func checkRun(run string) error {
 
 func runDir(root, run string) string { return filepath.Join(root, "runs", run) }
 
-// Dir is the directory of a run under the state directory root.
+// Dir returns the directory of a run below the state directory root.
 func Dir(root, run string) string { return runDir(root, run) }
 
 // An Option changes how a journal is written; tests use them.
 type Option func(*Journal)
 
-// WithFile puts something between the journal and its file.
+// WithFile inserts a wrapper between the journal and its file.
 func WithFile(wrap func(File) File) Option {
 	return func(j *Journal) { j.file = wrap(j.file) }
 }
 
-// WithClock returns the clock that stamps records.
+// WithClock sets the clock for the times of records.
 func WithClock(now func() time.Time) Option {
 	return func(j *Journal) { j.clock = now }
 }
 
-// Create makes the directory of a run, saves the plan and writes the header. When it fails nothing has been changed
-// anywhere in the world: the state directory is read-only, its disk is full, or it is not ours.
-// Version, AnswersHash and an empty Run are filled in.
+// Create creates the directory of a run, saves the plan and writes the header. If it fails nothing else has been changed: the
+// state directory is read-only, its disk is full, or it belongs to another user. Version, AnswersHash and an empty Run are set.
 func Create(root string, h Header, plan []byte, opts ...Option) (*Journal, error) {
 	h.Version = Version
 	if h.Made.IsZero() {
@@ -151,7 +149,7 @@ func Create(root string, h Header, plan []byte, opts ...Option) (*Journal, error
 	return j, nil
 }
 
-// Open opens the journal of a run to carry it on. A torn last record is cut off.
+// Open opens the journal of a run to continue it. An incomplete last record is removed.
 func Open(root, run string, opts ...Option) (*Journal, error) {
 	s, err := Read(root, run)
 	if err != nil {
@@ -180,7 +178,7 @@ func newJournal(root, run string, f *os.File, s State, opts []Option) (*Journal,
 	return j, nil
 }
 
-// WriteFile writes a file of a run (report.json, plan.json) whole or not at all, 0600, and follows no link.
+// WriteFile writes a file of a run (report.json, plan.json) atomically, with mode 0600, and follows no link.
 func WriteFile(root, run, name string, data []byte) error {
 	if err := checkRun(run); err != nil {
 		return err
@@ -197,10 +195,11 @@ func WriteFile(root, run, name string, data []byte) error {
 	return nil
 }
 
-// BackupDir is the directory in that of a run with what the run saved before its first change.
+// BackupDir is the directory inside a run's directory for what the run saved before its first change.
 const BackupDir = "backup"
 
-// WriteBackup writes a file of BackupDir, 0600 in a directory of 0700. Characters of a name that could lead elsewhere are replaced.
+// WriteBackup writes a file to BackupDir, with mode 0600 in a directory with mode 0700. Unsafe characters in the name are
+// replaced.
 func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	if err := checkRun(run); err != nil {
 		return "", err
@@ -221,7 +220,7 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	return file, nil
 }
 
-// Backup returns what a run has saved under this name, and in which file; nothing where there is none that can be read.
+// Backup returns what a run has saved under this name, and the file; nothing if there is no readable one.
 func Backup(root, run, name string) (file string, saved []byte) {
 	file = backupName(name)
 	b, err := ReadFile(root, run, filepath.Join(BackupDir, file))
@@ -231,7 +230,7 @@ func Backup(root, run, name string) (file string, saved []byte) {
 	return file, b
 }
 
-// backupName is the name of a file for any name; those in which characters are replaced end in a mark of the whole name, so that two
+// backupName returns the file name for any name; if characters are replaced it ends in a hash of the whole name, so that two
 // names never share a file.
 func backupName(name string) string {
 	plain := strings.Map(func(r rune) rune {
@@ -266,13 +265,13 @@ func OpenLog(root, run string) (*os.File, error) {
 	return openFile(root, run, "log.jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 }
 
-// ReadLog opens the log of a run for reading: its events and, of a run at level debug, every call, one JSON document a line.
-// A run whose log is not there yet is an error that is os.ErrNotExist; no such run is one of kind usage.
+// ReadLog opens the log of a run for reading: its events and, for a run at level debug, every call, one JSON document per line.
+// If the run has no log yet, the error is os.ErrNotExist; if there is no such run, it is of kind usage.
 func ReadLog(root, run string) (*os.File, error) {
 	return openFile(root, run, "log.jsonl", os.O_RDONLY)
 }
 
-// privateDir makes root and a directory in it, 0700, and refuses what somebody else could write to.
+// privateDir creates root and a directory in it with mode 0700, and refuses directories that others can write to.
 func privateDir(root, sub string) error {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return stateError(root, err)

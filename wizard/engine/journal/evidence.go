@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// complete holds a journal against the log of its run. The log names an operation only after the journal has announced it,
-// so a log that knows more shows that records at the end of the journal are gone. A log that is missing proves nothing.
+// complete compares a journal with the log of its run. The log mentions an operation only after the journal has announced it, so
+// additional operations in the log show that records at the end of the journal are missing. A missing log proves nothing.
 func (s *State) complete(root, run string) error {
 	lost, err := s.lost(root, run)
 	if err != nil || len(lost) == 0 {
@@ -23,7 +23,8 @@ func (s *State) complete(root, run string) error {
 	return damage(run, "records are missing at the end of the journal: the log of the run has %d operations that the journal does not have (the first: %s)", len(lost), lost[0])
 }
 
-// lost returns the nodes that the run's log calls done and of which the journal has no record and no salvage told.
+// lost returns the nodes that are done according to the run's log, but have no record in the journal and were not reported by a
+// salvage.
 func (s *State) lost(root, run string) ([]string, error) {
 	f, err := ReadLog(root, run)
 	if errors.Is(err, os.ErrNotExist) {

@@ -6,14 +6,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// items follows what Keepers recorded and observed through a journal. Two settings of a target may touch the same item (a
-// script that two units run): its state before the run is the one recorded first, and what the run left is the one
-// observed last, whichever setting it was for.
+// items tracks what Keepers recorded and observed through a journal. Two settings of a target may touch the same item (a script
+// that two units run): its state before the run is the first one recorded, and its state after the run is the last one observed,
+// for whichever setting.
 type items struct {
 	first map[itemID]backends.Item
 	owner map[itemID]string // node that recorded it first
 	left  map[itemID]backends.Item
-	of    map[string][]itemID // by node, in the order of their records
+	of    map[string][]itemID // by node, in the order of the records
 }
 
 type itemID struct {
@@ -26,8 +26,8 @@ func newItems() *items {
 	return &items{first: map[itemID]backends.Item{}, owner: map[itemID]string{}, left: map[itemID]backends.Item{}, of: map[string][]itemID{}}
 }
 
-// see takes a record in. From an intent on nobody knows how its items are, until they are observed. Of a rollback it names
-// those that are restored.
+// see adds a record. After an intent the state of its items is unknown until they are observed. For a rollback it returns the
+// restored ones.
 func (t *items) see(r Record) {
 	switch {
 	case r.Type == TypeIntent && r.Phase == PhaseRollback && r.Kept != nil:
@@ -63,7 +63,7 @@ func (t *items) record(r Record) {
 	}
 }
 
-// share fills Kept and Left of the entries.
+// share sets Kept and Left of the entries.
 func (t *items) share(entries []Entry) {
 	for i := range entries {
 		e := &entries[i]

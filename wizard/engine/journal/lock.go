@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Holder says who holds a lock, and on which targets of a vCenter ("host/esx-01"); without targets on all.
+// A Holder identifies the holder of a lock, and its targets in a vCenter ("host/esx-01"); no targets means all.
 type Holder struct {
 	Run     string    `json:"run"`
 	PID     int       `json:"pid"`
@@ -31,7 +31,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("run %s (process %d of %s, since %s)", h.Run, h.PID, h.User, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// common names what two holders both want, "everything" where one of them wants all.
+// common returns the targets that two holders share, "everything" if one of them wants all.
 func (h Holder) common(other Holder) (string, bool) {
 	if len(h.Targets) == 0 || len(other.Targets) == 0 {
 		return "everything", true
@@ -44,8 +44,7 @@ func (h Holder) common(other Holder) (string, bool) {
 	return "", false
 }
 
-// A Lock excludes other runs of this state directory from the targets of a run. The system frees it when the process
-// dies.
+// A Lock excludes other runs with this state directory from the targets of a run. The system releases it when the process ends.
 type Lock struct {
 	file *flock.Flock
 }
@@ -53,18 +52,18 @@ type Lock struct {
 // A probe by Runs holds the lock for microseconds; a run holds it much longer than this.
 const lockPatience = 300 * time.Millisecond
 
-// Acquire takes the lock of the holder's targets in a vCenter, given by its instance UUID. Where another run holds one of
-// them, the error (KindRefused) names that run. Runs without a common target do not keep each other away.
+// Acquire takes the lock for the holder's targets in a vCenter, identified by its instance UUID. If another run has locked one of
+// them, the error (KindRefused) names that run. Runs without a common target do not exclude each other.
 func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error) {
 	if err := privateDir(root, "locks"); err != nil {
 		return nil, err
 	}
-	// One at a time looks at the locks of the others and adds its own.
+	// Only one process at a time checks the locks of the others and adds its own.
 	gate := lockFile(gatePath(root, vcenter))
 	if ok, err := patiently(ctx, gate); !ok {
 		return nil, stateError(root, cmp.Or(err, errors.New("another process holds its lock")))
 	}
-	defer func() { _ = gate.Unlock() }() // closing the file frees it as well
+	defer func() { _ = gate.Unlock() }() // closing the file releases it too
 	if err := othersOf(ctx, root, vcenter, h); err != nil {
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 	}
 	b, err := json.Marshal(h)
 	if err == nil {
-		// In place: another inode would be another lock.
+		// Written in place: another inode would be another lock.
 		err = os.WriteFile(path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
@@ -89,9 +88,9 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 	return &Lock{file: l}, nil
 }
 
-// othersOf refuses where a live run holds a common target. Files of runs that have ended are removed.
+// othersOf fails if a live run has locked a common target. Files of ended runs are removed.
 func othersOf(ctx context.Context, root, vcenter string, h Holder) error {
-	// Not a pattern: the path of a state directory may hold its characters.
+	// Not a pattern: the path of a state directory may contain special characters.
 	entries, err := os.ReadDir(filepath.Join(root, "locks"))
 	if err != nil {
 		return stateError(root, err)
@@ -131,7 +130,7 @@ func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 }
 
-// patiently takes a lock, false if somebody else holds it for longer than a probe does.
+// patiently takes a lock; false if it is held for longer than a probe does.
 func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -142,10 +141,10 @@ func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
 	return ok, err
 }
 
-// Release frees the lock.
+// Release releases the lock.
 func (l *Lock) Release() error { return l.file.Unlock() }
 
-// The UUID comes from a server: only its hash becomes a file name.
+// The UUID comes from a server, so only its hash is used in a file name.
 func gatePath(root, vcenter string) string {
 	return filepath.Join(root, "locks", hash(vcenter)[:16]+".lock")
 }
@@ -170,7 +169,7 @@ func Running(root, vcenter, run string) bool {
 	l := flock.New(path, flock.SetFlag(os.O_RDONLY|syscall.O_NOFOLLOW))
 	free, err := l.TryRLock()
 	if free {
-		_ = l.Unlock() // a probe; the file is closed either way
+		_ = l.Unlock() // a probe; the file is closed anyway
 	}
 	return err == nil && !free
 }

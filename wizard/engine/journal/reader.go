@@ -16,11 +16,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// ErrNotBegun says that a journal has no header: the run was killed before it began, nothing was changed.
+// ErrNotBegun means that a journal has no header: the run was killed before it began, nothing was changed.
 var ErrNotBegun = errors.New("the run was never begun: its journal has no header")
 
-// A line holds one record, bound to its run and to the line before it: Prev repeats that line's Sum, and Sum is taken over
-// run, Prev and record, so that a line that was changed, removed, repeated, moved or brought from another run is found.
+// A line contains one record, bound to its run and to the previous line: Prev repeats that line's Sum, and Sum covers run, Prev
+// and record, so that changed, removed, repeated or moved lines and lines of other runs are detected.
 type line struct {
 	Prev string          `json:"prev"`
 	Sum  string          `json:"sum"`
@@ -53,7 +53,7 @@ type scanned struct {
 	bad       error
 }
 
-// decode reads one whole line of a run's journal. A line that is not, byte for byte, what encode wrote is damaged.
+// decode parses one complete line of a run's journal. A line that is not byte for byte the output of encode is damaged.
 func decode(run string, n int, b []byte) scanned {
 	out := scanned{n: n, size: len(b)}
 	var l line
@@ -71,7 +71,7 @@ func decode(run string, n int, b []byte) scanned {
 	return out
 }
 
-// headerOf reads what the first line of a journal says of itself, before any sum is believed.
+// headerOf parses the first line of a journal without verifying its sum.
 func headerOf(b []byte) Header {
 	var l struct {
 		Rec struct {
@@ -84,8 +84,8 @@ func headerOf(b []byte) Header {
 	return l.Rec.Header
 }
 
-// scan reads the lines of a run's journal. A last line without its newline was not written to its end: it is left out, and
-// torn says so. Run "" takes the run that the first line names.
+// scan reads the lines of a run's journal. A last line without its newline is incomplete: it is left out, and torn reports it.
+// Run "" accepts the run that the first line names.
 func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
@@ -113,8 +113,8 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 	}
 }
 
-// Parse reads a journal. A last line without its newline is dropped with a note: no operation was begun on its strength. Any
-// other damage, another version and a missing header (ErrNotBegun) are errors.
+// Parse reads a journal. A last line without its newline is dropped with a note: no operation was started based on it. Any other
+// damage, another version and a missing header (ErrNotBegun) are errors.
 func Parse(r io.Reader) (*State, error) { return parse(r, "") }
 
 func parse(r io.Reader, run string) (*State, error) {
@@ -141,7 +141,7 @@ func parse(r io.Reader, run string) (*State, error) {
 	return s, nil
 }
 
-// follow appends what a line says, where it is the one that comes next.
+// follow appends the record of a line if it is the next one.
 func (s *State) follow(l scanned) error {
 	if l.prev != s.sum {
 		return errors.New("it does not follow the line before it")
@@ -169,7 +169,7 @@ func (s *State) add(r Record) error {
 	return nil
 }
 
-// ErrDamaged is in the chain of errors of a damaged journal.
+// ErrDamaged is in the error chain of a damaged journal.
 var ErrDamaged = errors.New("the journal is damaged")
 
 type damageError struct{ error }

@@ -1,8 +1,8 @@
-// Package journal keeps what a run is about to do and what became of it, on disk before the operation, so that a run that was
-// killed at any instant can be resumed or rolled back. It knows settings and values, not what a plan is made of.
+// Package journal stores what a run is about to do and its results on disk before each operation, so that a run that was killed
+// at any time can be resumed or rolled back. It knows settings and values, but not the structure of a plan.
 //
-// A run is a directory $STATE/runs/RUN (0700) with plan.json, journal.jsonl, report.json and log.jsonl (0600). A line of
-// the journal is a JSON object with a record and a sum that binds it to the run and to the line before it.
+// A run is a directory $STATE/runs/RUN (0700) with plan.json, journal.jsonl, report.json and log.jsonl (0600). A line of the
+// journal is a JSON object with a record and a sum that binds it to the run and to the previous line.
 package journal
 
 import (
@@ -12,30 +12,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Version is the version of the format that this program writes and reads. Journals of version 1 are refused by it: their
-// lines are not bound to each other, and a value that was not known stood as text.
+// Version is the format version that this program writes and reads. Journals of version 1 are refused: their lines are not bound
+// to each other, and an unknown value was stored as text.
 const Version = 2
 
-// Type says what a record tells.
+// Type is the type of a record.
 type Type string
 
-// The types of record. An operation has a record before (intent, opening, closing) and one after (outcome, opened, closed).
+// The types of records. An operation has a record before it (intent, opening, closing) and one after it (outcome, opened,
+// closed).
 const (
 	TypeHeader  Type = "header"  // first line
-	TypeBegin   Type = "begin"   // an attempt begins: the first, a resume, a rollback
+	TypeBegin   Type = "begin"   // an attempt begins: the first, a resume, or a rollback
 	TypeStage   Type = "stage"   // the plan of the stage that begins
 	TypeIntent  Type = "intent"  // a change is about to be made
-	TypeOutcome Type = "outcome" // what was found after it
+	TypeOutcome Type = "outcome" // the result of the change
 	TypeOpening Type = "opening" // a bracket is about to be opened
 	TypeOpened  Type = "opened"
 	TypeClosing Type = "closing"
 	TypeClosed  Type = "closed"
-	TypeControl Type = "control" // an operator paused or continued the run, or skipped or retries a target: Name says which
-	TypeResult  Type = "result"  // an attempt ended by itself
-	TypeSalvage Type = "salvage" // second line of a journal that was made of the intact records of a damaged one
+	TypeControl Type = "control" // an operator paused or continued the run, or skipped or retried a target: Name has the verb
+	TypeResult  Type = "result"  // an attempt ended normally
+	TypeSalvage Type = "salvage" // second line of a journal that was rebuilt from the intact records of a damaged one
 )
 
-// Phase tells a run from its rollback.
+// Phase distinguishes a run from its rollback.
 type Phase string
 
 // The phases.
@@ -44,7 +45,7 @@ const (
 	PhaseRollback Phase = "rollback"
 )
 
-// A Header is the first record: what the run is about.
+// A Header is the first record: the description of the run.
 type Header struct {
 	Version     int             `json:"version"`
 	Run         string          `json:"run"`
@@ -55,43 +56,43 @@ type Header struct {
 	Mode        string          `json:"mode"`
 	User        string          `json:"user,omitempty"` // account on this machine
 	Simulated   bool            `json:"simulated,omitempty"`
-	Answers     string          `json:"answers"`      // the whole text; answers hold no secrets
+	Answers     string          `json:"answers"`      // the whole text; answers contain no secrets
 	AnswersHash string          `json:"answers_hash"` // SHA-256 of Answers
 	PlanHash    string          `json:"plan_hash"`
 	Ceiling     json.RawMessage `json:"ceiling,omitempty"` // what was consented to
-	// Options are the flags that decide what is planned (limit, skip, forced pNICs); Resume needs the same.
+	// Options are the flags that affect the plan (limit, skip, forced pNICs); Resume needs the same.
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// A Record is one line of the journal. Which fields are filled depends on Type.
+// A Record is one line of the journal. Which fields are set depends on Type.
 type Record struct {
-	Seq   int64     // 1 for the header, then one more each; the journal fills it in
-	Time  time.Time // for display; the order is that of Seq
+	Seq   int64     // 1 for the header, then consecutive; set by the journal
+	Time  time.Time // for display; Seq defines the order
 	Type  Type
 	Phase Phase
 
 	Header *Header // header
 
 	Node   string       // id of the change or bracket
-	Target backends.Ref // with Kind and Name: what Node stands for
+	Target backends.Ref // with Kind and Name: the setting or bracket of Node
 	Kind   string
 	Name   string
 
-	Prior backends.Value  // intent: as just read; opening: the state found
-	To    backends.Value  // intent: what it should become; opening, closing: the state to leave behind
-	Kept  *backends.Kept  // intent: what a Keeper recorded, of a rollback what is restored of it; nil: no Keeper
-	Left  *backends.Kept  // outcome: the same items as observed after; nil: nobody did
-	Found *backends.Value // outcome, closed: as read after; nil: could not be read
-	OK    bool            // outcome, opened, closed: as wanted
+	Prior backends.Value  // intent: as just read; opening: the state before
+	To    backends.Value  // intent: the requested value; opening, closing: the state to restore
+	Kept  *backends.Kept  // intent: what a Keeper recorded, or in a rollback what is restored of it; nil: no Keeper
+	Left  *backends.Kept  // outcome: the state of the same items afterwards; nil: not observed
+	Found *backends.Value // outcome, closed: as read afterwards; nil: could not be read
+	OK    bool            // outcome, opened, closed: successful
 	Err   string
 	Hint  string
 
-	Grounds string // outcome: what a lasting refusal rests on, as Job.Grounds gave it; "" if the failure is none
+	Grounds string // outcome: the facts behind a lasting refusal, as returned by Job.Grounds; "" otherwise
 
 	Stage int             // stage: counts from 1
 	Plan  json.RawMessage // stage
 	PID   int             // begin
-	By    string          // control: who asked, and from where
+	By    string          // control: who requested it, and from where
 
 	Status string         // result
 	Counts map[string]int // result: nodes by state
@@ -99,12 +100,12 @@ type Record struct {
 	Salvage *Salvage // salvage
 }
 
-// Setting is the setting that an intent or outcome is about.
+// Setting returns the setting of an intent or outcome.
 func (r Record) Setting() backends.Setting {
 	return backends.Setting{Target: r.Target, Kind: backends.Kind(r.Kind), Name: r.Name}
 }
 
-// wire is a Record in JSON. Found is a list of none or one, because null is a value: Absent.
+// wire is the JSON form of a Record. Found is a list of none or one, because null is a value: Absent.
 type wire struct {
 	Seq    int64            `json:"seq"`
 	Time   time.Time        `json:"time"`
@@ -134,7 +135,7 @@ type wire struct {
 	Salvage *Salvage `json:"salvage,omitempty"`
 }
 
-// MarshalJSON writes only the fields that are filled.
+// MarshalJSON writes only the fields that are set.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{
 		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
@@ -142,7 +143,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (r *Record) UnmarshalJSON(b []byte) error {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {

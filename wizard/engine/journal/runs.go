@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Summary is a run in a list.
+// A Summary describes a run in a list.
 type Summary struct {
 	Run     string    `json:"run"`
 	Made    time.Time `json:"made"`
@@ -21,14 +21,14 @@ type Summary struct {
 	// Status is done, unchanged, partial, failed, interrupted, running, "rolled back", "not begun" or unreadable.
 	Status   string         `json:"status"`
 	Phase    Phase          `json:"phase"`
-	Changed  bool           `json:"changed"` // an operation was begun
+	Changed  bool           `json:"changed"` // an operation was started
 	Counts   map[string]int `json:"counts,omitempty"`
 	Attempts int            `json:"attempts"`
 	Ended    time.Time      `json:"ended,omitzero"` // time of the last record
 	Err      string         `json:"error,omitempty"`
 }
 
-// Runs lists the runs of a state directory, the latest last. One that cannot be read is listed with its error.
+// Runs returns the runs of a state directory, the latest last. Unreadable ones have an error.
 func Runs(root string) ([]Summary, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -44,16 +44,16 @@ func Runs(root string) ([]Summary, error) {
 		}
 		out = append(out, Summarize(root, e.Name()))
 	}
-	// By id, not by the clock of the header: see NextRun.
+	// Sorted by id, not by the clock in the header: see NextRun.
 	slices.SortFunc(out, func(a, b Summary) int { return strings.Compare(a.Run, b.Run) })
 	return out, nil
 }
 
-// Summarize reads what a run is about and how it stands. What cannot be read is told by its Status and Err.
+// Summarize reads the description and the status of a run. If it cannot be read, Status and Err say so.
 func Summarize(root, run string) Summary {
 	s, err := Read(root, run)
 	sum := Summary{Run: run}
-	// Where the header is missing the id still tells the time.
+	// If the header is missing, the id still contains the time.
 	sum.Made, _ = madeOf(run)
 	switch {
 	case errors.Is(err, ErrNotBegun):
@@ -80,10 +80,9 @@ func Summarize(root, run string) Summary {
 	return sum
 }
 
-// LastChanged is the id of the latest run that changed something: what resume and rollback take when none is named.
-// Fruitless is the latest run of all where that one was interrupted or failed before its first change, else empty.
-// Where a later run, or one whose place among the runs is not known, cannot be read, it may be the one that is meant:
-// that is an error of kind refused.
+// LastChanged returns the id of the latest run that changed something: the default of resume and rollback. Fruitless is the
+// latest run of all if that one was interrupted or failed before its first change, else empty. If a later run, or one whose
+// position is unknown, cannot be read, it may be the intended one: that is an error of kind refused.
 func LastChanged(root string) (run, fruitless string, err error) {
 	runs, err := Runs(root)
 	if err != nil {
@@ -112,7 +111,7 @@ func LastChanged(root string) (run, fruitless string, err error) {
 
 const unreadable = "unreadable"
 
-// notMeant is the error of a run that cannot be read and would be the last that changed something, if it were whole.
+// notMeant returns the error for an unreadable run that might be the last one that changed something.
 func notMeant(runs []Summary, at int) error {
 	bad := runs[at]
 	hint := "Name the run. To roll back what can be proven of this one: rdma-setup rollback " + bad.Run + " --salvage"
@@ -125,7 +124,7 @@ func notMeant(runs []Summary, at int) error {
 	return backends.Errorf(backends.KindRefused, "", hint, "%s cannot be read, and it may be the last run that changed something: %s", bad.Run, bad.Err)
 }
 
-// strayRun refuses where a directory that is no run of ours has a journal: somebody has renamed or brought it.
+// strayRun fails if a directory that is not a valid run has a journal: it was renamed or copied there.
 func strayRun(root string) error {
 	names, err := Strays(root)
 	if err != nil {
@@ -140,8 +139,8 @@ func strayRun(root string) error {
 	return nil
 }
 
-// LeftOff returns the VMs of a vCenter that runs of this state directory have shut down and meant to leave off, or still hold
-// off, and the time of the last record of it.
+// LeftOff returns the VMs of a vCenter that runs of this state directory have shut down and left off intentionally, or still keep
+// off, with the time of the last record about it.
 func LeftOff(root, vcenter string) map[string]time.Time {
 	out := map[string]time.Time{}
 	runs, err := Runs(root)

@@ -14,14 +14,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Salvage says what was found when a damaged journal was read: which lines were not believed, and which settings the run
-// may have touched without an intact record of what they were before.
+// A Salvage is what was found in a damaged journal: the lines that were rejected, and the settings that the run may have touched
+// without an intact record of their previous state.
 type Salvage struct {
 	Lines    []BadLine  `json:"lines"`
 	Unproven []Unproven `json:"unproven"`
 }
 
-// A BadLine is a line that is not trusted.
+// A BadLine is a line that was rejected.
 type BadLine struct {
 	Line int    `json:"line"`
 	Why  string `json:"why"`
@@ -33,13 +33,13 @@ type Unproven struct {
 	Why  string `json:"why"`
 }
 
-// Announced is a change or bracket of the plan of the run. From is the value that a change expected to find.
+// An Announced is a change or bracket in the plan of the run. From is the value that a change expected to find.
 type Announced struct {
 	Node string
 	From backends.Value
 }
 
-// Salvage is what an earlier recovery of the journal found; nil of a journal that was never damaged.
+// Salvage returns what an earlier recovery of the journal found; nil for a journal that was never damaged.
 func (s *State) Salvage() *Salvage {
 	for _, r := range s.Records {
 		if r.Salvage != nil {
@@ -49,7 +49,7 @@ func (s *State) Salvage() *Salvage {
 	return nil
 }
 
-// Recovered is what the intact records of a damaged journal show.
+// Recovered is the content of the intact records of a damaged journal.
 type Recovered struct {
 	State   *State
 	Salvage *Salvage
@@ -57,8 +57,8 @@ type Recovered struct {
 	records []Record
 }
 
-// Recover reads the intact records of a damaged journal. announced is what the run's saved plan holds; otherwise stands in
-// for a header that is damaged. Nothing is written before Save.
+// Recover reads the intact records of a damaged journal. announced is the content of the run's saved plan; otherwise is used
+// instead of a damaged header. Nothing is written before Save.
 func Recover(root, run string, announced []Announced, otherwise *Header) (*Recovered, error) {
 	lines, err := recoverable(root, run)
 	if err != nil {
@@ -103,7 +103,7 @@ type recovery struct {
 	records []Record
 	seen    map[int64]bool
 	found   *Salvage
-	earlier []Unproven // of a recovery before
+	earlier []Unproven // from an earlier recovery
 }
 
 func (r *recovery) take(l scanned) {
@@ -122,7 +122,7 @@ func (r *recovery) take(l scanned) {
 	}
 }
 
-// firstGap is the number of the first record that is missing. Bad lines that no gap accounts for stood at the end.
+// firstGap is the number of the first missing record. Bad lines outside gaps were at the end.
 func (r *recovery) firstGap() int64 {
 	n := int64(1)
 	for r.seen[n] {
@@ -132,8 +132,8 @@ func (r *recovery) firstGap() int64 {
 }
 
 // firstOf reports whether an intact intent must be the first of its setting. A stage announces a setting once, so an earlier
-// intent stands before the record that began the stage: one missing record between the two cannot be both. A later stage of the
-// same attempt may announce it again, so the record that began the attempt does not show it.
+// intent would come before the record that began the stage: one missing record between the two cannot be both. A later stage of
+// the same attempt may announce it again, so the record that began the attempt proves nothing.
 func (r *recovery) firstOf(intent int64) bool {
 	begin := int64(0)
 	for _, rec := range r.records {
@@ -150,8 +150,8 @@ func (r *recovery) firstOf(intent int64) bool {
 	return r.firstGap() > begin && missing <= 1
 }
 
-// judge lists what is not proven: what was announced or done and has no intact record, and settings of which an earlier
-// record than the first intact one may be damaged, unless that one found what the plan had read. Their records are dropped.
+// judge determines what is not proven: what was announced or done and has no intact record, and settings with a possibly damaged
+// record before the first intact one, unless that one found what the plan had read. Their records are dropped.
 func (r *recovery) judge(announced []Announced, lost []string) {
 	r.found.Unproven = r.earlier
 	gap := r.firstGap()
@@ -238,8 +238,8 @@ func AnnouncedBy(saved []byte) []Announced {
 	return out
 }
 
-// rebuilt makes a journal of the intact records: the header, what was found, and the rest in their order, numbered anew. An
-// attempt whose first record is gone begins where a record first names its phase.
+// rebuilt returns a journal of the intact records: the header, the salvage, and the rest in order with new numbers. An attempt
+// without its first record begins where a record first names its phase.
 func (r *recovery) rebuilt() (*Recovered, error) {
 	head := r.records[0]
 	own := *head.Header
@@ -266,8 +266,8 @@ func (r *recovery) rebuilt() (*Recovered, error) {
 	return &Recovered{State: s, Salvage: r.found, records: out}, nil
 }
 
-// Save puts the recovered journal in the place of the damaged one, which is kept beside it. The caller holds the lock of
-// the run's vCenter.
+// Save replaces the damaged journal with the recovered one, and keeps the damaged one beside it. The caller holds the lock of the
+// run's vCenter.
 func (r *Recovered) Save(root string) error {
 	run := r.State.Header.Run
 	var text []byte

@@ -7,8 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Same refuses another vCenter and other answers than those of the run; "" is not compared, nor is
-// what a damaged journal does not tell.
+// Same fails if vCenter or answers differ from those of the run; "" is not compared, and neither is what a damaged journal lacks.
 func (s *State) Same(vcenter, answers string) error {
 	if vcenter != "" && s.Header.VCenter != "" && vcenter != s.Header.VCenter {
 		return backends.Errorf(backends.KindRefused, "", "Connect to "+s.Header.URL+".",
@@ -53,7 +52,7 @@ func difference(old, now string) string {
 	return strings.Join(out, "\n")
 }
 
-// nearest returns the indexes of the first line that both have, by the shortest way to it.
+// nearest returns the indexes of the nearest line that both have.
 func nearest(a, b []string) (int, int) {
 	for sum := 1; sum < len(a)+len(b); sum++ {
 		for i := max(0, sum-len(b)+1); i <= min(sum, len(a)-1); i++ {

@@ -8,17 +8,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A State is what a journal says. It is read from a file or kept up to date by an open Journal.
+// A State is the content of a journal. It is read from a file or kept up to date by an open Journal.
 type State struct {
 	Header  Header
 	Records []Record
-	Notes   []string // what the reader has to say of the file
+	Notes   []string // the reader's remarks about the file
 
-	size int64  // bytes of the whole records
+	size int64  // size of the complete records in bytes
 	sum  string // of the last line, which the next one repeats
 }
 
-// Phase is the phase of the last attempt: what a resume carries on.
+// Phase returns the phase of the last attempt, which a resume continues.
 func (s *State) Phase() Phase {
 	phase := PhaseApply
 	for _, r := range s.Records {
@@ -29,7 +29,7 @@ func (s *State) Phase() Phase {
 	return phase
 }
 
-// Attempts counts how often the run was begun, resumes and rollbacks included.
+// Attempts returns how often the run was started, including resumes and rollbacks.
 func (s *State) Attempts() int {
 	n := 0
 	for _, r := range s.Records {
@@ -40,7 +40,7 @@ func (s *State) Attempts() int {
 	return n
 }
 
-// Result is the result of the last attempt, nil when it broke off.
+// Result returns the result of the last attempt, nil if it was interrupted.
 func (s *State) Result() *Record {
 	for i := len(s.Records) - 1; i >= 0; i-- {
 		switch s.Records[i].Type {
@@ -53,13 +53,13 @@ func (s *State) Result() *Record {
 	return nil
 }
 
-// Finished reports whether the last attempt ended with everything done, so that there is nothing to resume.
+// Finished reports whether the last attempt did everything, so that there is nothing to resume.
 func (s *State) Finished() bool {
 	r := s.Result()
 	return r != nil && (r.Status == "done" || r.Status == "unchanged") && len(s.OpenBrackets()) == 0
 }
 
-// Changed reports whether any operation was begun. An SSH service that was started and put back changed nothing.
+// Changed reports whether any operation was started. Starting an SSH service and restoring it does not count.
 func (s *State) Changed() bool {
 	for _, r := range s.Records {
 		if r.Type == TypeIntent || r.Type == TypeOpening && r.Kind != string(backends.BracketSSH) {
@@ -69,22 +69,22 @@ func (s *State) Changed() bool {
 	return len(s.OpenBrackets()) > 0
 }
 
-// An Entry is what the journal knows of one setting.
+// An Entry is what the journal contains about one setting.
 type Entry struct {
 	Node    string
 	Setting backends.Setting
 	Prior   backends.Value  // before the first attempt of the apply phase
-	Kept    *backends.Kept  // items by their earliest record; where settings of a target share one, with the first of them
-	Left    backends.Kept   // items as last observed, of either phase; without those that nobody observed since the last intent
-	To      backends.Value  // what the last attempt meant to set, of either phase
-	Found   *backends.Value // as last read back, of either phase; nil: uncertain
+	Kept    *backends.Kept  // items by their earliest record; an item that settings of a target share belongs to the first of them
+	Left    backends.Kept   // items as last observed, in either phase; without those not observed since the last intent
+	To      backends.Value  // the value that the last attempt wanted to set, in either phase
+	Found   *backends.Value // as last read back, in either phase; nil: uncertain
 	Open    bool            // the last attempt has no outcome
-	Back    bool            // a rollback was the last to deal with it, and has ended well
-	Plan    json.RawMessage // the plan of the stage in which the apply phase last meant to change it
-	Stage   int             // that stage's record among all stages of the journal, from 1
+	Back    bool            // a rollback was the last to change it, and succeeded
+	Plan    json.RawMessage // the plan of the stage in which the apply phase last wanted to change it
+	Stage   int             // number of that stage's record among all stages of the journal, from 1
 }
 
-// Entries returns the settings that the apply phase meant to change, in the order of their first intents.
+// Entries returns the settings that the apply phase wanted to change, in the order of their first intents.
 func (s *State) Entries() []Entry {
 	var out []Entry
 	at := map[string]int{}
@@ -125,7 +125,7 @@ func (s *State) Entries() []Entry {
 	return out
 }
 
-// Unsettled returns the intents that have no outcome: operations of which nobody knows whether they were done.
+// Unsettled returns the intents without an outcome: it is unknown whether these operations were done.
 func (s *State) Unsettled() []Record {
 	open := map[string]int{}
 	for i, r := range s.Records {
@@ -145,17 +145,17 @@ func (s *State) Unsettled() []Record {
 	return out
 }
 
-// An OpenBracket is a bracket that was being opened, open or being closed when the journal ends.
+// An OpenBracket is a bracket that is being opened, open or being closed at the end of the journal.
 type OpenBracket struct {
 	Node   string
 	Kind   backends.BracketKind
 	Target backends.Ref
 	Found  backends.Value // the state before the first opening
-	Leave  backends.Value // the state to leave behind
-	Body   bool           // something of the body was begun or there is none, so the bracket's effect is due
-	// Opening is when its opening was announced, zero once it was open: the other side may have been told, and not have done it.
+	Leave  backends.Value // the state to restore
+	Body   bool           // a change inside was started or there is none, so the bracket's effect is needed
+	// Opening is when its opening was announced, zero after it was opened: the request may have been sent and not yet executed.
 	Opening time.Time
-	// Closing: its closing was begun, so its effect may have come already (the host has rebooted).
+	// Closing: its closing was started, so its effect may have occurred already (the host has rebooted).
 	Closing bool
 }
 
@@ -187,7 +187,7 @@ func (s *State) OpenBrackets() []OpenBracket {
 			}
 			out[i].Body = out[i].Body || r.OK && bare[r.Node]
 		case r.Type == TypeClosing && i >= 0:
-			// Close was requested, not Abort: the effect is due even when the body has nothing left to do.
+			// Close was requested, not Abort: the effect is needed even if no change is left.
 			out[i].Body = out[i].Body || r.Name != Aborting
 			out[i].Closing = out[i].Closing || r.Name != Aborting
 		case r.Type == TypeClosed && i >= 0 && r.OK:
@@ -203,8 +203,8 @@ func (s *State) OpenBrackets() []OpenBracket {
 	return out
 }
 
-// Unheard returns the VMs that the run has powered on, or was about to, and of whose guests it has not heard since: they may
-// still be starting.
+// Unheard returns the VMs that the run has powered on, or was about to, and whose guests have not answered since: they may still
+// be starting.
 func (s *State) Unheard() []string {
 	var out []string
 	for _, r := range s.Records {
@@ -220,6 +220,6 @@ func (s *State) Unheard() []string {
 
 // Names in the records of brackets.
 const (
-	Bare     = "bare"  // of an opening: the bracket has no body, its effect is due once it is open
-	Aborting = "abort" // of a closing: it backs out of the bracket without its effect
+	Bare     = "bare"  // of an opening: the bracket has no changes inside, its effect is needed once it is open
+	Aborting = "abort" // of a closing: it aborts the bracket without its effect
 )

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// ErrLost says that the file that a journal is written to is not the run's journal any more: the state directory was
-// deleted, replaced or closed to writing. What was written since would be found by nobody.
+// ErrLost means that the file of a journal is no longer the run's journal: the state directory was deleted, replaced or made
+// read-only. Nobody would find what was written since.
 var ErrLost = errors.New("the state directory was changed during the run")
 
-// there reports whether the journal's file still stands in its place and may be written. It is asked before each write: writing
-// to a deleted file succeeds, and only its path shows that it is gone.
+// there reports whether the journal's file still exists at its path and is writable. It is called before each write: writing to a
+// deleted file succeeds, and only its path shows that it is gone.
 func (j *Journal) there() error {
 	dir := runDir(j.root, j.run)
 	path := filepath.Join(dir, "journal.jsonl")

@@ -12,14 +12,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A File is what a journal is written to; *os.File is one.
+// A File is the file of a journal; *os.File implements it.
 type File interface {
 	io.WriteCloser
 	Sync() error
 	Truncate(size int64) error
 }
 
-// A Journal is the journal of one run, open for writing. Its methods may be called from many goroutines.
+// A Journal is the journal of one run, open for writing. It is safe for concurrent use.
 type Journal struct {
 	root, run string
 	file      File
@@ -29,7 +29,7 @@ type Journal struct {
 	asks chan ask
 	done chan struct{} // closed when the writer has ended
 
-	sending sync.RWMutex // held to read while sending, so that Close cannot come in between
+	sending sync.RWMutex // held for reading while sending, so that Close waits
 	closed  bool
 
 	mu     sync.Mutex
@@ -42,8 +42,8 @@ type ask struct {
 	reply chan error
 }
 
-// Append writes records in order and returns when they are on the disk. Records of callers that come while the disk is
-// busy go out with one fsync. After a failed write the journal takes nothing more and always gives the same error.
+// Append writes records in order and returns when they are on the disk. Records of concurrent callers share one fsync. After a
+// failed write the journal accepts no more records and always returns the same error.
 func (j *Journal) Append(recs ...Record) error {
 	reply := make(chan error, 1)
 	j.sending.RLock()
@@ -70,26 +70,26 @@ func (j *Journal) Close() error {
 	return j.file.Close()
 }
 
-// State is a copy of what the journal says now.
+// State returns a copy of the journal's current state.
 func (j *Journal) State() *State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.state
-	s.Records = slices.Clip(s.Records) // appending never writes into what the caller holds
+	s.Records = slices.Clip(s.Records) // appending never writes into the caller's slice
 	return &s
 }
 
-// Run is the run's id.
+// Run returns the run's id.
 func (j *Journal) Run() string { return j.run }
 
-// Err is the error of a journal that takes nothing more.
+// Err returns the error of a journal that accepts no more records.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.broken
 }
 
-const groupLimit = 256 // asks per fsync
+const groupLimit = 256 // requests per fsync
 
 func (j *Journal) start() {
 	j.asks = make(chan ask, groupLimit)
@@ -148,7 +148,7 @@ func (j *Journal) commit(group []ask) error {
 		return j.fail(err)
 	}
 	if _, err := j.file.Write(out); err != nil {
-		// What was written in part would only be dropped as torn; failing to cut it off changes nothing.
+		// An incomplete write would be dropped when it is read; if it cannot be truncated, nothing changes.
 		_ = j.file.Truncate(j.state.size)
 		return j.fail(err)
 	}

@@ -1,5 +1,5 @@
-// Package containers makes the files that containers over RDMA need in guests: a Dockerfile without MLNX_OFED, a script
-// that installs Docker, its daemon.json, and the routes between containers. It is pure.
+// Package containers generates the files for containers over RDMA in guests: a Dockerfile without MLNX_OFED, a script that
+// installs Docker, its daemon.json, and the routes between containers. It does no I/O.
 package containers
 
 import (
@@ -13,18 +13,17 @@ import (
 	"slices"
 )
 
-// A Daemon is what Docker's daemon.json shall say (Reference Deployment Guide for RoCE accelerated HPC or ML
-// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, Docker; keys as dockerd knows them). Zero values
-// are not said.
+// A Daemon is the requested content of Docker's daemon.json (Reference Deployment Guide for RoCE accelerated HPC or ML
+// applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, Docker; keys as in dockerd). Zero values are not written.
 type Daemon struct {
-	Bridge netip.Prefix // address of docker0 with the network's bits, 172.30.1.1/24: "bip"
-	Range  netip.Prefix // where containers get theirs from: "fixed-cidr"
+	Bridge netip.Prefix // address of docker0 with prefix length, 172.30.1.1/24: "bip"
+	Range  netip.Prefix // address range of containers: "fixed-cidr"
 	MTU    int
 	DNS    []netip.Addr
 	NVIDIA bool // the runtime of the NVIDIA container toolkit
 }
 
-// Check names what dockerd would refuse.
+// Check returns an error for what dockerd would refuse.
 func (d Daemon) Check() error {
 	switch {
 	case d.Bridge.IsValid() && (!d.Bridge.Addr().Is4() || d.Bridge.Bits() > 30 || d.Bridge.Addr() == d.Bridge.Masked().Addr()):
@@ -37,12 +36,12 @@ func (d Daemon) Check() error {
 	return nil
 }
 
-// members returns the wanted settings in the order of the guide.
+// members returns the requested settings in the order of the guide.
 func (d Daemon) members() object {
 	var out object
 	add := func(key string, value any) {
 		raw, err := json.Marshal(value)
-		if err == nil { // strings, numbers and lists of them always are
+		if err == nil { // strings, numbers and lists of them always can be encoded
 			out = append(out, member{key, raw})
 		}
 	}
@@ -64,8 +63,8 @@ func (d Daemon) members() object {
 	return out
 }
 
-// Merge adds the settings to a daemon.json, "" for none. What is there stays: other keys in their order and spelling,
-// and also another value of a wanted key, which kept then names. Merging again changes nothing.
+// Merge adds the settings to a daemon.json, "" for none. Existing content stays: other keys in their order and spelling, and also
+// another value of a requested key, which is then in kept. Merging again changes nothing.
 func (d Daemon) Merge(old []byte) (merged []byte, kept []string, err error) {
 	if err := d.Check(); err != nil {
 		return nil, nil, err
@@ -94,7 +93,7 @@ func (d Daemon) Merge(old []byte) (merged []byte, kept []string, err error) {
 	return b.Bytes(), kept, nil
 }
 
-// merge adds one member, or says that another value is kept.
+// merge adds one member, or reports that another value is kept.
 func merge(o object, want member, prefix string, kept []string) (object, []string) {
 	i := slices.IndexFunc(o, func(m member) bool { return m.key == want.key })
 	switch {
@@ -106,7 +105,7 @@ func merge(o object, want member, prefix string, kept []string) (object, []strin
 	return o, kept
 }
 
-// mergeRuntimes adds one runtime beside those that are there.
+// mergeRuntimes adds one runtime to the existing ones.
 func mergeRuntimes(o object, want json.RawMessage, kept []string) (object, []string, error) {
 	i := slices.IndexFunc(o, func(m member) bool { return m.key == "runtimes" })
 	if i < 0 {
@@ -122,7 +121,7 @@ func mergeRuntimes(o object, want json.RawMessage, kept []string) (object, []str
 	}
 	for _, m := range wanted {
 		if slices.ContainsFunc(there, func(t member) bool { return t.key == m.key }) {
-			continue // its path and arguments are the toolkit's or the operator's
+			continue // its path and arguments are those of the toolkit or the operator
 		}
 		there = append(there, m)
 	}
@@ -131,7 +130,7 @@ func mergeRuntimes(o object, want json.RawMessage, kept []string) (object, []str
 	return o, kept, nil
 }
 
-// An object is a JSON object that keeps the order of its members and the text of their values.
+// An object is a JSON object that preserves the order of its members and the text of their values.
 type object []member
 
 type member struct {
@@ -139,7 +138,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// text writes the members in their order, without the escapes that encoding/json adds for web pages.
+// text writes the members in order, without the HTML escapes of encoding/json.
 func (o object) text() json.RawMessage {
 	var b bytes.Buffer
 	keys := json.NewEncoder(&b)
@@ -149,7 +148,7 @@ func (o object) text() json.RawMessage {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		if keys.Encode(m.key) == nil { // a string always is
+		if keys.Encode(m.key) == nil { // a string can always be encoded
 			b.WriteByte(':')
 			b.Write(m.value)
 		}
@@ -158,7 +157,7 @@ func (o object) text() json.RawMessage {
 	return b.Bytes()
 }
 
-// parseObject reads one JSON object. A key that is there twice is an error: nobody can tell which one counts.
+// parseObject parses one JSON object. A duplicate key is an error, because it is unclear which one counts.
 func parseObject(text []byte) (object, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	t, err := dec.Token()

@@ -12,25 +12,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// A Dockerfile turns an image with MLNX_OFED, as NVIDIA's NGC has them, into one that can use PVRDMA: the libraries of
-// MLNX_OFED have no vmw_pvrdma provider and do not mix with those of the distribution (PVRDMA and vSphere Bitfusion,
-// VMware, 2021, Using PVRDMA in an NGC container).
+// A Dockerfile converts an image with MLNX_OFED, such as those of NVIDIA's NGC, into one that supports PVRDMA: the libraries of
+// MLNX_OFED have no vmw_pvrdma provider and cannot be mixed with those of the distribution (PVRDMA and vSphere Bitfusion, VMware,
+// 2021, Using PVRDMA in an NGC container).
 type Dockerfile struct {
 	Base      string   // with a tag or digest
 	EL        bool     // an image with dnf; otherwise apt
-	Codename  string   // release to install from, focal; "": that of the image. apt only
-	Remove    []string // packages that go in any case, beside those found in the image; nil: the guide's. apt only
-	Packages  []string // nil: the table of the distribution
+	Codename  string   // release to install from, focal; "": the image's own. apt only
+	Remove    []string // packages to remove in addition to those found in the image; nil: the guide's. apt only
+	Packages  []string // nil: according to the table of the distribution
 	Name      string   // of the image to build
 	Bitfusion string   // URL of the Bitfusion client's package; "": none. apt only
 	SHA256    string   // of that package; "": not checked
-	Timezone  string   // which that package asks for; "": Etc/UTC
+	Timezone  string   // which that package requires; "": Etc/UTC
 	Sample    bool     // build the guide's TensorRT sample. apt only
-	Class     int      // traffic class that UCX and NCCL are told in its containers; 0: none
-	GID       int      // index of the RoCE v2 address, told where Class is; negative: not told
+	Class     int      // traffic class for UCX and NCCL in its containers; 0: none
+	GID       int      // GID index of the RoCE v2 address, used if Class is set; negative: not set
 }
 
-// BitfusionClient is the package of the guide. Bitfusion is no longer sold, so the address may be gone.
+// BitfusionClient is the package in the guide. Bitfusion is no longer sold, so the URL may not work any more.
 const BitfusionClient = "https://packages.vmware.com/bitfusion/ubuntu/20.04/bitfusion-client-ubuntu2004_3.0.1-4_amd64.deb"
 
 // mofed are the packages of MLNX_OFED that the guide purges.
@@ -43,7 +43,7 @@ var (
 	sha256sum   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Check names what cannot be built.
+// Check returns an error for what cannot be built.
 func (d Dockerfile) Check() error {
 	_, last, _ := cutLast(d.Base, "/")
 	switch {
@@ -118,7 +118,7 @@ SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 	return b.String(), nil
 }
 
-// proof fails the build where the provider is missing.
+// proof makes the build fail if the provider is missing.
 const proof = `
 # The provider of PVRDMA is there, or the build ends here.
 RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
@@ -186,7 +186,7 @@ RUN dnf install -y --setopt=install_weak_deps=False %s \
 	b.WriteString(proof)
 }
 
-// cutLast cuts at the last separator; without one everything is after it.
+// cutLast cuts at the last separator; if there is none, everything is in after.
 func cutLast(s, sep string) (before, after string, found bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true

@@ -9,23 +9,23 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// A Host runs containers that those of other hosts shall reach.
+// A Host runs containers that those of other hosts must be able to reach.
 type Host struct {
 	Name       string
 	Address    netip.Addr   // of the host
 	Containers netip.Prefix // network of its docker0
 }
 
-// Bridge is the address of docker0 itself: the first of the network.
+// Bridge returns the address of docker0: the first of the network.
 func (h Host) Bridge() netip.Prefix {
 	return netip.PrefixFrom(h.Containers.Addr().Next(), h.Containers.Bits())
 }
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// Spread returns each host its own part of a network for containers, /24 in the order of the hosts, the first of them
-// left free (Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7,
-// NVIDIA/Mellanox: every host needs another docker0 network, or routes between containers are impossible).
+// Spread assigns each host its own part of a network for containers, /24 in the order of the hosts, except the first one
+// (Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox:
+// every host needs a different docker0 network, or routes between containers are impossible).
 func Spread(all netip.Prefix, hosts []Host) ([]Host, error) {
 	const bits = 24
 	if !all.IsValid() || !all.Addr().Is4() || all.Bits() > bits-1 || all.Masked() != all {
@@ -56,18 +56,18 @@ func Spread(all netip.Prefix, hosts []Host) ([]Host, error) {
 	return out, nil
 }
 
-// A Forward is what becomes of packets to containers that Docker would drop.
+// A Forward is the policy for packets to containers that Docker would drop.
 type Forward string
 
-// The ways. The guide opens everything.
+// The policies. The guide allows everything.
 const (
 	ForwardContainers Forward = "containers" // only between the containers' networks
 	ForwardAll        Forward = "all"        // iptables -P FORWARD ACCEPT
 	ForwardLeave      Forward = "leave"      // as it is
 )
 
-// Routes writes a systemd unit for the host self: routes to the containers of the others, forwarding, and what the
-// firewall lets through. Stopping it takes the routes and rules away again.
+// Routes writes a systemd unit for the host self: routes to the containers of the others, forwarding, and firewall rules.
+// Stopping it removes the routes and rules.
 func Routes(self string, all netip.Prefix, hosts []Host, forward Forward, o generate.Origin) (string, error) {
 	found := false
 	var start, stop []string
@@ -88,8 +88,8 @@ func Routes(self string, all netip.Prefix, hosts []Host, forward Forward, o gene
 		rule := fmt.Sprintf("DOCKER-USER -s %s -d %[1]s -j ACCEPT", all)
 		start = append(start, fmt.Sprintf("/bin/sh -c '/sbin/iptables -C %s 2>/dev/null || /sbin/iptables -I %[1]s'", rule))
 		stop = append(stop, "-/sbin/iptables -D "+rule)
-		// Docker rewrites the source of what leaves docker0 to the host's address (Docker documentation, Bind container ports to the
-		// host; Bridge network driver, enable_ip_masquerade), which the other host's rule does not let through.
+		// Docker rewrites the source address of packets from docker0 to the host's address (Docker documentation, Bind container
+		// ports to the host; Bridge network driver, enable_ip_masquerade), which the other host's rule does not accept.
 		own := fmt.Sprintf("POSTROUTING -s %s -d %[1]s -j ACCEPT", all)
 		start = append(start, fmt.Sprintf("/bin/sh -c '/sbin/iptables -t nat -C %s 2>/dev/null || /sbin/iptables -t nat -I %[1]s'", own))
 		stop = append(stop, "-/sbin/iptables -t nat -D "+own)

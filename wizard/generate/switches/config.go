@@ -1,8 +1,8 @@
-// Package switches writes the configuration that a physical switch needs for RoCE v2: MTU, VLAN, priority flow control of
-// one priority, ECN marks, ETS and the PFC watchdog. It is pure.
+// Package switches generates the configuration that a physical switch needs for RoCE v2: MTU, VLAN, priority flow control of one
+// priority, ECN marking, ETS and the PFC watchdog. It does no I/O.
 //
-// Every line has a source, which stands beside it in the text: the switch maker's manual where one could be read, else
-// a published configuration of the same system. Lines that no public text confirmed say so.
+// The text cites a source for every line: the switch maker's manual if it is public, else a published configuration of the same
+// system. Lines without a public source say so.
 package switches
 
 import (
@@ -16,7 +16,7 @@ import (
 // An OS is the operating system of a switch.
 type OS string
 
-// The switches that the guides use, and two more.
+// The switches of the guides, and two more.
 const (
 	Onyx    OS = "onyx"    // NVIDIA (Mellanox) Onyx, MLNX-OS
 	Cumulus OS = "cumulus" // NVIDIA Cumulus Linux 5 with NVUE
@@ -27,26 +27,27 @@ const (
 // Systems are the names of all.
 func Systems() []string { return []string{string(Onyx), string(Cumulus), string(OS10), string(EOS)} }
 
-// SwitchMTU is what the ports get, in bytes: room for a 9000 byte host MTU with VLAN and tunnel headers.
+// SwitchMTU is the MTU of the ports in bytes: room for a 9000 byte host MTU with VLAN and tunnel headers.
 const SwitchMTU = 9216
 
-// CNP is the priority of congestion notification packets, which NICs mark with DSCP 48 by default; it is lossy and served first.
+// CNP is the priority of congestion notification packets, which NICs mark with DSCP 48 by default; it is lossy and has strict
+// priority.
 const (
 	CNP     = 6
 	CNPDSCP = 48
 )
 
-// A Port is a port of the switch and what is behind it.
+// A Port is a port of the switch and its peer.
 type Port struct {
-	Name string // as Name gives it
+	Name string // as returned by Name
 	Peer string // "esx-01 vmnic2"
 }
 
-// A Wish is what a switch should be configured for.
+// A Wish is the requested configuration of a switch.
 type Wish struct {
 	OS       OS
 	Switch   string // its name, for the heading
-	Ports    []Port // none: not known, and the text says what to fill in
+	Ports    []Port // none: unknown, and the text says what to fill in
 	VLAN     int    // the port group's tag; 0: untagged, and the ports' VLANs stay as they are
 	PFC      bool
 	Priority int // of RoCE: 3
@@ -57,7 +58,7 @@ type Wish struct {
 	Queue    string // EOS only: tx-queue, uc-tx-queue
 }
 
-// Check names what no switch could be configured for.
+// Check returns an error for what no switch supports.
 func (w Wish) Check() error {
 	switch {
 	case !slices.Contains(Systems(), string(w.OS)):
@@ -90,8 +91,8 @@ func (w Wish) Check() error {
 	return nil
 }
 
-// Config writes the configuration of one switch. Without ports every line is a comment, so that a paste does nothing,
-// and missing names what must be filled in.
+// Config returns the configuration of one switch. Without ports every line is a comment, so that pasting it does nothing, and
+// missing lists what must be filled in.
 func Config(w Wish, o generate.Origin) (text string, missing []string, err error) {
 	if w.Queue == "" {
 		w.Queue = "tx-queue"
@@ -153,7 +154,7 @@ func tag(vlan int) string {
 	return fmt.Sprintf("VLAN %d tagged", vlan)
 }
 
-// mtu is what the ports get: EOS does not count the Ethernet header and ends at 9214.
+// mtu returns the MTU of the ports: EOS does not count the Ethernet header and its maximum is 9214.
 func mtu(os OS) int {
 	if os == EOS {
 		return SwitchMTU - 2
@@ -161,7 +162,7 @@ func mtu(os OS) int {
 	return SwitchMTU
 }
 
-// others lists priorities 0 to 7 without those given, as 0-2,4-5,7.
+// others returns priorities 0 to 7 without the given ones, as 0-2,4-5,7.
 func others(not ...int) string {
 	var parts []string
 	for i := 0; i < 8; i++ {

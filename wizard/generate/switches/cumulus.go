@@ -2,7 +2,7 @@ package switches
 
 import "strings"
 
-// What was read for Cumulus Linux.
+// Sources for Cumulus Linux.
 var (
 	cumulusRoCE = source{name: "NVIDIA Cumulus Linux 5, RDMA over Converged Ethernet",
 		where: "docs.nvidia.com/networking-ethernet-software/cumulus-linux/Layer-1-and-Switch-Ports/Quality-of-Service/RDMA-over-Converged-Ethernet-RoCE"}

@@ -1,6 +1,6 @@
 package switches
 
-// What was read for Arista EOS.
+// Sources for Arista EOS.
 var (
 	eosFlow    = source{name: "Arista EOS user manual 4.36, DCBX and flow control, as a published RoCE v2 guide applies it", where: "arista.com/en/um-eos/eos-dcbx-and-flow-control"}
 	eosQoS     = source{name: "Arista EOS user manual 4.36, quality of service, as a published RoCE v2 guide applies it", where: "arista.com/en/um-eos/eos-quality-of-service"}

@@ -1,6 +1,6 @@
 package switches
 
-// What was read for Onyx.
+// Sources for Onyx.
 var (
 	onyxGuide = source{name: "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7 " +
 		"(NVIDIA/Mellanox), Network Switch Configuration, Onyx 3.6.8190"}

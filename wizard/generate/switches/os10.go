@@ -1,6 +1,6 @@
 package switches
 
-// What was read for Dell OS10.
+// Sources for Dell OS10.
 var (
 	os10Local = source{name: "Microsoft Learn, Azure Local rack aware cluster network design: Dell S5248F-ON with OS10 10.5.4.5",
 		where: "github.com/MicrosoftDocs/azure-stack-docs, rack-aware-clustering-network-design.md"}

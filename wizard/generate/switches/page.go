@@ -10,19 +10,19 @@ import (
 
 // A page collects the lines of a configuration and the sources that they cite.
 type page struct {
-	mark  string // begins a comment
+	mark  string // prefix of a comment
 	idle  bool   // every line is a comment
 	b     strings.Builder
 	cited []source
 }
 
-// A source is where a line was read.
+// A source is the document for a line.
 type source struct {
 	name, where string
 	unverified  bool
 }
 
-// say opens a block: why it is there, and where its lines were read.
+// say begins a block with its purpose and the sources of its lines.
 func (p *page) say(why string, from ...source) {
 	var refs string
 	for _, s := range from {
@@ -39,7 +39,7 @@ func (p *page) say(why string, from ...source) {
 	p.b.WriteString(p.mark + "\n" + p.mark + " " + generate.Plain(why+refs) + "\n")
 }
 
-// add writes a line of configuration.
+// add adds a line of configuration.
 func (p *page) add(format string, args ...any) {
 	if p.idle {
 		p.b.WriteString(p.mark + " ")
@@ -47,7 +47,7 @@ func (p *page) add(format string, args ...any) {
 	fmt.Fprintf(&p.b, format+"\n", args...)
 }
 
-// note writes a comment.
+// note adds a comment.
 func (p *page) note(format string, args ...any) {
 	p.b.WriteString(p.mark + " " + generate.Plain(fmt.Sprintf(format, args...)) + "\n")
 }

@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// spellings is how each system names its ports. What is captured is what its commands take.
+// spellings describes how each system names its ports. The captured part is what its commands accept.
 var spellings = map[OS]struct {
 	form    *regexp.Regexp
 	prefix  string
@@ -17,8 +17,8 @@ var spellings = map[OS]struct {
 	EOS:     {regexp.MustCompile(`^(?i:et(?:hernet)?[ ]?)([0-9]{1,3}(?:/[0-9]{1,3}){0,2})$`), "Ethernet", "Ethernet7 or Ethernet7/1"},
 }
 
-// Name spells a port as the commands of a system take it, from how the operator or LLDP spell it: Eth1/7 is 1/7 to
-// Onyx. Nothing but a port's name passes, so that no other word can get into a command.
+// Name converts a port name from the operator or LLDP to the form that a system's commands accept: Eth1/7 is 1/7 for Onyx.
+// Anything but a port name is refused, so that no other text can get into a command.
 func Name(os OS, port string) (string, error) {
 	s, ok := spellings[os]
 	if !ok {

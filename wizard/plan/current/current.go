@@ -1,4 +1,4 @@
-// Package current tells the value that a setting has today, as the inventory has it, and compares values.
+// Package current returns the current value of a setting from the inventory, and compares values.
 package current
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Value returns the value that a setting has in an inventory, in the shape in which plans ask for it: Absent if the thing does
-// not exist, and a value that is not Known where the inventory does not say.
+// Value returns the value of a setting in an inventory, in the shape that plans use: Absent if the thing does not exist, and a
+// value that is not Known if the inventory does not contain it.
 func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 	unread := backends.Unknown(s.Target.String() + " is read")
 	switch s.Target.Type {
@@ -50,14 +50,14 @@ func Value(inv *backends.Inventory, s backends.Setting) backends.Value {
 	return unread
 }
 
-// Switch is a switch as plans ask for it.
+// Switch returns the spec of a switch.
 func Switch(sw *backends.Switch) backends.SwitchSpec {
 	return backends.SwitchSpec{
 		Datacenter: sw.Datacenter, Version: sw.Version, Uplinks: len(sw.Uplinks), MTU: sw.MTU, NIOC: sw.NIOC, Discovery: sw.Discovery,
 	}
 }
 
-// PortGroup is a PortGroupSpec; a trunk or private VLAN, which the spec cannot hold, stands as text.
+// PortGroup returns a PortGroupSpec; for a trunk or private VLAN, which the spec cannot represent, it returns text.
 func PortGroup(pg *backends.PortGroup) backends.Value {
 	vlan, err := strconv.Atoi(pg.VLAN)
 	if err != nil {
@@ -146,7 +146,7 @@ func vfsValue(h *backends.Host, s backends.Setting, unread backends.Value) backe
 	return backends.ValueOf(backends.VFSpec{Enabled: true, VFs: n.Requested})
 }
 
-// systemValue is what the next boot will have.
+// systemValue returns the value as of the next boot.
 func systemValue(sys *backends.HostSystem, s backends.Setting, unread backends.Value) backends.Value {
 	switch s.Kind {
 	case backends.KindComponent:
@@ -220,7 +220,7 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 	return unread
 }
 
-// extraValue is a VMX key, whatever its spelling.
+// extraValue returns the value of a VMX key, case-insensitively.
 func extraValue(v *backends.VM, key string) backends.Value {
 	for _, k := range slices.Sorted(maps.Keys(v.Extra)) {
 		if strings.EqualFold(k, key) && v.Extra[k] != "" {
@@ -230,8 +230,8 @@ func extraValue(v *backends.VM, key string) backends.Value {
 	return backends.Absent
 }
 
-// deviceValue is the device that a VM has at an address of its host. A dynamic one that has no address, because the VM is
-// off, counts as the one at an address of its make.
+// deviceValue returns the device of a VM at a PCI address of its host. A dynamic one without an address, because the VM is off,
+// matches the address of a device of its model.
 func deviceValue(h *backends.Host, v *backends.VM, pci string) backends.Value {
 	for _, d := range v.Devices {
 		at := d.PCI
@@ -255,7 +255,7 @@ func adapterSpec(a *backends.Adapter) backends.AdapterSpec {
 	}
 }
 
-// RDMAAdapter finds a VM's RDMA adapter on a port group.
+// RDMAAdapter returns a VM's RDMA adapter on a port group, or nil.
 func RDMAAdapter(v *backends.VM, portgroup string) *backends.Adapter {
 	i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool {
 		return a.PortGroup == portgroup && (a.Type == "pvrdma" || a.Type == "sriov")
@@ -266,7 +266,7 @@ func RDMAAdapter(v *backends.VM, portgroup string) *backends.Adapter {
 	return &v.Adapters[i]
 }
 
-// Same compares two values of a kind, leaving out what a spec says is not compared.
+// Same compares two values of a kind without fields that are documented as not compared.
 func Same(kind backends.Kind, x, y backends.Value) bool {
 	if x == y {
 		return true
@@ -285,7 +285,7 @@ func Same(kind backends.Kind, x, y backends.Value) bool {
 	return a == b
 }
 
-// sameImage compares the firmware of a card without the file.
+// sameImage compares the firmware of a card without its file.
 func sameImage(x, y backends.Value) bool {
 	var a, b backends.FirmwareImage
 	if x.Decode(&a) != nil || y.Decode(&b) != nil {
@@ -295,7 +295,7 @@ func sameImage(x, y backends.Value) bool {
 	return a == b
 }
 
-// Params is the value of a module's parameters; none is an empty set of them.
+// Params returns the value of a module's parameters; none is an empty map.
 func Params(p map[string]string) backends.Value {
 	if p == nil {
 		p = map[string]string{}
@@ -303,7 +303,7 @@ func Params(p map[string]string) backends.Value {
 	return backends.ValueOf(p)
 }
 
-// PVRDMAVMs finds the VMs that are on and have a PVRDMA adapter on a switch.
+// PVRDMAVMs returns the running VMs with a PVRDMA adapter on a switch.
 func PVRDMAVMs(inv *backends.Inventory, dvs, host string) []*backends.VM {
 	var out []*backends.VM
 	for i := range inv.VMs {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// OFED is the MLNX_OFED that a guest has.
+// OFED returns the value of a guest's MLNX_OFED.
 func OFED(f *backends.Guest) backends.Value {
 	switch spec := (backends.OFEDSpec{Version: f.MOFED}); {
 	case f.OFEDUnfinished:
@@ -28,8 +28,8 @@ func sameOFED(x, y backends.Value) bool {
 	return a == b
 }
 
-// RDMAMAC is the MAC by which a guest's RDMA interface is known: that of the adapter on the port group, else that of a card that
-// is passed through; "" if there is neither.
+// RDMAMAC returns the MAC that identifies a guest's RDMA interface: that of the adapter on the port group, else that of a card
+// that is passed through; "" if there is neither.
 func RDMAMAC(v *backends.VM, g *backends.Guest, portgroup string) string {
 	if a := RDMAAdapter(v, portgroup); a != nil {
 		return a.MAC
@@ -63,7 +63,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindOFED:
 		return OFED(g)
 	case backends.KindModules, backends.KindPackages:
-		return unread // a matter of which ones were requested: see membersOf
+		return unread // depends on which were requested: see membersOf
 	case backends.KindImage:
 		return Image(g, s.Name)
 	}
@@ -98,7 +98,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	return unread
 }
 
-// Environment is the traffic class that applications in a guest are told.
+// Environment returns the traffic class that is set for applications in a guest.
 func Environment(g *backends.Guest) backends.Value {
 	switch {
 	case g.AppClassPartly:
@@ -109,7 +109,7 @@ func Environment(g *backends.Guest) backends.Value {
 	return backends.Absent
 }
 
-// Image is the Dockerfile that an image was built by, Absent if there is no such image.
+// Image returns the Dockerfile of an image, Absent if the image does not exist.
 func Image(g *backends.Guest, name string) backends.Value {
 	if g.Engine == nil {
 		return backends.Absent
@@ -121,7 +121,7 @@ func Image(g *backends.Guest, name string) backends.Value {
 	return backends.ValueOf(text)
 }
 
-// Persist is the value of what is loaded at boot; Absent if that is nothing.
+// Persist returns the value of what is loaded at boot; Absent if nothing is.
 func Persist(p backends.Persist) backends.Value {
 	if len(p.Modules) == 0 && p.Reload == "" && len(p.Options) == 0 {
 		return backends.Absent
@@ -133,7 +133,7 @@ func Persist(p backends.Persist) backends.Value {
 	return backends.ValueOf(p)
 }
 
-// Memlock spells a limit of locked memory.
+// Memlock formats a limit of locked memory.
 func Memlock(kb int64) string {
 	if kb < 0 {
 		return "unlimited"
@@ -141,7 +141,7 @@ func Memlock(kb int64) string {
 	return strconv.FormatInt(kb, 10)
 }
 
-// Members returns those of the wanted packages or modules that a guest has, as the value of their setting.
+// Members returns which of the wanted packages or modules a guest has, as the value of their setting.
 func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Value {
 	if kind == backends.KindModules {
 		return backends.ValueOf(Held(wanted, func(m string) bool { return slices.Contains(g.Loaded, m) }))
@@ -150,7 +150,7 @@ func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Va
 	return backends.ValueOf(backends.PackageSpec{Installed: Held(sorted, func(p string) bool { return g.Packages[p] != "" })})
 }
 
-// Held returns those of the wanted names that are there, in the order of wanted.
+// Held returns which of the wanted names are in a list, in the order of wanted.
 func Held(wanted []string, there func(string) bool) []string {
 	out := []string{}
 	for _, w := range wanted {

@@ -1,5 +1,5 @@
-// Package draft holds a plan in the making: the hosts and VMs that take part, what was collected for them so far (changes,
-// brackets, notes) and what speaks against it. Recipes write in it, one after the other; Finish orders what they left.
+// Package draft holds an unfinished plan: the hosts and VMs that take part, the changes, brackets and notes so far, and the
+// reasons against it. Recipes add to it one after the other; Finish orders the result.
 package draft
 
 import (
@@ -26,7 +26,7 @@ type Draft struct {
 	ByVM   map[string]*VM
 
 	Plan     plan.Plan
-	Order    []string // bracket ids in the order of their making
+	Order    []string // bracket ids in the order of creation
 	Brackets map[string]*plan.Bracket
 	Refusals []plan.Refusal
 	Usage    []string            // names that are ambiguous
@@ -35,7 +35,7 @@ type Draft struct {
 	tales    []string            // keys of told, in order
 }
 
-// New returns a draft that nothing is planned in yet.
+// New returns an empty draft.
 func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft {
 	return &Draft{
 		Answers: a, Inventory: inv, Options: opts, Brackets: map[string]*plan.Bracket{}, ByHost: map[string]*Host{}, ByVM: map[string]*VM{},
@@ -46,15 +46,15 @@ func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft 
 // Virtual reports whether guests get VFs of the RDMA pNIC.
 func (d *Draft) Virtual() bool { return d.Answers.VFs() }
 
-// Whole reports whether guests get the card itself, which is then no pNIC and on no switch any more.
+// Whole reports whether guests get the card itself, which is then no longer a pNIC and on no switch.
 func (d *Draft) Whole() bool { return d.Answers.WholeCard() }
 
-// Refuse notes a reason that no plan can go round.
+// Refuse records a reason that cannot be overridden.
 func (d *Draft) Refuse(t backends.Ref, check, remedy, format string, args ...any) {
 	d.Refusals = append(d.Refusals, plan.Refusal{Target: t, Check: check, Why: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// Object notes a reason that the operator may override by the id of its check.
+// Object records a reason that the operator may override by the id of its check.
 func (d *Draft) Object(t backends.Ref, check, remedy, format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	if check != "" && slices.Contains(d.Options.Skip, check) {
@@ -64,14 +64,14 @@ func (d *Draft) Object(t backends.Ref, check, remedy, format string, args ...any
 	d.Refusals = append(d.Refusals, plan.Refusal{Target: t, Check: check, Why: why, Remedy: remedy})
 }
 
-// Note adds a sentence for the operator, each once.
+// Note adds a sentence for the operator, once.
 func (d *Draft) Note(format string, args ...any) {
 	if s := fmt.Sprintf(format, args...); !slices.Contains(d.Plan.Notes, s) {
 		d.Plan.Notes = append(d.Plan.Notes, s)
 	}
 }
 
-// Each adds a sentence that may hold for many targets: they are told together.
+// Each adds a sentence that may apply to many targets: they are combined.
 func (d *Draft) Each(name, format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if _, there := d.told[s]; !there {
@@ -82,7 +82,7 @@ func (d *Draft) Each(name, format string, args ...any) {
 	}
 }
 
-// tell turns what each collected into notes.
+// tell converts what Each collected to notes.
 func (d *Draft) tell() {
 	const most = 5
 	for _, s := range d.tales {
@@ -96,7 +96,7 @@ func (d *Draft) tell() {
 	}
 }
 
-// Add plans a change unless it is one in name only.
+// Add adds a change unless it changes nothing.
 func (d *Draft) Add(c plan.Change) bool {
 	if c.From == c.To && c.From.Known() {
 		return false
@@ -105,7 +105,7 @@ func (d *Draft) Add(c plan.Change) bool {
 	return true
 }
 
-// Finish orders what was collected, or says why there is no plan.
+// Finish orders what was collected, or returns why there is no plan.
 func (d *Draft) Finish() (*plan.Plan, error) {
 	if len(d.Usage) > 0 {
 		return nil, backends.Errorf(backends.KindUsage, "", "write the inventory path in the answers", "%s", strings.Join(d.Usage, "; "))

@@ -9,20 +9,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Host is a host that takes part, and its RDMA pNIC.
+// A Host is a host that takes part, with its RDMA pNIC.
 type Host struct {
 	*backends.Host
-	Chosen  *backends.NIC       // of the first rail that it has; nil when none could be chosen
-	Ports   []*backends.NIC     // by rail; nil if none could be chosen, and where the host leaves the rail out
-	Shell   string              // id of the bracket that has SSH open, "" when there is none
-	Reboots []string            // ids of its reboots, in their order
-	Out     []string            // ids of what takes it out of service: its reboots, or the maintenance mode around several
+	Chosen  *backends.NIC       // of its first rail; nil if none could be chosen
+	Ports   []*backends.NIC     // by rail; nil if none could be chosen, or if the host does not have the rail
+	Shell   string              // id of the bracket that opens SSH, "" if there is none
+	Reboots []string            // ids of its reboots, in order
+	Out     []string            // ids of the brackets that take it out of service: its reboots, or the maintenance mode around several
 	Ready   []string            // ids that its VMs wait for before they get a VF or a device
 	Paired  map[string]int      // how many GPUs of VMs are used with each card, by PCI address
 	Updates map[string]nic.Burn // cards that may get newer firmware, by the PCI address of their first function
 }
 
-// Takes notes the pNIC of one of several rails.
+// Takes sets the pNIC of one of several rails.
 func (h *Host) Takes(rail, rails int, n *backends.NIC) {
 	if h.Ports == nil {
 		h.Ports = make([]*backends.NIC, rails)
@@ -35,27 +35,27 @@ func (h *Host) Takes(rail, rails int, n *backends.NIC) {
 
 // A VM is a VM that takes part.
 type VM struct {
-	Wish answers.VM // as the answers have it
+	Wish answers.VM // as in the answers
 	*backends.VM
-	To    int // hardware version that it should have
+	To    int // requested hardware version
 	Nets  []answers.Adapter
-	Guest *backends.Guest      // nil: not requested it
-	GPUs  []*backends.GPU      // that it should have whole
+	Guest *backends.Guest      // nil: not read
+	GPUs  []*backends.GPU      // whole GPUs that it should have
 	VGPU  string               // profile of the vGPUs that it should have, "" none
 	VGPUs int                  // how many
-	Cards []backends.PCIDevice // the RDMA cards that it should have whole, in the order of its rails; none where it gets VFs
+	Cards []backends.PCIDevice // whole RDMA cards that it should have, in the order of its rails; none if it gets VFs
 }
 
 // On reports whether the VM runs.
 func (v *VM) On() bool { return v.Power == "poweredOn" }
 
-// Part returns a host that takes part, nil for any other.
+// Part returns a host that takes part, or nil.
 func (d *Draft) Part(host string) *Host { return d.ByHost[host] }
 
 // TakesPart reports whether a VM is one of the answers.
 func (d *Draft) TakesPart(v *backends.VM) bool { return d.ByVM[v.Name] != nil }
 
-// Power asks for the VM's power cycle and gives its id.
+// Power requests the VM's power cycle and returns its id.
 func (d *Draft) Power(v *backends.VM, why string) string {
 	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(v.Name), Why: why, From: backends.ValueOf(v.Power), Leave: backends.ValueOf("poweredOn")}
 	if v.Power == "poweredOn" {
@@ -76,17 +76,17 @@ func (d *Draft) Powered(v *backends.VM) (string, bool) {
 	return id, there
 }
 
-// SwitchID is the id of what is done to a switch.
+// SwitchID returns the id of the change of a switch.
 func SwitchID(dvs string) string {
 	return backends.Setting{Target: backends.SwitchRef(dvs), Kind: backends.KindSwitch}.ID()
 }
 
-// MemberSetting is a host's share in a switch.
+// MemberSetting returns the setting of a host's membership in a switch.
 func MemberSetting(host, dvs string) backends.Setting {
 	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindMember, Name: dvs}
 }
 
-// NetworkIDs returns what a VM waits for: the switches, the port groups and its host's share and control settings.
+// NetworkIDs returns what a VM waits for: the switches, the port groups and its host's membership and control settings.
 func (d *Draft) NetworkIDs(host string) []string {
 	ref := backends.HostRef(host)
 	var ids []string
@@ -105,12 +105,12 @@ func (d *Draft) NetworkIDs(host string) []string {
 	return ids
 }
 
-// RailOf returns the place of the rail of an adapter.
+// RailOf returns the index of an adapter's rail.
 func (d *Draft) RailOf(n answers.Adapter) int {
 	return max(0, slices.IndexFunc(d.Rails, func(r answers.Rail) bool { return r.Name == n.Rail }))
 }
 
-// Port is the pNIC of a host by which an adapter's traffic leaves, nil if none could be chosen.
+// Port returns the pNIC of a host for an adapter's traffic, nil if none could be chosen.
 func (d *Draft) Port(h *Host, n answers.Adapter) *backends.NIC {
 	if i := d.RailOf(n); i < len(h.Ports) {
 		return h.Ports[i]
@@ -118,7 +118,7 @@ func (d *Draft) Port(h *Host, n answers.Adapter) *backends.NIC {
 	return nil
 }
 
-// IDs returns the ids that are any.
+// IDs returns the non-empty ids.
 func IDs(ids ...string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return id == "" })
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// arrange puts what a host needs into an order with as few reboots as it takes: one that brings the firmware tools where
-// they are missing, the firmware, and one after which everything acts.
+// arrange orders what a host needs with as few reboots as possible: one that activates the firmware tools if they are missing,
+// then the firmware, and one after which everything is active.
 func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	updates, ok := d.updates()
 	if !ok {
@@ -86,7 +86,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 	}
 }
 
-// component plans the installation of one, within the reboot after which it runs.
+// component plans the installation of a component, within the reboot that activates it.
 func (d *driverPart) component(c backends.Component, within string) {
 	if d.h.Imaged() {
 		d.imageComponent(c, within)
@@ -108,7 +108,7 @@ func (d *driverPart) rebootWhy(missing []port) string {
 	return vfsWhy(missing...)
 }
 
-// unproven reports whether nothing shows yet that firmware and BIOS give a port its VFs.
+// unproven reports whether it is still unknown that firmware and BIOS provide a port's VFs.
 func (d *driverPart) unproven(p port) bool { return d.vfs && !nic.Proven(p.NIC, p.want) }
 
 func (d *driverPart) paramsWhy(module string, to map[string]string, method string) string {
@@ -127,7 +127,7 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 	return why
 }
 
-// reboot asks for a reboot of the host and gives its id.
+// reboot requests a reboot of the host and returns its id.
 func (d *driverPart) reboot(round int, why string) string {
 	br := plan.Bracket{Kind: backends.BracketReboot, Target: d.ref, Why: why, From: plan.HostFound(d.h.InMaintenance), Effect: plan.HostReboot}
 	if round > 1 {
@@ -143,7 +143,7 @@ func (d *driverPart) reboot(round int, why string) string {
 	return id
 }
 
-// components decides what is installed, on the host or, where one manages it, in the image of its cluster.
+// components determines what is installed, on the host or, if an image manages it, in the image of its cluster.
 func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	if d.h.Imaged() {
 		return d.imageComponents(firmware)
@@ -169,8 +169,8 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	return install, true
 }
 
-// firmware plans the keys of the cards whose ports have not shown yet that they give their VFs. Plans never start SSH: the values
-// are read when they are due.
+// firmware plans the keys of the cards whose ports do not provide their VFs yet. Planning never starts SSH: the values are read
+// when they are due.
 func (d *driverPart) firmware() (ids []string, ok bool) {
 	done := map[string]bool{}
 	for _, p := range d.all {
@@ -198,7 +198,7 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 		d.Refuse(d.ref, "HOST-NUMVFS-008", "ask for fewer VFs", "%v", err)
 		return "", false
 	}
-	rules := nic.FirmwareOf(d.fam) // there: FirmwareKeys fails without
+	rules := nic.FirmwareOf(d.fam) // not nil: FirmwareKeys fails without it
 	if d.Answers.SRIOV.ResetPCI {
 		keys[rules.Advanced] = "0"
 		d.Each(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", rules.Advanced)
@@ -209,8 +209,8 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 	return d.setFirmware(p.PCI, keys, d.firmwareWhy(p, keys)+"; read when it is due, "+rules.VFs+" is never lowered", "")
 }
 
-// setFirmware plans keys of the card that a function belongs to, in the host's shell. irreversible says why a rollback leaves
-// them, "" if it takes them back.
+// setFirmware plans keys of the card of a function, in the host's shell. irreversible says why a rollback keeps them, "" if it
+// restores them.
 func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreversible string) (string, bool) {
 	ssh := d.shell()
 	set := d.set(backends.KindFirmware, nic.CardAddress(pci))
@@ -238,7 +238,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 	return set.ID(), true
 }
 
-// shell has SSH open on the host while its firmware is read and set, and gives the id of that.
+// shell opens SSH on the host while its firmware is read and set, and returns the id of the bracket.
 func (d *driverPart) shell() string {
 	user := cmp.Or(d.Answers.ESXi.User, "root")
 	switch l := d.h.Lockdown; {

@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// ATS plans Address Translation Services on the RDMA card where the answers ask for it: with ATS a card asks the IOMMU
-// itself, and switches may turn its requests round (NVIDIA, ATS and ACS configuration). Of a card that a VM gets whole the
-// key is set while the host has the card still; what it is later only the guest can tell.
+// ATS plans Address Translation Services on the RDMA card if the answers request it: with ATS a card requests translations from
+// the IOMMU itself, and switches can forward its requests directly (NVIDIA, ATS and ACS configuration). For a card that is passed
+// through whole, the key is set while the host still has the card; afterwards only the guest can read it.
 func ATS(b *draft.Draft, h *draft.Host) {
 	if !b.Answers.GPUDirect.ATS {
 		return
@@ -63,7 +63,7 @@ func ATS(b *draft.Draft, h *draft.Host) {
 	d.cardATS(cards, r)
 }
 
-// cardATS sets the key between a reboot that brings the tools, where they are missing, and the one that gives the card away.
+// cardATS sets the key between a reboot that activates the tools, if they are missing, and the one that enables passthrough.
 func (d *driverPart) cardATS(cards []string, r *backends.FirmwareRules) {
 	install, ok := d.components(true)
 	if !ok {

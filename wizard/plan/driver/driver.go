@@ -1,5 +1,5 @@
-// Package driver plans what a host needs of the driver of its RDMA NIC: components, firmware, module parameters, pause, and as few
-// reboots as that takes.
+// Package driver plans what a host needs for the driver of its RDMA NIC: components, firmware, module parameters, pause, with as
+// few reboots as possible.
 package driver
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A driverPart is what one host needs of the driver and firmware of its RDMA NIC.
+// A driverPart plans the driver and firmware of one host's RDMA NIC.
 type driverPart struct {
 	*draft.Draft
 	h   *draft.Host
-	as  *backends.Host // the host as it will be: ports that speak InfiniBand are ports of the driver
+	as  *backends.Host // the host as it will be: ports set to InfiniBand count as ports of the driver
 	ref backends.Ref
 	sys *backends.HostSystem
 	fam nic.Family
 	vfs bool   // VFs are requested, not PFC alone
-	all []port // of the chosen ports those of the family, by rail
+	all []port // the chosen ports that belong to the family, by rail
 
-	first string // id of the reboot that brings the firmware tools, "" when none is needed
-	last  string // id of the reboot after which everything acts, "" when none is needed
+	first string // id of the reboot that activates the firmware tools, "" if none is needed
+	last  string // id of the reboot after which everything is active, "" if none is needed
 
 	upgrades []string // components of an image that replace a driver
 	before   []string // ids of what comes before a remediation, which reboots the host
@@ -68,7 +68,7 @@ func newPart(b *draft.Draft, h *draft.Host, name string) *driverPart {
 	return d
 }
 
-// devices names the ports.
+// devices returns the names of the ports.
 func (d *driverPart) devices() string {
 	var out []string
 	for _, p := range d.all {
@@ -77,7 +77,7 @@ func (d *driverPart) devices() string {
 	return strings.Join(out, " and ")
 }
 
-// nics are the ports as the inventory has them.
+// nics returns the ports as in the inventory.
 func (d *driverPart) nics() []*backends.NIC {
 	var out []*backends.NIC
 	for _, p := range d.all {
@@ -122,8 +122,8 @@ func (d *driverPart) plan() {
 	}
 }
 
-// unread says why a fact that the plan needs was not read, "" where all were: parameters always, the images for VFs and
-// where the answers name components.
+// unread returns why a fact that the plan needs was not read, "" if all were: parameters always, the images for VFs and if the
+// answers name components.
 func (d *driverPart) unread() string {
 	if d.sys == nil {
 		return "nobody asked"
@@ -135,7 +135,7 @@ func (d *driverPart) unread() string {
 	return cmp.Or(why...)
 }
 
-// params returns the parameters of both modules with PFC where it was requested, else as they are.
+// params returns the parameters of both modules, with PFC if it was requested.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	core, rdma = d.sys.Module(d.fam.Driver()).Params, d.sys.Module(d.fam.RDMA()).Params
 	switch d.Answers.QoS.Lossless {
@@ -173,12 +173,12 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	return core, rdma, true
 }
 
-// The ways in which a port gets VFs. They are never mixed on one port: the last writer wins.
+// The ways to create VFs on a port. They are never mixed on one port, because the last writer wins.
 const byVCenter = "vCenter's SR-IOV setting"
 
 func (d *driverPart) byParameter() string { return d.fam.VFs().Param + " of " + d.fam.Driver() }
 
-// method decides how the chosen ports get their VFs: as one of them has them now, else by the driver's parameter.
+// method returns how the chosen ports get their VFs: the way that one of them uses now, else the driver's parameter.
 func (d *driverPart) method() (string, bool) {
 	if !d.vfs {
 		return "", true
@@ -243,7 +243,7 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 	return out, true
 }
 
-// wish is what the chosen ports should have, beside what VMs have of others.
+// wish returns the VFs that the chosen ports should have, and those that VMs use on others.
 func (d *driverPart) wish() nic.Wish {
 	w := nic.Wish{VFs: map[string]int{}, Used: map[string]int{}}
 	for _, p := range d.all {
@@ -259,7 +259,7 @@ func (d *driverPart) wish() nic.Wish {
 	return w
 }
 
-// cardVFs are the ports of a card with their VFs, in port order.
+// cardVFs returns the ports of a card with their VFs, in port order.
 func (d *driverPart) cardVFs(card string) ([]nic.Port, error) {
 	all, err := nic.VFs(d.as, d.fam, d.wish())
 	if err != nil {

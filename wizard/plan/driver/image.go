@@ -15,7 +15,7 @@ import (
 // check is the row of the catalogue about images.
 const check = "VC-VLCM-008"
 
-// imageComponents decides what the image of the host's cluster has to have.
+// imageComponents determines the components that the image of the host's cluster needs.
 func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool) {
 	cluster := d.Inventory.Cluster(d.h.Cluster)
 	refuse := func(remedy, format string, args ...any) ([]backends.Component, bool) {
@@ -44,7 +44,7 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	return refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
 }
 
-// editable refuses images that are not this program's to edit, and remediation that would do more than is planned.
+// editable refuses images that this program must not edit, and remediation that would do more than planned.
 func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component, refuse func(remedy, format string, args ...any) ([]backends.Component, bool)) bool {
 	edits := slices.ContainsFunc(install, func(c backends.Component) bool { return img.Components[c.Name] != c.Version })
 	by := "add " + named(install) + " to the image by the vendor's way, remediate the hosts, then plan again"
@@ -82,8 +82,7 @@ func named(list []backends.Component) string {
 	return strings.Join(out, ", ")
 }
 
-// editImage plans components in the image, once for the cluster. A host is remediated after all of them, else it would take a
-// reboot for each.
+// editImage plans components in the image, once per cluster. Hosts are remediated after all of them, to avoid a reboot for each.
 func (d *driverPart) editImage(install []backends.Component) {
 	for _, c := range install {
 		set := backends.Setting{Target: backends.ClusterRef(d.h.Cluster), Kind: backends.KindImageComponent, Name: c.Name}
@@ -103,7 +102,7 @@ func (d *driverPart) editImage(install []backends.Component) {
 	}
 }
 
-// oneWay says why a component is not taken back, "" if it is.
+// oneWay returns why a component is not removed again, "" if it is.
 func (d *driverPart) oneWay(c backends.Component) string {
 	if slices.Contains(d.upgrades, c.Name) {
 		return "rollback does not downgrade the driver: an image gets an older driver only with its base image or manually (KB 440252, KB 320562)"
@@ -119,7 +118,7 @@ func (d *driverPart) imageComponent(c backends.Component, within string) {
 		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms (EULA) for it"})
 }
 
-// ofAll says that the image cannot be confined to some hosts.
+// ofAll notes that the image cannot be limited to some hosts.
 func (d *driverPart) ofAll() {
 	var others []string
 	for _, h := range d.Inventory.Hosts {
@@ -134,8 +133,8 @@ func (d *driverPart) ofAll() {
 	d.Note("%s: --limit confines which hosts are remediated and rebooted; it cannot confine the image, which changes for the whole cluster", d.h.Cluster)
 }
 
-// remediated plans what comes before the remediation of a host: the image, and what else acts at the next boot, because the
-// remediation is what reboots it.
+// remediated plans what comes before the remediation of a host: the image, and settings that take effect at the next boot,
+// because the remediation reboots the host.
 func (d *driverPart) remediated(install []backends.Component, body []plan.Change) {
 	if !d.h.Imaged() {
 		return

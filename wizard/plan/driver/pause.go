@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// pause plans global pause for the chosen pNICs alone (VMware, lossless network). Any driver takes it. It goes after the
-// reboot that ends PFC: never both (Mellanox DOC-2581).
+// pause plans global pause for the chosen pNICs alone (VMware, lossless network). Any driver supports it. It comes after the
+// reboot that disables PFC, because both must not be active (Mellanox DOC-2581).
 func (d *driverPart) pause(after string) {
 	if d.h.System == nil {
 		return
@@ -33,7 +33,7 @@ func (d *driverPart) pauseOf(p port, after string) {
 	d.Note("global pause acts between each host and its switch port: the switch must have flow control (802.3x) on for the RDMA ports, which cannot be detected")
 }
 
-// withoutPFC takes PFC out of a module's parameters, where it is set: it would put global pause out of force.
+// withoutPFC removes PFC from a module's parameters if it is set: it would disable global pause.
 func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
 	out, was := nic.WithoutPFC(d.fam, core)
 	if was {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// RDMA plans to switch RDMA on in the driver of the chosen pNIC, where it is off there; its RDMA device comes with a reboot.
+// RDMA plans to enable RDMA in the driver of the chosen pNIC if it is disabled; its RDMA device appears after a reboot.
 func RDMA(b *draft.Draft, h *draft.Host) {
 	off := map[string][]*backends.NIC{}
 	for _, n := range h.Ports {
@@ -40,7 +40,7 @@ func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
 	h.Ready = append(h.Ready, id)
 }
 
-// last is the last of several ids, "" of none.
+// last returns the last of several ids, "" for none.
 func last(ids []string) string {
 	if len(ids) == 0 {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// updates finds the cards of the host that may get newer firmware from the files of the answers, by the address of their first
-// function. Which board a card is, only the firmware tools tell: the run reads it when the update is due.
+// updates returns the cards of the host that may get newer firmware from the files in the answers, by the address of their first
+// function. Only the firmware tools can read a card's board id: the run reads it when the update is due.
 func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 	out := map[string]nic.Burn{}
 	if len(d.Answers.SRIOV.Firmware) == 0 || !d.vfs || nic.FirmwareOf(d.fam) == nil {
@@ -53,7 +53,7 @@ func (d *driverPart) untrusted() bool {
 	return slices.ContainsFunc(d.VMs, func(v *draft.VM) bool { return v.Host == d.h.Name && v.Wish.Trust == answers.Untrusted })
 }
 
-// update plans the writing of the files, after the keys of the firmware and before the reboot that loads both.
+// update plans writing the files, after the firmware keys and before the reboot that loads both.
 func (d *driverPart) update(updates map[string]nic.Burn, keys []string) (ids []string) {
 	for _, card := range slices.Sorted(maps.Keys(updates)) {
 		ssh := d.shell()

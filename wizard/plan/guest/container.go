@@ -11,8 +11,8 @@ import (
 
 const checkContainer = "GST-CONTAINER-030"
 
-// image plans the container image of the answers, where it is to be built: MLNX_OFED's libraries, which NGC images
-// bring, do not know PVRDMA (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container).
+// image plans the container image of the answers if it is to be built: MLNX_OFED's libraries in NGC images do not support PVRDMA
+// (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC container).
 func (g *guestPart) image() {
 	want := g.Answers.Container
 	if want.Image == "" {
@@ -35,7 +35,7 @@ func (g *guestPart) image() {
 	case want.Base == "" && !there:
 		g.Object(g.ref, checkContainer, "pull it ("+e.Name+" pull), or name in container.base what to build it from", "%s has no image %s", e.Name, want.Image)
 	case want.Base == "":
-		// Told before anything is measured from it. What could not be looked into is for the measurement to prove.
+		// Reported before anything is measured with it. If the image could not be inspected, the measurement shows it.
 		if inside, looked := g.v.Guest.Inside(want.Image); looked && !inside.PVRDMA && g.Answers.Mode == answers.PVRDMA {
 			g.Object(g.ref, checkContainer, "name it in container.base and another in container.image, which is built then; or build one: rdma-setup generate "+
 				"dockerfile --base "+want.Image, "image %s has %s", want.Image, inside)

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	setNVIDIA = "nvidia" // the set of packages that brings the driver
+	setNVIDIA = "nvidia" // the set of packages with the driver
 
-	peermem    = "nvidia_peermem" // comes with the driver from release 470 on
+	peermem    = "nvidia_peermem" // part of the driver since release 470
 	oldPeermem = "nv_peer_mem"    // deprecated since CUDA 11.5
 
 	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
 )
 
-// gpu plans the NVIDIA driver of a guest, where the answers name one, and what lets the NIC reach GPU memory:
-// DMA-BUF where the driver has it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with
-// ib_core, so whatever replaces ib_core (MLNX_OFED) comes before (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
+// gpu plans the NVIDIA driver of a guest, if the answers name one, and what lets the NIC access GPU memory: DMA-BUF if the driver
+// supports it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with ib_core, so anything that
+// replaces ib_core (MLNX_OFED) comes first (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
 func (g *guestPart) gpu() {
 	g.vgpu()
 	if g.Answers.Mode != answers.GPUDirect {
@@ -67,12 +67,12 @@ func (g *guestPart) gpu() {
 	g.modulesFor(backends.ValueOf([]string{module}), why)
 }
 
-// vgpu says what a share of a GPU cannot do (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
-// NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
+// vgpu notes what a vGPU does not support (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox,
+// 2019: NCCL_IB_GDR_LEVEL=0).
 func (g *guestPart) vgpu() {
 	i := slices.IndexFunc(g.v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
 	if i < 0 || g.Answers.Mode == answers.GPUDirect {
-		return // there the VM's part of the plan decides
+		return // the VM's part of the plan decides
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
 	g.Each(g.v.Name, "vGPU %s: a PVRDMA adapter cannot access GPU memory; data goes through host memory "+
@@ -80,7 +80,7 @@ func (g *guestPart) vgpu() {
 		cmp.Or(profile, "with an unknown name"))
 }
 
-// before are the ids of what replaces the guest's RDMA stack: drivers of GPUs build on it.
+// before returns the ids of what replaces the guest's RDMA stack: GPU drivers build on it.
 func (g *guestPart) before() []string {
 	var ids []string
 	for _, c := range g.Plan.Changes {
@@ -91,7 +91,7 @@ func (g *guestPart) before() []string {
 	return ids
 }
 
-// modulesFor plans the peer memory module, and that it comes back after a reboot.
+// modulesFor plans the peer memory module and its loading at boot.
 func (g *guestPart) modulesFor(to backends.Value, why string) {
 	g.peer = to
 	from := g.until
@@ -107,8 +107,8 @@ func (g *guestPart) modulesFor(to backends.Value, why string) {
 	})
 }
 
-// peerWay chooses how the NIC reaches the memory of a guest's GPUs: a kernel module, or "" for DMA-BUF, which needs none.
-// A module that somebody has loaded stays.
+// peerWay returns how the NIC accesses the memory of a guest's GPUs: a kernel module, or "" for DMA-BUF, which needs none. A
+// module that is already loaded stays.
 func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	n := f.NVIDIA
 	there := func(m string) bool { return slices.Contains(f.Available, m) || slices.Contains(f.Loaded, m) }
@@ -135,7 +135,7 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	}
 }
 
-// major is the release of a driver: 570 of 570.86.15; 0 if it cannot be read.
+// major returns the release of a driver: 570 for 570.86.15; 0 if it cannot be parsed.
 func major(version string) int {
 	head, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(head)

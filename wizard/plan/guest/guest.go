@@ -19,17 +19,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// PVRDMAModules are the kernel modules of a PVRDMA guest in the order of loading; vmw_pvrdma comes last, so that its
-// port sees the interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's mlx4_ib plays no part in
-// PVRDMA and is left out).
+// PVRDMAModules are the kernel modules of a PVRDMA guest in load order; vmw_pvrdma comes last, so that its port sees the
+// interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's mlx4_ib is not needed for PVRDMA and is left out).
 func PVRDMAModules() []string {
 	return []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}
 }
 
-// VFModules are those of a guest with a VF or the whole card: the driver that is in the kernel, and what user space talks to.
+// VFModules are those of a guest with a VF or the whole card: the kernel's driver, and the interfaces for user space.
 func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
 
-// driverOf is the module that makes the guest's RDMA device.
+// driverOf returns the module that creates the guest's RDMA device.
 func (g *guestPart) driverOf() string {
 	if g.Answers.Mode != answers.PVRDMA {
 		return "mlx5_ib"
@@ -38,7 +37,7 @@ func (g *guestPart) driverOf() string {
 }
 
 const (
-	setRDMA    = "rdma" // the one set of packages and of modules
+	setRDMA    = "rdma" // the only set of packages and of modules
 	portActive = "PORT_ACTIVE"
 )
 
@@ -47,17 +46,17 @@ type guestPart struct {
 	*draft.Draft
 	v      *draft.VM
 	ref    backends.Ref
-	after  []string       // the VM's power cycle, when there is one
-	until  backends.Value // stands for what only the started and asked guest can say
+	after  []string       // the VM's power cycle, if there is one
+	until  backends.Value // placeholder for what can be read only in the running guest
 	asked  bool           // the guest's facts are known
-	cycled bool           // the VM is off, or its drivers are replaced, in between: what lives in the kernel starts anew
-	freed  bool           // nouveau is to leave the GPU
+	cycled bool           // the VM is powered off or its drivers are replaced in between: the kernel's state is lost
+	freed  bool           // nouveau is to release the GPU
 	coming bool           // MLNX_OFED is to be installed
-	peer   backends.Value // the peer memory module of GPUs; Absent if none is wanted
+	peer   backends.Value // the peer memory module for GPUs; Absent if none is wanted
 }
 
-// Plan plans what happens inside a VM's guest. Facts that survive a reboot are taken as they are now; the others
-// are unknown until a planned power cycle is over.
+// Plan plans the changes inside a VM's guest. Facts that survive a reboot keep their current values; the others are unknown until
+// a planned power cycle is over.
 func Plan(d *draft.Draft, v *draft.VM) {
 	if !v.Wish.Guest.Managed() {
 		d.Each(v.Name, "gets its adapter alone (guest.manage: false): nothing is done or measured inside its guest")
@@ -105,13 +104,13 @@ func Plan(d *draft.Draft, v *draft.VM) {
 	g.image()
 }
 
-// usable refuses guests in which nothing can be done.
+// usable refuses guests that cannot be set up.
 func (g *guestPart) usable() bool {
 	f, ok := g.v.Guest, true
 	if f.Sudo == "none" {
 		why, remedy := f.User+" may not use sudo", "let "+f.User+" use sudo, or name another user"
 		if f.SudoError != "" {
-			why, remedy = f.SudoError, cmp.Or(f.Hint, remedy) // a password that is missing or wrong is another matter
+			why, remedy = f.SudoError, cmp.Or(f.Hint, remedy) // a missing or wrong password is a different problem
 		}
 		g.Refuse(g.ref, "GST-SUDO-002", remedy, "%s", why)
 		ok = false
@@ -135,8 +134,8 @@ func (g *guestPart) usable() bool {
 	return ok
 }
 
-// subnet refuses a second interface in one subnet: the two would answer for each other (RoCE SR-IOV Setup and
-// Performance Study on vSphere 7.x, VMware, 2022, reference 15).
+// subnet refuses a second interface in one subnet: each would answer for the other (RoCE SR-IOV Setup and Performance Study on
+// vSphere 7.x, VMware, 2022, reference 15).
 func (g *guestPart) subnet(n answers.Adapter) bool {
 	var own []string // adapters of the answers may share a subnet: see route
 	for _, o := range g.v.Nets {
@@ -155,8 +154,8 @@ func (g *guestPart) subnet(n answers.Adapter) bool {
 	return g.tableFree(n, own)
 }
 
-// tableFree refuses a number of a routing table and a rule that is in use in the guest for anything but the adapters of the answers, whose
-// MACs own has.
+// tableFree refuses a number for a routing table and a rule that the guest uses for anything but the adapters of the answers,
+// whose MACs are in own.
 func (g *guestPart) tableFree(n answers.Adapter, own []string) bool {
 	table := answers.Table(g.v.Nets, n)
 	nic, used := g.v.Guest.RouteNumbers[table]
@@ -282,13 +281,13 @@ func (g *guestPart) address(n answers.Adapter) {
 	})
 }
 
-// arp keeps interfaces that share a subnet from answering for each other. Done before they have their addresses, so that no neighbour
+// arp keeps interfaces that share a subnet from answering for each other. It comes before their addresses, so that no neighbour
 // learns a wrong MAC.
 func (g *guestPart) arp(n answers.Adapter) {
 	from := g.until
 	if mac := current.RDMAMAC(g.v.VM, g.v.Guest, n.PortGroup); mac != "" && g.asked {
 		from = g.v.Guest.Interface(mac).ARPValue()
-		if g.cycled && !from.IsAbsent() { // the boot sets what the file says
+		if g.cycled && !from.IsAbsent() { // the boot applies the file
 			from = backends.ValueOf(*g.v.Guest.Interface(mac).ARPKept)
 		}
 	}
@@ -321,8 +320,8 @@ func (g *guestPart) port(n answers.Adapter) {
 	})
 }
 
-// class has the guest mark its RDMA traffic where frames are kept from being dropped by their DSCP: the host marks
-// nothing of what goes out by a VF or a device that the guest has whole (domain rules, PFC; S2 leaves it out).
+// class makes the guest mark its RDMA traffic if frames are protected by their DSCP: the host does not mark packets sent through
+// a VF or a device that is passed through whole.
 func (g *guestPart) class(n answers.Adapter) {
 	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
@@ -338,8 +337,9 @@ func (g *guestPart) class(n answers.Adapter) {
 	})
 }
 
-// portQoS sets PFC, trust of DSCP and ECN where the guest owns the port: a card that it was given whole. The port of a VF is the
-// host's, which its driver's parameters set; Linux gives a VF no DCB (mlx5 en_dcbnl.c, vport_group_manager).
+// portQoS sets PFC, trust of DSCP and ECN if the guest owns the port, that is, a card passed through whole. The port of a VF
+// belongs to the host and is set by its driver's parameters; Linux does not support DCB on a VF (mlx5 en_dcbnl.c,
+// vport_group_manager).
 func (g *guestPart) portQoS(n answers.Adapter) {
 	if _, whole := backends.OfHCA(n.PortGroup); !whole || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
@@ -358,12 +358,12 @@ func (g *guestPart) portQoS(n answers.Adapter) {
 	to := backends.QoSSpec{Priority: q.Priority, DSCP: q.DSCP, ECN: q.ECN}
 	why := fmt.Sprintf("the guest owns this port: without it priority %d is never paused, and DSCP %d is not mapped to it", to.Priority, to.DSCP)
 	g.change(backends.KindPortQoS, n.PortGroup, from, backends.ValueOf(to), why, func(c *plan.Change) {
-		c.Disrupts = []plan.Disruption{plan.GuestNetwork} // PFC takes the link down for a moment
+		c.Disrupts = []plan.Disruption{plan.GuestNetwork} // PFC takes the link down briefly
 		c.After = append(c.After, g.id(backends.KindModules, setRDMA), g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 	})
 }
 
-// appClass is the traffic class that applications are told; 0 if they are told none.
+// appClass returns the traffic class for applications; 0 if none is set.
 func (g *guestPart) appClass() int {
 	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC || !g.Answers.Guest.Environment {
 		return 0
@@ -371,8 +371,7 @@ func (g *guestPart) appClass() int {
 	return sizing.TrafficClass(g.Answers.QoS.DSCP, g.Answers.QoS.ECN)
 }
 
-// environment tells the class to applications that make their queue pairs without rdma_cm, whose default KindTrafficClass
-// sets.
+// environment sets the class for applications that create their queue pairs without rdma_cm, whose default KindTrafficClass sets.
 func (g *guestPart) environment() {
 	tc := g.appClass()
 	if tc == 0 {
@@ -383,7 +382,7 @@ func (g *guestPart) environment() {
 		from = current.Environment(g.v.Guest)
 	}
 	g.change(backends.KindEnvironment, "", from, backends.ValueOf(tc), "UCX and NCCL create their queue pairs themselves and do not use the class set for RDMA-CM", func(c *plan.Change) {
-		for _, n := range g.v.Nets { // the index of the address is told too
+		for _, n := range g.v.Nets { // the GID index of the address is set too
 			c.After = append(c.After, g.id(backends.KindAddress, n.PortGroup), g.id(backends.KindPort, n.PortGroup))
 		}
 	})

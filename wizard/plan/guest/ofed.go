@@ -18,9 +18,9 @@ const (
 	checkOFED = "GST-OFED-024"
 )
 
-// ofed plans MLNX_OFED in place of the distribution's packages (RoCE SR-IOV Setup and Performance Study on vSphere 7.x,
-// VMware, 2022, 2.4): what its installer builds with, then the archive that is made for the guest. All else in the
-// guest comes after it, because it replaces drivers and libraries and loads them anew.
+// ofed plans MLNX_OFED instead of the distribution's packages (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware,
+// 2022, 2.4): the build dependencies of its installer, then the archive made for the guest. Everything else in the guest comes
+// after it, because it replaces and reloads drivers and libraries.
 func (g *guestPart) ofed(d assets.Distro, known bool) {
 	want, doca, ok := g.archive()
 	if !ok || g.asked && !known {
@@ -66,8 +66,8 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 		"keep it from that; packages that the installer downloads itself stay after a rollback")
 }
 
-// archive finds the archive that is made for the guest, as the value to set, and whether it is DOCA's. Before the guest is
-// asked nobody knows which it is.
+// archive returns the archive made for the guest, as the value to set, and whether it is DOCA's. It is unknown until the guest
+// was read.
 func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 	if !g.asked {
 		return g.until, false, true
@@ -90,11 +90,11 @@ func (g *guestPart) archive() (to backends.Value, doca, ok bool) {
 	return backends.Absent, false, false
 }
 
-// fitting refuses what would go wrong with an archive that is made for the guest.
+// fitting refuses an archive that would fail in the guest.
 func (g *guestPart) fitting(a answers.OFEDArchive, file string) bool {
 	f, ok := g.v.Guest, true
 	if f.MOFED == a.Version && !f.OFEDUnfinished {
-		return true // it is there: nothing is done
+		return true // already installed
 	}
 	if there, read := f.Archives[file]; read && !there {
 		g.Refuse(g.ref, "", "put it there, or on a share that the guests mount, and name its path as the guests see it", "%s is not there, or cannot be read", file)
@@ -112,7 +112,7 @@ func (g *guestPart) fitting(a answers.OFEDArchive, file string) bool {
 	return ok
 }
 
-// ofedWhy names what goes, as far as it is known.
+// ofedWhy names what is removed, if it is known.
 func (g *guestPart) ofedWhy() string {
 	const why = "as asked for by guest.ofed, in place of the distribution's"
 	if !g.asked {
@@ -128,7 +128,7 @@ func (g *guestPart) ofedWhy() string {
 	return why + " " + strings.Join(gone, ", ")
 }
 
-// afterOFED says whether more can be planned for GPUs now: what lets the NIC reach their memory rests on MLNX_OFED.
+// afterOFED reports whether more can be planned for GPUs now: access to their memory depends on MLNX_OFED.
 func (g *guestPart) afterOFED() bool {
 	f := g.v.Guest
 	if f.NVIDIA != nil && f.NVIDIA.Driver != "" && !f.NVIDIA.DMABuf {

@@ -16,7 +16,7 @@ import (
 
 const checkPerftest = "GST-PERFTEST-023"
 
-// driver plans NVIDIA's driver where the guest has none, and gives the change's id; "" if nothing may be done.
+// driver plans NVIDIA's driver if the guest has none, and returns the change's id; "" if nothing may be done.
 func (g *guestPart) driver() string {
 	f := g.v.Guest
 	switch {
@@ -45,7 +45,7 @@ func (g *guestPart) driver() string {
 	return g.id(backends.KindPackages, setNVIDIA)
 }
 
-// nouveau plans that the kernel's own driver leaves the GPU before NVIDIA's is installed: blacklisted, also in the initial RAM
+// nouveau plans that the kernel's own driver releases the GPU before NVIDIA's is installed: blacklisted, also in the initial RAM
 // disk, and the guest rebooted (NVIDIA Driver Installation Guide, "Disabling Nouveau").
 func (g *guestPart) nouveau() {
 	f := g.v.Guest
@@ -66,7 +66,7 @@ func (g *guestPart) nouveau() {
 	g.Each(g.v.Name, "is rebooted inside the run, because nouveau uses its GPU: programs in it are stopped; a rollback removes the blacklist and does not reboot it again")
 }
 
-// afterStack lets what builds on the guest's RDMA stack wait for what brings it.
+// afterStack makes what builds on the guest's RDMA stack wait for it.
 func (g *guestPart) afterStack(c *plan.Change) {
 	c.After = append(c.After, g.id(backends.KindPackages, setRDMA))
 	c.After = append(c.After, g.before()...)
@@ -98,8 +98,8 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 	return g.id(backends.KindBuild, backends.BuildDriver)
 }
 
-// cudaPerftest plans a perftest with CUDA where none is there and the answers name its source; without either it says that GPU
-// memory is not measured. driver is the id of the change that brings the driver, "" if that is there.
+// cudaPerftest plans a perftest with CUDA if there is none and the answers name its source; without either it notes that GPU
+// memory is not measured. driver is the id of the change that installs the driver, "" if it is installed.
 func (g *guestPart) cudaPerftest(driver string) {
 	f, file := g.v.Guest, g.Answers.GPUDirect.Perftest
 	switch {
@@ -126,7 +126,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 		})
 }
 
-// builds refuses a guest that has not what perftest is built with.
+// builds refuses a guest without the build dependencies of perftest.
 func (g *guestPart) builds() bool {
 	lacks := g.lacking("gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h")
 	if len(lacks) > 0 {
@@ -136,8 +136,8 @@ func (g *guestPart) builds() bool {
 	return len(lacks) == 0
 }
 
-// samePerftest plans one release of perftest for all guests, where the answers name its source and their own are not known to be
-// one: programs of different releases may refuse each other, or measure differently.
+// samePerftest plans one release of perftest for all guests, if the answers name its source and their own are not known to be
+// equal: different releases may refuse each other, or measure differently.
 func (g *guestPart) samePerftest() {
 	source := g.Answers.Measure.Source()
 	if source == "" || !g.Answers.Measure.Bandwidth && !g.Answers.Measure.Latency {
@@ -161,8 +161,8 @@ func (g *guestPart) samePerftest() {
 		})
 }
 
-// oneRelease is the protocol version of perftest that all guests have by themselves; "" if they differ, where one is not known
-// yet, and where this program has begun to build one.
+// oneRelease returns the protocol version of perftest that all guests have already; "" if they differ, if one is unknown, or if
+// this program has started to build one.
 func (g *guestPart) oneRelease() string {
 	version := ""
 	for _, v := range g.VMs {
@@ -178,12 +178,12 @@ func (g *guestPart) oneRelease() string {
 	return version
 }
 
-// unfinished reports whether a build of this program was cut short.
+// unfinished reports whether a build of this program was interrupted.
 func (g *guestPart) unfinished(name string) bool {
 	return g.v.Guest.Built[name].IsPartial()
 }
 
-// sees refuses a file that is not in the guest.
+// sees refuses a file that does not exist in the guest.
 func (g *guestPart) sees(file, check string) bool {
 	there, asked := g.v.Guest.Archives[file]
 	if asked && !there {
@@ -192,7 +192,7 @@ func (g *guestPart) sees(file, check string) bool {
 	return there || !asked
 }
 
-// lacking returns those of tools that the guest does not have; none where nobody asked.
+// lacking returns those tools that the guest lacks; none if that was not read.
 func (g *guestPart) lacking(tools ...string) []string {
 	if g.v.Guest.BuildTools == nil {
 		return nil
@@ -200,7 +200,7 @@ func (g *guestPart) lacking(tools ...string) []string {
 	return slices.DeleteFunc(tools, func(t string) bool { return slices.Contains(g.v.Guest.BuildTools, t) })
 }
 
-// installs is the command by which a guest gets those of packages that are of its family.
+// installs returns the command that installs those packages that belong to the guest's distribution.
 func (g *guestPart) installs(packages ...string) string {
 	debian := g.v.Guest.PackageManager == "apt"
 	packages = slices.DeleteFunc(packages, func(p string) bool {

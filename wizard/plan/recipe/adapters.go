@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// adapters plans a PVRDMA adapter for each network of a VM; one that exists is completed, never doubled.
+// adapters plans a PVRDMA adapter for each network of a VM; an existing one is completed, never duplicated.
 func (b *builder) adapters(v *draft.VM) []plan.Change {
 	ref := backends.VMRef(v.Name)
 	if i := slices.IndexFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type != "pvrdma" && a.Type != "sriov" }); i != 0 {
@@ -45,8 +45,8 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 	return out
 }
 
-// guestOS warns where vCenter does not support the adapter for the VM's guest OS. It is no reason to refuse: the list is about
-// support, and adapters work in guests that it leaves out, such as "Other Linux".
+// guestOS warns if vCenter does not support the adapter for the VM's guest OS. It does not refuse: the list is about support, and
+// adapters work in guests that it leaves out, such as "Other Linux".
 func (b *builder) guestOS(v *draft.VM) {
 	const check = "VM-NIC-GUESTOS-032"
 	kind := b.Answers.AdapterType()
@@ -76,7 +76,7 @@ func (b *builder) carries(dvs string) bool {
 	return slices.ContainsFunc(b.Rails, func(r answers.Rail) bool { return r.Switch.Name == dvs })
 }
 
-// others looks at adapters that are there and were not asked for.
+// others examines existing adapters that were not requested.
 func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 	ref := backends.VMRef(v.Name)
 	if b.Virtual() {
@@ -119,7 +119,7 @@ func (b *builder) others(v *draft.VM, wanted map[string]bool) {
 	}
 }
 
-// otherVFs looks at RDMA adapters that are there and were not asked for.
+// otherVFs examines existing RDMA adapters that were not requested.
 func (b *builder) otherVFs(v *draft.VM, wanted map[string]bool) {
 	seen := map[string]bool{}
 	for _, a := range v.Adapters {

@@ -11,20 +11,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Wish is a deployment with what comes on top of the appliance's own hardware.
+// An ApplianceWish is a deployment with additions to the appliance's own hardware.
 type ApplianceWish struct {
 	backends.Deployment
 	RDMA []string // port groups of PVRDMA adapters that are added before the first start
 }
 
-// How many adapters a VM has at most: VMware's Bitfusion guide (000, Creating a Bitfusion Server) allows its appliance four,
-// ESXi any VM ten.
+// The maximum number of adapters: VMware's guide "PVRDMA and vSphere Bitfusion" (2021, Creating a Bitfusion Server) allows its
+// appliance four, ESXi any VM ten.
 const (
 	maxBitfusion = 4
 	maxAdapters  = 10
 )
 
-// MaxAdapters is how many adapters the appliance may have.
+// MaxAdapters returns how many adapters the appliance may have.
 func MaxAdapters(a backends.Appliance) int {
 	if strings.Contains(strings.ToLower(a.Product+" "+a.Name), "bitfusion") {
 		return maxBitfusion
@@ -32,7 +32,7 @@ func MaxAdapters(a backends.Appliance) int {
 	return maxAdapters
 }
 
-// CheckAppliance fails with a plan.Refused that holds everything that speaks against a wish in this inventory.
+// CheckAppliance returns a plan.Refused with all reasons against a wish in this inventory.
 func CheckAppliance(a backends.Appliance, w ApplianceWish, inv *backends.Inventory) error {
 	var out []plan.Refusal
 	bad := func(hint, format string, args ...any) {
@@ -72,8 +72,8 @@ func didYouMean(name string, known []string) string {
 	return "it has: " + strings.Join(known, ", ")
 }
 
-// applianceAdapters holds the guide's rules: the first adapter is no PVRDMA one, and each stands in a network of its own, since Linux
-// answers for all addresses of a subnet on any of its interfaces.
+// applianceAdapters checks the guide's rules: the first adapter must not be a PVRDMA one, and each must be in a network of its
+// own, because Linux answers for all addresses of a subnet on any of its interfaces.
 func applianceAdapters(a backends.Appliance, w ApplianceWish, groups []backends.PortGroup, bad func(string, string, ...any)) {
 	if n, most := len(a.Adapters)+len(w.RDMA), MaxAdapters(a); n > most {
 		bad("leave some --rdma out", "%d adapters are more than the %d that it may have", n, most)

@@ -7,11 +7,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// roceV2 is the hardware version from which a VM speaks RoCE v2 (KB 328676).
+// roceV2 is the first hardware version that supports RoCE v2 (KB 328676).
 const roceV2 = 14
 
-// ApplianceChanges are the settings that give the VM its PVRDMA adapters, in order: the hardware version that RoCE v2 needs, all
-// memory reserved, then one adapter a port group.
+// ApplianceChanges returns the settings for the VM's PVRDMA adapters, in order: the hardware version that RoCE v2 needs, all
+// memory reserved, then one adapter per port group.
 func ApplianceChanges(a backends.Appliance, w ApplianceWish, inv *backends.Inventory) []backends.Assignment {
 	if len(w.RDMA) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func ApplianceChanges(a backends.Appliance, w ApplianceWish, inv *backends.Inven
 	return out
 }
 
-// ApplianceSummary says what a deployment does. Values of secret properties are not in it.
+// ApplianceSummary describes a deployment without values of secret properties.
 func ApplianceSummary(a backends.Appliance, w ApplianceWish, manifest, signed bool) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {

@@ -1,5 +1,5 @@
-// Package recipe plans a mode: it chooses hosts, pNICs and VMs, plans switch, adapters and devices, and has drivers, guests
-// and waves planned by those that know them. The same answers and inventory give the same plan.
+// Package recipe plans a mode: it chooses hosts, pNICs and VMs, plans switch, adapters and devices, and uses other packages for
+// drivers, guests and waves. Plans are deterministic.
 package recipe
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
 
-// Build works out the changes between an inventory and the answers. The error is a *plan.Refused when the inventory does
-// not allow what was asked for (every reason at once), and of kind usage when a VM's name is ambiguous.
+// Build computes the changes between an inventory and the answers. The error is a *plan.Refused if the inventory does not allow
+// what was requested (all reasons at once), and of kind usage if a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*plan.Plan, error) {
 	dealt, without := deal(a, inv)
 	b := newBuilder(dealt, inv, opts)
@@ -31,12 +31,12 @@ func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*pla
 	return b.Finish()
 }
 
-// A builder is one way through the recipe of a mode.
+// A builder builds the plan of a mode.
 type builder struct {
 	*draft.Draft
-	all     []*backends.Host   // that the answers name, also those that --limit leaves out
+	all     []*backends.Host   // named by the answers, including those that --limit excludes
 	control map[string]control // by host, in mode pvrdma
-	dealt   bool               // cards of hosts were shared out among VMs (Deal)
+	dealt   bool               // cards of hosts were distributed over VMs (Deal)
 	without []string           // VMs for which no card was left
 }
 
@@ -44,9 +44,8 @@ func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) 
 	return &builder{Draft: draft.New(a, inv, opts)}
 }
 
-// recipe plans what every mode does: the switch with the RDMA pNIC of each host (or the card that a VM has whole), an
-// adapter in each VM, the guests' side, and what that means for reboots and power. hosts plans what only this mode does on
-// hosts.
+// recipe plans what all modes have in common: the switch with the RDMA pNIC of each host (or the card that a VM has whole), an
+// adapter in each VM, the guests, and the resulting reboots and power cycles. hosts plans the mode's own part on hosts.
 func (b *builder) recipe(hosts func()) {
 	b.selectHosts()
 	b.selectVMs()

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// Choose returns the pNIC that the answers pick on each named host (device by host name), by the same rule as Build.
-// Hosts on which none or several fit are left out.
+// Choose returns the pNIC that the answers select on each named host (device by host name), by the same rule as Build. Hosts
+// without a unique choice are left out.
 func Choose(a *answers.Answers, inv *backends.Inventory) map[string]string {
 	picks := map[string]string{}
 	for _, name := range a.Hosts.Names {

@@ -10,10 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// Deal shares out the whole cards of a host with several rails among its VMs that write no adapters of their own: a card goes to one
-// VM only, and those of VMs that write adapters are left out. Each VM keeps the cards that it has, and gets its part of the others in
-// the order of the PCI tree, so that cards below one switch, root port or socket stay together. It returns the answers with the adapters
-// written out; the same answers where there is nothing to deal. A VM for which no card is left stays as it is.
+// Deal distributes the whole cards of a host with several rails over its VMs whose adapters are not in the answers: a card goes
+// to one VM only, and cards of VMs with adapters in the answers are left out. Each VM keeps the cards that it has, and gets its
+// share of the others in the order of the PCI tree, so that cards below one switch, root port or socket stay together. It returns
+// the answers with these adapters, or the same answers if there is nothing to distribute. A VM for which no card is left is not
+// changed.
 func Deal(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
 	out, _ := deal(a, inv)
 	return out
@@ -74,7 +75,7 @@ func deal(a *answers.Answers, inv *backends.Inventory) (dealt *answers.Answers, 
 	return &out, without
 }
 
-// dealOn tells by rail which of the listed VMs of a host gets its card; written are the rails whose cards other VMs of it have.
+// dealOn returns by rail which of the listed VMs of a host gets its card; written are the rails whose cards its other VMs have.
 func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list []int, written map[string]bool) map[string]int {
 	var rails []answers.Rail
 	for _, r := range a.AllRails() {
@@ -112,7 +113,7 @@ func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list 
 	return share
 }
 
-// shares tells who has which cards of a host: "vm-01 has rail-1, rail-2".
+// shares describes which VM has which cards of a host: "vm-01 has rail-1, rail-2".
 func (b *builder) shares(h *draft.Host) (parts []string) {
 	for _, v := range b.VMs {
 		if v.Host != h.Name || len(v.Cards) == 0 {
@@ -127,7 +128,7 @@ func (b *builder) shares(h *draft.Host) (parts []string) {
 	return parts
 }
 
-// tellDeal says which VM has which cards of a host that its VMs share.
+// tellDeal notes which VM has which cards of a host.
 func (b *builder) tellDeal(h *draft.Host) {
 	if parts := b.shares(h); b.dealt && len(parts) > 1 {
 		b.Each(h.Name, "its VMs share its cards by PCI path, each card for one VM: %s; write adapters under vms to decide it", strings.Join(parts, "; "))

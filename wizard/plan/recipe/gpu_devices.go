@@ -16,8 +16,8 @@ import (
 
 const nvidia = "10de"
 
-// assign decides which GPUs of a host its VMs should have: those that the answers name, else what they have and all that are
-// free, dealt out in turns.
+// assign determines which GPUs of a host its VMs should have: those in the answers, else their current ones and all that are
+// free, distributed in turn.
 func (b *builder) assign(h *draft.Host) {
 	var on []*draft.VM
 	for _, v := range b.VMs {
@@ -74,8 +74,8 @@ func (b *builder) assign(h *draft.Host) {
 	}
 }
 
-// boardTakes refuses whole GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations; release 9.0 does
-// not repeat it, so that --skip goes on.
+// boardTakes refuses whole GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations; release 9.0 does not
+// repeat it, so --skip overrides it.
 func (b *builder) boardTakes(h *draft.Host) bool {
 	if h.Baseboard == nil {
 		return true
@@ -101,7 +101,7 @@ func (b *builder) boardTakes(h *draft.Host) bool {
 	return len(b.Refusals) == before
 }
 
-// ranked returns the GPUs of a host, those nearest to the RDMA card first.
+// ranked returns the GPUs of a host, nearest to the RDMA card first.
 func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
 	var out []*backends.GPU
 	for i := range h.GPUs {
@@ -122,7 +122,7 @@ func (b *builder) ranked(h *draft.Host, on []*draft.VM) []*backends.GPU {
 	return out
 }
 
-// cardOf is the PCI address of the card through which a VM does RDMA, "" if none was chosen.
+// cardOf returns the PCI address of a VM's RDMA card, "" if none was chosen.
 func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 	switch {
 	case len(v.Cards) > 0:
@@ -133,12 +133,12 @@ func (b *builder) cardOf(h *draft.Host, v *draft.VM) string {
 	return ""
 }
 
-// gpusNamed gives a VM the GPUs that the answers name for it.
+// gpusNamed assigns to a VM the GPUs that the answers name for it.
 func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	list, ok := b.Answers.GPUDirect.GPUs[v.Wish.Name]
 	if !ok && !b.peers() {
-		return // it has a PVRDMA adapter alone
+		return // it has only a PVRDMA adapter
 	}
 	if !ok {
 		b.Refuse(ref, "", "name its GPUs, or remove it from vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
@@ -167,7 +167,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	}
 }
 
-// devices plans the passed-through devices of a VM, its VMX keys, and what must not be on with them.
+// devices plans the passed-through devices of a VM, its VMX keys, and disables what is incompatible with them.
 func (b *builder) devices(v *draft.VM) []plan.Change {
 	if len(v.GPUs) == 0 && v.VGPUs == 0 && len(v.Cards) == 0 && !b.peers() || !b.takesDevices(v) {
 		return nil
@@ -190,7 +190,7 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	return out
 }
 
-// device plans one; a VM that has it already keeps its backing.
+// device plans one device; if the VM has it already its backing is kept.
 func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change {
 	s := backends.Setting{Target: backends.VMRef(v.Name), Kind: backends.KindDevice, Name: pci}
 	c := plan.Change{Setting: s, From: current.Value(b.Inventory, s), Why: what + ", " + b.Answers.GPUDirect.Backing, Disrupts: []plan.Disruption{plan.NoVMotion, plan.NoSnapshots, plan.NoSuspend}}
@@ -204,7 +204,7 @@ func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change
 	return c
 }
 
-// takesDevices refuses VMs that could not run with the devices.
+// takesDevices refuses VMs that could not start with the devices.
 func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
@@ -239,7 +239,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	return len(b.Refusals) == before
 }
 
-// dynamic refuses what Dynamic DirectPath I/O does not do.
+// dynamic refuses what Dynamic DirectPath I/O does not support.
 func (b *builder) dynamic(v *draft.VM) {
 	ref := backends.VMRef(v.Name)
 	if v.To < sizing.HardwareDynamic {

@@ -64,12 +64,12 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 	return out
 }
 
-// peers reports whether the RDMA device in a VM can reach the memory of its GPUs: a PVRDMA adapter is no PCI device of the
-// host (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
+// peers reports whether the RDMA device in a VM can access the memory of its GPUs: a PVRDMA adapter is no PCI device of the host
+// (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
 func (b *builder) peers() bool { return b.Answers.Mode == answers.GPUDirect }
 
-// window returns the size of the MMIO window in GB and where it is from; 0 if none is needed or none can be given. A larger one
-// that is there stays, unless the answers give a number.
+// window returns the size of the MMIO window in GB and its origin; 0 if none is needed or it cannot be computed. A larger
+// existing one stays, unless the answers set a number.
 func (b *builder) window(v *draft.VM, now string) (int, string) {
 	ref, chosen := backends.VMRef(v.Name), b.Answers.GPUDirect.MMIO
 	var list []sizing.GPUCount

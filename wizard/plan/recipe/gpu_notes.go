@@ -45,7 +45,7 @@ func (b *builder) gpuCosts() {
 	}
 }
 
-// reach says which GPUs the RDMA card can reach directly, before anything is changed.
+// reach notes which GPUs the RDMA card can access directly, before anything is changed.
 func (b *builder) reach(v *draft.VM) {
 	h := b.Part(v.Host)
 	nic := b.cardOf(h, v)
@@ -69,7 +69,7 @@ func (b *builder) reach(v *draft.VM) {
 	assigned := b.has(v, nic) && !slices.ContainsFunc(v.GPUs, func(g *backends.GPU) bool { return !b.has(v, g.PCI) })
 	switch {
 	case len(far) == 0:
-	case hopeless && !assigned: // before hosts reboot for it
+	case hopeless && !assigned: // before hosts reboot in vain
 		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016",
 			"name a GPU below the root port of the card in gpudirect.gpus (rdma-setup discover ranks the pairs), or move the card to another slot; with --skip "+
 				"HOST-GPU-ROOT-016 the GPU is assigned anyway, and its data goes through host memory",
@@ -83,7 +83,7 @@ func (b *builder) reach(v *draft.VM) {
 	}
 }
 
-// room notes a VM with less memory than its GPUs like.
+// room notes a VM with less memory than recommended for its GPUs.
 func (b *builder) room(v *draft.VM) {
 	sum := int64(v.VGPUs*sizing.VGPUFrame(v.VGPU)) << 10
 	for _, g := range v.GPUs {
@@ -94,7 +94,7 @@ func (b *builder) room(v *draft.VM) {
 	}
 }
 
-// policies notes what the cluster would do with a VM, and cannot any more.
+// policies notes which cluster features no longer work for a VM.
 func (b *builder) policies(v *draft.VM) {
 	cl := b.Inventory.Cluster(v.Cluster)
 	if cl == nil || b.Answers.GPUDirect.Backing != backends.FixedBacking {

@@ -10,8 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// cardsOf are the PCI addresses of the ports through which a VM does RDMA, and the rails that they serve, in the order of its
-// adapters.
+// cardsOf returns the PCI addresses of a VM's RDMA ports, and the rails that they serve, in the order of its adapters.
 func (b *builder) cardsOf(h *draft.Host, v *draft.VM) (pci, rails []string) {
 	for _, n := range v.Nets {
 		if at, whole := backends.OfHCA(n.PortGroup); whole {
@@ -23,8 +22,8 @@ func (b *builder) cardsOf(h *draft.Host, v *draft.VM) (pci, rails []string) {
 	return pci, rails
 }
 
-// share deals the free GPUs of a host with several rails out to its VMs: each VM gets its part of them, those first that are
-// nearest to its cards.
+// share distributes the free GPUs of a host with several rails over its VMs: each VM gets its share, preferably those nearest to
+// its cards.
 func (b *builder) share(h *draft.Host, on []*draft.VM, free []*backends.GPU) {
 	if len(on) == 0 {
 		return
@@ -62,7 +61,7 @@ func (b *builder) share(h *draft.Host, on []*draft.VM, free []*backends.GPU) {
 	}
 }
 
-// reachRails says which card each GPU of a VM on several rails is used with, and refuses a VM none of whose GPUs reaches any.
+// reachRails notes which card each GPU of a VM on several rails is used with, and refuses a VM if none of its GPUs can reach any.
 func (b *builder) reachRails(v *draft.VM) {
 	h := b.Part(v.Host)
 	cards, rails := b.cardsOf(h, v)
@@ -104,7 +103,8 @@ func (b *builder) reachRails(v *draft.VM) {
 	}
 }
 
-// cardsOfRails finds the cards of the VMs of a host with several rails: each rail's goes to the one VM that has an adapter on it.
+// cardsOfRails assigns the cards of the VMs of a host with several rails: each rail's goes to the one VM that has an adapter on
+// it.
 func (b *builder) cardsOfRails(h *draft.Host) {
 	owner := map[int]*draft.VM{} // by rail
 	for _, v := range b.VMs {
@@ -133,8 +133,8 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 	}
 }
 
-// wholeCard finds the card of the rail on a host for a VM: the VM's already, free and passed through, or a pNIC that the host can
-// spare. A host without it leaves an optional rail out.
+// wholeCard returns the card of the rail on a host for a VM: the VM's own, one that is free and passed through, or an unused
+// pNIC. A host without it is allowed for an optional rail.
 func (r *rail) wholeCard(h *draft.Host, v *draft.VM) (c backends.PCIDevice, found bool) {
 	pci, ref := r.want.Card(), backends.HostRef(h.Name)
 	cards := h.Cards()
@@ -167,7 +167,7 @@ func (r *rail) wholeCard(h *draft.Host, v *draft.VM) (c backends.PCIDevice, foun
 	return cards[i], true
 }
 
-// withoutCard takes the adapter away whose optional rail the host of a VM leaves out.
+// withoutCard removes the adapter for an optional rail that the host of a VM does not have.
 func (r *rail) withoutCard(v *draft.VM) {
 	v.Nets = slices.DeleteFunc(v.Nets, func(n answers.Adapter) bool { return r.RailOf(n) == r.index })
 	if len(v.Nets) == 0 {

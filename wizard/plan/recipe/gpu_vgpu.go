@@ -16,16 +16,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// checkVGPU is the check about GPUs that serve for vGPUs.
+// checkVGPU is the check for GPUs that provide vGPUs.
 const checkVGPU = "HOST-GPU-GFX-018"
 
-// vgpusNamed gives a VM the vGPUs that the answers name for it.
+// vgpusNamed assigns to a VM the vGPUs that the answers name for it.
 func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	ref := backends.VMRef(v.Name)
 	installed, manager := vgpuManager(h)
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
-		// No source reports whether a host lists profiles while its GPUs are not of type Shared Direct.
+		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
 		b.Each(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
 		before := len(b.Refusals)
@@ -58,7 +58,7 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	b.vgpuRoom(h, v)
 }
 
-// vgpuManager reports whether the vGPU Manager is known to be installed, and says what is known. Its VIBs are named
+// vgpuManager reports whether the vGPU Manager is known to be installed, and describes what is known. Its VIBs are named
 // NVD-AIE_ESXi_8.0.0_Driver, NVD-VGPU_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software
 // User Guide, "Verifying the NVIDIA vGPU Manager for VMware vSphere").
 func vgpuManager(h *draft.Host) (installed bool, text string) {
@@ -73,7 +73,7 @@ func vgpuManager(h *draft.Host) (installed bool, text string) {
 	return false, "the NVIDIA vGPU Manager is not installed (no VIB NVD-* or NVIDIA-*)"
 }
 
-// vgpuGPUs are the GPUs of a host that can serve for vGPUs of a profile.
+// vgpuGPUs returns the GPUs of a host that can provide vGPUs of a profile.
 func vgpuGPUs(h *draft.Host, profile string) (out []*backends.GPU) {
 	for i := range h.GPUs {
 		g := &h.GPUs[i]
@@ -84,7 +84,7 @@ func vgpuGPUs(h *draft.Host, profile string) (out []*backends.GPU) {
 	return out
 }
 
-// framebuffer is the memory of a GPU in GB: by its PCI ids, else what the host tells, which may be without the part of ECC.
+// framebuffer returns the memory of a GPU in GB: by its PCI ids, else as reported by the host, which may exclude the part used for ECC.
 func framebuffer(g *backends.GPU) int {
 	if m, known := assets.GPUByID(g.Vendor, g.Device); known {
 		return m.Framebuffer
@@ -137,9 +137,9 @@ func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) {
 		cmp.Or(strings.Join(used, ", "), "and no other VM runs with one"), sizing.SameSize)
 }
 
-// graphics plans that the GPUs of a host serve for vGPUs, where a VM on it should have some, and reports whether that takes a
-// reboot (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": set the host and each
-// GPU to Shared Direct, then restart the ESXi host).
+// graphics plans that the GPUs of a host provide vGPUs, if a VM on it should have some, and reports whether that needs a reboot
+// (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": set the host and each GPU to
+// Shared Direct, then restart the ESXi host).
 func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	if !slices.ContainsFunc(b.VMs, func(v *draft.VM) bool { return v.Host == h.Name && v.VGPUs > 0 }) {
 		return nil, false
@@ -165,8 +165,9 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	return out, reboot
 }
 
-// reachVGPU says whether the RDMA card can reach the GPUs of which a VM gets vGPUs, before anything is changed. Which GPU a vGPU is of,
-// ESXi chooses at power-on, unless a vendor device group holds it to the card (VMware, vSphere 8 Device Groups for NVIDIA GPUs and NICs).
+// reachVGPU notes whether the RDMA card can access the GPUs of a VM's vGPUs, before anything is changed. ESXi chooses the GPU of
+// a vGPU at power-on, unless a vendor device group binds it to the card (VMware, vSphere 8 Device Groups for NVIDIA GPUs and
+// NICs).
 func (b *builder) reachVGPU(h *draft.Host, v *draft.VM, nic string) {
 	var near, far []string
 	for _, g := range vgpuGPUs(h, v.VGPU) {

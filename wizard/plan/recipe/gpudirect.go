@@ -13,8 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
 
-// gpudirect is the hosts' part of mode gpudirect: GPUs, and the RDMA card or VFs of it, set aside for VMs (guides 001 and
-// 004; VMware, DirectPath I/O).
+// gpudirect plans the hosts' part of mode gpudirect: GPUs, and the RDMA card or its VFs, reserved for VMs (Reference Deployment
+// Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox; Scaling HPC and ML with
+// GPUDirect RDMA on vSphere 6.7, VMware; VMware, DirectPath I/O).
 func (b *builder) gpudirect() {
 	if b.Virtual() {
 		b.sriov()
@@ -30,7 +31,7 @@ func (b *builder) gpudirect() {
 	}
 }
 
-// cards finds the RDMA cards that the VMs of each host should have whole.
+// cards determines the RDMA cards that are passed through whole to the VMs of each host.
 func (b *builder) cards() {
 	for _, h := range b.Hosts {
 		if b.Answers.Several() {
@@ -62,8 +63,8 @@ func (b *builder) cards() {
 	}
 }
 
-// chooseCard finds the function of the RDMA card: the one that the VM has, the pNIC that the answers describe, or one that
-// was passed through before and is no pNIC any more.
+// chooseCard returns the function of the RDMA card: the one that the VM has, the pNIC that the answers describe, or one that was
+// passed through before and is no longer a pNIC.
 func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 	cards := h.Cards()
 	for i := range cards {
@@ -96,7 +97,7 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 	return &cards[i]
 }
 
-// leadsToNVSwitch refuses a host whose function at an address may be no adapter.
+// leadsToNVSwitch refuses a host if its function at an address may be no adapter.
 func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
 	if !h.LeadsToNVSwitch(pci) {
 		return false
@@ -106,7 +107,7 @@ func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
 	return true
 }
 
-// passedOn finds the one card that is passed through, is no pNIC and belongs to no VM.
+// passedOn returns the only card that is passed through, is no pNIC and belongs to no VM.
 func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.PCIDevice {
 	var free []*backends.PCIDevice
 	for i := range cards {
@@ -123,8 +124,8 @@ func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.
 	return free[0]
 }
 
-// cardElsewhere refuses a host whose RDMA card belongs to a VM that the answers do not give it to: while that VM has it,
-// the card is no pNIC, and so it has neither speed nor link to compare.
+// cardElsewhere refuses a host whose RDMA card belongs to a VM other than in the answers: while that VM has it, the card is no
+// pNIC, and has neither speed nor link to compare.
 func (b *builder) cardElsewhere(h *draft.Host, cards []backends.PCIDevice) bool {
 	for _, c := range cards {
 		if strings.Contains(b.Answers.NIC.Device, ":") && !strings.EqualFold(b.Answers.NIC.Device, c.Address) {
@@ -139,7 +140,7 @@ func (b *builder) cardElsewhere(h *draft.Host, cards []backends.PCIDevice) bool 
 	return false
 }
 
-// ownerName names a VM that has a device: its name, power state and folder.
+// ownerName describes a VM that has a device: its name, power state and folder.
 func ownerName(v *backends.VM) string {
 	state := map[string]string{"poweredOn": "powered on", "poweredOff": "powered off"}[v.Power]
 	if i := strings.LastIndexByte(v.Path, '/'); i > 0 {
@@ -148,7 +149,7 @@ func ownerName(v *backends.VM) string {
 	return fmt.Sprintf("%s (%s)", v.Name, cmp.Or(state, v.Power))
 }
 
-// takeFrom says how a device becomes free. A VM's PCI devices can be removed only while it is off (vSphere Virtual Machine
+// takeFrom says how to free a device. A VM's PCI devices can be removed only while it is off (vSphere Virtual Machine
 // Administration, "Add a PCI Device to a Virtual Machine").
 func takeFrom(v *backends.VM) string {
 	if v.Power == "poweredOff" {
@@ -162,7 +163,7 @@ func (b *builder) has(v *draft.VM, pci string) bool {
 	return slices.ContainsFunc(v.Devices, func(d backends.AssignedDevice) bool { return strings.EqualFold(d.PCI, pci) })
 }
 
-// owner finds the VM that has a device of a host, one that runs before one that is off.
+// owner returns the VM that has a device of a host; a running one has priority.
 func (b *builder) owner(h *draft.Host, pci string) *backends.VM {
 	var found *backends.VM
 	for i := range b.Inventory.VMs {
@@ -177,14 +178,14 @@ func (b *builder) owner(h *draft.Host, pci string) *backends.VM {
 	return found
 }
 
-// A device is one that a host shall set aside for a VM.
+// A device is one that a host should reserve for a VM.
 type device struct {
 	pci, what              string // what: "GPU", "RDMA card"
 	capable, enabled, live bool
 	dependents             []string
 }
 
-// devicesOf are those of the VMs of a host.
+// devicesOf returns the devices of the VMs of a host.
 func (b *builder) devicesOf(h *draft.Host) []device {
 	var out []device
 	for _, v := range b.VMs {
@@ -201,8 +202,8 @@ func (b *builder) devicesOf(h *draft.Host) []device {
 	return out
 }
 
-// passThrough plans what a host sets aside for its VMs. Where the host can rebind devices a GPU needs no reboot; a network
-// card always gets one, because the driver of the pNIC has it until then.
+// passThrough plans the devices that a host reserves for its VMs. If the host can rebind devices a GPU needs no reboot; a network
+// card always needs one, because the driver of the pNIC has it until then.
 func (b *builder) passThrough(h *draft.Host) {
 	ref := backends.HostRef(h.Name)
 	all := b.devicesOf(h)
@@ -231,7 +232,7 @@ func (b *builder) passThrough(h *draft.Host) {
 	reboot := ""
 	if len(why) > 0 {
 		br := plan.Bracket{Kind: backends.BracketReboot, Target: ref, Why: strings.Join(why, "; "), From: plan.HostFound(h.InMaintenance), Effect: plan.HostReboot}
-		if n := len(h.Reboots); n > 0 { // the VFs' last reboot serves both
+		if n := len(h.Reboots); n > 0 { // the last reboot for the VFs serves both
 			reboot = h.Reboots[n-1]
 			b.Brackets[reboot].Why += "; " + br.Why
 		} else {
@@ -280,7 +281,7 @@ func (b *builder) passWhy(d device) string {
 	return why
 }
 
-// groupFree refuses a device whose group has something that the host itself or another VM uses.
+// groupFree refuses a device if its group contains something that the host itself or another VM uses.
 func (b *builder) groupFree(h *draft.Host, d device) bool {
 	for _, other := range d.dependents {
 		use := ""

@@ -14,8 +14,8 @@ import (
 )
 
 // hardware returns the virtual hardware version that a VM should have, and why it differs from its own. It refuses a version that
-// is too old for the adapter, cannot be reached, or would not run on every host of the cluster: a VM that is powered off for an
-// adapter that vCenter then refuses is an outage for nothing.
+// is too old for the adapter, cannot be reached, or is not supported by every host of the cluster: powering a VM off for an
+// adapter that vCenter then refuses is an unnecessary outage.
 func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	ref := backends.VMRef(v.Name)
 	dynamic := b.Answers.GPUs() && b.Answers.GPUDirect.Backing == backends.DynamicBacking
@@ -56,7 +56,7 @@ func (b *builder) hardware(v *draft.VM) (to int, why string) {
 	return to, why
 }
 
-// pvrdmaLacks says what PVRDMA does not do on a hardware version.
+// pvrdmaLacks returns what PVRDMA does not support on a hardware version.
 func pvrdmaLacks(version int) string {
 	peers := fmt.Sprintf("its peers must be PVRDMA VMs: native endpoints (bare-metal peers) need vmx-%d and ESXi 7.0 Update 1 (vms[].hardware: %[1]d)", sizing.HardwareNativeEndpoints)
 	if version >= sizing.HardwareNamespaces {
@@ -65,13 +65,13 @@ func pvrdmaLacks(version int) string {
 	return fmt.Sprintf("on vmx-%d PVRDMA has no namespaces, which need vmx-%d, and %s", version, sizing.HardwareNamespaces, peers)
 }
 
-// slotsMove reports whether an upgrade gives the PCI devices of a VM new slots (Broadcom KB 407595).
+// slotsMove reports whether an upgrade changes the PCI slots of a VM's devices (Broadcom KB 407595).
 func slotsMove(v *draft.VM, to int) bool {
 	return v.Firmware == "efi" && v.Hardware < sizing.HardwareSlots && to >= sizing.HardwareSlots
 }
 
-// nicNames plans that the guest keeps the names of its interfaces by their MACs, before an upgrade would rename them, and returns the
-// ids of these changes. It objects where that cannot be done.
+// nicNames plans that the guest keeps the names of its interfaces by their MACs, before an upgrade would rename them, and returns
+// the ids of these changes. It objects if that is not possible.
 func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 	why := ""
 	var pinned []backends.Interface
@@ -113,10 +113,11 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 	return ids
 }
 
-// kernelNamed is a name that the kernel gives by itself: a .link file with it races with the kernel (systemd.link(5), Name=).
+// kernelNamed matches a name that the kernel assigns by itself: a .link file with it races with the kernel (systemd.link(5),
+// Name=).
 var kernelNamed = regexp.MustCompile(`^(eth|wlan|wwan|ib)[0-9]+$`)
 
-// hardwareLimit returns the newest hardware version that every host of the VM's cluster runs, with the host that bounds it.
+// hardwareLimit returns the newest hardware version that every host of the VM's cluster supports, with the host that limits it.
 func (b *builder) hardwareLimit(v *draft.VM) (host string, limit int) {
 	own := b.Inventory.Host(v.Host)
 	for _, h := range b.Inventory.Hosts {

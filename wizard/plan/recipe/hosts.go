@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// selectHosts finds the hosts that take part.
+// selectHosts selects the hosts that take part.
 func (b *builder) selectHosts() {
 	want := b.Answers.Hosts
 	var chosen []*backends.Host
@@ -57,7 +57,7 @@ func (b *builder) selectHosts() {
 	}
 }
 
-// noHost says why nothing can be planned at all: hosts that vCenter is not connected to, or none that the account can see.
+// noHost says why nothing can be planned: hosts that vCenter is not connected to, or none that the account can see.
 func (b *builder) noHost(away []string) {
 	where := backends.Ref{Type: backends.TypeVCenter, Name: scopeName(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster)}
 	switch n := len(away); {
@@ -83,7 +83,7 @@ func scopeName(datacenter, cluster string) string {
 	return cmp.Or(cluster, datacenter, "vCenter")
 }
 
-// nearName is the remedy for a name that nothing in vCenter bears: the one that was probably meant.
+// nearName returns the remedy for an unknown name: the name that was probably meant.
 func nearName[T any](name string, all []T, nameOf func(*T) string, what string) string {
 	names := make([]string, len(all))
 	for i := range all {
@@ -129,7 +129,7 @@ func (b *builder) limited(hosts []*backends.Host) []*backends.Host {
 	return slices.DeleteFunc(slices.Clone(hosts), func(h *backends.Host) bool { return !slices.Contains(b.Options.Limit, h.Name) })
 }
 
-// oneDatacenter holds that a DVS reaches no further than its datacenter.
+// oneDatacenter checks that the hosts are in one datacenter, because a DVS cannot span several.
 func (b *builder) oneDatacenter() {
 	var dcs []string
 	for _, h := range b.Hosts {
@@ -150,7 +150,7 @@ func (b *builder) datacenter() string {
 	return b.Answers.Hosts.Datacenter
 }
 
-// hostState refuses or notes what speaks against touching a host at all.
+// hostState refuses or notes what is against changing a host at all.
 func (b *builder) hostState(h *draft.Host) {
 	if h.InMaintenance {
 		b.Each(h.Name, "in maintenance mode, and left in it")
@@ -159,7 +159,7 @@ func (b *builder) hostState(h *draft.Host) {
 		b.Each(h.Name, "was already waiting for a reboot; its effect is not known yet")
 	}
 	for _, owner := range h.ManagedBy {
-		if owner == backends.ImageManaged { // it holds software alone; see package driver
+		if owner == backends.ImageManaged { // an image manages only software; see package driver
 			continue
 		}
 		b.Each(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)

@@ -58,7 +58,7 @@ func (r *rail) portGroup(sw *backends.Switch, name string) {
 	}
 }
 
-// standard names somebody on a port group of a standard switch that has this name: a datacenter has each network name once.
+// standard returns a user of a standard switch's port group that has this name: network names are unique in a datacenter.
 func (b *builder) standard(name string) string {
 	for _, h := range b.Inventory.Hosts {
 		for _, k := range h.VMKs {
@@ -94,7 +94,7 @@ func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want b
 	return b.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
 }
 
-// member plans a host's share in the DVS: the chosen pNIC and no other.
+// member plans a host's membership in the DVS: only the chosen pNIC.
 func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 	if wish := sizing.PNICWish(r.view, h.Name); backends.NoHCA(h.Host, wish) {
 		r.plainMember(sw, h, backends.PlainUplinks(h.Host, wish))
@@ -115,13 +115,13 @@ func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 	if n.Hidden != "" {
 		id := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindActiveVFs, Name: n.PCI}.ID()
 		c.After = append(c.After, id)
-		h.Ready = append(h.Ready, c.ID()) // as the reboot that it waits for, it finds VMs off
+		h.Ready = append(h.Ready, c.ID()) // like the reboot that it waits for, it needs the VMs to be off
 		c.Why = fmt.Sprintf("%s %s and becomes a pNIC by the reboot; it carries this host's RDMA then%s", n.PCI, n.Hidden, r.label())
 	}
 	r.joins(sw, h, n, c)
 }
 
-// joins plans a host's share in the DVS: it joins, or gets another uplink n, nil for none.
+// joins plans a host's membership in the DVS: it joins, or gets another uplink n, nil for none.
 func (r *rail) joins(sw *backends.Switch, h *draft.Host, n *backends.NIC, c plan.Change) {
 	if sw != nil {
 		if m, is := sw.Members[h.Name]; is {
@@ -154,8 +154,8 @@ func (b *builder) memberState(sw *backends.Switch, h *draft.Host, n *backends.NI
 	}
 }
 
-// pvrdmaOff returns the brackets of all VMs that are on and have a PVRDMA adapter on the switch, on one host or ("") on
-// all: RDMA uplinks change only with these off (KB 328676). It refuses where one of them does not take part.
+// pvrdmaOff returns the brackets of all running VMs with a PVRDMA adapter on the switch, on one host or ("") on all: RDMA uplinks
+// can be changed only while these are off (KB 328676). It refuses if one of them does not take part.
 func (b *builder) pvrdmaOff(sw *backends.Switch, host, why string) []string {
 	var ids []string
 	for _, v := range current.PVRDMAVMs(b.Inventory, sw.Name, host) {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// chooseNIC finds the one pNIC of a host that the answers describe and facts allow (backends.ChoosePNIC), nil after a
+// chooseNIC returns the one pNIC of a host that the answers describe and the facts allow (backends.ChoosePNIC), nil after a
 // refusal. The HCA is the only uplink of a PVRDMA switch (VMware "PVRDMA Support").
 func (r *rail) chooseNIC(h *draft.Host) *backends.NIC {
 	n, forced := r.forced(h)
@@ -73,7 +73,7 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 	return nil
 }
 
-// forced finds the pNIC that the operator forces: only its use may speak against it.
+// forced returns the pNIC that the operator forces: only its use can rule it out.
 func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 	for _, spec := range r.Options.ForceNIC {
 		i := strings.LastIndex(spec, "/")
@@ -120,8 +120,8 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 	return nil, false
 }
 
-// lastOfManagement reports whether a host's management would be cut with this pNIC: no force takes it. vCenter rolls back such a
-// change by itself only where its network rollback is on (vSphere Networking, Networking Rollback).
+// lastOfManagement reports whether taking this pNIC would cut off the host's management: that cannot be forced. vCenter reverts
+// such a change only if its network rollback is enabled (vSphere Networking, Networking Rollback).
 func lastOfManagement(h *draft.Host, n *backends.NIC) bool {
 	return slices.Contains(n.Roles, "management") && !slices.ContainsFunc(h.NICs, func(o backends.NIC) bool {
 		return o.Device != n.Device && o.Switch == n.Switch && o.SpeedMbps > 0

@@ -13,7 +13,7 @@ import (
 // usingRDMA is VMware's text on how PVRDMA adapters talk to each other.
 const usingRDMA = "vSphere Networking 7.0, Using RDMA in vSphere"
 
-// plainMember plans the share in the DVS of a host without an RDMA card: with an ordinary pNIC, or with none.
+// plainMember plans the membership of a host without an RDMA card: with an ordinary pNIC, or with none.
 func (r *rail) plainMember(sw *backends.Switch, h *draft.Host, uplinks []*backends.NIC) {
 	ref := backends.HostRef(h.Name)
 	if len(uplinks) > 1 {

@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// powerWaves bounds how many VMs are off at the same time: it names the canary, keeps VMs of one group or of one anti-affinity rule of DRS apart, and says or
-// refuses what has to be off together. The engine holds the number itself (engine.Limits.VMsOff).
+// powerWaves plans how VMs are powered off: it selects the canary, keeps VMs of one group or of one anti-affinity rule of DRS
+// apart, and notes or refuses what has to be off together. The engine enforces the number itself (engine.Limits.VMsOff).
 func (b *builder) powerWaves() {
 	var brackets []plan.Bracket
-	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) { // refusals in the same order each time
+	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) { // deterministic order of refusals
 		brackets = append(brackets, *b.Brackets[id])
 	}
 	off, minutes := map[string]bool{}, plan.MinutesVMOff
@@ -66,7 +66,7 @@ func (b *builder) powerWaves() {
 	b.powerCanary(off)
 }
 
-// apartTogether refuses power cycles that happen together although a group or a rule keeps their VMs apart.
+// apartTogether refuses simultaneous power cycles of VMs that a group or a rule keeps apart.
 func (b *builder) apartTogether(ids []string) {
 	first := map[string]string{}
 	for _, id := range ids {
@@ -82,8 +82,8 @@ func (b *builder) apartTogether(ids []string) {
 	}
 }
 
-// powerCanary lets one VM go first: no other is powered off before that one is on again and everything planned in its guest
-// is done. VMs around the reboot of a host follow the canary of the hosts.
+// powerCanary makes one VM go first: no other is powered off before it is on again and everything planned in its guest is done.
+// VMs around the reboot of a host follow the canary of the hosts.
 func (b *builder) powerCanary(off map[string]bool) {
 	if !b.Answers.Run.Power.Canary {
 		return

@@ -15,8 +15,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
 
-// pvrdma is the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC where it is asked for (guides 000 and
-// 003; VMware, "PVRDMA Support").
+// pvrdma plans the hosts' part of mode pvrdma: the tagged vmknic, the firewall, and PFC if it is requested (PVRDMA and vSphere
+// Bitfusion, VMware, 2021; RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019; VMware,
+// "PVRDMA Support").
 func (b *builder) pvrdma() {
 	b.control = b.controls()
 	b.vmkAddresses()
@@ -68,7 +69,7 @@ func (b *builder) vmknic(h *draft.Host) {
 		return
 	}
 	from := current.Value(b.Inventory, s)
-	if creates { // the host names it
+	if creates { // the host chooses the name
 		id := vmknicSetting(h.Name, b.control[h.Name].ip).ID()
 		b.Add(plan.Change{Setting: s, From: from, To: backends.Unknown(id), After: []string{id},
 			Why: "PVRDMA uses the vmknic that is created for its connections between hosts"})
@@ -89,7 +90,7 @@ func vmks(h *draft.Host) []string {
 	return out
 }
 
-// gapRemedy says what the inventory says of why it could not read something whose gaps begin with what.
+// gapRemedy returns the inventory's reason why something could not be read, for gaps with the prefix what.
 func (b *builder) gapRemedy(t backends.Ref, what string) string {
 	for _, g := range b.Inventory.Gaps {
 		if g.Target == t && strings.HasPrefix(g.What, what) {
@@ -99,8 +100,8 @@ func (b *builder) gapRemedy(t backends.Ref, what string) string {
 	return "check that the account may read the host's settings"
 }
 
-// firewall plans the ruleset on a host. Without it PVRDMA falls back to TCP and says nothing (PVRDMA and vSphere
-// Bitfusion, VMware, 2021: "critical").
+// firewall plans the ruleset on a host. Without it PVRDMA silently falls back to TCP (PVRDMA and vSphere Bitfusion, VMware, 2021:
+// "critical").
 func (b *builder) firewall(h *draft.Host) {
 	ref := backends.HostRef(h.Name)
 	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}
@@ -122,7 +123,7 @@ func (b *builder) firewall(h *draft.Host) {
 		Why: "hosts talk to each other on TCP 28250; if it is closed, PVRDMA silently falls back to TCP"})
 }
 
-// shutOut returns the peers' vmknic addresses that a ruleset's list does not let in.
+// shutOut returns the peers' vmknic addresses that a ruleset's list does not allow.
 func (b *builder) shutOut(h *draft.Host, networks []string) []string {
 	var shut []string
 	for _, peer := range b.Hosts {
@@ -142,7 +143,7 @@ func covers(network string, ip netip.Addr) bool {
 	return err == nil && a == ip
 }
 
-// vmkAddresses looks at the tagged vmknics among each other: unique, and in one subnet.
+// vmkAddresses checks that the tagged vmknics have unique addresses in one subnet.
 func (b *builder) vmkAddresses() {
 	owner := map[string]string{}
 	var subnet netip.Prefix
@@ -170,7 +171,7 @@ func (b *builder) vmkAddresses() {
 	}
 }
 
-// wait lets a VM stay on until its network is ready, unless the network needs it off.
+// wait keeps a VM on until its network is ready, unless the network needs it off.
 func (b *builder) wait() {
 	needed := map[string]bool{}
 	for _, c := range b.Plan.Changes {
@@ -240,7 +241,7 @@ func (b *builder) costs() {
 	b.clusterReach()
 }
 
-// clusterReach notes hosts onto which DRS or HA could put a VM, where it would fall back to TCP.
+// clusterReach notes hosts to which DRS or HA could move a VM and where it would fall back to TCP.
 func (b *builder) clusterReach() {
 	for i := range b.Inventory.Hosts {
 		h := &b.Inventory.Hosts[i]

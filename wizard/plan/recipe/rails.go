@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A rail plans one rail: its switch and port groups, and the pNIC of each host. PVRDMA takes a DVS for each, because the RDMA
+// A rail plans one rail: its switch and port groups, and the pNIC of each host. PVRDMA needs a DVS for each, because the RDMA
 // uplink must be the only one of its port group (VMware "PVRDMA Support").
 type rail struct {
 	*builder
@@ -23,7 +23,7 @@ func (b *builder) rail(i int) *rail {
 	return &rail{builder: b, index: i, want: b.Rails[i], view: b.Answers.ForRail(i)}
 }
 
-// label names the rail in texts where there are several.
+// label returns the name of the rail for messages if there are several.
 func (r *rail) label() string { return r.Answers.RailLabel(r.want.Name) }
 
 // fabrics plans the network of every rail.
@@ -40,8 +40,8 @@ func (b *builder) fabrics() {
 	}
 }
 
-// port finds the pNIC of a host for the rail. A host without one leaves an optional rail out, and is refused else; so is one that
-// is on the rail's switch already: its VMs have adapters there, and its port was lost since.
+// port returns the pNIC of a host for the rail. A host without one is allowed for an optional rail and otherwise refused; so is
+// one that is on the rail's switch already: its VMs have adapters there, and its port was lost since.
 func (r *rail) port(h *draft.Host) *backends.NIC {
 	if !r.mayLack(h, r.want) {
 		return r.chooseNIC(h)
@@ -56,7 +56,7 @@ func (r *rail) port(h *draft.Host) *backends.NIC {
 	return n
 }
 
-// elsewhere reports whether a pNIC that the operator forces is that of another rail: the one whose description it fits.
+// elsewhere reports whether a pNIC that the operator forces belongs to another rail: the one whose description it matches.
 func (r *rail) elsewhere(h *draft.Host, device string) bool {
 	if !r.Answers.Several() {
 		return false
@@ -65,7 +65,7 @@ func (r *rail) elsewhere(h *draft.Host, device string) bool {
 	return i >= 0 && !backends.ChoosePNIC(h.Host, sizing.PNICWish(r.view, h.Name)).Verdicts[i].Meant()
 }
 
-// mayLack reports whether a host without a pNIC for a rail leaves it out.
+// mayLack reports whether a host may lack a pNIC for a rail.
 func (b *builder) mayLack(h *draft.Host, r answers.Rail) bool {
 	if !r.Optional {
 		return false
@@ -78,7 +78,7 @@ func (b *builder) mayLack(h *draft.Host, r answers.Rail) bool {
 	return !on
 }
 
-// forcedForNone refuses a pNIC that the operator forces and that none of several rails describes.
+// forcedForNone refuses a pNIC that the operator forces and that matches none of several rails.
 func (b *builder) forcedForNone(h *draft.Host) {
 	for _, spec := range b.Options.ForceNIC {
 		i := strings.LastIndex(spec, "/")
@@ -95,7 +95,7 @@ func (b *builder) forcedForNone(h *draft.Host) {
 	}
 }
 
-// apartOn refuses a host on which two rails come to the same pNIC.
+// apartOn refuses a host if two rails select the same pNIC.
 func (b *builder) apartOn(h *draft.Host) {
 	for i, n := range h.Ports {
 		j := slices.IndexFunc(h.Ports[:i], func(o *backends.NIC) bool { return n != nil && o != nil && o.Device == n.Device })
@@ -106,7 +106,7 @@ func (b *builder) apartOn(h *draft.Host) {
 	}
 }
 
-// withoutRails takes the adapters of a VM away whose rail its host leaves out.
+// withoutRails removes the adapters of a VM for rails that its host lacks.
 func (b *builder) withoutRails(v *draft.VM) {
 	h := b.Part(v.Host)
 	var out []string

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 )
 
-// sriov is the hosts' part of mode sriov: VFs on the RDMA pNIC of each (tools, firmware, driver, reboot; RoCE SR-IOV
-// Setup and Performance Study on vSphere 7.x, VMware, 2022).
+// sriov plans the hosts' part of mode sriov: VFs on the RDMA pNIC of each (tools, firmware, driver, reboot; RoCE SR-IOV Setup and
+// Performance Study on vSphere 7.x, VMware, 2022).
 func (b *builder) sriov() {
 	for _, h := range b.Hosts {
 		if h.Chosen == nil {
@@ -40,8 +40,8 @@ func (b *builder) powerPolicy(h *draft.Host) {
 	}
 }
 
-// trusts refuses a VF for a VM that the answers do not trust, where the card's firmware is not known to be free of what a user of a VF can
-// reach (NVIDIA security bulletins); other VMs get it with a note.
+// trusts refuses a VF for a VM that the answers do not trust, if the card's firmware is not known to be free of vulnerabilities
+// that a user of a VF can exploit (NVIDIA security bulletins); other VMs get it with a note.
 func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	const check = "HOST-PNIC-CVE-018"
 	list, known := nic.Vulnerable(port)
@@ -73,7 +73,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	}
 }
 
-// enoughVFs refuses VMs that would find no VF at power-on.
+// enoughVFs refuses VMs for which no VF would be free at power-on.
 func (b *builder) enoughVFs(h *draft.Host) {
 	for i, n := range h.Ports {
 		if n != nil {

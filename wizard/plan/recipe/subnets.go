@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// apart notes VMs whose RDMA addresses lie in different subnets of one port group: somebody must route between them, which
-// more often is a slip of the finger than a wish.
+// apart notes VMs whose RDMA addresses are in different subnets of one port group: that requires a router, and is more often a
+// mistake.
 func (b *builder) apart() {
 	groups := map[string][]netip.Prefix{}
 	var order []string

@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// otherTraffic looks at the vmknics on ports that the plan touches: a firmware setting is one of the whole card (NVIDIA,
-// "firmware tools": the configuration of a device), a number of VFs one of its port, a driver parameter one of all ports of the driver
-// ("ESXCLI Reference": esxcli system module parameters). After firmware or VFs have changed a card may not come back as it was:
-// each vmknic on it must have another card with link, or the plan refuses. Driver parameters are only told: where all pNICs of a
-// host have one driver nothing else could carry the traffic, and the host is in maintenance mode while it boots with them.
+// otherTraffic examines the vmknics on ports that the plan affects: a firmware setting affects the whole card (NVIDIA, "firmware
+// tools": the configuration of a device), a number of VFs its port, a driver parameter all ports of the driver ("ESXCLI
+// Reference": esxcli system module parameters). After firmware or VFs have changed a card may not come back as it was: each
+// vmknic on it must have another card with link, or the plan is refused. Driver parameters are only noted: if all pNICs of a host
+// have one driver nothing else could carry the traffic, and the host is in maintenance mode while it boots with them.
 func (b *builder) otherTraffic() {
 	for _, h := range b.Hosts {
 		ports, drivers := b.touchedPorts(h)
@@ -28,7 +28,7 @@ func (b *builder) otherTraffic() {
 	}
 }
 
-// touchedPorts are the pNICs whose card or VFs a plan changes, and the families of drivers whose parameters it changes.
+// touchedPorts returns the pNICs whose card or VFs a plan changes, and the families of drivers whose parameters it changes.
 func (b *builder) touchedPorts(h *draft.Host) (ports, drivers map[string]bool) {
 	ports, drivers = map[string]bool{}, map[string]bool{}
 	for _, c := range b.Plan.Changes {
@@ -47,7 +47,7 @@ func (b *builder) touchedPorts(h *draft.Host) (ports, drivers map[string]bool) {
 	return ports, drivers
 }
 
-// redundant refuses where a vmknic on a touched port has no other card with link.
+// redundant refuses if a vmknic on an affected port has no other card with link.
 func (b *builder) redundant(h *draft.Host, k *backends.VMKernelNIC, ports map[string]bool) {
 	cards := map[string]bool{}
 	for p := range ports {
@@ -79,7 +79,7 @@ func (b *builder) redundant(h *draft.Host, k *backends.VMKernelNIC, ports map[st
 	}
 }
 
-// firstOf is the first pNIC of a vmknic that has one of the drivers.
+// firstOf returns the first pNIC of a vmknic that has one of the drivers.
 func firstOf(h *draft.Host, k *backends.VMKernelNIC, drivers map[string]bool) *backends.NIC {
 	for _, p := range k.PNICs {
 		if n := h.NIC(p); n != nil && drivers[family(n.Driver)] {
@@ -89,7 +89,7 @@ func firstOf(h *draft.Host, k *backends.VMKernelNIC, drivers map[string]bool) *b
 	return nil
 }
 
-// trafficOf names a vmknic with its traffic: "vmk1 (vmotion, vsan)". One without a service may be a tunnel end point of NSX.
+// trafficOf describes a vmknic with its traffic: "vmk1 (vmotion, vsan)". One without a service may be a tunnel end point of NSX.
 func trafficOf(k *backends.VMKernelNIC) string {
 	switch {
 	case len(k.Roles) > 0:
@@ -100,13 +100,13 @@ func trafficOf(k *backends.VMKernelNIC) string {
 	return k.Device
 }
 
-// cardOf is the PCI address of a card, without the function.
+// cardOf returns the PCI address of a card, without the function.
 func cardOf(pci string) string {
 	card, _, _ := strings.Cut(strings.ToLower(pci), ".")
 	return card
 }
 
-// family is what the modules of a driver share: their names up to the underscore.
+// family returns the common part of the names of a driver's modules: up to the underscore.
 func family(module string) string {
 	name, _, _ := strings.Cut(module, "_")
 	return name

@@ -15,9 +15,9 @@ import (
 // latencyHigh is the level of latency sensitivity that is planned; vSphere keeps more of them.
 const latencyHigh = "high"
 
-// tuning plans what makes a VM answer evenly: its CPU reserved, latency sensitivity high, its NUMA node that of the NIC
-// (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, Table 1; vSphere Resource Management,
-// latency-sensitive VMs). What was not asked for is left alone.
+// tuning plans what makes a VM perform predictably: reserved CPU, high latency sensitivity, and the NUMA node of the NIC (RoCE
+// SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, Table 1; vSphere Resource Management, latency-sensitive VMs).
+// Settings that were not requested are not changed.
 func (b *builder) tuning(v *draft.VM) []plan.Change {
 	var out []plan.Change
 	ref, h := backends.VMRef(v.Name), b.Part(v.Host)
@@ -64,7 +64,7 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 	return out
 }
 
-// nodesOf are the NUMA nodes of the pNICs of a VM, the first of these, and the pNIC whose node is not known.
+// nodesOf returns the NUMA nodes of a VM's pNICs, the first of these, and the pNIC whose node is not known.
 func (b *builder) nodesOf(v *draft.VM, h *draft.Host) (nodes []string, first, unknown string) {
 	ports := []*backends.NIC{}
 	for _, n := range v.Nets {
@@ -94,8 +94,8 @@ func coresOfNode(h *backends.Host) int {
 	return h.Cores / h.Sockets
 }
 
-// cpuFits refuses reservations and cores of their own that a host cannot give. Reservations of VMs that take no part
-// count too, as far as they are on.
+// cpuFits refuses CPU reservations and exclusive cores that a host cannot provide. Reservations of other VMs count too while they
+// are on.
 func (b *builder) cpuFits() {
 	if !b.Answers.Tuning.ReserveCPU && b.Answers.Tuning.Latency != latencyHigh {
 		return

@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// A control is the vmknic of a host that carries PVRDMA's control traffic: one that it has, or one that the plan creates.
+// A control is the vmknic of a host for PVRDMA's control traffic: an existing one, or one that the plan creates.
 type control struct {
-	*backends.VMKernelNIC        // nil if the plan creates it, or where there is none
-	ip                    string // also of one that is created
+	*backends.VMKernelNIC        // nil if the plan creates it, or if there is none
+	ip                    string // also of a vmknic to be created
 }
 
-// controls finds the vmknic of each host. One that an earlier run has created is used again; the others get the next free addresses,
-// by the names of all hosts of the answers, so that --limit moves nobody.
+// controls determines the vmknic of each host. One that an earlier run has created is reused; the others get the next free
+// addresses, by the names of all hosts in the answers, so that --limit does not change them.
 func (b *builder) controls() map[string]control {
 	out, taken := map[string]control{}, b.taken()
 	within, create := b.Answers.PVRDMA.VMKNic.Range(), b.Answers.PVRDMA.VMKNic.Create
@@ -41,7 +41,7 @@ func (b *builder) controls() map[string]control {
 		for taken[next] && create.Network.Contains(next) {
 			next = next.Next()
 		}
-		if last := !create.Network.Contains(next.Next()); last || !create.Network.Contains(next) { // its last address is that of broadcasts
+		if last := !create.Network.Contains(next.Next()); last || !create.Network.Contains(next) { // its last address is the broadcast address
 			b.Refuse(backends.HostRef(name), "HOST-VMKNIC-EXIST-002", "choose a larger pvrdma.vmknic.create.network, or an earlier start",
 				"no address of %s is left from %s on", create.Network, create.Start)
 			break
@@ -52,7 +52,7 @@ func (b *builder) controls() map[string]control {
 	return out
 }
 
-// taken are the addresses that vCenter knows of, and those that the answers give to guests.
+// taken returns the addresses that vCenter knows, and those that the answers assign to guests.
 func (b *builder) taken() map[netip.Addr]bool {
 	taken := map[netip.Addr]bool{}
 	note := func(s string) {
@@ -78,8 +78,8 @@ func (b *builder) taken() map[netip.Addr]bool {
 	return taken
 }
 
-// createVMKNics plans the port group and the vmknics that the answers ask for (VMware, "PVRDMA Support": a VMkernel adapter for PVRDMA
-// is tagged on each host).
+// createVMKNics plans the port group and the vmknics that the answers request (VMware, "PVRDMA Support": a VMkernel adapter for
+// PVRDMA is tagged on each host).
 func (b *builder) createVMKNics() {
 	create := b.Answers.PVRDMA.VMKNic.Create
 	if create == nil {
@@ -116,7 +116,7 @@ func vmknicSetting(host, ip string) backends.Setting {
 	return backends.Setting{Target: backends.HostRef(host), Kind: backends.KindVMKNic, Name: ip}
 }
 
-// sameSubnet objects to a second vmknic in one subnet: a host sends to it by one of them only (Broadcom KB 313510).
+// sameSubnet objects to a second vmknic in one subnet: a host sends to it through only one of them (Broadcom KB 313510).
 func (b *builder) sameSubnet(h *draft.Host, ip string) {
 	network := b.Answers.PVRDMA.VMKNic.Create.Network
 	for _, k := range h.VMKs {
@@ -127,7 +127,7 @@ func (b *builder) sameSubnet(h *draft.Host, ip string) {
 	}
 }
 
-// controlGroup finds or plans the port group of the vmknics: the name and the MTU of its switch.
+// controlGroup returns or plans the port group of the vmknics, with the name and the MTU of its switch.
 func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 	create := b.Answers.PVRDMA.VMKNic.Create
 	ref := backends.PortGroupRef(create.PortGroup)
@@ -171,7 +171,7 @@ func (b *builder) controlGroup() (dvs string, mtu int, ok bool) {
 	return want.Switch, r.mtu(), true
 }
 
-// mtu is that of the rail's switch when the plan is done.
+// mtu returns the MTU of the rail's switch after the plan.
 func (r *rail) mtu() int {
 	if sw := r.Inventory.Switch(r.want.Switch.Name); sw != nil {
 		return max(sw.MTU, r.want.Switch.MTU)

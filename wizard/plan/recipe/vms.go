@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// selectVMs finds the VMs that take part.
+// selectVMs selects the VMs that take part.
 func (b *builder) selectVMs() {
 	byName, guests := b.vmIndex(), map[string]*backends.Guest{}
 	for i := range b.Inventory.Guests {
@@ -46,7 +46,7 @@ func (b *builder) selectVMs() {
 	b.addresses()
 }
 
-// networks returns the RDMA interfaces that a VM should have. A card that it has whole is on no port group.
+// networks returns the RDMA interfaces that a VM should have. A card that is passed through whole is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
 	if !b.Whole() || b.Answers.Several() {
@@ -79,7 +79,7 @@ func (b *builder) vmIndex() map[string][]*backends.VM {
 	return idx
 }
 
-// findVM finds a VM by name or inventory path. A name that several VMs have is the operator's to make clear.
+// findVM returns a VM by name or inventory path. An ambiguous name is an error.
 func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.VM {
 	var found []*backends.VM
 	for _, v := range idx[name] {
@@ -119,7 +119,7 @@ func baseName(path string) string {
 	return base
 }
 
-// vmState refuses VMs that cannot be changed at all.
+// vmState refuses VMs that cannot be changed.
 func (b *builder) vmState(v *backends.VM) bool {
 	ref := backends.VMRef(v.Name)
 	switch {
@@ -143,7 +143,7 @@ func (b *builder) vmState(v *backends.VM) bool {
 	return false
 }
 
-// addresses refuses RDMA addresses that somebody has already.
+// addresses refuses RDMA addresses that are already in use.
 func (b *builder) addresses() {
 	vmks, tools := map[string]string{}, map[string]string{}
 	for _, h := range b.Inventory.Hosts {
@@ -180,7 +180,7 @@ func (b *builder) vm(v *draft.VM) {
 	var body []plan.Change
 	to, why := b.hardware(v)
 	v.To = to
-	if to == v.Hardware { // else the list is about a version that the VM leaves
+	if to == v.Hardware { // otherwise the list is for the version before the upgrade
 		b.guestOS(v)
 	}
 	if to > v.Hardware {
@@ -220,7 +220,7 @@ func (b *builder) vm(v *draft.VM) {
 		b.Add(c)
 	}
 	if id, cycled := b.Powered(v.VM); cycled && !v.On() && !v.Wish.Guest.Managed() {
-		b.Brackets[id].Leave = backends.ValueOf("poweredOff") // an appliance stays as it was
+		b.Brackets[id].Leave = backends.ValueOf("poweredOff") // an appliance is left as it was
 	}
 	if !v.On() && v.Wish.Guest.Managed() {
 		b.Power(v.VM, "its guest can only be read and set up while it is on")
@@ -231,7 +231,7 @@ func (b *builder) vm(v *draft.VM) {
 	}
 }
 
-// memoryFits refuses reservations that a host cannot hold.
+// memoryFits refuses memory reservations that a host cannot provide.
 func (b *builder) memoryFits() {
 	sum := map[string]int64{}
 	for _, v := range b.VMs {

@@ -12,22 +12,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Step is one recorded setting and how a person puts its earlier value back: a sentence, commands, or both.
+// A Step is one recorded setting and how to restore its earlier value manually: a sentence, commands, or both.
 type Step struct {
-	Change   plan.Change // From is the value to go back to
+	Change   plan.Change // From is the value to restore
 	Kept     *backends.Kept
 	Text     string
 	Commands []string
 }
 
-// ByHand tells for each change how to put the earlier value back without this program, the last change first. kept are the
-// recorded items by the id of the change. Flags of govc are those of "govc COMMAND -h", esxcli's those of the "ESXCLI
-// Reference"; those of firmware tools come from the family of the NIC.
+// ByHand returns for each change how to restore the earlier value without this program, the last change first. kept are the
+// recorded items by the id of the change. Flags of govc are those of "govc COMMAND -h", esxcli's those of the "ESXCLI Reference";
+// those of firmware tools come from the family of the NIC.
 func ByHand(changes []plan.Change, kept map[string]*backends.Kept) []Step {
 	var out []Step
 	for _, c := range slices.Backward(changes) {
 		if c.State {
-			continue // a repair, no setting
+			continue // a repair, not a setting
 		}
 		s := Step{Change: c, Kept: kept[c.ID()]}
 		switch {
@@ -82,7 +82,7 @@ func byHand(c plan.Change) (text string, commands []string) {
 	return before(c), nil
 }
 
-// before is what is said where no command is known.
+// before returns the text for a change without a known command.
 func before(c plan.Change) string {
 	if c.From.IsAbsent() {
 		return "It did not exist before. Remove it."
@@ -176,7 +176,7 @@ func hostByHand(c plan.Change) (string, []string) {
 	return before(c), nil
 }
 
-// pairs writes parameters as ESXi reads them: "a=1 b=2".
+// pairs formats parameters for ESXi: "a=1 b=2".
 func pairs(m map[string]string) string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -185,8 +185,8 @@ func pairs(m map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-// word makes one word for a POSIX shell.
+// word quotes a text as one word for a POSIX shell.
 func word(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// quote is the inside of a single-quoted word of PowerShell.
+// quote escapes a text for a single-quoted PowerShell string.
 func quote(s string) string { return strings.ReplaceAll(s, "'", "''") }

@@ -62,7 +62,7 @@ func vmByHand(c plan.Change) (string, []string) {
 	return strings.TrimSpace(off + " " + before(c)), nil
 }
 
-// guestByHand is what is known before the record of a guest's items is made; items say the rest.
+// guestByHand returns what is known before a guest's items are recorded; the items have the rest.
 func guestByHand(c plan.Change) (string, []string) {
 	var was, to backends.PackageSpec
 	if c.Kind == backends.KindPackages && c.From.Decode(&was) == nil && c.To.Decode(&to) == nil {
@@ -83,7 +83,7 @@ func guestByHand(c plan.Change) (string, []string) {
 	return "In the guest. " + before(c), nil
 }
 
-// itemsInOrder puts units first: systemctl disables a unit only while its file is there.
+// itemsInOrder puts units first: systemctl disables a unit only while its file exists.
 func itemsInOrder(items []backends.Item) []backends.Item {
 	units, rest := []backends.Item{}, []backends.Item{}
 	for _, i := range items {
@@ -96,7 +96,7 @@ func itemsInOrder(items []backends.Item) []backends.Item {
 	return append(units, rest...)
 }
 
-// itemByHand says how one recorded item of a guest is put back.
+// itemByHand returns how to restore one recorded item of a guest.
 func itemByHand(i backends.Item) (string, []string) {
 	name := word(i.Name)
 	absent := i.State.IsAbsent()

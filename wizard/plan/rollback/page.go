@@ -9,16 +9,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Page is what a person needs to take a run back without this program.
+// A Page is what a person needs to undo a run without this program.
 type Page struct {
 	Run, VCenter string
-	Complete     bool // made from the journal; else from the plan, before the first change
+	Complete     bool // made from the journal; otherwise from the plan, before the first change
 	Steps        []Step
 	Saved        []string // "host-esx-01.tgz: configuration of host esx-01"
 	Missing      []string // what could not be saved, and why
 }
 
-// Markdown writes the page, target by target: VMs and guests first, then hosts, then switches.
+// Markdown writes the page by target: VMs and guests first, then hosts, then switches.
 func (p Page) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -93,7 +93,7 @@ func (s Step) write(say func(string, ...any)) {
 	}
 }
 
-// rank orders targets: what uses something comes before it.
+// rank orders targets: users of something come before it.
 func rank(t backends.TargetType) int {
 	order := []backends.TargetType{backends.TypeGuest, backends.TypeVM, backends.TypeHost, backends.TypePortGroup}
 	if i := slices.Index(order, t); i >= 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// recorded decides on a setting whose items a Keeper recorded before the run. What it reads as today is not considered: half
-// of it may be there and read as what was there before.
+// recorded handles a setting whose items a Keeper recorded before the run. Its current value is not considered: it may be half
+// done and read as the previous value.
 func (u *undo) recorded(p plan.Prior) {
 	c := p.Change
 	if len(p.Kept.Items) == 0 {
@@ -53,7 +53,7 @@ func (u *undo) recorded(p plan.Prior) {
 	u.changes = append(u.changes, change)
 }
 
-// sinceChanged names items that somebody else has changed: what is there, and what the run left.
+// sinceChanged describes items that someone else has changed: their current state, and what the run left.
 func sinceChanged(p plan.Prior, others []backends.Difference) string {
 	var out []string
 	lost := 0

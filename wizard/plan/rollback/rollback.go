@@ -1,5 +1,5 @@
-// Package rollback plans the way back: from today's inventory to what a run's journal says was there before, with brackets
-// of its own. What somebody else has changed since is left alone, and said.
+// Package rollback plans the reverse: from today's inventory to the values in a run's journal before the run, with brackets of
+// its own. What someone else has changed since is not changed, and reported.
 package rollback
 
 import (
@@ -14,39 +14,39 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Options say what besides the priors is known of the run that is taken back.
+// Options are the facts about the run that is rolled back besides the priors, and the operator's choices.
 type Options struct {
 	Mode string
-	// Brackets returns the state in which the run found each bracket's target before it first opened it ("poweredOff"),
-	// by bracket id. Where it is missing the target is left as it is found now.
+	// Brackets has the state of each bracket's target before the run first opened it ("poweredOff"), by bracket id. If it is
+	// missing, the target is left in its current state.
 	Brackets map[string]backends.Value
-	Held     []string // as in Options
+	Held     []string // as in plan.Options
 	// Evacuated are the hosts that the run left in maintenance mode between two reboots.
 	Evacuated []string
-	// Canary powers one VM off first and alone; Apart are the groups of VMs, by name, that are never off together.
+	// Canary makes one VM go first, alone; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
 	Apart  map[string][]string
-	// Bystanders says what becomes of running VMs that are not Listed, on hosts that reboot; "": they are shut down.
+	// Bystanders says how to treat running VMs that are not Listed, on hosts that reboot; "": they are shut down.
 	Bystanders answers.Bystanders
 	Listed     []string
-	// Observed is what Keepers observe today of what the run recorded, by the id of the change.
+	// Observed is the current state of what the run recorded, by the id of the change.
 	Observed map[string]plan.Observation
-	// OnConflict says what becomes of what somebody else has changed since; "": Stop. Decisions say it of single targets.
+	// OnConflict says what to do with what someone else has changed since; "": Stop. Decisions override it for single targets.
 	OnConflict OnConflict
 	Decisions  map[backends.Ref]OnConflict
 }
 
-// OnConflict says what a rollback does with settings that somebody else changed after the run.
+// OnConflict is what a rollback does with settings that someone else changed after the run.
 type OnConflict string
 
 // The values of OnConflict.
 const (
-	Stop    OnConflict = "stop"    // its target, and what rests on it, stays as it is; all others go on
-	Keep    OnConflict = "keep"    // it stays as it is; all else of its target goes on
-	Restore OnConflict = "restore" // it becomes what it was before the run
+	Stop    OnConflict = "stop"    // its target, and what depends on it, stays unchanged; all others are rolled back
+	Keep    OnConflict = "keep"    // the setting stays unchanged; the rest of its target is rolled back
+	Restore OnConflict = "restore" // the setting is restored to its value before the run
 )
 
-// decision is what becomes of a conflict on a target.
+// decision returns what to do with a conflict on a target.
 func (o Options) decision(t backends.Ref) OnConflict {
 	if d, made := o.Decisions[t]; made {
 		return d
@@ -54,10 +54,9 @@ func (o Options) decision(t backends.Ref) OnConflict {
 	return cmp.Or(o.OnConflict, Stop)
 }
 
-// Build works out the changes from today's inventory to the values that a run's journal says were there before. It
-// has its own brackets. A value that is neither what was there before nor what the run left is a conflict: Options say what
-// becomes of it. What stops its target stands in the plan's Conflicts, what is kept in Left, what cannot be taken back in
-// Notes.
+// Build computes the changes from today's inventory to the values in a run's journal before the run. It has its own brackets. A
+// value that is neither the previous one nor the one that the run left is a conflict, which Options handle. Targets that are
+// stopped are in the plan's Conflicts, what is kept is in Left, what cannot be undone is in Notes.
 func Build(priors []plan.Prior, inv *backends.Inventory, opts Options) (*plan.Plan, error) {
 	u := &undo{inv: inv, opts: opts, brackets: map[string]*plan.Bracket{}, stopped: map[backends.Ref]bool{}}
 	u.plan.Mode = opts.Mode
@@ -72,7 +71,7 @@ func Build(priors []plan.Prior, inv *backends.Inventory, opts Options) (*plan.Pl
 	return &u.plan, nil
 }
 
-// undo collects the way back.
+// undo builds the rollback plan.
 type undo struct {
 	inv      *backends.Inventory
 	opts     Options
@@ -94,18 +93,18 @@ func (u *undo) conflict(t backends.Ref, remedy, format string, args ...any) {
 	u.plan.Conflicts = append(u.plan.Conflicts, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// open is a conflict that the operator can decide.
+// open records a conflict that the operator can decide.
 func (u *undo) open(t backends.Ref, remedy, format string, args ...any) {
 	u.conflict(t, remedy, format, args...)
 	u.plan.Conflicts[len(u.plan.Conflicts)-1].Kind = backends.KindConflict
 }
 
-// keep leaves something as somebody else has made it.
+// keep leaves something as someone else has changed it.
 func (u *undo) keep(t backends.Ref, format string, args ...any) {
 	u.plan.Left = append(u.plan.Left, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...)})
 }
 
-// look decides what one prior asks for today.
+// look determines the change for one prior.
 func (u *undo) look(p plan.Prior) {
 	c := p.Change
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
@@ -137,11 +136,11 @@ func (u *undo) look(p plan.Prior) {
 		u.unread(p, prior)
 	case why != "":
 		u.conflict(c.Target, "fix that, then roll back again", "%s", why)
-	// What has no Keeper and reads as before is as before, also where nobody knows how an operation ended: either it is one
-	// task or call, which makes all or nothing (ReconfigVM_Task, UpdatePassthruConfig, UpdateOptions and ConfigurePowerPolicy
-	// of the vSphere Web Services API; one esxcli command for a VIB or for the parameters of a module), or the value holds
-	// every part that is set one by one (version, uplinks, MTU and NIOC of a switch; each key of a card's firmware; the state
-	// of a build or an image, which reads as partial until it is whole).
+	// A setting without a Keeper that reads as before is as before, even if the result of an operation is unknown: either it is
+	// one task or call, which is atomic (ReconfigVM_Task, UpdatePassthruConfig, UpdateOptions and ConfigurePowerPolicy of the
+	// vSphere Web Services API; one esxcli command for a VIB or for the parameters of a module), or the value contains every part
+	// that is set one by one (version, uplinks, MTU and NIOC of a switch; each key of a card's firmware; the state of a build or
+	// an image, which reads as partial until it is complete).
 	case current.Same(c.Kind, now, prior):
 	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
@@ -157,8 +156,7 @@ func (u *undo) look(p plan.Prior) {
 
 const choose = "roll back again with --on-conflict keep or --on-conflict restore"
 
-// finished returns Absent for what an attempt of ours before the run has left half done: nothing makes that again, and
-// nobody wants it.
+// finished returns Absent for what an attempt before the run has left half done: it is not restored.
 func finished(v backends.Value) backends.Value {
 	if v.IsPartial() {
 		return backends.Absent
@@ -166,8 +164,8 @@ func finished(v backends.Value) backends.Value {
 	return v
 }
 
-// unread takes back what no plan can read: the firmware of a card. What the run left is what the engine must find when the
-// change is due, else somebody has changed it since; what a rollback has put back already is in the journal.
+// unread plans for what cannot be read at planning time: the firmware of a card. The engine must find the value that the run left
+// when the change is due, otherwise someone else has changed it since; what a rollback has restored already is in the journal.
 func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	from := p.Found
 	if p.Uncertain || u.opts.decision(p.Change.Target) == Restore {
@@ -179,9 +177,9 @@ func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	u.changes = append(u.changes, plan.Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
 }
 
-// stillLoaded returns the modules that were loaded before and are loaded now. Loaded modules do not outlive a boot, so fewer are
-// no reason to load any, and nobody need have changed them. The driver of PVRDMA adapters counts only where the VM has one: before
-// a second run of somebody else it was loaded for the adapter of the first.
+// stillLoaded returns the modules that were loaded before and are loaded now. Modules do not stay loaded across a boot, so
+// missing ones are not loaded again and are no conflict. The driver of PVRDMA adapters counts only if the VM has one: before a
+// second run it was loaded for the adapter of the first.
 func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value {
 	is, was := []string{}, []string{}
 	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {
@@ -200,7 +198,7 @@ func subject(c plan.Change) string {
 	return string(c.Kind)
 }
 
-// gone reports whether the target does not exist any more, so that there is nothing to take back.
+// gone reports whether the target no longer exists, so that there is nothing to undo.
 func (u *undo) gone(c plan.Change) bool {
 	missing := false
 	switch c.Target.Type {
@@ -215,8 +213,8 @@ func (u *undo) gone(c plan.Change) bool {
 	return missing
 }
 
-// putBack tells that a guest whose VM is off, as the run found it, has its prior already: by the journal, where an attempt
-// before put it back; modules by themselves, because they do not outlive a boot.
+// putBack reports whether a guest whose VM is off, as the run found it, has its prior value already: according to the journal, if
+// an earlier attempt restored it; modules in any case, because they do not stay loaded across a boot.
 func (u *undo) putBack(p plan.Prior) bool {
 	c := p.Change
 	if c.Target.Type != backends.TypeGuest || u.inv.VM(c.Target.Name).Power == "poweredOn" {
@@ -228,7 +226,7 @@ func (u *undo) putBack(p plan.Prior) bool {
 	return c.Kind == backends.KindModules || !p.Uncertain && current.Same(c.Kind, p.Found, p.Prior)
 }
 
-// keepVersion returns the prior spec of a switch with today's version.
+// keepVersion returns the prior spec of a switch with the current version.
 func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
 	var spec backends.SwitchSpec
 	sw := u.inv.Switch(name)
@@ -239,7 +237,7 @@ func (u *undo) keepVersion(name string, prior backends.Value) backends.Value {
 	return backends.ValueOf(spec)
 }
 
-// silent says why a target cannot be read, "" when it can.
+// silent returns why a target cannot be read, "" if it can.
 func (u *undo) silent(t backends.Ref) string {
 	switch t.Type {
 	case backends.TypeHost:
@@ -260,7 +258,7 @@ func (u *undo) silent(t backends.Ref) string {
 	return ""
 }
 
-// now reads a setting's value, or says why it cannot be read.
+// now returns a setting's current value, or why it cannot be read.
 func (u *undo) now(p plan.Prior) (backends.Value, string) {
 	c := p.Change
 	if why := u.silent(c.Target); why != "" {
@@ -279,7 +277,7 @@ func (u *undo) now(p plan.Prior) (backends.Value, string) {
 	return now, ""
 }
 
-// address reads the interface's address, the one that the run set where it is one of several.
+// address returns the interface's address, the one that the run set if it is one of several.
 func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	v, g := u.inv.VM(c.Target.Name), u.inv.Guest(c.Target.Name)
 	mac := current.RDMAMAC(v, g, c.Name)
@@ -290,7 +288,7 @@ func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	wasThere, isSet := p.Found.Decode(&found) == nil, c.To.Decode(&set) == nil
 	var want backends.AddressSpec
 	switch {
-	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address that DHCP has given is no drift
+	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address assigned by DHCP is no drift
 		want = set
 	case wasThere:
 		want = found

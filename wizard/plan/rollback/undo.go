@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 )
 
-// rest drops the changes of stopped targets, and stops what something that stays rests on, whoever has made it: a port
-// group with adapters on it, a host's share in a switch that its VMs use, a switch with anything left on it, and the
-// settings of a host without which the PVRDMA adapters on it do not work.
+// rest drops the changes of stopped targets, and stops what remaining things depend on, whoever created them: a port group with
+// adapters on it, a host's membership in a switch that its VMs use, a switch that is still in use, and the settings of a host
+// that its PVRDMA adapters need.
 func (u *undo) rest() {
 	u.dropStopped()
 	for _, c := range u.changes {
@@ -54,7 +54,7 @@ func (u *undo) rest() {
 	u.dropStopped()
 }
 
-// stays leaves a target as it is because somebody else uses it: a conflict, unless the operator keeps what others have made.
+// stays leaves a target unchanged because someone else uses it: a conflict, unless the operator keeps the changes of others.
 func (u *undo) stays(t backends.Ref, remedy, format string, args ...any) {
 	if u.opts.decision(t) != Keep {
 		u.conflict(t, remedy, format, args...)
@@ -66,17 +66,18 @@ func (u *undo) stays(t backends.Ref, remedy, format string, args ...any) {
 
 func (u *undo) dropStopped() {
 	u.changes = slices.DeleteFunc(u.changes, func(c plan.Change) bool {
-		// A guest and its VM are one machine to the operator, but stop apart: what is wrong in one can be whole in the other.
+		// A guest and its VM are one machine for the operator, but are stopped separately: a problem of one need not affect the
+		// other.
 		return u.stopped[c.Target]
 	})
 }
 
-// removed reports whether the plan takes a setting away.
+// removed reports whether the plan removes a setting.
 func (u *undo) removed(s backends.Setting) bool {
 	return slices.ContainsFunc(u.changes, func(c plan.Change) bool { return c.Setting == s && c.To.IsAbsent() })
 }
 
-// user names a VM that will still have an adapter on the switch or port group, "" when there is none.
+// user returns a VM that will still have an adapter on the switch or port group, "" if there is none.
 func (u *undo) user(dvs, portgroup, host string) string {
 	for _, v := range u.inv.VMs {
 		if host != "" && v.Host != host {
@@ -92,7 +93,8 @@ func (u *undo) user(dvs, portgroup, host string) string {
 	return ""
 }
 
-// vmknic names a vmknic that will still be on the switch or port group, "" when there is none: "esx-01/vmk1", or vmk1 of the host.
+// vmknic returns a vmknic that will still be on the switch or port group, "" if there is none: "esx-01/vmk1", or vmk1 of the
+// host.
 func (u *undo) vmknic(dvs, portgroup, host string) string {
 	if pg := u.inv.PortGroup(portgroup); pg != nil {
 		dvs = pg.Switch // another datacenter may have a network of this name
@@ -116,7 +118,7 @@ func (u *undo) vmknic(dvs, portgroup, host string) string {
 	return ""
 }
 
-// services are those that somebody has selected for a vmknic since it was created.
+// services returns those that were enabled on a vmknic since it was created.
 func (u *undo) services(s backends.Setting) []string {
 	if h := u.inv.Host(s.Target.Name); h != nil {
 		for _, k := range h.VMKs {
@@ -128,8 +130,8 @@ func (u *undo) services(s backends.Setting) []string {
 	return nil
 }
 
-// pvrdmaUser names a VM of a host that will still have a PVRDMA adapter, "" when there is none. VMs that the run itself lists do
-// not count: an adapter of theirs that the run did not make was there before it, without what the run has set.
+// pvrdmaUser returns a VM of a host that will still have a PVRDMA adapter, "" if there is none. VMs that the run itself lists do
+// not count: their other adapters existed before the run, without the run's settings.
 func (u *undo) pvrdmaUser(host string) string {
 	for _, v := range u.inv.VMs {
 		for _, a := range v.Adapters {
@@ -141,7 +143,7 @@ func (u *undo) pvrdmaUser(host string) string {
 	return ""
 }
 
-// left names what will still be on a switch, "" when it will be empty.
+// left describes what will still be on a switch, "" if it will be empty.
 func (u *undo) left(sw *backends.Switch) string {
 	if sw == nil {
 		return ""
@@ -164,9 +166,9 @@ func (u *undo) left(sw *backends.Switch) string {
 	return ""
 }
 
-// arrange puts brackets around the changes and orders them: guests first, while they are on; then the VMs' devices
-// while they are off; then the network, from the hosts' shares over port groups to the switch (KB 435411: MTU down
-// from the guest outwards).
+// arrange puts brackets around the changes and orders them: guests first, while they are on; then the VMs' devices while they are
+// off; then the network, from the hosts' memberships over port groups to the switch (KB 435411: lower the MTU from the guest
+// outwards).
 func (u *undo) arrange() {
 	guests := map[string][]string{} // VM -> ids
 	var devices, network, members, vmknics []string
@@ -215,13 +217,13 @@ func (u *undo) arrange() {
 		if br.Target.Type == backends.TypeVM {
 			switch stopped := u.stopped[backends.GuestRef(br.Target.Name)]; {
 			case br.Leave != off || br.Effect != plan.VMPowerCycle:
-				// A guest that cannot be restored does not keep its VM, and the network below it, from being restored.
+				// A guest that cannot be restored does not block its VM and the network below it.
 				br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
 			case stopped && !u.holds(id):
-				continue // off, its guest could not be restored any more
+				continue // while it is off, its guest could not be restored
 			case stopped:
 				br.Leave = backends.ValueOf("poweredOn")
-			default: // it was off before the run: it is powered off when its guest is restored
+			default: // it was off before the run: it is powered off after its guest was restored
 				br.After = append(br.After, guests[br.Target.Name]...)
 			}
 			br.Apart = append(br.Apart, u.opts.Apart[br.Target.Name]...)
@@ -233,7 +235,7 @@ func (u *undo) arrange() {
 	u.plan.Changes = u.changes
 }
 
-// powerCanary lets the first VM that is powered off alone be on again before any other goes off.
+// powerCanary makes one VM go first: no other is powered off before it is on again.
 func (u *undo) powerCanary() {
 	if !u.opts.Canary {
 		return
@@ -248,24 +250,24 @@ func (u *undo) powerCanary() {
 			first = id
 			continue
 		}
-		br.AfterAny = append(br.AfterAny, first) // a VM that cannot be restored does not keep the others from it
+		br.AfterAny = append(br.AfterAny, first) // a VM that cannot be restored does not block the others
 	}
 }
 
-// holds reports whether anything happens while a bracket is open.
+// holds reports whether a bracket has a body or other brackets inside.
 func (u *undo) holds(id string) bool {
 	return len(u.brackets[id].Around) > 0 || slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) })
 }
 
-// sharesChange reports whether a power cycle stands around a change together with that of another VM, or around one of the
-// network, which changes of other VMs wait for or come before.
+// sharesChange reports whether a power cycle shares a change with that of another VM, or has a change of the network inside,
+// which changes of other VMs wait for or precede.
 func (u *undo) sharesChange(id string) bool {
 	return slices.ContainsFunc(u.changes, func(c plan.Change) bool {
 		return slices.Contains(c.Within, id) && (len(c.Within) > 1 || c.Target.Type != backends.TypeVM)
 	})
 }
 
-// moot drops the unloading of modules where a power cycle follows.
+// moot drops the unloading of modules before a power cycle.
 func (u *undo) moot(c plan.Change) bool {
 	if c.Kind != backends.KindModules {
 		return false
@@ -274,7 +276,7 @@ func (u *undo) moot(c plan.Change) bool {
 	return there
 }
 
-// guestOrder lets software go last in each guest, that last which came first: what it holds is in use before.
+// guestOrder puts software last in each guest, in reverse order of installation, because it is in use before.
 func (u *undo) guestOrder(guests map[string][]string) {
 	earlier := map[string]bool{} // software that came before
 	for i := range u.changes {
@@ -282,7 +284,7 @@ func (u *undo) guestOrder(guests map[string][]string) {
 		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild || c.Kind == backends.KindOFED
 		earlier[c.ID()] = software
 		for _, id := range guests[c.Target.Name] {
-			// A traffic class holds rdma_cm in the kernel.
+			// A traffic class keeps rdma_cm in use in the kernel.
 			of := u.kindOf(id)
 			before := c.Kind == backends.KindModules && (of == backends.KindTrafficClass || of == backends.KindPortQoS)
 			if id != c.ID() && (software && !earlier[id] || before) {
@@ -299,7 +301,7 @@ func (u *undo) kindOf(id string) backends.Kind {
 	return ""
 }
 
-// flap puts PVRDMA VMs that keep their adapter off around a change of their uplinks or MTU (KB 328676).
+// flap keeps PVRDMA VMs that keep their adapter off during a change of their uplinks or MTU (KB 328676).
 func (u *undo) flap(c *plan.Change) {
 	dvs, host := c.Name, c.Target.Name
 	switch {
@@ -323,7 +325,7 @@ func (u *undo) flap(c *plan.Change) {
 	}
 }
 
-// power asks for a VM's power cycle and gives its id.
+// power requests a VM's power cycle and returns its id.
 func (u *undo) power(vm, why string) string {
 	br := plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(vm), Why: why, Leave: backends.Absent}
 	id := br.ID()
@@ -345,7 +347,7 @@ func (u *undo) power(vm, why string) string {
 	return id
 }
 
-// powerAsFound switches VMs off again that the run found off.
+// powerAsFound powers off VMs again that were off before the run.
 func (u *undo) powerAsFound() {
 	off := backends.ValueOf("poweredOff")
 	for _, id := range slices.Sorted(maps.Keys(u.opts.Brackets)) {

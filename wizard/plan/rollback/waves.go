@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
 
-// atBoot reports whether a setting of a host acts only after its next boot. A GPU goes back to the host at once where that can
-// rebind devices.
+// atBoot reports whether a setting of a host takes effect only at its next boot. A GPU returns to the host immediately if the
+// host can rebind devices.
 func (u *undo) atBoot(c plan.Change) bool {
 	switch c.Kind {
 	case backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindGraphics:
@@ -24,8 +24,8 @@ func (u *undo) atBoot(c plan.Change) bool {
 	return false
 }
 
-// waves puts one reboot of each host after everything that it must bring to life, with SSH open around its firmware, and
-// the VMs that cannot leave the host off around it. onHost are the changes of the host's VMs: VFs go after the adapters.
+// waves puts one reboot of each host after everything that it must activate, with SSH open around its firmware, and with the VMs
+// off that cannot leave the host. onHost are the changes of the host's VMs: VFs go after the adapters.
 func (u *undo) waves(onHost map[string][]string) {
 	u.keepVCenterUp()
 	var hosts []string
@@ -53,7 +53,7 @@ func (u *undo) waves(onHost map[string][]string) {
 		c.Within = append(c.Within, ssh.ID())
 		reboot.After = append(reboot.After, c.ID())
 	}
-	last := "" // runs vCenter itself
+	last := "" // the host that runs vCenter itself
 	for _, host := range hosts {
 		reboot := u.brackets[plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(host)}.ID()]
 		reboot.After = append(reboot.After, onHost[host]...)
@@ -99,8 +99,8 @@ func (u *undo) waves(onHost map[string][]string) {
 	}
 }
 
-// beforeRemediation are the ids of what comes before a host is remediated, which reboots it: the image without the component, and
-// everything else of the host that acts at its next boot.
+// beforeRemediation returns the ids of what comes before a host is remediated, which reboots it: the image without the component,
+// and everything else of the host that takes effect at its next boot.
 func (u *undo) beforeRemediation(c plan.Change) (ids []string) {
 	for _, o := range u.changes {
 		image := o.Kind == backends.KindImageComponent
@@ -111,7 +111,7 @@ func (u *undo) beforeRemediation(c plan.Change) (ids []string) {
 	return ids
 }
 
-// last lets a host reboot after all others.
+// last makes a host reboot after all others.
 func (u *undo) last(host string, hosts []string) {
 	reboot := func(h string) string {
 		return plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(h)}.ID()
@@ -122,7 +122,7 @@ func (u *undo) last(host string, hosts []string) {
 			others = append(others, reboot(other))
 		}
 	}
-	for _, br := range u.brackets { // an open shell and VMs that are off hold a place among the hosts that may be down
+	for _, br := range u.brackets { // an open shell and VMs that are off use a slot among the hosts that may be down
 		if br.ID() == reboot(host) || br.Target == backends.HostRef(host) && br.Kind == backends.BracketSSH || slices.Contains(br.Around, reboot(host)) ||
 			br.Target == backends.HostRef(host) && br.Kind == backends.BracketMaintenance {
 			br.After = append(br.After, others...)
@@ -131,7 +131,7 @@ func (u *undo) last(host string, hosts []string) {
 	u.note("%s runs vCenter itself and reboots last", host)
 }
 
-// keepVCenterUp stops a host that would have to reboot under vCenter, or under a VM that may not be shut down for it.
+// keepVCenterUp stops a host whose reboot would take vCenter down, or a VM that may not be shut down for it.
 func (u *undo) keepVCenterUp() {
 	for _, v := range u.inv.VMs {
 		h := u.inv.Host(v.Host)
@@ -153,10 +153,10 @@ func (u *undo) keepVCenterUp() {
 			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "has to reboot, but runs %s, which the answers do not list: %s", v.Name, why)
 		}
 	}
-	u.rest() // a host that stays keeps what rests on it
+	u.rest() // what depends on a stopped host stays too
 }
 
-// bystander decides what becomes of a running VM on a host that reboots. VMs of the run are shut down where they cannot move.
+// bystander determines what happens to a running VM on a host that reboots. VMs of the run are shut down if they cannot be moved.
 func (u *undo) bystander(v *backends.VM) (waves.Fate, string) {
 	how := u.opts.Bystanders
 	if how == "" || slices.Contains(u.opts.Listed, v.Name) {
@@ -165,7 +165,7 @@ func (u *undo) bystander(v *backends.VM) (waves.Fate, string) {
 	return waves.BystanderOf(how, u.inv, v, u.inv.Host(v.Host), nil)
 }
 
-// bracket asks for a bracket that the plan has once.
+// bracket returns the bracket with this id, or adds it.
 func (u *undo) bracket(b plan.Bracket) *plan.Bracket {
 	id := b.ID()
 	if u.brackets[id] == nil {

@@ -14,7 +14,7 @@ type Fate string
 
 // The fates.
 const (
-	BystanderService  Fate = "service"  // vCenter or a solution looks after it
+	BystanderService  Fate = "service"  // vCenter or a solution manages it
 	BystanderMoved    Fate = "moved"    // DRS moves it
 	BystanderMigrated Fate = "migrated" // it is moved by vMotion
 	BystanderShut     Fate = "shut"     // it is shut down and started again
@@ -23,8 +23,8 @@ const (
 
 const bystanderRemedy = "Move it to another host, set DRS to fully automated, or set run.bystanders to migrate or shutdown."
 
-// BystanderOf decides what happens to a running VM that the answers do not list on a host that reboots, and why. Free is the
-// memory that other hosts have for VMs that are moved by vMotion, in MB by host; what one takes is deducted. nil: not counted.
+// BystanderOf returns what happens to a running VM that the answers do not list on a host that reboots, and why. Free is the
+// memory that other hosts have for VMs that are moved by vMotion, in MB by host; a VM's memory is deducted. nil: not counted.
 func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) (Fate, string) {
 	if why := service(v); why != "" {
 		return BystanderService, why
@@ -52,9 +52,9 @@ func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM
 	return BystanderRefused, why
 }
 
-// bound says what binds a VM to its host although DRS or vMotion could move it: a shared SCSI bus, or that no other host of the
-// cluster can run it. It is empty if nothing does, and where the facts were not read. Free is the memory of the other hosts that
-// is still to be given away, in MB by host; nil: DRS balances it.
+// bound returns what binds a VM to its host although DRS or vMotion could move it: a shared SCSI bus, or that no other host of
+// the cluster can run it. It is empty if nothing does, or if the facts were not read. Free is the available memory of the other
+// hosts, in MB by host; nil: DRS balances it.
 func bound(inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) string {
 	if v.BusSharing != "" {
 		return "it shares a SCSI bus with other VMs (" + v.BusSharing + ")"
@@ -85,7 +85,7 @@ func bound(inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[s
 	return fmt.Sprintf("no other host of %s can run it: %s", h.Cluster, text)
 }
 
-// take gives a VM the memory of the host that has the most.
+// take assigns a VM to the host with the most free memory and deducts it.
 func take(inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) {
 	best := ""
 	for i := range inv.Hosts {
@@ -99,7 +99,8 @@ func take(inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[st
 	}
 }
 
-// room is the free memory of the other hosts in the cluster of a host, in MB by host; hosts whose memory was not read have no entry.
+// room returns the free memory of the other hosts in the cluster of a host, in MB by host; hosts whose memory was not read have
+// no entry.
 func room(inv *backends.Inventory, h *backends.Host) map[string]int64 {
 	free := map[string]int64{}
 	for _, o := range inv.Hosts {
@@ -112,8 +113,8 @@ func room(inv *backends.Inventory, h *backends.Host) map[string]int64 {
 
 const noDatastore = "does not reach all its datastores"
 
-// unfit says why a VM of one host cannot run on another of its cluster, "" if it can. The rules of DRS bind DRS and us; a person
-// could break all but the mandatory ones.
+// unfit returns why a VM of one host cannot run on another of its cluster, "" if it can. The rules of DRS bind DRS and this
+// program; a person could break all but the mandatory ones.
 func unfit(inv *backends.Inventory, v *backends.VM, from, to *backends.Host, free map[string]int64) string {
 	if slices.ContainsFunc(v.Datastores, func(d string) bool { return !slices.Contains(to.Datastores, d) }) {
 		return noDatastore
@@ -142,7 +143,7 @@ func unfit(inv *backends.Inventory, v *backends.VM, from, to *backends.Host, fre
 	return ""
 }
 
-// breaks reports whether a VM would break a rule on a host. VMs that leave the same host are taken to follow.
+// breaks reports whether a VM would violate a rule on a host. VMs that leave the same host are assumed to follow.
 func breaks(inv *backends.Inventory, r backends.DRSRule, v *backends.VM, from, to string) bool {
 	if r.Kind == backends.RuleHosts {
 		return r.Mandatory && (slices.Contains(r.NotHosts, to) || len(r.Hosts) > 0 && !slices.Contains(r.Hosts, to))
@@ -159,8 +160,8 @@ func breaks(inv *backends.Inventory, r backends.DRSRule, v *backends.VM, from, t
 	return false
 }
 
-// service says what a VM is that vCenter itself looks after: vCLS VMs (of EAM before 8.0 U3, known by their
-// name; embedded since, Broadcom KB 370222) and agent VMs of ESX Agent Manager power off by themselves when their host enters maintenance mode.
+// service describes a VM that vCenter itself manages: vCLS VMs (of EAM before 8.0 U3, known by their name; embedded since,
+// Broadcom KB 370222) and agent VMs of ESX Agent Manager power off by themselves when their host enters maintenance mode.
 func service(v *backends.VM) string {
 	switch {
 	case strings.HasPrefix(v.Name, "vCLS-") || strings.HasPrefix(v.Name, "vCLS ("):

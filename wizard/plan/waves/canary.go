@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// canary reboots one host first: no other host goes down before that one is back, its VFs are found and its VMs run
-// again. The host that runs vCenter is never the canary: it is last.
+// canary reboots one host first: no other host goes down before it is back, its VFs exist and its VMs run again. The host that
+// runs vCenter is never the canary: it is last.
 func (w *waves) canary(last *draft.Host) {
 	var rest []*draft.Host
 	var first *draft.Host
@@ -18,7 +18,7 @@ func (w *waves) canary(last *draft.Host) {
 	for _, h := range w.Hosts {
 		switch {
 		case len(h.Reboots) == 0 || h == last || h == first:
-		case w.down(h): // it holds its place among the hosts that may be down
+		case w.down(h): // it uses a slot among the hosts that may be down
 		case first == nil:
 			first = h
 		default:
@@ -58,11 +58,11 @@ func (w *waves) canary(last *draft.Host) {
 	w.Note("%s reboots first and alone (run.reboot.canary): no other host reboots until it is back, its %s are found and its VMs run again", first.Name, what)
 }
 
-// down reports whether an attempt before has left a host out of service: it goes on before any other goes down.
+// down reports whether an earlier attempt has left a host out of service: it continues before any other goes down.
 func (w *waves) down(h *draft.Host) bool { return slices.Contains(w.Options.Down, h.Name) }
 
-// unproven returns what is still to be shown of hosts that need no reboot any more: their VFs or passed-through devices are not
-// active yet, or their VMs are still off. After an interruption that is the host that went first: the others wait for it.
+// unproven returns what is not proven yet of hosts that need no further reboot: their VFs or passed-through devices are not
+// active, or their VMs are off. After an interruption that is the host that went first: the others wait for it.
 func (w *waves) unproven() []string {
 	var ids []string
 	for _, h := range w.Hosts {
@@ -86,7 +86,7 @@ func (w *waves) unproven() []string {
 	return ids
 }
 
-// powerAround returns the power cycles that stand around a host's reboots.
+// powerAround returns the power cycles around a host's reboots.
 func (w *waves) powerAround(h *draft.Host) []string {
 	var ids []string
 	for i := range w.Inventory.VMs {
@@ -98,8 +98,8 @@ func (w *waves) powerAround(h *draft.Host) []string {
 	return ids
 }
 
-// wavesAfter lets all that takes a host out of service wait: its first reboot, its open shell, and the power cycles of its
-// VMs. A shell or a VM that went before would hold a place among the hosts that may be down.
+// wavesAfter delays everything that takes a host out of service: its first reboot, its open shell, and the power cycles of its
+// VMs. A shell or a VM that went first would use a slot among the hosts that may be down.
 func (w *waves) wavesAfter(h *draft.Host, ids []string) {
 	for _, id := range append(draft.IDs(h.Out[0], h.Shell), w.powerAround(h)...) {
 		br := w.Brackets[id]
@@ -107,7 +107,7 @@ func (w *waves) wavesAfter(h *draft.Host, ids []string) {
 	}
 }
 
-// atBoot tells of a state that a boot of the host brings about.
+// atBoot reports whether a state results from a boot of the host.
 func atBoot(k backends.Kind) bool {
 	return k == backends.KindActiveVFs || k == backends.KindActivePassthrough || k == backends.KindActiveGraphics
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// failover settles before the first wave whether HA has hosts and memory enough while a wave runs: DRS empties no host where
-// the failover level would break, and VMs do not start again (InsufficientFailoverResources). What the plan reserves counts.
+// failover checks before the first wave whether HA has enough hosts and memory during a wave: DRS does not evacuate a host if
+// that would violate the failover level, and VMs do not start again (InsufficientFailoverResources). What the plan reserves
+// counts.
 func (w *waves) failover(cl *backends.Cluster, at int) {
 	ref := backends.Ref{Type: backends.TypeCluster, Name: cl.Name}
 	var up []*backends.Host
@@ -33,8 +34,8 @@ func (w *waves) failover(cl *backends.Cluster, at int) {
 	w.Note("HA of %s keeps %d of %d hosts while one wave runs; full memory reservations reduce the number of VMs that it can restart", cl.Name, left, len(up))
 }
 
-// memoryShort objects where the memory that is reserved while a wave runs does not fit on the hosts that HA counts on:
-// those that are up, without the largest ones that may be lost.
+// memoryShort objects if the memory that is reserved during a wave does not fit on the hosts that HA counts on: those that are
+// up, without the largest ones that may fail.
 func (w *waves) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) bool {
 	slices.SortFunc(up, func(x, y *backends.Host) int { return cmp.Compare(x.MemoryMB, y.MemoryMB) })
 	room, reserved := int64(0), int64(0)

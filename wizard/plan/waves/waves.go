@@ -1,5 +1,5 @@
-// Package waves puts the reboots of hosts in order: who goes first and who last, which VMs move and which stand around a
-// reboot, and whether HA has enough left meanwhile.
+// Package waves orders the reboots of hosts: who goes first and last, which VMs move and which are off during a reboot, and
+// whether HA has enough resources in the meantime.
 package waves
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// Stays says why a VM cannot be moved away while its host goes down, "" when vCenter can move it.
+// Stays returns why a VM cannot be moved away while its host is down, "" if vCenter can move it.
 func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 	if len(v.Passthrough) > 0 || slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "sriov" }) {
 		return "it uses a device of its host"
@@ -40,11 +40,11 @@ func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 	return ""
 }
 
-// waves are the reboots of a draft.
+// waves orders the reboots of a draft.
 type waves struct{ *draft.Draft }
 
-// Plan adds power cycles of VMs around the reboots of their hosts, and checks before the first wave what could stop one:
-// HA, DRS, what runs on the host, and the host of vCenter (vSphere Availability; vSphere Resource Management).
+// Plan adds power cycles of VMs around the reboots of their hosts, and checks in advance what could prevent a wave: HA, DRS, what
+// runs on the host, and the host of vCenter (vSphere Availability; vSphere Resource Management).
 func Plan(d *draft.Draft) {
 	w := &waves{d}
 	var vcenter *draft.Host // runs vCenter: after all others
@@ -90,11 +90,11 @@ func Plan(d *draft.Draft) {
 	}
 }
 
-// HeldOff is why a VM that is off waits for the reboot of its host: a host that is being emptied starts none, and one that
-// is started before keeps it from being emptied.
+// HeldOff is why a VM that is off waits for the reboot of its host: a host that is being evacuated starts no VMs, and one that
+// was started before prevents the evacuation.
 const HeldOff = "an earlier attempt shut it down; it starts after its host is back"
 
-// around puts one VM of a host that reboots where it belongs. Free is the memory that other hosts have for it (BystanderOf).
+// around plans what happens to one VM of a host that reboots. Free is the memory that other hosts have for it (BystanderOf).
 func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 	id, planned := w.Powered(v)
 	held := slices.Contains(w.Options.Held, v.Name)
@@ -139,12 +139,12 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 	}
 	br := w.Brackets[id]
 	br.Around = append(br.Around, h.Out...)
-	// What comes before the first reboot need not find the VM off.
+	// What comes before the first reboot does not need the VM to be off.
 	br.After = append(br.After, w.Brackets[h.Reboots[0]].After...)
 }
 
-// stayOut keeps a host that reboots more than once in maintenance mode from its first to its last reboot: it is evacuated
-// once, and no VM moves back to it in between. So does the host that an attempt before has left between two reboots.
+// stayOut keeps a host that reboots more than once in maintenance mode from its first to its last reboot: it is evacuated once,
+// and no VM moves back in between. The same applies to the host that an earlier attempt has left between two reboots.
 func (w *waves) stayOut(h *draft.Host) {
 	h.Out = h.Reboots
 	if len(h.Reboots) < 2 && !slices.Contains(w.Options.Evacuated, h.Name) {
@@ -171,7 +171,7 @@ func (w *waves) ourselves(v *backends.VM) bool {
 	return slices.ContainsFunc(v.IPs, func(ip string) bool { return slices.Contains(w.Options.Ourselves, ip) })
 }
 
-// clusters says what HA, DRS and vSAN mean for the waves.
+// clusters notes what HA, DRS and vSAN mean for the waves.
 func (w *waves) clusters() {
 	reboots, names := 0, []string{}
 	for _, h := range w.Hosts {
