@@ -1,5 +1,5 @@
-// Command rdma-setup sets up RDMA over Converged Ethernet on vSphere: it finds the NICs, plans and makes the changes
-// on hosts and guests, and proves the fabric.
+// Command rdma-setup sets up RDMA over Converged Ethernet on vSphere: it finds the NICs, plans and makes the changes on hosts and
+// guests, and proves that RDMA works.
 package main
 
 import (

@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// An aftermath is how it stands when a run has ended.
+// An aftermath is the state of the fabric after a run.
 type aftermath struct {
 	findings []checks.Finding
 	notes    []string
 }
 
-// lookAgain makes the full check after a run, its measurements included. A run that was interrupted or broke leaves it
-// at what the preflight said, and a note says so: the report must not look newer than it is.
+// lookAgain makes the full check after a run, including its measurements. An interrupted or broken run keeps the results of the
+// preflight, and a note says so: the report must not look newer than it is.
 func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, res engine.Result, measured []perftest.Measurement) aftermath {
 	before := aftermath{findings: p.findings}
 	if len(p.findings) > 0 {
@@ -40,7 +40,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	}
 	few, seen := limited(a, inv, f.limit)
 	facts := s.Facts(ctx, few, seen, true)
-	for i := range seen.Hosts { // the report shows what the hosts said now
+	for i := range seen.Hosts { // the report shows the current state of the hosts
 		inv.Host(seen.Hosts[i].Name).System = seen.Hosts[i].System
 	}
 	facts.Pairs = append(facts.Pairs, pairFacts(measured)...)

@@ -61,7 +61,7 @@ listed and nothing is changed. For hosts with different passwords see --esxi-pas
 	return c
 }
 
-// A runner carries an apply from the plan to the report.
+// A runner executes an apply from the plan to the report.
 type runner struct {
 	env   *console.Env
 	s     *session.Session
@@ -71,16 +71,16 @@ type runner struct {
 	json  bool
 	// measure is --measure; nil if it was not given.
 	measure *bool
-	said    []perftest.LoadPlan // what loading the fabric costs, as printed before the question
-	loads   []perftest.LoadPlan // the same, once the question was answered with yes
+	said    []perftest.LoadPlan // cost of loading the fabric, as printed before the question
+	loads   []perftest.LoadPlan // the same, after the question was answered with yes
 	stop    <-chan struct{}
-	until   time.Time // of a resume or rollback: the end of the window, as it was when the command was given
+	until   time.Time // of a resume or rollback: the end of the window at the time of the command
 
-	onConflict rollback.OnConflict                  // of a rollback: what becomes of what somebody else has changed since
+	onConflict rollback.OnConflict                  // of a rollback: what to do with what someone else has changed since
 	decisions  map[backends.Ref]rollback.OnConflict // the same for single targets
-	conflicts  []plan.Refusal                       // of a rollback: targets that somebody else has changed since
-	left       []plan.Refusal                       // of a rollback: what stays as somebody else has made it
-	earlier    []report.Outcome                     // of a resume: what the attempts before it have done
+	conflicts  []plan.Refusal                       // of a rollback: targets that someone else has changed since
+	left       []plan.Refusal                       // of a rollback: what stays as someone else has changed it
+	earlier    []report.Outcome                     // of a resume: what earlier attempts have done
 }
 
 func (r *runner) apply(ctx context.Context, planFile string) error {
@@ -155,7 +155,7 @@ func (r *runner) consent(p *planned) error {
 	return nil
 }
 
-// sink shows events; the engine's own result is held back, because measurements and the report still follow it.
+// sink shows events; the engine's own result is held back, because measurements and the report follow it.
 func (r *runner) sink() engine.Sink {
 	show := plain.Lines(r.env.Stderr)
 	if r.json {
@@ -168,13 +168,13 @@ func (r *runner) sink() engine.Sink {
 	}
 }
 
-// unproven tells that a run stopped before its first change, because a log-in that it needs does not work.
+// unproven reports whether a run stopped before its first change because a login that it needs does not work.
 func unproven(err error) bool {
 	var e *engine.ProofError
 	return errors.As(err, &e)
 }
 
-// stopped says of such a run that it changed nothing.
+// stopped prints that such a run changed nothing.
 func (r *runner) stopped(err error) bool {
 	if unproven(err) && !r.json {
 		fmt.Fprintln(r.env.Stderr, "Nothing was changed. Log-ins are proven before anything else is done, and these failed:")
@@ -182,8 +182,8 @@ func (r *runner) stopped(err error) bool {
 	return unproven(err)
 }
 
-// finish measures when the run got to its end, keeps and prints the report, and gives the exit code. A run that never
-// began, or that stopped before its first change, has nothing to report.
+// finish measures if the run was completed, saves and prints the report, and returns the exit code. A run that never began, or
+// that stopped before its first change, has nothing to report.
 func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runErr error) error {
 	if runErr != nil && res.Run == "" || r.stopped(runErr) {
 		return runErr

@@ -21,7 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// attachPoll is how often attach looks for what a run has written since.
+// attachPoll is how often attach checks for new events of a run.
 const attachPoll = 200 * time.Millisecond
 
 func newAttachCmd(e *console.Env) *cobra.Command {
@@ -69,7 +69,7 @@ account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if
 	return c
 }
 
-// attachable is the run that attach means: the one named, the one that is going on, or the latest that began.
+// attachable returns the run for attach: the named one, the running one, or the latest that began.
 func attachable(state string, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
@@ -100,7 +100,7 @@ func attachable(state string, args []string) (string, error) {
 	return latest, nil
 }
 
-// attachScreen shows the page of a run that is going on; what attach says of its end comes after it.
+// attachScreen shows the page of a running run; attach prints its end afterwards.
 func attachScreen(ctx context.Context, e *console.Env, state, run string) error {
 	behind := &held{to: e.Stderr}
 	behind.hold()
@@ -119,7 +119,7 @@ func attachScreen(ctx context.Context, e *console.Env, state, run string) error 
 	return errors.Join(err, end)
 }
 
-// attach tells the events of a run to sink, first those that have been, then each one as it comes.
+// attach passes the events of a run to sink, first the past ones, then each new one.
 func attach(ctx context.Context, e *console.Env, state, run string, sink engine.Sink) error {
 	if _, err := journal.Read(state, run); err != nil && !errors.Is(err, journal.ErrNotBegun) {
 		return err
@@ -131,7 +131,7 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	tick := time.NewTicker(attachPoll)
 	defer tick.Stop()
 	for ended := false; ; {
-		going := journal.Running(state, sum.VCenter, run) // asked first: what it writes until its end is still read
+		going := journal.Running(state, sum.VCenter, run) // checked first: what the run writes until its end is still read
 		if err := log.read(sink); err != nil {
 			return err
 		}
@@ -168,12 +168,12 @@ func attach(ctx context.Context, e *console.Env, state, run string, sink engine.
 	}
 }
 
-// A follower reads the log of a run as far as it is written.
+// A follower reads the log of a run as it is written.
 type follower struct {
 	state, run string
 	file       *os.File
 	in         *bufio.Reader
-	part       []byte // of a line that is not whole yet
+	part       []byte // of an incomplete line
 	ended      bool   // the last event so far is a result
 }
 
@@ -181,7 +181,7 @@ func (f *follower) read(sink engine.Sink) error {
 	if f.file == nil {
 		file, err := journal.ReadLog(f.state, f.run)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // the run has just begun, or could write no log
+			return nil // the run has just begun, or could not write a log
 		}
 		if err != nil {
 			return err

@@ -13,13 +13,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// Words for baselines that are no files.
+// Words for baselines that are not files.
 const (
 	keepDefault = "beside the runs"
 	noBaseline  = "none"
 )
 
-// compare finds the baseline that a check is held against: once, so that all looks of a watch have the same.
+// compare finds the baseline for a check, once, so that all checks of a watch use the same.
 func (u *checkup) compare(inv *backends.Inventory) error {
 	file := u.flags.baseline
 	if u.compared || file == noBaseline {
@@ -31,7 +31,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	var err error
 	u.base, err = bundle.LoadBaseline(file, inv.VCenter.InstanceUUID)
 	switch {
-	case err != nil && u.flags.baseline == "": // nobody asked for it: the rest of the check is worth having
+	case err != nil && u.flags.baseline == "": // it was not requested: the rest of the check is still useful
 		fmt.Fprintf(u.s.Env.Stderr, "warning: %s\n", backends.Clean(err.Error()))
 	case err != nil:
 		return err
@@ -42,7 +42,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	return nil
 }
 
-// keep writes what was seen as the new baseline. What is broken is no measure for later: it is refused without force.
+// keep saves the current state as the new baseline. A broken state is refused without force.
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
@@ -67,7 +67,7 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	return nil
 }
 
-// drift hands the baseline to the checks, and what vCenter remembers of links since. Events are told by vCenter's clock.
+// drift gives the checks the baseline and the number of lost links since. Events use vCenter's clock.
 func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	facts.Baseline = u.base.Inventory
 	vc := facts.Inventory.VCenter

@@ -68,13 +68,13 @@ first; the counters of loss and pause frames show whether the class is lossless 
 	return c
 }
 
-// loadFlags say how bench loads the fabric with several senders.
+// loadFlags are the flags of bench for loading the fabric with several senders.
 type loadFlags struct {
 	load string
 	yes  bool
 }
 
-// bench measures; with an error it gives what was measured before, nil if that is nothing.
+// bench measures; with an error it returns the measurements so far, nil if there are none.
 func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags, pairs, image string, apps applications, o loadFlags) (*report.Report, error) {
 	if err := apps.check(); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	return rep, err
 }
 
-// imageKnowsPVRDMA refuses to measure from an image whose libraries cannot see the device.
+// imageKnowsPVRDMA refuses to measure with an image whose libraries do not support PVRDMA.
 func imageKnowsPVRDMA(ctx context.Context, s *session.Session, a *answers.Answers) error {
 	inv, err := s.Survey(ctx, a)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// applications are the programs that bench runs after RDMA was measured.
+// applications are the programs that bench runs after the RDMA measurements.
 type applications struct {
 	osu, nccl bool
 	dir       string
@@ -40,7 +40,7 @@ func (p applications) check() error {
 	return nil
 }
 
-// run measures the applications; the findings are those of PAIR-NCCL-013 where NCCL was run.
+// run measures the applications; the findings are those of PAIR-NCCL-013 if NCCL was run.
 func (p applications) run(ctx context.Context, e *console.Env, s *session.Session, a *answers.Answers, pairs string,
 	base []perftest.Measurement) (all []perftest.Measurement, found []checks.Finding, err error) {
 	for _, app := range []perftest.Application{{PerNode: p.perNode}, {NCCL: true, Dir: p.dir, PerNode: p.perNode}} {
@@ -60,7 +60,7 @@ func (p applications) run(ctx context.Context, e *console.Env, s *session.Sessio
 	return all, found, err
 }
 
-// unmeasured reports whether a test that was asked for could not be run.
+// unmeasured reports whether a requested test could not be run.
 func unmeasured(all []perftest.Measurement) bool {
 	return slices.ContainsFunc(all, func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictUnknown && m.Error != "" })
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/render"
 )
 
-// Exit codes of check, as monitoring plugins have them.
+// Exit codes of check, as used by monitoring plugins.
 const (
 	checkOK       = 0
 	checkWarning  = 1
@@ -25,23 +25,23 @@ const (
 	checkUnknown  = 3
 )
 
-// checkFlags decide what is checked, against what, and what is done with it.
+// checkFlags are the flags of check: what is checked, what it is compared with, and what happens with the result.
 type checkFlags struct {
 	planFlags
 	sel      checks.Selection
 	pairs    string
 	bundle   string // file of collect that is judged instead of a vCenter
-	kube     string // context of a Kubernetes cluster that is asked instead of a vCenter
+	kube     string // context of a Kubernetes cluster that is checked instead of a vCenter
 	output   string
 	out      string
-	save     string // baseline to write; keepDefault: the one of the vCenter
-	baseline string // baseline to compare with; none: with no one; "": that of the vCenter, if there is one
+	save     string // baseline to write; keepDefault: that of the vCenter
+	baseline string // baseline to compare with; none: no comparison; "": that of the vCenter, if there is one
 	force    bool
 	fix      bool
 	yes      bool
-	shell    bool          // the ESXi shells may be asked
-	release  string        // that hosts are to be upgraded to: its readiness is judged instead of RDMA
-	every    time.Duration // of a watch; 0: look once
+	shell    bool          // the ESXi shells may be used
+	release  string        // target release of an upgrade: readiness is judged instead of RDMA
+	every    time.Duration // of a watch; 0: check once
 }
 
 func newCheckCmd(e *console.Env) *cobra.Command {
@@ -108,9 +108,9 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// settle refuses flags that mean nothing together.
+// settle refuses invalid combinations of flags.
 func (f *checkFlags) settle(args []string) error {
-	if len(args) == 1 { // "--save-baseline FILE": a value that may be absent has to be joined with "=", which nobody does
+	if len(args) == 1 { // "--save-baseline FILE": an optional value has to be joined with "=", which nobody does
 		if f.save != keepDefault {
 			return console.Usage("rdma-setup check takes flags only", "unexpected argument %q", args[0])
 		}
@@ -152,10 +152,10 @@ func (f *checkFlags) settle(args []string) error {
 	return nil
 }
 
-// bundleMemory is what checking a bundle should take: the collector works harder near it, also where the machine is busy.
+// bundleMemory is the memory limit for checking a bundle: the garbage collector works harder near it.
 const bundleMemory = 320 << 20
 
-// once checks, shows, and keeps the baseline when that was requested.
+// once checks, shows the result, and saves the baseline if requested.
 func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if f.bundle != "" {
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(bundleMemory))
@@ -191,12 +191,12 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 func (f *checkFlags) show(e *console.Env, c *checked) error {
 	err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) })
 	if f.out == "" && errors.Is(err, syscall.EPIPE) {
-		return nil // "| head" has seen enough; the code still counts
+		return nil // "| head" has read enough; the exit code still counts
 	}
 	return err
 }
 
-// ended gives an error the exit code that monitoring systems know: nothing could be judged.
+// ended gives an error the exit code for monitoring systems: nothing could be judged.
 func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error {
 	var judged *console.CodeError
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// releaseNamed finds the release that --for names: 9.0, 8.0U3 or "8.0 U3".
+// releaseNamed returns the release for --for: 9.0, 8.0U3 or "8.0 U3".
 func releaseNamed(name string) (assets.Release, error) {
 	all, err := assets.Releases()
 	if err != nil {
@@ -43,7 +43,7 @@ type readyDoc struct {
 	APICalls  int              `json:"api_calls"`
 }
 
-// ready judges the site against a release, with what a few calls to vCenter give.
+// ready checks the site against a release, with facts that take a few calls to vCenter.
 func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	to, err := releaseNamed(f.release)
 	if err != nil {
@@ -80,7 +80,7 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	return console.Exit(code)
 }
 
-// text lists what to do, in order: what stands in the way and what has to be thought of, each with its targets.
+// text lists what to do, in order: blockers and warnings, each with its targets.
 func (d readyDoc) text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "readiness for %s: %d ready, %d warnings, %d blockers, %d unknown\n", d.For,

@@ -19,17 +19,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A checked is what a health check found, with its exit code and the word for it.
+// A checked is the result of a health check, with its exit code and the word for it.
 type checked struct {
 	code   int
 	word   string
 	report *report.Report
 	calls  int
-	// baseline is what everything was held against; nil: nothing.
+	// baseline is what everything was compared with; nil: nothing.
 	baseline *bundle.Baseline
 }
 
-// checkedOf gathers what was found into a report.
+// checkedOf collects the findings in a report.
 func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
 		Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
@@ -39,15 +39,15 @@ func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, 
 	return c
 }
 
-// checkDoc is the JSON that scripts rely on.
+// checkDoc is the documented JSON of check.
 type checkDoc struct {
 	Status       string                 `json:"status"`
-	FirstBroken  *checks.Finding        `json:"first_broken,omitempty"` // first in the chain; none when nothing is amiss
-	Causes       []report.Cause         `json:"causes"`                 // what fails, and what follows from it
+	FirstBroken  *checks.Finding        `json:"first_broken,omitempty"` // first in the chain; missing if there is no problem
+	Causes       []report.Cause         `json:"causes"`                 // failures and their consequences
 	Results      []checks.Finding       `json:"results"`
 	Measurements []perftest.Measurement `json:"measurements,omitempty"`
 	Counts       map[string]int         `json:"counts"`
-	Baseline     string                 `json:"baseline,omitempty"` // when it was kept
+	Baseline     string                 `json:"baseline,omitempty"` // when it was saved
 	Simulated    bool                   `json:"simulated"`
 	Insecure     []string               `json:"insecure,omitempty"`
 	APICalls     int                    `json:"api_calls"`
@@ -80,7 +80,7 @@ func (c *checked) document() checkDoc {
 	return doc
 }
 
-// text is the line that monitoring systems read, then the findings for a person.
+// text is the line for monitoring systems, then the findings for display.
 func (c *checked) text(w io.Writer) error {
 	line := render.PluginLine(c.word, c.report.Checks)
 	if m := worstMeasured(c.report.Measurements); m != nil && catalogue.FirstBroken(c.report.Checks) == nil {
@@ -110,7 +110,7 @@ func (c *checked) text(w io.Writer) error {
 	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
 }
 
-// worstMeasured is the first measurement of the worst sort that is not good; nil when there is none.
+// worstMeasured returns the first of the worst measurements; nil if all are good.
 func worstMeasured(all []perftest.Measurement) *perftest.Measurement {
 	for _, v := range []perftest.Verdict{perftest.VerdictFail, perftest.VerdictWarn, perftest.VerdictUnknown} {
 		for i := range all {
@@ -122,7 +122,7 @@ func worstMeasured(all []perftest.Measurement) *perftest.Measurement {
 	return nil
 }
 
-// judged is the exit code and the word for it.
+// judged returns the exit code and the word for it.
 func judged(findings []checks.Finding, measured []perftest.Measurement) (int, string) {
 	code, word := checkOK, "ok"
 	if worstMeasured(measured) != nil {
@@ -144,13 +144,13 @@ func judged(findings []checks.Finding, measured []perftest.Measurement) (int, st
 	return code, word
 }
 
-// pairFacts hands measurements to the checks of pairs.
+// pairFacts converts measurements to facts of pairs.
 func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 	var out []checks.PairFacts
 	at := map[string]int{}
 	for _, m := range measured {
 		if m.Members != nil || m.Test == perftest.CrossRail {
-			continue // over more guests than two, or over two rails
+			continue // over more than two guests, or over two rails
 		}
 		k := m.Pair()
 		i, ok := at[k]
@@ -183,7 +183,7 @@ func pairFacts(measured []perftest.Measurement) []checks.PairFacts {
 			}
 			out[i].Retries, out[i].CNPs = &retries, &cnps
 		}
-		// Of several tests the one in which least moved tells: each of them should have taken RDMA.
+		// Of several tests the one with the lowest count is relevant: each of them should have used RDMA.
 		if n := m.Packets; n != nil && (out[i].RDMAPackets == nil || *n < *out[i].RDMAPackets) {
 			out[i].RDMAPackets = n
 		}

@@ -56,7 +56,7 @@ func knownCheck(id string) bool {
 	return slices.ContainsFunc(catalogue.Checks(), func(c checks.Check) bool { return c.ID == id })
 }
 
-// nearestCheck is the hint for an id that is none: the one that was probably meant.
+// nearestCheck is the hint for an unknown id: the one that was probably meant.
 func nearestCheck(id string) string {
 	var ids []string
 	for _, c := range catalogue.Checks() {

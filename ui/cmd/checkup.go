@@ -16,19 +16,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A checkup is a health check that can be made again on one session.
+// A checkup is a health check that can be repeated in one session.
 type checkup struct {
 	flags *checkFlags
 	s     *session.Session
-	a     *answers.Answers // given, or guessed from what was seen first
-	facts *checks.Facts    // of the last look
-	calls int              // before the next look
+	a     *answers.Answers // given, or guessed from the first check
+	facts *checks.Facts    // of the last check
+	calls int              // before the next check
 
 	base     *bundle.Baseline
-	compared bool // base was looked for
+	compared bool // base was already looked up
 }
 
-// begin connects to what the answers name, or without answers to what the settings name.
+// begin connects to the vCenter of the answers, or without answers to that of the settings.
 func (f *checkFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*checkup, error) {
 	u := &checkup{flags: f}
 	if f.file != "" {
@@ -44,7 +44,7 @@ func (f *checkFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	return u, err
 }
 
-// look reads what is judged and judges it.
+// look reads the facts and judges them.
 func (u *checkup) look(ctx context.Context) (*checked, error) {
 	f := u.flags
 	inv, err := u.world(ctx)
@@ -82,7 +82,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	return c, ctx.Err()
 }
 
-// world reads what the answers name, or without answers everything, with the mode guessed from what the VMs have.
+// world reads what the answers name, or without answers everything, with the mode guessed from the VMs.
 func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	if u.flags.file != "" {
 		return u.s.Look(ctx, u.a, u.flags.sel.Quick)
@@ -94,8 +94,8 @@ func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	return inv, err
 }
 
-// answersFrom guesses what should be from what is there: the mode by the VMs' adapters, the switch that they hang on, and the
-// hosts that are its members.
+// answersFrom guesses answers from the inventory: the mode by the VMs' adapters, their switch, and the hosts that are its
+// members.
 func answersFrom(inv *backends.Inventory) *answers.Answers {
 	a := answers.Default(answers.PVRDMA)
 	dvs := map[string]int{}

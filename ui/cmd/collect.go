@@ -78,7 +78,7 @@ stay. Names of one lowercase word or of digits are replaced where they name some
 	return c
 }
 
-// collect reads what check reads, the baseline included that it would be held against.
+// collect reads the same facts as check, including the baseline it would be compared with.
 func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFlags) (*bundle.Bundle, error) {
 	if err := f.settle(nil); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFl
 	return b, nil
 }
 
-// writeBundle writes a file that only its owner can read, whole or not at all.
+// writeBundle writes a file that only its owner can read, atomically.
 func writeBundle(path string, b *bundle.Bundle) error {
 	if err := console.Replaceable(path); err != nil {
 		return err
@@ -123,7 +123,7 @@ func writeBundle(path string, b *bundle.Bundle) error {
 	return nil
 }
 
-// judgeBundle checks what collect gathered, here or elsewhere, against the answers in it or those of -f.
+// judgeBundle checks a file of collect, here or elsewhere, against the answers in it or those of -f.
 func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, sel checks.Selection, pairs string) (*checked, error) {
 	if pairs != "" {
 		return nil, console.Usage("measure while collecting: rdma-setup collect --pairs ring", "--pairs cannot measure from a bundle")
@@ -168,7 +168,7 @@ func openBundle(path string) (*bundle.Bundle, error) {
 	switch {
 	case err != nil:
 		return nil, console.Usage(hint, "bundle: %v", err)
-	case !st.Mode().IsRegular(): // opening a pipe would wait
+	case !st.Mode().IsRegular(): // opening a pipe would block
 		return nil, console.Usage(hint, "bundle: %s is not a regular file", path)
 	}
 	f, err := os.Open(path)

@@ -16,16 +16,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// completionLimit is how long Tab may wait for a vCenter.
+// completionLimit is how long completion may wait for a vCenter.
 const completionLimit = 5 * time.Second
 
-// completeFlags gives Tab something to offer behind the flags that name hosts, pNICs and checks.
+// completeFlags adds completion to the flags that name hosts, pNICs and checks.
 func completeFlags(c *cobra.Command, e *console.Env) {
 	for flag, offer := range map[string]cobra.CompletionFunc{
 		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks,
 	} {
 		if c.Flags().Lookup(flag) != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for a flag that is not there
+			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for an unknown flag
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -33,8 +33,7 @@ func completeFlags(c *cobra.Command, e *console.Env) {
 	}
 }
 
-// completeHosts offers host names, in a list behind what is typed already: those of the answers where they name any,
-// else what vCenter has.
+// completeHosts offers host names for a list: those of the answers if they name any, else those of vCenter.
 func completeHosts(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		a := answersOf(cmd)
@@ -71,7 +70,7 @@ func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	return listed(typed, ids)
 }
 
-// listed returns each name as the next item of a list with commas.
+// listed returns each name as the next item of a comma-separated list.
 func listed(typed string, names []string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	chosen := strings.Split(before, ",")
@@ -84,7 +83,7 @@ func listed(typed string, names []string) ([]string, cobra.ShellCompDirective) {
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// answersOf reads the file of -f where it is there and sound; nil otherwise.
+// answersOf reads the file of -f if it is valid; nil otherwise.
 func answersOf(cmd *cobra.Command) *answers.Answers {
 	f := cmd.Flags().Lookup("file")
 	if f == nil || f.Value.String() == "" || f.Value.String() == "-" {
@@ -102,8 +101,8 @@ func answersOf(cmd *cobra.Command) *answers.Answers {
 	return a
 }
 
-// hostsNow asks vCenter, where everything that it takes is in the environment: Tab asks nobody for a password, starts no
-// lab and says nothing.
+// hostsNow queries vCenter if the environment has everything for it: completion never prompts for a password, starts no lab and
+// prints nothing.
 func hostsNow(cmd *cobra.Command, e *console.Env, a *answers.Answers) []backends.Host {
 	set, err := console.ReadSettings(e, cmd)
 	if err != nil || set.Lab || set.PasswordIn || set.Insecure || set.Password == "" && set.PasswordFile == "" {

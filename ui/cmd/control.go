@@ -18,13 +18,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// controlSocket is the name of the socket in the directory of a run. A line of JSON asks (engine.Control), a line answers.
+// controlSocket is the name of the socket in the directory of a run. Each request (engine.Control) and each answer is a line of
+// JSON.
 const controlSocket = "control.sock"
 
 // answerTime is how long a control waits for a run that is reading the inventory.
 const answerTime = 20 * time.Second
 
-// controlAnswer is the line that answers a control.
+// controlAnswer is the answer to a control.
 type controlAnswer struct {
 	Text string             `json:"text,omitempty"`
 	Err  string             `json:"error,omitempty"`
@@ -32,8 +33,8 @@ type controlAnswer struct {
 	Kind backends.ErrorKind `json:"error_kind,omitempty"`
 }
 
-// inRunDir calls f with a path of the socket that is short enough whatever the state directory is called: sun_path of unix(7) takes
-// 108 bytes, and proc(5) offers an open directory as /proc/self/fd/N.
+// inRunDir calls f with a path of the socket that is short enough whatever the path of the state directory: sun_path of unix(7)
+// has 108 bytes, and proc(5) provides an open directory as /proc/self/fd/N.
 func inRunDir(state, run string, f func(path string) error) error {
 	dir, err := os.Open(journal.Dir(state, run))
 	if err != nil {
@@ -44,7 +45,7 @@ func inRunDir(state, run string, f func(path string) error) error {
 }
 
 // hearControls serves the socket of a run until end is called. Only the account of the run, and root, can connect: the directory
-// is 0700 and the socket 0600. A socket that a killed attempt has left behind is replaced: this process holds the run's lock.
+// is 0700 and the socket 0600. A socket left behind by a killed attempt is replaced: this process holds the run's lock.
 func hearControls(state, run string, r *engine.Remote) (end func(), err error) {
 	var l *net.UnixListener
 	err = inRunDir(state, run, func(path string) error {
@@ -87,7 +88,7 @@ func hearControls(state, run string, r *engine.Remote) (end func(), err error) {
 	}, nil
 }
 
-// answerControls answers the lines of one connection. Who asks is what the kernel says, not the line.
+// answerControls answers the requests of one connection. The requester is identified by the kernel, not by the request.
 func answerControls(ctx context.Context, c *net.UnixConn, r *engine.Remote) {
 	by := peer(c)
 	in := bufio.NewScanner(c)
@@ -113,7 +114,7 @@ func answerControls(ctx context.Context, c *net.UnixConn, r *engine.Remote) {
 	}
 }
 
-// peer says who is at the other end of a connection (SO_PEERCRED of unix(7)).
+// peer returns who is at the other end of a connection (SO_PEERCRED of unix(7)).
 func peer(c *net.UnixConn) string {
 	var cred *syscall.Ucred
 	raw, err := c.SyscallConn()
@@ -129,7 +130,7 @@ func peer(c *net.UnixConn) string {
 	return fmt.Sprintf("attach, process %d, uid %d", cred.Pid, cred.Uid)
 }
 
-// sendControl asks the process of a run, and waits for its answer.
+// sendControl sends a request to the process of a run, and waits for its answer.
 func sendControl(ctx context.Context, state, run string, ask engine.Control) (string, error) {
 	var c net.Conn
 	err := inRunDir(state, run, func(path string) (err error) {

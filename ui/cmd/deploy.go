@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// deployFlags are how an appliance becomes a VM.
+// deployFlags are the flags of deploy.
 type deployFlags struct {
 	wish                 recipe.ApplianceWish
 	networks, properties []string
@@ -59,7 +59,7 @@ If the deployment fails or is interrupted, the partly created VM is removed.`,
 	return c
 }
 
-// pairs reads NAME=VALUE flags; NAME=@FILE takes the first line of a file.
+// pairs parses NAME=VALUE flags; NAME=@FILE uses the first line of a file.
 func pairs(flag string, given []string, files bool) (map[string]string, error) {
 	out := map[string]string{}
 	for _, g := range given {
@@ -179,7 +179,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	return nil
 }
 
-// remove destroys a VM that was not finished, also after an interruption.
+// remove destroys an unfinished VM, also after an interruption.
 func (f *deployFlags) remove(ctx context.Context, s *session.Session, id string, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A planDiff compares the plan with that of another file: a saved plan, or answers that are planned as well.
+// A planDiff compares the plan with that of another file: a saved plan, or answers, which are planned too.
 type planDiff struct {
 	file    string
-	saved   *planDoc         // nil: the file has answers
+	saved   *planDoc         // nil: the file contains answers
 	answers *answers.Answers // nil: the file is a saved plan
 }
 
-// openDiff reads the file of --diff before anything is connected; nil without a file.
+// openDiff reads the file of --diff before anything is connected; nil if there is none.
 func openDiff(file string, f *planFlags, output string) (*planDiff, error) {
 	switch {
 	case file == "":
@@ -61,7 +61,7 @@ func (d *planDiff) fits(cmd *cobra.Command, s *session.Session) error {
 	return s.Serves(cmd, d.answers, d.file)
 }
 
-// A diffDoc is the documented JSON of plan --diff: before is the file of --diff, after the plan that is made now.
+// A diffDoc is the documented JSON of plan --diff: before is the file of --diff, after the new plan.
 type diffDoc struct {
 	Same   bool     `json:"same"` // the hashes are equal
 	Before diffSide `json:"before"`
@@ -104,7 +104,7 @@ func diffSideOf(p *plan.Plan) diffSide {
 	return diffSide{Hash: p.Hash(), Mode: p.Mode, Changes: len(p.Changes), Reboots: planReboots{n.HostReboots, n.PowerCycles}}
 }
 
-// plan is that of the file: as it was saved, or planned now by the same flags.
+// plan returns the plan of the file: as saved, or planned now with the same flags.
 func (d *planDiff) plan(ctx context.Context, s *session.Session, f planFlags) (*plan.Plan, error) {
 	if d.saved != nil {
 		return &plan.Plan{Mode: d.saved.Mode, Changes: d.saved.Changes, Brackets: d.saved.Brackets, Stages: d.saved.Stages}, nil

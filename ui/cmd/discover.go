@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// nicFilter chooses which pNICs discover shows.
+// nicFilter selects the pNICs that discover shows.
 type nicFilter struct {
 	speed, mac, driver string
 	rdma, all          bool
@@ -79,7 +79,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// compile checks the filter's words.
+// compile checks the words of the filter.
 func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 	speed := answers.Speed(0)
 	if f.speed != "" {
@@ -144,7 +144,7 @@ func writeYAML(w io.Writer, v any) error {
 	return err
 }
 
-// blockStyle takes JSON's style away; what is escaped needs its quotes.
+// blockStyle removes JSON's style; escaped strings keep their quotes.
 func blockStyle(n *yaml.Node) {
 	if n.Style = 0; plain.YAML(n.Value) != n.Value {
 		n.Style = yaml.DoubleQuotedStyle
@@ -154,7 +154,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// nothingEligible says that no pNIC can carry RDMA and names what was seen instead.
+// nothingEligible reports that no pNIC can carry RDMA and names what was found instead.
 func nothingEligible(inv *backends.Inventory) error {
 	away := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h backends.Host) bool { return h.State == "connected" })
 	switch {

@@ -14,10 +14,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// draftPath is where the wizard keeps the answers of somebody who left it; they hold no secrets.
+// draftPath is where the wizard saves the answers when it is quit; they contain no secrets.
 func (f *fabric) draftPath() string { return filepath.Join(f.s.Set.StateDir, "draft.yaml") }
 
-// Draft implements live.Fabric. A private lab has no drafts: its names mean nothing elsewhere. What cannot be read is no draft.
+// Draft implements live.Fabric. A private lab has no drafts: its names are meaningless elsewhere. An unreadable draft is ignored.
 func (f *fabric) Draft() (*answers.Answers, time.Time) {
 	if f.s.Lab != nil || f.given {
 		return nil, time.Time{}

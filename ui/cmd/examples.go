@@ -6,13 +6,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A description is what the help of a command says beside its one line and its flags.
+// A description is the help of a command besides its one line and its flags.
 type description struct {
-	long     string // "": the command has its own paragraph
-	examples string // one on each line
+	long     string // "": the command has a paragraph of its own
+	examples string // one per line
 }
 
-// descriptions are by command, without the program's name.
+// descriptions are keyed by command, without the program's name.
 var descriptions = map[string]description{
 	"": {examples: `rdma-setup --lab
 rdma-setup -f answers.yaml`},
@@ -143,7 +143,7 @@ rdma-setup generate systemd --module vmw_pvrdma`,
 	},
 }
 
-// describe writes the paragraph and the examples into each command.
+// describe sets the paragraph and the examples of each command.
 func describe(c *cobra.Command) {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	d := descriptions[path]

@@ -10,16 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// An explained is all that is known of one check.
+// An explained is everything that is known about one check.
 type explained struct {
 	checkRow
 	Link    checks.LinkName `json:"link"`
 	Read    string          `json:"read"`     // how its facts are read
-	RestsOn []string        `json:"rests_on"` // checks that must hold before it can
+	RestsOn []string        `json:"rests_on"` // checks that it depends on
 	Under   []string        `json:"followed_by"`
 }
 
-// explainCheck says what one check wants and why, how it is read, what to do and who says so.
+// explainCheck returns the criteria, reasons, remedy and source of a check, and how it is read.
 func explainCheck(e *console.Env, id, output string) error {
 	all := catalogue.Checks()
 	i := slices.IndexFunc(all, func(c checks.Check) bool { return c.ID == id })
@@ -55,7 +55,7 @@ func explainCheck(e *console.Env, id, output string) error {
 	return nil
 }
 
-// howRead says where the facts of a check come from.
+// howRead returns the source of the facts of a check.
 func howRead(c checks.Check) string {
 	switch {
 	case c.Run == nil:
@@ -72,7 +72,7 @@ func howRead(c checks.Check) string {
 	return "from vCenter and the hosts, in the full check"
 }
 
-// howFixed says who sets it right.
+// howFixed returns who fixes it.
 func howFixed(c checks.Check) string {
 	return map[checks.Fix]string{
 		checks.Automatic: "rdma-setup apply, or check --fix, after consent", checks.Reboot: "needs a host reboot or a VM power cycle", checks.Manual: "by hand",

@@ -22,14 +22,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// fabric is the world as the wizard sees it.
+// fabric implements live.Fabric for the wizard.
 type fabric struct {
 	s     *session.Session
 	file  string // where the answers are saved
-	wrote string // what this wizard has written there last
-	given bool   // the operator named answers to begin with: no draft is offered
+	wrote string // the content that this wizard last wrote there
+	given bool   // the operator named answers: no draft is offered
 	last  *planned
-	ready bool // RDMA adapters were seen by the last look
+	ready bool // the last check found RDMA adapters
 	loads []perftest.LoadPlan
 }
 
@@ -42,7 +42,7 @@ func (f *fabric) Default() live.Login {
 // Simulated implements live.Fabric.
 func (f *fabric) Simulated() bool { return f.s.Lab != nil || f.s.Simulated() }
 
-// Private implements live.Fabric. The operator may have typed another address over that of the lab.
+// Private implements live.Fabric. The operator may have replaced the lab's address.
 func (f *fabric) Private(l live.Login) bool {
 	if f.s.Lab == nil {
 		return false
@@ -55,7 +55,7 @@ func (f *fabric) Private(l live.Login) bool {
 // Insecure implements live.Fabric.
 func (f *fabric) Insecure() []string { return f.s.Set.Unverified() }
 
-// config is how the wizard connects; it never asks on the terminal, which the screen has.
+// config returns the wizard's connection settings; it never prompts on the terminal, which the screen uses.
 func (f *fabric) config(l live.Login, unknown **live.Fingerprint) vsphere.Config {
 	set := f.s.Set
 	f.s.Trace.Hide(l.Password)
@@ -113,7 +113,7 @@ func (f *fabric) Choose(a *answers.Answers, inv *backends.Inventory) map[string]
 	return recipe.Choose(a, inv)
 }
 
-// Propose implements live.Fabric: what the answers leave open is filled from what is there, what they say stays.
+// Propose implements live.Fabric: open answers are proposed from the inventory, given answers stay.
 func (f *fabric) Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
 	if a.NIC.Open() {
 		fastest := 0
@@ -132,7 +132,7 @@ func (f *fabric) Propose(a *answers.Answers, inv *backends.Inventory) *answers.A
 	return a
 }
 
-// proposeVMs takes the powered-on Linux VMs of the chosen hosts and counts addresses up in a network of their own.
+// proposeVMs proposes the powered-on Linux VMs of the chosen hosts, with consecutive addresses in a network of their own.
 func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
 	chosen := map[string]bool{}
 	for _, h := range a.Hosts.Names {
@@ -194,12 +194,12 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 	case err == nil:
 		err = why
 	case backends.KindOf(err) == backends.KindRefused:
-		err = nil // too few VMs, of which the plan said nothing either
+		err = nil // too few VMs, which the plan did not report either
 	}
 	return append(all, more...), err
 }
 
-// notLoaded says why loads of this cost, now, are left out; nil if they are not.
+// notLoaded returns why loads of this cost are left out; nil if they are not.
 func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error {
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil
@@ -232,7 +232,7 @@ func (f *fabric) ReplayCommand(answersPath string) string {
 
 var errNoTerminal = errors.New("the wizard needs a terminal")
 
-// noTerminal says how to go on without one.
+// noTerminal returns the error for a missing terminal, with alternatives.
 func noTerminal() error {
 	return console.Usage(`without one:
 rdma-setup apply --lab --yes             tries everything on a simulated data centre: no vCenter needed

@@ -17,7 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Look implements live.Fabric: what check does, and where nothing has been set up yet what the preflight does.
+// Look implements live.Fabric: the same as check, or the preflight if nothing has been set up yet.
 func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
 	named := len(a.VMs) > 0
 	inv, err := f.world(ctx, a, named)
@@ -62,7 +62,7 @@ func (f *fabric) world(ctx context.Context, a *answers.Answers, named bool) (*ba
 	return inv, err
 }
 
-// carriesRDMA reports whether a VM has what one of the modes gives it.
+// carriesRDMA reports whether a VM has an adapter or device of one of the modes.
 func carriesRDMA(v backends.VM) bool {
 	return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" || a.Type == "sriov" })
 }
@@ -72,7 +72,7 @@ func (f *fabric) Rehearsable(l live.Login, a *answers.Answers) bool {
 	return !f.Private(l) && f.last != nil && f.last.plan != nil && !f.last.plan.Empty() && twin.Fits(f.last.inv, a)
 }
 
-// Rehearse implements live.Fabric: what rehearse does with the usual times.
+// Rehearse implements live.Fabric: the same as rehearse with the usual times.
 func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, error) {
 	f.s.Wide = true
 	inv, err := f.s.Look(ctx, a, false)
@@ -88,7 +88,7 @@ func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, erro
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return "", err
 	}
-	r.Plan = nil // it stands on the page already
+	r.Plan = nil // it is on the page already
 	var text strings.Builder
 	err = r.Text(&text)
 	return text.String(), err

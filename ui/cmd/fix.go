@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// repair checks, and turns the automatic fixes into a plan that runs as apply does: shown, consented to, journalled, with
-// resume and rollback. It checks again afterwards, which decides the exit code.
+// repair checks, and turns the automatic fixes into a plan that runs like apply: shown, consented to, journalled, with resume and
+// rollback. It checks again afterwards, which determines the exit code.
 func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Command, stop <-chan struct{}) error {
 	looking, cancel := console.Stoppable(ctx, stop)
 	defer cancel()
@@ -48,14 +48,14 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 		}
 	}
 	a := *u.a
-	a.Measure.Bandwidth, a.Measure.Latency = false, false // nor when the run is resumed: check loads no fabric unasked
+	a.Measure.Bandwidth, a.Measure.Latency = false, false // neither if the run is resumed: check loads no fabric without consent
 	r := &runner{env: e, s: u.s, a: &a, flags: f.planFlags, yes: f.yes, json: f.output == "json", stop: stop}
 	if err := r.consent(p); err != nil {
 		return err
 	}
 	res, runErr := carryOut(ctx, u.s, r.a, p, f.planFlags, stop, plain.Lines(e.Stderr))
 	if runErr != nil || res.Status != engine.StatusDone {
-		r.json = false // the events went to stderr: stdout is for the check's one document
+		r.json = false // the events went to stderr: stdout is for the single document of check
 		return r.finish(ctx, p, res, runErr)
 	}
 	after, err := u.look(ctx)
@@ -75,7 +75,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	return console.Exit(after.code)
 }
 
-// remedies plans what fixes the findings; nil if there is nothing to do. What has no step is said.
+// remedies plans what fixes the findings; nil if there is nothing to do. Findings without a step are reported.
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
 	any := false
 	for _, f := range c.report.Checks {

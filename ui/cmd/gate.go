@@ -15,26 +15,26 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// gateLook is how often the gate looks again while something holds a wave, at most.
+// gateLook is the maximum interval at which the gate checks again while it holds a wave.
 const gateLook = 5 * time.Second
 
-// A gate holds a wave until what has come back is whole and what goes out of service is free.
+// A gate holds a wave until targets that came back work again and the next ones are not in use.
 type gate struct {
 	s     *session.Session
 	limit time.Duration
 
 	mu     sync.Mutex
-	before map[backends.Ref]vsphere.Health // hosts as the gate first saw them
-	whole  map[backends.Ref]bool           // VMs whose adapters were seen connected
-	since  map[string]time.Time            // when the causes that hold waves were first seen
+	before map[backends.Ref]vsphere.Health // hosts as first seen by the gate
+	whole  map[backends.Ref]bool           // VMs whose adapters are known to be connected
+	since  map[string]time.Time            // when each cause that holds waves was first seen
 }
 
-// gateOf is the gate of a run: it waits as long as a reboot may take.
+// gateOf returns the gate of a run: it waits as long as a reboot may take.
 func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
 	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, whole: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
 }
 
-// pass waits until nothing holds the wave, and names what does when its time is over. A cause that holds several waves is waited
+// pass waits until nothing holds the wave, and returns the cause after its time limit. A cause that holds several waves is waited
 // for once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
@@ -62,7 +62,7 @@ func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error 
 	}
 }
 
-// overdue notes the causes that hold a wave, and reports whether one of them has had its time.
+// overdue records the causes that hold a wave, and reports whether one of them has reached its limit.
 func (g *gate) overdue(held []string, seen map[string]bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,7 +78,7 @@ func (g *gate) overdue(held []string, seen map[string]bool) bool {
 	return late
 }
 
-// forget takes causes for over: should one come back, it is waited for again.
+// forget removes causes that have ended: if one returns, it is waited for again.
 func (g *gate) forget(causes map[string]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (g *gate) forget(causes map[string]bool) {
 	}
 }
 
-// holds says what speaks against taking the next targets out of service. What vCenter does not show holds nothing.
+// holds returns the reasons against taking the next targets out of service. What vCenter does not show is no reason.
 func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back))
 	if err != nil {
@@ -131,8 +131,8 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 	return held, nil
 }
 
-// unplugged says which VMs that are back have an RDMA adapter that did not connect. Each VM is asked about until its adapters were
-// seen connected.
+// unplugged returns which VMs that are back have an RDMA adapter that is not connected. Each VM is queried until its adapters are
+// connected.
 func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 	g.mu.Lock()
 	for _, t := range w.Next {
@@ -159,7 +159,7 @@ func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 	return held, nil
 }
 
-// remember keeps the health of hosts as the gate first saw them: what was wrong before holds nothing.
+// remember stores the health of hosts as first seen by the gate: earlier problems do not hold a wave.
 func (g *gate) remember(hosts []backends.Ref, now map[backends.Ref]vsphere.Health) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -170,12 +170,12 @@ func (g *gate) remember(hosts []backends.Ref, now map[backends.Ref]vsphere.Healt
 	}
 }
 
-// host says what is wrong with a host that has been out of service.
+// host returns what is wrong with a host that has been out of service.
 func (g *gate) host(t backends.Ref, x vsphere.Health) []string {
 	g.mu.Lock()
 	was, known := g.before[t]
 	g.mu.Unlock()
-	if !known { // rebooted by an attempt before this one
+	if !known { // rebooted by an earlier attempt
 		was = x
 	}
 	var held []string
@@ -190,7 +190,7 @@ func (g *gate) host(t backends.Ref, x vsphere.Health) []string {
 	case !x.Connected:
 		return []string{t.Name + " is not connected"}
 	case x.Maintenance:
-		return nil // somebody else keeps it there
+		return nil // someone else keeps it there
 	case x.HA && x.Agent != "master" && x.Agent != "connectedToMaster":
 		agent := x.Agent
 		if agent == "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// Bounds on what is saved before a run: for all of it, for one target, and at the same time.
+// Limits for what is saved before a run: in total, per target, and in parallel.
 const (
 	backupTime   = 5 * time.Minute
 	targetTime   = time.Minute
@@ -28,7 +28,7 @@ const (
 	backupSize   = 512 << 20 // bytes
 )
 
-// A hatch is what is saved before the first change of a run, so that everything can be taken back without this program.
+// A hatch is what is saved before the first change of a run, so that everything can be undone without this program.
 type hatch struct {
 	s    *session.Session
 	run  string
@@ -38,8 +38,8 @@ type hatch struct {
 	size int
 }
 
-// saveBefore saves the configuration of what a plan touches, and the page of manual steps. What cannot be saved is a warning; that
-// nothing at all can be written beside the journal is an error. Stop ends it at once: nothing has changed yet.
+// saveBefore saves the configuration of what a plan touches, and the page of manual steps. Targets that cannot be saved are a
+// warning; if nothing can be written beside the journal, it is an error. Stop ends it at once: nothing has changed yet.
 func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, run string) (*hatch, error) {
 	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
 	jobs := h.jobs(p)
@@ -56,8 +56,8 @@ func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p
 	return h, nil
 }
 
-// saveRest saves what a resume touches and no attempt before it has: what is saved already stays as it was before the run, and what
-// was changed already has nothing from before the run to save.
+// saveRest saves what a resume touches and no earlier attempt has: existing backups stay as they were before the run, and what
+// was changed already is not saved.
 func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, st *journal.State) (*hatch, error) {
 	run := st.Header.Run
 	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
@@ -81,8 +81,8 @@ func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *
 	return h, h.saveAll(ctx, stop, rest)
 }
 
-// moreDevices saves the virtual hardware of VMs that a resume touches and no attempt before it has: in a file of their own, because
-// what is saved already stays as it is.
+// moreDevices saves the virtual hardware of VMs that a resume touches and no earlier attempt has, in a file of their own, because
+// existing backups are not changed.
 func (h *hatch) moreDevices(before, next []plan.Change) []backup {
 	saved := map[string]bool{}
 	n := 1
@@ -102,7 +102,7 @@ func (h *hatch) moreDevices(before, next []plan.Change) []backup {
 		}
 		h.page.Saved = append(h.page.Saved, file+": "+devicesOf(len(vms)))
 	}
-	for _, c := range before { // of a VM in whose guest alone something was changed, the hardware is as it was
+	for _, c := range before { // the hardware of a VM with changes only in its guest is unchanged
 		if name := c.Target.Name; c.Target.Type == backends.TypeVM && !saved[name] {
 			saved[name] = true
 			h.page.Missing = append(h.page.Missing, "virtual hardware of VM "+name+": the run had changed it before it could be saved")
@@ -115,7 +115,7 @@ func (h *hatch) moreDevices(before, next []plan.Change) []backup {
 	return []backup{h.devices(n, rest)}
 }
 
-// saveAll carries out backups and warns of what could not be saved.
+// saveAll makes backups and warns of what could not be saved.
 func (h *hatch) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup) error {
 	ctx, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
@@ -136,7 +136,7 @@ func (h *hatch) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup
 			return nil
 		})
 	}
-	_ = g.Wait() // every job notes its own error
+	_ = g.Wait() // every job stores its own error
 	slices.Sort(h.page.Saved)
 	slices.Sort(h.page.Missing)
 	for _, line := range h.warnings() {
@@ -153,13 +153,13 @@ func (h *hatch) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup
 	return nil
 }
 
-// A backup is one file to be made.
+// A backup is one file to be created.
 type backup struct {
 	file, what string
 	make       func(ctx context.Context) ([]byte, error)
 }
 
-// jobs are the backups of hosts and switches that a plan touches.
+// jobs returns the backups of the hosts and switches that a plan touches.
 func (h *hatch) jobs(p *planned) []backup {
 	var jobs []backup
 	touched := targetsOf(p.plan)
@@ -187,7 +187,7 @@ func (h *hatch) jobs(p *planned) []backup {
 	return jobs
 }
 
-// devices is the backup of the virtual hardware of VMs, the n-th of its run.
+// devices returns the backup of the virtual hardware of VMs, the n-th of its run.
 func (h *hatch) devices(n int, vms []string) backup {
 	return backup{devicesFile(n), devicesOf(len(vms)), func(ctx context.Context) ([]byte, error) { return h.s.VC.DeviceLists(ctx, vms) }}
 }
@@ -201,7 +201,7 @@ func devicesFile(n int) string {
 
 func devicesOf(vms int) string { return fmt.Sprintf("virtual hardware of the VMs (%d)", vms) }
 
-// targetsOf are the targets of a plan by type, sorted; a guest counts as its VM, a membership also for its switch.
+// targetsOf returns the targets of a plan by type, sorted; a guest counts as its VM, a membership also for its switch.
 func targetsOf(p *plan.Plan) map[backends.TargetType][]string {
 	out := map[backends.TargetType][]string{}
 	add := func(t backends.TargetType, name string) {
@@ -250,7 +250,7 @@ func (h *hatch) save(ctx context.Context, job backup) {
 	h.page.Saved = append(h.page.Saved, file+": "+job.what)
 }
 
-// warnings name what could not be saved: five of many, the rest stands on the page.
+// warnings prints what could not be saved: at most five, the rest is on the page.
 func (h *hatch) warnings() []string {
 	const most = 5
 	var out []string
@@ -268,7 +268,7 @@ func (h *hatch) write() error {
 	return err
 }
 
-// after writes the page again from the journal, which has the values that were read just before each change.
+// after writes the page again from the journal, which has the values that were read directly before each change.
 func (h *hatch) after(j *journal.Journal) {
 	st := j.State()
 	var changes []plan.Change

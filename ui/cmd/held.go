@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A held writer keeps what is written while a screen uses the terminal, and prints it after the screen has ended. A line
-// written into a screen stays there until the screen is drawn anew.
+// A held writer buffers what is written while a screen uses the terminal, and prints it after the screen has ended. A line
+// written into a screen would stay there until it is redrawn.
 type held struct {
 	mu     sync.Mutex
 	to     io.Writer
@@ -24,14 +24,14 @@ func (h *held) Write(b []byte) (int, error) {
 	return h.to.Write(b)
 }
 
-// hold keeps everything from now on.
+// hold buffers everything from now on.
 func (h *held) hold() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.screen = true
 }
 
-// release prints what was kept, and everything after it at once.
+// release prints what was buffered, and everything afterwards immediately.
 func (h *held) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// newHelpCmd replaces cobra's help command: it knows the documents of package assets too. A command comes before a topic.
+// newHelpCmd replaces cobra's help command: it also shows the documents of package assets. A command has priority over a topic.
 func newHelpCmd(e *console.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND | TOPIC]",
@@ -72,7 +72,7 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 	}
 }
 
-// The topic about flags is no document: it is made of the flags themselves.
+// The topic about global flags is generated from the flags.
 const (
 	globalFlags = "global-flags"
 	globalTitle = "Flags of every command"
@@ -87,7 +87,7 @@ func listTopics(w io.Writer) error {
 	return err
 }
 
-// shortHelp makes --help print a command's own flags alone: those that every command has are the topic global-flags.
+// shortHelp makes --help print only a command's own flags: global flags are the topic global-flags.
 func shortHelp(root *cobra.Command, e *console.Env) {
 	usage := root.UsageTemplate()
 	from, to := strings.Index(usage, "{{if .HasAvailableLocalFlags}}"), strings.Index(usage, "{{if .HasHelpSubCommands}}")
@@ -108,7 +108,7 @@ Flags for vCenter, log-in, lab and logs: rdma-setup help `, width) + globalFlags
 	})
 }
 
-// writeHelp prints what a command is for and how it is used.
+// writeHelp prints the purpose and the usage of a command.
 func writeHelp(w io.Writer, c *cobra.Command) {
 	fmt.Fprintf(w, "%s\n\n%s", strings.TrimSpace(cmp.Or(c.Long, c.Short)), c.UsageString())
 }

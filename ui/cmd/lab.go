@@ -61,8 +61,8 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 				if err != nil {
 					return err
 				}
-				// Most of what the lab allocates lives for one command: to collect less often spares a quarter of its CPU
-				// and costs a fifth more memory.
+				// Most of what the lab allocates lives for one command: collecting less often saves a quarter of its CPU and
+				// costs a fifth more memory.
 				defer debug.SetGCPercent(debug.SetGCPercent(300))
 				l, err := lab.Start(ctx, o)
 				if err != nil {
@@ -97,7 +97,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 	return c
 }
 
-// siteOf reads the site of a bundle into the options of a lab; nil if none is requested.
+// siteOf converts the site of a bundle to options of a lab; nil if none is requested.
 func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) {
 	if file == "" {
 		return nil, nil
@@ -118,7 +118,7 @@ func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) 
 	return site, err
 }
 
-// introduce says what a twin assumes, and writes it and the answers of the bundle into the directory of the lab.
+// introduce prints what a twin assumes, and writes that and the answers of the bundle to the directory of the lab.
 func introduce(e *console.Env, site *twin.Twin, l *lab.Lab, dir string) error {
 	if site == nil {
 		return nil
@@ -141,7 +141,7 @@ func introduce(e *console.Env, site *twin.Twin, l *lab.Lab, dir string) error {
 	return err
 }
 
-// table prints two columns under a head.
+// table prints two columns with a header.
 func table(e *console.Env, head [2]string, rows [][2]string) error {
 	return console.Page(e, func(w io.Writer) error {
 		out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -152,7 +152,7 @@ func table(e *console.Env, head [2]string, rows [][2]string) error {
 	})
 }
 
-// commandTimes reads how long the commands of guests and hosts take.
+// commandTimes parses how long the commands of guests and hosts take.
 func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
 	times, err := fs.GetString("command-times")
 	if err != nil {
@@ -170,7 +170,7 @@ func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
 	return pace.Clock{Real: times == "real", Scale: scale}, nil
 }
 
-// waitIdle returns when the lab is to end: interrupted, or nobody has called for the given time.
+// waitIdle returns when the lab should end: after an interrupt, or after the given time without a call.
 func waitIdle(ctx context.Context, stop <-chan struct{}, l *lab.Lab, idle time.Duration) {
 	var tick <-chan time.Time
 	if idle > 0 {

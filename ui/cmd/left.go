@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// leftOf is what a run has left behind by its journal; nil if it came to its end, and where the journal cannot be read.
+// leftOf returns what a run has left behind according to its journal; nil if it was completed, or if the journal cannot be read.
 func leftOf(state, run string) *report.LeftBehind {
 	st, err := journal.Read(state, run)
 	if err != nil {
@@ -23,7 +23,7 @@ func leftOf(state, run string) *report.LeftBehind {
 	return leftIn(st)
 }
 
-// tellLeft prints what was left behind, before anything else is said of how a run ended.
+// tellLeft prints what was left behind, before anything else about the end of a run.
 func tellLeft(w io.Writer, l *report.LeftBehind) {
 	lines, next := plain.LeftBehind(l)
 	for _, line := range lines {
@@ -34,7 +34,7 @@ func tellLeft(w io.Writer, l *report.LeftBehind) {
 	}
 }
 
-// brokenOff is the report of a run that was killed before it could write one: what its journal says.
+// brokenOff returns the report of a run that was killed before it could write one, from its journal.
 func brokenOff(state, run string) (*report.Report, error) {
 	st, err := journal.Read(state, run)
 	if err != nil {
@@ -50,7 +50,7 @@ func brokenOff(state, run string) (*report.Report, error) {
 	}, nil
 }
 
-// leftIn returns what a run has left as it should not stay, and how to continue; nil if its last attempt came to its end.
+// leftIn returns what a run has left in a temporary state, and how to continue; nil if its last attempt was completed.
 func leftIn(st *journal.State) *report.LeftBehind {
 	if st.Finished() || !st.Changed() && st.Result() != nil {
 		return nil

@@ -26,7 +26,7 @@ func limited(a *answers.Answers, inv *backends.Inventory, hosts []string) (*answ
 	return &few, &out
 }
 
-// knownLimit returns an error of KindRefused when --limit names a host that the inventory does not hold.
+// knownLimit returns an error of KindRefused if --limit names a host that is not in the inventory.
 func knownLimit(inv *backends.Inventory, hosts []string) error {
 	for _, name := range hosts {
 		if inv.Host(name) == nil {
@@ -36,7 +36,7 @@ func knownLimit(inv *backends.Inventory, hosts []string) error {
 	return nil
 }
 
-// nearestHost is the hint for the name of a host that the answers do not choose.
+// nearestHost is the hint for a host name that the answers do not select.
 func nearestHost(name string, inv *backends.Inventory) string {
 	var names []string
 	for _, h := range inv.Hosts {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// guestsRefused returns the guests in which nobody could log in or become root; nil where err has any other reason as well.
+// guestsRefused returns the guests in which login or sudo failed; nil if err has any other reason as well.
 func guestsRefused(err error) []plan.Refusal {
 	var refused *plan.Refused
 	if !errors.As(err, &refused) {
@@ -25,7 +25,7 @@ func guestsRefused(err error) []plan.Refusal {
 	return refused.Refusals
 }
 
-// unasked is the inventory as if these guests had not been asked.
+// unasked returns the inventory as if these guests had not been read.
 func unasked(inv *backends.Inventory, guests []plan.Refusal) *backends.Inventory {
 	if len(guests) == 0 {
 		return inv
@@ -37,9 +37,9 @@ func unasked(inv *backends.Inventory, guests []plan.Refusal) *backends.Inventory
 	return &out
 }
 
-// hostsToo decides what becomes of a plan that is refused because of log-ins to guests alone. Where it would work in shells of
-// ESXi hosts, and the operator consents, it is built as if these guests had not been asked: the engine then proves the log-ins
-// to the hosts, lists all failures together and does nothing else. Otherwise the refusal stands.
+// hostsToo handles a plan that is refused only because of guest logins. If it would use shells of ESXi hosts, and the operator
+// consents, it is built as if these guests had not been read: the engine then tests the logins to the hosts, lists all failures
+// together and does nothing else. Otherwise the refusal stands.
 func (r *runner) hostsToo(refused error, build func() (*plan.Plan, error)) (*plan.Plan, error) {
 	guests := guestsRefused(refused)
 	if guests == nil {
@@ -54,7 +54,7 @@ func (r *runner) hostsToo(refused error, build func() (*plan.Plan, error)) (*pla
 	return nil, refused
 }
 
-// consentToProof asks whether the log-ins to the plan's ESXi hosts are tried, for which their SSH service is started and put back.
+// consentToProof asks whether to test the logins to the plan's ESXi hosts, for which their SSH service is started temporarily.
 func (r *runner) consentToProof(p *plan.Plan) bool {
 	n := 0
 	for _, b := range p.Brackets {
@@ -70,7 +70,7 @@ func (r *runner) consentToProof(p *plan.Plan) bool {
 	return ok && err == nil
 }
 
-// surveyAgain reads the inventory again, but not to try a refused log-in to a guest a second time.
+// surveyAgain reads the inventory again, without repeating a refused login to a guest.
 func (r *runner) surveyAgain(ctx context.Context, was *backends.Inventory) (*backends.Inventory, error) {
 	if len(r.flags.barred) > 0 {
 		return was, nil

@@ -1,5 +1,5 @@
-// Package cmd is the command tree of rdma-setup: one file a command. It and the packages beneath it are the only place
-// that builds concrete backends.
+// Package cmd is the command tree of rdma-setup: one file per command. It and the packages beneath it are the only place that
+// builds concrete backends.
 package cmd
 
 import (
@@ -14,15 +14,15 @@ import (
 // version is set by the build (-ldflags -X).
 var version = "dev"
 
-// Main runs the command line of this process and gives its exit code.
+// Main runs the command line of this process and returns its exit code.
 func Main() int {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(75) // a thousand hosts with ten thousand VMs in 150 MB instead of 190, for no more CPU that could be measured
+		debug.SetGCPercent(75) // a thousand hosts with ten thousand VMs in 150 MB instead of 190, for no measurable CPU
 	}
 	return Run(context.Background(), console.OSEnv(), os.Args[1:])
 }
 
-// Run carries out one command line and gives its exit code.
+// Run runs one command line and returns its exit code.
 func Run(ctx context.Context, e *console.Env, args []string) int {
 	own := *e
 	own.Version, own.Stderr = version, console.Shared(e.Stderr)

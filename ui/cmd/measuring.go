@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// consentToMeasure settles whether a run without changes measures: a measurement loads the fabric, and nothing that was
-// printed has said so. --measure decides; --yes agrees; on a terminal it asks; else nothing is measured.
+// consentToMeasure determines whether a run without changes measures: a measurement loads the fabric, and nothing printed so far
+// has said so. --measure decides; --yes agrees; on a terminal it asks; otherwise nothing is measured.
 func (r *runner) consentToMeasure(p *planned) error {
 	few, _ := limited(r.a, p.inv, r.flags.limit)
 	if r.measure != nil || few.Measure.Pairs == "none" || !few.Measure.Bandwidth && !few.Measure.Latency || len(few.VMs) < 2 {
@@ -39,8 +39,8 @@ func (r *runner) consentToMeasure(p *planned) error {
 	return nil
 }
 
-// consentToLoad says what loading the fabric after the changes will cost, before the plan is agreed to, and refuses where nobody can
-// be asked: neither is anything changed then, nor measured.
+// consentToLoad prints what loading the fabric after the changes will cost, before the plan is confirmed, and refuses if it
+// cannot ask: then nothing is changed or measured.
 func (r *runner) consentToLoad(p *planned) error {
 	few, _ := limited(r.a, p.inv, r.flags.limit)
 	if r.measure != nil && !*r.measure || r.measure == nil && p.plan.Empty() && !r.yes && !r.env.Terminal() {
@@ -61,7 +61,7 @@ func (r *runner) consentToLoad(p *planned) error {
 	return nil
 }
 
-// covers reports whether loads cost about what was said before a question that was answered with yes.
+// covers reports whether loads cost about as much as was stated before the question.
 func covers(agreed, plans []perftest.LoadPlan) bool {
 	for _, p := range plans {
 		if !slices.ContainsFunc(agreed, func(said perftest.LoadPlan) bool {
@@ -78,8 +78,7 @@ func (r *runner) cost(p perftest.LoadPlan) {
 	fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 }
 
-// measured measures between the VMs of the run: those on the hosts of --limit, as they were when the plan was made, also
-// where DRS has moved one since.
+// measured measures between the VMs of the run: those on the hosts of --limit at planning time, even if DRS has moved one since.
 func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measurement, error) {
 	if r.measure != nil && !*r.measure {
 		return nil, nil
@@ -101,8 +100,8 @@ func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measureme
 	return m, err
 }
 
-// loading asks before the fabric is loaded with several senders, unless --yes has answered or the fabric is a lab's, and shows each
-// round as it ends.
+// loading asks before the fabric is loaded with several senders, unless --yes is set or the fabric is a lab's, and prints each
+// round when it ends.
 func (r *runner) loading() session.Loading {
 	return session.Loading{
 		Stop: r.stop,
@@ -134,7 +133,7 @@ func (r *runner) loading() session.Loading {
 						Round   int    `json:"round"`
 						All     int    `json:"rounds"`
 						Senders int    `json:"senders"`
-						Seconds int    `json:"left_seconds"` // about
+						Seconds int    `json:"left_seconds"` // estimated
 					}{"loading_round", p.Load, p.Round, p.Rounds, p.Pairs, int(p.Left.Seconds())})
 				}
 				for _, m := range p.Flows {
@@ -156,12 +155,12 @@ func errNoConsent() error {
 	return console.Usage("add --yes, or leave --load and measure.load out", "loading a fabric with several senders needs your consent, and there is no terminal")
 }
 
-// noPair says why a limited run measures nothing.
+// noPair returns why a limited run measures nothing.
 func noPair(few *answers.Answers, limit []string) string {
 	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
 }
 
-// progress says what is going to be measured, then shows each test as it ends.
+// progress prints what will be measured, then each test when it ends.
 func (r *runner) progress() func(perftest.Progress) {
 	announced, warned := false, map[string]bool{}
 	return func(p perftest.Progress) {
@@ -189,7 +188,7 @@ func (r *runner) progress() func(perftest.Progress) {
 	}
 }
 
-// announce tells what the measurement costs before it begins.
+// announce prints the cost of the measurement before it begins.
 func (r *runner) announce(p perftest.Progress) {
 	took, bytes := perftest.CrossCost(p.Between)
 	if r.json {
@@ -224,7 +223,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// left is how long it will still take, where that is worth a word.
+// left returns the estimated remaining time, if it is worth mentioning.
 func left(p perftest.Progress) string {
 	if p.Left < 5*time.Second {
 		return ""

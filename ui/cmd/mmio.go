@@ -47,7 +47,7 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 	return c
 }
 
-// gpuArguments reads MODEL[:GB][=COUNT], and nic[=COUNT] as the BARs of RDMA cards.
+// gpuArguments parses MODEL[:GB][=COUNT], and nic[=COUNT] for the BARs of RDMA cards.
 func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err error) {
 	for _, arg := range args {
 		model, n, given := strings.Cut(arg, "=")
@@ -77,7 +77,7 @@ func gpuArguments(args []string) (gpus []sizing.GPUCount, others []float64, err 
 	return gpus, others, nil
 }
 
-// printWindow prints the three columns and the arithmetic in words.
+// printWindow prints the three columns and the calculation as text.
 func printWindow(w io.Writer, win sizing.Window) error {
 	if !win.Needed {
 		_, err := fmt.Fprintln(w, win.Explanation)

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// provenMoves refuses a plan that moves VMs of others by vMotion where vCenter says of one that no host takes it. It is asked
-// while the plan is made, so that no VM and no host goes out of service for a run that would stop at the evacuation.
+// provenMoves refuses a plan that moves other VMs by vMotion if vCenter says that no host can take one of them. It runs at
+// planning time, so that no VM or host goes out of service for a run that would stop at the evacuation.
 func provenMoves(ctx context.Context, s *session.Session, a *answers.Answers, inv *backends.Inventory, p *plan.Plan) error {
 	if a.Run.Bystanders != answers.BystandersMigrate {
 		return nil

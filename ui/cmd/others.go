@@ -10,15 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// leftRunning is how long resume and rollback wait for tasks of the same account: those that an attempt before has started
-// go on in vCenter when its process was killed.
+// leftRunning is how long resume and rollback wait for tasks of the same account: those started by an earlier attempt continue in
+// vCenter after its process was killed.
 const leftRunning = 2 * time.Minute
 
-// passing is how long a task that takes nothing out of service is waited for: backups, storage plug-ins and other services
-// have accounts of their own, and their tasks are short.
+// passing is how long to wait for a task that takes nothing out of service: backups, storage plug-ins and other services have
+// accounts of their own, and their tasks are short.
 const passing = 30 * time.Second
 
-// busy tells the engine what others do on targets: all of them are theirs where the shared lock was taken away. again: an attempt before may have left tasks running.
+// busy returns what others do on targets: if the shared lock was taken away, all targets are theirs. again: an earlier attempt
+// may have left tasks running.
 func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
 		if err := shared.renew(ctx); backends.KindOf(err) == backends.KindConflict {
@@ -56,7 +57,7 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 					ours = journal.LeftOff(s.Set.StateDir, vcenter)
 				}
 				if since, known := ours[a.Target.Name]; known && !since.Before(a.Since.Add(-time.Minute)) {
-					continue // by a run of ours, which meant to leave it off
+					continue // by a run of this program, which left it off intentionally
 				}
 			}
 			out[a.Target] = conflict(a)

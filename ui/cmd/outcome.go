@@ -40,7 +40,7 @@ func (r *runner) writeResult(o outcome, code int) error {
 // statusRefused is the status of a result line where nothing was begun.
 const statusRefused = engine.Status("refused")
 
-// resultLine ends the JSON lines of a command that failed before its run could say how it ended.
+// resultLine ends the JSON lines of a command that failed before its run could write a result.
 func resultLine(e *console.Env, output string, err error) error {
 	var said *console.CodeError
 	if err == nil || output != "json" || errors.As(err, &said) {

@@ -88,8 +88,8 @@ func toolNames() []string {
 	return names
 }
 
-// nearestTool is the hint for a tool that is none: the one that was probably meant. Ids are the command's words joined by
-// '_', however the operator wrote them.
+// nearestTool is the hint for an unknown tool: the one that was probably meant. Ids are the command's words joined by '_', in any
+// spelling.
 func nearestTool(id string) string {
 	if near := answers.Nearest(strings.NewReplacer(" ", "_", "-", "_").Replace(id), toolNames()); near != "" {
 		return "did you mean " + near + "? rdma-setup parse --list shows all"
@@ -97,7 +97,7 @@ func nearestTool(id string) string {
 	return "list the tools with: rdma-setup parse --list"
 }
 
-// openText opens what can be read from its beginning to its end: no directory.
+// openText opens a file that can be read to its end: not a directory.
 func openText(name string) (*os.File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -110,7 +110,7 @@ func openText(name string) (*os.File, error) {
 	return f, nil
 }
 
-// parseMemory is what reading a text should take: the collector works harder near it. Long noise took 150 MB without.
+// parseMemory is the memory limit for reading a text: the garbage collector works harder near it.
 const parseMemory = 80 << 20
 
 func parseTool(w io.Writer, id string, in io.Reader) error {

@@ -19,7 +19,7 @@ type judging struct {
 	gbps float64
 }
 
-// mostGbps is a speed that no port has.
+// mostGbps is more than any port supports.
 const mostGbps = 1e6
 
 func (j judging) check(tool string) error {
@@ -38,14 +38,14 @@ func (j judging) check(tool string) error {
 type verdict struct {
 	Verdict      perftest.Verdict `json:"verdict"`
 	Hint         string           `json:"hint"`
-	Why          string           `json:"why,omitempty"` // where the expectation comes from
+	Why          string           `json:"why,omitempty"` // the reason for the expectation
 	ExpectedGbps float64          `json:"expected_gbps,omitempty"`
 	AchievedGbps float64          `json:"achieved_gbps,omitempty"`
 	ExpectedUs   float64          `json:"expected_us,omitempty"`
 	AchievedUs   float64          `json:"achieved_us,omitempty"`
 }
 
-// judge prints the typed value of a text with a verdict on it.
+// judge prints the typed value of a text with a verdict.
 func (j judging) judge(w io.Writer, tool string, in io.Reader) error {
 	text, err := scan.Read(in)
 	if err != nil {
@@ -72,7 +72,7 @@ func (j judging) judge(w io.Writer, tool string, in io.Reader) error {
 	return nil
 }
 
-// merged is one JSON object with the fields of both.
+// merged returns one JSON object with the fields of both.
 func merged(a, b any) (json.RawMessage, error) {
 	first, err := json.Marshal(a)
 	if err != nil {

@@ -69,7 +69,7 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// planFormat is the format of a saved plan. Files without one are older: what is not known yet was text in them.
+// planFormat is the format version of a saved plan. Files without one are older: unknown values were text in them.
 const planFormat = 2
 
 // A planDoc is the documented JSON of a plan.
@@ -124,8 +124,7 @@ func writePlanFile(path string, doc planDoc) error {
 	return nil
 }
 
-// savedPlan reads what plan --out wrote. A file whose content does not give the hash that it names was changed since, and
-// nothing in it is used.
+// savedPlan reads the output of plan --out. If the hash in the file does not match its content, it was modified and is refused.
 func savedPlan(path string) (*planDoc, error) {
 	b, err := backends.InputPlan.ReadFile(path)
 	if err != nil {

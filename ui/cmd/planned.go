@@ -24,7 +24,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// planFlags decide what is planned beside the answers.
+// planFlags are the flags that affect a plan in addition to the answers.
 type planFlags struct {
 	file     string
 	skip     []string
@@ -32,15 +32,15 @@ type planFlags struct {
 	forceNIC []string
 	parallel int
 	canary   bool
-	given    func(flag string) bool // on the command line
+	given    func(flag string) bool // set on the command line
 	only     []string               // ids of changes; what check --fix chose
 
-	barred    []plan.Refusal // guests whose log-in failed: only the log-ins to hosts are proven
+	barred    []plan.Refusal // guests whose login failed: only the logins to hosts are tested
 	breakLock bool           // take over a shared lock that has expired
-	ask       bool           // whoever runs the command may be asked about one
-	// operation bounds one operation; zero: each has the limit that its kind needs.
+	ask       bool           // the operator may be asked about one
+	// operation bounds one operation; zero: the limit of its kind.
 	operation time.Duration
-	// remote brings the keys of the wizard's run page; nil if there is none.
+	// remote passes on the keys of the wizard's run page; nil if there is none.
 	remote *engine.Remote
 }
 
@@ -54,7 +54,7 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets to change at the same time (default from the answers, 16)")
 }
 
-// operationFlag is for commands that change something.
+// operationFlag adds the flag of commands that change something.
 func operationFlag(c *cobra.Command, limit *time.Duration) {
 	c.Flags().DurationVar(limit, "operation-timeout", 0, "time limit for one operation (default: depends on its kind, up to 2h)")
 }
@@ -63,13 +63,13 @@ func (f *planFlags) options() plan.Options {
 	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses(), Dockerfile: dockerfile}
 }
 
-// dockerfile is what container.base is built by. It names neither a release of this program nor a time: an image would be
-// built anew for them.
+// dockerfile returns the Dockerfile for container.base. It contains neither a release of this program nor a time, because they
+// would make an image be rebuilt.
 func dockerfile(base string) (string, error) {
 	return containers.Dockerfile{Base: base}.Text(generate.Origin{Tool: "rdma-setup", What: "container.base"})
 }
 
-// record keeps the flags in the journal: resume needs the same. Names may have commas, so a list is kept as JSON.
+// record stores the flags in the journal: resume needs the same. Names may have commas, so a list is stored as JSON.
 func (f *planFlags) record() map[string]string {
 	m := map[string]string{}
 	for name, list := range map[string][]string{"skip": f.skip, "limit": f.limit, "force-nic": f.forceNIC, "only": f.only} {
@@ -86,7 +86,7 @@ func (f *planFlags) record() map[string]string {
 	return m
 }
 
-// recorded takes them from there again.
+// recorded reads them from there.
 func recorded(m map[string]string) (planFlags, error) {
 	var f planFlags
 	for name, list := range map[string]*[]string{"skip": &f.skip, "limit": &f.limit, "force-nic": &f.forceNIC, "only": &f.only} {
@@ -97,13 +97,13 @@ func recorded(m map[string]string) (planFlags, error) {
 			return f, backends.Errorf(backends.KindRefused, "", "", "the journal's --%s cannot be read: %w", name, err)
 		}
 	}
-	f.parallel, _ = strconv.Atoi(m["parallel"]) // what is missing stands in the answers
+	f.parallel, _ = strconv.Atoi(m["parallel"]) // what is missing is in the answers
 	f.canary = m["canary"] == "true"
 	f.given = func(flag string) bool { return flag == "canary" && m["canary"] != "" }
 	return f, nil
 }
 
-// check refuses words that cannot mean anything; whether they name something is for the inventory to say.
+// check refuses invalid words; whether they name something depends on the inventory.
 func (f *planFlags) check() error {
 	for _, id := range f.skip {
 		if !strings.Contains(id, "/") && !knownCheck(id) { // ids of changes have slashes
@@ -124,14 +124,14 @@ func (f *planFlags) check() error {
 	return nil
 }
 
-// text is the answers as the journal keeps them.
+// text returns the answers in the form of the journal.
 func text(a *answers.Answers) (string, error) {
 	var b strings.Builder
 	err := answers.Save(&b, a)
 	return b.String(), err
 }
 
-// load reads the answers that -f names, with what other flags say of them; with --lab and no -f they are the lab's own.
+// load reads the answers of -f with the changes by other flags; with --lab and without -f they are the lab's own.
 func (f *planFlags) load(e *console.Env, lab *session.Lab) (*answers.Answers, error) {
 	a, err := session.Load(e, f.file, lab)
 	if err == nil {
@@ -140,7 +140,7 @@ func (f *planFlags) load(e *console.Env, lab *session.Lab) (*answers.Answers, er
 	return a, err
 }
 
-// begin loads the answers and opens the session they name.
+// begin loads the answers and opens the session for them.
 func (f *planFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Command) (*session.Session, *answers.Answers, error) {
 	if err := f.check(); err != nil {
 		return nil, nil, err
@@ -152,7 +152,7 @@ func (f *planFlags) begin(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	return s, a, err
 }
 
-// into writes into the answers what flags say otherwise.
+// into changes the answers according to flags.
 func (f *planFlags) into(a *answers.Answers) {
 	if f.parallel > 0 {
 		a.Run.Parallel = f.parallel
@@ -162,15 +162,15 @@ func (f *planFlags) into(a *answers.Answers) {
 	}
 }
 
-// A planned world is what survey, preflight and plan gave.
+// A planned is the result of survey, preflight and plan.
 type planned struct {
 	inv      *backends.Inventory
 	findings []checks.Finding
 	plan     *plan.Plan
-	until    time.Time // the end of the window, as it was when the plan was made: a late yes does not move it to the next day
+	until    time.Time // the end of the window at planning time: a late answer does not move it to the next day
 }
 
-// makePlan surveys, runs the preflight and plans. A failed check that is not skipped refuses.
+// makePlan surveys, runs the preflight and plans. A failed check that is not skipped is a refusal.
 func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags) (*planned, error) {
 	until := a.Run.Window.End(s.Env.Now())
 	inv, err := s.Survey(ctx, a)
@@ -189,7 +189,7 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 	return p, refusal(err, p.findings)
 }
 
-// refusal joins what the plan refuses with the checks that failed: each reason of a target once.
+// refusal combines the plan's refusals with the failed checks: each reason of a target once.
 func refusal(err error, findings []checks.Finding) error {
 	var r plan.Refused
 	var refused *plan.Refused
@@ -213,14 +213,14 @@ func refusal(err error, findings []checks.Finding) error {
 	return &r
 }
 
-// topic is what checks of one thing share: HOST-PNIC of HOST-PNIC-RDMA-001. A pNIC that does not fit is refused once, not
-// by every row that could speak of it.
+// topic is the common prefix of checks of one thing: HOST-PNIC of HOST-PNIC-RDMA-001. An unsuitable pNIC is refused once, not by
+// every row about it.
 func topic(check string) string {
 	parts := strings.SplitN(check, "-", 3)
 	return strings.Join(parts[:min(2, len(parts))], "-")
 }
 
-// ownAddresses are those of this machine, without loopback.
+// ownAddresses returns those of this machine, without loopback.
 func ownAddresses() []string {
 	var out []string
 	addrs, err := net.InterfaceAddrs()

@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// preflight runs the checks that must not fail before anything is written.
+// preflight runs the checks that must not fail before a run.
 func preflight(ctx context.Context, s *session.Session, a *answers.Answers, inv *backends.Inventory, f planFlags) []checks.Finding {
 	a, inv = limited(a, inv, f.limit)
 	facts := s.Gather(ctx, a, inv, false, true)
 	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Preflight: true, Skip: f.skip})
 	for i := range found {
-		// What --force-nic takes is in use: the operator has said so by its name, and the plan says what stops.
+		// A pNIC named by --force-nic is in use: the operator has accepted that, and the plan says what stops.
 		if c := &found[i]; c.ID == "HOST-PNIC-USED-012" && c.Status == checks.Fail && slices.ContainsFunc(f.forceNIC, func(spec string) bool {
 			return strings.HasPrefix(spec, c.Target.Name+"/")
 		}) {

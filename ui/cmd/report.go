@@ -44,7 +44,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// reportKept is the report that a run has written, with what has become of it since.
+// reportKept returns the report of a run, with what has happened to it since.
 func reportKept(state, run string) (*report.Report, error) {
 	b, err := journal.ReadFile(state, run, "report.json")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func reportKept(state, run string) (*report.Report, error) {
 	return &r, nil
 }
 
-// writeReport prints a report in one of the formats that package render has; terminal is what is left.
+// writeReport prints a report in one of the formats of package render; terminal is the default.
 func writeReport(w io.Writer, format string, r *report.Report, t theme.Theme) error {
 	switch format {
 	case "html":

@@ -30,7 +30,7 @@ func newRollbackCmd(e *console.Env) *cobra.Command {
 	return carryOnCmd(e, "rollback [RUN]", "Restore everything that a run changed", &carryOn{name: "rollback", back: true})
 }
 
-// carryOn is what resume and rollback share: both take up the journal of a run.
+// carryOn is what resume and rollback have in common: both continue with the journal of a run.
 type carryOn struct {
 	name string
 	back bool
@@ -93,7 +93,7 @@ you have accepted it.`,
 	return cmd
 }
 
-// chosenRun is the run that is named, or the last that changed something: which may not be the one that has just ended.
+// chosenRun returns the named run, or the last that changed something, which may not be the one that has just ended.
 func chosenRun(e *console.Env, set *console.Settings, command string, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
@@ -161,7 +161,7 @@ func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, se
 	return r.carryOn(ctx, st, run, given, c)
 }
 
-// endedLab says of a run on a lab that does not answer any more why that is so.
+// endedLab explains why a run on a lab that no longer answers cannot be continued.
 func endedLab(st *journal.State, err error) error {
 	if !st.Header.Simulated || backends.KindOf(err) != backends.KindUnreachable {
 		return err
@@ -171,7 +171,7 @@ func endedLab(st *journal.State, err error) error {
 		"the run used a lab that no longer answers: %w", err)
 }
 
-// carryOn reads the world again, shows what is left to do (or to take back), and does it.
+// carryOn reads the world again, shows what is left to do or to undo, and does it.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
 	r.until = r.a.Run.Window.End(r.env.Now())
 	inv, err := r.s.Survey(ctx, r.a)
@@ -189,7 +189,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
 	if away := underway(inv, st, r.goingOff(ctx)); len(away) > 0 {
-		// What is left to do, or was there before, cannot be told of a host that is away.
+		// For a host that does not answer it is unknown what is left to do, or what was there before.
 		if inv, err = r.waitFor(ctx, away); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	if down, _ := downHosts(st); len(down) == 0 { // hosts that an attempt before left out of service are brought back first, and may take VMs then
+	if down, _ := downHosts(st); len(down) == 0 { // hosts that an earlier attempt left out of service are brought back first, and may run VMs then
 		if err := provenMoves(ctx, r.s, r.a, inv, next); err != nil {
 			return err
 		}
@@ -261,9 +261,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		if err != nil {
 			return nil, err
 		}
-		own := *inv // the report tells of hosts as they are, not as they are planned for
+		own := *inv // the report shows hosts as they are, not as planned
 		own.Hosts = slices.Clone(inv.Hosts)
-		return r.planAgain(ctx, &own, j.State(), back) // the journal learns meanwhile what became of unfinished operations
+		return r.planAgain(ctx, &own, j.State(), back) // the journal meanwhile gets the results of unfinished operations
 	}
 	job.Busy = busy(r.s, shared, inv.VCenter.InstanceUUID, true)
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
@@ -349,7 +349,7 @@ func groups(a *answers.Answers, inv *backends.Inventory) map[string][]string {
 	return out
 }
 
-// tookBack ends a rollback: nothing is measured, the world is as it was, but for what a damaged journal does not prove.
+// tookBack ends a rollback: nothing is measured; everything is restored, except what a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes), LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}

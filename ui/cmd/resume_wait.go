@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// answering leaves out what can only be asked of a guest that does not answer.
+// answering removes what needs a guest that does not answer.
 func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
 	return slices.DeleteFunc(slices.Clone(priors), func(p plan.Prior) bool {
 		t := p.Change.Target
@@ -23,8 +23,8 @@ func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
 	})
 }
 
-// settle waits until what the run left running in guests has ended: a package manager goes on after its client was killed, and
-// what is read meanwhile is soon no longer so. A guest that cannot be asked is for the survey to tell.
+// settle waits until what the run left running in guests has ended: a package manager continues after its client was killed, and
+// facts read meanwhile are soon outdated. The survey reports guests that cannot be reached.
 func (r *runner) settle(ctx context.Context, vms []string) {
 	var g errgroup.Group
 	g.SetLimit(max(r.a.Run.Parallel, 1))
@@ -37,8 +37,8 @@ func (r *runner) settle(ctx context.Context, vms []string) {
 	_ = g.Wait()
 }
 
-// waitFor waits for what the run has sent to reboot, shut down or powered on, as the run itself would have done, and reads the world
-// then. What does not come back is no error here: the plan says what becomes of it.
+// waitFor waits for what the run has rebooted, shut down or powered on, as the run itself would have done, and then reads the
+// world. What does not come back is no error here: the plan handles it.
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,10 +80,10 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 	return r.s.Survey(ctx, r.a)
 }
 
-// clockSkew is how far the clocks of this machine and of vCenter may lie apart where a record is held against an event.
+// clockSkew is the assumed difference between the clocks of this machine and of vCenter when a record is compared with an event.
 const clockSkew = time.Minute
 
-// goingOff reports whether a VM was told to shut down and is still on.
+// goingOff reports whether a VM's guest is shutting down and the VM is still on.
 func (r *runner) goingOff(ctx context.Context) func(vm string, since time.Time) bool {
 	return func(vm string, since time.Time) bool {
 		is, err := r.s.VC.GoingOff(ctx, vm, since.Add(-clockSkew))

@@ -78,7 +78,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	return root
 }
 
-// wrapArgs makes cobra's complaints about arguments usage errors, so that they exit 2 like those about flags.
+// wrapArgs makes cobra's errors about arguments usage errors, so that they exit 2 like those about flags.
 func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
@@ -98,7 +98,7 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// argumentWords say what is wrong with the number of arguments, in the words of the command's own line of usage.
+// argumentWords describes what is wrong with the number of arguments, with the command's usage line.
 func argumentWords(cmd *cobra.Command, args []string) string {
 	_, takes, _ := strings.Cut(cmd.Use, " ")
 	takes, _, _ = strings.Cut(takes, " -")
@@ -111,7 +111,7 @@ func argumentWords(cmd *cobra.Command, args []string) string {
 	return fmt.Sprintf("%s accepts only %s, not also %q", cmd.CommandPath(), takes, args[len(args)-1])
 }
 
-// flagWords are what the library says of a flag, without the inner words of parsers.
+// flagWords returns the library's error about a flag, without the internal texts of parsers.
 func flagWords(err error) string {
 	text := err.Error()
 	for inner, want := range map[string]string{": strconv.ParseInt: ": "use a whole number", ": strconv.ParseBool: ": "use true or false", ": time: ": "use a duration such as 40s or 5m"} {
@@ -122,7 +122,7 @@ func flagWords(err error) string {
 	return text
 }
 
-// nearestFlag is the hint for a flag, or a word given to one, that is none: the one that was probably meant.
+// nearestFlag is the hint for an unknown flag, or value of a flag: the one that was probably meant.
 func nearestFlag(cmd *cobra.Command, err error) string {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
@@ -142,7 +142,7 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return "see: " + cmd.CommandPath() + " --help"
 }
 
-// nearestCommand is the same for a command.
+// nearestCommand is the hint for an unknown command.
 func nearestCommand(cmd *cobra.Command, word string) string {
 	var names []string
 	for _, c := range cmd.Commands() {

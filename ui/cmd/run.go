@@ -28,7 +28,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// carryOut runs a plan under the lock of its vCenter, with a journal. A plan without changes leaves no trace.
+// carryOut executes a plan under the lock of its vCenter, with a journal. A plan without changes leaves no trace.
 func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *planned, f planFlags, stop <-chan struct{}, sink engine.Sink) (engine.Result, error) {
 	if p.plan.Empty() {
 		return engine.Run(ctx, engine.Job{Plan: *p.plan, Sink: sink})
@@ -95,18 +95,18 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	return res, errors.Join(err, j.Close(), done())
 }
 
-// nameStrays says what lies among the runs and is none.
+// nameStrays reports what is among the runs and is not a run.
 func nameStrays(e *console.Env, state string) {
 	names, err := journal.Strays(state)
 	if err != nil {
-		return // Create says what is wrong
+		return // Create reports what is wrong
 	}
 	for _, name := range names {
 		fmt.Fprintf(e.Stderr, "note: %q in %s is not a run of rdma-setup and is ignored\n", name, filepath.Join(state, "runs"))
 	}
 }
 
-// leftBehind tells what a run whose state directory was lost has changed: nothing else remembers it now.
+// leftBehind reports what a run whose state directory was lost has changed, because no other record exists.
 func leftBehind(j *journal.Journal) []string {
 	if !errors.Is(j.Err(), journal.ErrLost) {
 		return nil
@@ -127,8 +127,8 @@ func leftBehind(j *journal.Journal) []string {
 	return out
 }
 
-// logged writes every event into the run's log as well; at level debug also the progress of tasks. A log that cannot be
-// written stops nothing.
+// logged also writes every event to the run's log; at level debug including the progress of tasks. If the log cannot be written
+// the run continues.
 func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func() error) {
 	f, err := journal.OpenLog(s.Set.StateDir, run)
 	if err != nil {
@@ -148,7 +148,7 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 	}
 }
 
-// heard serves the socket of a run. A run that cannot have one goes on without.
+// heard serves the socket of a run. A run that cannot have one continues without it.
 func heard(s *session.Session, run string, r *engine.Remote) (end func()) {
 	end, err := hearControls(s.Set.StateDir, run, r)
 	if err != nil {
@@ -157,10 +157,10 @@ func heard(s *session.Session, run string, r *engine.Remote) (end func()) {
 	return end
 }
 
-// rebootGrace is what is added to a limit that the other side holds itself: its words for being late are the better ones.
+// rebootGrace is added to a limit that the other side enforces itself, because its timeout message is better.
 const rebootGrace = time.Minute
 
-// settersOf returns the setters of all kinds; what is transient they try again.
+// settersOf returns the setters of all kinds, with retries of transient errors.
 func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backends.Setter {
 	setters := maps.Clone(s.VC.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
 	maps.Copy(setters, s.Guests.Setters())
@@ -168,7 +168,7 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 	return engine.Retry(setters, engine.Backoff{})
 }
 
-// jobOf is everything of a run but its plan.
+// jobOf returns a run's job without its plan.
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
@@ -190,7 +190,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 	}
 }
 
-// reportOf gathers what a run gave and keeps it beside its journal. earlier is what attempts before this one have done.
+// reportOf builds the report of a run and saves it beside its journal. earlier is what earlier attempts have done.
 func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome, runErr error) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,

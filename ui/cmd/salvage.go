@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// readRun reads the journal of a run. With salvage, what the intact records of a damaged one show stands in for it.
+// readRun reads the journal of a run. With salvage, the intact records of a damaged one are used.
 func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file string) (*journal.State, error) {
 	st, err := journal.Read(set.StateDir, run)
 	if !c.salvage || !errors.Is(err, journal.ErrDamaged) {
@@ -49,7 +49,7 @@ func (c *carryOn) readRun(e *console.Env, set *console.Settings, run, file strin
 	return c.recovered.State, nil
 }
 
-// announcedBy is what the saved plan of a run announces; an error where the plan is not the one that was saved.
+// announcedBy returns what the saved plan of a run announces; an error if the plan is not the one that was saved.
 func announcedBy(state, run string) ([]journal.Announced, error) {
 	b, err := journal.ReadFile(state, run, "plan.json")
 	if err != nil {
@@ -61,7 +61,7 @@ func announcedBy(state, run string) ([]journal.Announced, error) {
 	return journal.AnnouncedBy(b), nil
 }
 
-// remains is the error of a rollback that could not prove all that the run has done; nil if the journal was whole.
+// remains returns the error of a rollback that could not prove everything that the run has done; nil if the journal was intact.
 func remains(st *journal.State) error {
 	s := st.Salvage()
 	if s == nil || len(s.Unproven) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// spdx is the part of an SPDX 2.3 document that a Go binary can tell of itself.
+// spdx is the part of an SPDX 2.3 document that can be derived from a Go binary.
 type spdx struct {
 	Version       string         `json:"spdxVersion"`
 	DataLicense   string         `json:"dataLicense"`
@@ -51,9 +51,8 @@ type spdxRelation struct {
 	Related string `json:"relatedSpdxElement"`
 }
 
-// materials lists the modules that are linked into this binary, as the linker recorded them, as SPDX 2.3, whose optional fields
-// (concluded licence, copyright text) are left out. created is the time that the document says; the same binary and time give the
-// same bytes.
+// materials returns the modules linked into this binary, as recorded by the linker, as SPDX 2.3 without its optional fields
+// (concluded licence, copyright text). created is the time in the document; the output is deterministic.
 func materials(info *debug.BuildInfo, version string, created time.Time) spdx {
 	doc := spdx{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "rdma-setup-" + version,
@@ -81,8 +80,8 @@ func materials(info *debug.BuildInfo, version string, created time.Time) spdx {
 	return doc
 }
 
-// moduleZip is the URL of a module's source on the public module proxy, where capital letters are written as ! and the small one (Go
-// Modules Reference, GOPROXY protocol).
+// moduleZip returns the URL of a module's source on the public module proxy, in which a capital letter is written as ! and the
+// small one (Go Modules Reference, GOPROXY protocol).
 func moduleZip(m *debug.Module) string {
 	var path strings.Builder
 	for _, r := range m.Path {

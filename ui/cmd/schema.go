@@ -13,10 +13,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// documents are what commands print with -o json and what a schema is published of.
+// documents are the outputs of -o json with a published schema.
 var documents = []string{"answers", "plan", "check", "report", "apply"}
 
-// schemaOf returns the JSON Schema of a document; that of apply is of each line.
+// schemaOf returns the JSON Schema of a document; for apply it is the schema of each line.
 func schemaOf(document string) ([]byte, error) {
 	switch document {
 	case "plan":

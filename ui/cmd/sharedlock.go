@@ -21,20 +21,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// leaseTime is how long a shared lock holds without being renewed; it is renewed three times in it.
+// leaseTime is the lifetime of a shared lock; it is renewed three times during it.
 const leaseTime = 5 * time.Minute
 
-// sharedLock is what a run holds of its clusters in vCenter, where all operators see it.
+// sharedLock is the lock of a run on its clusters in vCenter, visible to all operators.
 type sharedLock struct {
 	s      *session.Session
 	holder vsphere.Holder
 	leases []*vsphere.Lease
 	ended  chan struct{}
 	over   sync.WaitGroup
-	lost   chan struct{} // closed when a lease was taken away, or could not be renewed in time
+	lost   chan struct{} // closed if a lease was taken away, or could not be renewed in time
 }
 
-// touched are the targets of a run for the local lock: the hosts and VMs that take part, and what its changes are about. A
+// touched returns the targets of a run for the local lock: the hosts and VMs that take part, and the targets of its changes. A
 // member of a switch touches the switch, an adapter its port group.
 func touched(a *answers.Answers, inv *backends.Inventory, limit []string, changes []plan.Change) []string {
 	var out []string
@@ -70,7 +70,7 @@ func touched(a *answers.Answers, inv *backends.Inventory, limit []string, change
 	return out
 }
 
-// recordedChanges are the changes that a journal tells of.
+// recordedChanges returns the changes in a journal.
 func recordedChanges(st *journal.State) []plan.Change {
 	var out []plan.Change
 	for _, e := range st.Entries() {
@@ -83,7 +83,7 @@ func newSharedLock(s *session.Session) *sharedLock {
 	return &sharedLock{s: s, ended: make(chan struct{}), lost: make(chan struct{})}
 }
 
-// lockTargets are the clusters of the hosts that take part, and the hosts that are in none.
+// lockTargets returns the clusters of the hosts that take part, and the standalone hosts.
 func lockTargets(inv *backends.Inventory, limit []string) []backends.Ref {
 	var out []backends.Ref
 	for _, h := range inv.Hosts {
@@ -98,7 +98,7 @@ func lockTargets(inv *backends.Inventory, limit []string) []backends.Ref {
 			out = append(out, t)
 		}
 	}
-	slices.SortFunc(out, func(a, b backends.Ref) int { return strings.Compare(a.String(), b.String()) }) // all take them in one order
+	slices.SortFunc(out, func(a, b backends.Ref) int { return strings.Compare(a.String(), b.String()) }) // the same order for everyone
 	return out
 }
 
@@ -106,7 +106,7 @@ func breakLockFlag(c *cobra.Command, f *planFlags) {
 	c.Flags().BoolVar(&f.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
 }
 
-// share takes the shared lock of every cluster, where the answers ask for it. The lock is never nil.
+// share takes the shared lock of every cluster, if the answers request it. The lock is never nil.
 func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags, run string, inv *backends.Inventory) (*sharedLock, error) {
 	k := newSharedLock(s)
 	if a.Run.Lock != answers.LockShared {
@@ -120,7 +120,7 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	for _, t := range lockTargets(inv, f.limit) {
 		lease, asked, err := takeLease(ctx, s, f, t, k.holder)
 		if asked && err == nil {
-			err = k.renew(ctx) // those that were taken before the question
+			err = k.renew(ctx) // those taken before the question
 		}
 		if backends.KindOf(err) == backends.KindPermission {
 			k.Release()
@@ -140,15 +140,15 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	return k, nil
 }
 
-// namelessTime is how long a lock without a name is taken for one whose owner is about to write it: two calls to vCenter lie
+// namelessTime is how long the owner of a lock without a name is assumed to be about to write it: two calls to vCenter lie
 // between.
 const namelessTime = 20 * time.Second
 
-// takeLease takes the lock of one target, over from a dead process of this machine, or from another whose lease has expired and
-// where the operator agrees; asked reports whether that took their time. The clock is read anew in each round: a question may
-// stay open for longer than a lease lasts, and the other may have renewed its lease meanwhile.
+// takeLease takes the lock of one target. It replaces the lock of a dead process of this machine, or an expired one of another
+// machine if the operator agrees; asked reports whether that took time. The clock is read again in each iteration: a prompt may
+// stay open longer than a lease lasts, and the owner may have renewed it meanwhile.
 func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.Ref, h vsphere.Holder) (lease *vsphere.Lease, asked bool, err error) {
-	var given *vsphere.Holder // to be taken over, with the operator's consent
+	var given *vsphere.Holder // to be replaced, with the operator's consent
 	var nameless time.Time
 	for {
 		now, err := s.VC.Now(ctx)
@@ -185,7 +185,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 					"%s holds the shared lock, which %s", *other, expired(*other))
 			}
 			given = other
-			continue // it may have been renewed or released while the question was open
+			continue // it may have been renewed or released while the prompt was open
 		default:
 			fmt.Fprintf(s.Env.Stderr, "note: %s: taking over the shared lock of %s, which %s\n", backends.Clean(t.Name), backends.Clean(other.String()), expired(*other))
 		}
@@ -195,7 +195,7 @@ func takeLease(ctx context.Context, s *session.Session, f planFlags, t backends.
 	}
 }
 
-// expired says why a lock may be taken over.
+// expired returns why a lock may be replaced.
 func expired(h vsphere.Holder) string {
 	if h.Run == "" {
 		return "has no owner"
@@ -203,7 +203,7 @@ func expired(h vsphere.Holder) string {
 	return "has expired"
 }
 
-// agreed asks on a terminal; without one nobody agrees.
+// agreed asks on a terminal; without one the answer is no.
 func agreed(s *session.Session, f planFlags, question string) (bool, error) {
 	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
 		return false, nil
@@ -268,7 +268,7 @@ func (k *sharedLock) stop(asked <-chan struct{}) <-chan struct{} {
 	return both
 }
 
-// Release returns the leases back, also after a failure. What cannot be given back expires.
+// Release releases the leases, also after a failure. A lease that cannot be released expires.
 func (k *sharedLock) Release() {
 	close(k.ended)
 	k.over.Wait()
@@ -283,7 +283,7 @@ func (k *sharedLock) Release() {
 
 // dead reports whether a holder is a process of this machine that has ended.
 func dead(h vsphere.Holder) bool {
-	// One boot has one id: names of machines may be given twice.
+	// The boot id is unique, names of machines may not be.
 	return h.Run != "" && h.PID > 0 && h.Machine == machineName() && h.Boot != "" && h.Boot == bootID() && errors.Is(syscall.Kill(h.PID, 0), syscall.ESRCH)
 }
 
@@ -295,8 +295,8 @@ func machineName() string {
 	return name
 }
 
-// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id) and the namespace of its process
-// ids: containers share the boot, and a process of one is not seen in another. It is empty where either cannot be read.
+// bootID identifies this boot of this machine (proc(5), /proc/sys/kernel/random/boot_id) and the namespace of its process ids:
+// containers share the boot, but cannot see each other's processes. It is empty if either cannot be read.
 func bootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -64,7 +64,7 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 	return c
 }
 
-// support is one archive in the making.
+// support is an archive that is being written.
 type support struct {
 	env   *console.Env
 	set   *console.Settings
@@ -72,7 +72,7 @@ type support struct {
 	names []string
 }
 
-// write makes the archive, which only its owner can read; a file that exists is never replaced.
+// write creates the archive, which only its owner can read; an existing file is never replaced.
 func (s *support) write(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
@@ -111,7 +111,7 @@ func (s *support) pack(w io.Writer) (held []string, err error) {
 		for _, name := range supportFiles {
 			data, rerr := journal.ReadFile(s.set.StateDir, s.run, name)
 			if errors.Is(rerr, fs.ErrNotExist) {
-				continue // a run that did not come to its end has no report
+				continue // an unfinished run has no report
 			}
 			if rerr != nil {
 				return held, rerr
@@ -128,7 +128,7 @@ func (s *support) pack(w io.Writer) (held []string, err error) {
 	return held, errors.Join(err, t.Close(), z.Close())
 }
 
-// know gathers the user names that must not stay, as far as run and settings tell them.
+// know collects the user names to remove, from run and settings.
 func (s *support) know() {
 	add := func(names ...string) { s.names = append(s.names, names...) }
 	add(s.set.Username, s.set.SSHUser, localUser())
@@ -137,7 +137,7 @@ func (s *support) know() {
 	}
 	st, err := journal.Read(s.set.StateDir, s.run)
 	if err != nil {
-		return // a damaged journal is what the report may be about
+		return // the bug report may be about a damaged journal
 	}
 	add(st.Header.User)
 	if a, err := answers.Load(strings.NewReader(st.Header.Answers), "the journal of "+s.run); err == nil {
@@ -148,13 +148,13 @@ func (s *support) know() {
 	}
 }
 
-// userField is a user name in JSON, and in the YAML of answers, which stand in a JSON string: there a line ends in \n.
+// userField matches a user name in JSON, and in the YAML of answers inside a JSON string: there a line ends in \n.
 var (
 	userField = regexp.MustCompile(`("(?i:user|username|userName)": ?)"(?:[^"\\]|\\.)*"`)
 	userLine  = regexp.MustCompile(`((?:\b|\\n)(?:user|username|userName)[:=] ?)(?:\\"[^"\\]*\\"|[^\s,}"\\]+)`)
 )
 
-// redacted takes user names and known secrets out of the text of a file.
+// redacted removes user names and known secrets from the text of a file.
 func (s *support) redacted(text string) string {
 	for _, secret := range []string{s.set.Password, s.set.ESXiPassword, s.set.GuestPassword, s.set.SudoPassword} {
 		if secret != "" {

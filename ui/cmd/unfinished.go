@@ -22,9 +22,9 @@ func interruptedGuests(st *journal.State) []string {
 	return out
 }
 
-// underway returns the hosts that are away because the run has sent them to reboot, the VMs that the run has told to shut
-// down and that are not off yet, and the guests that do not answer and were powered on by the run. A guest that was told to
-// shut down answers for a while: goingOff asks vCenter whether one was, since the opening that did not come to its end.
+// underway returns the hosts that do not answer because the run has rebooted them, the VMs that the run has told to shut down and
+// that are still on, and the guests that do not answer and were powered on by the run. A guest that is shutting down answers for
+// a while: goingOff asks vCenter whether one is, since its unfinished opening.
 func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm string, since time.Time) bool) []backends.Ref {
 	var out []backends.Ref
 	for _, b := range st.OpenBrackets() {
@@ -52,12 +52,12 @@ func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm strin
 	return out
 }
 
-// silent reports whether a guest could not be reached, or fell silent while it was asked.
+// silent reports whether a guest could not be reached, or stopped answering while it was read.
 func silent(g *backends.Guest) bool {
 	return g.ErrKind == backends.KindUnreachable || g.ErrKind == backends.KindTransient
 }
 
-// ownMaintenance takes hosts that the run itself left in maintenance mode for what they were: they leave it before
+// ownMaintenance treats hosts that the run itself left in maintenance mode as in their earlier state: they leave it before
 // anything else is done.
 func ownMaintenance(inv *backends.Inventory, st *journal.State) {
 	for _, b := range st.OpenBrackets() {

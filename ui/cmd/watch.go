@@ -16,14 +16,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/render"
 )
 
-// watching looks again and again until somebody leaves. A vCenter that is away is told and tried again.
+// watching repeats checks until the operator quits. An unreachable vCenter is reported and retried.
 type watching struct {
 	*checkup
 	last *checked // nil until something was judged
 }
 
-// watch shows looks on a screen, or as blocks where there is none. Leaving by q gives the code of the last look,
-// 3 where that could judge nothing.
+// watch shows checks on a screen, or as blocks if there is none. Quitting by q returns the code of the last check, 3 if that
+// could not judge anything.
 func (f *checkFlags) watch(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	return untilSignalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
 		starting, cancel := console.Stoppable(ctx, stop)
@@ -41,7 +41,7 @@ func (f *checkFlags) watch(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	})
 }
 
-// untilSignalled closes stop at the first signal, also where the terminal has gone: a watch leaves nothing undone.
+// untilSignalled closes stop at the first signal, even if the terminal is gone: a watch leaves nothing unfinished.
 func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
 	signals, done := e.Interrupts()
 	defer done()
@@ -57,7 +57,7 @@ func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Con
 	return do(ctx, stop)
 }
 
-// one judges once, within a limit, and keeps the file of --out up to date.
+// one checks once, within a limit, and updates the file of --out.
 func (w *watching) one(ctx context.Context) watch.Look {
 	l := watch.Look{At: w.s.Env.Now()}
 	ctx, cancel := context.WithTimeout(ctx, max(2*w.flags.every, 5*time.Minute))
@@ -78,7 +78,7 @@ func (w *watching) one(ctx context.Context) watch.Look {
 
 func line(l *watch.Look) string { return render.PluginLine(l.Word, l.Findings) }
 
-// screen draws. What would ask for a password behind it does not: what is known at the start has to do.
+// screen runs the screen. It never prompts for passwords: those known at the start must be sufficient.
 func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
 	e := w.s.Env
 	w.s.Screen.Store(true)
@@ -102,7 +102,7 @@ func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
 	return console.Exit(w.last.code)
 }
 
-// blocks prints a block for each look, or with -o json a document on a line of its own.
+// blocks prints a block for each check, or with -o json a document per line.
 func (w *watching) blocks(ctx context.Context) error {
 	e := w.s.Env
 	var h watch.History
@@ -128,7 +128,7 @@ func (w *watching) blocks(ctx context.Context) error {
 	}
 }
 
-// An awayLine is what -o json says of a look that could judge nothing.
+// An awayLine is the -o json line of a check that could not judge anything.
 type awayLine struct {
 	Status string    `json:"status"`
 	At     time.Time `json:"at"`
@@ -136,7 +136,7 @@ type awayLine struct {
 	Hint   string    `json:"hint,omitempty"`
 }
 
-// A lookLine is the document of a look, and when it was.
+// A lookLine is the document of a check, with its time.
 type lookLine struct {
 	At time.Time `json:"at"`
 	checkDoc

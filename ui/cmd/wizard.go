@@ -22,7 +22,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// runWizard opens the wizard; without a terminal it says how to go on without one.
+// runWizard opens the wizard; without a terminal it names the alternatives.
 func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if !e.Terminal() {
 		return noTerminal()
@@ -76,7 +76,7 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	return wizardExit(out)
 }
 
-// showWizard chooses between the screen and plain questions. What others write to stderr waits behind the screen.
+// showWizard chooses between the screen and plain questions. What others write to stderr is held back until the screen ends.
 func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.Options, behind *held) (entry.Outcome, error) {
 	accessible, err := cmd.Flags().GetBool("accessible")
 	if err != nil {
@@ -92,7 +92,7 @@ func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.
 	return out, err
 }
 
-// farewell leaves on the terminal what the screen took with it: how it ended, and the commands to go on from there.
+// farewell prints after the screen how it ended, and the commands to continue.
 func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 	if r := out.Report; r != nil {
 		words, _ := r.Verdict()
@@ -132,7 +132,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// firstAnswers is what the wizard begins with: the file of -f, the lab's own, or the defaults.
+// firstAnswers returns the initial answers of the wizard: the file of -f, the lab's own, or the defaults.
 func firstAnswers(e *console.Env, cmd *cobra.Command, s *session.Session) (*answers.Answers, error) {
 	file, err := cmd.Flags().GetString("file")
 	if err != nil {
@@ -152,7 +152,7 @@ func screenTheme(e *console.Env) theme.Theme {
 	return theme.New(e.Getenv("NO_COLOR") == "", !theme.UTF8(e.Getenv), dark)
 }
 
-// wizardExit turns how the wizard ended into an exit code.
+// wizardExit converts the outcome of the wizard to an exit code.
 func wizardExit(out entry.Outcome) error {
 	if out.Err != nil && !errors.Is(out.Err, context.Canceled) {
 		return out.Err

@@ -17,12 +17,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// connectPage asks for the vCenter and proves that it answers before anybody types a password.
+// connectPage asks for the vCenter and tests that it answers before a password is typed.
 type connectPage struct {
 	fields *fields
-	asked  live.Login        // as it was when the page was shown
-	trust  *live.Fingerprint // a certificate that waits for a word
-	draft  *answers.Answers  // of a wizard that was left; nil: none, or it is taken
+	asked  live.Login        // as shown by the page
+	trust  *live.Fingerprint // a certificate that waits for confirmation
+	draft  *answers.Answers  // of an earlier wizard; nil: none, or it was resumed
 	kept   time.Time         // when that was
 }
 
@@ -81,7 +81,7 @@ func (p *connectPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, true
 }
 
-// resume takes the answers of the wizard that was left. A password is asked for again: none is ever kept.
+// resume restores the answers of an earlier wizard. The password is prompted for again: it is never saved.
 func (p *connectPage) resume(w *frame.Wizard) tea.Cmd {
 	w.Answers = p.draft
 	if v := p.draft.VCenter; v.URL != "" && v.URL != w.Login.URL {
@@ -129,7 +129,7 @@ func halves(fingerprint string) string {
 
 const lead = "Sets up RDMA over Converged Ethernet on a vSphere cluster and tests it."
 
-// The two ways through the wizard, the one that only reads first.
+// The two ways through the wizard, the read-only one first.
 var ways = [...][2]string{
 	{"F2     ", "read-only report on hosts, pNICs and VMs; nothing is changed"},
 	{"Enter  ", "set up step by step; nothing is changed before you accept the plan"},
@@ -158,7 +158,7 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 	return intro + "\n" + p.fields.View(width, height-strings.Count(intro, "\n")-1)
 }
 
-// passwordPage stands alone so that keys typed ahead can never put a password into a field in clear text.
+// passwordPage is a separate page, so that keys typed ahead can never put a password into a visible field.
 type passwordPage struct {
 	fields *fields
 	typed  string
@@ -192,7 +192,7 @@ func (p *passwordPage) View(_ *frame.Wizard, width, height int) string {
 	return p.fields.View(width, height)
 }
 
-// connect logs in, reads the overview and goes to the hosts. A password that is refused is asked for anew.
+// connect logs in, reads the overview and goes to the hosts. After a refused password it asks again.
 func connect(w *frame.Wizard) tea.Cmd {
 	l := w.Login
 	return w.Connect(l, func(w *frame.Wizard, err error) tea.Cmd {

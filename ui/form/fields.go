@@ -19,10 +19,10 @@ import (
 type question struct {
 	Title, About string
 	Value        *string
-	Check        func(string) error // nil: anything goes
+	Check        func(string) error // nil: anything is valid
 	Secret       bool
 	Offers       func() []entry.Offer // shown in a list on F4; nil: none
-	Only         bool                 // nothing but the offers: the arrows change them, and no text is typed
+	Only         bool                 // only the offers are valid: the arrows change them, and no text is typed
 }
 
 func (q question) offers() []entry.Offer {
@@ -32,7 +32,7 @@ func (q question) offers() []entry.Offer {
 	return q.Offers()
 }
 
-// wrong says what is wrong with the answer.
+// wrong returns what is wrong with the answer.
 func (q question) wrong() error {
 	if q.Only {
 		return entry.OneOf(entry.Values(q.offers())...)(*q.Value)
@@ -43,17 +43,17 @@ func (q question) wrong() error {
 	return nil
 }
 
-// fields are the questions of one page in one huh form. Enter goes to the next field, and accepts the page on the last. What is
-// wrong with a field stands beside it.
+// fields are the questions of one page in one huh form. Enter goes to the next field, and accepts the page on the last. Errors
+// are shown beside their field.
 type fields struct {
 	theme     theme.Theme
 	form      *huh.Form
 	questions []question
-	inputs    []*huh.Input // as the questions; none where the form is a list
+	inputs    []*huh.Input // one per question; none if the form is a list
 	errs      []error
 	width     int
 	height    int
-	offers    *live.Table // of the field that has the keyboard; nil while they are not shown
+	offers    *live.Table // of the focused field; nil while they are not shown
 }
 
 func newFields(t theme.Theme, questions ...question) *fields {
@@ -74,7 +74,7 @@ func newFields(t theme.Theme, questions ...question) *fields {
 	return f
 }
 
-// newChoice is a page with one list to choose from.
+// newChoice returns a page with one list to choose from.
 func newChoice(t theme.Theme, list huh.Field) *fields {
 	f := &fields{theme: t}
 	f.build(list)
@@ -99,7 +99,7 @@ func fieldKeys() *huh.KeyMap {
 
 func (f *fields) Init() tea.Cmd { return f.form.Init() }
 
-// hints are the keys of the field that has the keyboard.
+// hints returns the keys of the focused field.
 func (f *fields) hints() []frame.Hint {
 	at := f.at()
 	if at < 0 || f.offers != nil {
@@ -118,7 +118,7 @@ func (f *fields) hints() []frame.Hint {
 	return out
 }
 
-// enterWord says what Enter does, where accepting the page is called word.
+// enterWord returns the effect of Enter, where accepting the page is called word.
 func (f *fields) enterWord(word string) string {
 	if f.at() >= 0 && f.at() < len(f.inputs)-1 {
 		return "next field"
@@ -126,10 +126,10 @@ func (f *fields) enterWord(word string) string {
 	return word
 }
 
-// Editing reports whether a list is shown, which Enter and Esc belong to.
+// Editing reports whether a list is shown, which handles Enter and Esc.
 func (f *fields) Editing() bool { return f.offers != nil }
 
-// Update returns the message to the form, apart from the keys that are the page's or would leave the form at its ends.
+// Update passes the message to the form, except for keys that belong to the page or would leave the form at its ends.
 func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {
@@ -143,13 +143,14 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 		switch k.String() {
 		case "enter":
 			if at < 0 || at == len(f.inputs)-1 || f.questions[at].wrong() != nil {
-				return nil, false // the page accepts, or says what is wrong
+				return nil, false // the page accepts, or shows what is wrong
 			}
 			return f.form.NextField(), true
 		case "esc", "f1", "f2":
 			return nil, false
 		case "tab", "down":
-			// At once: the library would move by a message of its own, and keys typed meanwhile land in the field before.
+			// Immediately: the library would move by a message of its own, and keys typed meanwhile would go to the previous
+			// field.
 			switch {
 			case at >= 0 && at == len(f.inputs)-1: // a list has no inputs and takes these keys itself
 				return nil, true
@@ -196,7 +197,7 @@ func (f *fields) values() []string {
 	return v
 }
 
-// at is the number of the field that has the keyboard, -1 if that is a list.
+// at returns the index of the focused field, -1 if that is a list.
 func (f *fields) at() int {
 	for i, in := range f.inputs {
 		if f.form.GetFocusedField() == huh.Field(in) {
@@ -208,7 +209,7 @@ func (f *fields) at() int {
 
 func (f *fields) Typing() bool { return f.at() >= 0 }
 
-// Check looks at every field, marks those that are wrong and goes to the first of them.
+// Check validates every field, marks invalid ones and focuses the first of them.
 func (f *fields) Check() error {
 	for i := len(f.questions) - 1; i >= 0; i-- {
 		f.tell(i, f.questions[i].wrong())
@@ -221,7 +222,7 @@ func (f *fields) Check() error {
 	return nil
 }
 
-// Refuse marks a field as wrong and puts the keyboard there.
+// Refuse marks a field as invalid and focuses it.
 func (f *fields) Refuse(i int, err error) error {
 	f.tell(i, err)
 	f.focus(i)
@@ -238,7 +239,7 @@ func (f *fields) focus(i int) {
 	}
 }
 
-// tell puts what is wrong in the place of what the field is about; nil takes it away.
+// tell shows an error instead of the description of a field; nil removes it.
 func (f *fields) tell(i int, err error) {
 	f.errs[i] = err
 	text := f.questions[i].About
@@ -249,7 +250,7 @@ func (f *fields) tell(i int, err error) {
 	f.form.Update(nil) // the form draws anew only on a message
 }
 
-// View draws the fields; where they do not all fit, the last line tells which one has the keyboard.
+// View renders the fields; if they do not all fit, the last line shows which one is focused.
 func (f *fields) View(width, height int) string {
 	if f.offers != nil {
 		title := f.questions[f.at()].Title
@@ -273,8 +274,8 @@ func (f *fields) View(width, height int) string {
 	return strings.TrimRight(strings.ReplaceAll(f.form.View(), unfocused, ""), "\n") + where
 }
 
-// unfocused is the white of dark terminals in which the library writes the fields without the keyboard; it gives no way
-// to change it, and nobody can read it on a light background.
+// unfocused is the white that the library uses for unfocused fields; it cannot be configured, and is unreadable on a light
+// background.
 const unfocused = "\x1b[37m"
 
 // huhTheme is our theme in huh's words.

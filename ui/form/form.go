@@ -1,5 +1,5 @@
-// Package form is the wizard's pages, from the first question to the report. One Enter accepts a page that is valid, Esc
-// goes back and loses nothing, and every page shows where one stands and what it will cost.
+// Package form contains the wizard's pages, from the first question to the report. Enter accepts a valid page, Esc goes back
+// without losing input, and every page shows the position and the cost.
 package form
 
 import (
@@ -10,16 +10,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 )
 
-// Options is what the wizard needs from outside.
+// Options are the wizard's dependencies.
 type Options = frame.Options
 
-// Run shows the wizard until the operator leaves it. A run that was begun is always waited for, also after the terminal
-// went away.
+// Run shows the wizard until the operator quits it. It always waits for a started run, even if the terminal is gone.
 func Run(ctx context.Context, o Options) (entry.Outcome, error) {
 	return frame.Run(ctx, o, pages(), lookOnly)
 }
 
-// pages are in the order that the frame knows them by.
+// pages returns the pages in the frame's order.
 func pages() []frame.Page {
 	return []frame.Page{&connectPage{}, &passwordPage{}, &hostsPage{}, &modePage{}, &nicsPage{}, &switchPage{}, &vmsPage{}, &preflightPage{}, &reviewPage{}, &runPage{}, &finalPage{}}
 }

@@ -23,7 +23,7 @@ type list struct {
 	proposed map[string]bool // the rows that the answers chose when the page was shown last
 }
 
-// choose takes what the answers choose, unless they still choose what they did before somebody chose otherwise: going back
+// choose selects what the answers select, unless they have not changed since the operator selected something else: going back
 // loses nothing.
 func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	table.Chosen = maps.Clone(proposed)
@@ -38,7 +38,7 @@ func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	maps.DeleteFunc(table.Chosen, func(id string, _ bool) bool { return !there[id] }) // of another vCenter
 }
 
-// kept says that the answers choose now what is chosen here: what they choose otherwise later was edited, and counts.
+// kept records that the current selection comes from the answers: a later difference was edited, and counts.
 func (l *list) kept() { l.proposed = maps.Clone(l.table.Chosen) }
 
 func (l *list) Typing() bool { return l.table != nil && l.table.Typing() }
@@ -58,7 +58,8 @@ func (l *list) point(r backends.Ref) {
 	}
 }
 
-// propose fills what the answers leave open. VMs are chosen by the operator, unless the lab is private: what is chosen goes off.
+// propose sets what the answers leave open. The operator selects the VMs, unless the lab is private, because selected VMs are
+// powered off.
 func propose(w *frame.Wizard) {
 	unasked := len(w.Answers.VMs) == 0
 	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
@@ -114,7 +115,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// wanted reports whether the answers ask for every host of a cluster; those that name none do so on the private lab alone.
+// wanted reports whether the answers select every host of a cluster; answers without hosts do so only on the private lab.
 func wanted(w *frame.Wizard, cluster string) bool {
 	if w.Answers.Hosts.Cluster == "" {
 		return w.Fabric.Private(w.Login)

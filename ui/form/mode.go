@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// modePage asks how guests get RDMA and shows what each way costs before anybody chooses.
+// modePage asks how guests get RDMA and shows the cost of each mode.
 type modePage struct {
 	fields *fields
 	before answers.Mode // as it was accepted last

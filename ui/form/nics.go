@@ -124,7 +124,7 @@ func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	return w.Next(), nil
 }
 
-// Keep puts what is chosen into the answers.
+// Keep stores the selection in the answers.
 func (p *nicsPage) Keep(w *frame.Wizard) error {
 	picked := map[string]string{}
 	for id := range p.table.Chosen {

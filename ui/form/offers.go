@@ -10,11 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// onlyPrompt stands before a field that takes nothing but what is offered.
+// onlyPrompt is the prompt of a field that accepts only its offers.
 const onlyPrompt = "<> "
 
-// listed takes the keys of a field with offers: F4 shows them, and of a field that takes nothing else the arrows change them and a
-// letter chooses what begins with it.
+// listed handles the keys of a field with offers: F4 shows them; in a field that accepts nothing else, the arrows change the
+// value and a letter selects the offer that begins with it.
 func (f *fields) listed(k tea.KeyPressMsg) bool {
 	q := f.questions[f.at()]
 	values := entry.Values(q.offers())
@@ -64,7 +64,7 @@ func (f *fields) open(q question) {
 	f.offers.At(strings.TrimSpace(*q.Value))
 }
 
-// choose takes the keys of the list: Enter and Space take the row at the cursor, Esc leaves everything as it is.
+// choose handles the keys of the list: Enter and Space select the row at the cursor, Esc changes nothing.
 func (f *fields) choose(k tea.KeyPressMsg) (tea.Cmd, bool) {
 	if !f.offers.Typing() {
 		switch k.String() {

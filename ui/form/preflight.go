@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// preflightPage reads the chosen hosts and guests and shows what stands in the way.
+// preflightPage reads the chosen hosts and guests and shows blockers.
 type preflightPage struct {
 	scroll  *live.Scroll // nil until everything was read
 	refused *plan.Refused

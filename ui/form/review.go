@@ -76,7 +76,7 @@ func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// paintPlan colours the text of a plan, so that the eye finds the targets, what is done to them, and what it disrupts.
+// paintPlan colours the text of a plan to highlight the targets, the changes, and the disruptions.
 func paintPlan(t theme.Theme, text string) string {
 	signs := map[byte]lipgloss.Style{'+': t.Good, '-': t.Bad, '~': t.Accent, '?': t.Warning}
 	lines := strings.Split(text, "\n")
@@ -115,7 +115,7 @@ func (p *reviewPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return nil, p.scroll.Update(msg)
 }
 
-// rehearse plays the plan on a twin of the site and shows what came of it.
+// rehearse runs the plan on a twin of the site and shows the result.
 func (p *reviewPage) rehearse(w *frame.Wizard) tea.Cmd {
 	a := *w.Answers
 	var text string
@@ -131,7 +131,7 @@ func (p *reviewPage) rehearse(w *frame.Wizard) tea.Cmd {
 	})
 }
 
-// rehearsed takes the keys of a rehearsal that is shown: Enter scrolls and never consents, Esc returns to the plan.
+// rehearsed handles the keys while a rehearsal is shown: Enter scrolls and never consents, Esc returns to the plan.
 func (p *reviewPage) rehearsed(msg tea.Msg) bool {
 	k, ok := msg.(tea.KeyPressMsg)
 	switch {
@@ -145,7 +145,7 @@ func (p *reviewPage) rehearsed(msg tea.Msg) bool {
 	return true
 }
 
-// typing takes the keys of the consent; it says whether it took one.
+// typing handles the keys of the consent and reports whether a key was used.
 func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 	key := k.String()
 	switch {
@@ -214,7 +214,7 @@ func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 	return top + "\n" + p.scroll.View(width, height-strings.Count(top, "\n")-1)
 }
 
-// cost is what the plan costs, in at most so many lines.
+// cost returns the cost of the plan in a limited number of lines.
 func (p *reviewPage) cost(w *frame.Wizard, width, most int) string {
 	label := "Cost  "
 	var all []string
@@ -232,7 +232,7 @@ func (p *reviewPage) cost(w *frame.Wizard, width, most int) string {
 	return top
 }
 
-// ask says how the plan is accepted.
+// ask describes how to accept the plan.
 func (p *reviewPage) ask(private, what string) string {
 	switch {
 	case p.private:

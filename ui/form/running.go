@@ -32,7 +32,7 @@ func (p *runPage) Hints() []frame.Hint {
 func (p *runPage) EnterWord() string { return "" }
 func (p *runPage) Typing() bool      { return p.screen != nil && p.screen.Typing() }
 
-// A newsMsg is what happened since the screen was last told.
+// A newsMsg contains the events since the last update of the screen.
 type newsMsg struct {
 	events []engine.Event
 	tests  []perftest.Progress
@@ -40,7 +40,7 @@ type newsMsg struct {
 
 type clockMsg time.Time
 
-// A controlledMsg says what became of a control.
+// A controlledMsg is the result of a control.
 type controlledMsg struct {
 	text string
 	err  error
@@ -64,8 +64,8 @@ func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return clockMsg(t) })
 }
 
-// between is how long news are gathered before the screen is told: a thousand events a second must not fill the line of
-// a jump host.
+// between is how long events are collected before the screen is updated: a thousand events per second must not saturate the
+// connection.
 const between = 200 * time.Millisecond
 
 // A feed gathers news for the screen.
@@ -113,8 +113,8 @@ func (p *runPage) Enter(w *frame.Wizard) tea.Cmd {
 	return tea.Batch(run, tick())
 }
 
-// carryOut runs outside the screen's loop and goes on when the screen is gone. Only when it has ended does the loop look
-// at what it left in w.
+// carryOut runs outside the screen's loop and continues if the screen is gone. The loop reads its results in w only after it has
+// ended.
 func (p *runPage) carryOut(ctx context.Context, stop <-chan struct{}, w *frame.Wizard, news *feed) {
 	w.Result, w.RunErr = w.Fabric.Apply(ctx, w.Answers, w.Plan, stop, p.remote, func(e engine.Event) {
 		news.add(func(n *newsMsg) { n.events = append(n.events, e) })

@@ -16,8 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// switchPage asks for the distributed switch and its port group, and for what the mode needs besides: the vmknic of
-// PVRDMA, VFs and how they are made, or what goes with GPUs, where a whole card takes no switch.
+// switchPage asks for the distributed switch and its port group, and for other settings of the mode: the vmknic of PVRDMA, VFs
+// and how they are created, or settings of GPUs. A whole card needs no switch.
 type switchPage struct {
 	fields     *fields
 	mtu, vlan  string
@@ -31,11 +31,11 @@ type switchPage struct {
 	virtual    bool
 	networks   []string           // of the rails after the first
 	before     answers.Switch     // of the first rail, as it was when the page was shown
-	said       map[*string]string // what the answers said when a field was filled in
+	said       map[*string]string // value of the answers when a field was filled in
 }
 
-// keep fills in what the answers say, unless they still say what they said before somebody typed over it: going back
-// loses nothing.
+// keep fills in the values of the answers, unless they have not changed since the operator typed something else: going back loses
+// nothing.
 func (p *switchPage) keep(field *string, says string) {
 	if said, filled := p.said[field]; !filled || said != says {
 		*field = says

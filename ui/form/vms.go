@@ -131,7 +131,7 @@ func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
 	return r
 }
 
-// edit returns what takes a text typed for one VM: it checks, keeps and shows it, and chooses the VM.
+// edit returns the function for a text typed for one VM: it validates, stores and shows it, and selects the VM.
 func (p *vmsPage) edit(set func(id, text string) error) func(id, text string) error {
 	return func(id, text string) error {
 		if err := set(id, text); err != nil {
@@ -153,7 +153,7 @@ func (p *vmsPage) editAll(set func(ids []string, text string) error) func(ids []
 	}
 }
 
-// show writes what is kept of VMs into their rows, and chooses them where they can be chosen.
+// show writes the stored data of VMs into their rows, and selects them if possible.
 func (p *vmsPage) show(ids []string) {
 	for _, id := range ids {
 		row := p.row[id]

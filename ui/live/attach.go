@@ -13,19 +13,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// AttachOptions is what the page of another process's run needs from outside.
+// AttachOptions are the dependencies of the page of another process's run.
 type AttachOptions struct {
 	Title   string
-	Follow  func(ctx context.Context, sink engine.Sink) error                    // tells the events of the run until it ends
-	Control func(ctx context.Context, c engine.Control) (text string, err error) // asks the run
+	Follow  func(ctx context.Context, sink engine.Sink) error                    // passes on the events of the run until it ends
+	Control func(ctx context.Context, c engine.Control) (text string, err error) // sends a request to the run
 	Theme   theme.Theme
 	In      io.Reader
 	Out     io.Writer
 	Environ []string
 }
 
-// RunAttach shows a run of another process with the keys of the run page. It ends with the run, or when the operator leaves it;
-// left tells which.
+// RunAttach shows a run of another process with the keys of the run page. It ends with the run, or when the operator quits it;
+// left reports which.
 func RunAttach(ctx context.Context, o AttachOptions) (left bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -53,7 +53,7 @@ func (t *Table) all(meant func(Row) bool) {
 	}
 }
 
-// full says why a row cannot be chosen beside those that are.
+// full returns why a row cannot be selected in addition to the others.
 func (t *Table) full(id string) string {
 	if t.Full == nil {
 		return ""

@@ -37,7 +37,7 @@ const keepLog = 200
 // NewRun returns an empty screen.
 func NewRun(t theme.Theme) *Run { return &Run{theme: t} }
 
-// Event takes what the engine says.
+// Event handles an event of the engine.
 func (r *Run) Event(e engine.Event) {
 	r.state.Fold(e)
 	switch e.Type {
@@ -67,7 +67,7 @@ func (r *Run) Event(e engine.Event) {
 	}
 }
 
-// reason is an error without the target that stands before it anyway.
+// reason returns an error without its target, which is shown already.
 func reason(t backends.Ref, err string) string { return strings.TrimPrefix(err, t.Name+": ") }
 
 func (r *Run) say(e engine.Event, what string) {
@@ -85,7 +85,7 @@ func (r *Run) keep(line string) {
 	}
 }
 
-// Measured takes the progress of the measurement that follows the changes, and of the loads after it.
+// Measured handles the progress of the measurement after the changes, and of the loads after it.
 func (r *Run) Measured(p perftest.Progress) {
 	if p.Load != "" {
 		if r.load = p; p.Flows != nil {

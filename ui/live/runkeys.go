@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// A list is what the operator looks at on the run page: the targets that match the filter, one of them chosen.
+// A list is the operator's view of the run page: the targets that match the filter, with one selected.
 type list struct {
 	on      bool // a target was chosen, filtered or folded: the rows scroll
 	at      int
@@ -29,10 +29,10 @@ type list struct {
 // Keys are the keys of the run page, for the line below it and for its help.
 var Keys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
 
-// Typing says that letters are meant for the filter or for an answer.
+// Typing reports whether letters are meant for the filter or for an answer.
 func (r *Run) Typing() bool { return r.list.typing || r.list.confirm != nil }
 
-// Said shows what became of a control.
+// Said shows the result of a control.
 func (r *Run) Said(text string, err error) {
 	if err != nil {
 		text = err.Error()
@@ -43,7 +43,7 @@ func (r *Run) Said(text string, err error) {
 	r.list.said = backends.Clean(text)
 }
 
-// Key takes a key; it returns the control that the operator wants by it, and whether the key was used.
+// Key handles a key; it returns the resulting control, and whether the key was used.
 func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 	l := &r.list
 	switch {
@@ -203,7 +203,7 @@ func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []s
 	return append(lines, steps[from:min(len(steps), from+room-1)]...)
 }
 
-// asked is the line that asks, or says what became of a control; nil if there is none.
+// asked returns the line with a question or the result of a control; nil if there is none.
 func (r *Run) asked(width int) []string {
 	l := &r.list
 	switch {
@@ -217,7 +217,7 @@ func (r *Run) asked(width int) []string {
 	return nil
 }
 
-// service says who is out of service, and how many have been and will be.
+// service describes which targets are out of service, and how many have been and will be.
 func (r *Run) service(width int) []string {
 	var out []string
 	count, names := map[string]int{}, map[backends.TargetType][]string{}

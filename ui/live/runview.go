@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// pinned is how many failures stay on the screen; all stand in the report.
+// pinned is how many failures stay on the screen; the report contains all.
 const pinned = 3
 
 // View draws the screen; now moves the clock.

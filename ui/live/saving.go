@@ -1,6 +1,6 @@
 package live
 
-// A Saving says what becomes of a file that is there already with other answers. One as this wizard has written it is its own.
+// A Saving says what to do with an existing file with other answers. One that this wizard has written is overwritten.
 type Saving int
 
 // What becomes of such a file.
@@ -10,7 +10,7 @@ const (
 	Beside                  // it stays, and the answers get a free name beside it
 )
 
-// Exists is the error of a file that is there already with other answers.
+// Exists is the error for an existing file with other answers.
 type Exists struct {
 	Path string
 	Diff string // its lines that would go, with -, and those that would come, with +

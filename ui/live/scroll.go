@@ -25,7 +25,7 @@ func NewScroll(t theme.Theme, text string) *Scroll {
 	return &Scroll{theme: t, text: strings.TrimRight(text, "\n"), page: 10}
 }
 
-// Update takes a key; it says whether the key was used.
+// Update handles a key and reports whether it was used.
 func (s *Scroll) Update(msg tea.Msg) bool {
 	key, ok := msg.(tea.KeyPressMsg)
 	if !ok {
@@ -53,7 +53,7 @@ func (s *Scroll) Update(msg tea.Msg) bool {
 // Ended reports whether the last line of the text has been drawn.
 func (s *Scroll) Ended() bool { return s.ended }
 
-// PageDown shows what comes next.
+// PageDown scrolls down by one page.
 func (s *Scroll) PageDown() { s.top += s.page }
 
 // View draws the part that fits, with the position below where it does not all fit.

@@ -22,7 +22,7 @@ type Column struct {
 type Row struct {
 	ID       string
 	Cells    []string
-	Group    string // what c chooses together; of a radio table one row a group can be chosen
+	Group    string // what c selects together; in a radio table one row per group can be selected
 	Disabled string // why the row cannot be chosen, "" when it can
 	Detail   string // all that is known of the row: shown below the table while the cursor is on it
 }
@@ -39,33 +39,33 @@ type Edit struct {
 	AllAsk string // what is requested
 }
 
-// A Table is a long list with a cursor, a filter, choosing with space and editing of single cells. It draws only what is
+// A Table is a long list with a cursor, a filter, selection with space and editing of single cells. It draws only what is
 // visible.
 type Table struct {
 	Chosen map[string]bool // by row id
 	Radio  bool            // one row a group
-	Groups string          // what a group is called ("cluster"); "" where c must not choose groups
+	Groups string          // name of a group ("cluster"); "" if c must not select groups
 	Edits  []Edit
 	Full   func(id string) string  // why a row cannot be chosen beside those that are, "" when it can; nil: each can
-	Paste  func(text string) error // takes a list that is pasted while no text field has the keyboard; nil: none is taken
+	Paste  func(text string) error // handles a list that is pasted while no text field is focused; may be nil
 
 	theme   theme.Theme
 	columns []Column
 	rows    []Row
-	find    []string // what the filter looks through, by row
+	find    []string // what the filter searches, by row
 	widths  []int
 	visible []int // rows that the filter lets through
 	cursor  int   // index into visible
 	top     int
 	filter  textinput.Model
-	typing  bool // the filter takes the keys
+	typing  bool // keys go to the filter
 	editor  textinput.Model
 	edit    *Edit // nil while nothing is edited
 	many    bool  // edit is for all that are chosen
 	err     string
 }
 
-// NewTable returns a table whose cursor stands on the first row.
+// NewTable returns a table with the cursor on the first row.
 func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
 	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, filter: field(t, "/"), editor: field(t, "> ")}
 	table.SetRows(rows)
@@ -124,7 +124,7 @@ func (t *Table) At(id string) {
 	}
 }
 
-// narrow works out which rows the filter lets through: every word must be in the row.
+// narrow computes which rows match the filter: every word must be in the row.
 func (t *Table) narrow() {
 	words := strings.Fields(strings.ToLower(t.filter.Value()))
 	t.visible = t.visible[:0]
@@ -139,7 +139,7 @@ func (t *Table) narrow() {
 // Typing reports whether a text field has the keyboard, so that letters and Enter are meant for it.
 func (t *Table) Typing() bool { return t.typing || t.edit != nil }
 
-// Update takes a key; it says whether the key was used.
+// Update handles a key and reports whether it was used.
 func (t *Table) Update(msg tea.Msg) (tea.Cmd, bool) {
 	key, ok := msg.(tea.KeyPressMsg)
 	switch {
@@ -194,7 +194,7 @@ func (t *Table) pasted(msg tea.Msg) bool {
 	return true
 }
 
-// refused keeps what is wrong, to be shown beside the row; it says whether something is.
+// refused stores an error to be shown beside the row, and reports whether there is one.
 func (t *Table) refused(err error) bool {
 	if err != nil {
 		t.err = backends.Clean(err.Error())
@@ -213,7 +213,7 @@ func (t *Table) together() []string {
 	return ids
 }
 
-// moved moves the cursor where the key says so.
+// moved moves the cursor if the key is a cursor key.
 func (t *Table) moved(key tea.KeyPressMsg) bool {
 	by := 0
 	switch key.String() {
@@ -251,7 +251,7 @@ func (t *Table) beginEdit(e *Edit) tea.Cmd {
 	return t.begin(e, false, r.Cells[e.Column])
 }
 
-// beginAll edits the rows that are chosen together; the text of the first is what the others follow.
+// beginAll edits the selected rows together; the others follow the text of the first.
 func (t *Table) beginAll(e *Edit) tea.Cmd {
 	ids := t.together()
 	if len(ids) == 0 {
@@ -314,7 +314,7 @@ func (t *Table) updateFilter(msg tea.Msg) (tea.Cmd, bool) {
 	return cmd, true
 }
 
-// clear takes the filter away; the cursor stays on its row.
+// clear removes the filter; the cursor stays on its row.
 func (t *Table) clear() {
 	t.typing = false
 	id := ""

@@ -16,8 +16,8 @@ const (
 	detailLines = 2
 )
 
-// View draws the table into width x height cells: the head, the rows, what is known of the row under the cursor or what
-// is wrong with it, and the position or the text field.
+// View renders the table in width x height cells: the heading, the rows, the detail or the error of the row under the cursor, and
+// the position or the text field.
 func (t *Table) View(width, height int) string {
 	shown := t.fit(width)
 	lines := []string{t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(t.titles(), shown, width-markWidth))}
@@ -50,7 +50,7 @@ func (t *Table) titles() []string {
 	return titles
 }
 
-// fit says which columns are shown.
+// fit returns the columns that are shown.
 func (t *Table) fit(width int) []bool {
 	shown := make([]bool, len(t.columns))
 	need := markWidth
@@ -117,7 +117,7 @@ func (t *Table) cells(cells []string, shown []bool, width int) string {
 	return t.theme.Cut(strings.TrimRight(b.String(), " "), width)
 }
 
-// detail is what is wrong, else what is known of the row under the cursor, as far as two lines hold it.
+// detail returns the error, or else the details of the row under the cursor, in at most two lines.
 func (t *Table) detail(width int) []string {
 	text, style := t.err, t.theme.Bad
 	if r := t.row(); text == "" && r != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// WatchOptions is what a watch needs from outside.
+// WatchOptions are the dependencies of a watch.
 type WatchOptions struct {
 	Look    func(ctx context.Context) watch.Look // judges once
-	Line    func(l *watch.Look) string           // says in one sentence how it stands
-	Taken   func(l watch.Look)                   // is told of every look, in order
-	Every   time.Duration                        // from the beginning of a look to that of the next
+	Line    func(l *watch.Look) string           // returns the result in one sentence
+	Taken   func(l watch.Look)                   // is called with every check, in order
+	Every   time.Duration                        // from the start of a check to the start of the next
 	Site    string                               // vCenter's address
 	Theme   theme.Theme
 	In      io.Reader
@@ -29,8 +29,8 @@ type WatchOptions struct {
 	size *tea.WindowSizeMsg // where Out is no terminal that could be asked
 }
 
-// RunWatch shows looks until the operator leaves. interrupted tells Ctrl-C and Stop from leaving by q. What looks when
-// it ends is cancelled and waited for.
+// RunWatch shows checks until the operator quits. interrupted distinguishes Ctrl-C and Stop from quitting by q. A running check
+// is cancelled and waited for.
 func RunWatch(ctx context.Context, o WatchOptions) (h *watch.History, interrupted bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -49,7 +49,7 @@ func RunWatch(ctx context.Context, o WatchOptions) (h *watch.History, interrupte
 	return &w.history, w.interrupted, err
 }
 
-// watcher is the model: what was seen, when to look next, and what part of it is shown.
+// watcher is the model: the results, the time of the next check, and the visible part.
 type watcher struct {
 	ctx   context.Context
 	o     WatchOptions
@@ -71,7 +71,7 @@ type (
 	stopMsg   struct{}
 )
 
-// Init looks for the first time and starts the clock.
+// Init starts the first check and the clock.
 func (w *watcher) Init() tea.Cmd {
 	return tea.Batch(w.look(), w.tick(), w.watchStop(), tea.RequestBackgroundColor)
 }
@@ -87,7 +87,7 @@ func (w *watcher) watchStop() tea.Cmd {
 	}
 }
 
-// look judges outside the loop; one look at a time.
+// look checks outside the loop; one check at a time.
 func (w *watcher) look() tea.Cmd {
 	if w.looking {
 		return nil

@@ -18,7 +18,7 @@ import (
 // The smallest screen that holds the chain and some findings.
 const watchWidth, watchHeight = 60, 18
 
-// changesShown is how many changes stand above the findings; the others are marked there.
+// changesShown is how many changes are shown above the findings; the others are marked there.
 const changesShown = 4
 
 // View draws the whole screen.
@@ -78,7 +78,7 @@ func (w *watcher) clock() string {
 	return w.theme.Quiet.Render(w.theme.Cut(s, w.width))
 }
 
-// standing says how it stands, and that this is old where vCenter is away.
+// standing returns the result, and that it is outdated if vCenter cannot be reached.
 func (w *watcher) standing() []string {
 	h := &w.history
 	var lines []string
@@ -145,7 +145,7 @@ func counted(n map[checks.Status]int) string {
 	return strings.Join(parts, " ")
 }
 
-// changes are the last that were seen; those of this look stand out.
+// changes returns the last changes; those of this check are highlighted.
 func (w *watcher) changes() []string {
 	latest := watch.Grouped(w.history.Latest)
 	if len(latest) == 0 {
@@ -171,7 +171,7 @@ func (w *watcher) changes() []string {
 	return append(lines, "")
 }
 
-// refresh writes the findings anew, where they were scrolled to.
+// refresh renders the findings again at the same scroll position.
 func (w *watcher) refresh() {
 	h := &w.history
 	if h.Last == nil {
@@ -205,7 +205,7 @@ func (w *watcher) refresh() {
 	w.scroll = w.scroll.replaced(w.theme, b.String())
 }
 
-// loud leaves out what is told but no reason to worry: it does not change from look to look.
+// loud leaves out findings that are no cause for concern: they do not change from check to check.
 func loud(all []checks.Finding) []checks.Finding {
 	var out []checks.Finding
 	for _, f := range all {

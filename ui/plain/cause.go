@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// keepCauses bounds the causes that stand on top; all of them are in the JSON.
+// keepCauses bounds the causes at the top; the JSON contains all of them.
 const keepCauses = 3
 
 // fewNames is up to how many names are listed without their number.
@@ -19,10 +19,10 @@ type Cause struct {
 	What   string // "esx-03: enable firewall ruleset pvrdma"
 	Err    string
 	Remedy string
-	Follow string // what follows from it, "" when nothing does
+	Follow string // its consequences, "" if there are none
 }
 
-// Causes words the first causes of a report, and says how many more there are.
+// Causes formats the first causes of a report, and says how many more there are.
 func Causes(all []report.Cause) (out []Cause, more int) {
 	for _, c := range all[:min(len(all), keepCauses)] {
 		what := c.Step
@@ -40,7 +40,7 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 	return out, max(0, len(all)-keepCauses)
 }
 
-// LeftBehind words what a run has left, and what to do next; nothing for nil.
+// LeftBehind formats what a run has left, and what to do next; nothing for nil.
 func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	if l == nil {
 		return nil, ""

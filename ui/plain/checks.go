@@ -14,8 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Findings prints what is not well, worst first, findings of one check together; then how many passed. What follows from a cause
-// is counted only.
+// Findings prints problems, worst first, grouped by check; then how many passed. Consequences of a cause are only counted.
 func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	out := &writer{w: w}
 	whole := all
@@ -110,14 +109,14 @@ func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding,
 	return out, len(all) - len(out)
 }
 
-// Folded says that findings are not listed because they follow from what is.
+// Folded says that findings are not listed because they are consequences of listed ones.
 func Folded(n int) string {
 	return count(n, "finding") + map[bool]string{true: " follows", false: " follow"}[n == 1] + " from the causes above and " +
 		map[bool]string{true: "is", false: "are"}[n == 1] + " not listed here; -o html and -o json list all"
 }
 
-// Chain prints the links in their order with what was found on each, then the first broken one with its remedy. A link
-// that was not read, or only in parts, is not evaluated.
+// Chain prints the links in order with their results, then the first broken one with its remedy. A link that was not read, or
+// only partly, is not evaluated.
 func Chain(w io.Writer, all []checks.Finding) error {
 	out := &writer{w: w}
 	var said []string
@@ -184,7 +183,7 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 	return groups
 }
 
-// Targets names the targets, and of how many where that says more.
+// Targets names the targets, with the total if useful.
 func (g Group) Targets() string {
 	var names []string
 	for _, f := range g.Findings {
@@ -196,10 +195,10 @@ func (g Group) Targets() string {
 	return Names(names)
 }
 
-// keepEvidence bounds the lines of one group; every finding stands in the JSON.
+// keepEvidence bounds the lines of one group; the JSON contains every finding.
 const keepEvidence = 5
 
-// Evidence is what was seen: one line when all saw the same, else one for each thing seen and by whom.
+// Evidence returns the evidence: one line if it is the same for all targets, else one for each different text with its targets.
 func (g Group) Evidence() []string {
 	var seen []string
 	by := map[string][]string{}

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// CostLines says what people notice of a plan: what reboots and goes off, how many at a time and for how long, what cannot be undone,
-// what else is touched, and what loading the fabric afterwards costs.
+// CostLines describes the cost of a plan: what reboots and is powered off, how many at a time and for how long, what cannot be
+// undone, what else is affected, and the cost of loading the fabric afterwards.
 func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan) []string {
 	hosts, cycled, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range a.VMs {
@@ -84,7 +84,7 @@ func stages(p *plan.Plan) string {
 // waves is in how many rounds n things are done, some at a time.
 func waves(n, atOnce int) int { return (n + atOnce - 1) / max(1, atOnce) }
 
-// irreversible names the changes without a way back, each once with its targets.
+// irreversible names the changes that cannot be undone, each once with its targets.
 func irreversible(p *plan.Plan) string {
 	var order []string
 	who := map[string][]string{}
@@ -156,7 +156,7 @@ func actsOn(c plan.Change, n backends.NIC) bool {
 	return false
 }
 
-// LoadLine says what loading the fabric with several senders at once costs.
+// LoadLine describes the cost of loading the fabric with several simultaneous senders.
 func LoadLine(p perftest.LoadPlan) string {
 	more := ""
 	if p.RaisedBytes > 0 {
@@ -166,7 +166,7 @@ func LoadLine(p perftest.LoadPlan) string {
 		p.Load, count(p.Rounds, "round"), count(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 
-// LoadRound says that a round of a load begins and how long the load will still take, or what the round gave.
+// LoadRound reports the start of a round of a load with the estimated remaining time, or the result of the round.
 func LoadRound(p perftest.Progress) string {
 	if p.Flows == nil {
 		return fmt.Sprintf("loading %d/%d  %s: about %s left", p.Round, p.Rounds, backends.Clean(p.Flowing()), About(p.Left))
@@ -184,7 +184,7 @@ func LoadRound(p perftest.Progress) string {
 	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed%s", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad, apart)
 }
 
-// volume rounds a number of bytes to what an estimate is worth.
+// volume rounds a number of bytes for an estimate.
 func volume(bytes int64) string {
 	if bytes < 1e12 {
 		return fmt.Sprintf("%.0f GB", float64(bytes)/1e9)
@@ -192,7 +192,7 @@ func volume(bytes int64) string {
 	return fmt.Sprintf("%.1f TB", float64(bytes)/1e12)
 }
 
-// About rounds a time to what an estimate is worth.
+// About rounds a time for an estimate.
 func About(d time.Duration) string {
 	switch {
 	case d < time.Minute:

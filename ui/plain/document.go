@@ -193,7 +193,7 @@ func tableText(lines []string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// share gives each column its natural width while there is room; the wider columns divide the rest.
+// share assigns its natural width to each column while there is room; the wider columns divide the rest.
 func share(natural []int, room int) []int {
 	widths := make([]int, len(natural))
 	for open := len(natural); open > 0; {

@@ -82,8 +82,8 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 	return nil
 }
 
-// nearWord says a path in the words of nvidia-smi topo -m, as near as they come: PIX below one switch, PXB below one root port, PHB
-// below one host bridge, NODE over host bridges of one NUMA node, SYS over nodes.
+// nearWord returns the closest term of nvidia-smi topo -m for a path: PIX below one switch, PXB below one root port, PHB below
+// one host bridge, NODE over host bridges of one NUMA node, SYS over nodes.
 func nearWord(p backends.Pair) string {
 	switch p.Path {
 	case backends.OneSwitch:
@@ -161,7 +161,7 @@ func matrix(h *backends.Host) (string, error) {
 	return b.String(), err
 }
 
-// Passthrough says in a word whether VMs can have a GPU.
+// Passthrough says in a word whether VMs can use a GPU.
 func Passthrough(g backends.GPU) string {
 	switch {
 	case g.Active:

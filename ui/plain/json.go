@@ -14,9 +14,9 @@ import (
 // something else, not when one is added.
 const SchemaVersion = 1
 
-// JSON encodes to w what people look at on terminals, too: characters that drive one (DEL and C1 controls, which JSON
-// leaves as they are) or turn the direction of a line are written as \u escapes, which every reader takes for the same. Each document that is an
-// object begins with its schemaVersion.
+// JSON writes JSON that is safe on terminals: control characters (DEL and C1, which JSON leaves as they are) and characters that
+// change the direction of a line are written as \u escapes, which are equivalent. Each document that is an object begins with its
+// schemaVersion.
 func JSON(w io.Writer) *json.Encoder {
 	return encoder(escaping{w: w, versioned: true})
 }
@@ -70,7 +70,7 @@ func withVersion(doc string) string {
 	return fmt.Sprintf(`{%s"schemaVersion"%s%d%s%s`, layout, colon, SchemaVersion, comma, fields)
 }
 
-// YAML does the same to a YAML document in which such characters stand in double quotes only.
+// YAML does the same for a YAML document in which such characters occur only in double quotes.
 func YAML(doc string) string {
 	return escape(doc, func(r rune) string { return fmt.Sprintf(`\U%08X`, r) })
 }

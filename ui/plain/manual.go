@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// manual says how one would make the change without this program: a way through the vSphere Client, or a command line.
+// manual returns how to make the change without this program: in the vSphere Client, or by a command line.
 func manual(c plan.Change) string {
 	if c.Kind == backends.KindBuild {
 		return buildManual(c)

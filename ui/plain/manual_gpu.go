@@ -5,7 +5,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// deviceManual says how one would give a VM a GPU or a card by hand, on its host and in its own settings.
+// deviceManual returns how to assign a GPU or a card to a VM manually, on its host and in its own settings.
 func deviceManual(c plan.Change) (string, bool) {
 	switch c.Kind {
 	case backends.KindPassthrough:
@@ -40,7 +40,7 @@ func deviceManual(c plan.Change) (string, bool) {
 	return "", false
 }
 
-// buildManual is what one would type in the guest.
+// buildManual returns the commands for the guest.
 func buildManual(c plan.Change) string {
 	var file string
 	_ = c.To.Decode(&file) // absent: taken away

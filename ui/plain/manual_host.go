@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// hostManual says how one would change what a host is made of by hand.
+// hostManual returns how to change a host's system settings manually.
 func hostManual(c plan.Change) (string, bool) {
 	switch c.Kind {
 	case backends.KindPower:
@@ -75,7 +75,7 @@ func onOff(on bool) string {
 	return "Disabled"
 }
 
-// policyName is what the vSphere Client calls a power policy.
+// policyName returns the name of a power policy in the vSphere Client.
 func policyName(short string) string {
 	names := map[string]string{"static": "High Performance", "dynamic": "Balanced", "low": "Low Power", "custom": "Custom"}
 	if n := names[short]; n != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Markdown prints the plan as a runbook for a change board: what it costs, then every change with before and after, what
-// it disrupts, how it is undone and how it would be done by hand.
+// Markdown prints the plan as a runbook for a change board: its cost, then every change with before and after, what it disrupts,
+// how to undo it and how to make it manually.
 func Markdown(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	out.line("# rdma-setup plan: %s\n", cell(p.Mode))

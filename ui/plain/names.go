@@ -9,8 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Names lists names so that a hundred of them can be read and none is left out: four or more that only count up stand
-// as "esx-001 to esx-100".
+// Names lists all names in a short form: four or more consecutive ones become "esx-001 to esx-100".
 func Names(names []string) string {
 	var parts []string
 	for i := 0; i < len(names); {

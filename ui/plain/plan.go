@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// NoChanges says that a plan is empty.
+// NoChanges is the text for an empty plan.
 const NoChanges = "no changes: everything is as the answers ask"
 
-// Plan prints what would be done, the same change of many targets once, then what it costs.
+// Plan prints the changes, the same change of many targets once, then the cost.
 func Plan(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	list(out, p)
@@ -27,8 +27,8 @@ func Plan(w io.Writer, p *plan.Plan) error {
 	return out.err
 }
 
-// Changes prints what Plan prints without the cost, for a page that shows the cost itself. The notes follow, those that say the same
-// of several targets together.
+// Changes prints the same as Plan without the cost, for a page that shows the cost itself. The notes follow, combined if they say
+// the same about several targets.
 func Changes(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	list(out, p)
@@ -120,7 +120,7 @@ func notes(out *writer, p *plan.Plan) {
 	}
 }
 
-// Cost says in one line what people notice of a plan.
+// Cost describes the effects of a plan in one line.
 func Cost(p *plan.Plan) string {
 	n := p.Ceiling()
 	targets := map[backends.Ref]bool{}
@@ -170,7 +170,7 @@ func sign(c plan.Change) string {
 	return "~"
 }
 
-// A writer keeps the first error so that callers need not look after every line.
+// A writer keeps the first error so that callers need not check after every line.
 type writer struct {
 	w   io.Writer
 	err error

@@ -151,7 +151,7 @@ func (e *entry) moves() []*move {
 	return all
 }
 
-// told prints a value. What one must wait for to know it stands in the JSON.
+// told prints a value. The JSON contains what an unknown value waits for.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"

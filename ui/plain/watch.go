@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/watch"
 )
 
-// recent is how many looks a block shows of each link.
+// recent is how many checks a block shows for each link.
 const recent = 30
 
 // Watched prints a block for the latest check of h: its result, the links of the chain, and what has changed since the

@@ -16,7 +16,7 @@ func (p *printer) label(i int, what string) string {
 	return p.t.Title.Render(fmt.Sprintf("%-13s", what))
 }
 
-// left says what the run has left behind.
+// left describes what the run has left behind.
 func (p *printer) left(laid *page.Page) {
 	for i, l := range laid.LeftBehind {
 		p.line("%s%s", p.label(i, "Left behind"), l)
@@ -26,7 +26,7 @@ func (p *printer) left(laid *page.Page) {
 	}
 }
 
-// causes puts what failed, its error and its remedy above everything that follows from it.
+// causes prints failures with their errors and remedies before their consequences.
 func (p *printer) causes(laid *page.Page) {
 	for _, c := range laid.Causes {
 		p.line("%s%s", p.label(0, "Cause"), p.t.Bad.Render(c.What))
@@ -50,7 +50,7 @@ func (p *printer) folded(n int) {
 	}
 }
 
-// causes puts what was left behind and what failed above everything that follows from it.
+// causes prints what was left behind and failures before their consequences.
 func (m *marked) causes(p *page.Page) {
 	if len(p.LeftBehind)+len(p.Causes) > 0 {
 		m.line("")

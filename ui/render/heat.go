@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// The map of all pairs is drawn where it says more than the list of pairs, and fits.
+// The map of all pairs is drawn if it says more than the list of pairs, and fits.
 const (
 	mapLeast = 5
 	mapMost  = 56
@@ -24,7 +24,7 @@ func (p *printer) chain(links []page.Link) {
 	for _, l := range links {
 		mark := theme.MarkOf(l.Status)
 		if l.Status == checks.Unknown && l.First == "" {
-			mark = theme.Waiting // nobody looked
+			mark = theme.Waiting // not read
 		}
 		said = append(said, p.t.Symbol(mark)+" "+l.Name)
 	}

@@ -14,8 +14,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// HTML prints the report as one page that stands alone: no script, no font, no picture and no request to anywhere (its
-// own content policy forbids them). It prints on paper and follows the reader's choice of light or dark.
+// HTML prints the report as one self-contained page: no script, no font, no picture and no request to other sites (its content
+// policy forbids them). It can be printed and follows the reader's choice of light or dark.
 func HTML(w io.Writer, r *report.Report) error {
 	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": linkWord}).ParseFS(templates, "templates/*.gohtml")
 	if err != nil {
@@ -39,7 +39,7 @@ func symbol(s checks.Status) string {
 	return "–"
 }
 
-// word is a status in a word; what never meets the fabric has none.
+// word returns a status as a word; pairs that do not use the fabric have none.
 func word(s checks.Status) string {
 	if s == "" {
 		return "n/a"

@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// The elements that both the schema of Ant's JUnit report and that of Jenkins' xUnit plug-in (junit-10) allow, in their
-// order. Warnings have no element of their own there: they pass and stand in system-out.
+// The elements that both the schema of Ant's JUnit report and that of Jenkins' xUnit plug-in (junit-10) allow, in order. There is
+// no element for warnings: they pass and are in system-out.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -63,8 +63,8 @@ type junitProblem struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit prints the report for CI: a suite for each scope of checks, one for what was measured and one for what was
-// changed. What failed is a failure, what should have been answered and was not an error, what waits is skipped.
+// JUnit prints the report for CI: a suite for each scope of checks, one for measurements and one for changes. A failed check is a
+// failure, an unknown one that matters is an error, a quiet one is skipped.
 func JUnit(w io.Writer, r *report.Report) error {
 	j := &junit{r: r, at: map[string]int{}}
 	for _, f := range r.Checks {

@@ -247,5 +247,5 @@ func (m *marked) changed(p *page.Page) {
 
 var mdEscape = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`, "#", `\#`)
 
-// md makes text stand for itself anywhere in Markdown, in a cell of a table too.
+// md escapes text for Markdown, including cells of a table.
 func md(s string) string { return mdEscape.Replace(s) }

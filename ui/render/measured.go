@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A pair is what was measured between two guests, in one direction.
+// A pair is the measurements between two guests in one direction.
 type pair struct {
 	tests []perftest.Measurement
 	mark  theme.Mark // the worst
@@ -71,7 +71,7 @@ func (p *printer) list(pairs []*pair, good int, said map[string]bool) {
 	}
 }
 
-// expected says where the expectation of each test comes from, as far as no pair above has said it.
+// expected returns where the expectation of each test comes from, unless an earlier pair has said it.
 func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
 	const most = 4
 	for n, i := 0, 0; i < len(all) && n < most; i++ {
@@ -85,7 +85,7 @@ func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
 	}
 }
 
-// rails tells rail by rail how the ends met.
+// rails prints the results by rail.
 func (p *printer) rails(all []perftest.Measurement) {
 	rails, cells := perftest.RailMatrix(all)
 	if len(rails) > 0 {
@@ -100,7 +100,7 @@ func (p *printer) rails(all []perftest.Measurement) {
 	}
 }
 
-// loaded draws what each receiver took from all senders at once, against what its port can take.
+// loaded prints what each receiver got from all senders together, compared with the capacity of its port.
 func (p *printer) loaded(all []perftest.Measurement) {
 	crowds := perftest.Crowds(all)
 	if len(crowds) > 0 {
@@ -112,7 +112,7 @@ func (p *printer) loaded(all []perftest.Measurement) {
 	}
 }
 
-// byPair gathers what belongs to a pair, in the order of the names: tests end in any order.
+// byPair groups measurements by pair, in the order of the names, because tests end in any order.
 func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 	at := map[string]*pair{}
 	for _, m := range all {
@@ -146,7 +146,7 @@ func unjudged(pairs []*pair) int {
 	return n
 }
 
-// worstFirst picks the pairs that are told where they are many: the worst of those that are not good.
+// worstFirst selects the pairs to list if there are many: the worst of those that are not good.
 func worstFirst(pairs []*pair) map[*pair]bool {
 	bad := slices.DeleteFunc(slices.Clone(pairs), func(p *pair) bool { return p.mark == theme.Pass })
 	slices.SortStableFunc(bad, func(a, b *pair) int {
@@ -210,7 +210,7 @@ func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	}
 }
 
-// ofHost says how GPU memory stands to host memory.
+// ofHost compares GPU memory with host memory.
 func ofHost(m perftest.Measurement) string {
 	switch {
 	case m.HostGbps > 0 && m.AchievedGbps > 0:

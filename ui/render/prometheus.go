@@ -48,8 +48,8 @@ func (x *exposition) metric(name, help string) {
 
 var labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// sample writes a value under labels, given as name, value, name, value. The same labels twice would make the whole
-// file invalid; the first stands.
+// sample writes a value with labels, given as name, value, name, value. Duplicate labels would make the whole file invalid; only
+// the first sample is written.
 func (x *exposition) sample(v float64, labels ...string) {
 	var pairs []string
 	for i := 0; i+1 < len(labels); i += 2 {

@@ -2,7 +2,7 @@ package theme
 
 import "charm.land/lipgloss/v2"
 
-// Cut shortens text without colours to width cells; what is missing shows.
+// Cut shortens text without colours to width cells, and marks the cut.
 func (t Theme) Cut(s string, width int) string {
 	if lipgloss.Width(s) <= width {
 		return s

@@ -6,11 +6,11 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Fold breaks the lines of a text at blanks so that none is wider than width; what follows a break stands two cells
-// deeper than the line began. Colours go on over a break.
+// Fold breaks the lines of a text at blanks so that none is wider than width; continuation lines are indented by two cells.
+// Colours continue over a break.
 func Fold(text string, width int) string { return fold(text, width, 2) }
 
-// Wrap is Fold for prose: what follows a break stands where the line began.
+// Wrap is Fold for prose: continuation lines have the indentation of the line.
 func Wrap(text string, width int) string { return fold(text, width, 0) }
 
 func fold(text string, width, deeper int) string {

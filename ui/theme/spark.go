@@ -2,7 +2,7 @@ package theme
 
 import "strings"
 
-// Spark draws values from 0 to 1 as a line of columns, a cell each; what is below 0 was not measured and stays blank.
+// Spark draws values from 0 to 1 as a line of columns, a cell each; values below 0 were not measured and stay blank.
 func (t Theme) Spark(values []float64) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	if t.ASCII {

@@ -1,4 +1,4 @@
-// Package theme holds the colours and symbols of all screens, with a plain-ASCII fallback. Nothing else names a colour.
+// Package theme contains the colours and symbols of all screens, with a plain-ASCII fallback. No other package names a colour.
 package theme
 
 import (
@@ -8,7 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A Theme is how states look. Plain has neither colour nor symbols beyond ASCII.
+// A Theme defines how states look. Plain has neither colour nor symbols beyond ASCII.
 type Theme struct {
 	Colour bool
 	ASCII  bool
@@ -26,7 +26,7 @@ func New(colour, ascii, dark bool) Theme {
 	}
 	plain := lipgloss.NewStyle()
 	if !colour {
-		// No bold either: reports go through pipes. Only the cursor, which no pipe ever sees, stands out.
+		// No bold either, because reports are piped. Only the cursor, which is never piped, is highlighted.
 		t.Title, t.Good, t.Bad, t.Warning, t.Quiet, t.Accent, t.Focus = plain, plain, plain, plain, plain, plain, plain.Reverse(true)
 		return t
 	}
@@ -45,7 +45,7 @@ func New(colour, ascii, dark bool) Theme {
 // Plain is for pipes and logs.
 func Plain() Theme { return New(false, true, false) }
 
-// UTF8 tells from LC_ALL, LC_CTYPE and LANG, the first that is set, whether the terminal takes UTF-8.
+// UTF8 reports whether the terminal supports UTF-8, according to the first of LC_ALL, LC_CTYPE and LANG that is set.
 func UTF8(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {
@@ -96,7 +96,7 @@ func (t Theme) Symbol(m Mark) string {
 	return styles[m].Render(utf[m])
 }
 
-// Badges are the words that stand on every page: that something was not verified, that nothing here is real.
+// Badges are the words that every page shows: that something was not verified, that nothing here is real.
 func (t Theme) Badges(insecure, simulated bool) string {
 	var words []string
 	if insecure {
@@ -119,7 +119,7 @@ func (t Theme) Bar(fraction float64, width int) string {
 	return t.Accent.Render(strings.Repeat(on, full)) + t.Quiet.Render(strings.Repeat(off, width-full))
 }
 
-// Trace draws one state after the other in a cell each: the higher, the worse. Skipped is a state that nobody knows.
+// Trace draws one state after the other in a cell each: the higher, the worse. Skipped is an unknown state.
 func (t Theme) Trace(marks []Mark) string {
 	utf := map[Mark]string{Pass: "▁", Unknown: "▂", Warn: "▄", Fail: "█", Skipped: "×"}
 	ascii := map[Mark]string{Pass: "_", Unknown: "?", Warn: "=", Fail: "#", Skipped: "x"}

@@ -1,5 +1,5 @@
-// Package console is what a command of rdma-setup stands on: streams, clock and questions, settings from flags,
-// environment and file, output formats, signals, and the one switch from errors to exit codes.
+// Package console is the basis of all commands: streams, clock and prompts, settings from flags, environment and file, output
+// formats, signals, and the mapping from errors to exit codes.
 package console
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// Env is what a command takes from the outside; tests hand in their own.
+// Env is what a command gets from its environment; tests provide their own.
 type Env struct {
 	Stdin  io.Reader
 	Stdout io.Writer
@@ -21,32 +21,31 @@ type Env struct {
 	Getenv func(string) string
 	Now    func() time.Time
 
-	// Version is that of this program; cmd.Run fills it in.
+	// Version is the version of this program; cmd.Run sets it.
 	Version string
 
-	// NoPager keeps long output out of $PAGER.
+	// NoPager disables $PAGER for long output.
 	NoPager bool
-	// Terminal reports whether a person sits there: stdin and stdout are both terminals.
+	// Terminal reports whether stdin and stdout are both terminals.
 	Terminal func() bool
-	// Secret asks for a secret without echo; it fails where there is no terminal.
+	// Secret prompts for a secret without echo; it fails if there is no terminal.
 	Secret func(prompt string) (string, error)
-	// Confirm asks a question that Enter answers with no; it fails where there is no terminal.
+	// Confirm asks a question whose default is no; it fails if there is no terminal.
 	Confirm func(question string) (bool, error)
-	// Executable is the path of this program, to start its lab as a process of its own.
+	// Executable returns the path of this program, to start its lab as a separate process.
 	Executable func() (string, error)
 	// Interrupts delivers SIGINT, SIGTERM, SIGHUP and SIGPIPE until stop is called.
 	Interrupts func() (signals <-chan os.Signal, stop func())
 
-	// JournalFile puts something between a journal and its file; nil: nothing. Tests die at a record with it.
+	// JournalFile wraps the file of a journal; may be nil. Tests use it to end the process at a record.
 	JournalFile func(journal.File) journal.File
-	// CallLimit bounds one call of vCenter and one command in a guest or on a host, where their own limits are longer;
-	// zero: their own.
+	// CallLimit bounds one call of vCenter and one command in a guest or on a host whose own limit is longer; zero: their own.
 	CallLimit time.Duration
-	// PutBackLimit bounds what is still closed on hosts once the operator has ended the program at a question; zero: 700 ms.
+	// PutBackLimit bounds closing what is open on hosts after the operator has ended the program at a prompt; zero: 700 ms.
 	PutBackLimit time.Duration
 }
 
-// JournalOptions is how this process writes journals.
+// JournalOptions returns the options for this process's journals.
 func (e *Env) JournalOptions() []journal.Option {
 	if e.JournalFile == nil {
 		return nil
@@ -54,7 +53,7 @@ func (e *Env) JournalOptions() []journal.Option {
 	return []journal.Option{journal.WithFile(e.JournalFile)}
 }
 
-// Made is the time of a reproducible build (SOURCE_DATE_EPOCH), else now.
+// Made returns the time of a reproducible build (SOURCE_DATE_EPOCH), else now.
 func (e *Env) Made() time.Time {
 	if n, err := strconv.ParseInt(e.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(n, 0)
@@ -62,7 +61,7 @@ func (e *Env) Made() time.Time {
 	return e.Now()
 }
 
-// OSEnv is the environment of a real process.
+// OSEnv returns the environment of a real process.
 func OSEnv() *Env {
 	return &Env{
 		Stdin:  os.Stdin,

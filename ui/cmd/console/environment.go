@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// shown are variables beside the settings' own that decide how the program behaves.
+// shown are variables besides those of the settings that affect the program.
 var shown = []string{"TERM", "COLORTERM", "NO_COLOR", "ACCESSIBLE", "LANG", "LC_ALL", "GOGC", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"}
 
-// Environment lists the variables that the program reads, one per line: those that are set with their values, secrets
-// and user names with their names only.
+// Environment lists the variables that the program reads, one per line: set ones with their values, secrets and user names only
+// by name.
 func Environment(e *Env) string {
 	names := slices.Clone(shown)
 	for _, of := range env {
@@ -28,7 +28,7 @@ func Environment(e *Env) string {
 			value = "(set)"
 		case strings.HasSuffix(name, "URL"):
 			if _, err := url.Parse(value); err != nil || strings.Contains(value, "@") {
-				value = "(set)" // it may hold a password
+				value = "(set)" // it may contain a password
 			}
 		}
 		fmt.Fprintf(&b, "%s=%s\n", name, value)

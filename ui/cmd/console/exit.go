@@ -26,10 +26,11 @@ const (
 	ExitInterrupted = 130
 )
 
-// A CodeError ends a command with an exit code of its own. Without words it prints nothing: the command has said it.
+// A CodeError ends a command with an exit code of its own. Without a message it prints nothing, because the command has already
+// printed it.
 type CodeError struct {
 	Code int
-	Err  error // nil: nothing is left to be said
+	Err  error // nil: nothing is left to print
 }
 
 // Error implements error.
@@ -40,10 +41,10 @@ func (e *CodeError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause.
 func (e *CodeError) Unwrap() error { return e.Err }
 
-// Exit ends a command with a code and no further words.
+// Exit ends a command with a code and no message.
 func Exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -51,12 +52,12 @@ func Exit(code int) error {
 	return &CodeError{Code: code}
 }
 
-// Usage is an error of the command line itself.
+// Usage returns an error of the command line itself.
 func Usage(hint, format string, args ...any) error {
 	return backends.Errorf(backends.KindUsage, "", hint, format, args...)
 }
 
-// ExitCode is the one switch from errors to exit codes.
+// ExitCode maps an error to the exit code of the command.
 func ExitCode(err error) int {
 	var code *CodeError
 	var refused *plan.Refused
@@ -86,8 +87,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// refusedCode tells what an inventory forbids from guests that nobody could log in to: where nothing else stands in the way,
-// the login has to be fixed.
+// refusedCode distinguishes a refusal by the inventory from guests whose login failed: if nothing else is refused, the login has
+// to be fixed.
 func refusedCode(refused *plan.Refused) int {
 	for _, r := range refused.Refusals {
 		if r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable {
@@ -97,11 +98,11 @@ func refusedCode(refused *plan.Refused) int {
 	return ExitConnect
 }
 
-// Explain prints what went wrong as "error:" and "hint:" lines.
+// Explain prints an error as "error:" and "hint:" lines.
 func Explain(w io.Writer, err error) {
 	var code *CodeError
 	if errors.As(err, &code) && code.Err == nil || errors.Is(err, syscall.EPIPE) {
-		return // a reader that has gone wants to hear no more
+		return // the reader has closed its end
 	}
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
@@ -120,7 +121,7 @@ func Explain(w io.Writer, err error) {
 	PrintError(w, err.Error(), backends.HintOf(err))
 }
 
-// folded tells once what is refused of many targets for one reason: "esx-01 to esx-04: has no vmknic vmk9".
+// folded combines targets that are refused for one reason: "esx-01 to esx-04: has no vmknic vmk9".
 func folded(all []plan.Refusal) []plan.Refusal {
 	type reason struct {
 		kind        backends.TargetType
@@ -143,7 +144,7 @@ func folded(all []plan.Refusal) []plan.Refusal {
 	return out
 }
 
-// PrintError prints one thing that went wrong, and what may fix it.
+// PrintError prints one error and its hint.
 func PrintError(w io.Writer, what, hint string) {
 	fmt.Fprintf(w, "error: %s\n", Visible(what))
 	if hint != "" {
@@ -151,8 +152,8 @@ func PrintError(w io.Writer, what, hint string) {
 	}
 }
 
-// Visible makes text harmless that names and machines that we do not trust have had a say in. Lines after the first are
-// indented: none can pose as an error or a hint of its own.
+// Visible makes text safe that contains untrusted names or output. Lines after the first are indented, so that none looks like an
+// error or a hint.
 func Visible(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {

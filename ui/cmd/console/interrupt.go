@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second ends at once. SIGHUP,
-// a lost SSH session, and SIGPIPE, a reader that has gone, do neither: the run goes on without a screen.
+// Signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second cancels. SIGHUP, a lost SSH
+// session, and SIGPIPE, a closed reader, do neither: the run continues without a screen.
 func Signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,10 +38,10 @@ func Signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-
 	return do(ctx, stop)
 }
 
-// IsHangup tells signals that end a screen, not the work.
+// IsHangup reports whether a signal ends only the screen, not the run.
 func IsHangup(sig os.Signal) bool { return sig == syscall.SIGHUP || sig == syscall.SIGPIPE }
 
-// Interruptible stops do by its context when a signal comes.
+// Interruptible cancels do's context on a signal.
 func Interruptible(ctx context.Context, e *Env, do func(context.Context) error) error {
 	return Signalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
 		ctx, cancel := Stoppable(ctx, stop)
@@ -50,7 +50,7 @@ func Interruptible(ctx context.Context, e *Env, do func(context.Context) error) 
 	})
 }
 
-// Stoppable is a context that ends when stop is closed.
+// Stoppable returns a context that ends when stop is closed.
 func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -15,16 +15,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// OutputFlag adds -o with a fixed choice; the first is the default. A wrong word is a usage error.
+// OutputFlag adds -o with fixed choices; the first is the default. Any other word is a usage error.
 func OutputFlag(c *cobra.Command, into *string, formats ...string) {
 	c.Flags().VarP(&Choice{Into: into, From: formats}, "output", "o", "output format: "+strings.Join(formats, ", "))
 	*into = formats[0]
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// A Choice is a flag that takes one word of a list.
+// A Choice is a flag whose value is one of a list.
 type Choice struct {
-	Into *string  // where the word goes; what stands there is the default
+	Into *string  // the selected word; its initial value is the default
 	From []string // the list
 }
 
@@ -55,15 +55,15 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// WriteForeignJSON writes a document whose form others define, such as SPDX: it has no schemaVersion.
+// WriteForeignJSON writes a document in a foreign format, such as SPDX: it has no schemaVersion.
 func WriteForeignJSON(w io.Writer, v any) error {
 	enc := plain.ForeignJSON(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
-// Replaceable refuses a name for --out that is a device, a pipe or a directory: files are written beside it and put in its
-// place, which would take /dev/stdout away from everybody.
+// Replaceable refuses a name for --out that is a device, a pipe or a directory: files are replaced atomically, which would
+// replace /dev/stdout for everyone.
 func Replaceable(path string) error {
 	at, err := filepath.Abs(path)
 	if err != nil {
@@ -76,10 +76,10 @@ func Replaceable(path string) error {
 	return nil
 }
 
-// readable is the mode of reports in files: they are for others to read, a monitoring agent too.
+// readable is the mode of report files: others may read them, such as a monitoring agent.
 const readable = 0o644
 
-// RenderTo writes to stdout, long output through the pager, or, where a file is named, to that file, whole or not at all.
+// RenderTo writes to stdout, through the pager if the output is long, or atomically to a file if one is named.
 func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	if path == "" {
 		return Page(e, render)
@@ -101,7 +101,7 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	return nil
 }
 
-// ShellWord quotes a path for a POSIX shell where that is needed.
+// ShellWord quotes a path for a POSIX shell if necessary.
 func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@", r))

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Page prints what render writes. Where it is longer than the terminal and $PAGER names a program, that program shows it.
+// Page prints the output of render. If it is longer than the terminal and $PAGER names a program, that program shows it.
 func Page(e *Env, render func(io.Writer) error) error {
 	pager, width, height := e.pager()
 	if pager == "" {
@@ -27,8 +27,8 @@ func Page(e *Env, render func(io.Writer) error) error {
 	return errors.Join(err, bad)
 }
 
-// pager is the command line of the pager and the size of the terminal; "" where output is not paged: off a terminal, on a dumb
-// one, and where the operator does not want it.
+// pager returns the command line of the pager and the size of the terminal; "" if output is not paged: without a terminal, on a
+// dumb one, or if the operator does not want it.
 func (e *Env) pager() (command string, width, height int) {
 	f, ok := e.Stdout.(*os.File)
 	command = strings.TrimSpace(e.Getenv("PAGER"))
@@ -42,7 +42,7 @@ func (e *Env) pager() (command string, width, height int) {
 	return command, width, height
 }
 
-// rows counts the lines of a terminal that a text takes.
+// rows returns the number of terminal lines that a text needs.
 func rows(text string, width int) int {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -51,10 +51,11 @@ func rows(text string, width int) int {
 	return n
 }
 
-// page shows text in the pager until the operator leaves it. False: the pager could not be started and has shown nothing.
+// page shows text in the pager until the operator quits it. It returns false if the pager could not be started and has shown
+// nothing.
 //
-// $PAGER is a command line for the shell, as man(1) and git(1) take it. As they do, less is told to keep colours and to leave the
-// text on the screen where its own variable says nothing (git-config(1), core.pager).
+// $PAGER is a command line for the shell, as in man(1) and git(1). As they do, less is configured to keep colours and to leave
+// the text on the screen unless its own variable is set (git-config(1), core.pager).
 func (e *Env) page(pager string, text []byte) bool {
 	c := exec.Command("sh", "-c", pager)
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(text), e.Stdout, e.Stderr
@@ -73,10 +74,10 @@ func (e *Env) page(pager string, text []byte) bool {
 		select {
 		case err := <-ended:
 			var exit *exec.ExitError
-			unknown := errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) // as sh(1) says that it found no program
+			unknown := errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) // sh(1) did not find the program
 			return !unknown
 		case sig := <-signals:
-			if sig != os.Interrupt { // Ctrl-C is for the pager, which has it from the terminal
+			if sig != os.Interrupt { // Ctrl-C is for the pager, which gets it from the terminal
 				_ = c.Process.Signal(sig)
 			}
 		}

@@ -19,11 +19,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// ErrInterrupted is what a question returns that was answered with Ctrl-C, or during which the program was told to end.
+// ErrInterrupted is the error of a prompt that was answered with Ctrl-C, or during which the program was told to end.
 var ErrInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrupted at a prompt")
 
-// Prompts makes the questions of e end the program: after Ctrl-C at one of them cancel is called, no other is asked, and
-// interrupted tells so.
+// Prompts makes the prompts of e end the program: after Ctrl-C at one of them cancel is called, no further prompt is shown, and
+// interrupted reports it.
 func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
 	var ended atomic.Bool
 	check := func(err error) {
@@ -55,8 +55,7 @@ func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
 	return ended.Load
 }
 
-// openTerminal opens the terminal of the process. Its reads end when the program is told to end meanwhile; what it
-// returned closes it.
+// openTerminal opens the terminal of the process. Its reads end if the program is told to end; the returned function closes it.
 func openTerminal() (tty *os.File, closing func(), err error) {
 	tty, err = os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -97,7 +96,7 @@ func askSecret(prompt string) (string, error) {
 	return s, err
 }
 
-// quiet turns the terminal's echo off, without the blocking reads that os.File.Fd brings.
+// quiet disables the terminal's echo, without the blocking reads of os.File.Fd.
 func quiet(tty *os.File) (restore func(), err error) {
 	conn, err := tty.SyscallConn()
 	if err != nil {
@@ -114,7 +113,7 @@ func quiet(tty *os.File) (restore func(), err error) {
 	return func() { _ = control(func(fd int) error { return term.Restore(fd, before) }) }, nil // nothing else can be done
 }
 
-// The keys that mean something while a secret is typed.
+// The special keys while a secret is typed.
 const (
 	ctrlC, ctrlD, backspace, ctrlU, del = 3, 4, 8, 21, 127
 )
@@ -150,7 +149,7 @@ func readSecret(r io.Reader) (string, error) {
 	}
 }
 
-// askYes asks on the terminal; only y or yes is yes. Ctrl-C comes as a signal.
+// askYes asks on the terminal; only y or yes mean yes. Ctrl-C arrives as a signal.
 func askYes(question string) (bool, error) {
 	tty, closing, err := openTerminal()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Settings is how to reach things and where to keep state: flags over environment over file over defaults. What the
-// operator wants stands in the answers, not here.
+// Settings say how to connect and where to keep state: flags over environment over file over defaults. The operator's requests
+// are in the answers, not here.
 type Settings struct {
 	URL          string
 	Username     string
@@ -41,19 +41,19 @@ type Settings struct {
 
 	Lab      bool
 	LabArgs  []string // flags of the private lab
-	OwnLab   bool     // the command changes the private lab: it shares none with another such command
-	LabOf    string   // the vCenter's address, where a run goes on that began on a private lab; "" otherwise
+	OwnLab   bool     // the command changes the private lab and must not share it with another such command
+	LabOf    string   // the vCenter's address when continuing a run that began on a private lab; "" otherwise
 	StateDir string
 	LogLevel string
 	Verbose  bool
 	Trace    string // file
 	Timeout  time.Duration
 
-	GuestTimeout time.Duration // for one guest to tell its facts: a dead one costs this once, not the sum
-	HostTimeout  time.Duration // for one host to answer all its esxcli calls
+	GuestTimeout time.Duration // limit for reading one guest: an unreachable one costs this once, not the sum
+	HostTimeout  time.Duration // limit for all esxcli calls of one host
 }
 
-// env names the environment variables of each setting, the most particular first.
+// env names the environment variables of each setting, the most specific first.
 var env = map[string][]string{
 	"url":            {"RDMA_SETUP_URL", "GOVC_URL"},
 	"username":       {"RDMA_SETUP_USERNAME", "GOVC_USERNAME"},
@@ -76,7 +76,7 @@ var env = map[string][]string{
 	"host-timeout":   {"RDMA_SETUP_HOST_TIMEOUT"},
 }
 
-// AddSettings puts the flags that every command knows on the root.
+// AddSettings adds the global flags to the root.
 func AddSettings(fs *pflag.FlagSet) {
 	fs.String("url", "", "vCenter address, https://vc.example/sdk (RDMA_SETUP_URL, GOVC_URL)")
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
@@ -104,12 +104,12 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
 }
 
-// changesLab says whether a command changes or loads the lab that it works on: the wizard, which has no parent, and these.
+// changesLab reports whether a command changes or loads the lab: the wizard, which has no parent, and these.
 func changesLab(cmd *cobra.Command) bool {
 	return !cmd.HasParent() || slices.Contains([]string{"apply", "bench", "deploy"}, cmd.Name())
 }
 
-// ReadSettings layers flags, environment, file and defaults.
+// ReadSettings combines flags, environment, file and defaults.
 func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	v := viper.New()
 	for key, names := range env {
@@ -124,7 +124,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		file, explicit = filepath.Join(xdg(e, "XDG_CONFIG_HOME", ".config"), "rdma-setup", "config.yaml"), false
 	}
 	conf := viper.New()
-	conf.SetConfigType("yaml") // whatever its name ends in
+	conf.SetConfigType("yaml") // whatever its extension
 	text, err := backends.InputSettings.ReadFile(file)
 	if err == nil {
 		err = conf.ReadConfig(bytes.NewReader(text))
@@ -190,7 +190,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	return s, nil
 }
 
-// knownSettings refuses secrets in the settings file, and keys that nobody would look at.
+// knownSettings refuses secrets in the settings file, and unknown keys.
 func knownSettings(conf *viper.Viper, file string) error {
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
 	AddSettings(known)
@@ -212,7 +212,7 @@ func knownSettings(conf *viper.Viper, file string) error {
 	return nil
 }
 
-// Unverified tells what is not verified on the operator's word, a sentence each; screens, checks and reports repeat it.
+// Unverified returns what is not verified at the operator's request, a sentence each; screens, checks and reports show it.
 func (s *Settings) Unverified() []string {
 	var out []string
 	if s.Insecure && s.Thumbprint == "" {

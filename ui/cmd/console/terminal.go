@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// Theme is for printing to stdout: colour only on a terminal and where NO_COLOR does not speak against it.
+// Theme is for printing to stdout: colour only on a terminal and unless NO_COLOR is set.
 func (e *Env) Theme() theme.Theme {
 	colour := isTerminal(e.Stdout) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 	return theme.New(colour, !theme.UTF8(e.Getenv), true)
@@ -20,7 +20,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width is the number of columns of the terminal, or 80 where stdout is none.
+// Width returns the number of columns of the terminal, or 80 if stdout is none.
 func (e *Env) Width() int {
 	if f, ok := e.Stdout.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
@@ -30,7 +30,7 @@ func (e *Env) Width() int {
 	return 80
 }
 
-// ThemeFor is the terminal's theme, and the plain one for a file.
+// ThemeFor returns the terminal's theme, or the plain one for a file.
 func (e *Env) ThemeFor(out string) theme.Theme {
 	if out != "" {
 		return theme.Plain()

@@ -15,24 +15,24 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a
-// file, and at log level debug a record in the log of the run. A secret that is known is never written.
+// A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a file, and at
+// log level debug a record in the log of the run. Known secrets are never written.
 type Trace struct {
 	mu      sync.Mutex
 	lines   io.Writer // nil: none
 	file    io.WriteCloser
 	records *slog.Logger // in file
-	run     *slog.Logger // in the log of the run, while there is one
-	wanted  bool         // a run that begins wants what was called before it had a log
+	run     *slog.Logger // in the log of the run, if there is one
+	wanted  bool         // calls before the run has a log are kept for it
 	early   []backends.Call
 	secrets []string
-	covered func() bool // a screen has the terminal; nil: never
+	covered func() bool // a screen uses the terminal; nil: never
 }
 
 // mostEarly bounds what is kept for a run that may never begin.
 const mostEarly = 2000
 
-// OpenTrace opens the trace that the settings ask for. Only its owner can read the file.
+// OpenTrace opens the trace according to the settings. Only its owner can read the file.
 func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	t := &Trace{wanted: set.LogLevel == "debug"}
 	t.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
@@ -45,7 +45,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	if err := Replaceable(set.Trace); err != nil {
 		return nil, err
 	}
-	err := os.Remove(set.Trace) // also where it is a link: what it points to stays
+	err := os.Remove(set.Trace) // if it is a link, its target stays
 	if err == nil || os.IsNotExist(err) {
 		t.file, err = os.OpenFile(set.Trace, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	}
@@ -70,13 +70,13 @@ func WithTrace(e *Env, cmd *cobra.Command, do func(backends.Trace) error) error 
 	return do(t.Call)
 }
 
-// A shared writer is written to by many goroutines, a line at a time.
+// A shared writer is safe for concurrent use, a line at a time.
 type shared struct {
 	mu sync.Mutex
 	w  io.Writer
 }
 
-// Shared returns a writer that commands and traces can write to at the same time.
+// Shared returns a writer that commands and traces can use at the same time.
 func Shared(w io.Writer) io.Writer { return &shared{w: w} }
 
 func (s *shared) Write(b []byte) (int, error) {
@@ -94,13 +94,13 @@ func (t *Trace) Hide(secrets ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range secrets {
-		if len(s) >= 4 { // a shorter one would take words apart, and is in no payload anyway
+		if len(s) >= 4 { // a shorter one would match parts of words, and is not in a payload anyway
 			t.secrets = append(t.secrets, s)
 		}
 	}
 }
 
-// Covered says whether a screen uses the terminal; while it does, no lines are printed there.
+// Covered sets whether a screen uses the terminal; if so, no lines are printed there.
 func (t *Trace) Covered(covered func() bool) { t.covered = covered }
 
 // Call implements backends.Trace.
@@ -126,7 +126,7 @@ func (t *Trace) Call(c backends.Call) {
 	}
 }
 
-// round keeps three digits or so.
+// round keeps about three digits.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Second:
@@ -145,7 +145,7 @@ func record(l *slog.Logger, c backends.Call) {
 	_ = l.Handler().Handle(context.Background(), r) // a full disk must not stop the run
 }
 
-// Run also writes all calls, earlier ones included, to the log of a run, at level debug, until end is called.
+// Run also writes all calls, including earlier ones, to the log of a run, at level debug, until end is called.
 func (t *Trace) Run(log io.Writer) (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

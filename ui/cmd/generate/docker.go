@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
-// dockerHosts are the flags that give each host its own network for containers.
+// dockerHosts are the flags that assign each host its own network for containers.
 type dockerHosts struct {
 	all   string
 	hosts []string
@@ -26,7 +26,7 @@ func (d *dockerHosts) add(c *cobra.Command) {
 	c.Flags().StringVar(&d.self, "for", "", "the host that the file is for")
 }
 
-// spread gives every host its network, and the one that the file is for.
+// spread returns the network of every host, and of the one that the file is for.
 func (d *dockerHosts) spread() (netip.Prefix, []containers.Host, containers.Host, error) {
 	var self containers.Host
 	all, err := netip.ParsePrefix(d.all)
@@ -103,7 +103,7 @@ docker), which stops containers.`,
 	return c
 }
 
-// bridgeOf fills in docker0's network: the host's share, or what the flags say.
+// bridgeOf sets docker0's network: the host's share, or the values of the flags.
 func bridgeOf(d *containers.Daemon, hosts *dockerHosts, bip, fixed string) error {
 	switch {
 	case len(hosts.hosts) > 0 && bip != "":

@@ -1,4 +1,4 @@
-// Package generate is the command generate: one file a subcommand. What they print is made in wizard/generate.
+// Package generate is the command generate: one file per subcommand. The output comes from wizard/generate.
 package generate
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// NewCmd is the command with its subcommands.
+// NewCmd returns the command with its subcommands.
 func NewCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate",
@@ -36,12 +36,12 @@ func NewCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// origin heads what a command generates.
+// origin returns the header of generated files.
 func origin(e *console.Env, what string, from ...string) generate.Origin {
 	return generate.Origin{Tool: "rdma-setup " + e.Version, What: "generate " + what, From: from, Made: e.Made()}
 }
 
-// sources names where facts came from, and says so when they are the lab's.
+// sources names the sources of the facts, and says so if they come from the lab.
 func sources(s *session.Session, from ...string) []string {
 	if s.Simulated() {
 		from = append(from, "SIMULATED by the embedded lab: not valid for real hardware")

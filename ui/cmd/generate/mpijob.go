@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// jobFlags are the wishes of generate mpijob beside the answers.
+// jobFlags are the flags of generate mpijob in addition to the answers.
 type jobFlags struct {
 	file string
 	api  string
@@ -105,7 +105,7 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 		if !given("workers") && len(a.VMs) > 0 {
 			f.job.Workers = len(a.VMs)
 		}
-		// A PVRDMA adapter's frames are marked by the host, not by the guest.
+		// Frames of a PVRDMA adapter are marked by the host, not by the guest.
 		if !given("traffic-class") && f.mode != string(answers.PVRDMA) && a.QoS.Lossless == answers.LosslessPFC {
 			f.job.Net.Class = sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)
 		}
@@ -129,8 +129,8 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	return tryJob(cmd, e, f.kube, text)
 }
 
-// workers asks the guests for the RDMA device that has their RDMA address, and its index. One job has one setting for
-// all, so what differs between them is left out and told.
+// workers reads the RDMA device with the RDMA address, and its GID index, from the guests. A job has one setting for all, so what
+// differs between guests is left out and reported.
 func workers(ctx context.Context, s *session.Session, a *answers.Answers) (device string, gid int, notes []string, err error) {
 	inv, err := s.Survey(ctx, a)
 	if err != nil {
@@ -140,9 +140,9 @@ func workers(ctx context.Context, s *session.Session, a *answers.Answers) (devic
 	return device, gid, notes, nil
 }
 
-// fitOperator fits the job to the MPI operator that the cluster has, as far as nothing else was requested: an API server drops or
-// refuses what the operator's schema does not know (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after
-// release 0.4).
+// fitOperator adapts the job to the MPI operator of the cluster, unless flags say otherwise: an API server drops or refuses
+// fields that the operator's schema lacks (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after release
+// 0.4).
 func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 	return console.WithTrace(e, cmd, func(trace backends.Trace) error {
 		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))
@@ -166,7 +166,7 @@ func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 	})
 }
 
-// tryJob lets the API server of a context check a job without creating it.
+// tryJob makes the API server of a context validate a job without creating it.
 func tryJob(cmd *cobra.Command, e *console.Env, name, manifest string) error {
 	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {
 		client, err := kube.New(name, kube.Traced(kube.Kubectl, trace))

@@ -18,12 +18,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// A networkFile is a kind of file that gives an RDMA adapter its address for good.
+// A networkFile is a kind of file that makes the address of an RDMA adapter persistent.
 type networkFile struct {
 	use    string
 	system netconf.System
 	short  string
-	then   string // how it takes effect
+	then   string // how it is activated
 }
 
 var networkFiles = []networkFile{
@@ -34,7 +34,7 @@ var networkFiles = []networkFile{
 	{"interfaces", netconf.Ifupdown, "Print the ifupdown file of an RDMA adapter (Debian)", "ifup INTERFACE"},
 }
 
-// interfaceName is stricter than Linux, which takes quotes and dollars: some of these files are read by shells.
+// interfaceName is stricter than Linux, which allows quotes and dollars: some of these files are read by shells.
 var interfaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
 
 func newNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
@@ -80,7 +80,7 @@ With answers, MAC and interface are read from vCenter and the guests, and there 
 	return c
 }
 
-// checkStatic refuses what could not stand in a file as it is.
+// checkStatic refuses values that cannot be written to a file unchanged.
 func checkStatic(n *netconf.Static) error {
 	if n.Name == "" {
 		return console.Usage("use -f answers.yaml, or --interface, --mac and --ip", "the interface that the file is for is not set")
@@ -118,13 +118,13 @@ func printNetworkFile(e *console.Env, k networkFile, vm string, n netconf.Static
 		where += " on " + vm
 	}
 	then := strings.NewReplacer("INTERFACE", n.Name, "UUID", netconf.ConnectionUUID(n)).Replace(k.then)
-	_, body, _ := strings.Cut(file.Content, "\n") // its first line speaks of apply and rollback, which know nothing of this one
+	_, body, _ := strings.Cut(file.Content, "\n") // its first line mentions apply and rollback, which do not know this file
 	_, err := fmt.Fprint(e.Stdout, origin(e, k.use, from...).Comment("#"),
 		"# ", generate.Plain(fmt.Sprintf("%s, owner root, mode %04o. Then: %s", where, k.system.Mode(), then)), "\n", body)
 	return err
 }
 
-// printNetworkFiles prints the file of every RDMA adapter that the answers name.
+// printNetworkFiles prints the file for every RDMA adapter in the answers.
 func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, k networkFile, a *answers.Answers, only string) error {
 	inv, err := s.Survey(ctx, a)
 	if err != nil {
@@ -157,7 +157,7 @@ func printNetworkFiles(ctx context.Context, e *console.Env, s *session.Session, 
 	return nil
 }
 
-// guestStatics joins the addresses of the answers with the adapters in vCenter and the interfaces in the guest.
+// guestStatics combines the addresses in the answers with the adapters in vCenter and the interfaces in the guest.
 func guestStatics(inv *backends.Inventory, a *answers.Answers, v answers.VM) ([]netconf.Static, error) {
 	refuse := func(hint, format string, args ...any) error {
 		return backends.Errorf(backends.KindRefused, v.Name, hint, format, args...)

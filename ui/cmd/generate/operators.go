@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// nodeNIC is what the RDMA adapter of the VMs is.
+// nodeNIC returns the type of the VMs' RDMA adapter.
 func nodeNIC(a *answers.Answers) generate.NodeNIC {
 	switch {
 	case a.Mode == answers.SRIOV:

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// overGuests adds the RDMA addresses of the guests that a script runs over, from --host and from the answers, which are nil if no
-// file is named, and tells where they came from.
+// overGuests collects the RDMA addresses of the guests for a script, from --host and from the answers, which are nil if no file
+// is named, and returns where they came from.
 func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr) (*answers.Answers, string, error) {
 	for _, h := range hosts {
 		a, err := netip.ParseAddr(h)
@@ -41,7 +41,7 @@ func overGuests(e *console.Env, file string, hosts []string, into *[]netip.Addr)
 	return a, file, nil
 }
 
-// classOf is the traffic class that guests mark RDMA with; 0 if the host does it, or nobody.
+// classOf returns the traffic class that guests set for RDMA; 0 if the host sets it, or nobody.
 func classOf(a *answers.Answers) int {
 	if a.Mode == answers.PVRDMA || a.QoS.Lossless != answers.LosslessPFC {
 		return 0

@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// switchFlags are the wishes of generate switch beside the answers.
+// switchFlags are the flags of generate switch in addition to the answers.
 type switchFlags struct {
 	file     string
 	os       string
@@ -106,7 +106,7 @@ func generateSwitch(cmd *cobra.Command, e *console.Env, f *switchFlags) error {
 	return f.print(e, ports, silent, from)
 }
 
-// follow takes from the answers what no flag says.
+// follow takes values from the answers if no flag sets them.
 func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	given := cmd.Flags().Changed
 	if !given("vlan") {
@@ -135,7 +135,7 @@ func (f *switchFlags) follow(cmd *cobra.Command, a *answers.Answers) error {
 	return nil
 }
 
-// given are the ports of --ports, all of one switch.
+// given returns the ports of --ports, all of one switch.
 func (f *switchFlags) given() (map[string][]switches.Port, error) {
 	var list []switches.Port
 	for _, p := range f.ports {
@@ -148,7 +148,7 @@ func (f *switchFlags) given() (map[string][]switches.Port, error) {
 	return map[string][]switches.Port{f.name: list}, nil
 }
 
-// print writes one text a switch. What is missing makes it an error, after the text.
+// print writes one text per switch. Missing values make it an error, after the text.
 func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, silent, from []string) error {
 	var names []string
 	for name := range ports {
@@ -182,7 +182,8 @@ func (f *switchFlags) print(e *console.Env, ports map[string][]switches.Port, si
 	return nil
 }
 
-// switchPorts asks the hosts which port of which switch their RDMA pNIC of each rail is on: ports by switch, and who heard nothing.
+// switchPorts reads from the hosts the switch port of their RDMA pNIC for each rail: ports by switch, and the pNICs that heard
+// nothing.
 func switchPorts(ctx context.Context, s *session.Session, a *answers.Answers, system switches.OS) (map[string][]switches.Port, []string, error) {
 	inv, err := s.VC.Inventory(ctx, session.Scope(a))
 	if err != nil {

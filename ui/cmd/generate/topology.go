@@ -55,8 +55,8 @@ kind are matched in their order. The speed of links is not read: name it where i
 	return c
 }
 
-// devicesOf joins the GPUs and the RDMA card of a VM as the host has them with those that its guest lists. Guests find devices in
-// the order of the VM's.
+// devicesOf matches the GPUs and the RDMA card of a VM on the host with those in its guest. Guests list devices in the order of
+// the VM's.
 func devicesOf(inv *backends.Inventory, name string) ([]generate.TopologyDevice, error) {
 	v := inv.VM(name)
 	if v == nil {

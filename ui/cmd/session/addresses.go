@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// SharedNodes finds in the guests' facts the RDMA device and the index that all of them share.
+// SharedNodes returns the RDMA device and the GID index that all guests share.
 func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gid int, notes []string) {
 	a, gid = recipe.Deal(a, inv), -1
 	sameDevice, sameGID, first := true, true, true
@@ -33,7 +33,7 @@ func SharedNodes(inv *backends.Inventory, a *answers.Answers) (device string, gi
 	return device, gid, notes
 }
 
-// rdmaAddress finds the RDMA device of a VM's guest that has one of its addresses, and the index of that address.
+// rdmaAddress returns the RDMA device with one of a VM's addresses in its guest, and the GID index of that address.
 func rdmaAddress(inv *backends.Inventory, name string, networks []answers.Adapter) (device string, gid int, ok bool) {
 	vm := inv.VM(name)
 	if vm == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// Applications measures MPI or NCCL between the guests of the answers, after RDMA was measured between them. What every rank is
-// told is added here: the traffic class, and of NCCL what NCCLSettings gives.
+// Applications measures MPI or NCCL between the guests of the answers, after RDMA was measured between them. The settings of
+// every rank are added here: the traffic class, and for NCCL those of NCCLSettings.
 func (s *Session) Applications(ctx context.Context, a *answers.Answers, pairs string, app perftest.Application, measured []perftest.Measurement,
 	done func(perftest.Measurement)) ([]perftest.Measurement, error) {
 	inv := s.Last(nil)

@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Evacuation is how long a host may take to become empty.
+// Evacuation is the limit for evacuating a host.
 const Evacuation = 30 * time.Minute
 
-// Brackets are vCenter's, with the guest's own coming back awaited after a VM was powered on.
+// Brackets returns vCenter's brackets, extended by waiting for the guest after a VM was powered on.
 func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
 	b := maps.Clone(s.VC.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User, Migrate: a.Run.Bystanders == answers.BystandersMigrate}))
 	if power := b[backends.BracketVMPower]; power != nil {
@@ -25,7 +25,7 @@ func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends
 	return b
 }
 
-// shellAndLogin is the SSH bracket of a host in whose shell something is to be done: it is open when a log-in has worked.
+// shellAndLogin is the SSH bracket of a host whose shell is used: it is open after a successful login.
 type shellAndLogin struct {
 	backends.Bracket
 	s *Session
@@ -42,13 +42,13 @@ func (b shellAndLogin) Open(ctx context.Context, t backends.Ref, progress backen
 	return b.s.Shells.Prove(ctx, t.Name)
 }
 
-// powerAndGuest is the power bracket of a VM whose guest is waited for: what comes after needs it to answer.
+// powerAndGuest is the power bracket of a VM whose guest is waited for, because later changes need it to answer.
 type powerAndGuest struct {
 	backends.Bracket
 	s *Session
 }
 
-// Close powers on and waits for the guest's SSH where the answers name one.
+// Close powers on and waits for the guest's SSH if the answers name one.
 func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	if err := p.Bracket.Close(ctx, t, leave, progress); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 	if _, reached := p.s.target(t.Name); !reached || leave != backends.ValueOf("poweredOn") {
 		return nil
 	}
-	// A VM that goes off again has no guest to wait for.
+	// A VM that powers off again has no guest to wait for.
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	var off error

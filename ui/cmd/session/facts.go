@@ -13,12 +13,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// Facts is what checks may look at.
+// Facts returns the facts for checks.
 func (s *Session) Facts(ctx context.Context, a *answers.Answers, inv *backends.Inventory, full bool) *checks.Facts {
 	return s.Gather(ctx, a, inv, full, false)
 }
 
-// Gather reads it; before is true ahead of a run.
+// Gather reads them; before is true before a run.
 func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.Inventory, full, before bool) *checks.Facts {
 	f := &checks.Facts{Answers: recipe.Deal(a, inv), Inventory: inv, Now: inv.VCenter.ClockAsked, Before: before}
 	lacks, err := s.VC.Missing(ctx, needs(a, inv, before))
@@ -33,8 +33,8 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	return f
 }
 
-// needs says which privileges the account needs on what. Ahead of a run every host and VM that takes part is requested; otherwise
-// the datacenter stands for them, which hundreds of hosts cost nothing.
+// needs returns which privileges the account needs on what. Before a run every host and VM that takes part is included; otherwise
+// the datacenter represents them, which costs nothing for hundreds of hosts.
 func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
 	site := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
 	if a.Hosts.Datacenter != "" {
@@ -67,7 +67,8 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 	return want
 }
 
-// lastChanges says when runs on this vCenter last set what a host takes up at its next boot; nil if the journals cannot be read.
+// lastChanges returns when runs on this vCenter last set what takes effect at a host's next boot; nil if the journals cannot be
+// read.
 func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 	runs, err := journal.Runs(s.Set.StateDir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Load reads the answers that -f names; with --lab and no -f they are the lab's own.
+// Load reads the answers of -f; with --lab and without -f they are the lab's own.
 func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	if file == "" {
 		if lab == nil {
@@ -39,7 +39,7 @@ func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	return answers.Load(bytes.NewReader(b), file)
 }
 
-// Begin loads the answers that -f names and opens the session that they name.
+// Begin loads the answers of -f and opens the session for them.
 func Begin(ctx context.Context, e *console.Env, cmd *cobra.Command, file string) (*Session, *answers.Answers, error) {
 	set, err := console.ReadSettings(e, cmd)
 	if err != nil {
@@ -68,7 +68,7 @@ func Begin(ctx context.Context, e *console.Env, cmd *cobra.Command, file string)
 	return s, a, nil
 }
 
-// sameVCenter refuses to guess when environment and answers name different vCenters.
+// sameVCenter refuses if environment and answers name different vCenters.
 func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) error {
 	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
 		return nil
@@ -79,7 +79,7 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 	return nil
 }
 
-// Serves refuses answers that name another vCenter than that of the session, unless --url says which one is meant.
+// Serves refuses answers for another vCenter than that of the session, unless --url says which one is meant.
 func (s *Session) Serves(cmd *cobra.Command, a *answers.Answers, file string) error {
 	if s.Set.Lab || a.VCenter.URL == "" || cmd.Flags().Changed("url") || hostOf(s.Set.URL) == hostOf(a.VCenter.URL) {
 		return nil
@@ -88,7 +88,7 @@ func (s *Session) Serves(cmd *cobra.Command, a *answers.Answers, file string) er
 		file, hostOf(a.VCenter.URL), hostOf(s.Set.URL))
 }
 
-// hostOf is the host and port of a vCenter address, however it is written.
+// hostOf returns the host and port of a vCenter address in any form.
 func hostOf(address string) string {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address

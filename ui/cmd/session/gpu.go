@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// cardNode fills in what a node has by a NIC that is passed through whole: no adapter of vCenter leads to it.
+// cardNode completes a node with a NIC that is passed through whole, for which vCenter has no adapter.
 func cardNode(h *backends.Host, v *backends.VM, g *backends.Guest, name string, n *perftest.Node) {
 	if n.Device != "" || g == nil || len(v.Passthrough) == 0 {
 		return
@@ -30,8 +30,8 @@ func cardNode(h *backends.Host, v *backends.VM, g *backends.Guest, name string, 
 	}
 }
 
-// gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. What keeps
-// it from being measured stands in Without.
+// gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. If it cannot be
+// measured, Without has the reason.
 func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backends.Guest, portgroup, device string) *perftest.GPU {
 	out := &perftest.GPU{}
 	switch {
@@ -68,7 +68,7 @@ func gpuOf(a *answers.Answers, inv *backends.Inventory, v *backends.VM, g *backe
 	return out
 }
 
-// vgpuPeer tells why an RDMA card cannot reach the memory of a VM's vGPUs, nil if it can or where the VM has none.
+// vgpuPeer returns why an RDMA card cannot access the memory of a VM's vGPUs, nil if it can or if the VM has none.
 func vgpuPeer(v *backends.VM) error {
 	if v == nil {
 		return nil
@@ -84,8 +84,8 @@ func vgpuPeer(v *backends.VM) error {
 	return nil
 }
 
-// hostWays are the ways from each GPU of a VM to its RDMA card, or to the port of its adapter on a port group, by the host's PCI
-// tree, which sees what the VM's own does not: bridges and root ports. The order is that of the VM's devices, in which a guest finds them too.
+// hostWays returns the paths from each GPU of a VM to its RDMA card, or to the port of its adapter on a port group, by the host's
+// PCI tree, which has the bridges and root ports that the VM's lacks. The order is that of the VM's devices, as in a guest.
 func hostWays(inv *backends.Inventory, v *backends.VM, portgroup string) []backends.Nearness {
 	h := inv.Host(v.Host)
 	if h == nil {
@@ -114,7 +114,7 @@ func hostWays(inv *backends.Inventory, v *backends.VM, portgroup string) []backe
 	return out
 }
 
-// nearestWay is the place of the first of the best ways; that of the guest's choice where it is as good.
+// nearestWay returns the index of the first of the best paths; that of the guest's choice if it is as good.
 func nearestWay(ways []backends.Nearness, choice int) int {
 	rank := func(i int) int {
 		return slices.Index([]string{"yes", "doubtful", "unknown", "no"}, ways[i].PeerToPeer())
@@ -127,7 +127,7 @@ func nearestWay(ways []backends.Nearness, choice int) int {
 	return choice
 }
 
-// peerKeys are the VMX keys of peer to peer that the VM does not have as the answers want them; none where nobody read them.
+// peerKeys returns the VMX keys for peer-to-peer that differ from the answers; none if they were not read.
 func peerKeys(a *answers.Answers, v *backends.VM) []string {
 	if v.Extra == nil {
 		return nil

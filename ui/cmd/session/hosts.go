@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// planAsks are the questions to hosts that a plan depends on, never nil; none where no driver is set up.
+// planAsks returns the questions to hosts that a plan depends on, never nil; none if no driver is set up.
 func planAsks(a *answers.Answers) []system.Question {
 	ats := a.Mode == answers.GPUDirect && a.GPUDirect.ATS
 	lossless := a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
@@ -32,7 +32,7 @@ func planAsks(a *answers.Answers) []system.Question {
 	return out
 }
 
-// checkAsks are the questions that the full check asks.
+// checkAsks returns the questions of the full check.
 func checkAsks(a *answers.Answers) []system.Question {
 	out := []system.Question{system.Counters, system.Modules, system.Pause, system.Neighbours}
 	switch a.Mode {
@@ -46,7 +46,7 @@ func checkAsks(a *answers.Answers) []system.Question {
 	return append(out, system.Resync)
 }
 
-// AskRest asks hosts what the full check of the answers' mode leaves out: what somebody needs who builds a copy of the site.
+// AskRest reads from hosts what the full check of the answers' mode leaves out, for building a copy of the site.
 func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	took, err := s.VC.Took(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends
 	s.ask(ctx, a, inv, what)
 }
 
-// Reachable are the selected hosts that vCenter is connected to.
+// Reachable returns the selected hosts that vCenter is connected to.
 func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	var out []*backends.Host
 	for i := range inv.Hosts {
@@ -71,7 +71,7 @@ func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	return out
 }
 
-// ask asks the hosts that take part through the API: never by SSH.
+// ask reads the hosts that take part through the API, never by SSH.
 func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inventory, what []system.Question) {
 	hosts, pnics := Reachable(a, inv), map[string][]string{}
 	for _, view := range a.Views() {
@@ -92,7 +92,7 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 	}
 }
 
-// ShellTarget says how the shell of a host is reached: as the answers tell, else by its inventory name.
+// ShellTarget returns how to reach the shell of a host: according to the answers, else by its inventory name.
 func (s *Session) ShellTarget(host string) (ssh.Target, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

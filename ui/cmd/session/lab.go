@@ -22,20 +22,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// A Lab is the lab in a process of its own, so that a panic in the simulator cannot take the run down, and so
-// that it outlives the screen: it is kept until the run is finished. Commands that run at the same time share it.
+// A Lab is the lab in a separate process, so that a panic in the simulator cannot end the run, and so that it outlives the
+// screen: it is kept until the run is finished. Concurrent commands share it.
 type Lab struct {
 	Dir  string `json:"dir"`
 	PID  int    `json:"pid"`
-	Keep bool   `json:"keep,omitempty"` // a run on it is not finished
+	Keep bool   `json:"keep,omitempty"` // a run on it is unfinished
 
-	state string       // file that names it for the next command
+	state string       // file with its address for the next command
 	users *flock.Flock // shared by every command that uses it
 	owner *flock.Flock // held by the one command that changes it; nil for others
 }
 
 // startLab finds the lab that another command uses or an unfinished run left, or starts one. A command that changes its lab
-// (console.Settings.OwnLab) shares none with another such command; a run that goes on finds the lab it began on (LabOf).
+// (console.Settings.OwnLab) does not share it with another such command; a continued run finds the lab it began on (LabOf).
 func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab, error) {
 	if err := os.MkdirAll(set.StateDir, 0o700); err != nil {
 		return nil, noLabDir(err)
@@ -53,7 +53,7 @@ func startLab(ctx context.Context, e *console.Env, set *console.Settings) (*Lab,
 			return nil, noLabDir(err)
 		}
 		if !mine {
-			continue // its owner is another command
+			continue // another command owns it
 		}
 		lab, err := joinLab(ctx, e, set, state)
 		if err != nil {
@@ -102,7 +102,7 @@ func joinLab(ctx context.Context, e *console.Env, set *console.Settings, state s
 	}
 }
 
-// labUsers is the lock that reports whether commands use the lab: shared by those that do, taken alone by who starts or ends it.
+// labUsers is the lock on the users of the lab: shared by its users, exclusive for starting or ending it.
 func labUsers(state string) *flock.Flock { return lockOf(state + ".lock") }
 
 func lockOf(path string) *flock.Flock {
@@ -144,13 +144,13 @@ func (l *Lab) save() error {
 	return err
 }
 
-// need says whether a run on the lab is not finished, also to the commands that come after this one.
+// need records whether a run on the lab is unfinished, for later commands too.
 func (l *Lab) need(keep bool) error {
 	l.Keep = keep
 	return l.save()
 }
 
-// start runs the child in a session of its own, away from the terminal's signals, and waits for its "ready".
+// start runs the child in its own session, away from the terminal's signals, and waits for its "ready".
 func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	cmd := exec.Command(self, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -191,16 +191,16 @@ func (l *Lab) start(ctx context.Context, self string, args []string) error {
 	}
 }
 
-// LabRuns reports whether there is a lab, of this vCenter, that another command uses or an unfinished run left.
+// LabRuns reports whether a lab for this vCenter is used by another command or was left by an unfinished run.
 func LabRuns(set *console.Settings, address string) bool {
 	lab := runningLab(stateOf(set, address))
 	return lab != nil && lab.serves(address)
 }
 
-// maxLabs is how many private labs one state directory has at most; each takes memory of the jump host.
+// maxLabs is the maximum number of private labs per state directory; each uses memory of the jump host.
 const maxLabs = 16
 
-// labStates are the files that name the private labs of a state directory, whether there is such a lab or not.
+// labStates are the files for the private labs of a state directory, existing or not.
 func labStates(set *console.Settings) []string {
 	states := []string{filepath.Join(set.StateDir, "lab.json")}
 	for n := 2; n <= maxLabs; n++ {
@@ -209,7 +209,7 @@ func labStates(set *console.Settings) []string {
 	return states
 }
 
-// firstRunning is the state file of the first lab there is, or of the first that can be started.
+// firstRunning returns the state file of the first existing lab, or of the first that can be started.
 func firstRunning(set *console.Settings) string {
 	states := labStates(set)
 	for _, state := range states {
@@ -220,7 +220,7 @@ func firstRunning(set *console.Settings) string {
 	return states[0]
 }
 
-// stateOf is the state file of the lab whose vCenter has an address; without such a lab it is that of firstRunning.
+// stateOf returns the state file of the lab with a vCenter address; without such a lab it is that of firstRunning.
 func stateOf(set *console.Settings, address string) string {
 	for _, state := range labStates(set) {
 		if lab := runningLab(state); lab != nil && lab.serves(address) {
@@ -230,7 +230,7 @@ func stateOf(set *console.Settings, address string) string {
 	return firstRunning(set)
 }
 
-// serves says whether the lab's vCenter has this address.
+// serves reports whether the lab's vCenter has this address.
 func (l *Lab) serves(address string) bool {
 	var its console.Settings
 	l.into(&its)
@@ -249,7 +249,7 @@ func runningLab(state string) *Lab {
 	if json.Unmarshal(b, l) != nil || l.PID <= 1 || syscall.Kill(l.PID, 0) != nil {
 		return nil
 	}
-	// The system gives the number of a lab that has ended to another process.
+	// The system may reuse the process id of a lab that has ended.
 	if line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(l.PID), "cmdline")); err == nil && !strings.Contains(string(line), l.Dir) {
 		return nil
 	}
@@ -259,7 +259,7 @@ func runningLab(state string) *Lab {
 	return l
 }
 
-// into points the settings at the lab; what flags and environment said of a real vCenter does not count.
+// into points the settings to the lab; flags and environment about a real vCenter are ignored.
 func (l *Lab) into(set *console.Settings) {
 	b, err := backends.InputState.ReadFile(filepath.Join(l.Dir, "env"))
 	if err != nil {
@@ -321,12 +321,12 @@ func (s *Session) KeepLab(code int) {
 	}
 }
 
-// unfinished says of an exit code whether a run that ended with it can be resumed.
+// unfinished reports whether a run that ended with an exit code can be resumed.
 func unfinished(code int) bool {
 	return code == console.ExitPartial || code == console.ExitInterrupted || code == console.ExitFailed
 }
 
-// Undo tells how to undo a run that ended with an exit code. A private lab ends with a run that is finished.
+// Undo returns how to undo a run that ended with an exit code. A private lab ends with a finished run.
 func (s *Session) Undo(run string, code int) string {
 	if s.Lab != nil && !unfinished(code) {
 		return "not possible: the private lab ends with this command; rdma-setup lab --dir DIR starts one that stays"
@@ -334,8 +334,8 @@ func (s *Session) Undo(run string, code int) string {
 	return "rdma-setup rollback " + run
 }
 
-// EndLab ends the private lab whose vCenter has an address, unless another command uses it: that of a finished run which
-// was killed while it measured.
+// EndLab ends the private lab with a vCenter address, unless another command uses it: that of a finished run which was killed
+// while it measured.
 func EndLab(set *console.Settings, address string) {
 	lab := runningLab(stateOf(set, address))
 	if lab != nil && lab.serves(address) && lab.need(false) == nil {

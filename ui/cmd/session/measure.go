@@ -34,7 +34,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	var list []perftest.Pair
 	for _, nodes := range all {
 		of, wrong := perftest.Pairs(nodes, pairs)
-		if wrong != nil { // of two VMs one may have no adapter on this rail
+		if wrong != nil { // one of two VMs may have no adapter on this rail
 			err = wrong
 		}
 		list = append(list, of...)
@@ -63,7 +63,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	return append(measured, between...), err
 }
 
-// crossing says what is expected between two rails, by name: VLANs keep rails apart.
+// crossing returns the expectation between two rails, by name: VLANs keep rails apart.
 func crossing(a *answers.Answers) func(from, to string) string {
 	rails := map[string]answers.Rail{}
 	nets := map[string][]netip.Prefix{}
@@ -72,7 +72,7 @@ func crossing(a *answers.Answers) func(from, to string) string {
 	}
 	for _, v := range a.VMs {
 		for _, n := range a.Networks(v) {
-			if n.IP.IsValid() { // of DHCP nothing is known before
+			if n.IP.IsValid() { // with DHCP the network is unknown
 				nets[n.Rail] = append(nets[n.Rail], n.IP.Masked())
 			}
 		}
@@ -88,18 +88,18 @@ func crossing(a *answers.Answers) func(from, to string) string {
 	}
 }
 
-// A Loading is what a caller of Load decides and hears.
+// A Loading is what the caller of Load decides and receives.
 type Loading struct {
-	// Stop is closed when nothing new is to begin: then no load does. nil: never.
+	// Stop is closed when nothing new should begin, including a load. nil: never.
 	Stop <-chan struct{}
-	// Agree is asked before anything is loaded, with what it costs.
+	// Agree is called before anything is loaded, with the cost.
 	Agree func([]perftest.LoadPlan) (bool, error)
-	// Told hears of each round as it begins and ends; may be nil.
+	// Told is called at the start and end of each round; may be nil.
 	Told func(perftest.Progress)
 }
 
-// Load loads the fabric between the guests of the answers with several senders at once: loads are perftest.Loads. Nothing is loaded
-// where Agree says no, or where there are too few VMs on different host ports. Of several rails it loads the first.
+// Load loads the fabric between the guests of the answers with several simultaneous senders: loads are perftest.Loads. Nothing is
+// loaded if Agree refuses, or if there are too few VMs on different host ports. Of several rails it loads the first.
 func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, l Loading) ([]perftest.Measurement, error) {
 	if len(loads) == 0 {
 		return nil, nil
@@ -143,7 +143,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 	return all, nil
 }
 
-// stopped is the error of a load that does not begin, because the run was stopped before it.
+// stopped is the error of a load that does not begin, because the run was stopped.
 func (l Loading) stopped(a *answers.Answers) error {
 	select {
 	case <-l.Stop:
@@ -153,8 +153,8 @@ func (l Loading) stopped(a *answers.Answers) error {
 	}
 }
 
-// LoadPlans tells what the loads that the answers ask for will cost, as far as an inventory from before the changes tells: VMs
-// without an RDMA device yet count as having theirs on the port that the answers choose.
+// LoadPlans returns the estimated cost of the requested loads, as far as an inventory from before the changes shows it: VMs
+// without an RDMA device count as having one on the port that the answers choose.
 func LoadPlans(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan {
 	nodes, chosen := railNodes(a, inv)[0], recipe.Choose(a, inv)
 	for i := range nodes {
@@ -176,7 +176,7 @@ func LoadPlans(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan 
 	return plans
 }
 
-// pfc are the priorities that a host port pauses by its DCB state, a bit each; nil if that cannot be read.
+// pfc returns the priorities with PFC on a host port by its DCB state, as a bit mask; nil if that cannot be read.
 func (s *Session) pfc(ctx context.Context, host, port string) *int {
 	if host == "" || port == "" {
 		return nil
@@ -187,7 +187,7 @@ func (s *Session) pfc(ctx context.Context, host, port string) *int {
 	}
 	for _, row := range rows {
 		for label, value := range row {
-			value, _, _ = strings.Cut(value, ",") // the same row stands at two places of the answer
+			value, _, _ = strings.Cut(value, ",") // the same row occurs twice in the result
 			bits := strings.Fields(value)
 			if !strings.EqualFold(strings.ReplaceAll(label, " ", ""), "PFCConfiguration") || len(bits) != 8 {
 				continue
@@ -204,7 +204,7 @@ func (s *Session) pfc(ctx context.Context, host, port string) *int {
 	return nil
 }
 
-// measuring makes the runner of tests between the guests of the answers, and finds the ends, rail by rail.
+// measuring returns the runner of tests between the guests of the answers, and the ends by rail.
 func (s *Session) measuring(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
 	inv, err := s.survey(ctx, a, append(planAsks(a), system.Neighbours))
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, progress fu
 	return r, railNodes(a, inv), nil
 }
 
-// railNodes are the ends of measurements, rail by rail.
+// railNodes returns the ends of measurements by rail.
 func railNodes(a *answers.Answers, inv *backends.Inventory) [][]perftest.Node {
 	a = recipe.Deal(a, inv)
 	var out [][]perftest.Node
@@ -242,7 +242,7 @@ func railNodes(a *answers.Answers, inv *backends.Inventory) [][]perftest.Node {
 	return out
 }
 
-// class is the class that the answers configure: the traffic class that the guests set, where a priority is lossless.
+// class returns the class that the answers configure: the traffic class of the guests, if a priority is lossless.
 func class(a *answers.Answers) *perftest.Class {
 	if a.QoS.Lossless != answers.LosslessPFC {
 		return nil
@@ -250,9 +250,9 @@ func class(a *answers.Answers) *perftest.Class {
 	return &perftest.Class{Priority: a.QoS.Priority, TrafficClass: sizing.TrafficClass(a.QoS.DSCP, a.QoS.ECN)}
 }
 
-// portCounters reads what a host counts at a pNIC: through vCenter frames that it dropped and PFC frames of each priority (esxcli
-// network nic stats get, esxcli network nic dcb status get), and what the driver counts in each priority where SSH runs on the host
-// already and its password is known. A shell that refused is not asked again: ESXi locks accounts.
+// portCounters reads the counters of a pNIC: through vCenter dropped frames and PFC frames of each priority (esxcli network nic
+// stats get, esxcli network nic dcb status get), and the driver's per-priority counters if SSH runs on the host already and its
+// password is known. After a refused login the shell is not used again: ESXi locks accounts.
 func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context, host, port string) (map[string]int64, error) {
 	var refused sync.Map
 	return func(ctx context.Context, host, port string) (map[string]int64, error) {
@@ -274,8 +274,8 @@ func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context
 	}
 }
 
-// apiCounters reads what vCenter tells of a pNIC's counters. A command that fails takes nothing from what the other one told: not
-// every driver answers dcb status.
+// apiCounters reads the counters of a pNIC through vCenter. A failed command does not affect the result of the other: not every
+// driver supports dcb status.
 func (s *Session) apiCounters(ctx context.Context, host, port string) (map[string]int64, error) {
 	out := map[string]int64{}
 	var failed error
@@ -310,7 +310,7 @@ func (s *Session) apiCounters(ctx context.Context, host, port string) (map[strin
 	return out, nil
 }
 
-// The rows of esxcli that are counters of a port, by label without blanks.
+// The rows of esxcli that are port counters, by label without blanks.
 var (
 	portCounter  = map[string]string{"receivepacketsdropped": "rx_dropped", "transmitpacketsdropped": "tx_dropped"}
 	portPriority = map[string]string{"sentpfcframes": "pfc_sent_prio", "receivedpfcframes": "pfc_received_prio"}
@@ -321,7 +321,7 @@ type guestShell struct{ guests *guest.Guests }
 
 // Exec implements perftest.Shell.
 func (g guestShell) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
-	// The runner ends what takes too long itself: it knows how long each test runs.
+	// The runner itself ends what takes too long: it knows the duration of each test.
 	r, err := g.guests.Run(ctx, vm, ssh.Command{Script: c.Line, Sudo: c.Sudo, OnLine: c.OnLine, Limit: time.Hour})
 	return perftest.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.ExitCode}, err
 }
@@ -351,7 +351,7 @@ func (s *Session) rdmaPackets(inv *backends.Inventory) func(ctx context.Context,
 	}
 }
 
-// packets adds up the packets among the counters of an RDMA device; ok is false if none, or something else, was told.
+// packets adds up the packet counters of an RDMA device; ok is false if there are none.
 func packets(rows []map[string]string) (sum int64, ok bool) {
 	for _, row := range rows {
 		for key, value := range row {

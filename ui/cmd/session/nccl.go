@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// NCCLSettings is what NCCL should be told in the guests of the answers, from their facts and from what was measured; nil if no
-// guest has a GPU, or no RDMA device was found.
+// NCCLSettings returns the NCCL settings for the guests of the answers, from their facts and the measurements; nil if no guest
+// has a GPU, or no RDMA device was found.
 func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) *report.NCCL {
 	if len(measured) == 0 || !slices.ContainsFunc(inv.Guests, func(g backends.Guest) bool { return g.NVIDIA != nil && len(g.NVIDIA.GPUs) > 0 || shares(inv.VM(g.VM)) }) {
 		return nil
@@ -39,16 +39,16 @@ func NCCLSettings(a *answers.Answers, inv *backends.Inventory, measured []perfte
 	return out
 }
 
-// shares reports whether a VM has a share of a GPU.
+// shares reports whether a VM has a vGPU.
 func shares(v *backends.VM) bool {
 	return v != nil && slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "vgpu") })
 }
 
-// levels are NCCL's words for how far apart GPU and NIC may be, by those of nvidia-smi topo -m.
+// levels maps the levels of nvidia-smi topo -m to NCCL's levels for the distance of GPU and NIC.
 var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS", "SOC": "SYS"}
 
-// gdrLevel chooses NCCL_NET_GDR_LEVEL: as far as the measured ways reach where GPU memory kept up with host memory, LOC
-// where it did not, or where there is no way.
+// gdrLevel chooses NCCL_NET_GDR_LEVEL: the longest measured path on which GPU memory was as fast as host memory, or LOC if there
+// is none.
 func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) (level, why string) {
 	off := generate.Off
 	if a.Mode == answers.PVRDMA {

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Nodes finds, for every VM of the answers, the RDMA device behind its address, by fact: the adapter's MAC,
-// the port's state, the GID table.
+// Nodes returns, for every VM of the answers, the RDMA device behind its address, by facts: the adapter's MAC, the port's state,
+// the GID table.
 func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 	var nodes []perftest.Node
 	for _, v := range a.VMs {
@@ -61,8 +61,7 @@ func Nodes(a *answers.Answers, inv *backends.Inventory) []perftest.Node {
 	return nodes
 }
 
-// found is the address that an RDMA interface of a VM has: that of the answers, or with dhcp the one that it has by its guest; not valid
-// without one.
+// found returns the address of an RDMA interface: that of the answers, or with dhcp the guest's current one; invalid without one.
 func found(inv *backends.Inventory, vm *backends.VM, n answers.Adapter) netip.Prefix {
 	g := inv.Guest(vm.Name)
 	if mac := current.RDMAMAC(vm, g, n.PortGroup); g != nil && mac != "" {
@@ -71,7 +70,7 @@ func found(inv *backends.Inventory, vm *backends.VM, n answers.Adapter) netip.Pr
 	return n.IP.Prefix
 }
 
-// wired adds what the host tells of the way into the fabric by the port of a node: the switch that it hears, and its PCIe link.
+// wired adds what the host reports about a node's port: the switch that it hears, and its PCIe link.
 func wired(h *backends.Host, n *perftest.Node) {
 	p := h.NIC(n.Port)
 	if p == nil {
@@ -87,8 +86,8 @@ func wired(h *backends.Host, n *perftest.Node) {
 	}
 }
 
-// plugged adds which card the function at a PCI address is of, and the PCIe switch above it. A switch is an upstream port and a
-// downstream port for each slot; a card without one is below its root port.
+// plugged adds the card of the function at a PCI address, and the PCIe switch above it. A switch is an upstream port and a
+// downstream port for each slot; a card without one is directly below its root port.
 func plugged(h *backends.Host, pci string, n *perftest.Node) {
 	n.Card = nic.CardAddress(pci)
 	if above := h.Bridges(pci); len(above) > 2 {
@@ -106,7 +105,7 @@ func tagged(inv *backends.Inventory, ad backends.Adapter) bool {
 	return err == nil && id > 0
 }
 
-// uplink is the pNIC by which a host's share of a switch leaves.
+// uplink returns the pNIC of a host for traffic on a switch.
 func uplink(h *backends.Host, dvs string) (string, int) {
 	for _, n := range h.NICs {
 		if n.Switch == dvs {

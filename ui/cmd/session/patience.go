@@ -9,8 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// pauses count the time that questions to the operator take: a limit of the other side's does not run while a person
-// compares a fingerprint.
+// pauses measures the time of prompts to the operator, so that time limits do not count it.
 type pauses struct {
 	mu    sync.Mutex
 	open  int
@@ -18,7 +17,7 @@ type pauses struct {
 	spent time.Duration
 }
 
-// asking begins a question and gives what ends it.
+// asking starts a prompt and returns the function that ends it.
 func (s *Session) asking() (answered func()) {
 	p := &s.pauses
 	p.mu.Lock()
@@ -35,7 +34,7 @@ func (s *Session) asking() (answered func()) {
 	}
 }
 
-// total is how long questions have been open so far.
+// total returns the total time of prompts so far.
 func (p *pauses) total() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +44,7 @@ func (p *pauses) total() time.Duration {
 	return p.spent
 }
 
-// within is a context with a limit that does not count the time of questions.
+// within returns a context with a limit that excludes the time of prompts.
 func (s *Session) within(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began, before := time.Now(), s.pauses.total()
@@ -63,21 +62,21 @@ func (s *Session) within(ctx context.Context, limit time.Duration, cause error) 
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Asks has questions asked by ask while a screen has the terminal.
+// Asks sets the function that prompts while a screen uses the terminal.
 func (s *Session) Asks(ask live.Ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.person = ask
 }
 
-// onScreen is who asks on the screen that has the terminal; nil: nobody.
+// onScreen returns the function that prompts on the screen; nil if there is no screen.
 func (s *Session) onScreen() live.Ask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.person
 }
 
-// trusted asks on the screen about a host key that is kept in the first file when the answer is yes.
+// trusted asks on the screen about a host key, which is added to the first file if the answer is yes.
 func (s *Session) trusted(ctx context.Context, k ssh.HostKey, files []string) bool {
 	ask := s.onScreen()
 	if ask == nil || len(files) == 0 {

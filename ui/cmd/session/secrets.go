@@ -11,20 +11,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// esxiTries is how often a person is asked for the password of one host: ESXi locks an account after five failures.
+// esxiTries is the number of password prompts per host: ESXi locks an account after five failures.
 const esxiTries = 2
 
-// hostPasswords are the passwords of ESXi hosts beside the one for all of them, which the settings hold.
+// hostPasswords are the passwords of single ESXi hosts; the settings hold the common one.
 type hostPasswords struct {
 	byHost  map[string]string
-	refused map[string]bool // by hosts: the one for all is not theirs
+	refused map[string]bool // by hosts: the common password is not theirs
 	asked   map[string]int
-	decided bool // whether what was typed holds for the other hosts
+	decided bool // it was decided whether a typed password is also for the other hosts
 	read    bool // the file of --esxi-passwords
 }
 
-// secret returns a secret that is known or asks for it, until somebody answers nothing. The time for the answer is nobody's
-// time limit.
+// secret returns a known secret or prompts for it, until the answer is empty. No time limit counts while it waits.
 func (s *Session) secret(ctx context.Context, known *string, what string) (string, error) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
@@ -45,7 +44,7 @@ func (s *Session) secret(ctx context.Context, known *string, what string) (strin
 	return answer, nil
 }
 
-// with is a map that need not exist before.
+// with sets a key in a map that may be nil.
 func with[V any](m map[*string]V, key *string, v V) map[*string]V {
 	if m == nil {
 		m = map[*string]V{}
@@ -54,19 +53,19 @@ func with[V any](m map[*string]V, key *string, v V) map[*string]V {
 	return m
 }
 
-// AskAgain has secrets asked for that somebody did not have before.
+// AskAgain makes secrets be prompted for again that were declined before.
 func (s *Session) AskAgain() {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
 	clear(s.declined)
 }
 
-// mayAsk reports whether somebody can be asked: on the terminal, or on the screen that has it.
+// mayAsk reports whether someone can be prompted, on the terminal or on the screen.
 func (s *Session) mayAsk() bool {
 	return s.Env.Terminal() && (!s.Screen.Load() || s.onScreen() != nil)
 }
 
-// askPerson asks for a secret, on the screen where one has the terminal.
+// askPerson prompts for a secret, on the screen if there is one.
 func (s *Session) askPerson(ctx context.Context, what string) (string, error) {
 	defer s.asking()()
 	if !s.Screen.Load() {
@@ -79,7 +78,7 @@ func (s *Session) askPerson(ctx context.Context, what string) (string, error) {
 	return a.Text, nil
 }
 
-// confirm asks for yes or no, on the screen where one has the terminal.
+// confirm asks for yes or no, on the screen if there is one.
 func (s *Session) confirm(ctx context.Context, question string) (bool, error) {
 	defer s.asking()()
 	if !s.Screen.Load() {
@@ -92,7 +91,7 @@ func (s *Session) confirm(ctx context.Context, question string) (bool, error) {
 	return a.Yes, nil
 }
 
-// forget drops a secret that a target has refused, where somebody can be asked for another one.
+// forget drops a secret that a target has refused, if another one can be prompted for.
 func (s *Session) forget(known *string, by ssh.Target, refused string) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
@@ -102,8 +101,8 @@ func (s *Session) forget(known *string, by ssh.Target, refused string) {
 	}
 }
 
-// esxiPassword is that of one host: from the file, the one for all, or asked for. What is typed for the first host is that
-// of the others too only where the operator says so.
+// esxiPassword returns the password of one host: from the file, the common one, or by prompt. What is typed for the first host is
+// used for the others only if the operator agrees.
 func (s *Session) esxiPassword(ctx context.Context, host string) (string, error) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
@@ -147,7 +146,7 @@ func (s *Session) esxiPassword(ctx context.Context, host string) (string, error)
 	return p, nil
 }
 
-// forgetESXi has the next log-in to a host ask again.
+// forgetESXi makes the next login to a host prompt again.
 func (s *Session) forgetESXi(host string) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
@@ -157,7 +156,7 @@ func (s *Session) forgetESXi(host string) {
 	}
 }
 
-// readFile reads lines of a host name and its password; lines that are empty or begin with # say nothing.
+// readFile reads lines with a host name and its password; empty lines and lines that begin with # are ignored.
 func (h *hostPasswords) readFile(path string) error {
 	if path == "" {
 		return nil

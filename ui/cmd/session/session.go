@@ -1,5 +1,5 @@
-// Package session is one connected piece of work: it logs in to the vCenter that settings or answers name, starts the lab
-// that may stand in for it, reaches guests and ESXi shells, and reads what plans and checks need.
+// Package session is a connected session: it logs in to the vCenter that settings or answers name, starts the lab that may
+// replace it, connects to guests and ESXi shells, and reads what plans and checks need.
 package session
 
 import (
@@ -24,39 +24,39 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Session is one connected piece of work: a vCenter, the guests of its VMs, and the lab when it stands in for both.
+// A Session is a connection to a vCenter and the guests of its VMs, and the lab if it replaces both.
 type Session struct {
 	Env    *console.Env
 	Set    *console.Settings
 	Trace  *console.Trace
 	VC     *vsphere.Client
-	Lab    *Lab // nil: a real vCenter, or a lab that somebody else has started
+	Lab    *Lab // nil: a real vCenter, or a lab that was started separately
 	pool   *ssh.Pool
-	Guests *guest.Guests // nil until guests are reached
+	Guests *guest.Guests // nil until guests are connected
 	Shells *esxi.Hosts
 
-	Wide   bool        // surveys read hosts and VMs in detail that the answers do not name, too
-	Screen atomic.Bool // a screen has the terminal: nothing else may ask there
-	person live.Ask    // asks there; nil: nobody
+	Wide   bool        // surveys also read details of hosts and VMs that the answers do not name
+	Screen atomic.Bool // a screen uses the terminal: nothing else may prompt there
+	person live.Ask    // prompts on the screen; nil: none
 	pauses pauses
 
-	secrets       sync.Mutex // one question at a time, and what they told
+	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
-	declined      map[*string]bool   // secrets that somebody was asked for and does not have
-	refusedBy     map[*string]string // who has refused what was typed last
+	declined      map[*string]bool   // secrets that the operator does not have
+	refusedBy     map[*string]string // who refused the secret typed last
 
 	mu        sync.Mutex
-	answers   *answers.Answers    // whose guests are reached
+	answers   *answers.Answers    // those whose guests are connected
 	paths     map[string]string   // inventory path by VM
-	reported  map[string]string   // address that Tools report, by VM
+	reported  map[string]string   // address reported by VMware Tools, by VM
 	simulated atomic.Bool         // the screen asks while another goroutine reads
 	seen      *backends.Inventory // what was read last
 }
 
-// Simulated says that what was read comes from a lab, whoever started it.
+// Simulated reports whether the data comes from a lab, whoever started it.
 func (s *Session) Simulated() bool { return s.simulated.Load() }
 
-// Open connects to the vCenter that flags, environment and answers name. a may be nil.
+// Open connects to the vCenter in flags, environment and answers. a may be nil.
 func Open(ctx context.Context, e *console.Env, set *console.Settings, a *answers.Answers) (*Session, error) {
 	s, err := New(ctx, e, set)
 	if err != nil {
@@ -70,7 +70,7 @@ func Open(ctx context.Context, e *console.Env, set *console.Settings, a *answers
 	return s, nil
 }
 
-// New is a session that is not connected yet; its lab has been started where the settings ask for one.
+// New returns a session that is not connected yet; its lab has been started if the settings request one.
 func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, error) {
 	trace, err := console.OpenTrace(e, set)
 	if err != nil {
@@ -133,20 +133,20 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 			return err
 		}
 		console.PrintError(s.Env.Stderr, err.Error(), "")
-		cfg.Password = s.password() // asks again
+		cfg.Password = s.password() // prompts again
 	}
 }
 
-// loginTries is how often a person is asked for the vCenter password: vCenter Single Sign-On locks an account after five
-// failures within three minutes (vSphere Authentication, "Edit the vCenter Single Sign-On Lockout Policy").
+// loginTries is the number of prompts for the vCenter password: vCenter Single Sign-On locks an account after five failures
+// within three minutes (vSphere Authentication, "Edit the vCenter Single Sign-On Lockout Policy").
 const loginTries = 3
 
-// typed tells that the vCenter password comes from a person.
+// typed reports whether the vCenter password was typed.
 func (s *Session) typed() bool {
 	return s.Set.Password == "" && s.Set.PasswordFile == "" && !s.Set.PasswordIn && s.Env.Terminal()
 }
 
-// CAFiles are the files of a list like that of PATH.
+// CAFiles splits a list in the form of PATH.
 func CAFiles(list string) []string {
 	var files []string
 	for _, f := range filepath.SplitList(list) {
@@ -157,7 +157,7 @@ func CAFiles(list string) []string {
 	return files
 }
 
-// password finds the vCenter password once: environment, file, stdin, prompt.
+// password determines the vCenter password once: environment, file, stdin, prompt.
 func (s *Session) password() func(context.Context) (string, error) {
 	once := sync.OnceValues(func() (string, error) {
 		switch set := s.Set; {
@@ -192,7 +192,7 @@ func firstLineOf(path string) (string, error) {
 	return strings.TrimRight(line, "\r"), nil
 }
 
-// firstLine reads a password from a stream that may stay open after it.
+// firstLine reads a password from a stream that may stay open.
 func firstLine(r io.Reader) (string, error) {
 	most := backends.InputPassword.Limit
 	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
@@ -205,7 +205,7 @@ func firstLine(r io.Reader) (string, error) {
 	return strings.TrimRight(line, "\r\n"), nil
 }
 
-// Close logs out and ends what belongs to the session; a lab that an unfinished run needs stays.
+// Close logs out and closes the session; a lab that an unfinished run needs stays.
 func (s *Session) Close() {
 	if s.pool != nil {
 		s.pool.Close()
@@ -219,7 +219,7 @@ func (s *Session) Close() {
 	s.Trace.Close()
 }
 
-// Last is what was read last: after a measurement, the state that was measured.
+// Last returns what was read last: after a measurement, the state that was measured.
 func (s *Session) Last(otherwise *backends.Inventory) *backends.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (s *Session) Last(otherwise *backends.Inventory) *backends.Inventory {
 	return s.seen
 }
 
-// Want tells the guests what a plan asks for: a set of packages or modules is read by the names that are wanted.
+// Want announces the requested values of a plan to the guests: a set of packages or modules is read by its requested names.
 func (s *Session) Want(p *plan.Plan) {
 	for _, c := range p.Changes {
 		if c.Target.Type == backends.TypeGuest {
@@ -238,7 +238,7 @@ func (s *Session) Want(p *plan.Plan) {
 	}
 }
 
-// Change puts another vCenter in the place of the one before, whose guests are let go.
+// Change replaces the vCenter, and disconnects the guests of the previous one.
 func (s *Session) Change(vc *vsphere.Client) {
 	if s.VC != nil {
 		s.VC.Close()
@@ -247,7 +247,7 @@ func (s *Session) Change(vc *vsphere.Client) {
 	s.Leave()
 }
 
-// Leave lets the guests go: the next survey reaches those of its own answers.
+// Leave disconnects the guests: the next survey connects to those of its own answers.
 func (s *Session) Leave() {
 	if s.pool != nil {
 		s.pool.Close()

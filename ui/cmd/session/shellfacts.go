@@ -11,11 +11,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// noSSH is said of hosts whose shell cannot be asked because a check starts nothing.
+// noSSH is the reason for hosts whose shell cannot be used because a check starts nothing.
 const noSSH = "the SSH service of the host is not running, and check does not start it"
 
-// AskShells asks the ESXi shells for the firmware of the cards, Secure Boot and the log, where SSH runs already. The tools need a module of their
-// own loaded, which stays until the next boot: that is why it is only done when the operator allows it.
+// AskShells reads the firmware of the cards, Secure Boot and the log in the ESXi shells, if SSH runs already. The tools load a
+// kernel module, which stays until the next boot: therefore the operator must allow it.
 func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *checks.Facts) error {
 	if err := s.reachGuests(); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (s *Session) AskShells(ctx context.Context, a *answers.Answers, facts *chec
 	return ctx.Err()
 }
 
-// sinceBoot are the lines of a log that are not known to be older than the boot: each begins with the time in UTC
-// (vSphere Monitoring and Performance, ESXi Log Files: ISO 8601). nil stays nil.
+// sinceBoot returns the lines of a log that are not older than the boot: each begins with the time in UTC (vSphere Monitoring and
+// Performance, ESXi Log Files: ISO 8601). nil stays nil.
 func sinceBoot(lines []string, boot time.Time) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		stamp, _, _ := strings.Cut(line, " ")

@@ -22,13 +22,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// reachGuests makes the pool of SSH connections for the guests that the answers name.
+// reachGuests creates the pool of SSH connections for the guests that the answers name.
 func (s *Session) reachGuests() error {
 	if s.Guests != nil {
 		return nil
 	}
 	home := s.Env.Getenv("HOME")
-	// Guests that are given more time for their facts are slow to log in to, too, and to come back from a new address.
+	// Guests with a longer time limit for their facts get one for logins, and for network changes, too.
 	cfg := ssh.Config{
 		User: s.Set.SSHUser, CommandLimit: s.Env.CallLimit, AgentSocket: s.Env.Getenv("SSH_AUTH_SOCK"), WeakAlgorithms: s.Set.WeakSSH,
 		Warn:  func(line string) { fmt.Fprintln(s.Env.Stderr, "WARNING: "+line) },
@@ -105,7 +105,7 @@ func (s *Session) reachGuests() error {
 	}
 	s.mu.Lock()
 	if s.answers != nil {
-		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must see what is there of them
+		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must read their state
 	}
 	s.mu.Unlock()
 	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout),
@@ -114,15 +114,15 @@ func (s *Session) reachGuests() error {
 	return nil
 }
 
-// waiting says that a step of an earlier process still runs in a guest. On a terminal the screen of the run is there, which
-// a line in between would tear.
+// waiting reports that a step of an earlier process still runs in a guest. On a terminal it prints nothing, because a line would
+// damage the run's screen.
 func (s *Session) waiting(vm, step string, began time.Time) {
 	if !s.Env.Terminal() {
 		fmt.Fprintf(s.Env.Stderr, "guest %s: waiting for %q, which started at %s and is still running\n", vm, step, began.Format(time.TimeOnly))
 	}
 }
 
-// archives are the files that guests may be given software from.
+// archives returns the files that software may be installed from in guests.
 func (s *Session) archives() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +151,7 @@ func (s *Session) images() []string {
 	return []string{s.answers.Container.Image}
 }
 
-// target says how the guest of a VM is reached: as the answers tell, else what VMware Tools reported.
+// target returns how to reach the guest of a VM: according to the answers, else the address from VMware Tools.
 func (s *Session) target(vm string) (ssh.Target, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,14 +178,14 @@ func (s *Session) target(vm string) (ssh.Target, bool) {
 	return ssh.Target{}, false
 }
 
-// Use makes the answers those whose guests are reached.
+// Use sets the answers whose guests are connected.
 func (s *Session) Use(a *answers.Answers) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers = a
 }
 
-// Survey reads everything that a plan needs: the chosen hosts and VMs in detail, and the guests that answer.
+// Survey reads everything that a plan needs: details of the chosen hosts and VMs, and the guests that answer.
 func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
 	return s.survey(ctx, a, planAsks(a))
 }
@@ -211,7 +211,7 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	if len(what) > 0 {
 		s.ask(ctx, a, inv, what)
 	}
-	_ = g.Wait() // errors stand at their guests
+	_ = g.Wait() // errors are stored with the guests
 	inv.APICalls = s.VC.Calls()
 	return inv, ctx.Err()
 }
@@ -225,7 +225,7 @@ func Scope(a *answers.Answers) backends.Scope {
 	return sc
 }
 
-// Note keeps what later look-ups need: inventory paths, and the addresses that Tools report.
+// Note stores what later look-ups need: inventory paths, and the addresses from VMware Tools.
 func (s *Session) Note(inv *backends.Inventory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +245,7 @@ func slowGuest(limit time.Duration) error {
 		"reading it took longer than %s", limit)
 }
 
-// guestFacts asks every guest of the answers whose VM is on, all at the same time, each with its own limit.
+// guestFacts reads all guests of the answers whose VM is on, concurrently, each with its own limit.
 func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var g errgroup.Group
 	g.SetLimit(max(1, a.Run.Parallel))
@@ -269,10 +269,10 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	inv.Guests = facts
 }
 
-// Look reads what check needs: quick is vCenter alone, full asks the guests too.
+// Look reads what check needs: a quick check only reads vCenter, a full one also the guests.
 func (s *Session) Look(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
 	if !quick {
-		return s.survey(ctx, a, nil) // Facts asks the hosts
+		return s.survey(ctx, a, nil) // Facts reads the hosts
 	}
 	s.Use(a)
 	inv, err := s.VC.Inventory(ctx, Scope(a))

@@ -61,7 +61,7 @@ func (b *table) text() string {
 	return b.head + "\n" + strings.Join(b.rows, "\n") + "\n"
 }
 
-// counts tells how often each verdict fell.
+// counts returns how often each verdict occurred.
 func (b *table) counts() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

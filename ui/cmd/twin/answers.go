@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Answers writes answers for the site as answers for its twin in a lab: the addresses of vCenter, shells and guests are the lab's,
-// and nothing else changes. False: the bundle has none, and a is nil.
+// Answers writes answers for the site as answers for its twin in a lab: the addresses of vCenter, shells and guests are replaced
+// by the lab's. It returns false if the bundle has none and a is nil.
 func (t *Twin) Answers(w io.Writer, l *lab.Lab, a *answers.Answers) (bool, error) {
 	if a == nil {
 		a = t.answers

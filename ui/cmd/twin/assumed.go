@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// assumptions collects what a twin takes for granted, and of which targets.
+// assumptions collects the assumptions of a twin, with their targets.
 type assumptions struct {
 	order   []string
 	targets map[string][]string

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// adapters takes pNICs and PCI functions over. VFs are left out: the lab makes them again.
+// adapters copies pNICs and PCI functions. VFs are left out: the lab creates them.
 func (t *Twin) adapters(h *backends.Host, w *world.Host) {
 	for _, n := range h.NICs {
 		p := &world.PNIC{Device: n.Device, MAC: n.MAC, PCI: n.PCI, Driver: n.Driver, DriverVersion: n.DriverVersion, Firmware: n.Firmware, Model: n.Model,
@@ -67,7 +67,7 @@ func virtual(h *backends.Host, d backends.PCIDevice) bool {
 	return strings.Contains(d.Name, "Virtual Function")
 }
 
-// function takes a PCI function over.
+// function copies a PCI function.
 func (t *Twin) function(h *backends.Host, d backends.PCIDevice) *world.PCIDevice {
 	f := &world.PCIDevice{Address: d.Address, Parent: d.Parent, Class: id(d.Class), Vendor: id(d.Vendor), Device: id(d.Device), SubVendor: id(d.Vendor),
 		VendorName: vendors[id(d.Vendor)], DeviceName: d.Name, NUMA: max(0, d.NUMA), Bridge: id(d.Class) == 0x0604,
@@ -93,7 +93,7 @@ func infiniband(h *backends.Host, address string) bool {
 	return slices.ContainsFunc(h.Hidden, func(n backends.NIC) bool { return n.PCI == address && nic.ToEthernet(&n) != nil })
 }
 
-// unnamed adds the port of a card that the host does not list: a VM has it whole or may have it, or it speaks InfiniBand.
+// unnamed adds the port of a card that the host does not list: it is passed through, or set to InfiniBand.
 func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, why string) {
 	p := &world.PNIC{PCI: d.Address, Driver: world.Nmlx5, Model: d.Name, Vendor: vendors[id(d.Vendor)], SpeedMbps: 100000, MaxSpeedMbps: 100000, LinkUp: true, MTU: 1500,
 		MAC: fmt.Sprintf("b8:59:9f:%02x:%02x:%02x", w.Index>>8, w.Index&0xff, 0x80+len(w.PNICs))}
@@ -119,7 +119,7 @@ func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, wh
 	t.note(h.Name+" "+d.Address, why+", so that the host tells neither its name nor its MAC nor its speed: 100 Gbps with a link")
 }
 
-// cards adds the firmware of the adapters of Mellanox.
+// cards adds the firmware of Mellanox adapters.
 func (t *Twin) cards(h *backends.Host, w *world.Host) {
 	for _, p := range w.PNICs {
 		d := w.PCIDevice(p.PCI)
@@ -150,7 +150,7 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 	}
 }
 
-// settle sets what was read of the settings of a card.
+// settle sets the known settings of a card.
 func settle(c *firmware.Card, read backends.Firmware) {
 	if read.PSID != "" {
 		c.PSID = read.PSID
@@ -172,7 +172,7 @@ func settle(c *firmware.Card, read backends.Firmware) {
 	}
 }
 
-// number reads a value as the tools print it: 16, True(1).
+// number parses a value as the tools print it: 16, True(1).
 func number(s *firmware.Setting, text string) (int, bool) {
 	if i := strings.IndexByte(text, '('); i >= 0 {
 		text = strings.TrimSuffix(text[i+1:], ")")

@@ -14,11 +14,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// standIn is what a guest runs of which nothing is known.
+// standIn is the system of a guest about which nothing is known.
 const standIn = "ubuntu-22.04"
 
-// guest builds the guest of a VM by its facts. One that was not asked is a stand-in: the answers name it only where they did
-// before.
+// guest builds the guest of a VM from its facts. One that was not read gets a default system; the answers name it only if they
+// did before.
 func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	g := t.site.Guest(v.Name)
 	w.Guest = world.Guest{OS: standIn, Hostname: hostname(v.Name), Up: w.On && v.Tools == "guestToolsRunning", Booted: t.made, Boots: 1, BIOS: v.Firmware == "bios"}
@@ -46,7 +46,7 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	t.facts(w, v, g)
 }
 
-// facts takes over what a guest said of itself.
+// facts copies the facts of a guest.
 func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	w.Guest.OS = systemOf(g)
 	if w.Guest.OS == "" {
@@ -77,7 +77,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	t.note("", "guests have the packages of a fresh system, and what a guide would have them install where they were found set up; files of other software are left out")
 }
 
-// systemOf is the lab's name of what a guest runs, "" if it knows none.
+// systemOf returns the lab's name of a guest's system, "" if it has none.
 func systemOf(g *backends.Guest) string {
 	major, _, _ := strings.Cut(g.Version, ".")
 	for _, name := range []string{g.OS + "-" + g.Version, g.OS + "-" + major} {
@@ -88,7 +88,7 @@ func systemOf(g *backends.Guest) string {
 	return ""
 }
 
-// flaws are what is missing in a guest that is set up for PVRDMA.
+// flaws returns what is missing in a guest that is set up for PVRDMA.
 func flaws(g *backends.Guest) []world.Flaw {
 	var out []world.Flaw
 	for flaw, is := range map[world.Flaw]bool{
@@ -104,7 +104,7 @@ func flaws(g *backends.Guest) []world.Flaw {
 	return out
 }
 
-// addresses takes over the address of the first RDMA adapter; the guest of a lab keeps one.
+// addresses copies the address of the first RDMA adapter; a guest of the lab has only one.
 func (t *Twin) addresses(w *world.VM, v *backends.VM, g *backends.Guest) {
 	first := true
 	for _, a := range v.Adapters {
@@ -130,7 +130,7 @@ func (t *Twin) addresses(w *world.VM, v *backends.VM, g *backends.Guest) {
 	}
 }
 
-// asked are the VMs that the answers of the bundle name; all of the site where there are no answers.
+// asked returns the VMs that the answers of the bundle name; all of the site if there are no answers.
 func (t *Twin) asked() []answers.VM {
 	if t.answers != nil {
 		return t.answers.VMs
@@ -144,7 +144,7 @@ func (t *Twin) asked() []answers.VM {
 	return list
 }
 
-// hostname is a name of a VM as a host name may be.
+// hostname converts the name of a VM to a valid host name.
 func hostname(name string) string {
 	keep := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// host takes a host over.
+// host copies a host.
 func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	w := scenario.PlainHost(i, t.made)
 	w.Name, w.Version, w.Build = h.Name, h.Version, h.Build
@@ -22,7 +22,7 @@ func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	w.Maintenance, w.RebootRequired, w.NoThreads = h.InMaintenance, h.RebootRequired, !h.Hyperthreads
 	w.Sockets, w.Cores, w.MemoryMB = max(1, h.Sockets), cmp.Or(h.Cores, w.Cores), cmp.Or(h.MemoryMB, w.MemoryMB)
 	w.VGPUs = h.Profiles
-	if h.GraphicsType != "shared" { // which is what a fresh host has
+	if h.GraphicsType != "shared" { // the default of a fresh host
 		w.Shared = h.GraphicsType
 	}
 	if !h.BootTime.IsZero() {
@@ -45,7 +45,7 @@ func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	return w
 }
 
-// settings takes over what the details of the inventory hold; they are not there of hosts that the answers do not name.
+// settings copies the details of the inventory, which are missing for hosts that the answers do not name.
 func (t *Twin) settings(h *backends.Host, w *world.Host) {
 	if h.Firewall == nil {
 		t.note(h.Name, "settings (PVRDMA vmknic, firewall, services, time servers, power policy) were not read: those of a fresh host")
@@ -81,7 +81,7 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 	w.OwnPower = len(h.PowerPolicies) == 0
 }
 
-// networks takes standard switches and vmkernel adapters over.
+// networks copies standard switches and VMkernel adapters.
 func (t *Twin) networks(h *backends.Host, w *world.Host) {
 	for _, v := range h.VSwitches {
 		w.VSwitch = append(w.VSwitch, &world.VSwitch{Name: v.Name, MTU: v.MTU, Uplinks: v.PNICs, PortGroups: v.PortGroups})
@@ -136,7 +136,7 @@ func (t *Twin) oldSwitches(h *backends.Host, w *world.Host) {
 	}
 }
 
-// switches takes the distributed switches over.
+// switches copies the distributed switches.
 func (t *Twin) switches(s *world.State) {
 	for _, sw := range t.site.Switches {
 		d := &world.DVS{Name: sw.Name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, NIOC: sw.NIOC, Uplinks: sw.Uplinks, Discovery: sw.Discovery, Note: sw.Note}

@@ -17,7 +17,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// A Rehearsal is what a run on a twin came to. The JSON names are those of the contract; times are in seconds.
+// A Rehearsal is the result of a run on a twin. The JSON names are documented; times are in seconds.
 type Rehearsal struct {
 	Status       string                 `json:"status"`
 	Hash         string                 `json:"plan_hash"`
@@ -27,14 +27,14 @@ type Rehearsal struct {
 	Worst        int                    `json:"worst_vm_outage_s"`
 	WindowRange  [2]int                 `json:"window_range_s"` // at least, at most
 	WorstRange   [2]int                 `json:"worst_vm_outage_range_s"`
-	Times        []string               `json:"times"` // how long things take, and where that is from
+	Times        []string               `json:"times"` // assumed durations, and their origin
 	Failed       []string               `json:"failed"`
-	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by their status
+	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by status
 	Findings     []string               `json:"findings"`
 	Measurements []perftest.Measurement `json:"measurements"` // simulated
-	Rollback     string                 `json:"rollback"`     // how the rollback on the twin ended; "" if nothing was applied
-	Restored     bool                   `json:"restored"`     // the plan is the same again after it
-	Differs      []string               `json:"differs"`      // changes that the plan after the rollback has more, less or otherwise
+	Rollback     string                 `json:"rollback"`     // result of the rollback on the twin; "" if nothing was applied
+	Restored     bool                   `json:"restored"`     // the plan is the same again afterwards
+	Differs      []string               `json:"differs"`      // differences between the plans before the run and after the rollback
 	Assumed      []string               `json:"assumed"`
 	Simulated    bool                   `json:"simulated"`
 
@@ -42,18 +42,18 @@ type Rehearsal struct {
 	down map[string][]Span
 }
 
-// NewRehearsal is one of which nothing is known but what the twin assumes, and how long things take.
+// NewRehearsal returns a rehearsal with the twin's assumptions and the durations.
 func NewRehearsal(assumed, times []string) *Rehearsal {
 	return &Rehearsal{Assumed: assumed, Times: times, Plan: []string{}, Steps: []Step{}, Failed: []string{}, Checks: map[checks.Status]int{},
 		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Simulated: true}
 }
 
-// spread is how far the times of a site are expected to lie from those that a timeline is worked out with, in parts of them.
+// spread is the assumed range of a site's durations, as a fraction of those used for a timeline.
 const spread = 5
 
 func ranged(seconds int) [2]int { return [2]int{seconds - seconds/spread, seconds + seconds/spread} }
 
-// Take takes over a timeline.
+// Take adds a timeline.
 func (r *Rehearsal) Take(t Timeline) {
 	r.Status, r.Steps, r.Window, r.Worst, r.out, r.down = string(t.Result), t.Steps, t.Window, t.Worst(), t.Out, t.Down
 	r.WindowRange, r.WorstRange = ranged(r.Window), ranged(r.Worst)
@@ -62,7 +62,7 @@ func (r *Rehearsal) Take(t Timeline) {
 	}
 }
 
-// Judged takes over what the checks after the run found.
+// Judged adds the findings of the checks after the run.
 func (r *Rehearsal) Judged(found []checks.Finding) {
 	for _, f := range found {
 		r.Checks[f.Status]++

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// software takes VIBs and kernel modules over.
+// software copies VIBs and kernel modules.
 func (t *Twin) software(h *backends.Host, w *world.Host) {
 	sys := system(h)
 	w.VIBs = scenario.VIBs()
@@ -52,7 +52,7 @@ func (t *Twin) software(h *backends.Host, w *world.Host) {
 	t.parameters(h, w)
 }
 
-// depot puts the files that the answers name for components on the datastore, with what a host read in them.
+// depot adds the files that the answers name for components to the datastore, with the contents that a host read in them.
 func (t *Twin) depot(s *world.State) {
 	for _, h := range t.site.Hosts {
 		for _, c := range system(&h).Offers {
@@ -77,7 +77,7 @@ func (t *Twin) depot(s *world.State) {
 	}
 }
 
-// packages are the VIBs of a host, with the makers that the lab knows.
+// packages returns the VIBs of a host, with vendors that the lab supports.
 func packages(known []world.VIB, sys *backends.HostSystem) []world.VIB {
 	var list []world.VIB
 	add := func(name string, v backends.VIB, pending string) {
@@ -104,8 +104,7 @@ func packages(known []world.VIB, sys *backends.HostSystem) []world.VIB {
 	return list
 }
 
-// parameters takes the parameters of modules over. Those that are set are taken to be in force, but for the VFs, which can be
-// counted.
+// parameters copies the parameters of modules. Set ones are assumed to be active, except for VFs, which can be counted.
 func (t *Twin) parameters(h *backends.Host, w *world.Host) {
 	sys := system(h)
 	if len(sys.Modules) == 0 {
@@ -139,7 +138,7 @@ func (t *Twin) parameters(h *backends.Host, w *world.Host) {
 	t.functions(h, w)
 }
 
-// functions makes as many VFs as there are: by max_vfs where that is set or was not read, else by vCenter's own setting.
+// functions creates the existing number of VFs: by max_vfs if that is set or was not read, else by vCenter's own setting.
 func (t *Twin) functions(h *backends.Host, w *world.Host) {
 	for _, driver := range []string{world.Nmlx5} {
 		var list []string

@@ -57,7 +57,7 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	return nil
 }
 
-// oddities are facts of a VM that the lab does not play.
+// oddities notes facts of a VM that the lab does not support.
 func (t *Twin) oddities(v *backends.VM) {
 	if v.Power == "suspended" {
 		t.note(v.Name, "is suspended: off in the twin")
@@ -70,7 +70,7 @@ func (t *Twin) oddities(v *backends.VM) {
 	}
 }
 
-// folder makes the folders of a VM's path.
+// folder creates the folders in a VM's path.
 func (t *Twin) folder(s *world.State, w *world.VM) {
 	below, ok := strings.CutPrefix(path.Dir(w.Path), "/"+world.Escaped(s.Datacenter)+"/vm")
 	if w.VApp != "" {
@@ -102,7 +102,7 @@ func folders(s *world.State, list *[]*world.Folder, prefix, path string) (id str
 	return id
 }
 
-// The keys of vSphere's devices begin here: ethernet cards, and what is passed through.
+// The first keys of vSphere's devices: ethernet cards, and passed-through devices.
 const (
 	firstEthernet = 4000
 	firstPassthru = 13000
@@ -140,7 +140,7 @@ func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 	}
 }
 
-// own are the keys that vCenter writes for a device by itself.
+// own matches the keys that vCenter sets for a device itself.
 var own = regexp.MustCompile(`(?i)^pciPassthru(\d+)\.(id|pciSlotNumber|generatedMACAddress|pfId)$`)
 
 func (t *Twin) extra(w *world.VM, v *backends.VM) {
@@ -154,7 +154,7 @@ func (t *Twin) extra(w *world.VM, v *backends.VM) {
 	}
 }
 
-// devices takes over what the VM has whole, and its shares of GPUs.
+// devices copies the VM's passed-through devices and vGPUs.
 func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
 	for n, d := range v.Devices {
 		p := &world.Passthrough{Key: int32(firstPassthru + n), Vendor: id(d.Vendor), Device: id(d.Device), Profile: d.Profile}

@@ -52,7 +52,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 	})
 }
 
-// listed splits a list; every entry must be good and at least one must be there.
+// listed splits a list; every entry must be valid and there must be at least one.
 func listed(s string, good func(string) error) ([]string, error) {
 	var names []string
 	for _, n := range strings.Split(s, ",") {
@@ -84,7 +84,7 @@ func (q *questions) mode(*backends.Inventory) error {
 	})
 }
 
-// nics asks for the pNICs of each rail, and whether there is one more where the hosts have pNICs for it.
+// nics asks for the pNICs of each rail, and whether to add another if the hosts have pNICs for it.
 func (q *questions) nics(inv *backends.Inventory) error {
 	choose := q.o.Fabric.Choose
 	for _, name := range q.a.Hosts.Names {
@@ -161,10 +161,10 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 	return nil
 }
 
-// yes asks whether to take what was proposed.
+// yes asks whether to accept a proposal.
 func (q *questions) yes(question string) (bool, error) { return q.yesOr(question, "yes") }
 
-// yesOr asks for a yes or a no; def is what Enter means.
+// yesOr asks for yes or no; def is the default.
 func (q *questions) yesOr(question, def string) (bool, error) {
 	took := false
 	err := q.until(question+"? yes or no", def, func(s string) error {
@@ -277,7 +277,7 @@ func (q *questions) network(inv *backends.Inventory) error {
 	return nil
 }
 
-// vms asks which VMs, then for the address of each and how its guest is reached.
+// vms asks which VMs, then for the address of each and how to reach its guest.
 func (q *questions) vms(inv *backends.Inventory) error {
 	known := map[string]answers.VM{}
 	var def []string
@@ -322,7 +322,7 @@ func (q *questions) vms(inv *backends.Inventory) error {
 	return q.guests(inv, names, known)
 }
 
-// guests asks for the address of each VM and how its guest is reached, one by one only where the proposal is no good.
+// guests asks for the address of each VM and how to reach its guest, one by one only if the proposal is rejected.
 func (q *questions) guests(inv *backends.Inventory, names []string, known map[string]answers.VM) error {
 	free := entry.FreeAddresses(q.a.VMs, inv.VMs, len(names))
 	g := entry.Guests{VM: map[string]answers.VM{}}

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// tries is how often a password may be wrong; vCenter locks an account after five.
+// tries is the number of password attempts; vCenter locks an account after five.
 const tries = 3
 
 func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
@@ -71,7 +71,7 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 	}
 }
 
-// reach proves that the vCenter answers; an unknown certificate is shown and needs a word.
+// reach tests that the vCenter answers; an unknown certificate is shown and must be confirmed.
 func (q *questions) reach(ctx context.Context, l *live.Login) error {
 	err := q.o.Fabric.Reachable(ctx, *l)
 	var unknown *live.Fingerprint
@@ -89,7 +89,7 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 	return nil
 }
 
-// look reads, checks and prints the report; nothing is written.
+// look reads, checks and prints the report; nothing is changed.
 func (q *questions) look(ctx context.Context) error {
 	q.say("reading hosts and VMs and checking them; nothing is written")
 	inv, rep, err := q.o.Fabric.Look(ctx, q.a)
@@ -101,7 +101,7 @@ func (q *questions) look(ctx context.Context) error {
 	return nil
 }
 
-// answer asks on a line of its own what came up while something runs; what is no yes is a no.
+// answer asks a question that comes up while something runs; anything but yes means no.
 func (q *questions) answer(_ context.Context, what live.Question) live.Answer {
 	switch k := what.Key; {
 	case k != nil:

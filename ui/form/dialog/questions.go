@@ -1,4 +1,4 @@
-// Package dialog is the wizard for screen readers and dumb terminals: one question a line, the same as on the screen.
+// Package dialog is the wizard for screen readers and dumb terminals: one question per line, the same as on the screen.
 package dialog
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Options are what the questions need from outside.
+// Options are the dependencies of the questions.
 type Options struct {
 	Fabric  live.Fabric
 	Answers *answers.Answers
 	In      io.Reader
 	Out     io.Writer
 	Secret  func(prompt string) (string, error) // asks for a password
-	// Stop is closed when the operator asked from outside (SIGTERM) that nothing new begins.
+	// Stop is closed when the operator requested from outside (SIGTERM) that nothing new begins.
 	Stop <-chan struct{}
 }
 
-// Run is the wizard for screen readers and dumb terminals: one question a line, Enter takes what stands in
-// brackets. It asks the same and does the same as the screen. An input that ends changes nothing.
+// Run runs the wizard for screen readers and dumb terminals: one question per line, Enter accepts the default in brackets. It
+// asks and does the same as the screen. If the input ends, nothing is changed.
 func Run(ctx context.Context, o Options) (entry.Outcome, error) {
 	q := &questions{out: o.Out, o: o, a: o.Answers, lines: make(chan string, 1), want: make(chan struct{})}
 	defer close(q.want)
@@ -51,29 +51,29 @@ type questions struct {
 	outcome  entry.Outcome
 	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
 	login    live.Login
-	lookOnly bool   // only a report is wanted
-	kept     bool   // the answers are those of a wizard that was left
-	rough    string // answers as they were edited, with mistakes; "" else
+	lookOnly bool   // only a report is requested
+	kept     bool   // the answers are those of an earlier wizard
+	rough    string // edited answers with mistakes; otherwise ""
 	inv      *backends.Inventory
-	editable bool // :save and :edit are taken
+	editable bool // :save and :edit are accepted
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
 }
 
-// read reads a line whenever one is wanted, so that a wish to stop is heard while nobody types.
+// read reads a line whenever one is wanted, so that a stop is noticed while nobody types.
 func (q *questions) read(in *bufio.Reader) {
 	defer close(q.lines)
 	for range q.want {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return // half a line is no answer
+			return // an incomplete line is no answer
 		}
 		q.lines <- line
 	}
 }
 
-// errEnd is an input that ended in the middle: no default may be taken for an answer then.
+// errEnd is an input that ended early: no default may be used as an answer then.
 func errEnd() error {
 	return backends.Errorf(backends.KindUsage, "", "answer every question, or replay saved answers with: rdma-setup apply -f answers.yaml --yes",
 		"the input ended before all questions were answered: nothing was changed")
@@ -122,7 +122,7 @@ func (q *questions) ask(question, def string) (string, error) {
 	}
 }
 
-// until asks until the answer is good.
+// until repeats a question until the answer is valid.
 func (q *questions) until(question, def string, good func(string) error) error {
 	for {
 		word, err := q.ask(question, def)
@@ -140,7 +140,7 @@ func (q *questions) until(question, def string, good func(string) error) error {
 }
 
 func (q *questions) run(ctx context.Context) error {
-	before, cancel := context.WithCancel(ctx) // of all that comes before the run
+	before, cancel := context.WithCancel(ctx) // of everything before the run
 	defer cancel()
 	go func() {
 		select {
@@ -178,7 +178,7 @@ func (q *questions) run(ctx context.Context) error {
 	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
 		err := errEdited
 		for q.editable = true; errors.Is(err, errEdited); {
-			err = step(inv) // with the answers as they were edited
+			err = step(inv) // with the edited answers
 		}
 		if q.editable = false; err != nil {
 			return err
@@ -197,7 +197,7 @@ func (q *questions) run(ctx context.Context) error {
 	return q.carryOut(ctx, p, found)
 }
 
-// preflight shows what stands in the way and gives the plan when nothing does.
+// preflight shows blockers, or returns the plan if there are none.
 func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding, error) {
 	q.say("reading hosts and guests")
 	f := q.o.Fabric
@@ -226,7 +226,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	return p, found, nil
 }
 
-// consent shows the plan, saves the answers and asks; without changes only whether to load the fabric.
+// consent shows the plan, saves the answers and asks; without changes it only asks whether to load the fabric.
 func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 	err := plain.Plan(q.out, p)
 	if err != nil {
@@ -255,7 +255,7 @@ func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 	return err == nil, err
 }
 
-// rehearse asks whether the plan is to be rehearsed first. A rehearsal that cannot be made is told, and is no reason to end.
+// rehearse asks whether to rehearse the plan first. A failed rehearsal is reported and does not end the wizard.
 func (q *questions) rehearse(ctx context.Context) error {
 	yes, err := q.yesOr("Rehearse first", "no")
 	if err != nil || !yes {
@@ -293,7 +293,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 		return err
 	}
 	q.outcome.Report = rep
-	_ = render.Terminal(q.out, rep, theme.Plain()) // the run counts, not who still listens
+	_ = render.Terminal(q.out, rep, theme.Plain()) // the run counts, not the reader
 	q.say("again: %s", f.ReplayCommand(q.outcome.Path))
 	return nil
 }

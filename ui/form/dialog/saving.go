@@ -11,10 +11,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// errEdited says that the answers came back from the editor: the question is asked again with them.
+// errEdited means that the answers were edited: the question is repeated with them.
 var errEdited = errors.New("the answers were edited")
 
-// save writes the answers. Where a file of other answers is in the way, its difference is shown, and it is overwritten on a yes only.
+// save writes the answers. If a file with other answers exists, the difference is shown, and it is overwritten only after a yes.
 func (q *questions) save() error {
 	path, err := q.o.Fabric.SaveAnswers(q.a, live.AskFirst)
 	var exists *live.Exists
@@ -40,7 +40,7 @@ func (q *questions) save() error {
 	return nil
 }
 
-// edit opens the answers in the operator's editor, and says what is wrong with them then.
+// edit opens the answers in the operator's editor, and then shows what is wrong with them.
 func (q *questions) edit() error {
 	var b strings.Builder
 	err := answers.Save(&b, q.a)

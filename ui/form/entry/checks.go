@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// NotEmpty wants something; what is its name with an article.
+// NotEmpty requires some text; what is its name with an article.
 func NotEmpty(what string) func(string) error {
 	return func(s string) error {
 		if strings.TrimSpace(s) == "" {
@@ -48,7 +48,7 @@ func VCenterURL(s string) string {
 	return u.String()
 }
 
-// OneOf wants one of the words.
+// OneOf requires one of the words.
 func OneOf(words ...string) func(string) error {
 	return func(s string) error {
 		if !slices.Contains(words, strings.TrimSpace(s)) {
@@ -78,8 +78,8 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 	}
 }
 
-// CardLeft returns what says why a VM cannot be chosen beside the others of its host, "" when it can: a whole card can be given to one
-// VM only, and there is one for each rail. host is by VM.
+// CardLeft returns a function that says why a VM cannot be selected in addition to the others of its host, "" if it can: a whole
+// card can be assigned to one VM only, and there is one for each rail. host is by VM.
 func CardLeft(a *answers.Answers, host map[string]string, chosen func(id string) bool) func(id string) string {
 	return func(id string) string {
 		if !a.WholeCard() {
@@ -100,7 +100,7 @@ func CardLeft(a *answers.Answers, host map[string]string, chosen func(id string)
 	}
 }
 
-// counted is one wording for one and another, with or without the number, for several.
+// counted returns one text for one and another, with or without the number, for several.
 func counted(n int, one, several string) string {
 	if n == 1 {
 		return one

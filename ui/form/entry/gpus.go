@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// What each question of mode gpudirect says beside its name.
+// The explanations of the questions in mode gpudirect.
 const (
 	AboutCard     = "passthrough: the whole card for one VM per host; sriov: a VF per VM"
 	AboutMMIO     = "kb (KB 323402), minimal, guide, or a power of two in GB"
@@ -18,7 +18,7 @@ const (
 	AboutBacking  = "fixed: this device; dynamic: any of the same model, keeps HA restart"
 )
 
-// GPULines list the GPUs of the chosen hosts: model, whether VMs can have it, and its way to the nearest RDMA card.
+// GPULines list the GPUs of the chosen hosts: model, whether VMs can use it, and its path to the nearest RDMA card.
 func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 	var out []string
 	member := Members(a)
@@ -41,7 +41,7 @@ func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 	return out
 }
 
-// soldAs is the name under which a card is sold, out of that of its chip: A100 PCIe 80GB of GA100 [A100 PCIe 80GB].
+// soldAs returns the product name of a card from that of its chip: A100 PCIe 80GB from GA100 [A100 PCIe 80GB].
 func soldAs(model string) string {
 	if _, in, ok := strings.Cut(model, "["); ok {
 		return strings.TrimSuffix(in, "]")

@@ -14,13 +14,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Guests are the VMs as they are being answered for: their RDMA addresses and how one logs in.
+// Guests are the VMs of the answers while they are being edited: their RDMA addresses and logins.
 type Guests struct {
 	VM     map[string]answers.VM
-	Member func(id string) bool // the VM takes part: nobody else may have its address
+	Member func(id string) bool // the VM takes part: no other may have its address
 }
 
-// Completed is a VM with the defaults and a free address where it has none yet.
+// Completed returns a VM with the defaults and a free address if it has none yet.
 func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) answers.VM {
 	if !known {
 		vm = answers.DefaultVM(id)
@@ -31,9 +31,9 @@ func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	return vm
 }
 
-// FreeAddresses returns one address after the other that no VM of the answers and no guest that VMware Tools report has,
-// all of one network: that of the first VM with an address, else one that has room for n guests. The zero value follows when
-// the network is full.
+// FreeAddresses returns a function that returns consecutive addresses that no VM of the answers has and VMware Tools do not
+// report, all of one network: that of the first VM with an address, else one with room for n guests. It returns the zero value
+// when the network is full.
 func FreeAddresses(chosen []answers.VM, all []backends.VM, n int) func() netip.Prefix {
 	next := netip.MustParsePrefix("192.168.50.10/24")
 	if n > 200 {
@@ -56,7 +56,7 @@ func FreeAddresses(chosen []answers.VM, all []backends.VM, n int) func() netip.P
 	}
 }
 
-// taken are the addresses that VMware Tools report of any guest.
+// taken returns the addresses that VMware Tools report for any guest.
 func taken(all []backends.VM) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
 	for _, v := range all {
@@ -69,8 +69,8 @@ func taken(all []backends.VM) map[netip.Addr]bool {
 	return used
 }
 
-// following is the next free address of the same network, from its beginning again after its last; it is used then. The zero
-// value tells that there is none.
+// following returns the next free address of the same network, starting again at its beginning after its last, and marks it as
+// used. The zero value means that there is none.
 func following(p netip.Prefix, used map[netip.Addr]bool) netip.Prefix {
 	if !p.IsValid() {
 		return p
@@ -86,7 +86,7 @@ func following(p netip.Prefix, used map[netip.Addr]bool) netip.Prefix {
 				break
 			}
 		}
-		// In a network of two addresses both are those of machines (RFC 3021).
+		// In a network of two addresses both can be used (RFC 3021).
 		edge := p.Bits() < 31 && (ip == net.Addr() || !net.Contains(ip.Next()))
 		if !edge && !used[ip] {
 			used[ip] = true
@@ -96,7 +96,7 @@ func following(p netip.Prefix, used map[netip.Addr]bool) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// AddressText is the address of a VM, or those of its adapters.
+// AddressText returns the address of a VM, or those of its adapters.
 func AddressText(v answers.VM) string {
 	if len(v.Adapters) == 0 && !v.IP.Given() {
 		return ""
@@ -111,7 +111,7 @@ func AddressText(v answers.VM) string {
 	return strings.Join(ips, ",")
 }
 
-// LoginText is "user@address:port" without what is left open.
+// LoginText returns "user@address:port" without the parts that are not set.
 func LoginText(v answers.VM) string {
 	port := ""
 	if v.Guest.Port != 22 && v.Guest.Port != 0 {
@@ -123,7 +123,7 @@ func LoginText(v answers.VM) string {
 	return v.Guest.User + "@" + v.Guest.Address + port
 }
 
-// SetAddress checks an address typed for one VM and keeps it.
+// SetAddress checks and sets the address of one VM.
 func (g Guests) SetAddress(id, text string) error {
 	vm := g.VM[id]
 	var ip answers.Address
@@ -143,8 +143,8 @@ func (g Guests) SetAddress(id, text string) error {
 	return g.keep(id, vm)
 }
 
-// SetAddresses gives several VMs addresses in their order: the one that was typed and those that follow it in its network, without
-// those that other guests have. Nothing is changed where the network has too few.
+// SetAddresses assigns addresses to several VMs in order: the typed one and the following ones in its network, without those of
+// other guests. Nothing is changed if the network is too small.
 func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error {
 	var ip answers.Address
 	if err := ip.UnmarshalText([]byte(text)); err != nil {
@@ -175,7 +175,7 @@ func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error
 	return nil
 }
 
-// SetLogins gives several VMs one login; an address in it is that of one guest only, so there may be none.
+// SetLogins sets one login for several VMs; it must not contain an address, which belongs to one guest only.
 func (g Guests) SetLogins(ids []string, text string) error {
 	if strings.Contains(text, "@") && len(ids) > 1 {
 		return fmt.Errorf("%q: want an account without an address: VMware Tools reports the address of each guest", text)
@@ -188,8 +188,8 @@ func (g Guests) SetLogins(ids []string, text string) error {
 	return nil
 }
 
-// Pasted takes a list, one VM a line: its name, its address with the prefix length and, if wanted, the login, with commas,
-// semicolons or tabs between them. It returns the ids of the VMs; nothing is changed where one line is wrong.
+// Pasted parses a list, one VM per line: its name, its address with the prefix length and optionally the login, separated by
+// commas, semicolons or tabs. It returns the ids of the VMs; nothing is changed if a line is invalid.
 func (g Guests) Pasted(text string) ([]string, error) {
 	lines := strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
 	fields := func(line string) []string {
@@ -199,7 +199,7 @@ func (g Guests) Pasted(text string) ([]string, error) {
 		}
 		return f
 	}
-	waiting := map[string]bool{} // their addresses of before are free: the list may exchange them
+	waiting := map[string]bool{} // their previous addresses are free: the list may swap them
 	for _, line := range lines {
 		if f := fields(line); len(f) > 0 {
 			waiting[f[0]] = true
@@ -233,8 +233,8 @@ func (g Guests) Pasted(text string) ([]string, error) {
 	return ids, nil
 }
 
-// SetLogin takes "user", "user@address", "user@address:port" or nothing; without a user the SSH settings decide, without
-// an address VMware Tools are asked.
+// SetLogin parses "user", "user@address", "user@address:port" or nothing; the default user comes from the SSH settings, the
+// default address from VMware Tools.
 func (g Guests) SetLogin(id, text string) error {
 	vm := g.VM[id]
 	user, address, _ := strings.Cut(text, "@")
@@ -249,7 +249,7 @@ func (g Guests) SetLogin(id, text string) error {
 	return g.keep(id, vm)
 }
 
-// cutPort cuts a port off an address; an IPv6 address without brackets has none.
+// cutPort removes the port of an address; an IPv6 address without brackets has none.
 func cutPort(s string) (host, port string, ok bool) {
 	i := strings.LastIndex(s, ":")
 	if i < 0 || strings.Count(s, ":") > 1 && !strings.HasPrefix(s, "[") {
@@ -258,7 +258,7 @@ func cutPort(s string) (host, port string, ok bool) {
 	return strings.Trim(s[:i], "[]"), s[i+1:], true
 }
 
-// keep takes a VM as edited when nothing is wrong with it.
+// keep stores an edited VM if it is valid.
 func (g Guests) keep(id string, vm answers.VM) error {
 	alone := answers.Default(answers.PVRDMA)
 	alone.VMs = []answers.VM{vm}

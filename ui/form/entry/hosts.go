@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// Fits counts the pNICs that could carry RDMA, ports among them that speak InfiniBand and that mode sriov sets to Ethernet.
+// Fits counts the pNICs that could carry RDMA, including ports set to InfiniBand that mode sriov sets to Ethernet.
 func Fits(h backends.Host) int {
 	n := 0
 	for _, v := range slices.Concat(h.NICs, h.Hidden) {
@@ -21,7 +21,7 @@ func Fits(h backends.Host) int {
 	return n
 }
 
-// HostRow is a host in a table: whether it can be chosen, and why it fits or not.
+// HostRow returns the table row of a host, with whether it can be selected and why.
 func HostRow(h backends.Host) live.Row {
 	var fit, unfit []string
 	for _, n := range slices.Concat(h.NICs, h.Hidden) {
@@ -62,7 +62,7 @@ func OneDatacenter(inv *backends.Inventory, names []string) (string, error) {
 	return of[names[0]], nil
 }
 
-// RDMAWord is what a pNIC can do.
+// RDMAWord describes the RDMA support of a pNIC.
 func RDMAWord(n backends.NIC) string {
 	switch {
 	case n.RoCEv2:

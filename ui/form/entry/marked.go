@@ -8,10 +8,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// mark begins a line that says what is wrong with the next one.
+// mark is the prefix of a line that describes an error in the next one.
 const mark = "# error: "
 
-// Marked is a text of answers with what is wrong above each line.
+// Marked returns a text of answers with the errors above each line.
 func Marked(text string, wrong answers.Problems) string {
 	lines := strings.Split(text, "\n")
 	for _, p := range slices.Backward(wrong) {
@@ -25,12 +25,12 @@ func Marked(text string, wrong answers.Problems) string {
 	return strings.Join(lines, "\n")
 }
 
-// Unmarked is the text without that.
+// Unmarked removes these lines.
 func Unmarked(text string) string {
 	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasPrefix(l, mark) }), "\n")
 }
 
-// Missing are the hosts and VMs of edited answers that the vCenter does not have: a page could not show them.
+// Missing returns the hosts and VMs of edited answers that the vCenter does not have: a page could not show them.
 func Missing(a *answers.Answers, inv *backends.Inventory, text string) answers.Problems {
 	var wrong answers.Problems
 	lines := strings.Split(text, "\n")
@@ -51,5 +51,5 @@ func Missing(a *answers.Answers, inv *backends.Inventory, text string) answers.P
 	return wrong
 }
 
-// between reports whether a character stands between the words of YAML.
+// between reports whether a character separates words in YAML.
 func between(r rune) bool { return strings.ContainsRune(" \t,[]{}\"'", r) }

@@ -8,14 +8,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// ChangeMode returns the answers the defaults of the mode they have now where they still had those of the mode before.
+// ChangeMode sets the defaults of the current mode for answers that still had the defaults of the previous one.
 func ChangeMode(a *answers.Answers, before answers.Mode) {
 	if a.Mode != before && a.QoS == answers.Default(before).QoS {
 		a.QoS = answers.Default(a.Mode).QoS
 	}
 }
 
-// costs are rows of what each mode costs, in the order of the list.
+// costs are rows with the cost of each mode, in the order of the list.
 var costs = [...][4]string{
 	{"", "PVRDMA", "SR-IOV", "GPUDirect"},
 	{"host reboots", "0 (1 with PFC)", "up to 2", "0 or 1"},
@@ -27,7 +27,7 @@ var costs = [...][4]string{
 	{"latency, typical", "2-8 us", "2-3 us", "2-3 us"},
 }
 
-// CostTable draws the costs; the column of one mode stands out.
+// CostTable renders the costs; the column of one mode is highlighted.
 func CostTable(t theme.Theme, m answers.Mode) string {
 	column := map[answers.Mode]int{answers.PVRDMA: 1, answers.SRIOV: 2, answers.GPUDirect: 3}[m]
 	var b strings.Builder

@@ -12,10 +12,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// An Offer is one answer that can be chosen from a list, and what is known of it.
+// An Offer is one possible answer in a list, with an explanation.
 type Offer struct{ Value, About string }
 
-// Values are the answers of a list of offers.
+// Values returns the answers of a list of offers.
 func Values(offers []Offer) []string {
 	values := make([]string, len(offers))
 	for i, o := range offers {
@@ -24,7 +24,7 @@ func Values(offers []Offer) []string {
 	return values
 }
 
-// Cards are the ways in which a VM gets the RDMA card.
+// Cards are the ways to give a VM the RDMA card.
 func Cards() []Offer {
 	return []Offer{{"passthrough", "the whole card for one VM per host"}, {"sriov", "a VF for each VM"}}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// An Outcome is how the wizard ended.
+// An Outcome is the result of the wizard.
 type Outcome struct {
 	Answers *answers.Answers
-	Path    string // where the answers were saved, "" when not
+	Path    string // where the answers were saved, "" if they were not
 	Result  engine.Result
-	Report  *report.Report // nil when it did not come so far
-	Looked  *report.Report // of a look that changed nothing
+	Report  *report.Report // nil if it did not get that far
+	Looked  *report.Report // report of a check that changed nothing
 	Err     error          // of the run
-	// Interrupted says that Ctrl-C, a signal or a lost terminal ended it before anything was begun.
+	// Interrupted means that Ctrl-C, a signal or a lost terminal ended it before anything was started.
 	Interrupted bool
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// A Chooser gives the pNIC that answers choose on each host, by host name.
+// A Chooser returns the pNIC that answers select on each host, by host name.
 type Chooser func(*answers.Answers, *backends.Inventory) map[string]string
 
-// AboutNetwork is said beside the network of a rail.
+// AboutNetwork is the explanation of the network of a rail.
 const AboutNetwork = "VMs keep their host number in this network; empty: the next network"
 
-// RailPorts are the pNICs that serve each rail, by host name.
+// RailPorts returns the pNICs of each rail, by host name.
 func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []map[string]string {
 	out := make([]map[string]string, len(a.AllRails()))
 	for i := range out {
@@ -27,7 +27,7 @@ func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []ma
 	return out
 }
 
-// Serves is the name of the rail that a pNIC serves, "" if it serves none.
+// Serves returns the rail of a pNIC, "" if it has none.
 func Serves(a *answers.Answers, ports []map[string]string, host, device string) string {
 	for i, r := range a.AllRails() {
 		if ports[i][host] == device {
@@ -37,7 +37,7 @@ func Serves(a *answers.Answers, ports []map[string]string, host, device string) 
 	return ""
 }
 
-// further are the pNICs of one more rail: on each host the first that fits and serves no rail.
+// further returns the pNICs for one more rail: on each host the first suitable one without a rail.
 func further(a *answers.Answers, inv *backends.Inventory, ports []map[string]string) (map[string]string, error) {
 	picks := map[string]string{}
 	for _, name := range a.Hosts.Names {
@@ -67,7 +67,7 @@ func MoreRails(a *answers.Answers, inv *backends.Inventory, choose Chooser) bool
 	return err == nil && len(a.AllRails()) < answers.MaxRails
 }
 
-// AddRail adds a rail with the next pNIC of each host, and a switch like that of the first. The first rail gets a name then.
+// AddRail adds a rail with the next pNIC of each host, and a switch like that of the first. The first rail then gets a name.
 func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error {
 	ports := RailPorts(a, inv, choose)
 	picks, err := further(a, inv, ports)
@@ -96,7 +96,7 @@ func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error 
 	return nil
 }
 
-// DropRail removes the last of several rails, with the adapters that VMs list on it. What is left of one rail is said as without rails.
+// DropRail removes the last of several rails, with the VMs' adapters on it. A single remaining rail is written without rails.
 func DropRail(a *answers.Answers) {
 	if !a.Several() {
 		return
@@ -114,7 +114,7 @@ func DropRail(a *answers.Answers) {
 	}
 }
 
-// onRail has the adapters that VMs list on one rail be on another; "" is the only one.
+// onRail moves the VMs' adapters from one rail to another; "" is the only one.
 func onRail(a *answers.Answers, from, to string) {
 	for i := range a.VMs {
 		a.VMs[i].Adapters = slices.Clone(a.VMs[i].Adapters)
@@ -126,7 +126,7 @@ func onRail(a *answers.Answers, from, to string) {
 	}
 }
 
-// Described describes pNICs, by host name, for a rail: by the PCI address that all of them have, else by MAC address.
+// Described describes the pNICs of a rail, by host name: by their common PCI address, else by MAC address.
 func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
 	out, pci, same := answers.NIC{MACs: map[string]answers.MAC{}}, "", true
 	for host, device := range picks {
@@ -141,7 +141,7 @@ func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
 	return out
 }
 
-// Hidden reports whether one of the chosen pNICs, by host name, is none yet: it shows no MAC address to describe it by.
+// Hidden reports whether one of the chosen ports, by host name, is no pNIC yet: it has no MAC address to describe it by.
 func Hidden(inv *backends.Inventory, picks map[string]string) bool {
 	for host, device := range picks {
 		if n := inv.Host(host).NIC(device); n != nil && n.Hidden != "" {
@@ -161,7 +161,7 @@ func Describe(a *answers.Answers, rail int, n answers.NIC) {
 	}
 }
 
-// FollowFirst has the switches of further rails change with that of the first, where they were like it before.
+// FollowFirst changes the switches of further rails like that of the first, if they were like it before.
 func FollowFirst(a *answers.Answers, before answers.Switch) {
 	for i := 1; i < len(a.Rails); i++ {
 		s := &a.Rails[i].Switch
@@ -180,7 +180,7 @@ func FollowFirst(a *answers.Answers, before answers.Switch) {
 	}
 }
 
-// NetworkText is the network of a rail, "" if it follows from the addresses of the first.
+// NetworkText returns the network of a rail, "" if it follows from the addresses of the first.
 func NetworkText(r answers.Rail) string {
 	if !r.Network.IsValid() {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Refusals lists the reasons; targets with the same stand together.
+// Refusals lists the reasons; targets with the same reason are grouped.
 func Refusals(b *strings.Builder, refused *plan.Refused) {
 	type cause struct{ why, remedy string }
 	var order []cause

@@ -8,12 +8,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Components reads datastore paths as people type them: with commas or blanks between them.
+// Components parses datastore paths, separated by commas or blanks.
 func Components(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 }
 
-// What each question of mode sriov says beside its name.
+// The explanations of the questions in mode sriov.
 const (
 	AboutVFs        = "VFs of the chosen pNIC on each host: one for each VM, at most 127"
 	AboutComponents = "MFT and NMST, if a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
@@ -31,7 +31,7 @@ func DepotPaths(a *answers.Answers) func(string) error {
 	}
 }
 
-// ShellUser wants an account name.
+// ShellUser requires an account name.
 func ShellUser(s string) error {
 	if strings.TrimSpace(s) == "" || strings.ContainsAny(s, " \t@:") {
 		return errors.New("enter an account of the hosts, for example root")
@@ -39,7 +39,7 @@ func ShellUser(s string) error {
 	return nil
 }
 
-// TuningWords are what was requested, as one types it.
+// TuningWords returns the requested tuning as text.
 func TuningWords(t answers.Tuning) string {
 	var words []string
 	if t.ReserveCPU {
@@ -54,7 +54,7 @@ func TuningWords(t answers.Tuning) string {
 	return strings.Join(words, ", ")
 }
 
-// TuningOf reads them, with commas or blanks between.
+// TuningOf parses that text, with commas or blanks.
 func TuningOf(s string) (answers.Tuning, error) {
 	t := answers.Default(answers.SRIOV).Tuning
 	for _, word := range Components(s) {
@@ -73,18 +73,18 @@ func TuningOf(s string) (answers.Tuning, error) {
 	return t, nil
 }
 
-// TuningWord wants words that TuningOf reads.
+// TuningWord requires words that TuningOf accepts.
 func TuningWord(s string) error {
 	_, err := TuningOf(s)
 	return err
 }
 
-// AsksLossless reports whether the hosts get PFC, which is worth nothing without that of the switch.
+// AsksLossless reports whether the hosts get PFC, which needs PFC on the switch.
 func AsksLossless(a *answers.Answers) bool {
 	return a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC
 }
 
-// YesNo is the word for an answer that is yes or no.
+// YesNo returns the word for yes or no.
 func YesNo(is bool) string {
 	if is {
 		return "yes"

@@ -1,5 +1,5 @@
-// Package entry is what the screen and the plain questions of the wizard have in common: what is said beside a question,
-// what checks an answer, how answers and findings read, and how the wizard ended. It draws and asks nothing itself.
+// Package entry is what the screen and the plain questions of the wizard have in common: explanations, validation of answers,
+// formatting of answers and findings, and the outcome of the wizard. It does no I/O.
 package entry
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Members are the hosts that take part.
+// Members returns the hosts that take part.
 func Members(a *answers.Answers) map[string]bool {
 	m := make(map[string]bool, len(a.Hosts.Names))
 	for _, n := range a.Hosts.Names {
@@ -20,7 +20,7 @@ func Members(a *answers.Answers) map[string]bool {
 	return m
 }
 
-// Problem is the first thing that is wrong with the answers at a path or below it.
+// Problem returns the first problem of the answers at a path or below it.
 func Problem(a *answers.Answers, path string) error {
 	var all answers.Problems
 	if !errors.As(a.Validate(), &all) {

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// A glass stands before the terminal and knows whether the page that is shown has been drawn. A key that was pressed
-// before that was meant for the page before.
+// A glass wraps the terminal and knows whether the current page has been drawn. A key pressed before that was meant for the
+// previous page.
 type glass struct {
 	out     io.Writer
-	covered atomic.Bool // a new page is shown and nothing was drawn since it was
+	covered atomic.Bool // a new page is shown and has not been drawn yet
 	ready   atomic.Bool // the new page has been composed
 }
 
@@ -24,17 +24,17 @@ func (g *glass) cover() {
 	}
 }
 
-// composed is told when the page is on its way to the terminal.
+// composed is called when the page is about to be written to the terminal.
 func (g *glass) composed() {
 	if g != nil && g.covered.Load() {
 		g.ready.Store(true)
 	}
 }
 
-// dark reports whether keys cannot be meant for the page that is shown.
+// dark reports whether keys cannot be meant for the current page.
 func (g *glass) dark() bool { return g != nil && g.covered.Load() }
 
-// writes is told before something is sent, so that whoever sees the page has its keys taken.
+// writes is called before output is sent, so that keys are accepted as soon as the page is visible.
 func (g *glass) writes() {
 	if g.ready.Load() {
 		g.covered.Store(false)
@@ -59,7 +59,7 @@ func (f *glassFile) Write(b []byte) (int, error) {
 	return f.File.Write(b)
 }
 
-// WriteString is there because that of os.File would pass by Write.
+// WriteString exists because that of os.File would bypass Write.
 func (f *glassFile) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
 
 type glassWriter struct{ glass *glass }

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Options is what the wizard needs from outside.
+// Options are the wizard's dependencies.
 type Options struct {
 	Fabric  live.Fabric
 	Answers *answers.Answers
@@ -22,17 +22,17 @@ type Options struct {
 	In      io.Reader
 	Out     io.Writer
 	Environ []string
-	// Stop is closed when the operator asked from outside (SIGTERM) that nothing new begins.
+	// Stop is closed when the operator requested from outside (SIGTERM) that nothing new begins.
 	Stop <-chan struct{}
-	// Hangup is closed when the terminal went away: the screen ends, a run goes on.
+	// Hangup is closed when the terminal is gone: the screen ends, a run continues.
 	Hangup <-chan struct{}
 
 	Size  *tea.WindowSizeMsg       // where Out is no terminal that could be asked
 	Sizes <-chan tea.WindowSizeMsg // and those that follow
 }
 
-// Run shows the wizard with these pages until the operator leaves it. A run that was begun is always waited for, also
-// after the terminal went away.
+// Run shows the wizard with these pages until the operator quits it. It always waits for a started run, even if the terminal is
+// gone.
 func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.Outcome, error) {
 	screen, end := context.WithCancel(ctx)
 	defer end()
@@ -47,8 +47,8 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	}
 	w := New(ctx, o, pages, look)
 	w.glass, w.gone = newGlass(o.Out), screen.Done()
-	// A key waits up to a frame until it is seen: 8 ms. What runs is gathered before it is drawn, so that many frames
-	// send no more.
+	// A key waits up to one frame of 8 ms until it is seen. Events are collected before drawing, so that many frames send no
+	// more.
 	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(120),
 		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ), tea.WithFilter(unasked)}
 	if o.Size != nil {
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 		if w.running == nil {
 			return entry.Outcome{}, errBroken
 		}
-		err = nil // the run goes on and ends as without a screen
+		err = nil // the run continues and ends as without a screen
 	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {
 		err = nil // the terminal may be gone: the run and its report count
@@ -79,8 +79,8 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Looked: w.Looked, Err: w.RunErr}, err
 }
 
-// unasked drops what forms ask for when they begin: the size of the terminal. Pages are told it when they draw, and bubbletea
-// 2.0.9 answers each request in a goroutine of its own, so that two of them write the size at once.
+// unasked drops the initial requests of forms for the size of the terminal. Pages get it when they draw, and bubbletea 2.0.9
+// answers each request in its own goroutine, so that two of them would write the size concurrently.
 func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
 	if msg == tea.RequestWindowSize() {
 		return nil
@@ -88,6 +88,6 @@ func unasked(_ tea.Model, msg tea.Msg) tea.Msg {
 	return msg
 }
 
-// errBroken is a fault of the screen itself; the library has printed where.
+// errBroken is a fault of the screen itself; the library has printed its location.
 var errBroken = backends.Errorf(backends.KindPermanent, "", "report the message above; to continue without the screen, use rdma-setup --accessible, or apply -f",
 	"the screen failed: nothing was changed")

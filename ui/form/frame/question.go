@@ -16,12 +16,12 @@ import (
 // A questionMsg comes from work that waits for the operator's answer.
 type questionMsg struct {
 	live.Question
-	ctx    context.Context // done when nobody waits for the answer any more
+	ctx    context.Context // done when the answer is no longer needed
 	typed  string          // the secret so far
 	answer chan live.Answer
 }
 
-// ask puts the question on the screen, over whatever page is shown; without a screen nobody answers.
+// ask shows the question on the screen, over any page; without a screen there is no answer.
 func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
 	m := questionMsg{Question: q, ctx: ctx, answer: make(chan live.Answer, 1)}
 	w.Send(m)
@@ -34,7 +34,7 @@ func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
 	return live.Answer{}
 }
 
-// question is what the operator is asked now; nil: nothing.
+// question returns the question that the operator is being asked; nil: none.
 func (w *Wizard) question() *questionMsg {
 	for len(w.questions) > 0 && w.questions[0].ctx.Err() != nil {
 		w.questions = w.questions[1:]
@@ -51,7 +51,7 @@ func (w *Wizard) reply(a live.Answer) {
 	w.glass.cover() // the next question is another one
 }
 
-// decide takes a key for the question. Enter alone is no answer: it may have been meant for the page below.
+// decide handles a key for the question. Enter alone is no answer: it may have been meant for the page below.
 func (w *Wizard) decide(q *questionMsg, k tea.KeyPressMsg) {
 	key := k.String()
 	switch {

@@ -18,13 +18,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A clash is a file of other answers that is in the way: its difference is shown, and the operator says what becomes of it.
+// A clash is an existing file with other answers: the difference is shown, and the operator decides what to do with it.
 type clash struct {
 	path   string
 	scroll *live.Scroll
 }
 
-// keep puts what is on the page into the answers; what is not complete stays as the answers have it.
+// keep stores the page's input in the answers; incomplete input is ignored.
 func (w *Wizard) keep() error {
 	if p, ok := w.Page().(interface{ Keep(*Wizard) error }); ok {
 		return p.Keep(w)
@@ -32,7 +32,7 @@ func (w *Wizard) keep() error {
 	return nil
 }
 
-// save writes the answers. Where another file is in the way it asks.
+// save writes the answers. If another file exists it asks.
 func (w *Wizard) save(how live.Saving) tea.Cmd {
 	incomplete := w.keep() // no reason not to save the other pages
 	path, err := w.Fabric.SaveAnswers(w.Answers, how)
@@ -64,7 +64,7 @@ func paintDiff(t theme.Theme, diff string) string {
 	return strings.Join(lines, "\n")
 }
 
-// settle takes the keys of a clash.
+// settle handles the keys of a clash.
 func (w *Wizard) settle(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "y":
@@ -90,7 +90,7 @@ type editedMsg struct {
 	err           error
 }
 
-// edit opens the answers in the operator's editor; those that were wrong come back with what is wrong above each line.
+// edit opens the answers in the operator's editor; invalid ones are opened again with the errors above each line.
 func (w *Wizard) edit() tea.Cmd {
 	_ = w.keep() // the editor can complete the page
 	var b strings.Builder
@@ -139,8 +139,8 @@ func (e editor) Run() error {
 	return e.Cmd.Run()
 }
 
-// edited takes the answers as they came out of the editor. What was wrong with them before the edit is no mistake in it: they may
-// not be complete yet.
+// edited handles the answers after the editor. Errors that existed before the edit are ignored: the answers may not be complete
+// yet.
 func (w *Wizard) edited(m editedMsg) tea.Cmd {
 	if m.err != nil {
 		return w.Fail(backends.Errorf(backends.KindPermanent, "", "set EDITOR to an editor that runs in this terminal", "the editor failed, the answers are as before: %w", m.err))

@@ -25,7 +25,7 @@ const (
 	VMsAt
 )
 
-// sidePanel shows the answers that were given so far and what they cost.
+// sidePanel shows the answers so far and their cost.
 func (w *Wizard) sidePanel(height int) string {
 	a := w.Answers
 	width := sidePanelWidth - 4

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// costOf says in a few words what a mode costs.
+// costOf describes the cost of a mode in a few words.
 func costOf(m answers.Mode) string {
 	switch m {
 	case answers.PVRDMA:

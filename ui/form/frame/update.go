@@ -16,11 +16,11 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		w.width, w.height = msg.Width, msg.Height
-		return w, nil // pages are told their size when they draw
+		return w, nil // pages get their size when they draw
 	case tea.BackgroundColorMsg:
 		return w, w.background(msg.IsDark())
 	case cursor.BlinkMsg:
-		return w, nil // a cursor that stands still: an idle page sends nothing
+		return w, nil // a cursor that does not blink: an idle page sends nothing
 	case stopMsg:
 		return w, w.interrupt()
 	case doneMsg:
@@ -53,7 +53,7 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return w, cmd
 }
 
-// background takes the colours that fit the terminal's background, where it answers.
+// background sets colours that fit the terminal's background, if it can be queried.
 func (w *Wizard) background(dark bool) tea.Cmd {
 	fit := theme.New(w.Theme.Colour, w.Theme.ASCII, dark)
 	if !w.Theme.Colour || fit.Title.GetForeground() == w.Theme.Title.GetForeground() {
@@ -102,7 +102,7 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	}
 	w.said = ""
 	wrong := w.Err
-	w.Err = nil // whoever goes on has read it
+	w.Err = nil // the operator has read it and continues
 	if cmd, used := w.Page().Update(w, msg); used {
 		return cmd
 	}
@@ -190,7 +190,7 @@ func (w *Wizard) back() tea.Cmd {
 	return w.Show(w.at - 1)
 }
 
-// leave asks whether to leave; there is nothing to ask once the report stands.
+// leave asks whether to quit; nothing is asked once the report is shown.
 func (w *Wizard) leave() tea.Cmd {
 	switch {
 	case reported(w.looking):
@@ -203,7 +203,7 @@ func (w *Wizard) leave() tea.Cmd {
 	return nil
 }
 
-// reported reports whether the page of a look has come to its report.
+// reported reports whether the page of a check shows its report.
 func reported(look Page) bool {
 	r, ok := look.(interface{ Reported() bool })
 	return ok && r.Reported()

@@ -87,7 +87,7 @@ func (w *Wizard) rule() string {
 	return w.Theme.Quiet.Render(strings.Repeat(line, w.width))
 }
 
-// footer shows what is waited for or what is wrong, then the keys.
+// footer shows what is being waited for or what is wrong, then the keys.
 func (w *Wizard) footer() string {
 	status := ""
 	switch {
@@ -191,7 +191,7 @@ func (w *Wizard) hint(h Hint) string {
 	return w.Theme.Accent.Render(h.Key) + " " + w.Theme.Quiet.Render(h.Does)
 }
 
-// problem is what is wrong and what to do about it, in at most four lines.
+// problem returns what is wrong and what to do about it, in at most four lines.
 func (w *Wizard) problem() string {
 	what, hint := w.Err.Error(), backends.HintOf(w.Err)
 	var refused *plan.Refused

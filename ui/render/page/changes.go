@@ -19,14 +19,14 @@ type Changes struct {
 	Rows    []Change
 }
 
-// A Change is one change of one or many targets that went the same way with the same outcome.
+// A Change is one change of one or many targets with the same outcome.
 type Change struct {
 	What, Why     string
 	Who           string
 	Before, After string
 	Outcome       string // done, already set, failed, not tried, ...
 	Status        checks.Status
-	Found         string // what was read back where that is not what was requested
+	Found         string // the value that was read back if it differs from the requested one
 	Err           string
 }
 
@@ -35,14 +35,14 @@ var headings = map[backends.TargetType]string{
 	backends.TypeHost: "Hosts", backends.TypeVM: "VMs", backends.TypeGuest: "Guests", backends.TypePair: "Pairs",
 }
 
-// A setting is what one kind of change is about.
+// A setting is the subject of one kind of change.
 type setting struct {
 	of   backends.TargetType
 	kind backends.Kind
 	name string
 }
 
-// changes groups outcomes by type of target, then by setting, and what went alike into one row.
+// changes groups outcomes by type of target, then by setting, and combines equal ones into one row.
 func changes(all []report.Outcome) (string, []Changes) {
 	type row struct {
 		setting
@@ -119,7 +119,7 @@ func change(o report.Outcome) Change {
 	return c
 }
 
-// told prints a value; what one must wait for to know it is of no use to a reader.
+// told prints a value without what an unknown value waits for.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"

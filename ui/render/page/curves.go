@@ -15,7 +15,7 @@ import (
 // worst that are not good stand out.
 const keepLines = 4
 
-// curve draws one test over message sizes and tells the same in figures. Pairs on one host are left out.
+// curve draws one test over message sizes, with a table of the figures. Pairs on one host are left out.
 func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Table) {
 	var shown []perftest.Measurement
 	for _, m := range some {
@@ -36,7 +36,7 @@ func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Tabl
 type Shape struct {
 	Values  []float64 // 0 to 1; times, which span decades, count by their logarithm
 	Span    [2]string // the smallest and the largest message of it
-	Highest string    // what 1 stands for
+	Highest string    // value at the top of the scale
 }
 
 // shapeLeast is of how many message sizes a curve is worth drawing.
@@ -74,7 +74,7 @@ func (s Shape) Line(t theme.Theme) string {
 	return s.Span[0] + " " + t.Spark(s.Values) + " " + s.Span[1]
 }
 
-// A spread is what several pairs gave by message size.
+// A spread is the range of several pairs by message size.
 type spread struct {
 	sizes          []int64
 	low, mid, high []float64

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// environment tells what the figures were got on; who is alike shares a row, so that the odd one stands out.
+// environment lists the environment of the measurements; equal hosts and guests share a row, so that differences are visible.
 func environment(e *report.Environment) []Table {
 	if e == nil {
 		return nil
@@ -118,7 +118,7 @@ func (m *merger) add(name string, cells ...string) {
 	m.names[key] = append(m.names[key], name)
 }
 
-// table leaves out columns that nobody has anything in.
+// table leaves out empty columns.
 func (m *merger) table(caption string, head ...string) Table {
 	t := Table{Caption: caption}
 	kept := []int{}

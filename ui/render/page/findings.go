@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// A Group is what one check says of several targets with one status.
+// A Group is the findings of one check with one status.
 type Group struct {
 	Status   checks.Status
 	ID       string
@@ -21,7 +21,7 @@ type Group struct {
 	Fix      string
 }
 
-// groups sorts findings into what is amiss (worst first, then along the chain), what passed and what waits.
+// groups sorts findings into problems (worst first, then along the chain), passes and waiting ones.
 func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 	where, place := map[string]string{}, map[string]int{}
 	for _, c := range catalogue.Checks() {

@@ -25,7 +25,7 @@ func loaded(all []perftest.Measurement) []Table {
 	return []Table{t}
 }
 
-// bar draws a share of what is expected.
+// bar draws a share of the expected value.
 func bar(got, want float64) string {
 	n := 0
 	if want > 0 {
@@ -51,10 +51,10 @@ func fairness(c perftest.Crowd) string {
 	return fmt.Sprintf("%.2f", c.Fairness)
 }
 
-// Fair says how many senders shared a receiver and how evenly.
+// Fair describes how many senders shared a receiver and how evenly.
 func Fair(c perftest.Crowd) string { return "senders " + senders(c) + "; fairness " + fairness(c) }
 
-// Lossless says in a word what became of losslessness at a receiver.
+// Lossless describes losslessness at a receiver in a word.
 func Lossless(c perftest.Crowd) string {
 	switch {
 	case c.Lossless == nil:
@@ -67,7 +67,7 @@ func Lossless(c perftest.Crowd) string {
 	return "not proven"
 }
 
-// railMatrix is the table of rails: what each reached of the others; none with one rail.
+// railMatrix returns the table of rails; none with one rail.
 func railMatrix(all []perftest.Measurement) []Table {
 	rails, cells := perftest.RailMatrix(all)
 	if len(rails) == 0 {

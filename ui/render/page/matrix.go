@@ -220,7 +220,7 @@ func shade(m perftest.Measurement, latency bool) string {
 	return "h5"
 }
 
-// Cell is what stands in a row and a column; nil if nothing was measured.
+// Cell returns the entry in a row and a column; nil if nothing was measured.
 func (m *Map) Cell(row, column int) *Cell {
 	for i := range m.Cells {
 		if c := &m.Cells[i]; c.Row == row && c.Column == column {

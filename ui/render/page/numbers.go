@@ -16,7 +16,7 @@ func isLatency(m perftest.Measurement) bool {
 	return strings.HasSuffix(name, "_lat") || m.AchievedUs > 0
 }
 
-// figure is what a measurement gave, in words.
+// figure formats the result of a measurement.
 func figure(m perftest.Measurement) string {
 	return cmp.Or(m.Figure(), m.Error, "not measured")
 }
@@ -60,5 +60,5 @@ func median(values []float64) float64 {
 	}
 }
 
-// tenth rounds for coordinates: what is finer than a tenth of a unit nobody sees.
+// tenth rounds coordinates to a tenth of a unit.
 func tenth(v float64) float64 { return math.Round(v*10) / 10 }

@@ -8,13 +8,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// An Outlier is a pair that differs from the others, or from what the hardware gives.
+// An Outlier is a pair that differs from the others, or from the expectation.
 type Outlier struct {
 	Pair, Hosts, Figure, Why string
 	below                    float64 // how far it lies on the bad side of the middle, as a share of it
 }
 
-// keepOutliers bounds the outliers that are told one by one.
+// keepOutliers bounds the outliers that are listed individually.
 const keepOutliers = 30
 
 // outliers finds, by index, the measurements that are not good or lie far on the bad side of the middle: more than
@@ -71,7 +71,7 @@ func because(m perftest.Measurement, below float64, latency bool) string {
 	return strings.Join(said, ", ")
 }
 
-// suspects tells, by name, who is in most of its pairs an outlier while hardly anybody else is: look there first.
+// suspects returns the names that are outliers in most of their pairs while hardly any others are: look there first.
 func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]string {
 	host := map[string]string{}
 	bad, all := map[string]int{}, map[string]int{}

@@ -1,6 +1,5 @@
-// Package page arranges a report for reading: grouped, ordered and counted, with curves and maps laid out, and every
-// text cleaned of what could drive a terminal or turn the direction of a line. How it is spelled out in HTML or Markdown
-// is the business of package report.
+// Package page arranges a report for reading: grouped, ordered and counted, with curves and maps laid out, and every text cleaned
+// of characters that could control a terminal or change the direction of a line. Package render writes it as HTML or Markdown.
 package page
 
 import (
@@ -22,9 +21,9 @@ type Page struct {
 	Status     checks.Status
 	Simulated  bool
 	Insecure   []string      // what was not verified
-	LeftBehind []string      // what a run that did not come to its end has left, a line each
+	LeftBehind []string      // what an unfinished run has left, a line each
 	Continue   string        // the command that continues it
-	Causes     []plain.Cause // what failed, with its error and its remedy
+	Causes     []plain.Cause // failures with their errors and remedies
 	MoreCauses int           // beyond these
 	Facts      []Fact
 	Chain      []Link
@@ -38,7 +37,7 @@ type Page struct {
 
 	CheckTally string
 	Amiss      []Group // fail, warn, unknown: by severity, then by place in the chain
-	Folded     []Group // what follows from the causes
+	Folded     []Group // consequences of the causes
 	Passed     []Group
 	Waiting    []Group // quiet: cannot be detected, waits for confirmation, or has an unverified limit
 
@@ -67,7 +66,7 @@ type Link struct {
 	Tally  string // "12 passed, 1 failed"
 	First  string // the first problem, "" when nothing is
 	Remedy string // of that
-	Broken bool   // the first broken link of the chain: here to begin, where no cause stands above
+	Broken bool   // the first broken link of the chain, where to begin if no cause is listed above
 }
 
 // Of arranges a report.
@@ -127,7 +126,7 @@ func (p *Page) fact(label, text string) {
 	}
 }
 
-// chain is the chain of the checks; what was measured speaks for the pairs where no check does.
+// chain is the chain of the checks; pairs without a check use the measurements.
 func chain(r *report.Report, caused bool) []Link {
 	if len(r.Checks) == 0 && len(r.Measurements) == 0 {
 		return nil

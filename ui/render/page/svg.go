@@ -138,7 +138,7 @@ func (c *Chart) rule(class, label string, y float64, below bool) {
 	c.Rules = append(c.Rules, Rule{class, y, label, tenth(at)})
 }
 
-// points spells out a curve; what is not positive was not measured and is left out.
+// points formats a curve; values that are not positive were not measured and are left out.
 func points(x, y scale, sizes []int64, values []float64) string {
 	var b strings.Builder
 	for i, v := range values {

@@ -17,7 +17,7 @@ type Test struct {
 	Name    string // ib_send_bw
 	Latency bool
 	Chart   *Chart // nil if no message size was measured
-	Sizes   Table  // what the chart draws, as figures
+	Sizes   Table  // the data of the chart as a table
 	Map     *Map   // nil where too few of the possible pairs were measured
 	Shape   Shape  // of all pairs
 	Pairs   []Pair
@@ -26,14 +26,14 @@ type Test struct {
 	More    int  // pairs that Pairs leaves out; the map has them
 }
 
-// A Pair is what one test gave between two guests, from the client to the server.
+// A Pair is the result of one test between two guests, from the client to the server.
 type Pair struct {
 	From, To  string
 	Hosts     string
 	Result    string
 	Curve     string // its sparkline, with the smallest and the largest message; "": none was measured
 	Expected  string
-	Share     float64 // of what was expected, 0 to 1; bandwidth only
+	Share     float64 // of the expected value, 0 to 1; bandwidth only
 	P99, P999 string  // latency only
 	Class     string  // proven, not proven, disproven; "": no class is configured
 	Lost      string  // packets that were lost or sent again; "": not read
@@ -97,7 +97,7 @@ func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 	return out, len(some) - len(out)
 }
 
-// worst returns what is not as it should be, the worst first; of each suspect but a few, because one cause has them all.
+// worst returns the measurements that are not good, the worst first; of each suspect only a few, because they have one cause.
 func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	suspect, told := suspects(some, outliers(some, latency)), map[string]int{}
 	sorted := slices.Clone(some)
@@ -171,7 +171,7 @@ func pair(m perftest.Measurement) Pair {
 	return p
 }
 
-// ClassWord says in a word what a test proved of its class; "" if none is configured.
+// ClassWord describes in a word what a test proved about its class; "" if none is configured.
 func ClassWord(m perftest.Measurement) string {
 	switch {
 	case m.Class == nil:
@@ -214,7 +214,7 @@ func pairTally(all []perftest.Measurement) string {
 	return fmt.Sprintf("%d of %d pairs at expected line rate", good, len(worst))
 }
 
-// method tells how the figures were got.
+// method describes how the figures were measured.
 func method(all []perftest.Measurement) []Fact {
 	if len(all) == 0 {
 		return nil

@@ -15,12 +15,12 @@ import (
 //go:embed look.sh
 var look string
 
-// guest asks a guest through the ssh client of this machine.
+// guest reads a guest through the ssh client of this machine.
 func guest(ctx context.Context, s Site, g Guest) (Dump, error) {
 	c := exec.CommandContext(ctx, "ssh", "-F", "/dev/null", "-i", s.Key, "-p", strconv.Itoa(g.Port), "-l", g.User,
 		"-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
 		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", g.Address, "sudo -S -p '' sh -c '"+strings.ReplaceAll(look, "'", `'\''`)+"'")
-	c.Stdin = strings.NewReader(s.SudoPassword + "\n") // a sudo that asks for none leaves it unread
+	c.Stdin = strings.NewReader(s.SudoPassword + "\n") // a sudo that needs no password leaves it unread
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	if err := c.Run(); err != nil {

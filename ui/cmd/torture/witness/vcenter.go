@@ -18,7 +18,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// looks are the properties that count, by kind of object. A path's last word names it in the keys.
+// looks are the relevant properties, by kind of object. The last word of a path is its name in the keys.
 var looks = []struct {
 	kind, prefix string
 	paths        []string
@@ -64,7 +64,7 @@ func vcenter(ctx context.Context, s Site) (Dump, error) {
 	return out, attributes(ctx, c, out)
 }
 
-// attributes dumps the custom attributes that are defined: locks that operators share are such.
+// attributes dumps the defined custom attributes, which include the shared locks.
 func attributes(ctx context.Context, c *vim25.Client, out Dump) error {
 	if c.ServiceContent.CustomFieldsManager == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package witness tells what a site is like without any code of the product: it asks vCenter through govmomi, and guests
-// through the ssh client of the machine and the plain tools there. What it finds is compared before and after.
+// Package witness reads the state of a site without any code of the product: vCenter through govmomi, and guests through the ssh
+// client of the machine and standard tools. The results are compared before and after.
 package witness
 
 import (
@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// A Site is where to look.
+// A Site is what to read.
 type Site struct {
 	URL, User, Password string // of vCenter
 	CACerts             string // PEM file
@@ -29,10 +29,10 @@ type Guest struct {
 	User    string
 }
 
-// A Dump is what was found: values by key. Keys begin with the object, such as "host esx-01 option Net.X".
+// A Dump is the result: values by key. Keys begin with the object, such as "host esx-01 option Net.X".
 type Dump map[string]string
 
-// Look dumps all of a site. Guests of VMs that are off are left out.
+// Look dumps a whole site. Guests of VMs that are off are left out.
 func Look(ctx context.Context, s Site) (Dump, error) {
 	out, err := vcenter(ctx, s)
 	if err != nil {
@@ -56,13 +56,13 @@ func Look(ctx context.Context, s Site) (Dump, error) {
 	return out, nil
 }
 
-// A Volatile names keys that differ from one way to the same state to another, and says why.
+// A Volatile matches keys that may differ for the same state, and says why.
 type Volatile struct {
 	Key *regexp.Regexp
 	Why string
 }
 
-// Ignored are the keys that no comparison looks at.
+// Ignored are the keys that no comparison uses.
 var Ignored = []Volatile{
 	{regexp.MustCompile(`^vm .* (changeVersion|modified)$`), "vCenter counts every reconfiguration"},
 	{regexp.MustCompile(`^vm .* device .* (key|controllerKey|unitNumber|slotInfo pciSlotNumber)$`), "numbers that vCenter assigns when a device is added"},
@@ -78,8 +78,8 @@ var Ignored = []Volatile{
 		"load them at a boot, which differs in its time"},
 }
 
-// Diff lists what differs between two dumps, but for what is ignored: "- " lost, "+ " new, "~ " changed. Keys of which
-// leave says yes do not count either.
+// Diff lists the differences between two dumps, except ignored ones: "- " lost, "+ " new, "~ " changed. Keys for which leave
+// returns true do not count either.
 func Diff(want, got Dump, leave func(key string) bool) []string {
 	keys := map[string]bool{}
 	for k := range want {
@@ -107,7 +107,7 @@ func Diff(want, got Dump, leave func(key string) bool) []string {
 	return out
 }
 
-// numbered are references and names with a number that vCenter makes up.
+// numbered matches references and names with a number that vCenter assigns.
 var numbered = regexp.MustCompile(`\b(dvs|dvportgroup|DVUplinks|group-[a-z]|network)-[0-9]+\b`)
 
 // switchID is the UUID of a distributed switch as vCenter writes it.
