@@ -1,6 +1,6 @@
-// Package assets holds the tables and texts that are built into the program: which packages a guest needs, what is
-// known of GPUs, the schema of the answers, example answers, the documents, and the scripts that run on other machines. It
-// imports nothing of the program.
+// Package assets contains the tables and texts that are built into the program: which packages a guest needs, data about GPUs,
+// the schema of the answers, example answers, the documents, and the scripts that run on other machines. It imports no other
+// package of the program.
 package assets
 
 import (
@@ -16,8 +16,8 @@ var files embed.FS
 // FS returns everything that is built in.
 func FS() fs.FS { return files }
 
-// Schema returns the JSON Schema of the answers as it is kept in the repository; a test of package answers holds it
-// against the code.
+// Schema returns the JSON Schema of the answers as it is stored in the repository; a test of package answers compares it with the
+// code.
 func Schema() ([]byte, error) { return files.ReadFile("answers.schema.json") }
 
 // Example returns example answers for a mode (pvrdma, sriov, gpudirect), or for several rails (rails).

@@ -16,20 +16,20 @@ type Distro struct {
 	From     string   `yaml:"from"`     // lowest VERSION_ID
 	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
 	Packages []string `yaml:"packages"` // in the order of installation
-	// ARPing is the package with arping of iputils, by which measure.cross_rail asks.
+	// ARPing is the package with iputils' arping, which measure.cross_rail uses.
 	ARPing string `yaml:"arping"`
-	// Reload: vmw_pvrdma has to be loaded again after every boot. Its port stays down (PVRDMA and vSphere Bitfusion,
-	// VMware, 2021, "known issue" of Ubuntu), or it has no device at all: where udev loads it before vmxnet3 it gives
-	// up ("failed to get vmxnet3 device", seen with the real driver on Debian 12).
+	// Reload: vmw_pvrdma has to be loaded again after every boot. Otherwise its port stays down (PVRDMA and vSphere Bitfusion,
+	// VMware, 2021, "known issue" of Ubuntu), or it has no device at all: if udev loads it before vmxnet3 it fails ("failed to
+	// get vmxnet3 device", seen with the real driver on Debian 12).
 	Reload bool `yaml:"reload"`
-	// ModulesPackage is where a missing kernel module is found; KERNEL stands for uname -r.
+	// ModulesPackage is the package with missing kernel modules; KERNEL is replaced by uname -r.
 	ModulesPackage string `yaml:"modules_package"`
-	// OFED are the packages that mlnxofedinstall --add-kernel-support builds with or asks for; KERNEL stands for uname -r.
+	// OFED are the packages that mlnxofedinstall --add-kernel-support requires; KERNEL is replaced by uname -r.
 	OFED   []string `yaml:"ofed"`
 	Source string   `yaml:"source"`
 }
 
-// distros reads the table once: plans for thousands of guests ask for it by each.
+// distros parses the table once, because plans use it for each of thousands of guests.
 var distros = sync.OnceValues(func() ([]Distro, error) { return table[Distro]("packages.yaml") })
 
 // Distros returns the table of distributions.
@@ -38,7 +38,7 @@ func Distros() ([]Distro, error) {
 	return slices.Clone(ds), err
 }
 
-// DistroFor finds what fits a guest's ID, VERSION_ID and ID_LIKE; false when nothing does.
+// DistroFor returns the entry for a guest's ID, VERSION_ID and ID_LIKE; false if there is none.
 func DistroFor(id, version string, like []string) (Distro, bool) {
 	ds, err := Distros()
 	if err != nil {
@@ -46,7 +46,7 @@ func DistroFor(id, version string, like []string) (Distro, bool) {
 	}
 	for _, name := range append([]string{id}, like...) {
 		for _, d := range ds {
-			// A derivative counts its versions in its own way, so only the ID itself is held against From.
+			// A derivative has version numbers of its own, so only the ID itself is compared with From.
 			if slices.Contains(d.IDs, name) {
 				return d, name != id || !older(version, d.From)
 			}
@@ -69,7 +69,7 @@ func Managed() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// older compares dotted versions by their numbers; what is no number counts as 0.
+// older compares dotted versions by their numbers; anything else counts as 0.
 func older(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(x), len(y)) {

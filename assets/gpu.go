@@ -7,13 +7,13 @@ import (
 
 // A GPU is one model of the table: sizes in GB (GiB) as seen by one PCI function.
 type GPU struct {
-	Name        string   `yaml:"name" json:"name"` // as the mmio command takes it: a100-80g
+	Name        string   `yaml:"name" json:"name"` // as in the mmio command: a100-80g
 	Model       string   `yaml:"model" json:"model"`
 	IDs         []string `yaml:"ids" json:"ids"` // vendor:device of a function, lower case hexadecimal
 	Framebuffer int      `yaml:"framebuffer" json:"framebuffer_gb"`
 	BAR1        int      `yaml:"bar1" json:"bar1_gb"`                  // 0: 256 MiB, no entry in the MMIO sum
 	Functions   int      `yaml:"functions" json:"functions,omitempty"` // GPUs on a board; 0: one
-	Verified    bool     `yaml:"verified" json:"verified"`             // BAR1 is a measured fact, not a rule's result
+	Verified    bool     `yaml:"verified" json:"verified"`             // BAR1 is measured, not computed
 	Source      string   `yaml:"source" json:"source"`
 }
 
@@ -25,7 +25,7 @@ func GPUs() ([]GPU, error) {
 	return slices.Clone(gs), err
 }
 
-// GPUByID finds a model by the PCI ids of a function: "10de", "20b5".
+// GPUByID returns a model by the PCI ids of a function: "10de", "20b5".
 func GPUByID(vendor, device string) (GPU, bool) {
 	gs, err := GPUs()
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-// A Release is one release of ESXi in the table of what exists from which release on.
+// A Release is one release of ESXi in the table of features by release.
 type Release struct {
 	Name     string        `yaml:"name"`     // 8.0 U3
-	Version  string        `yaml:"version"`  // 8.0.3, as a host tells it
-	Build    int           `yaml:"build"`    // from which on, where releases share a version; 0: any
+	Version  string        `yaml:"version"`  // 8.0.3, as a host reports it
+	Build    int           `yaml:"build"`    // first build, if releases share a version; 0: any
 	Hardware int           `yaml:"hardware"` // newest version of virtual hardware
 	Adapters int           `yaml:"adapters"` // PVRDMA adapters that a VM can have
-	Removed  []string      `yaml:"removed"`  // drivers that it has no more; unverified
-	Facts    []ReleaseFact `yaml:"facts"`    // a topic without a row is as in the release before
+	Removed  []string      `yaml:"removed"`  // drivers that it dropped; unverified
+	Facts    []ReleaseFact `yaml:"facts"`    // a topic without a row is the same as in the previous release
 }
 
 // A ReleaseFact is one cell of the table.
@@ -46,7 +46,7 @@ func Releases() ([]Release, error) {
 	return out, err
 }
 
-// Fact is what the release has to say on a topic, with its source; the zero value for an unknown topic.
+// Fact returns what is known about a topic in the release, with its source; the zero value for an unknown topic.
 func (r Release) Fact(topic string) ReleaseFact {
 	if i := slices.IndexFunc(r.Facts, func(f ReleaseFact) bool { return f.Topic == topic }); i >= 0 {
 		return r.Facts[i]
@@ -54,8 +54,8 @@ func (r Release) Fact(topic string) ReleaseFact {
 	return ReleaseFact{}
 }
 
-// ReleaseOf finds the release of a host by the version and the build that it tells: the newest that is not newer. ok is false
-// for a version that cannot be read or is older than the table.
+// ReleaseOf returns the release of a host by its version and build: the newest that is not newer. ok is false if the version is
+// invalid or older than the table.
 func ReleaseOf(esxi string, build int) (r Release, ok bool) {
 	v, err := version.NewVersion(esxi)
 	rows, bad := Releases()
