@@ -157,7 +157,7 @@ func (i image) item(ctx context.Context, s backends.Setting) (backends.Item, err
 // imageGone is the exit code of image-back.sh if the engine no longer has the image.
 const imageGone = 44
 
-// Restore gives the name back to the image that had it, and removes the one that was built; if there was none before, the name is
+// Restore returns the name to the image that had it, and removes the one that was built; if there was none before, the name is
 // removed. An image that was pruned in the meantime cannot be restored: a new build from the same Dockerfile is a different
 // image.
 func (i image) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {

@@ -8,7 +8,7 @@ import (
 )
 
 // settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process; see
-// settle. A partial value may be the current work of another process: it is read again after each of that process's steps, as
+// settle. A partial value may be the current work of another process: it is reread after each of that process's steps, as
 // long as the value changes.
 type settled struct {
 	g      *Guests

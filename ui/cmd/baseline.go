@@ -67,7 +67,7 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	return nil
 }
 
-// drift gives the checks the baseline and the number of lost links since. Events use vCenter's clock.
+// drift passes to the checks the baseline and the number of lost links since. Events use vCenter's clock.
 func (u *checkup) drift(ctx context.Context, facts *checks.Facts) {
 	facts.Baseline = u.base.Inventory
 	vc := facts.Inventory.VCenter

@@ -47,8 +47,8 @@ func shares(v *backends.VM) bool {
 // levels maps the levels of nvidia-smi topo -m to NCCL's levels for the distance of GPU and NIC.
 var levels = map[string]string{"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS", "SOC": "SYS"}
 
-// gdrLevel chooses NCCL_NET_GDR_LEVEL: the longest measured path on which GPU memory was as fast as host memory, or LOC if there
-// is none.
+// gdrLevel chooses NCCL_NET_GDR_LEVEL: the longest measured path, PHB if none was measured, LOC if GPU memory was slower than host
+// memory in any test, if a test failed, or if GPUDirect is not set up.
 func gdrLevel(a *answers.Answers, inv *backends.Inventory, measured []perftest.Measurement) (level, why string) {
 	off := generate.Off
 	if a.Mode == answers.PVRDMA {

@@ -48,7 +48,7 @@ func NewRehearsal(assumed, times []string) *Rehearsal {
 		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Simulated: true}
 }
 
-// spread is the assumed range of a site's durations, as a fraction of those used for a timeline.
+// spread is the assumed range of a site's durations: plus or minus one part in spread of those used for a timeline.
 const spread = 5
 
 func ranged(seconds int) [2]int { return [2]int{seconds - seconds/spread, seconds + seconds/spread} }

@@ -83,7 +83,7 @@ func clustered() []Scenario {
 	}
 }
 
-// bystander gives the first VM to another owner; nil if there is none.
+// bystander makes the first VM belong to another owner; nil if there is none.
 func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil
