@@ -21,7 +21,7 @@ const (
 	NoPerftest   Flaw = "perftest"     // not installed
 	OldPerftest  Flaw = "perftest-old" // v4.4-0.11 is in /usr/local, which goes before the distribution's
 	NoProvider   Flaw = "provider"     // rdma-core is not installed
-	NoDiags      Flaw = "diags"        // tools for display are not installed
+	NoDiags      Flaw = "diags"        // diagnostic tools are not installed
 	NoModules    Flaw = "modules"      // nothing loads them at boot
 	NoReload     Flaw = "reload"       // no unit loads the driver again
 	PortDown     Flaw = "port"         // the driver was loaded again while the network was down

@@ -10,7 +10,7 @@ import (
 // cardless are scenarios with hosts that have no RDMA card. Their VMs have PVRDMA adapters all the same: "For virtual machines on the
 // same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA Support).
 func cardless() []Scenario {
-	return []Scenario{{Name: "no-hca", Text: "healthy; of the last two hosts, one has an Intel X710 in place of the RDMA card, one nothing", Hosts: 4,
+	return []Scenario{{Name: "no-hca", Text: "healthy; of the last two hosts, one has an Intel X710 instead of the RDMA card, the other has neither", Hosts: 4,
 		Apply: func(s *world.State) {
 			n := len(s.Hosts)
 			intelX710(s.Hosts[n-1])

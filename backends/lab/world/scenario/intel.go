@@ -19,7 +19,7 @@ func intel() []Scenario {
 				intelE810(h)
 			}
 		}},
-		{Name: "e810-off", Text: "e810, with RDMA switched off in the driver icen", Apply: func(s *world.State) {
+		{Name: "e810-off", Text: "e810, with RDMA disabled in the driver icen", Apply: func(s *world.State) {
 			for _, h := range s.Hosts {
 				intelE810(h)
 				p := h.Module(world.Icen).Parameter("RDMA")

@@ -28,7 +28,7 @@ func placed() []Scenario {
 			h := s.Hosts[len(s.Hosts)-1]
 			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", h.Index), Name: "nvds-overlay", Uplinks: []string{"vmnic2"}})
 		}},
-		{Name: "shared-card", Text: "bare, and vMotion of the first host runs over the second port of the RDMA card alone", Apply: func(s *world.State) {
+		{Name: "shared-card", Text: "bare, and vMotion of the first host only uses the second port of the RDMA card", Apply: func(s *world.State) {
 			bareHosts(s)
 			h := s.Hosts[0]
 			p := h.PNIC("vmnic3")

@@ -21,11 +21,11 @@ type Scenario struct {
 // All lists what a lab can start from.
 func All() []Scenario {
 	return append([]Scenario{
-		{Name: "healthy", Text: "sound, not yet configured"},
+		{Name: "healthy", Text: "without problems, not yet configured"},
 		{Name: "mixed", Text: "hosts without RDMA device, with iWARP only, without link, with management on the RDMA NIC", Hosts: 6, Apply: mixed},
 		{Name: "done", Text: "configured for PVRDMA, guests included", Apply: done},
-		{Name: "drifted", Text: "was configured for PVRDMA, then changed behind our back", Apply: drifted},
-		{Name: "names", Text: "healthy, with VM names that mean something to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
+		{Name: "drifted", Text: "was configured for PVRDMA, then changed by someone else", Apply: drifted},
+		{Name: "names", Text: "healthy, with VM names that are special to a shell, a terminal, HTML, YAML or a file system", VMs: len(oddNames), Apply: names},
 		{Name: "no-pause", Text: "healthy, with global pause off on the RDMA NICs", Apply: func(s *world.State) {
 			for _, h := range s.Hosts {
 				h.PNICs[2].RxPause, h.PNICs[2].TxPause = false, false

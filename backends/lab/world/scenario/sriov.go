@@ -19,18 +19,18 @@ func sriov() []Scenario {
 	}
 	return []Scenario{
 		{Name: "bare", Text: "no MFT, no NMST, SRIOV_EN=0, their VIBs on the datastore", Apply: bareHosts},
-		{Name: "sriov-half", Text: "tools are there, the firmware is set for SR-IOV but the hosts have not rebooted", Apply: half},
-		{Name: "sriov-api", Text: "vCenter made VFs on vmnic2, the module parameter is empty", Apply: byVCenter},
+		{Name: "sriov-half", Text: "the tools are installed, the firmware is set for SR-IOV but the hosts have not rebooted", Apply: half},
+		{Name: "sriov-api", Text: "vCenter created VFs on vmnic2, the module parameter is empty", Apply: byVCenter},
 		{Name: "sriov-ready", Text: "hosts have 8 VFs on vmnic2 by max_vfs, no VM has one", Apply: ready},
-		{Name: "sriov-added", Text: "VMs have VFs, then a third card was plugged in before the others: max_vfs means other ports", Apply: thirdCard},
+		{Name: "sriov-added", Text: "VMs have VFs, then a third card was inserted before the others: max_vfs now applies to other ports", Apply: thirdCard},
 		{Name: "sriov-reversed", Text: "bare, the ConnectX-5 has the lower PCI address and the vmnic numbers follow neither", Apply: reversed},
-		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for one VF alone", Apply: func(s *world.State) {
+		{Name: "sriov-vectors", Text: "sriov-ready, the last host has interrupt vectors for only one VF", Apply: func(s *world.State) {
 			ready(s)
 			s.Hosts[len(s.Hosts)-1].Vectors = 12
 		}},
 		{Name: "sriov-bios", Text: "bare, SR-IOV is off in the BIOS of one host", Apply: last(func(h *world.Host) { h.BIOSSRIOV = false })},
 		{Name: "sriov-oem", Text: "bare, one host has an OEM's card with old firmware", Apply: last(oem)},
-		{Name: "sriov-single", Text: "bare, the RDMA card of one host has one port and speaks Ethernet only", Apply: last(single)},
+		{Name: "sriov-single", Text: "bare, the RDMA card of one host has one port and supports Ethernet only", Apply: last(single)},
 		{Name: "sriov-lockdown", Text: "bare, one host is in lockdown mode", Apply: last(func(h *world.Host) { h.Lockdown = "lockdownNormal" })},
 		{Name: "sriov-acceptance", Text: "bare with Secure Boot, one host takes certified VIBs only", Apply: func(s *world.State) {
 			last(func(h *world.Host) { h.Acceptance = "VMwareCertified" })(s)
@@ -42,11 +42,11 @@ func sriov() []Scenario {
 			half(s)
 			s.Hosts[len(s.Hosts)-1].Password = otherPassword
 		}},
-		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 speak InfiniBand as the factory ships it: two PCI functions without a vmnic", Apply: infiniband},
-		{Name: "sriov-firmware", Text: "tools are there, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
-		{Name: "sriov-bluefield", Text: "tools are there, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
+		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 are set to InfiniBand, the factory default: two PCI functions without a vmnic", Apply: infiniband},
+		{Name: "sriov-firmware", Text: "the tools are installed, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
+		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
-		{Name: "sriov-image-draft", Text: "sriov-image, and somebody else edits the image", Apply: func(s *world.State) {
+		{Name: "sriov-image-draft", Text: "sriov-image, and someone else is editing the image", Apply: func(s *world.State) {
 			imaged(s)
 			s.Lifecycle.NewDraft("VSPHERE.LOCAL\\maria")
 		}},
