@@ -70,7 +70,7 @@ func (f *fabric) SaveHTML(run string, html []byte) (string, error) {
 	return path, nil
 }
 
-// besides is the first free name after that of a file: answers-2.yaml after answers.yaml.
+// besides returns the first unused name after that of a file: answers-2.yaml after answers.yaml.
 func besides(path string) (string, error) {
 	ext := filepath.Ext(path)
 	for n := 2; n < 1000; n++ {
@@ -82,7 +82,7 @@ func besides(path string) (string, error) {
 	return "", backends.Errorf(backends.KindPermanent, "", "remove old ones", "%s and 999 files beside it exist", path)
 }
 
-// Editor implements live.Fabric. The editor is that of $VISUAL, $EDITOR or vi, a command line for the shell as git(1) takes it.
+// Editor implements live.Fabric. The editor is $VISUAL, $EDITOR or vi, a command line for the shell as in git(1).
 func (f *fabric) Editor(text string) (*exec.Cmd, func() (string, error), error) {
 	file, err := os.CreateTemp("", "rdma-setup-*.yaml")
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// finalPage is the report and, always visible, the next steps.
+// finalPage is the report with the next steps, which are always visible.
 type finalPage struct{ reading }
 
 func (p *finalPage) Title() string       { return "Report" }
@@ -34,7 +34,7 @@ func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// steps are the files and commands that follow a run, the most urgent first.
+// steps returns the files and commands after a run, the most urgent first.
 func steps(w *frame.Wizard) [][2]string {
 	var all [][2]string
 	run, s := w.Result.Run, w.Result.Status

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// lookPage reads everything, checks it and shows the report: the way through the wizard that writes nothing. It stands
-// beside the numbered pages, and Enter goes from it to setting up.
+// lookPage reads everything, checks it and shows the report without changing anything. It is not one of the numbered pages; Enter
+// continues with the setup.
 type lookPage struct{ reading }
 
 func (p *lookPage) Title() string { return "Read-only report: nothing is changed" }
@@ -25,7 +25,7 @@ func (p *lookPage) Hints() []frame.Hint {
 	return hints
 }
 
-// Reported reports whether the report stands and there is nothing to ask before one leaves.
+// Reported reports whether the report is shown, so that quitting needs no confirmation.
 func (p *lookPage) Reported() bool { return p.reader != nil }
 
 func (p *lookPage) EnterWord() string {

@@ -1,4 +1,4 @@
-// Package live holds the screens that move: the inventory picker, the run screen and the report viewer. A screen knows
+// Package live contains the interactive screens: the inventory picker, the run screen and the report viewer. A screen knows
 // events and data, never a connection.
 package live
 
@@ -16,22 +16,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A Login says which vCenter and who; Password is kept in memory only.
+// A Login is the vCenter and the account; Password is kept in memory only.
 type Login struct {
 	URL, Username, Password, Thumbprint string
 }
 
-// A Fabric is everything that the wizard asks of the world. All methods may take long and are called outside the
-// screen's own loop; errors carry words and a hint (backends.HintOf).
+// A Fabric provides everything that the wizard reads and does. All methods may take long and are called outside the screen's own
+// loop; errors have a hint (backends.HintOf).
 type Fabric interface {
-	// Default is the login that flags, environment and answers give, with Password empty if it is not known yet.
+	// Default returns the login from flags, environment and answers, with Password empty if it is not known yet.
 	Default() Login
 	// Simulated reports whether the lab answers.
 	Simulated() bool
-	// Private reports whether the login is that of the private lab of --lab, where Enter is consent enough: it is this command's
-	// own, and nobody else works on it.
+	// Private reports whether the login is that of the private lab of --lab, where Enter is sufficient consent, because only this
+	// command uses it.
 	Private(l Login) bool
-	// Insecure tells what is not verified on the operator's word, a sentence each; every page says so.
+	// Insecure returns what is not verified at the operator's request, a sentence each; every page shows it.
 	Insecure() []string
 	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
 	// not known it returns a *Fingerprint.
@@ -39,43 +39,43 @@ type Fabric interface {
 	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names is given the names and states of the hosts before
 	// the rest is read; nil: nobody is.
 	Connect(ctx context.Context, l Login, names func(*backends.Inventory)) (*backends.Inventory, error)
-	// Look reads all that the answers name, or everything, checks it and gives the report. It writes nothing.
+	// Look reads what the answers name, or everything, checks it and returns the report. It changes nothing.
 	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
-	// Asks says who answers the questions that come up while something runs: host keys, passwords.
+	// Asks sets the function for questions that come up while something runs: host keys, passwords.
 	Asks(ask Ask)
-	// Propose fills what the answers leave open with what the inventory suggests: NIC speed, VMs, addresses.
+	// Propose sets what the answers leave open according to the inventory: NIC speed, VMs, addresses.
 	Propose(a *answers.Answers, inv *backends.Inventory) *answers.Answers
-	// Choose says which pNIC the answers pick on each chosen host (device by host name); hosts with none or several to
-	// pick from are left out.
+	// Choose returns which pNIC the answers select on each chosen host (device by host name); hosts without a unique choice are
+	// left out.
 	Choose(a *answers.Answers, inv *backends.Inventory) map[string]string
 	// Survey reads the details of the chosen hosts, VMs and their guests.
 	Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error)
 	// Preflight runs the checks that must pass before anything is written.
 	Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding
-	// Plan works out the changes; *plan.Refused says why there can be none.
+	// Plan computes the changes; *plan.Refused says why there is no plan.
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
-	// Rehearsable reports whether Rehearse can be asked for: there is a plan that changes something, its hosts are in one cluster, and
-	// it is not the private lab that is set up.
+	// Rehearsable reports whether Rehearse is possible: the plan changes something, its hosts are in one cluster, and the target
+	// is not the private lab.
 	Rehearsable(l Login, a *answers.Answers) bool
 	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and
 	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is no error.
 	Rehearse(ctx context.Context, a *answers.Answers) (string, error)
-	// Apply carries the plan out. Closing stop lets running steps finish and starts nothing new; remote, where there is one, brings
-	// what the operator asks for meanwhile.
+	// Apply executes the plan. Closing stop finishes running steps and starts nothing new; remote, if set, passes on the
+	// operator's requests.
 	Apply(ctx context.Context, a *answers.Answers, p *plan.Plan, stop <-chan struct{}, remote *engine.Remote, sink engine.Sink) (engine.Result, error)
-	// Loads tells what loading the fabric after the changes will cost, where the answers ask for that.
+	// Loads returns the cost of loading the fabric after the changes, if the answers request it.
 	Loads(a *answers.Answers, inv *backends.Inventory) []perftest.LoadPlan
-	// Measure runs bandwidth and latency tests between the guests, then the loads that Loads has told of: not after stop is closed.
+	// Measure runs bandwidth and latency tests between the guests, then the loads, unless stop is closed.
 	Measure(ctx context.Context, a *answers.Answers, stop <-chan struct{}, progress func(perftest.Progress)) ([]perftest.Measurement, error)
-	// Report looks at everything once more where the run came to an end, gathers it into the report of the run and keeps
-	// that on disk. found is what the preflight said.
+	// Report checks everything once more after a completed run, builds the report of the run and saves it. found are the findings
+	// of the preflight.
 	Report(ctx context.Context, a *answers.Answers, res engine.Result, found []checks.Finding, measured []perftest.Measurement) (*report.Report, error)
 	// SaveAnswers writes the answers file and returns its path.
 	SaveAnswers(a *answers.Answers, how Saving) (path string, err error)
 	// SaveHTML writes a report of a run, or of "look", beside the answers and returns its path; a file with other content stays.
 	SaveHTML(run string, html []byte) (path string, err error)
-	// Editor returns the command that opens a text in the operator's editor on the terminal, and what reads the text after it and removes
-	// the file.
+	// Editor returns the command that opens a text in the operator's editor on the terminal, and the function that reads the text
+	// afterwards and removes the file.
 	Editor(text string) (*exec.Cmd, func() (string, error), error)
 	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil if
 	// there are none.
@@ -84,7 +84,7 @@ type Fabric interface {
 	KeepDraft(a *answers.Answers) error
 	// ReplayCommand is the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
-	// LookCommand is the command line that looks again without a terminal.
+	// LookCommand returns the command line that repeats the check without a terminal.
 	LookCommand() string
 }
 
@@ -102,10 +102,10 @@ type Question struct {
 type Answer struct {
 	Yes         bool
 	Text        string // the secret
-	Interrupted bool   // by Ctrl-C: whoever asks has to end
+	Interrupted bool   // by Ctrl-C: the caller must end
 }
 
-// A HostKey is the key of an SSH server that nobody has confirmed yet.
+// A HostKey is the unconfirmed key of an SSH server.
 type HostKey struct {
 	Who         string // guest vm-01
 	Address     string // with its port
@@ -114,7 +114,7 @@ type HostKey struct {
 	KeptIn      string // file
 }
 
-// A Fingerprint is the error of a certificate that nobody has confirmed yet.
+// A Fingerprint is the error of an unconfirmed certificate.
 type Fingerprint struct {
 	Host, SHA256 string
 }

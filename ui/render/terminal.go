@@ -33,14 +33,14 @@ func JSON(w io.Writer, r *report.Report) error {
 	return enc.Encode(whole)
 }
 
-// columns is how wide the terminal report is: what every terminal has.
+// columns is the width of the terminal report: the minimum of all terminals.
 const columns = 78
 
 // tableFrom is from how many columns a screen holds a table of the pairs.
 const tableFrom = 110
 
-// Terminal prints the report for a person, 78 columns wide: the verdict first, then what was left behind and why, what
-// was measured, what is not well and what was changed.
+// Terminal prints the report for display, 78 columns wide: the verdict first, then what was left behind and why, the
+// measurements, problems and changes.
 func Terminal(w io.Writer, r *report.Report, t theme.Theme) error { return Screen(w, r, t, columns) }
 
 // Screen prints the report of Terminal for a screen of the given width; a wide one gets a table with a row for each pair.
@@ -142,7 +142,7 @@ func (p *printer) findings(r *report.Report) {
 	p.folded(folded)
 }
 
-// unknown names what could not be judged; the rows that only wait for the operator's word stand in the JSON.
+// unknown names what could not be judged; quiet rows are in the JSON.
 func (p *printer) unknown(all []checks.Finding) {
 	for _, g := range plain.Grouped(all, checks.Unknown) {
 		if g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet }); len(g.Findings) == 0 {
@@ -155,7 +155,7 @@ func (p *printer) unknown(all []checks.Finding) {
 	}
 }
 
-// changes counts what was done and names what was not, each with its reason.
+// changes counts what was done and names what was not, with the reasons.
 func (p *printer) changes(all []report.Outcome) {
 	if len(all) == 0 {
 		return

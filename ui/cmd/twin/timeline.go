@@ -44,7 +44,7 @@ func (s *Stated) Measure(took *backends.Took, stated func(flag string) bool) {
 	}
 }
 
-// of is the time of an operation by its id: "host/esx-01/host-reboot/2", "open vm/vm-01/vm-power".
+// of returns the duration of an operation by its id: "host/esx-01/host-reboot/2", "open vm/vm-01/vm-power".
 func (s Stated) of(node string) time.Duration {
 	id, opens := strings.CutPrefix(node, "open ")
 	is := func(kinds ...string) bool {
@@ -65,7 +65,7 @@ func (s Stated) of(node string) time.Duration {
 	return s.Other
 }
 
-// Sources says how long things take, and where that is from.
+// Sources returns the durations with their origin.
 func (s Stated) Sources() []string {
 	var out []string
 	for _, t := range []struct {
@@ -115,8 +115,8 @@ type Timeline struct {
 // A Span is a time of a rehearsed run, in seconds since its beginning.
 type Span struct{ From, To int }
 
-// NewTimeline works out when each step of a run happens where things take as long as stated: the engine's own scheduler goes through
-// the stages of the run on the twin again, with the limits of the site, and no time passes. What failed on the twin fails there too.
+// NewTimeline computes when each step of a run happens with the stated durations: the engine's own scheduler simulates the stages
+// of the run on the twin again, with the limits of the site. What failed on the twin fails there too.
 func NewTimeline(stages []plan.Plan, events []engine.Event, limits engine.Limits, s Stated) (Timeline, error) {
 	t := Timeline{Steps: []Step{}, Out: map[string]int{}, Down: map[string][]Span{}}
 	ended, stage := map[string]engine.NodeState{}, 0
@@ -155,8 +155,8 @@ func NewTimeline(stages []plan.Plan, events []engine.Event, limits engine.Limits
 	return t, err
 }
 
-// merged is the key under which settings are merged into one call, as the setters of the product have it: members of a switch, all
-// of a VM's hardware, an option or a firewall rule of many hosts.
+// merged returns the key under which settings are merged into one call, as in the product's setters: members of a switch, all
+// hardware of a VM, an option or a firewall rule of many hosts.
 func merged(s backends.Setting) string {
 	switch {
 	case s.Target.Type == backends.TypeVM:
@@ -167,7 +167,7 @@ func merged(s backends.Setting) string {
 	return ""
 }
 
-// outages works out when what is out of service: from the beginning of the opening of a bracket to the end of its closing. What does
+// outages computes when what is out of service: from the start of the opening of a bracket to the end of its closing. What does
 // not come back is out of service until the end.
 func (t *Timeline) outages() {
 	open := map[string]Step{}
@@ -193,7 +193,7 @@ func (t *Timeline) outages() {
 	}
 }
 
-// Worst is the longest time that a VM is off, in seconds.
+// Worst returns the longest time that a VM is off, in seconds.
 func (t Timeline) Worst() int {
 	worst := 0
 	for _, out := range t.Out {

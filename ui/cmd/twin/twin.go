@@ -1,6 +1,6 @@
-// Package twin builds the data centre of a lab from a site that collect has read. It stands above the lab, which shares no code
-// with the product: what the product has read goes in through the lab's own world, and what nobody has read is taken from the
-// lab's defaults and listed, so that whoever trusts a twin knows what it does not know.
+// Package twin builds the data centre of a lab from a collected site. It imports the lab, which shares no code with the product:
+// the collected facts are copied to the lab's own model; missing facts are the lab's defaults, and are listed, so that the reader
+// of a rehearsal knows what was assumed.
 package twin
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Twin is a site as a lab can serve it.
+// A Twin is a site in the form of a lab.
 type Twin struct {
-	Assumed []string // what was not collected and taken from the lab's defaults; sentences for display
+	Assumed []string // defaults of the lab for what was not collected; sentences for display
 
 	site    *backends.Inventory // one cluster of it
 	away    []backends.Switch   // those of other datacenters
-	answers *answers.Answers    // those of the bundle; nil without
+	answers *answers.Answers    // those of the bundle; nil if there are none
 	made    time.Time
 	notes   assumptions
 
-	lacks    []checks.Lack // privileges that the account has not on the site
+	lacks    []checks.Lack // privileges that the account lacks on the site
 	lacksErr error
 }
 
-// Of reads a bundle. A lab has one cluster: that of the answers in the bundle, else the only one. A bundle with several clusters and
-// no answers that name one is an error of kind usage.
+// Of returns the twin of a bundle. A lab has one cluster: that of the answers in the bundle, else the only one. A bundle with
+// several clusters and without answers that name one is an error of kind usage.
 func Of(b *bundle.Bundle) (*Twin, error) {
 	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made, lacks: b.Facts.Lacks, lacksErr: b.Facts.LacksErr}
 	if err := t.narrow(); err != nil {
@@ -47,7 +47,7 @@ func Of(b *bundle.Bundle) (*Twin, error) {
 // place is where hosts are.
 type place struct{ datacenter, cluster string }
 
-// places are the clusters of the hosts that the answers name, or of all; a may be nil.
+// places returns the clusters of the hosts that the answers name, or of all; a may be nil.
 func places(site *backends.Inventory, a *answers.Answers) []place {
 	var all []place
 	for _, h := range site.Hosts {
@@ -62,10 +62,10 @@ func places(site *backends.Inventory, a *answers.Answers) []place {
 	return all
 }
 
-// Fits reports whether a twin can be made for the answers: their hosts are in one cluster.
+// Fits reports whether a twin is possible for the answers: their hosts must be in one cluster.
 func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(places(site, a)) == 1 }
 
-// narrow leaves the one cluster that the twin is of.
+// narrow keeps only the twin's cluster.
 func (t *Twin) narrow() error {
 	all := places(t.site, t.answers)
 	if len(all) != 1 {
@@ -97,7 +97,7 @@ func (t *Twin) narrow() error {
 	return nil
 }
 
-// Found fills a lab's world in. It can be called again, for another lab.
+// Found fills a lab's model. It can be called again for another lab.
 func (t *Twin) Found(s *world.State) error {
 	first := t.site.Hosts[0]
 	s.Datacenter, s.Cluster, s.VCenter = first.Datacenter, cmp.Or(first.Cluster, "none"), t.site.VCenter.Version
@@ -120,7 +120,7 @@ func (t *Twin) Found(s *world.State) error {
 	return nil
 }
 
-// cluster takes over what the cluster does by itself.
+// cluster copies the automatic functions of the cluster.
 func (t *Twin) cluster(s *world.State) {
 	for _, h := range t.site.Hosts {
 		if s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
@@ -158,7 +158,7 @@ func (t *Twin) cluster(s *world.State) {
 	}
 }
 
-// always is what no bundle holds.
+// always adds the assumptions about what no bundle contains.
 func (t *Twin) always() {
 	t.note("", "advanced options other than "+backends.VMKNICOption+": those of a fresh ESXi 8.0 U3")
 	t.note("", "datastores: one that all hosts share, and one of a host where a disk of a VM lies there alone; disks of 40 GiB")
@@ -178,7 +178,7 @@ func (t *Twin) always() {
 
 func (t *Twin) note(target, what string) { t.notes.add(target, what) }
 
-// system is what a host said itself, empty if nobody asked.
+// system returns the System of a host, empty if it was not read.
 func system(h *backends.Host) *backends.HostSystem {
 	if h.System == nil {
 		return &backends.HostSystem{}

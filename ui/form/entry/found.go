@@ -28,7 +28,7 @@ func Found(t theme.Theme, inv *backends.Inventory) string {
 	return b.String()
 }
 
-// foundLines tell of each host which pNICs fit RDMA, or why none does, and its GPUs.
+// foundLines lists for each host which pNICs are suitable for RDMA, or why none is, and its GPUs.
 func foundLines(inv *backends.Inventory) []string {
 	var out []string
 	for _, h := range inv.Hosts {

@@ -1,5 +1,5 @@
-// Package frame is what stands around the pages of the wizard: the loop, the lines above and below, the panel beside them,
-// and what the pages know of one another. A page answers for itself; the frame says which one is shown.
+// Package frame is the frame around the pages of the wizard: the loop, the lines above and below, the panel beside them, and the
+// state that pages share. A page handles itself; the frame decides which one is shown.
 package frame
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A Wizard is the root model: the pages, what was answered and what came back.
+// A Wizard is the root model: the pages, the answers and the results.
 type Wizard struct {
 	Fabric live.Fabric
 	Theme  theme.Theme
@@ -38,33 +38,33 @@ type Wizard struct {
 	Report   *report.Report
 	Looked   *report.Report
 	Saved    string // where the answers are; "" nowhere
-	LookOnly bool   // asked for on the first page
+	LookOnly bool   // requested on the first page
 	Busy     string // what is being waited for; "" nothing
 	Err      error  // shown under the page
 
 	ctx         context.Context
 	glass       *glass // nil if nothing is drawn
 	pages       []Page
-	lookPage    func() Page // makes the page of a look
+	lookPage    func() Page // creates the page of a check
 	rest        *rest       // of the overview, while it is read; nil else
 	at          int
 	looking     Page          // shown instead of the page; nil else
 	questions   []questionMsg // that wait for an answer
 	far         int           // the furthest page that was seen
-	clash       *clash        // a file that is in the way of the answers; nil else
+	clash       *clash        // an existing file with other answers; nil otherwise
 	said        string        // under the page: what was done
 	rough       string        // answers as they were edited, with mistakes; "" else
 	width       int
 	height      int
 	help        bool
-	leaving     bool // asked whether to leave
+	leaving     bool // the operator was asked whether to quit
 	interrupted bool // by Ctrl-C or a signal before a run
-	stopping    int  // how often the operator asked to stop the run
+	stopping    int  // how often the operator requested to stop the run
 
 	outside <-chan struct{}
 	gone    <-chan struct{}    // closed when the screen has ended
 	stop    chan struct{}      // closed: nothing new begins
-	cancel  context.CancelFunc // of what runs now
+	cancel  context.CancelFunc // of what is running
 	running chan struct{}      // closed when the run has ended; nil before
 }
 
@@ -73,23 +73,23 @@ type Page interface {
 	Title() string
 	// Enter is called whenever the page is shown, going forward or back.
 	Enter(w *Wizard) tea.Cmd
-	// Update takes a message; it says whether a key was used.
+	// Update handles a message and reports whether a key was used.
 	Update(w *Wizard, msg tea.Msg) (tea.Cmd, bool)
-	// Accept checks the page, puts it into the answers and shows the next one, at once or when what it takes is done.
+	// Accept validates the page, stores it in the answers and shows the next one, immediately or when its work is done.
 	Accept(w *Wizard) (tea.Cmd, error)
 	View(w *Wizard, width, height int) string
-	// Hints are the keys that only this page knows, the most useful first.
+	// Hints returns the keys that only this page has, the most useful first.
 	Hints() []Hint
-	// EnterWord says what Enter does, "" if it does nothing.
+	// EnterWord returns what Enter does, "" if it does nothing.
 	EnterWord() string
-	// Typing says that letters are meant for a text field.
+	// Typing reports whether letters are meant for a text field.
 	Typing() bool
 }
 
-// A Hint is a key and what it does.
+// A Hint is a key and its effect.
 type Hint struct{ Key, Does string }
 
-// New is the wizard on its first page; look makes the page that only looks.
+// New returns the wizard on its first page; look creates the page that only checks.
 func New(ctx context.Context, o Options, pages []Page, look func() Page) *Wizard {
 	w := &Wizard{ctx: ctx, Fabric: o.Fabric, Theme: o.Theme, Answers: o.Answers, Login: o.Fabric.Default(),
 		pages: pages, lookPage: look, stop: make(chan struct{}), outside: o.Stop, Send: func(tea.Msg) {}}
@@ -97,7 +97,7 @@ func New(ctx context.Context, o Options, pages []Page, look func() Page) *Wizard
 	return w
 }
 
-// Init shows the first page and asks the terminal for its background.
+// Init shows the first page and queries the terminal's background.
 func (w *Wizard) Init() tea.Cmd {
 	return tea.Batch(w.Page().Enter(w), w.watchStop(), tea.RequestBackgroundColor)
 }
@@ -118,13 +118,13 @@ func (w *Wizard) watchStop() tea.Cmd {
 	}
 }
 
-// A doneMsg brings the outcome of something that ran outside the loop; then goes on inside it.
+// A doneMsg carries the result of something that ran outside the loop; then continues inside it.
 type doneMsg struct {
 	err  error
 	then func(w *Wizard, err error) tea.Cmd
 }
 
-// Do runs f outside the loop while the page says what it waits for, then goes on inside it.
+// Do runs f outside the loop while the page shows what it waits for, then continues inside it.
 func (w *Wizard) Do(what string, f func(ctx context.Context) error, then func(w *Wizard, err error) tea.Cmd) tea.Cmd {
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.Busy, w.cancel, w.Err = what, cancel, nil
@@ -134,7 +134,7 @@ func (w *Wizard) Do(what string, f func(ctx context.Context) error, then func(w 
 	}
 }
 
-// Fail shows an error under the page; what the operator cancelled is none.
+// Fail shows an error under the page; a cancelled operation is none.
 func (w *Wizard) Fail(err error) tea.Cmd {
 	if !errors.Is(err, context.Canceled) {
 		w.Err = err
@@ -145,7 +145,7 @@ func (w *Wizard) Fail(err error) tea.Cmd {
 // Say shows under the page what was done.
 func (w *Wizard) Say(what string) { w.said = backends.Clean(what) }
 
-// Carry begins the run, which goes on when the screen is gone; then shows what comes after it.
+// Carry starts the run, which continues if the screen is gone; then shows the next page.
 func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
 	w.running = make(chan struct{})
 	_ = w.Fabric.KeepDraft(nil) // the journal has the answers from now on
@@ -159,10 +159,10 @@ func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then
 	}
 }
 
-// Begun says that the operator has been beyond the log-in.
+// Begun reports whether the operator has passed the login.
 func (w *Wizard) Begun() bool { return w.far >= HostsAt }
 
-// Stopped says that the operator asked that nothing new begins.
+// Stopped reports whether the operator requested that nothing new begins.
 func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
 
 // wait waits for a run that was begun, and passes on a wish to stop when there is no screen any more to do so.
@@ -189,7 +189,7 @@ func (w *Wizard) Page() Page {
 	return w.pages[w.at]
 }
 
-// Look shows what there is and how it stands.
+// Look shows the page that only checks.
 func (w *Wizard) Look() tea.Cmd {
 	w.looking, w.Err, w.leaving = w.lookPage(), nil, false
 	w.glass.cover()

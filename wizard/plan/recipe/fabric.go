@@ -68,8 +68,8 @@ func (r *rail) ambiguous(sw *backends.Switch) bool {
 	return len(found) > 0
 }
 
-// shared refuses to edit a switch that rdma-setup did not create and that is in use: the edit would remove uplinks,
-// change the MTU or turn off NIOC for the other traffic.
+// shared refuses to edit a switch that rdma-setup did not create and that is in use: the edit would remove uplinks, change the
+// MTU or disable NIOC for the other traffic.
 func (r *rail) shared(sw *backends.Switch) {
 	if sw.Ours() {
 		return
@@ -105,7 +105,7 @@ func (r *rail) shared(sw *backends.Switch) {
 	}
 }
 
-// otherVMKs are the vmknics on a switch, without those that this program creates for PVRDMA.
+// otherVMKs returns the vmknics on a switch, without those that this program creates for PVRDMA.
 func (r *rail) otherVMKs(sw *backends.Switch) []string {
 	within := r.Answers.PVRDMA.VMKNic.Range()
 	return slices.DeleteFunc(slices.Clone(sw.VMKs), func(name string) bool {
@@ -119,7 +119,7 @@ func (r *rail) otherVMKs(sw *backends.Switch) []string {
 	})
 }
 
-// freeName proposes a switch name that nobody has.
+// freeName proposes an unused switch name.
 func (b *builder) freeName(taken string) string {
 	for _, n := range []string{"RDMA-DVS", taken + "-RDMA"} {
 		if b.Inventory.Switch(n) == nil {
@@ -197,7 +197,7 @@ func uplinksWhy(n int) string {
 	return fmt.Sprintf("%d uplink names, of which the port group uses one, because RDMA does not support NIC teaming", n)
 }
 
-// newVersion is the version asked for, or the newest that vCenter offers and all hosts carry (rules: QueryAvailableDvsSpec,
+// newVersion returns the requested version, or the newest that vCenter offers and all hosts support (QueryAvailableDvsSpec,
 // version <= lowest member).
 func (r *rail) newVersion() string {
 	ref := backends.SwitchRef(r.want.Switch.Name)
@@ -234,7 +234,7 @@ func (r *rail) newVersion() string {
 	return best
 }
 
-// limits notes the host of a mixed site for which a switch gets an older version than others would carry.
+// limits notes which host of a mixed site makes a switch get an older version than the others support.
 func (r *rail) limits(version string, offered []string) {
 	low, host := r.lowest()
 	for _, h := range r.Hosts {
@@ -248,7 +248,7 @@ func (r *rail) limits(version string, offered []string) {
 	}
 }
 
-// upgrade is the version that an existing switch should have: its own, unless a newer one was asked for by name.
+// upgrade returns the version that an existing switch should have: its own, unless a newer one was requested by name.
 func (r *rail) upgrade(sw *backends.Switch) string {
 	ref := backends.SwitchRef(sw.Name)
 	low, host := r.lowest()
@@ -279,7 +279,7 @@ func oldest(hosts []*draft.Host) *backends.Host {
 	return low
 }
 
-// newer compares dotted versions; what cannot be read is not newer.
+// newer compares dotted versions; an invalid one is not newer.
 func newer(a, b string) bool {
 	x, err := version.NewVersion(a)
 	if err != nil {
