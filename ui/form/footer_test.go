@@ -141,7 +141,7 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 							}
 						}
 					}
-					if scrolls := regexp.MustCompile(key + `( \w+)? scroll`); scrolls.MatchString(before) && !strings.Contains(before, "lines 1-") {
+					if scrolls := regexp.MustCompile(key + `( \w+)? scroll`); (scrolls.MatchString(before) || key == "Tab" && page.name == "report") && !strings.Contains(before, "lines 1-") {
 						continue
 					}
 					t.Errorf("%s (%d of %v) does nothing:\n%s", key, i+1, keys, before)
