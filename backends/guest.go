@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Guest is what a Linux guest says of itself over SSH. A guest that could not be asked has only VM and Error.
+// A Guest is what was read from a Linux guest over SSH. If the guest could not be read, only VM and Error are set.
 type Guest struct {
 	VM      string    `json:"vm"`
-	Address string    `json:"address"` // host:port that was dialled
+	Address string    `json:"address"` // host:port that was dialed
 	User    string    `json:"user"`
-	Error   string    `json:"error,omitempty"` // why it could not be asked
+	Error   string    `json:"error,omitempty"` // why the guest could not be read
 	ErrKind ErrorKind `json:"error_kind,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
 
@@ -23,49 +23,49 @@ type Guest struct {
 	Arch    string   `json:"arch,omitempty"`
 	Sudo    string   `json:"sudo,omitempty"` // root, nopasswd, password, none
 
-	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint says what to do about it
+	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint has the remedy
 
 	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
-	Packages       map[string]string `json:"packages,omitzero"`         // installed version of each package that matters; absent: not installed
-	Loaded         []string          `json:"loaded,omitempty"`          // kernel modules loaded, as far as RDMA needs them
-	Available      []string          `json:"available,omitempty"`       // kernel modules that modinfo finds
+	Packages       map[string]string `json:"packages,omitzero"`         // installed versions of the packages that matter; a missing key means not installed
+	Loaded         []string          `json:"loaded,omitempty"`          // loaded kernel modules, limited to those that RDMA needs
+	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
 	Interfaces     []Interface       `json:"interfaces,omitempty"`
-	RouteNumbers   map[int]string    `json:"route_numbers,omitempty"` // of tables and rules in use, above 255: the interface they are for, or ""
+	RouteNumbers   map[int]string    `json:"route_numbers,omitempty"` // numbers above 255 that tables and rules use, with the interface that they belong to, or ""
 	RDMA           []VerbsDevice     `json:"rdma,omitempty"`
 	MemlockKB      int64             `json:"memlock_kb,omitempty"`       // -1: unlimited
-	Perftest       string            `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" when missing
+	Perftest       string            `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" if it is missing
 	MOFED          string            `json:"mofed,omitempty"`            // ofed_info -s, "" when there is none
-	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MOFED by this program did not come to its end
-	AppClass       *int              `json:"app_class,omitempty"`        // traffic class that the environment of logins tells UCX and NCCL; nil: none
-	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and nothing of ours keeps it from GPUs
-	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of this program is there and tells something else
-	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is there
+	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MLNX_OFED by this program was interrupted
+	AppClass       *int              `json:"app_class,omitempty"`        // traffic class for UCX and NCCL in the environment of logins; nil: none
+	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
+	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
+	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
 	Persist        Persist           `json:"persist"`
 
-	// What follows is for checks and for GPUs; nil (for Headers and SecureBoot too) says that it was not read.
-	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn, network and InfiniBand controllers
-	KernelLog  []string         `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, vmw_pvrdma or mlx5_core that failed, modules rejected for their signature
-	Headers    *bool            `json:"headers,omitempty"`      // headers of the running kernel are installed
+	// The following fields are for checks and for GPUs; nil (also for Headers and SecureBoot) means not read.
+	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn: network and InfiniBand controllers
+	KernelLog  []string         `json:"kernel_log,omitzero"`    // lines of dmesg since boot: Call Trace, failures of vmw_pvrdma or mlx5_core, modules rejected because of their signature
+	Headers    *bool            `json:"headers,omitempty"`      // the headers of the running kernel are installed
 	SecureBoot *bool            `json:"secure_boot,omitempty"`  // mokutil --sb-state
-	ClockSkew  *int             `json:"clock_skew_s,omitempty"` // how far its clock is off ours, in seconds beyond what asking took
+	ClockSkew  *int             `json:"clock_skew_s,omitempty"` // difference between its clock and ours in seconds, beyond the duration of the request
 	HugePages  *int             `json:"huge_pages,omitempty"`   // HugePages_Total
 	Firewall   *GuestFirewall   `json:"guest_firewall,omitempty"`
 	NVIDIA     *NVIDIA          `json:"nvidia,omitempty"`
-	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest here was built with CUDA
-	OwnTests   string           `json:"own_perftest,omitempty"`  // protocol version of the perftest that is the same in all guests (BuildSamePerftest)
-	Built      map[string]Value `json:"built,omitzero"`          // what this program built from files, as the values of KindBuild
-	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives: whether each can be read
-	BuildTools []string         `json:"build_tools,omitzero"`    // of gcc, make, dkms and the headers that perftest takes, those that are there
+	CUDATests  *CUDAPerftest    `json:"cuda_perftest,omitempty"` // nil: no perftest with CUDA is installed
+	OwnTests   string           `json:"own_perftest,omitempty"`  // protocol version of the perftest release that all guests share (BuildSamePerftest)
+	Built      map[string]Value `json:"built,omitzero"`          // what this program built from source files, as values of KindBuild
+	Archives   map[string]bool  `json:"archives,omitzero"`       // the files of Options.Archives, and whether each can be read
+	BuildTools []string         `json:"build_tools,omitzero"`    // those installed of gcc, make, dkms and the headers that perftest needs
 	CUDAHeader string           `json:"cuda_header,omitempty"`   // path of cuda.h
-	PeerAPI    *bool            `json:"peer_api,omitempty"`      // ib_core lets peer memory register (MLNX_OFED, Ubuntu's kernels)
-	Containers []Container      `json:"containers,omitzero"`     // running ones that use RDMA or GPUs
+	PeerAPI    *bool            `json:"peer_api,omitempty"`      // ib_core supports peer memory (MLNX_OFED, Ubuntu's kernels)
+	Containers []Container      `json:"containers,omitzero"`     // running containers that use RDMA or GPUs
 	Forwarding *Forwarding      `json:"forwarding,omitempty"`
-	Engine     *Engine          `json:"engine,omitempty"` // of containers; nil: none answers
+	Engine     *Engine          `json:"engine,omitempty"` // container engine; nil: none answers
 }
 
-// Tests is the protocol version of the perftest that the guest measures with: one that is the same in all guests before that of
-// its distribution; "" if it has none.
+// Tests returns the protocol version of the perftest that the guest measures with: the release that all guests share, else that
+// of its distribution; "" if it has none.
 func (g *Guest) Tests() string { return cmp.Or(g.OwnTests, g.Perftest) }
 
 // A GuestDevice is a row of lspci in a guest.
@@ -76,75 +76,75 @@ type GuestDevice struct {
 	Name    string `json:"name"`    // VMware Paravirtual RDMA controller
 }
 
-// A GuestFirewall is ufw, firewalld or nftables in a guest.
+// A GuestFirewall is the state of ufw, firewalld or nftables in a guest.
 type GuestFirewall struct {
 	Kind   string   `json:"kind"` // ufw, firewalld, nftables, "" when there is none
 	Active bool     `json:"active"`
-	Open   []string `json:"open,omitempty"` // "18515/tcp", "4791/udp", "all": of what RDMA tests need, what is let in
+	Open   []string `json:"open,omitempty"` // of the ports that RDMA tests need, those that are open: "18515/tcp", "4791/udp", "all"
 }
 
-// NVIDIA is what the NVIDIA driver in a guest says.
+// NVIDIA is what the NVIDIA driver in a guest reports.
 type NVIDIA struct {
-	GPUs     []string          `json:"gpus"`                    // names that nvidia-smi -L lists
-	Devices  []GuestGPU        `json:"devices,omitempty"`       // what nvidia-smi -q tells of them, in the same order
+	GPUs     []string          `json:"gpus"`                    // names listed by nvidia-smi -L
+	Devices  []GuestGPU        `json:"devices,omitempty"`       // details from nvidia-smi -q, in the same order
 	Driver   string            `json:"driver,omitempty"`        // version
 	Error    string            `json:"error,omitempty"`         // why nvidia-smi failed
 	DMABuf   bool              `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
-	Peermem  string            `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem where loaded
-	Token    bool              `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is there
+	Peermem  string            `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem if loaded
+	Token    bool              `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is installed
 	P2P      map[string]string `json:"p2p,omitempty"`           // GPU to GPU by nvidia-smi topo -p2p r, "GPU0 GPU1": OK, CNS, GNS, TNS, NS, U
 	Topology map[string]string `json:"topology,omitempty"`      // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
 }
 
-// A GuestGPU is one GPU as a guest sees it; its index is its place in the list, by PCI address.
+// A GuestGPU is one GPU as the guest sees it. Its index is its position in the list sorted by PCI address.
 type GuestGPU struct {
 	Name     string `json:"name"`
 	PCI      string `json:"pci"`
 	MemoryMB int64  `json:"memory_mb,omitempty"`
 	BAR1MB   int64  `json:"bar1_mb,omitempty"`
-	VGPU     bool   `json:"vgpu,omitempty"`    // a share of a GPU, not the whole
-	License  string `json:"license,omitempty"` // of a vGPU, as nvidia-smi -q tells it: "Licensed (Expiry: ...)"
+	VGPU     bool   `json:"vgpu,omitempty"`    // a vGPU, not a whole GPU
+	License  string `json:"license,omitempty"` // license state of a vGPU as nvidia-smi -q prints it: "Licensed (Expiry: ...)"
 
 	Persistent *bool `json:"persistence_mode,omitempty"` // nil: not reported
 }
 
 // CUDAPerftest is a perftest that was built with CUDA.
 type CUDAPerftest struct {
-	Dir    string `json:"dir,omitempty"`     // where it is, "" for the PATH
-	DMABuf bool   `json:"dma_buf,omitempty"` // it knows --use_cuda_dmabuf
+	Dir    string `json:"dir,omitempty"`     // its directory, "" if it is in the PATH
+	DMABuf bool   `json:"dma_buf,omitempty"` // it supports --use_cuda_dmabuf
 }
 
 // A Container is a running container that may use RDMA.
 type Container struct {
 	Name string `json:"name"`
 	Libraries
-	Verbs   int  `json:"verbs"`    // RDMA devices that ibv_devinfo lists inside
-	Devices bool `json:"devices"`  // /dev/infiniband is there
+	Verbs   int  `json:"verbs"`    // number of RDMA devices that ibv_devinfo lists inside
+	Devices bool `json:"devices"`  // /dev/infiniband exists
 	IPCLock bool `json:"ipc_lock"` // CAP_IPC_LOCK
-	HostNet bool `json:"host_net"` // runs in the guest's own network
+	HostNet bool `json:"host_net"` // uses the network namespace of the guest
 }
 
-// Libraries are the verbs libraries inside a container or an image.
+// Libraries are the verbs libraries in a container or an image.
 type Libraries struct {
-	Version string `json:"libibverbs,omitempty"` // of libibverbs by the package manager inside; "": none, or not known there
-	MOFED   bool   `json:"mofed"`                // they are MLNX_OFED's
-	PVRDMA  bool   `json:"pvrdma,omitempty"`     // the provider of vmw_pvrdma is among them
+	Version string `json:"libibverbs,omitempty"` // version of libibverbs by the package manager inside; "": not installed or unknown
+	MOFED   bool   `json:"mofed"`                // they come from MLNX_OFED
+	PVRDMA  bool   `json:"pvrdma,omitempty"`     // they include the provider of vmw_pvrdma
 }
 
-// An Engine runs containers in a guest. Its images are by name with tag, the engine's own registry left out; the value is the
-// Dockerfile that rdma-setup built them by, "" if somebody else has made them.
+// An Engine runs containers in a guest. Images maps names with tags, without the engine's own registry, to the Dockerfile that
+// rdma-setup built the image from; "" if someone else built it.
 type Engine struct {
 	Name   string            `json:"name"` // docker, podman, nerdctl
 	Images map[string]string `json:"images,omitempty"`
-	// Inside tells what the images of guest.Options.Images hold; an image that could not be looked into is not in it.
+	// Inside holds the libraries of the images of guest.Options.Images. Images that could not be inspected are missing.
 	Inside map[string]Libraries `json:"inside,omitempty"`
 }
 
-// Forwarding is how a guest passes packets on, which containers of Kubernetes need.
+// Forwarding holds a guest's packet forwarding settings, which containers of Kubernetes need.
 type Forwarding struct {
-	Kubernetes bool   `json:"kubernetes"`       // a kubelet runs here
+	Kubernetes bool   `json:"kubernetes"`       // a kubelet runs in the guest
 	IPForward  bool   `json:"ip_forward"`       // net.ipv4.ip_forward
-	Policy     string `json:"policy,omitempty"` // of the chain FORWARD: ACCEPT, DROP
+	Policy     string `json:"policy,omitempty"` // policy of the chain FORWARD: ACCEPT, DROP
 }
 
 // An Interface is a network interface in a guest.
@@ -153,19 +153,19 @@ type Interface struct {
 	MAC        string   `json:"mac"`
 	MTU        int      `json:"mtu"`
 	Up         bool     `json:"up"`
-	Virtual    bool     `json:"virtual,omitempty"`   // no device is behind it: a VLAN, bond or bridge, which may have the MAC of an adapter
+	Virtual    bool     `json:"virtual,omitempty"`   // it has no device: a VLAN, bond or bridge, which may have the MAC of an adapter
 	Addresses  []string `json:"addresses,omitempty"` // CIDRs, IPv4 and IPv6 without link-local
 	DHCP       bool     `json:"dhcp,omitempty"`
-	Persistent bool     `json:"persistent,omitempty"` // addresses and MTU come back after a reboot
-	Config     string   `json:"config,omitempty"`     // the file or connection that configures it
-	Duplicate  string   `json:"duplicate,omitempty"`  // MAC that answered arping -D for its address
-	// Table is the routing table that its configuration sends packets from its address by, where that is in force; see AddressSpec.
+	Persistent bool     `json:"persistent,omitempty"` // addresses and MTU persist across reboots
+	Config     string   `json:"config,omitempty"`     // the file or connection that configures the interface
+	Duplicate  string   `json:"duplicate,omitempty"`  // MAC of another station that answered arping -D for its address
+	// Table is the routing table that is configured and active for packets from the interface's address; see AddressSpec.
 	Table   int      `json:"table,omitempty"`
 	ARP     ARPSpec  `json:"arp,omitzero"`
-	ARPKept *ARPSpec `json:"arp_kept,omitempty"` // what a file of this program sets at each boot; nil: no file
+	ARPKept *ARPSpec `json:"arp_kept,omitempty"` // values that a file of this program sets at each boot; nil: no file
 }
 
-// ARPValue is the value of KindARP: Absent without a file of this program. i may be nil.
+// ARPValue returns the value of KindARP: Absent if there is no file of this program. i may be nil.
 func (i *Interface) ARPValue() Value {
 	switch {
 	case i == nil || i.ARPKept == nil:
@@ -176,9 +176,9 @@ func (i *Interface) ARPValue() Value {
 	return ValueOf(i.ARP)
 }
 
-// Address is what an interface keeps over a reboot, the value of KindAddress: the wanted address where it is one of several, DHCP
-// where that is wanted and in force, else the first address; Absent without any. Its routing table is told where one is wanted: other
-// people's are no matter of this program. i may be nil.
+// Address returns the persistent address of an interface, the value of KindAddress: the wanted address if it is one of several,
+// DHCP if that is wanted and active, else the first address; Absent if there is none. The routing table is included only if one
+// is wanted: tables of others do not concern this program. i may be nil.
 func (i *Interface) Address(want AddressSpec) Value {
 	if i == nil || !i.Persistent || len(i.Addresses) == 0 {
 		return Absent
@@ -200,41 +200,41 @@ type VerbsDevice struct {
 	Driver    string  `json:"driver,omitempty"` // vmw_pvrdma, mlx5_core, rxe
 	Interface string  `json:"interface,omitempty"`
 	MAC       string  `json:"mac,omitempty"`
-	Bridge    string  `json:"bridge,omitempty"` // PCI address, in the guest, of the bridge that it is behind
+	Bridge    string  `json:"bridge,omitempty"` // PCI address, in the guest, of the bridge above it
 	State     string  `json:"state"`            // PORT_ACTIVE, PORT_DOWN, ...
 	LinkLayer string  `json:"link_layer,omitempty"`
 	ActiveMTU int     `json:"active_mtu,omitempty"`
 	RateGbps  float64 `json:"rate_gbps,omitempty"`
 	Firmware  string  `json:"firmware,omitempty"`
 	Class     *int    `json:"traffic_class,omitempty"`      // tc/1/traffic_class or the default of rdma_cm; nil: not read
-	ClassKept bool    `json:"traffic_class_kept,omitempty"` // it comes back after a boot, by a unit of this program
-	// ClassPartly tells that a unit of this program is there and the class is not in force, or that an attempt has left
-	// something.
+	ClassKept bool    `json:"traffic_class_kept,omitempty"` // a unit of this program sets it at each boot
+	// ClassPartly means that a unit of this program exists but the class is not active, or that an interrupted attempt left
+	// something behind.
 	ClassPartly bool     `json:"traffic_class_partly,omitempty"`
-	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": one node, none known, or no such command
-	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or somebody else's
+	Bind        string   `json:"bind,omitempty"` // command that runs a program on the device's NUMA node; "": only one node, unknown node, or no such command
+	QoS         *PortQoS `json:"qos,omitempty"`  // of a port that the guest owns; nil: not read, or the guest does not own the port
 	GIDs        []GID    `json:"gids,omitempty"`
 }
 
-// A PortQoS is how a port treats priorities, as far as the tools in the guest tell.
+// A PortQoS is how a port treats priorities, as reported by the tools in the guest.
 type PortQoS struct {
 	Trust   string      `json:"trust"`            // dscp or pcp
-	PFC     []int       `json:"pfc"`              // priorities that are paused, not dropped
+	PFC     []int       `json:"pfc"`              // priorities with PFC
 	DSCP    map[int]int `json:"dscp,omitempty"`   // priority by DSCP
 	Buffers []int       `json:"buffers,omitzero"` // receive buffer by priority; nil: not reported
-	ECN     []int       `json:"ecn,omitzero"`     // priorities that take part in ECN on both sides; nil: not reported
+	ECN     []int       `json:"ecn,omitzero"`     // priorities with ECN enabled on both sides; nil: not reported
 	Kept    *QoSSpec    `json:"kept,omitempty"`   // what a unit of this program sets after each boot
-	Partly  bool        `json:"partly,omitempty"` // that is not in force, or an attempt has left something
+	Partly  bool        `json:"partly,omitempty"` // Kept is not active, or an interrupted attempt left something behind
 }
 
-// A QoSSpec is how a port is to treat the class of RDMA: PFC for its priority alone, which the DSCP leads to, and ECN in it.
+// A QoSSpec is the requested QoS of a port: PFC on Priority alone, DSCP mapped to that priority, and optionally ECN on it.
 type QoSSpec struct {
 	Priority int  `json:"priority"`
 	DSCP     int  `json:"dscp"`
-	ECN      bool `json:"ecn,omitempty"` // false: ECN is left as it is
+	ECN      bool `json:"ecn,omitempty"` // false: ECN is not changed
 }
 
-// Value is that of KindPortQoS; a nil PortQoS reads as Absent.
+// Value returns the value of KindPortQoS; a nil PortQoS is Absent.
 func (q *PortQoS) Value() Value {
 	switch {
 	case q == nil, q.Kept == nil && !q.Partly:
@@ -245,14 +245,14 @@ func (q *PortQoS) Value() Value {
 	return ValueOf(*q.Kept)
 }
 
-// Meets reports whether a port does what is requested. ECN that no file tells is the firmware's.
+// Meets reports whether a port is configured as requested. If ECN cannot be read, the firmware's default is assumed.
 func (q PortQoS) Meets(s QoSSpec) bool {
 	p, mapped := q.DSCP[s.DSCP]
 	return q.Trust == "dscp" && mapped && p == s.Priority && slices.Equal(q.PFC, []int{s.Priority}) &&
 		(!s.ECN || q.ECN == nil || slices.Contains(q.ECN, s.Priority))
 }
 
-// Shares reports whether a priority is in one receive buffer with others that may be dropped.
+// Shares reports whether a priority shares a receive buffer with lossy priorities.
 func (q PortQoS) Shares(priority int) bool {
 	for p, b := range q.Buffers {
 		if p != priority && priority < len(q.Buffers) && b == q.Buffers[priority] && !slices.Contains(q.PFC, p) {
@@ -280,7 +280,7 @@ func (g *Guest) HasImage(name string) bool {
 	return there
 }
 
-// Inside tells which verbs libraries an image has; false if nobody has looked.
+// Inside returns the verbs libraries of an image; false if the image was not inspected.
 func (g *Guest) Inside(image string) (Libraries, bool) {
 	if g == nil || g.Engine == nil {
 		return Libraries{}, false
@@ -302,18 +302,18 @@ func (l Libraries) String() string {
 	return "no libibverbs: no container of it can use RDMA"
 }
 
-// Interface finds a guest's interface by MAC.
+// Interface returns a guest's interface by MAC, or nil.
 func (g *Guest) Interface(mac string) *Interface {
 	return find(g.Interfaces, func(i *Interface) bool { return i.MAC == mac })
 }
 
-// Verbs finds a guest's RDMA device by the MAC of its interface.
+// Verbs returns a guest's RDMA device by the MAC of its interface, or nil.
 func (g *Guest) Verbs(mac string) *VerbsDevice {
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.MAC == mac })
 }
 
-// Card finds the RDMA device of a NIC that is passed through whole: an mlx5 device behind none of the VM's adapters. Of several
-// the one whose port is active; nil if that leaves none or more than one.
+// Card returns the RDMA device of a NIC that is passed through whole: an mlx5 device that belongs to none of the VM's adapters.
+// If there are several, it returns the one with an active port; nil if none or more than one is left.
 func (g *Guest) Card(v *VM) *VerbsDevice {
 	var all, active []*VerbsDevice
 	for i := range g.RDMA {
@@ -335,8 +335,8 @@ func (g *Guest) Card(v *VM) *VerbsDevice {
 	return nil
 }
 
-// CardAt finds the RDMA device of a card that is passed through whole, by a name of HCAName: the one behind the bridge that the
-// slot of the VM's device leads to. By any other name it is Card.
+// CardAt returns the RDMA device of a card that is passed through whole, by a name made by HCAName: the device behind the bridge
+// that the slot of the VM's device maps to. For any other name it is Card.
 func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
 	pci, _ := OfHCA(name)
 	if pci == "" {
@@ -349,14 +349,14 @@ func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.Bridge == given.GuestBridge() })
 }
 
-// Nouveau is what is known of the kernel's own driver of NVIDIA's GPUs in a guest.
+// Nouveau is the state of nouveau, the kernel's own driver for NVIDIA GPUs, in a guest.
 type Nouveau struct {
 	Loaded    bool `json:"loaded"`
-	Kept      bool `json:"blacklisted"` // by our file
-	Renewable bool `json:"renewable"`   // the initial RAM disk is made by update-initramfs
+	Kept      bool `json:"blacklisted"` // by a file of this program
+	Renewable bool `json:"renewable"`   // update-initramfs can rebuild the initial RAM disk
 }
 
-// Value is that of KindNouveau; a nil Nouveau reads as Absent.
+// Value returns the value of KindNouveau; a nil Nouveau is Absent.
 func (n *Nouveau) Value() Value {
 	switch {
 	case n == nil, n.Loaded && !n.Kept:

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A capture takes one output stream: noise before the begin marker, then at most limit bytes, until the end marker.
+// A capture collects one output stream: noise before the begin marker, then at most limit bytes, until the end marker.
 type capture struct {
 	begin, end []byte
 	limit      int
@@ -19,9 +19,9 @@ type capture struct {
 	mu      sync.Mutex
 	begun   bool
 	ended   bool   // the end marker was seen
-	closed  bool   // nobody listens any more
-	noise   []byte // before the marker, the last of it
-	hold    []byte // may be the start of a marker
+	closed  bool   // no reader is left
+	noise   []byte // the end of the output before the marker
+	hold    []byte // possible start of a marker
 	kept    bytes.Buffer
 	dropped bool
 	line    []byte
@@ -31,10 +31,10 @@ type capture struct {
 const (
 	noiseLimit = 8 << 10
 	lineLimit  = 64 << 10
-	markLimit  = 1 << 10 // the line of a marker: what is longer is none of ours
+	markLimit  = 1 << 10 // maximum length of a marker's line: a longer line is not a marker
 )
 
-// Write never fails: what is over the limit is counted as dropped, so that the other side is not held up.
+// Write never fails: bytes over the limit are counted as dropped, so that the other side does not block.
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *capture) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, 4<<10))
 }
 
-// search looks for the begin marker and gives what follows its line.
+// search looks for the begin marker and returns what follows its line.
 func (c *capture) search(p []byte) []byte {
 	c.hold = append(c.hold, p...)
 	i := bytes.Index(c.hold, c.begin)
@@ -105,7 +105,7 @@ func (c *capture) take(p []byte) {
 		c.hold, c.ended = nil, true
 		return
 	}
-	// All but what may be the start of the marker can go.
+	// Everything except a possible start of the marker can be discarded.
 	safe := len(c.hold)
 	for k := min(len(c.end)-1, len(c.hold)); k > 0; k-- {
 		if bytes.HasSuffix(c.hold, c.end[:k]) {
@@ -147,7 +147,7 @@ func (c *capture) flushLine() {
 	c.line = c.line[:0]
 }
 
-// finish is called when no more will come.
+// finish is called at the end of the stream.
 func (c *capture) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// rehearseFlags say what is rehearsed.
+// rehearseFlags are the flags of rehearse.
 type rehearseFlags struct {
 	file, bundle, output, scenario string
 	faults                         []string
@@ -73,7 +73,7 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 	return c
 }
 
-// usualTimes are those that count where the operator states none.
+// usualTimes are the default durations.
 func usualTimes() twin.Stated {
 	return twin.Stated{Reboot: 10 * time.Minute, Evacuate: 5 * time.Minute, Shutdown: 30 * time.Second, Boot: time.Minute, Install: 3 * time.Minute, Other: 5 * time.Second}
 }
@@ -115,15 +115,15 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	return err
 }
 
-// play rehearses the answers of a bundle on a twin of it, says to said what it does, and returns the exit code of the run there.
+// play rehearses the answers of a bundle on a twin of it, reports its steps to said, and returns the exit code of the run there.
 func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer, b *bundle.Bundle) (*twin.Rehearsal, int, error) {
 	a := b.Answers
 	site, err := twin.Of(b)
 	if err != nil {
 		return nil, 0, err
 	}
-	// Most of what the twin allocates lives for one command, so the garbage collector waits for the limit, which is what a jump
-	// host can spare: that takes a quarter less CPU than at 200 percent.
+	// Most of what the twin allocates lives for one command, so the garbage collector waits for the memory limit: that takes a
+	// quarter less CPU than at 200 percent.
 	defer debug.SetGCPercent(debug.SetGCPercent(1500))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
 	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
@@ -152,7 +152,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	if p.file, err = answersIn(dir, "answers.yaml", site, l, a); err != nil {
 		return nil, 0, err
 	}
-	// On the twin no VM waits for another: the timeline holds the limit. A rehearsal does not wait for the window either.
+	// On the twin no VM waits for another: the timeline applies the limit. A rehearsal does not wait for the window either.
 	free := *a
 	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
 	free.Run.Parallel = min(a.Run.Parallel, parallelOnTwins)
@@ -198,7 +198,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 	}
 }
 
-// A play is a rehearsal as it goes on.
+// A play is a running rehearsal.
 type play struct {
 	*twin.Rehearsal
 	said       io.Writer
@@ -209,7 +209,7 @@ type play struct {
 	stated     twin.Stated
 }
 
-// run plans, applies and rolls back on the twin, says so, and returns the exit code of the plan or of the run.
+// run plans, applies and rolls back on the twin, reports it, and returns the exit code of the plan or of the run.
 func (p *play) run(ctx context.Context) (int, error) {
 	fmt.Fprintln(p.said, "planning on the twin")
 	before, code, errs := p.planned(ctx)
@@ -258,7 +258,7 @@ func (p *play) run(ctx context.Context) (int, error) {
 	return code, nil
 }
 
-// planned is the plan on the twin, nil if it is refused.
+// planned returns the plan on the twin, nil if it is refused.
 func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte) {
 	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
 	doc = &planDoc{}
@@ -268,7 +268,7 @@ func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte
 	return doc, code, errs
 }
 
-// timeline works the timeline out from the stages that the run has planned.
+// timeline computes the timeline from the stages that the run has planned.
 func (p *play) timeline(list []engine.Event, run string) error {
 	var stages []plan.Plan
 	if run != "" {
@@ -292,7 +292,7 @@ func (p *play) timeline(list []engine.Event, run string) error {
 	return err
 }
 
-// differing names the changes of one plan that the other has not, or otherwise.
+// differing returns the changes of one plan that are missing or different in the other.
 func differing(before, after []plan.Change) []string {
 	out := []string{}
 	left := map[string]plan.Change{}
@@ -315,7 +315,7 @@ func differing(before, after []plan.Change) []string {
 	return out
 }
 
-// events reads what apply and rollback print with -o json; the last line of each is the result.
+// events parses the output of apply and rollback with -o json; the last line of each is the result.
 func events(out []byte) []engine.Event {
 	var list []engine.Event
 	for line := range bytes.Lines(out) {

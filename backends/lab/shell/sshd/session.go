@@ -124,7 +124,7 @@ type session struct {
 	out     *outlet       // standard output of what was started
 	errs    *outlet       // and its standard error, on a terminal the same
 	ended   atomic.Bool   // the command has; what is left of it runs in the background
-	done    chan struct{} // closed when the client has been told
+	done    chan struct{} // closed when the client has been notified
 
 	mu       sync.Mutex
 	signaled string
@@ -218,7 +218,7 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 	}
 	defer in.Close()
 	go func() {
-		_, _ = sh.Copy(feed, s.ch) // ends with the channel or when nobody reads
+		_, _ = sh.Copy(feed, s.ch) // ends with the channel or without readers
 		_ = feed.Close()
 	}()
 	p := s.proc
