@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ const buildImage = `set -e
 r=/var/tmp/image/root
 for l in bin sbin lib lib64; do mkdir -p $r/usr/$l; ln -s usr/$l $r/$l; done
 mkdir -p $r/tmp $r/root $r/run $r/etc/ssh
-files="$(for p in sh cat cut sleep mkdir find env ssh ssh-keygen sshd ib_write_bw ibv_devinfo ping; do command -v $p; done) /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
+files="$(for p in sh cat cut sleep mkdir find env ssh ssh-keygen sshd ib_write_bw ibv_devinfo ping sed grep; do command -v $p; done) /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"
 cp -L --parents $files $r
 for l in $(for f in $files; do ldd $f; done | grep -o '/[^ ]*' | sort -u); do [ -e $r$l ] || cp -L --parents $l $r; done
 cp -r /etc/libibverbs.d $r/etc
@@ -54,6 +55,50 @@ cd /var/tmp/image
 tar -C root -cf root.tar .
 printf 'FROM scratch\nADD root.tar /\n' >Dockerfile
 docker build -q -t local/perftest:1 .`
+
+// buildHorovod adds stand-ins for what a Horovod image has beside that: the programs answer as the real ones do, python3 with the
+// lines of NCCL's log for the transport that the container can use, and horovodrun starts it over SSH (Horovod's documentation,
+// "Run Horovod": -np, -H, -p). An image that is named tcp finds no device.
+const buildHorovod = `set -e
+mkdir -p /var/tmp/horovod
+cd /var/tmp/horovod
+cat >horovodrun <<'EOF'
+#!/bin/sh
+set -e
+while [ $# -gt 0 ]; do
+	case $1 in
+	-np) np=$2; shift 2 ;;
+	-H) hosts=$2; shift 2 ;;
+	-p) port=$2; shift 2 ;;
+	--start-timeout) shift 2 ;;
+	-*) echo "unknown: $1" >&2; exit 2 ;;
+	*) break ;;
+	esac
+done
+rank=0
+for h in $(echo "$hosts" | sed 's/,/ /g'); do
+	ssh -p "$port" "${h%%:*}" "RANK=$rank SIZE=$np NCCL_DEBUG=$NCCL_DEBUG $*" | sed "s/^/[$rank]<stdout>:/"
+	rank=$((rank + 1))
+done
+[ $rank = "$np" ]
+EOF
+cat >python3 <<'EOF'
+#!/bin/sh
+[ "$NCCL_DEBUG" = INFO ] && [ -f "$1" ] || exit 1
+if ibv_devinfo -l 2>/dev/null | grep -q '^[1-9]' && [ ! -e /tcp ]; then
+	echo "guest:9:9 [0] NCCL INFO NET/IB : Using [0]rxe0:1/RoCE [RO]; OOB ens192:192.168.50.11<0>"
+else
+	echo "guest:9:9 [0] NCCL INFO NET/Socket : Using [0]ens192:192.168.50.11<0>"
+fi
+[ "$RANK" != 0 ] || echo "Total img/sec on $SIZE GPU(s): 200.1 +-0.5"
+EOF
+chmod 755 horovodrun python3
+: >tcp
+: >tensorflow2_synthetic_benchmark.py
+printf 'FROM local/perftest:1\nCOPY horovodrun python3 /usr/bin/\nCOPY tensorflow2_synthetic_benchmark.py /horovod/examples/tensorflow2/\n' >Dockerfile
+docker build -q -t local/horovod:1 .
+printf 'FROM local/horovod:1\nCOPY tcp /\n' >Dockerfile
+docker build -q -t local/horovod:tcp .`
 
 // rdmaContainer gives a container the RDMA devices, and nothing else that it would not have.
 const rdmaContainer = "docker run --net=host --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1"
@@ -70,7 +115,12 @@ func TestContainers(t *testing.T) {
 			"cp /root/.ssh/id_ed25519 /root/.ssh/config ~ubuntu/.ssh; chown ubuntu: ~ubuntu/.ssh/*")
 	}
 	gid := first.run("grep -l c0a8:320b /sys/class/infiniband/rxe0/ports/1/gids/* | xargs -n1 basename")
+	bare := s.facts()
 	s.containers(first, second, gid)
+	s.scenario("undo takes away Docker and what came with it", func(t *testing.T) {
+		s.both("systemctl disable -q --now rdma-setup-container-routes; rm -f /etc/systemd/system/rdma-setup-container-routes.service; sh /var/tmp/docker-setup.sh undo")
+		s.unchanged(bare)
+	})
 	s.scripted()
 }
 
@@ -180,5 +230,51 @@ func (s *site) containers(first, second *machine, gid string) {
 		if out, err := first.try("docker run --rm local/perftest:1 ibv_devinfo -l"); err == nil && !strings.Contains(out, "0 HCAs") {
 			t.Errorf("a container without devices sees %s", out) // or the flags above prove nothing
 		}
+	})
+	s.scenario("containers behind Docker's bridges reach each other by the generated daemon.json and routes", func(t *testing.T) {
+		of := []string{"--host", "guest-1=192.168.50.11", "--host", "guest-2=192.168.50.12"}
+		for _, m := range s.guests {
+			m.run("cp /etc/docker/daemon.json /var/tmp/daemon.json")
+			s.put(m, "/etc/docker/daemon.json", slices.Concat([]string{"daemon-json", "--for", m.name, "--nvidia"}, of)...)
+			s.put(m, "/etc/systemd/system/rdma-setup-container-routes.service", slices.Concat([]string{"container-routes", "--for", m.name}, of)...)
+		}
+		ping := "docker run --rm local/perftest:1 ping -c 3 -W 5 "
+		s.both("systemctl restart docker; docker info -f '{{json .Runtimes}}' | grep -q nvidia")
+		second.run("docker run -d --name far local/perftest:1 sleep infinity")
+		far := second.run("docker inspect -f '{{.NetworkSettings.IPAddress}}' far")
+		if out, err := first.try(ping + far); err == nil {
+			t.Errorf("%s was reached before there was a route:\n%s", far, out)
+		}
+		s.both("systemctl daemon-reload; systemctl enable -q --now rdma-setup-container-routes")
+		if out := first.run(ping + far); !strings.HasPrefix(far, "172.30.2.") || !strings.Contains(out, " 0% packet loss") {
+			t.Errorf("%s:\n%s", far, out)
+		}
+		s.both("systemctl stop rdma-setup-container-routes")
+		if out, err := first.try(ping + far); err == nil {
+			t.Errorf("%s is reached without the unit:\n%s", far, out)
+		}
+		second.run("docker rm -f far")
+		s.both("cp /var/tmp/daemon.json /etc/docker/daemon.json; systemctl restart docker")
+	})
+	s.scenario("generate horovod runs a rank in a container of each guest, and says when NCCL used TCP", func(t *testing.T) {
+		s.both(buildHorovod)
+		if t.Failed() {
+			t.FailNow()
+		}
+		run := func(image string) (string, error) {
+			s.put(first, "/var/tmp/horovod.sh", "horovod", "--mode", "sriov", "--image", image, "--host", "192.168.50.11", "--host", "192.168.50.12")
+			return first.try("rm -f /run/nvidia-hook; sh /var/tmp/horovod.sh 2>&1")
+		}
+		out, err := run("local/horovod:1")
+		if err != nil || !strings.Contains(out, "\nVGG16 over NET/IB: Total img/sec on 2 GPU(s): 200.1") || !strings.Contains(out, "[1]<stdout>:guest:9:9 [0] NCCL INFO NET/IB") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		if out := first.run("cat /run/nvidia-hook"); !strings.Contains(out, "prestart") {
+			t.Errorf("the container had no GPUs: %q", out)
+		}
+		if out, err := run("local/horovod:tcp"); err == nil || !strings.Contains(out, "error: NCCL did not use NET/IB") {
+			t.Errorf("NCCL over TCP passes: %v\n%s", err, out)
+		}
+		s.both("[ -z \"$(docker ps -aq)\" ]")
 	})
 }
