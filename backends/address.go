@@ -8,8 +8,8 @@ import (
 )
 
 // VCenterAddress reads the address of a vCenter as an operator writes it: https:// and /sdk may be omitted. vCenter serves its API
-// at /sdk (vSphere Web Services SDK Programming Guide, "Web Server Session Token"); a proxy may have a path before it. No error
-// repeats the address, which may contain a password.
+// at /sdk: VMware's own clients use this path by default (govmomi, vim25/soap/client.go, ParseURL; pyVmomi, pyVim/connect.py,
+// SmartConnect). A proxy may have a path before it. No error repeats the address, which may contain a password.
 func VCenterAddress(text string) (*url.URL, error) {
 	bad := func(why string, args ...any) (*url.URL, error) {
 		return nil, Errorf(KindUsage, "", "use a form like https://vcenter.example/sdk", "the vCenter address "+why, args...)
