@@ -43,6 +43,10 @@ const (
 	// card's flash, which the next boot loads. Set writes it from its file; an interrupted write leaves the previous firmware in
 	// place. Never absent.
 	KindFirmwareImage Kind = "firmware-image"
+	// KindActiveFirmware: target host/NAME, name = PCI address of the card's function 0, value bool: the card runs the firmware that
+	// its flash holds, and its ports are the host's. A state like KindActiveVFs: some cards load new firmware, or change their mode,
+	// only when the server was without power.
+	KindActiveFirmware Kind = "active-firmware"
 	// KindVFs: target host/NAME, name = PCI address of the PF, value VFSpec: HostSriovConfig of vCenter, the alternative to
 	// max_vfs; never combined with max_vfs on one PF. Never absent.
 	KindVFs Kind = "vfs"
@@ -235,11 +239,13 @@ type PauseSpec struct {
 	Tx bool `json:"tx"`
 }
 
-// A FirmwareImage is the firmware of a card. File is what to write it from; it is not compared (Read leaves it empty).
+// A FirmwareImage is the firmware of a card. File is what to write it from; it is not compared (Read leaves it empty). Running is
+// not compared either.
 type FirmwareImage struct {
 	PSID    string `json:"psid"`    // board id: firmware for another board does not fit
 	Version string `json:"version"` // 16.35.8008
 	File    string `json:"file,omitempty"`
+	Running string `json:"running,omitempty"` // the version that the card runs, "" for the same
 }
 
 // A VFSpec is the number of VFs that vCenter's own setting requests from a PF.

@@ -19,7 +19,7 @@ type FirmwareTools interface {
 	Cards(ctx context.Context) (map[string]Firmware, error)
 	Config(ctx context.Context, card string) (Firmware, error) // the keys only
 	SetConfig(ctx context.Context, card string, want map[string]string, progress Progress) error
-	Image(ctx context.Context, card string) (FirmwareImage, error) // on the card's flash
+	Image(ctx context.Context, card string) (FirmwareImage, error) // on the card's flash, and what runs
 	Burn(ctx context.Context, card string, want FirmwareImage, progress Progress) error
 }
 
@@ -70,11 +70,13 @@ type FirmwareRules struct {
 	NoATS  string // what to do if the card has no ATS key
 	OwnIDs string // prefix of the ids of boards that the maker sells itself; others are an OEM's
 
-	Mode      string // key of cards with a CPU of their own: whether it or the host owns the ports; read, never changed
-	NICMode   string // value of Mode if the host owns the ports
-	CPU       string // key for how the CPU is connected to the card; read, never changed
-	NoNICMode string // what to do in any other mode; %s: the card's address
+	Mode      string   // key of cards with a CPU of their own: whether it or the host owns the ports; read, never changed
+	CPUCards  []string // PCI device ids of such cards
+	NICMode   string   // value of Mode if the host owns the ports
+	CPU       string   // key for how the CPU is connected to the card; read, never changed
+	NoNICMode string   // what to do in any other mode; %s: the card's address
 
+	Loaded       string                   // prints the firmware on a card's flash, and the running one if it differs; %s: its address
 	Burn         string                   // writes firmware from a file to a card; %s: its address and the file
 	ImageVersion func(file string) string // version of the firmware according to the file name, "" if the name has none
 }

@@ -1,11 +1,13 @@
 package esxi_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	labcards "github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
 )
@@ -66,4 +68,43 @@ func TestFirmwareImageThatDoesNotFit(t *testing.T) {
 	if n := burns(l)(); n != 0 {
 		t.Errorf("%d were written", n)
 	}
+}
+
+// A card that keeps its power over a reboot runs its old firmware until the power was cut; a BlueField may come back in DPU mode.
+func TestActiveFirmware(t *testing.T) {
+	l, h := start(t, "sriov-firmware-cold")
+	s := backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindActiveFirmware, Name: cx5}
+	image := s
+	image.Kind = backends.KindFirmwareImage
+	is := func(want bool, text string) {
+		t.Helper()
+		got, err := h.Setters()[s.Kind].Read(t.Context(), s)
+		if err != nil || got != backends.ValueOf(want) {
+			t.Errorf("%s, %v", got, err)
+		}
+		err = h.Setters()[s.Kind].Set(t.Context(), s, backends.ValueOf(true), nil)
+		if want != (err == nil) || err != nil && !strings.Contains(err.Error()+backends.HintOf(err), text) {
+			t.Errorf("%v (%s)", err, backends.HintOf(err))
+		}
+	}
+	boot := func(how func(string) error) {
+		t.Helper()
+		if err := errors.Join(how("esx-02"), l.World().SetService("esx-02", "TSM-SSH", true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is(true, "")
+	if err := h.Setters()[image.Kind].Set(t.Context(), image, newFirmware("MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"), nil); err != nil {
+		t.Fatal(err)
+	}
+	boot(func(host string) error { return errors.Join(l.World().HostDies(host), l.World().HostReturns(host)) })
+	is(false, "still runs firmware 16.35.4030 after the reboot, and its flash holds 16.35.8008")
+	is(false, "cut its power by the BMC")
+	boot(l.World().PowerCycle)
+	is(true, "")
+	l.World().View(func(st *world.State) {
+		c := st.Host("esx-02").Card(cx5)
+		*c = *labcards.BlueField2(c.PCI, c.MAC, false)
+	})
+	is(false, "is a BlueField in DPU mode")
 }

@@ -49,7 +49,8 @@ func orElse(d *time.Duration, def time.Duration) {
 
 // Setters returns the setters of the settings that need a host's shell.
 func (h *Hosts) Setters() map[backends.Kind]backends.Setter {
-	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}, backends.KindFirmwareImage: imageSetter{h}}
+	return map[backends.Kind]backends.Setter{backends.KindFirmware: firmwareSetter{h}, backends.KindFirmwareImage: imageSetter{h},
+		backends.KindActiveFirmware: activeFirmwareSetter{h}}
 }
 
 // A Reading is what was read in the shell of one host. A failed command affects only its own fact.

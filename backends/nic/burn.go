@@ -71,6 +71,12 @@ func (b Burn) with(version string) *backends.NIC {
 	return &backends.NIC{Vendor: b.Vendor, PCIDeviceID: b.Device, Firmware: version}
 }
 
+// Pending tells whether a card holds firmware that is as new as its board's file, and runs older: a boot that cuts its power loads it.
+func (b Burn) Pending(running string, holds backends.FirmwareImage) bool {
+	file, named := b.Files[holds.PSID]
+	return named && !newer(ImageVersion(file), holds.Version) && newer(holds.Version, running)
+}
+
 // Resolve returns the firmware that a card should have, once its board id and current firmware are known. Firmware that is as new
 // as the file, or whose board has no file, is kept. It fails if that is not acceptable: an OEM's board without its image, or
 // firmware with a published vulnerability if untrusted VMs get VFs.
@@ -108,6 +114,12 @@ func NICMode(host, card string, keys map[string]string) error {
 	return nil
 }
 
+// HasCPU tells whether a port is one of a card with a CPU of its own, whose mode a boot may change (BlueField).
+func HasCPU(n *backends.NIC) bool {
+	r := FirmwareOf(OfCard(n.Vendor))
+	return r != nil && slices.Contains(r.CPUCards, n.PCIDeviceID)
+}
+
 // BurnCommand returns the command for the ESXi shell that writes a file to a card.
 func BurnCommand(vendor, card, file string) string {
 	r := FirmwareOf(OfCard(vendor))
@@ -115,6 +127,16 @@ func BurnCommand(vendor, card, file string) string {
 		return ""
 	}
 	return fmt.Sprintf(r.Burn, card, file)
+}
+
+// LoadedCommand is what an operator types in the ESXi shell to see whether a card runs the firmware of its flash.
+func LoadedCommand(card string) string {
+	for _, f := range Families() {
+		if r := f.Firmware(); r != nil {
+			return fmt.Sprintf(r.Loaded, card)
+		}
+	}
+	return ""
 }
 
 // newer compares firmware versions number by number: 16.35.8008 is newer than 16.35.4030. An invalid version counts as oldest.

@@ -56,12 +56,13 @@ func (r *runner) hostsToo(refused error, build func() (*plan.Plan, error)) (*pla
 
 // consentToProof asks whether to test the logins to the plan's ESXi hosts, for which their SSH service is started temporarily.
 func (r *runner) consentToProof(p *plan.Plan) bool {
-	n := 0
+	hosts := map[backends.Ref]bool{}
 	for _, b := range p.Brackets {
 		if b.Kind == backends.BracketSSH {
-			n++
+			hosts[b.Target] = true
 		}
 	}
+	n := len(hosts)
 	if n == 0 || r.yes || !r.env.Terminal() {
 		return n > 0 && r.yes
 	}

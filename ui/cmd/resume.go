@@ -312,7 +312,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
 	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
-	opts.Until = r.until
+	opts.Until, opts.Flashed = r.until, flashed(st)
 	next, err := recipe.Build(r.a, unasked(inv, r.flags.barred), opts)
 	if err == nil {
 		r.s.Want(next)

@@ -84,6 +84,26 @@ func downHosts(st *journal.State) (down, evacuated []string) {
 	return down, evacuated
 }
 
+// flashed returns the firmware that the run has written to cards whose host has rebooted since, by the ids of its settings.
+func flashed(st *journal.State) map[string]backends.FirmwareImage {
+	waits, out := map[string]journal.Record{}, map[string]backends.FirmwareImage{}
+	for _, r := range st.Records {
+		switch {
+		case r.Type == journal.TypeOutcome && r.Kind == string(backends.KindFirmwareImage) && r.OK && r.Found != nil:
+			waits[r.Node] = r
+		case r.Type == journal.TypeClosed && r.Kind == string(backends.BracketReboot) && r.OK:
+			for id, w := range waits {
+				var image backends.FirmwareImage
+				if w.Target == r.Target && w.Found.Decode(&image) == nil {
+					out[id] = image
+					delete(waits, id)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // heldVMs returns the VMs that were shut down and are to be started again.
 func heldVMs(st *journal.State) []string {
 	var out []string

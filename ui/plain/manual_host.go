@@ -56,6 +56,9 @@ func hostManual(c plan.Change) (string, bool) {
 			lines = append(lines, "PSID "+cell(psid)+": "+code("%s", nic.BurnCommand(b.Vendor, shell(strings.TrimPrefix(c.Name, "0000:")), shell(b.Files[psid]))))
 		}
 		return "on the host's shell, by the PSID of the card: " + strings.Join(lines, "; ") + ", then reboot", true
+	case backends.KindActiveFirmware:
+		line := nic.LoadedCommand(shell(strings.TrimPrefix(c.Name, "0000:")))
+		return "after the reboot, on the host's shell: " + code("%s", line) + " prints no line FW Version(Running); if it does, power-cycle the server", true
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) != nil {

@@ -96,7 +96,8 @@ func (s *stage) putBack(ctx context.Context) {
 func (r *runner) shells(p plan.Plan) []plan.Bracket {
 	var out []plan.Bracket
 	for _, b := range p.Brackets {
-		if was := r.open[b.ID()]; b.Kind != backends.BracketSSH || was != nil && was.leftover {
+		proven := slices.ContainsFunc(out, func(o plan.Bracket) bool { return o.Target == b.Target })
+		if was := r.open[b.ID()]; b.Kind != backends.BracketSSH || proven || was != nil && was.leftover {
 			continue
 		}
 		if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return slices.Contains(c.Within, b.ID()) && !r.skip[c.ID()] }) {

@@ -105,15 +105,22 @@ func newStage(r *runner, p *plan.Plan) (*stage, error) {
 func (s *stage) viable() bool {
 	bad := map[*node]bool{}
 	for _, n := range s.nodes {
-		_, failed := s.failed[n.target]
 		if n.closes {
+			_, failed := s.failed[n.target]
 			if n.around.inherited && !failed {
 				return true
 			}
 			bad[n] = !n.around.inherited && bad[n.around.open] // what is never opened is never closed
 			continue
 		}
-		bad[n] = failed || s.deferred(n) || s.held(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
+		cannot := func(n *node) bool {
+			_, failed := s.failed[n.target]
+			return failed || s.deferred(n) || s.held(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
+		}
+		bad[n] = cannot(n)
+		if b := n.around; b != nil && len(b.body) > 0 && len(b.inner) == 0 { // what nothing can be done in is not opened
+			bad[n] = bad[n] || !slices.ContainsFunc(b.body, func(n *node) bool { return !cannot(n) })
+		}
 		if !bad[n] && n.change != nil && !s.skip[n.id] {
 			return true
 		}

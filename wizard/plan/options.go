@@ -1,6 +1,10 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
 
 // Options restrict or override the answers.
 type Options struct {
@@ -17,5 +21,7 @@ type Options struct {
 	// Down are the hosts that an earlier attempt has left out of service. Evacuated are those of them that it keeps in
 	// maintenance mode for several reboots.
 	Down, Evacuated []string
-	Until           time.Time // the end of the window; zero: none
+	// Flashed is the firmware that attempts before have written and a reboot should have loaded, by the ids of its settings.
+	Flashed map[string]backends.FirmwareImage
+	Until   time.Time // the end of the window; zero: none
 }

@@ -45,7 +45,7 @@ func Title(c Change) string {
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
 	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware,
-		backends.KindFirmwareImage, backends.KindGraphics, backends.KindActiveGraphics, backends.KindVFs, backends.KindActiveVFs,
+		backends.KindFirmwareImage, backends.KindActiveFirmware, backends.KindGraphics, backends.KindActiveGraphics, backends.KindVFs, backends.KindActiveVFs,
 		backends.KindPassthrough, backends.KindActivePassthrough:
 		return systemTitle(c)
 	case backends.KindHardware:
@@ -99,6 +99,8 @@ func systemTitle(c Change) string {
 		return "set firmware of " + c.Name
 	case backends.KindFirmwareImage:
 		return "update the firmware of " + c.Name + " to " + burnVersions(c)
+	case backends.KindActiveFirmware:
+		return "check that " + c.Name + " runs the firmware of its flash"
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) == nil && !v.Enabled {

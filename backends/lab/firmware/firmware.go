@@ -81,6 +81,7 @@ type Card struct {
 	Version     string // that runs, 16.35.4030
 	Flash       string // that the next boot loads, "" for the same
 	Burning     bool   // flint writes it
+	Cold        bool   // keeps its power over a reboot of the host, and so its firmware
 	PXE, UEFI   string
 	MAC         string // of the first port, without colons
 	Gen, Lanes  int    // of its PCIe link as it runs now
@@ -138,10 +139,14 @@ type Image struct {
 }
 
 // Boot loads the firmware of the flash and makes the values for the next boot those of this one. Whoever wrote to the flash then
-// has lost the host under it, and the flash holds what it held.
-func (c *Card) Boot() {
-	c.Version, c.Flash, c.Burning = c.Held(), "", false
-	if e := c.Setting("INTERNAL_CPU_OFFLOAD_ENGINE"); e != nil && e.Current == 0 {
+// has lost the host under it, and the flash holds what it held. A card that keeps its power over a reboot loads its firmware only
+// after the power was cut.
+func (c *Card) Boot(cut bool) {
+	c.Burning = false
+	if cut || !c.Cold {
+		c.Version, c.Flash = c.Held(), ""
+	}
+	if e := c.Setting("INTERNAL_CPU_OFFLOAD_ENGINE"); e != nil && e.Current == 0 && !cut {
 		return // in DPU mode the Arm cores stay up over a reboot of the host: its settings wait for a power cycle
 	}
 	for _, s := range c.Settings {

@@ -42,7 +42,7 @@ func TestCard(t *testing.T) {
 	if c.VFs() != 0 {
 		t.Error("firmware settings act before the boot")
 	}
-	c.Boot()
+	c.Boot(false)
 	if c.VFs() != 16 || !c.Has("0000:3b:00.1") || c.Has("0000:3b:00.2") {
 		t.Errorf("%d VFs, functions %s %s", c.VFs(), c.Function(0), c.Function(1))
 	}

@@ -16,6 +16,7 @@ import (
 //	POST /lab/expire             ends all sessions
 //	POST /lab/link?host=H&nic=vmnic2&up=false
 //	POST /lab/return?host=H      a host that is down answers again; POST /lab/down?host=H
+//	POST /lab/power-cycle?host=H cuts the power of a host, which boots then
 func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	var err error
@@ -44,6 +45,8 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 		err = f.world.HostReturns(query.Get("host"))
 	case "POST /lab/down":
 		err = f.world.HostDies(query.Get("host"))
+	case "POST /lab/power-cycle":
+		err = f.world.PowerCycle(query.Get("host"))
 	default:
 		http.NotFound(w, r)
 		return

@@ -229,8 +229,18 @@ func (w *World) hostGoes(host string, to HostState, reason string) error {
 	return err
 }
 
+// PowerCycle cuts the power of a host, as its BMC does, and lets it boot.
+func (w *World) PowerCycle(host string) error {
+	if err := w.hostGoes(host, Down, "power cut"); err != nil {
+		return err
+	}
+	return w.returns(host, true)
+}
+
 // HostReturns ends a reboot or an outage: what was pending acts from now on.
-func (w *World) HostReturns(host string) error {
+func (w *World) HostReturns(host string) error { return w.returns(host, false) }
+
+func (w *World) returns(host string, cut bool) error {
 	return w.Update(func(s *State) ([]Event, error) {
 		h := s.Host(host)
 		if h == nil {
@@ -240,7 +250,7 @@ func (w *World) HostReturns(host string) error {
 			return nil, fmt.Errorf("%s is up", host)
 		}
 		h.State, h.BootTime, h.NeverReturns = Up, nextBoot(h.BootTime), false
-		h.boot()
+		h.boot(cut)
 		w.resync()
 		return []Event{{What: HostUp, Host: host}}, nil
 	})
@@ -259,13 +269,13 @@ func nextBoot(last time.Time) time.Time {
 // Uptime is how long the host has been up.
 func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 
-// boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs.
-func (h *Host) boot() {
+// boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs. Cut: its cards were without power.
+func (h *Host) boot(cut bool) {
 	h.MST, h.RebootRequired = false, false
 	h.HAAgent, h.Ills = h.HALater, h.IllsLater
 	h.bootImage()
 	for _, c := range h.Cards {
-		c.Boot()
+		c.Boot(cut)
 		for _, p := range h.PNICs {
 			if c.Has(p.PCI) && p.Firmware != "" {
 				p.Firmware = c.Version

@@ -22,10 +22,15 @@ func (s mft) image(ctx context.Context, what string, of ...string) (got backends
 	if failed || i.Failed() || i.PSID == nil || i.FWVersion == nil {
 		return got, s.fail(what, i.Errors, text)
 	}
-	return backends.FirmwareImage{PSID: *i.PSID, Version: *i.FWVersion}, nil
+	got = backends.FirmwareImage{PSID: *i.PSID, Version: *i.FWVersion}
+	if i.FWVersionRunning != nil && *i.FWVersionRunning != got.Version {
+		got.Running = *i.FWVersionRunning
+	}
+	return got, nil
 }
 
-// Image returns the firmware that a card's flash holds.
+// Image returns the firmware that a card's flash holds, and what the card runs: flint prints that where it is another (mstflint,
+// flint/subcommands.cpp, QuerySubCommand::printInfo).
 func (s mft) Image(ctx context.Context, pci string) (backends.FirmwareImage, error) {
 	d, err := s.device(ctx, pci)
 	if err != nil {

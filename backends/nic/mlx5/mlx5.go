@@ -59,9 +59,11 @@ func (Family) Firmware() *backends.FirmwareRules {
 		// BlueField (DOCA, BlueField Modes of Operation; nic-configuration-operator, pull request 97): 1 is NIC mode, in which it
 		// works like a ConnectX; 0 is DPU mode, in which its Arm cores own the ports and a reboot of the host activates none of
 		// its settings (sriov-network-operator, issue 662). "mlxconfig reset" restores its default, which is DPU mode on DPUs.
-		Mode: "INTERNAL_CPU_OFFLOAD_ENGINE", NICMode: "1", CPU: "INTERNAL_CPU_MODEL",
-		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; BlueField-2 has more keys), power-cycle the server, then plan again",
-		Burn:      "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
+		CPUCards: []string{"a2d2", "a2d6", "a2dc"}, // as in Functions
+		Mode:     "INTERNAL_CPU_OFFLOAD_ENGINE", NICMode: "1", CPU: "INTERNAL_CPU_MODEL",
+		NoNICMode: "set NIC mode as NVIDIA's \"BlueField Modes of Operation\" says (mlxconfig -d %s set INTERNAL_CPU_OFFLOAD_ENGINE=1; BlueField-2 has more keys), " +
+			"power-cycle the server, then run rdma-setup again (resume where a run has begun)",
+		Loaded: "/opt/mellanox/bin/flint -d %s query", Burn: "/opt/mellanox/bin/flint -d %s -i %s burn", ImageVersion: imageVersion,
 	}
 }
 

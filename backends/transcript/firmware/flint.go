@@ -13,7 +13,8 @@ type Image struct {
 	scan.Envelope
 	ImageType          *string  `json:"image_type"` // FS2, FS3, FS4
 	FWVersion          *string  `json:"fw_version"`
-	FWReleaseDate      *string  `json:"fw_release_date"` // ISO: 2018-05-14
+	FWVersionRunning   *string  `json:"fw_version_running,omitempty"` // where the device runs another than its flash holds
+	FWReleaseDate      *string  `json:"fw_release_date"`              // ISO: 2018-05-14
 	ProductVersion     *string  `json:"product_version"`
 	ROMs               []ROM    `json:"roms"`
 	DeviceID           *int64   `json:"device_id"`
@@ -63,6 +64,7 @@ func Flint(text string) Image {
 		"Min FW Version", "MIC Version", "ISFU Major", "Encryption", "Chip Revision", "Branch",
 	).Records(text, scan.Opening{})[0]
 	i.ImageType, i.FWVersion, i.ProductVersion = f.Str("Image type"), f.Str("FW Version"), f.Str("Product Version")
+	i.FWVersionRunning = f.Str("FW Version(Running)")
 	i.FWReleaseDate, i.DeviceID = isoDate(f.Value("FW Release Date")), scan.LeadingInt(f.Value("Device ID"))
 	guid, count := counted(f, "Base GUID", "Base GUID1")
 	i.BaseGUID, i.BaseGUIDCount = scan.GUID(guid), count

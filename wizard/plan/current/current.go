@@ -291,7 +291,7 @@ func sameImage(x, y backends.Value) bool {
 	if x.Decode(&a) != nil || y.Decode(&b) != nil {
 		return false
 	}
-	a.File, b.File = "", ""
+	a.File, b.File, a.Running, b.Running = "", "", "", ""
 	return a == b
 }
 

@@ -36,6 +36,7 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 			return
 		}
 	}
+	keys := fw
 	fw = append(fw, d.update(updates, fw)...)
 	missing := slices.DeleteFunc(slices.Clone(d.all), func(p port) bool {
 		return !d.vfs || p.SRIOV != nil && p.SRIOV.Active && p.SRIOV.VFs == p.want
@@ -78,9 +79,11 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		d.Add(c)
 	}
 	d.h.Ready = append(d.h.Ready, draft.IDs(d.first, d.last)...)
+	loaded := d.loaded(updates, keys)
+	d.h.Ready = append(d.h.Ready, loaded...)
 	for _, p := range missing {
 		set := d.set(backends.KindActiveVFs, p.PCI)
-		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true, After: []string{d.last},
+		d.Add(plan.Change{Setting: set, From: current.Value(d.Inventory, set), To: backends.ValueOf(p.want), State: true, After: append([]string{d.last}, loaded...),
 			Why: "read after the reboot: " + vfsWhy(p) + "; if they do not come: " + nic.BIOSHelp(d.h.Vendor)})
 		d.h.Ready = append(d.h.Ready, set.ID())
 	}
@@ -240,6 +243,17 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 
 // shell opens SSH on the host while its firmware is read and set, and returns the id of the bracket.
 func (d *driverPart) shell() string {
+	d.h.Shell = d.ssh(plan.Bracket{Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)})
+	return d.h.Shell
+}
+
+// shellAfter has SSH open once more, after a reboot, while it is read what that has loaded.
+func (d *driverPart) shellAfter(reboot string) string {
+	d.h.Looks = d.ssh(plan.Bracket{Round: 2, Why: "the firmware tools show in the ESXi shell what the card has loaded; the SSH service is then restored to its previous state", After: draft.IDs(reboot)})
+	return d.h.Looks
+}
+
+func (d *driverPart) ssh(br plan.Bracket) string {
 	user := cmp.Or(d.Answers.ESXi.User, "root")
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
@@ -249,12 +263,10 @@ func (d *driverPart) shell() string {
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
 			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)
 	}
-	d.Each(d.ref.Name, "SSH is started twice: before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
-	ssh := plan.Bracket{Kind: backends.BracketSSH, Target: d.ref,
-		Why: "the firmware tools run in the ESXi shell; the SSH service is then restored to its previous state", After: draft.IDs(d.first)}
-	d.Brackets[ssh.ID()] = &ssh
-	d.h.Shell = ssh.ID()
-	return ssh.ID()
+	d.Each(d.ref.Name, "SSH is started before any change, to test the login, and while the card's firmware is read or set. Each time it is then restored to its previous state")
+	br.Kind, br.Target = backends.BracketSSH, d.ref
+	d.Brackets[br.ID()] = &br
+	return br.ID()
 }
 
 func (d *driverPart) firmwareWhy(p port, keys map[string]string) string {

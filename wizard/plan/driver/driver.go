@@ -30,6 +30,8 @@ type driverPart struct {
 	first string // id of the reboot that activates the firmware tools, "" if none is needed
 	last  string // id of the reboot after which everything is active, "" if none is needed
 
+	unloaded []string // cards whose flash holds the firmware that was asked for, and that run older
+
 	upgrades []string // components of an image that replace a driver
 	before   []string // ids of what comes before a remediation, which reboots the host
 }

@@ -15,7 +15,7 @@ import (
 // updates returns the cards of the host that may get newer firmware from the files in the answers, by the address of their first
 // function. Only the firmware tools can read a card's board id: the run reads it when the update is due.
 func (d *driverPart) updates() (map[string]nic.Burn, bool) {
-	out := map[string]nic.Burn{}
+	out, pending := map[string]nic.Burn{}, map[string]nic.Burn{}
 	if len(d.Answers.SRIOV.Firmware) == 0 || !d.vfs || nic.FirmwareOf(d.fam) == nil {
 		return out, true
 	}
@@ -32,11 +32,14 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 			d.Each(d.ref.Name, "sriov.firmware names no file for %s, whose firmware stays %s", p.Device, p.Firmware)
 		case p.Firmware == "" && p.Hidden == "":
 			d.Each(d.ref.Name, "the firmware of %s is not updated: vCenter tells its version from vSphere 8.0 on", p.Device)
+		case b.Pending(p.Firmware, d.Options.Flashed[d.set(backends.KindFirmwareImage, card).ID()]):
+			d.unloaded = append(d.unloaded, card)
+			pending[card] = b
 		case b.Outdated(p.Firmware):
 			out[card] = b
 		}
 	}
-	if len(out) == 0 {
+	if len(out)+len(pending) == 0 {
 		return out, true
 	}
 	if c := d.Inventory.Cluster(d.h.Cluster); c != nil && c.Image != nil && len(c.Image.Hardware) > 0 {
@@ -44,8 +47,30 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 			"the hardware support manager %s owns the firmware of its hosts, and sriov.firmware asks for other", strings.Join(c.Image.Hardware, ", "))
 		return nil, false
 	}
-	d.h.Updates = out
+	d.h.Updates = maps.Clone(out)
+	maps.Copy(d.h.Updates, pending)
 	return out, true
+}
+
+// loaded plans to look, after the last reboot, whether cards run what they were given: those with new firmware, and those whose mode a
+// boot may change where their firmware is set. VMs get no VF before.
+func (d *driverPart) loaded(updates map[string]nic.Burn, keys []string) (ids []string) {
+	cards := slices.AppendSeq(slices.Clone(d.unloaded), maps.Keys(updates))
+	for _, p := range d.all {
+		if card := nic.CardAddress(p.PCI); nic.HasCPU(p.NIC) && slices.Contains(keys, d.set(backends.KindFirmware, card).ID()) {
+			cards = append(cards, card)
+		}
+	}
+	slices.Sort(cards)
+	for _, card := range slices.Compact(cards) {
+		ssh := d.shellAfter(d.last)
+		set := d.set(backends.KindActiveFirmware, card)
+		d.Add(plan.Change{Setting: set, From: backends.Unknown(ssh), To: backends.ValueOf(true), State: true, Within: []string{ssh}, After: draft.IDs(d.last),
+			Why: "read after the reboot: a card that keeps its power over a reboot loads new firmware, or another mode, only when the server was without power; " +
+				"until then VMs of this host get no VF"})
+		ids = append(ids, set.ID())
+	}
+	return ids
 }
 
 // untrusted reports whether VMs on the host are not trusted.

@@ -30,7 +30,7 @@ func TestATS(t *testing.T) {
 		note    string
 	}{
 		"not asked for":         {func(_ *backends.Inventory, a *answers.Answers) { a.GPUDirect.ATS = false }, 1, false, ""},
-		"tools there":           {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started twice"},
+		"tools there":           {func(*backends.Inventory, *answers.Answers) {}, 1, true, "SSH is started before any change, to test the login"},
 		"tools to be installed": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].System = newSRIOV(1).Hosts[0].System }, 2, true, ""},
 		"the card is passed through": {func(inv *backends.Inventory, _ *answers.Answers) {
 			h := &inv.Hosts[0]

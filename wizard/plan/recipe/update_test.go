@@ -77,3 +77,38 @@ func TestFirmwareUpdate(t *testing.T) {
 		})
 	}
 }
+
+// Firmware that was written and not loaded is neither written again nor rebooted for: VMs wait for the look at it. A BlueField
+// is looked at after each reboot that follows a change of its firmware settings.
+func TestFirmwareIsLookedAt(t *testing.T) {
+	image, active := hostChange("esx-01", backends.KindFirmwareImage, cardCX5), hostChange("esx-01", backends.KindActiveFirmware, cardCX5)
+	build := func(device string, files map[string]string, o plan.Options) *plan.Plan {
+		inv := withTools(newSRIOV(1))
+		n := inv.Hosts[0].NIC("vmnic2")
+		n.Vendor, n.PCIDeviceID, n.Firmware = "15b3", device, "16.35.4030"
+		a := sriovAnswers(inv)
+		a.SRIOV.Firmware = files
+		return mustBuild(t, a, inv, o)
+	}
+	files := map[string]string{"MT_0000000009": newImage}
+	held := map[string]backends.FirmwareImage{image: {PSID: "MT_0000000009", Version: "16.35.8008"}}
+	for name, c := range map[string]struct {
+		p             *plan.Plan
+		burnt, looked bool
+	}{
+		"written":                   {build("1017", files, plan.Options{}), true, true},
+		"waits for power":           {build("1017", files, plan.Options{Flashed: held}), false, true},
+		"another file since":        {build("1017", map[string]string{"MT_0000000009": strings.Replace(newImage, "8008", "9000", 1)}, plan.Options{Flashed: held}), true, true},
+		"settings alone":            {build("1017", nil, plan.Options{}), false, false},
+		"settings of a BlueField-2": {build("a2d6", nil, plan.Options{}), false, true},
+	} {
+		look := c.p.Change(active)
+		if (c.p.Change(image) != nil) != c.burnt || (look != nil) != c.looked {
+			t.Errorf("%s: %v, %v", name, c.p.Change(image), look)
+		}
+		vfs := c.p.Change(hostChange("esx-01", backends.KindActiveVFs, portCX5))
+		if look != nil && (!look.State || !slices.Equal(look.Within, []string{"host/esx-01/host-ssh/2"}) || !slices.Contains(vfs.After, active)) {
+			t.Errorf("%s: %+v, VFs after %q", name, look, vfs.After)
+		}
+	}
+}

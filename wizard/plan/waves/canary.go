@@ -109,5 +109,5 @@ func (w *waves) wavesAfter(h *draft.Host, ids []string) {
 
 // atBoot reports whether a state results from a boot of the host.
 func atBoot(k backends.Kind) bool {
-	return k == backends.KindActiveVFs || k == backends.KindActivePassthrough || k == backends.KindActiveGraphics
+	return k == backends.KindActiveFirmware || k == backends.KindActiveVFs || k == backends.KindActivePassthrough || k == backends.KindActiveGraphics
 }

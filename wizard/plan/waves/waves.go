@@ -77,6 +77,7 @@ func Plan(d *draft.Draft) {
 		if len(h.Out) > 0 && h.Out[0] != h.Reboots[0] {
 			w.Order = append(w.Order, h.Out...)
 		}
+		w.Order = append(w.Order, draft.IDs(h.Looks)...)
 	}
 	w.canary(vcenter)
 	if vcenter != nil {

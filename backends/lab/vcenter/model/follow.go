@@ -31,6 +31,11 @@ func (t *Tree) follow(e world.Event) {
 		case world.HostDown, world.HostUp:
 			h := s.Host(e.Host)
 			t.syncHost(s, h)
+			for _, v := range s.VMs {
+				if v.Host == h.Name { // its connection is that of the host
+					t.putVM(s, v)
+				}
+			}
 			for _, d := range s.Switches {
 				if d.Member(h.Name) != nil {
 					t.syncSwitch(s, d.Name)

@@ -44,6 +44,10 @@ func sriov() []Scenario {
 		}},
 		{Name: "vpi-infiniband", Text: "bare, both ports of the ConnectX-5 are set to InfiniBand, the factory default: two PCI functions without a vmnic", Apply: infiniband},
 		{Name: "sriov-firmware", Text: "the tools are installed, SRIOV_EN=0, the ConnectX-5 has vulnerable firmware, and newer images are on the datastore", Apply: withImages},
+		{Name: "sriov-firmware-cold", Text: "sriov-firmware, and the ConnectX-5 of the last host loads new firmware only after its power was cut", Apply: func(s *world.State) {
+			withImages(s)
+			s.Hosts[len(s.Hosts)-1].Card("0000:3b:00.0").Cold = true
+		}},
 		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
 		{Name: "sriov-image-draft", Text: "sriov-image, and someone else is editing the image", Apply: func(s *world.State) {
