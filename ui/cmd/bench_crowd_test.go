@@ -38,7 +38,8 @@ func (c *crowd) Reachable(context.Context, live.Login) error { return nil }
 func (c *crowd) SaveAnswers(*answers.Answers, live.Saving) (string, error) {
 	return "answers.yaml", nil
 }
-func (c *crowd) SaveHTML(string, []byte) (string, error) { return "report.html", nil }
+func (c *crowd) Expected(*answers.Answers, *plan.Plan) time.Duration { return 0 }
+func (c *crowd) SaveHTML(string, []byte) (string, error)             { return "report.html", nil }
 func (c *crowd) Editor(string) (*exec.Cmd, func() (string, error), error) {
 	return nil, nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
@@ -170,6 +171,15 @@ func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, 
 		f.last.plan, f.last.until = p, a.Run.Window.End(f.s.Env.Now())
 	}
 	return p, err
+}
+
+// Expected implements live.Fabric.
+func (f *fabric) Expected(a *answers.Answers, p *plan.Plan) time.Duration {
+	d, err := engine.Expected(jobOf(f.s, a, planFlags{}, nil, nil, nil), p)
+	if err != nil {
+		return 0
+	}
+	return d
 }
 
 // Apply implements live.Fabric.

@@ -169,7 +169,7 @@ func TestVMsAreOffInWaves(t *testing.T) {
 		if w.both {
 			t.Errorf("%s: both VMs of the rule were off at the same time", c.name)
 		}
-		if c.name == "apply" && !strings.Contains(said, fmt.Sprintf("at most 4 VMs off at a time, about 3 minutes each, %d in all", vms)) {
+		if c.name == "apply" && !strings.Contains(said, fmt.Sprintf("at most 4 VMs off at a time, about 5 minutes each, %d in all", vms)) {
 			t.Errorf("the plan does not say it:\n%.3000s", said)
 		}
 	}

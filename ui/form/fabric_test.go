@@ -264,6 +264,8 @@ func (f *world) SaveAnswers(a *answers.Answers, how live.Saving) (string, error)
 	return "/tmp/answers.yaml", nil
 }
 
+func (f *world) Expected(*answers.Answers, *plan.Plan) time.Duration { return 54 * time.Minute }
+
 func (f *world) SaveHTML(run string, html []byte) (string, error) {
 	f.html = string(html)
 	return "/tmp/rdma-setup-report-" + run + ".html", nil

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
@@ -49,24 +51,32 @@ func (p *preflightPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
 	var inv *backends.Inventory
 	var found []checks.Finding
+	var made *plan.Plan
+	var refused *plan.Refused
+	var loads []perftest.LoadPlan
+	var expected time.Duration
 	return w.Do("reading hosts and guests", func(ctx context.Context) (err error) {
 		if inv, err = w.Fabric.Survey(ctx, a); err != nil {
 			return err
 		}
 		found = w.Fabric.Preflight(ctx, a, inv)
-		return ctx.Err()
+		if err = ctx.Err(); err != nil {
+			return err
+		}
+		if made, err = w.Fabric.Plan(a, inv); errors.As(err, &refused) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		loads, expected = w.Fabric.Loads(a, inv), w.Fabric.Expected(a, made)
+		return nil
 	}, func(w *frame.Wizard, err error) tea.Cmd {
 		if err != nil {
 			return w.Fail(err)
 		}
-		w.Findings = found
-		made, err := w.Fabric.Plan(a, inv)
-		switch {
-		case errors.As(err, &p.refused):
-		case err != nil:
-			return w.Fail(err)
-		default:
-			w.Plan, w.Loads = made, w.Fabric.Loads(a, inv)
+		w.Findings, p.refused = found, refused
+		if refused == nil {
+			w.Plan, w.Loads, w.Expected = made, loads, expected
 		}
 		p.scroll = live.NewScroll(w.Theme, p.text(w, inv))
 		return nil

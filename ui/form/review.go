@@ -218,7 +218,7 @@ func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 func (p *reviewPage) cost(w *frame.Wizard, width, most int) string {
 	label := "Cost  "
 	var all []string
-	for _, l := range plain.CostLines(w.Plan, w.Answers, w.Overview, w.Loads) {
+	for _, l := range plain.CostLines(w.Plan, w.Answers, w.Overview, w.Loads, w.Expected) {
 		all = append(all, strings.Split(theme.Fold(label+l, width), "\n")...)
 		label = "      "
 	}

@@ -54,6 +54,8 @@ type Fabric interface {
 	Preflight(ctx context.Context, a *answers.Answers, inv *backends.Inventory) []checks.Finding
 	// Plan computes the changes; *plan.Refused says why there is no plan.
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
+	// Expected returns how long the plan is expected to take: the estimate with which the run page begins, or 0 if unknown.
+	Expected(a *answers.Answers, p *plan.Plan) time.Duration
 	// Rehearsable reports whether Rehearse is possible: the plan changes something, its hosts are in one cluster, and the target
 	// is not the private lab.
 	Rehearsable(l Login, a *answers.Answers) bool

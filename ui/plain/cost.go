@@ -13,8 +13,8 @@ import (
 )
 
 // CostLines describes the cost of a plan: what reboots and is powered off, how many at a time and for how long, what cannot be
-// undone, what else is affected, and the cost of loading the fabric afterwards.
-func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan) []string {
+// undone, what else is affected, and the cost of loading the fabric afterwards. expected is engine.Expected of the plan, 0 if unknown.
+func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan, expected time.Duration) []string {
 	hosts, cycled, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range a.VMs {
 		listed[v.Name] = true
@@ -51,8 +51,9 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 		first += fmt.Sprintf(", at most %d at a time", min(vmsOff, len(cycled)))
 	}
 	out := []string{first}
-	if minutes := waves(reboots, hostsDown)*plan.MinutesReboot + waves(len(cycled), vmsOff)*plan.MinutesVMOff; minutes > 0 {
-		out = append(out, fmt.Sprintf("about %d min if a reboot takes %d min and a VM is off for %d min", minutes, plan.MinutesReboot, plan.MinutesVMOff))
+	if len(hosts)+len(cycled) > 0 && expected > 0 {
+		out = append(out, fmt.Sprintf("about %s if a host is out of service for %d min and a VM off for %d min",
+			About(expected), plan.MinutesOut(backends.BracketReboot), plan.MinutesOut(backends.BracketVMPower)))
 	}
 	if what := irreversible(p); what != "" {
 		out = append(out, "cannot be undone: "+what)
@@ -80,9 +81,6 @@ func stages(p *plan.Plan) string {
 	}
 	return "; replanned after " + count(p.Stages, "stage")
 }
-
-// waves is in how many rounds n things are done, some at a time.
-func waves(n, atOnce int) int { return (n + atOnce - 1) / max(1, atOnce) }
 
 // irreversible names the changes that cannot be undone, each once with its targets.
 func irreversible(p *plan.Plan) string {

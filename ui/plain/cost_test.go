@@ -39,14 +39,14 @@ func TestCostLines(t *testing.T) {
 	}
 	want := []string{
 		"2 hosts rebooted (3 reboots), at most 1 at a time; 3 VMs off, at most 1 at a time",
-		"about 54 min if a reboot takes 15 min and a VM is off for 3 min",
+		"about 54 min if a host is out of service for 25 min and a VM off for 5 min",
 		"VMs that are not in the answers and are powered off: billing-01",
 		"other pNICs affected: vmnic0 (vMotion) on esx-1, esx-2",
 		"uplinks go down and up: D",
 		"afterwards the fabric is loaded: incast: 4 rounds with up to 3 senders at once: about 40 s, 300 GB, at most 100 Gb/s; if nothing is congested, one more round (6 s, 75 GB); other traffic on these ports is slowed down meanwhile",
 		"4 changes in total",
 	}
-	got := plain.CostLines(p, a, inv, []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 4, Senders: 3, Bytes: 300e9, Time: 40 * time.Second, PeakGbps: 100, RaisedBytes: 75e9, RaisedSeconds: 6}})
+	got := plain.CostLines(p, a, inv, []perftest.LoadPlan{{Load: perftest.LoadIncast, Rounds: 4, Senders: 3, Bytes: 300e9, Time: 40 * time.Second, PeakGbps: 100, RaisedBytes: 75e9, RaisedSeconds: 6}}, 54*time.Minute)
 	for _, line := range want {
 		if !slices.Contains(got, line) {
 			t.Errorf("%q is missing", line)
@@ -57,7 +57,7 @@ func TestCostLines(t *testing.T) {
 	}) || len(got) != len(want)+1 {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if got := plain.CostLines(&plan.Plan{}, a, inv, nil); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in total"}) {
+	if got := plain.CostLines(&plan.Plan{}, a, inv, nil, 0); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in total"}) {
 		t.Errorf("nothing to do: %q", got)
 	}
 }

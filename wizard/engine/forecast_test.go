@@ -83,3 +83,53 @@ func TestForecastIsTheRun(t *testing.T) {
 		}
 	}
 }
+
+// The estimate of the plan page is the first estimate of the run page.
+func TestExpectedIsWhatTheRunForecastsFirst(t *testing.T) {
+	for name, limits := range map[string]engine.Limits{"all at once": {}, "one by one": {VMsOff: 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := cycles(10)
+				w := enginetest.New()
+				w.Before = brackets(t, time.Second)
+				job, j := planned(t, w, p)
+				defer j.Close()
+				first := time.Duration(0)
+				job.Limits, job.Replan = limits, nil
+				job.Sink = func(e engine.Event) {
+					if e.Type == engine.EventForecast && first == 0 {
+						first = e.Left
+					}
+				}
+				want, err := engine.Expected(job, &p)
+				if err != nil || want < time.Duration(plan.MinutesOut(backends.BracketVMPower))*time.Minute {
+					t.Fatal(want, err)
+				}
+				if _, err := engine.Run(t.Context(), job); err != nil {
+					t.Fatal(err)
+				}
+				if first != want {
+					t.Errorf("the plan says %s, the run %s", want, first)
+				}
+			})
+		})
+	}
+}
+
+// A plan for 100 hosts: one reboot each, and 200 VMs that are powered off.
+func BenchmarkExpected(b *testing.B) {
+	p := cycles(200)
+	for i := range 100 {
+		host := backends.HostRef(fmt.Sprintf("esx-%03d", i+1))
+		br := plan.Bracket{Kind: backends.BracketReboot, Target: host}
+		p.Brackets = append(p.Brackets, br)
+		p.Changes = append(p.Changes, change(setting(host, backends.KindOption, "Net.PVRDMAVmknic"), backends.Absent, val(i), br.ID()))
+	}
+	w := enginetest.New()
+	job := engine.Job{Plan: p, Setters: w.Setters(), Brackets: w.Brackets(), Limits: engine.Limits{HostsDown: 1, VMsOff: 4}}
+	for b.Loop() {
+		if d, err := engine.Expected(job, &p); err != nil || d < time.Hour {
+			b.Fatal(d, err)
+		}
+	}
+}

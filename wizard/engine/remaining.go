@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // forecastEvery is how often a stage reports its estimated remaining time; a large stage does so less often, so that the
@@ -21,6 +23,16 @@ func (s *stage) forecast() {
 		s.emit(Event{Type: EventForecast, Left: left})
 	}
 	s.nextForecast = s.now().Add(max(forecastEvery, 50*time.Since(begun)))
+}
+
+// Expected returns how long the first stage of a plan is expected to take: the first estimate of a run that begins with it. Later stages
+// are unknown until the run has replanned.
+func Expected(job Job, p *plan.Plan) (time.Duration, error) {
+	s, err := newStage(newRunner(job, journal.PhaseApply), p)
+	if err != nil {
+		return 0, err
+	}
+	return s.remaining()
 }
 
 // remaining simulates the rest of the stage: ended nodes take no time, running ones what is left of theirs.

@@ -25,12 +25,6 @@ const (
 	MemoryLocked Disruption = "memory fully reserved"
 )
 
-// Durations in minutes for estimates; they are assumptions, so texts say "about".
-const (
-	MinutesReboot = 15 // to evacuate a host, reboot it and reconnect
-	MinutesVMOff  = 3  // to shut a VM down, power it on and reach its guest
-)
-
 // A Change moves one setting of one target from its current value to the requested one.
 type Change struct {
 	backends.Setting

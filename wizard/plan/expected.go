@@ -33,6 +33,12 @@ func ExpectedClose(b Bracket) time.Duration {
 	return 10 * time.Second
 }
 
+// MinutesOut returns how many minutes a host or a VM is expected to be out of service for a bracket of this kind.
+func MinutesOut(k backends.BracketKind) int {
+	b := Bracket{Kind: k}
+	return int((ExpectedOpen(b) + ExpectedClose(b)).Minutes())
+}
+
 // ExpectedChange returns how long a change is expected to take.
 func ExpectedChange(k backends.Kind) time.Duration {
 	switch k {

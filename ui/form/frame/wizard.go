@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -32,6 +33,7 @@ type Wizard struct {
 	Findings []checks.Finding
 	Plan     *plan.Plan
 	Loads    []perftest.LoadPlan // what loading the fabric after the changes costs
+	Expected time.Duration       // of the plan; 0 unknown
 	Result   engine.Result
 	RunErr   error
 	Measured []perftest.Measurement

@@ -15,11 +15,11 @@ func (b *builder) powerWaves() {
 	for _, id := range slices.Sorted(maps.Keys(b.Brackets)) { // deterministic order of refusals
 		brackets = append(brackets, *b.Brackets[id])
 	}
-	off, minutes := map[string]bool{}, plan.MinutesVMOff
+	off, minutes := map[string]bool{}, plan.MinutesOut(backends.BracketVMPower)
 	for _, br := range brackets {
 		off[br.ID()] = br.Kind == backends.BracketVMPower && br.Effect == plan.VMPowerCycle
 		if off[br.ID()] && len(br.Around) > 0 {
-			minutes = plan.MinutesVMOff + plan.MinutesReboot
+			minutes = plan.MinutesOut(backends.BracketVMPower) + plan.MinutesOut(backends.BracketReboot)
 		}
 	}
 	together, cycles := 1, 0

@@ -38,7 +38,7 @@ func TestPowerWaves(t *testing.T) {
 		a.VMs[i].Group = []string{"db", ""}[i%2]
 	}
 	p := mustBuild(t, a, inv, plan.Options{})
-	if !slices.Contains(p.Notes, "at most 2 VMs off at a time, about 3 minutes each, 8 in all (run.power.max_unavailable)") {
+	if !slices.Contains(p.Notes, "at most 2 VMs off at a time, about 5 minutes each, 8 in all (run.power.max_unavailable)") {
 		t.Errorf("notes %q", p.Notes)
 	}
 	canary := 0
@@ -67,7 +67,7 @@ func TestPowerWaves(t *testing.T) {
 	}
 	a.Run.Power = answers.Power{MaxUnavailable: answers.AllVMs}
 	p = mustBuild(t, a, inv, plan.Options{})
-	if !slices.Contains(p.Notes, "all 8 VMs may be off at a time, about 3 minutes each (run.power.max_unavailable: all)") {
+	if !slices.Contains(p.Notes, "all 8 VMs may be off at a time, about 5 minutes each (run.power.max_unavailable: all)") {
 		t.Errorf("notes %q", p.Notes)
 	}
 }
