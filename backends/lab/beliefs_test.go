@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// BELIEFS.md names every scenario: a new one is a belief about a site that has to be written down.
+// BELIEFS.md names every scenario, because a new scenario is a belief about sites that has to be documented.
 func TestEachScenarioIsABelief(t *testing.T) {
 	text, err := os.ReadFile("BELIEFS.md")
 	if err != nil {
@@ -24,7 +24,7 @@ func TestEachScenarioIsABelief(t *testing.T) {
 	}
 }
 
-// Each belief names a file that there is, a source and a second witness; each package of the lab has a belief.
+// Each belief names an existing file, a source and a second witness; each package of the lab has a belief.
 func TestEachPackageHasABelief(t *testing.T) {
 	text, err := os.ReadFile("BELIEFS.md")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestEachPackageHasABelief(t *testing.T) {
 	}
 	beliefs, _, _ := strings.Cut(string(text), "\n## Scenarios\n")
 	row := regexp.MustCompile("(?m)^\\| [^|]+ \\| `([a-z_/]+\\.go)` \\| [^|]+ \\| [^|]+ \\|$")
-	rows, named := row.FindAllStringSubmatch(beliefs, -1), map[string]bool{".": true} // the lab itself puts them together
+	rows, named := row.FindAllStringSubmatch(beliefs, -1), map[string]bool{".": true} // the package lab only combines the others
 	if all := strings.Count(beliefs, "\n| ") - 2*strings.Count(beliefs, "\n| belief | where | source | second witness |\n"); len(rows) != all || all < 80 {
 		t.Errorf("%d of %d rows are whole", len(rows), all)
 	}

@@ -80,7 +80,7 @@ func (l *Lab) write(k key, authority []byte) error {
 		files["answers-"+mode+".yaml"] = text
 	}
 	for name, content := range files {
-		// A file that is there already keeps its mode when it is written, so it goes first.
+		// Writing to an existing file keeps its mode, so it is removed first.
 		if err := os.Remove(at(name)); err != nil && !os.IsNotExist(err) {
 			return err
 		}
@@ -108,7 +108,7 @@ func (l *Lab) answers(mode string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// labAnswers is what the template of answers is filled in with.
+// labAnswers contains the values for the answers template.
 type labAnswers struct {
 	Mode, URL, User string
 	Listed          []*world.VM
@@ -132,7 +132,7 @@ func user(s *world.State) string {
 	return vcenter.Admin
 }
 
-// shellWord quotes a value for a POSIX shell where it has to be.
+// shellWord quotes a value for a POSIX shell if necessary.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@,+", r)

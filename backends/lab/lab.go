@@ -1,6 +1,6 @@
 // Package lab runs a whole simulated data centre on the loopback addresses: a vCenter, and the shells of its ESXi hosts
-// and Linux guests. It answers and refuses like the real thing, and it does not depend on the program that is tried on
-// it: no package of the product is imported here.
+// and Linux guests. It answers and refuses requests like the real systems. It does not depend on the program under
+// test: no package of the product is imported here.
 package lab
 
 import (
@@ -25,31 +25,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// Options say what to build and where to serve it.
+// Options define what to build and where to serve it.
 type Options struct {
-	Hosts      int           // 0: as the scenario asks, mostly 4
+	Hosts      int           // 0: as the scenario requires, usually 4
 	VMs        int           // 0: two a host
 	Scenario   string        // "": healthy; see Scenarios
-	Systems    []string      // of the guests in turn; nil: as the scenario has it; see linux.Systems
+	Systems    []string      // systems of the guests in turn; nil: those of the scenario; see linux.Systems
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
-	Commands   pace.Clock    // how long commands of guests and hosts take; the zero one: no time
+	Commands   pace.Clock    // how long commands of guests and hosts take; zero value: no time
 	Faults     []string      // rules, see fault.Rule
-	Listen     string        // of the vCenter; "": 127.0.0.1:0
-	Dir        string        // for answers, keys and env; "": a temporary one that Close removes
+	Listen     string        // address of the vCenter; "": 127.0.0.1:0
+	Dir        string        // directory for answers, keys and env; "": a temporary one that Close removes
 
-	// Found fills the data centre in that is served, in the place of a scenario: Hosts, VMs, Scenario and Systems do not count then.
+	// Found fills the data centre instead of a scenario; Hosts, VMs, Scenario and Systems are ignored then.
 	Found func(*world.State) error
 
 	LogText int // bytes of command lines that the log of a Found lab holds at most; 0: 48 MiB
 
-	Secrets  world.Secrets     // empty fields take the lab's fixed ones; the key is always a new one
-	Accounts []vcenter.Account // beside the two that every lab has
+	Secrets  world.Secrets     // empty fields get the lab's fixed values; the key is always new
+	Accounts []vcenter.Account // in addition to the two that every lab has
 	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
 }
 
-// A Lab is a data centre that serves.
+// A Lab is a running data centre.
 type Lab struct {
 	world  *world.World
 	vc     *vcenter.Server
@@ -133,7 +133,7 @@ func (l *Lab) openDir() error {
 	return os.MkdirAll(dir, 0o700)
 }
 
-// Close ends the lab. What it wrote into a directory of the caller's stays.
+// Close ends the lab. Files in a directory of the caller are kept.
 func (l *Lab) Close() error {
 	l.once.Do(func() {
 		if l.vc != nil {
@@ -152,19 +152,19 @@ func (l *Lab) Close() error {
 	return l.err
 }
 
-// URL is the address of the vCenter's API.
+// URL returns the address of the vCenter's API.
 func (l *Lab) URL() *url.URL { u := *l.vc.URL; return &u }
 
-// Dir is where answers, keys and env are.
+// Dir returns the directory with answers, keys and env.
 func (l *Lab) Dir() string { return l.dir }
 
-// Env is what the file env holds, as KEY=VALUE.
+// Env returns the content of the file env, as KEY=VALUE.
 func (l *Lab) Env() []string { return append([]string(nil), l.env...) }
 
-// World is the data centre itself, for tests in the same process.
+// World returns the data centre itself, for tests in the same process.
 func (l *Lab) World() *world.World { return l.world }
 
-// Calls counts the vCenter calls so far.
+// Calls returns the number of vCenter calls so far.
 func (l *Lab) Calls() int {
 	n := 0
 	for _, calls := range l.world.Log.Calls() {
@@ -173,13 +173,13 @@ func (l *Lab) Calls() int {
 	return n
 }
 
-// Filters counts the property filters that clients of the vCenter have.
+// Filters returns the number of property filters of the vCenter's clients.
 func (l *Lab) Filters() int { return l.vc.Filters() }
 
-// Systems names what guests can run.
+// Systems returns the names of the operating systems that guests can run.
 func Systems() []string { return linux.Systems() }
 
-// Scenarios names the scenarios.
+// Scenarios returns the names of the scenarios.
 func Scenarios() []string {
 	var names []string
 	for _, s := range scenario.All() {
@@ -188,7 +188,7 @@ func Scenarios() []string {
 	return names
 }
 
-// ScenarioTable lists the scenarios with what each is like.
+// ScenarioTable lists the scenarios with a description of each.
 func ScenarioTable() [][2]string {
 	var rows [][2]string
 	for _, s := range scenario.All() {
@@ -197,5 +197,5 @@ func ScenarioTable() [][2]string {
 	return rows
 }
 
-// FaultTable lists the keys of a fault rule and what it can do.
+// FaultTable lists the keys of a fault rule and its possible actions.
 func FaultTable() [][2]string { return fault.Help() }

@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// held is what a lab holds on to.
+// held counts the resources that a lab holds.
 type held struct{ files, goroutines, filters int }
 
 func holds(t *testing.T, l *lab.Lab) held {
@@ -32,8 +32,8 @@ func holds(t *testing.T, l *lab.Lab) held {
 	return held{len(files), runtime.NumGoroutine(), l.Filters()}
 }
 
-// TestNothingGrows does what a watching check does, again and again: it logs in, watches, asks a guest and leaves. The
-// collector of garbage is off, because it closes files that nobody has closed.
+// TestNothingGrows repeats what check --watch does: it logs in, watches, runs a command in a guest and disconnects.
+// Garbage collection is off, because it would close files that were left open.
 func TestNothingGrows(t *testing.T) {
 	l := start(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -60,7 +60,7 @@ func TestNothingGrows(t *testing.T) {
 	for range rounds {
 		round()
 	}
-	// A connection that the other side has closed is noticed a moment later.
+	// That the other side has closed a connection is noticed a moment later.
 	const some = 8
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func TestNothingGrows(t *testing.T) {
 	}
 }
 
-// A client that is killed does not log out: what it watched goes when its session has been idle for too long.
+// A client that is killed does not log out: its filters are removed when its session has been idle for too long.
 func TestIdleSessionsWatchNothing(t *testing.T) {
 	l := start(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir(), Idle: 300 * time.Millisecond})
 	c := login(t, l)

@@ -20,11 +20,11 @@ import (
 // A list is a page with a table.
 type list struct {
 	table    *live.Table
-	proposed map[string]bool // the rows that the answers chose when the page was shown last
+	proposed map[string]bool // the rows that the answers selected when the page was last shown
 }
 
-// choose selects what the answers select, unless they have not changed since the operator selected something else: going back
-// loses nothing.
+// choose selects what the answers select. If the answers have not changed since the operator selected something else, that
+// selection is kept, so that going back loses nothing.
 func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	table.Chosen = maps.Clone(proposed)
 	if l.table != nil && maps.Equal(l.proposed, proposed) {
@@ -35,20 +35,20 @@ func (l *list) choose(table *live.Table, proposed map[string]bool) {
 	for _, r := range table.Rows() {
 		there[r.ID] = true
 	}
-	maps.DeleteFunc(table.Chosen, func(id string, _ bool) bool { return !there[id] }) // of another vCenter
+	maps.DeleteFunc(table.Chosen, func(id string, _ bool) bool { return !there[id] }) // from another vCenter
 }
 
-// kept records that the current selection comes from the answers: a later difference was edited, and counts.
+// kept records that the current selection comes from the answers, so that a later difference is known to be the operator's.
 func (l *list) kept() { l.proposed = maps.Clone(l.table.Chosen) }
 
 func (l *list) Typing() bool { return l.table != nil && l.table.Typing() }
 
 func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.table.Update(msg) }
 
-// Editing reports whether Enter and Esc are those of a text field in the table.
+// Editing reports whether Enter and Esc belong to a text field in the table.
 func (l *list) Editing() bool { return l.Typing() }
 
-// point puts the cursor on the row of a target: its own, else the first of that host.
+// point moves the cursor to the row of a target, or to the first row of that host.
 func (l *list) point(r backends.Ref) {
 	for _, row := range l.table.Rows() {
 		if row.ID == r.Name || strings.HasPrefix(row.ID, r.Name+"/") {
@@ -58,8 +58,8 @@ func (l *list) point(r backends.Ref) {
 	}
 }
 
-// propose sets what the answers leave open. The operator selects the VMs, unless the lab is private, because selected VMs are
-// powered off.
+// propose fills in what the answers leave open. The operator selects the VMs, unless the lab is private, because selected VMs
+// are powered off.
 func propose(w *frame.Wizard) {
 	unasked := len(w.Answers.VMs) == 0
 	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
@@ -68,10 +68,10 @@ func propose(w *frame.Wizard) {
 	}
 }
 
-// hostsPage chooses the ESXi hosts.
+// hostsPage is the page to select ESXi hosts.
 type hostsPage struct {
 	list
-	early bool // the table has names and states alone, while the rest is read
+	early bool // the table contains only names and states while the rest is being read
 }
 
 func (p *hostsPage) Title() string { return "Hosts" }
@@ -100,7 +100,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 			chosen[h.Name] = true
 		}
 	}
-	if p.early && !w.Partial() { // the rest has come: what was chosen and filtered meanwhile stays
+	if p.early && !w.Partial() { // the rest has been read; the selection and the filter are kept
 		p.early = false
 		if p.table.SetRows(rows); maps.Equal(p.table.Chosen, p.proposed) {
 			p.table.Chosen = maps.Clone(chosen)
@@ -123,7 +123,7 @@ func wanted(w *frame.Wizard, cluster string) bool {
 	return w.Answers.Hosts.Cluster == cluster
 }
 
-// Keep puts the chosen hosts into the answers.
+// Keep stores the selected hosts in the answers.
 func (p *hostsPage) Keep(w *frame.Wizard) error {
 	if len(p.table.Chosen) == 0 {
 		return backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")

@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden screens")
 
-// A keyboard drives the wizard as a person does: it presses keys and carries out what the loop asks for, one thing after
-// the other, the clock apart.
+// A keyboard drives the wizard as a person does: it presses keys and executes the commands that the loop returns, one
+// after the other, except clock ticks.
 type keyboard struct {
 	t      *testing.T
 	w      *frame.Wizard
@@ -31,7 +31,7 @@ type keyboard struct {
 	quit   bool
 	leaves bool // for the editor
 
-	answer tea.Msg // of a command that the test holds back
+	answer tea.Msg // for a command that the test delays
 }
 
 func sit(t *testing.T, f live.Fabric, width, height int) *keyboard {
@@ -49,7 +49,7 @@ func (k *keyboard) send(m tea.Msg) {
 	k.do(cmd)
 }
 
-// do carries out a command and everything that follows from it.
+// do executes a command and every command that follows from it.
 func (k *keyboard) do(cmd tea.Cmd) {
 	if cmd == nil {
 		return
@@ -79,7 +79,7 @@ func (k *keyboard) do(cmd tea.Cmd) {
 	}
 }
 
-// press presses keys; "enter" goes through the fields of a page to its end, "return" is the key alone.
+// press presses keys; "enter" repeats Enter through all fields of a page, "return" presses it once.
 func (k *keyboard) press(keys ...string) *keyboard {
 	for _, key := range keys {
 		if key == "enter" {
@@ -132,7 +132,7 @@ func (k *keyboard) shows(text string) *keyboard {
 	return k
 }
 
-// walk goes from the first page to the report with Enter alone, and calls look on every page.
+// walk goes from the first page to the report by pressing only Enter, and calls look on every page.
 func walk(k *keyboard, look func(name string)) {
 	k.on("vCenter")
 	look("1-vcenter")
@@ -156,12 +156,12 @@ func walk(k *keyboard, look func(name string)) {
 	look("10-report")
 }
 
-// bubble runs a subtest in a bubble of its own, where clocks and blinking cursors take no time.
+// bubble runs a subtest in its own synctest bubble, where clocks and blinking cursors take no time.
 func bubble(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { still(t, test) })
 }
 
-// still runs a test in a bubble and lets its clocks run out.
+// still runs a test in a synctest bubble and waits until its timers have expired.
 func still(t *testing.T, test func(*testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		test(t)

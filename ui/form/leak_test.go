@@ -6,8 +6,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// terminalReader are Bubble Tea's own goroutines. One that has read a key after the program ended offers it to nobody for
-// ever (ultraviolet, TerminalReader.sendEvents), and one that is not waited for may still be in its read.
+// terminalReader lists goroutines of Bubble Tea that may outlive a program. One that has read a key after the program
+// ended blocks forever because nobody receives the key (ultraviolet, TerminalReader.sendEvents), and another may still be
+// blocked in its read.
 var terminalReader = []goleak.Option{
 	goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).readLoop"),
 	goleak.IgnoreAnyFunction("github.com/charmbracelet/ultraviolet.(*TerminalReader).StreamEvents.func1"),

@@ -16,7 +16,7 @@ func (k *keyboard) f2() *keyboard {
 	return k
 }
 
-// fits wants the screen as it was accepted, and no larger than the terminal.
+// fits checks that the screen equals the golden file and fits the terminal.
 func (k *keyboard) fits(name, size string, width, height int) {
 	k.t.Helper()
 	golden(k.t, filepath.Join("testdata", size, name+".txt"), k.screen())
@@ -80,7 +80,7 @@ func TestALookIsLeftAndTold(t *testing.T) {
 	})
 }
 
-// met is the key of a guest that nobody has met before.
+// met is the host key of an unknown guest.
 var met = live.HostKey{Who: "guest vm-01", Address: "10.0.0.11:22", Type: "ssh-ed25519", Fingerprint: "SHA256:uNiVztksCsDhcc0u9e8BgrJXVGSLDnUmcL1u2SsVNgQ", KeptIn: "/srv/ops/.ssh/known_hosts"}
 
 func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			if word == "y" {
 				k.fits("12-hostkey", "80x24", 80, 24)
 			}
-			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // no such key is an answer
+			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // none of these keys is an answer
 			k.send(tea.PasteMsg{Content: "y"})
 			k.shows(met.Fingerprint).press(word)
 			<-read

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// within checks that nothing that is drawn is larger than the screen.
+// within checks that everything drawn fits the screen.
 func (k *keyboard) within(width, height int) {
 	k.t.Helper()
 	lines := strings.Split(k.w.View().Content, "\n")

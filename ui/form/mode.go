@@ -14,7 +14,7 @@ import (
 // modePage asks how guests get RDMA and shows the cost of each mode.
 type modePage struct {
 	fields *fields
-	before answers.Mode // as it was accepted last
+	before answers.Mode // as last accepted
 }
 
 func (p *modePage) Title() string       { return "Mode" }

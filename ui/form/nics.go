@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// nicsPage chooses one pNIC a host, preselected by fact, each with the reason why it fits or not.
+// nicsPage is the page to select one pNIC per host. Eligible pNICs are preselected; each row says why its pNIC is eligible or not.
 type nicsPage struct {
 	list
 	nic     map[string]backends.NIC // by row id
@@ -86,7 +86,7 @@ func nicRow(host string, v backends.PNICVerdict) live.Row {
 	return r
 }
 
-// Update adds and removes rails, and goes from one to the next.
+// Update adds and removes rails, and switches between them.
 func (p *nicsPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	key, is := msg.(tea.KeyPressMsg)
 	if !is || p.Typing() {
@@ -164,7 +164,7 @@ func (p *nicsPage) View(w *frame.Wizard, width, height int) string {
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }
 
-// passedOn reports whether a host has an RDMA card that is passed through: it is no pNIC any more, and none need be chosen.
+// passedOn reports whether a host has an RDMA card in passthrough mode: such a card is no longer a pNIC, and none has to be selected.
 func passedOn(a *answers.Answers, h *backends.Host) bool {
 	return a.WholeCard() && h != nil && slices.ContainsFunc(h.Cards(), func(c backends.PCIDevice) bool { return c.Enabled })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// onlyPrompt is the prompt of a field that accepts only its offers.
+// onlyPrompt is the prompt of a field that accepts only listed values.
 const onlyPrompt = "<> "
 
-// listed handles the keys of a field with offers: F4 shows them; in a field that accepts nothing else, the arrows change the
-// value and a letter selects the offer that begins with it.
+// listed handles the keys of a field with a list of values: F4 shows the list; in a field that accepts only listed values,
+// the arrows change the value and a letter selects the value that begins with it.
 func (f *fields) listed(k tea.KeyPressMsg) bool {
 	q := f.questions[f.at()]
 	values := entry.Values(q.offers())
@@ -51,7 +51,7 @@ func (f *fields) put(value string) {
 	f.tell(at, nil)
 }
 
-// open shows the offers of a field, with the cursor on its value.
+// open shows the list of a field, with the cursor on the current value.
 func (f *fields) open(q question) {
 	offers := q.offers()
 	rows := make([]live.Row, len(offers))

@@ -22,7 +22,7 @@ func atSwitch(t *testing.T, f *world) *keyboard {
 	return sit(t, f, 80, 24).press("enter").write("right").press("enter", "enter", "enter", "enter").on("Switch and vmknic")
 }
 
-// Enter goes through the fields, F4 shows what exists, and the port groups are those of the chosen switch.
+// Enter moves through the fields, F4 lists existing objects, and only port groups of the selected switch are listed.
 func TestFieldsOfferWhatExists(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := atSwitch(t, &world{inv: twoSwitches()})
@@ -35,7 +35,7 @@ func TestFieldsOfferWhatExists(t *testing.T) {
 	})
 }
 
-// A field that takes some words only is no text field, and one card is given to one VM.
+// A field with a fixed set of values is not a text field, and a card is assigned to only one VM.
 func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{inv: twoSwitches(), shared: true}, 80, 24).press("enter").write("right").press("enter", "a", "enter", "down", "down", "enter", "enter").on("GPUs")
@@ -53,7 +53,7 @@ func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 	})
 }
 
-// A refused plan leads to the page, and to the row or field, that the refusal is about.
+// If the plan is refused, the wizard shows the page, and the row or field, that caused it.
 func TestARefusalLeadsToItsAnswer(t *testing.T) {
 	for target, where := range map[backends.Ref][2]string{
 		backends.VMRef("vm-02"):       {"VMs and guests", "2 of 2"},

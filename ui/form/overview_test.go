@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Hosts can be chosen as soon as their names and states are known; what was chosen and filtered stays when the rest comes, and
-// Enter waits for it.
+// Hosts can be selected as soon as their names and states are known. The selection and the filter are kept when the rest has
+// been read, and Enter waits for it.
 func TestHostsAreShownByNameFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{world: world{shared: true, late: make(chan error)}}

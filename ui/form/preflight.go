@@ -40,7 +40,7 @@ func (p *preflightPage) EnterWord() string {
 	case p.scroll == nil:
 		return "read"
 	case p.refused != nil:
-		return "" // there is no going on
+		return "" // the wizard cannot continue
 	}
 	return "continue"
 }
@@ -111,7 +111,7 @@ func (p *preflightPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return nil, p.scroll != nil && p.scroll.Update(msg)
 }
 
-// answerOf shows the page with the answer that a refusal is about, with the cursor on its target.
+// answerOf shows the page with the answer that caused a refusal, with the cursor on its target.
 func answerOf(w *frame.Wizard, r plan.Refusal) tea.Cmd {
 	at := frame.NICsAt
 	switch r.Target.Type {

@@ -29,7 +29,7 @@ func answer(f *world, lines ...string) (entry.Outcome, string, error) {
 	return answerFrom(f, strings.NewReader(input))
 }
 
-// An echo gives one line at a time and prints it, as a terminal does.
+// An echo returns one line per read and prints it, as a terminal does.
 type echo struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -53,7 +53,7 @@ func answerFrom(f *world, input io.Reader) (entry.Outcome, string, error) {
 	return got, out.String(), err
 }
 
-// defaults is Enter for every question up to the last, which wants a word.
+// defaults answers every question with Enter except the last, which requires a word.
 func defaults() []string {
 	return append(make([]string, 12), "yes")
 }
@@ -135,7 +135,7 @@ func TestOnlyYesIsConsent(t *testing.T) {
 	}
 }
 
-// Measuring loads the fabric: Enter alone does not begin it, here as on the page of the plan.
+// Measuring loads the fabric: as on the plan page, Enter alone does not start it.
 func TestQuestionsWithNothingToChangeAskBeforeTheyMeasure(t *testing.T) {
 	for word, measured := range map[string]bool{"": false, "no": false, "yes": true} {
 		lines := defaults()

@@ -43,7 +43,7 @@ func saved(t *testing.T, f *world) string {
 	return out.String()
 }
 
-// A rail is added on the page of the pNICs, which tells the port of each rail; the page after it asks for its network.
+// A rail is added on the pNIC page, which shows the port of each rail; the next page asks for its network.
 func TestRailsAreAdded(t *testing.T) {
 	for _, size := range []struct {
 		name          string
@@ -78,7 +78,7 @@ func TestRailsAreAdded(t *testing.T) {
 	}
 }
 
-// Another pNIC is chosen for a rail; one that serves another rail cannot be. A rail that is removed leaves the answers as they were.
+// A different pNIC can be selected for a rail, but not one that another rail uses. Removing a rail restores the earlier answers.
 func TestRailsAreChosenAndRemoved(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{inv: twoPorts()}, 120, 40)
@@ -94,7 +94,7 @@ func TestRailsAreChosenAndRemoved(t *testing.T) {
 	})
 }
 
-// Adapters that answers list for a VM go with the rails, and so do the VFs of a rail that is left alone.
+// Removing rails also removes the adapters that the answers list for a VM; if one rail is left, its VFs are removed too.
 func TestListedAdaptersFollowTheRails(t *testing.T) {
 	f, inv := &world{}, twoPorts()
 	a := answers.Default(answers.SRIOV)
@@ -127,7 +127,7 @@ func TestListedAdaptersFollowTheRails(t *testing.T) {
 	}
 }
 
-// The plain questions add a rail where every host has a pNIC for it, and come to the same answers as the screen.
+// The plain questions offer another rail if every host has a pNIC for it, and produce the same answers as the screen.
 func TestQuestionsAddARail(t *testing.T) {
 	f := &world{inv: twoPorts()}
 	lines := slices.Insert(slices.Insert(defaults(), 5, "yes", ""), 12, "10.9.0.0/24")

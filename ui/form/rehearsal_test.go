@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// onPlan goes to the plan of a cluster that others work on, too.
+// onPlan goes to the plan page of a cluster that is shared with others.
 func onPlan(t *testing.T, f *world, width, height int) *keyboard {
 	t.Helper()
 	f.shared = true

@@ -20,7 +20,7 @@ type reading struct {
 	where  string
 }
 
-// read shows a report with what follows it.
+// read shows a report and the text that follows it.
 func (p *reading) read(w *frame.Wizard, r *report.Report, after, where string) {
 	p.where = where
 	p.reader = live.NewReader(w.Theme, func(width int) string {
@@ -32,10 +32,10 @@ func (p *reading) read(w *frame.Wizard, r *report.Report, after, where string) {
 	})
 }
 
-// Typing says that letters are meant for the search.
+// Typing reports whether letters are meant for the search.
 func (p *reading) Typing() bool { return p.reader != nil && p.reader.Typing() }
 
-// Editing says that Enter keeps what is typed.
+// Editing reports whether Enter belongs to the search field.
 func (p *reading) Editing() bool { return p.Typing() }
 
 func (p *reading) hints() []frame.Hint {

@@ -14,17 +14,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// reviewPage shows the whole plan and its cost. On the private lab Enter is the consent; elsewhere it scrolls, and the plan is accepted
-// by typing yes once its end has been shown: a key that repeats must never begin a run.
+// reviewPage shows the whole plan and its cost. On the private lab Enter is the consent; elsewhere Enter scrolls, and the plan is
+// accepted by typing yes once its end has been shown: a repeating key must never start a run.
 type reviewPage struct {
 	scroll  *live.Scroll
 	empty   bool
 	private bool
 	offered bool   // a rehearsal
-	shown   bool   // the end has been drawn
-	typed   string // of the word yes
+	shown   bool   // the end of the plan has been drawn
+	typed   string // the letters typed of the word yes
 
-	rehearsal *live.Scroll // shown instead of the plan; nil else
+	rehearsal *live.Scroll // shown instead of the plan; nil otherwise
 }
 
 const consent = "yes"
@@ -56,7 +56,7 @@ func (p *reviewPage) EnterWord() string {
 	return p.what()
 }
 
-// what is what an accepted plan does.
+// what describes what an accepted plan does.
 func (p *reviewPage) what() string {
 	if p.empty {
 		return "measure"
@@ -67,7 +67,7 @@ func (p *reviewPage) what() string {
 func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder
 	_ = plain.Changes(&b, w.Plan)
-	for _, l := range w.Loads { // also here: on a small screen the cost above is cut short, and a plan without changes has none
+	for _, l := range w.Loads { // repeated here because on a small screen the cost above is cut off, and a plan without changes has none
 		b.WriteString("note: afterwards the fabric is loaded: " + plain.LoadLine(l) + "\n")
 	}
 	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
@@ -140,7 +140,7 @@ func (p *reviewPage) rehearsed(msg tea.Msg) bool {
 	case ok && k.String() == "esc":
 		p.rehearsal = nil
 	default:
-		return p.rehearsal.Update(msg) || ok && strings.Contains(consent, k.String()) // a yes is meant for the plan
+		return p.rehearsal.Update(msg) || ok && strings.Contains(consent, k.String()) // yes must be typed on the plan, not here
 	}
 	return true
 }
@@ -190,14 +190,14 @@ func (p *reviewPage) View(w *frame.Wizard, width, height int) string {
 		return p.rehearsal.View(width, height)
 	}
 	text := p.draw(w, width, height)
-	if p.shown != p.scroll.Ended() { // the end came into sight: the words above it change
+	if p.shown != p.scroll.Ended() { // the end is visible now, so the text above it changes
 		p.shown = p.scroll.Ended()
 		text = p.draw(w, width, height)
 	}
 	return text
 }
 
-// least is how many lines the list of changes keeps, however long the cost is.
+// least is the minimum number of lines for the list of changes, however long the cost is.
 const least = 6
 
 func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {

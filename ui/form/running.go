@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// runPage carries the plan out, then measures. It goes to the report by itself.
+// runPage applies the plan, then measures. It continues to the report automatically.
 type runPage struct {
 	screen *live.Run
 	remote *engine.Remote
@@ -59,7 +59,7 @@ func (p *runPage) ask(c engine.Control) tea.Cmd {
 	}
 }
 
-// The clock moves once a second while something runs; nothing else is drawn when nothing happens.
+// The clock ticks once a second while something runs; otherwise nothing is drawn until something happens.
 func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return clockMsg(t) })
 }
@@ -74,7 +74,7 @@ type feed struct {
 
 	mu   sync.Mutex
 	news newsMsg
-	due  *time.Timer // nil when nothing waits
+	due  *time.Timer // nil if nothing is pending
 }
 
 func (f *feed) add(put func(*newsMsg)) {

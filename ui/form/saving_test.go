@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// Every page behind the log-in saves with what is on it, by s or Ctrl-S, and no file is overwritten before its difference was shown.
+// On every page after the login, s or Ctrl-S saves the input of the page, and no file is overwritten before the difference was shown.
 func TestEveryPageSaves(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{shared: true, other: true}
@@ -45,7 +45,7 @@ func TestEveryPageSaves(t *testing.T) {
 	})
 }
 
-// The answers come back from the editor with what is wrong above its line, and are taken when nothing is.
+// If edited answers are invalid, the editor is opened again with each error above its line; valid answers are accepted.
 func TestAnswersAreEdited(t *testing.T) {
 	var opened []string
 	edits := []func(string) string{
@@ -67,7 +67,7 @@ func TestAnswersAreEdited(t *testing.T) {
 		s := open(t, &busy{world: f})
 		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", "\r"}, [2]string{"How should", "\r"}, [2]string{"Which pNIC", "e"})
 		s.shows("the vCenter has no host esx-99")
-		s.press(keyDown) // the reader of before the editor cannot be cancelled on a pipe, and takes one key
+		s.press(keyDown) // the reader that was started before the editor cannot be cancelled on a pipe, and consumes one key
 		s.press("\x05")
 		s.shows("line 30: 90 is not between")
 		s.press(keyDown)
@@ -92,7 +92,7 @@ func TestAnswersAreEdited(t *testing.T) {
 	}
 }
 
-// What comes back from the editor counts, also where it is what the page showed at first.
+// The result of the editor is used, even if it equals what the page showed first.
 func TestEditedChoicesCount(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{shared: true}
@@ -106,7 +106,7 @@ func TestEditedChoicesCount(t *testing.T) {
 	})
 }
 
-// Nothing that is pasted while a file is in the way lands on the page behind.
+// Text that is pasted while the difference of a file is shown does not reach the page below.
 func TestAPasteIsNotForThePageBehind(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{other: true}

@@ -16,7 +16,7 @@ var (
 	other = live.Question{Yes: "Use this password for the other ESXi hosts too"}
 )
 
-// TestSecretsAreAskedOnTheScreen types a password that has letters which are keys of the page below, and shows none of it.
+// TestSecretsAreAskedOnTheScreen types a password whose letters are also keys of the page below, and checks that none of it is shown.
 func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{asks: []live.Question{sudo, other, sudo}}
@@ -46,7 +46,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 	})
 }
 
-// TestPlainQuestionsAskForSecrets has the same questions in the wizard without a screen.
+// TestPlainQuestionsAskForSecrets does the same in the wizard without a screen.
 func TestPlainQuestionsAskForSecrets(t *testing.T) {
 	f := &world{asks: []live.Question{sudo, other}}
 	lines := defaults()
@@ -56,11 +56,11 @@ func TestPlainQuestionsAskForSecrets(t *testing.T) {
 	}
 }
 
-// toVMs leads to the reading of hosts and guests.
+// toVMs goes up to where hosts and guests are read.
 var toVMs = [][2]string{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
 	{"vmknic for PVRDMA", "\r\r\r\r\r"}, {"Which VMs", "\r"}}
 
-// TestTheSameQuestionTwice has a guest refuse a password so fast that nothing else is drawn in between: keys are taken all the same.
+// In TestTheSameQuestionTwice a guest refuses a password so fast that nothing else is drawn in between; keys must still be accepted.
 func TestTheSameQuestionTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo, sudo}}}
@@ -73,7 +73,8 @@ func TestTheSameQuestionTwice(t *testing.T) {
 	})
 }
 
-// TestCtrlCAtAQuestionEndsAtOnce presses it once, before a run and in one: whoever asks is told, and nobody has to leave the report.
+// TestCtrlCAtAQuestionEndsAtOnce presses Ctrl-C once, before a run and during one: the operation that asks is told, and the program
+// ends without showing the report.
 func TestCtrlCAtAQuestionEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo}}}

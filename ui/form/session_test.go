@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// Keys as a terminal sends them.
+// Key sequences as a terminal sends them.
 const (
 	keyEsc, keyDown, keyTab, keyBack, keyF2 = "\x1b", "\x1b[B", "\t", "\x7f", "\x1bOQ"
 )
@@ -24,7 +24,7 @@ func (s *session) steps(list ...[2]string) {
 	}
 }
 
-// stopped waits for the run, makes the screen small in the middle of it, and stops it with the keyboard.
+// stopped waits for the run, shrinks the screen in the middle of it, and stops it with the keyboard.
 func (s *session) stopped(b *busy) {
 	s.t.Helper()
 	<-b.began
@@ -44,7 +44,7 @@ func (s *session) stopped(b *busy) {
 	}
 }
 
-// A whole session with the keyboard: a look first, forth and back with what was typed kept, other sizes, a stop.
+// A whole session with the keyboard: a check first, back and forth with the input kept, other screen sizes, a stop.
 func TestSessionPVRDMA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}

@@ -17,25 +17,25 @@ import (
 )
 
 // switchPage asks for the distributed switch and its port group, and for other settings of the mode: the vmknic of PVRDMA, VFs
-// and how they are created, or settings of GPUs. A whole card needs no switch.
+// and how they are created, or settings of GPUs. A card that is passed through as a whole needs no switch.
 type switchPage struct {
 	fields     *fields
 	mtu, vlan  string
 	vfs, depot string
 	tuning     string
-	mmio, card string // of mode gpudirect; card as it was when the page was shown
+	mmio, card string // of mode gpudirect; card is the value when the page was shown
 	driver     string
 	lossless   string   // confirmed.switch_pfc as a word
 	gpus       []string // lines
-	paths      []string // of the answers, by field
+	paths      []string // values of the answers, by field
 	virtual    bool
 	networks   []string           // of the rails after the first
-	before     answers.Switch     // of the first rail, as it was when the page was shown
-	said       map[*string]string // value of the answers when a field was filled in
+	before     answers.Switch     // of the first rail, when the page was shown
+	said       map[*string]string // the answers' value when a field was filled in
 }
 
-// keep fills in the values of the answers, unless they have not changed since the operator typed something else: going back loses
-// nothing.
+// keep fills in the values of the answers. If the answers have not changed since the operator typed something else, that input is
+// kept, so that going back loses nothing.
 func (p *switchPage) keep(field *string, says string) {
 	if said, filled := p.said[field]; !filled || said != says {
 		*field = says
@@ -69,7 +69,7 @@ func (p *switchPage) Hints() []frame.Hint { return p.fields.hints() }
 func (p *switchPage) EnterWord() string   { return p.fields.enterWord("continue") }
 func (p *switchPage) Typing() bool        { return p.fields.Typing() }
 
-// Editing reports whether Enter and Esc are those of a list of offers.
+// Editing reports whether Enter and Esc belong to a list of values.
 func (p *switchPage) Editing() bool { return p.fields.Editing() }
 
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
@@ -114,7 +114,7 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 			list = append(list, question{Title: "Lossless switch", About: entry.AboutLossless, Value: &p.lossless, Offers: entry.SwitchSet, Only: true})
 			p.paths = append(p.paths, "confirmed.switch_pfc")
 		}
-	} else if a.PVRDMA.VMKNic.Create == nil { // else it is created, as the file of answers says
+	} else if a.PVRDMA.VMKNic.Create == nil { // otherwise it is created, as the answers file says
 		list = append(list, question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Value: &a.PVRDMA.VMKNic.Name,
 			Check: entry.VMKNic(w.Overview, a), Offers: func() []entry.Offer { return entry.VMKNics(a, w.Overview) }})
 		p.paths = append(p.paths, "pvrdma.vmknic")
@@ -134,7 +134,7 @@ func (p *switchPage) railNetworks(a *answers.Answers, list []question) []questio
 	return list
 }
 
-// point goes to the field with the name of a switch or port group.
+// point moves to the field with the name of a switch or port group.
 func (p *switchPage) point(r backends.Ref) {
 	path := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}[r.Type]
 	if i := slices.Index(p.paths, path); i >= 0 {
@@ -142,7 +142,7 @@ func (p *switchPage) point(r backends.Ref) {
 	}
 }
 
-// number wants a whole number; which ones are allowed the answers know.
+// number requires a whole number; package answers checks the range.
 func number(a *answers.Answers, path string, set func(*answers.Answers, int)) func(string) error {
 	return func(s string) error {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
@@ -159,7 +159,7 @@ func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	return p.fields.Update(msg)
 }
 
-// Keep puts the fields into the answers.
+// Keep stores the fields in the answers.
 func (p *switchPage) Keep(w *frame.Wizard) error {
 	a := w.Answers
 	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup,
@@ -186,7 +186,7 @@ func (p *switchPage) Keep(w *frame.Wizard) error {
 		}
 	}
 	for i := 1; i < len(p.networks); i++ {
-		_ = entry.SetNetwork(a, i, p.networks[i]) // the field has checked it
+		_ = entry.SetNetwork(a, i, p.networks[i]) // already validated by the field
 	}
 	entry.FollowFirst(a, p.before)
 	p.before = a.Switch
@@ -203,7 +203,7 @@ func (p *switchPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	if err := p.Keep(w); err != nil {
 		return nil, err
 	}
-	if p.card != "" && p.card != w.Answers.GPUDirect.NIC { // the questions are others now
+	if p.card != "" && p.card != w.Answers.GPUDirect.NIC { // the questions have changed
 		return p.Enter(w), nil
 	}
 	return w.Next(), nil
@@ -222,7 +222,7 @@ func (p *switchPage) View(w *frame.Wizard, width, height int) string {
 	return w.Theme.Quiet.Render(intro) + "\n\n" + p.fields.View(width, height-lines(intro)-1)
 }
 
-// gpuQuestions are those of mode gpudirect, with the paths of their answers.
+// gpuQuestions are the questions of mode gpudirect, with the paths of their answers.
 func gpuQuestions(a *answers.Answers, mmio, driver *string) (list []question, paths []string) {
 	return []question{
 		{Title: "RDMA card in the VM", About: entry.AboutCard, Value: &a.GPUDirect.NIC, Offers: entry.Cards, Only: true},

@@ -24,7 +24,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// A line is what the wizard is drawn on in these tests: it counts and keeps what was sent.
+// A line is the terminal connection that the wizard is drawn on in these tests: it counts and keeps what was sent.
 type line struct {
 	mu   sync.Mutex
 	sent bytes.Buffer
@@ -44,7 +44,7 @@ func (l *line) take() string {
 	return s
 }
 
-// A busy world has many hosts at work at once until it is told to end.
+// A busy fabric reports events of many hosts at once until it is stopped.
 type busy struct {
 	world
 	hosts, perSecond int
@@ -123,7 +123,7 @@ func open(t *testing.T, b *busy) *session {
 	return s
 }
 
-// shows waits until the text was drawn.
+// shows waits until the text is drawn.
 func (s *session) shows(text string) {
 	s.t.Helper()
 	var all strings.Builder
@@ -145,7 +145,7 @@ func (s *session) press(keys string) {
 	synctest.Wait()
 }
 
-// resize makes the screen another size; everything is drawn anew.
+// resize changes the size of the screen, so that everything is redrawn.
 func (s *session) resize(width, height int) {
 	s.sizes <- tea.WindowSizeMsg{Width: width, Height: height}
 	synctest.Wait()
@@ -161,7 +161,7 @@ func (s *session) toRun() {
 		s.shows(text)
 		s.press("\r")
 		if text == "Distributed switch" {
-			s.press("\r\r\r\r") // its other fields
+			s.press("\r\r\r\r") // the other fields of the page
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (s *session) end() {
 	case <-time.After(time.Hour):
 		s.t.Fatal("the wizard does not end")
 	}
-	<-time.After(time.Minute) // clocks run out
+	<-time.After(time.Minute) // until the timers have expired
 }
 
 func TestAThousandEventsASecondFitTheLine(t *testing.T) {
@@ -291,7 +291,7 @@ func TestKeysTypedAheadGoNowhere(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
 		s.shows("vCenter address")
-		s.press("\r\rsecret") // for a password that is not asked for yet
+		s.press("\r\rsecret") // typed before the password is prompted for
 		s.shows("Password of")
 		s.press("right\r")
 		s.shows("Which hosts")

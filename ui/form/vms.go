@@ -22,7 +22,7 @@ type vmsPage struct {
 	list
 	guests entry.Guests // also of the VMs that are not chosen, by row id
 	row    map[string]int
-	was    map[string]answers.VM // the guests as the answers had them when the page was shown last
+	was    map[string]answers.VM // the guests in the answers when the page was last shown
 }
 
 func (p *vmsPage) Title() string { return "VMs and guests" }
@@ -81,7 +81,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		{Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
 	p.table.Full = entry.CardLeft(w.Answers, on, func(id string) bool { return p.table.Chosen[id] })
-	if w.Fabric.Private(w.Login) { // it has chosen all of them by itself
+	if w.Fabric.Private(w.Login) { // all of them were selected automatically
 		p.fit()
 	}
 	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
@@ -103,7 +103,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// fit deselects the VMs for which no card is left.
+// fit deselects VMs for which no card is left.
 func (p *vmsPage) fit() {
 	for _, r := range slices.Backward(p.table.Rows()) {
 		if p.table.Chosen[r.ID] && p.table.Full(r.ID) != "" {
@@ -165,7 +165,7 @@ func (p *vmsPage) show(ids []string) {
 	}
 }
 
-// Keep puts the chosen VMs into the answers.
+// Keep stores the selected VMs in the answers.
 func (p *vmsPage) Keep(w *frame.Wizard) error {
 	var vms []answers.VM
 	for _, r := range p.table.Rows() {

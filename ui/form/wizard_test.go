@@ -126,7 +126,8 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 	}
 }
 
-// An address that cannot be a vCenter's is refused at its field by Enter, on the screen and in the plain questions, and nothing is tried.
+// Enter refuses an address that cannot belong to a vCenter at its field, on the screen and in the plain questions, without a connection
+// attempt.
 func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
 	for address, says := range map[string]string{
 		"": "give an address", "ftp://vc.example": `the scheme "ftp"`, "http://vc.example": "use https://", "vc .example": "contains a space",
@@ -142,7 +143,7 @@ func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
 				t.Errorf("Enter says %q, busy with %q", got, k.w.Busy)
 			}
 			if address == "" {
-				return // Enter takes what stands in brackets there
+				return // Enter accepts the value in brackets
 			}
 			if _, text, _ := answer(f, address, "vc.example"); !strings.Contains(text, says) || strings.Contains(text, "geheim@vc.example]") {
 				t.Errorf("%q is not said:\n%s", says, text)

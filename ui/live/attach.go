@@ -81,7 +81,7 @@ func (a *attached) second() tea.Cmd {
 // Init starts the clock.
 func (a *attached) Init() tea.Cmd { return a.second() }
 
-// Update is the one loop.
+// Update handles every message.
 func (a *attached) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -122,7 +122,7 @@ func (a *attached) View() tea.View {
 	return v
 }
 
-// footer are the keys, on as many lines as they need.
+// footer returns the keys, on as many lines as they need.
 func (a *attached) footer() []string {
 	lines := []string{"q leave (the run goes on)"}
 	for _, k := range Keys {

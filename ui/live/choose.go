@@ -30,7 +30,7 @@ func (t *Table) toggle() {
 	}
 }
 
-// all chooses every visible row of those meant that can be chosen, or none when all are chosen.
+// all selects every visible row of the given ones that can be selected, or deselects them if all are selected.
 func (t *Table) all(meant func(Row) bool) {
 	if t.Radio {
 		return
@@ -61,7 +61,7 @@ func (t *Table) full(id string) string {
 	return t.Full(id)
 }
 
-// add chooses one row of several where there is room for it; the last one for which there is none is named.
+// add selects one of several rows if there is room for it; the error names the last row for which there was none.
 func (t *Table) add(id string) {
 	if why := t.full(id); why != "" {
 		t.err = "not all are chosen: " + backends.Clean(id) + ": " + backends.Clean(why)
@@ -70,7 +70,7 @@ func (t *Table) add(id string) {
 	t.Chosen[id] = true
 }
 
-// invert chooses the visible rows that are not chosen, and no longer those that are.
+// invert inverts the selection of the visible rows.
 func (t *Table) invert() {
 	if t.Radio {
 		return

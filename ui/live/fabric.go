@@ -1,4 +1,4 @@
-// Package live contains the interactive screens: the inventory picker, the run screen and the report viewer. A screen knows
+// Package live contains the interactive screens: the inventory picker, the run screen and the report viewer. A screen uses
 // events and data, never a connection.
 package live
 
@@ -21,7 +21,7 @@ type Login struct {
 	URL, Username, Password, Thumbprint string
 }
 
-// A Fabric provides everything that the wizard reads and does. All methods may take long and are called outside the screen's own
+// A Fabric provides everything that the wizard reads and does. All methods may take long and are called outside the screen's
 // loop; errors have a hint (backends.HintOf).
 type Fabric interface {
 	// Default returns the login from flags, environment and answers, with Password empty if it is not known yet.
@@ -36,8 +36,8 @@ type Fabric interface {
 	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
 	// not known it returns a *Fingerprint.
 	Reachable(ctx context.Context, l Login) error
-	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names is given the names and states of the hosts before
-	// the rest is read; nil: nobody is.
+	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names, unless nil, is called with the names and states
+	// of the hosts before the rest is read.
 	Connect(ctx context.Context, l Login, names func(*backends.Inventory)) (*backends.Inventory, error)
 	// Look reads what the answers name, or everything, checks it and returns the report. It changes nothing.
 	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
@@ -79,10 +79,10 @@ type Fabric interface {
 	// Editor returns the command that opens a text in the operator's editor on the terminal, and the function that reads the text
 	// afterwards and removes the file.
 	Editor(text string) (*exec.Cmd, func() (string, error), error)
-	// Draft returns the answers that were kept when the wizard was left before it carried anything out, and when that was; nil if
+	// Draft returns the answers that were kept when the operator quit before anything was applied, and when that was; nil if
 	// there are none.
 	Draft() (*answers.Answers, time.Time)
-	// KeepDraft keeps the answers for the next time; nil forgets them.
+	// KeepDraft keeps the answers for the next start; nil deletes them.
 	KeepDraft(a *answers.Answers) error
 	// ReplayCommand is the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
@@ -95,8 +95,8 @@ type Ask func(ctx context.Context, q Question) Answer
 
 // A Question has one of its fields set.
 type Question struct {
-	Key    *HostKey // whether it is to be trusted and kept
-	Secret string   // what is to be typed, and not shown: sudo password in the guests
+	Key    *HostKey // whether to trust and store this key
+	Secret string   // what to type without echo: sudo password in the guests
 	Yes    string   // a question without its question mark that y or n answers
 }
 
@@ -104,7 +104,7 @@ type Question struct {
 type Answer struct {
 	Yes         bool
 	Text        string // the secret
-	Interrupted bool   // by Ctrl-C: the caller must end
+	Interrupted bool   // ended by Ctrl-C: the caller must stop
 }
 
 // A HostKey is the unconfirmed key of an SSH server.

@@ -18,24 +18,24 @@ type Reader struct {
 	theme  theme.Theme
 	draw   func(width int) string // the text for a screen of this width
 	width  int
-	parts  []part // the text in front of the first section, then the sections
+	parts  []part // the text before the first section, then the sections
 	chosen int    // section; 0: none
 	scroll *Scroll
-	typing bool   // what is searched
-	find   string // in lower case; "" nothing
+	typing bool   // the search text
+	find   string // in lower case; "" if there is none
 	hits   []hit
-	hit    int // which of hits is shown
+	hit    int // index in hits of the hit that is shown
 }
 
 type part struct {
-	lines  []string // the first is the heading
+	lines  []string // the first line is the heading
 	folded bool
 }
 
-// A hit is a line that contains what is searched.
+// A hit is a line that contains the search text.
 type hit struct{ part, line int }
 
-// NewReader returns a reader at the first line of what draw returns.
+// NewReader returns a reader at the first line of the text that draw returns.
 func NewReader(t theme.Theme, draw func(width int) string) *Reader {
 	r := &Reader{theme: t, draw: draw, scroll: NewScroll(t, "")}
 	r.split(80)
@@ -43,7 +43,7 @@ func NewReader(t theme.Theme, draw func(width int) string) *Reader {
 	return r
 }
 
-// Keys are the keys that mean something now, for the line below a page.
+// Keys returns the keys that have an effect now, for the line below a page.
 func (r *Reader) Keys() [][2]string {
 	keys := [][2]string{{"Up Down", "scroll"}, {"/", "search"}}
 	if len(r.hits) > 0 {
@@ -55,10 +55,10 @@ func (r *Reader) Keys() [][2]string {
 	return keys
 }
 
-// Typing says that letters are meant for the search.
+// Typing reports whether letters are meant for the search.
 func (r *Reader) Typing() bool { return r.typing }
 
-// Update takes a key; it says whether the key was used.
+// Update handles a key and reports whether it was used.
 func (r *Reader) Update(msg tea.Msg) bool {
 	key, ok := msg.(tea.KeyPressMsg)
 	if !ok {
@@ -110,7 +110,7 @@ func (r *Reader) search(key, text string) {
 	}
 }
 
-// look finds the lines that contain a text, and shows the first.
+// look finds the lines that contain a text and shows the first one.
 func (r *Reader) look(text string) {
 	r.find, r.hits = text, nil
 	for i, p := range r.parts {
@@ -124,7 +124,7 @@ func (r *Reader) look(text string) {
 	r.show(0)
 }
 
-// show brings a hit into view; its section is unfolded.
+// show unfolds the section of a hit and scrolls to it.
 func (r *Reader) show(n int) {
 	if len(r.hits) == 0 {
 		r.laid()
@@ -137,7 +137,7 @@ func (r *Reader) show(n int) {
 	r.scroll.top = r.row(at.part) + at.line - r.scroll.page/2
 }
 
-// choose makes a section the one that f folds, and brings its heading into view.
+// choose selects the section that the key f folds, and scrolls to its heading.
 func (r *Reader) choose(n int) {
 	last := len(r.parts) - 1
 	if last < 1 {
@@ -163,7 +163,7 @@ func (r *Reader) fold() {
 	}
 }
 
-// foldAll folds all sections, or unfolds them where none is left to fold.
+// foldAll folds all sections, or unfolds them if all are folded.
 func (r *Reader) foldAll() {
 	if len(r.parts) > 1 {
 		open := slices.ContainsFunc(r.parts[1:], func(p part) bool { return !p.folded })
@@ -174,7 +174,7 @@ func (r *Reader) foldAll() {
 	r.laid()
 }
 
-// row is the line of the screen on which a part begins.
+// row returns the line of the screen on which a part begins.
 func (r *Reader) row(n int) int {
 	row := 0
 	for _, p := range r.parts[:n] {
@@ -183,7 +183,7 @@ func (r *Reader) row(n int) int {
 	return row
 }
 
-// shown are the lines of a part; one that has nothing below its heading cannot be folded.
+// shown returns the visible lines of a part; a part with only a heading cannot be folded.
 func (p part) shown() []string {
 	below := 0
 	for _, l := range p.lines[1:] {
@@ -197,7 +197,7 @@ func (p part) shown() []string {
 	return []string{fmt.Sprintf("%s  [%d lines folded]", ansi.Strip(p.lines[0]), below)}
 }
 
-// laid puts the parts together as they are shown now.
+// laid joins the parts as they are shown now.
 func (r *Reader) laid() {
 	var all []string
 	for i, p := range r.parts {
@@ -213,7 +213,7 @@ func (r *Reader) laid() {
 	r.scroll = r.scroll.replaced(r.theme, strings.Join(all, "\n"))
 }
 
-// split takes the text apart for a screen of this width; what is folded stays folded.
+// split divides the text into parts for a screen of this width; folded sections stay folded.
 func (r *Reader) split(width int) {
 	folded := map[string]bool{}
 	for _, p := range r.parts {
@@ -231,7 +231,7 @@ func (r *Reader) split(width int) {
 	r.chosen = min(r.chosen, len(r.parts)-1)
 }
 
-// View draws the part that fits; below it stands what is searched.
+// View draws the part that fits; below it stands the search text.
 func (r *Reader) View(width, height int) string {
 	if width != r.width {
 		r.split(width)

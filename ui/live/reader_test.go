@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// reading is a reader of a text with two sections of 30 lines; its screen has 60 x 12 cells.
+// reading returns a reader of a text with two sections of 30 lines, on a screen of 60 x 12 cells.
 type reading struct {
 	t *testing.T
 	r *live.Reader

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// A Run shows a run as it goes: a row a target, failures pinned, the last lines of the log, then the measurement. It is
-// a view of events and keeps nothing else.
+// A Run shows a run in progress: a row per target, failures pinned, the last lines of the log, then the measurement. It
+// is a view of events and stores nothing else.
 type Run struct {
 	theme  theme.Theme
 	state  engine.State
@@ -22,7 +22,7 @@ type Run struct {
 
 	tests    int // of the measurement
 	measured int
-	left     time.Duration // of the measurement, about
+	left     time.Duration // of the measurement, estimated
 	testing  []string
 	list     list
 	load     perftest.Progress // the last round of a load; Round is 0 before there is one

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden screens")
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
-// part is a run in the middle of its work: some hosts done, one failed with its VM behind it, the others at it.
+// part is a run in progress: some hosts done, one failed together with its VM, the others running.
 func part(hosts int) *live.Run {
 	r := live.NewRun(theme.New(false, false, true))
 	var nodes []engine.NodeInfo
@@ -61,7 +61,7 @@ func part(hosts int) *live.Run {
 	return r
 }
 
-// paused is part, with a wave of hosts, an expected end and a pause; keys are pressed on it.
+// paused is part with a wave of hosts, an expected end and a pause; tests press keys on it.
 func paused(hosts int, keys ...string) *live.Run {
 	r := part(hosts)
 	wave := []engine.NodeInfo{}
@@ -191,7 +191,7 @@ func TestFailuresStayPinned(t *testing.T) {
 	}
 }
 
-// The page of a resume shows nothing of an attempt that was killed in a pause, nor of one that has ended, but its log.
+// The page of a resumed run shows only the log of an earlier attempt, whether that was killed during a pause or has ended.
 func TestAResumeBeginsThePageAnew(t *testing.T) {
 	killed := paused(4, "p")
 	ended := paused(4)

@@ -16,17 +16,17 @@ import (
 
 // A list is the operator's view of the run page: the targets that match the filter, with one selected.
 type list struct {
-	on      bool // a target was chosen, filtered or folded: the rows scroll
+	on      bool // a target was selected, filtered or folded, so the rows scroll
 	at      int
-	fold    bool // targets that are done are left out
+	fold    bool // targets that are done are hidden
 	filter  string
 	typing  bool // the filter
-	details bool // of the chosen target
+	details bool // of the selected target
 	confirm *engine.Control
-	said    string // what became of the last control
+	said    string // result of the last control
 }
 
-// Keys are the keys of the run page, for the line below it and for its help.
+// Keys returns the keys of the run page, for the line below it and for its help.
 var Keys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
 
 // Typing reports whether letters are meant for the filter or for an answer.
@@ -116,7 +116,7 @@ func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 	return nil, true
 }
 
-// listed are the targets that the filter and the folding leave.
+// listed returns the targets that are visible with the filter and the folding.
 func (r *Run) listed() []*engine.TargetState {
 	var out []*engine.TargetState
 	for _, t := range r.state.Targets {
@@ -128,7 +128,7 @@ func (r *Run) listed() []*engine.TargetState {
 	return out
 }
 
-// chosen are the rows of a list that scrolls, with the details of the chosen target below.
+// chosen are the rows of a list that scrolls, with the details of the selected target below.
 func (r *Run) chosen(width, room int, now time.Time) []string {
 	all := r.listed()
 	l := &r.list
@@ -167,7 +167,8 @@ func (r *Run) chosen(width, room int, now time.Time) []string {
 	return append(lines, below...)
 }
 
-// details are the steps of a target; where they do not all fit, from the first one that failed or runs, else from the first that waits.
+// details returns the steps of a target. If they do not all fit, they begin at the first one that failed or is running, or else at the
+// first pending one.
 func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []string {
 	lines := []string{r.theme.Title.Render(r.theme.Cut(backends.Clean(t.Target.String())+": "+t.Word(), width))}
 	var steps []string

@@ -37,12 +37,12 @@ func (r *Run) View(width, height int, now time.Time) string {
 	return strings.Join(lines, "\n")
 }
 
-// headline is how far the whole is, and the measurement below it once that runs.
+// headline returns the overall progress, with the measurement below it once that has started.
 func (r *Run) headline(width int, now time.Time) []string {
 	c := r.state.Counts
 	lines := []string{"nothing to change"}
 	if c.Total > 0 {
-		share := float64(c.Settled()-c.Blocked) / float64(c.Total) // what was not tried is not done
+		share := float64(c.Settled()-c.Blocked) / float64(c.Total) // operations that were not tried do not count as done
 		s := fmt.Sprintf("%d of %d steps  %s %3.0f %%  %s", c.Settled()-c.Blocked, c.Total, r.theme.Bar(share, 24), 100*share, r.state.Elapsed(now).Round(time.Second))
 		if left := r.state.ETA(now); left > 10*time.Minute {
 			s += fmt.Sprintf(", about %s left", strings.TrimSuffix(left.Round(time.Minute).String(), "0s"))
@@ -84,8 +84,8 @@ func (r *Run) headline(width int, now time.Time) []string {
 	return lines
 }
 
-// rows are the targets, in their order; where they do not all fit, those at work or in trouble come before those that
-// wait, and those that are done.
+// rows returns the targets in order. If they do not all fit, running and failed ones come before pending ones and those
+// that are done.
 func (r *Run) rows(width, room int, now time.Time) []string {
 	all := r.state.Targets
 	shown := map[*engine.TargetState]bool{}

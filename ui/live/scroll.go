@@ -20,7 +20,7 @@ type Scroll struct {
 	ended bool // the last line has been drawn
 }
 
-// NewScroll returns a text that begins at its first line.
+// NewScroll returns a Scroll at the first line of the text.
 func NewScroll(t theme.Theme, text string) *Scroll {
 	return &Scroll{theme: t, text: strings.TrimRight(text, "\n"), page: 10}
 }
@@ -56,7 +56,7 @@ func (s *Scroll) Ended() bool { return s.ended }
 // PageDown scrolls down by one page.
 func (s *Scroll) PageDown() { s.top += s.page }
 
-// View draws the part that fits, with the position below where it does not all fit.
+// View draws the part that fits, with the position below it if the text is longer.
 func (s *Scroll) View(width, height int) string {
 	if width != s.width {
 		was := len(s.lines)
@@ -85,7 +85,7 @@ func (s *Scroll) View(width, height int) string {
 	return strings.Join(out, "\n")
 }
 
-// replaced is a Scroll of another text at the same place; s may be nil.
+// replaced returns a Scroll of another text at the same position; s may be nil.
 func (s *Scroll) replaced(t theme.Theme, text string) *Scroll {
 	n := NewScroll(t, text)
 	if s != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A Column is one column of a Table. On a narrow screen the columns of the highest rank go first; rank 0 always stays.
+// A Column is one column of a Table. On a narrow screen the columns with the highest rank are hidden first; rank 0 is always shown.
 type Column struct {
 	Title string
 	Rank  int
@@ -24,29 +24,29 @@ type Row struct {
 	Cells    []string
 	Group    string // what c selects together; in a radio table one row per group can be selected
 	Disabled string // why the row cannot be chosen, "" when it can
-	Detail   string // all that is known of the row: shown below the table while the cursor is on it
+	Detail   string // details of the row, shown below the table while the cursor is on it
 }
 
 // An Edit is a column whose text can be changed.
 type Edit struct {
-	Key    string // that begins it
+	Key    string // the key that starts it
 	Column int
-	Set    func(id, text string) error // checks and keeps the new text
+	Set    func(id, text string) error // validates and stores the new text
 
-	// All does that for all rows that are chosen and let through by the filter, in their order; nil where each is edited alone.
+	// All does that for all rows that are selected and match the filter, in order; nil if rows can only be edited one by one.
 	All    func(ids []string, text string) error
-	AllKey string // that begins it
-	AllAsk string // what is requested
+	AllKey string // the key that starts it
+	AllAsk string // the prompt
 }
 
 // A Table is a long list with a cursor, a filter, selection with space and editing of single cells. It draws only what is
 // visible.
 type Table struct {
 	Chosen map[string]bool // by row id
-	Radio  bool            // one row a group
+	Radio  bool            // one row per group
 	Groups string          // name of a group ("cluster"); "" if c must not select groups
 	Edits  []Edit
-	Full   func(id string) string  // why a row cannot be chosen beside those that are, "" when it can; nil: each can
+	Full   func(id string) string  // why a row cannot be selected in addition to the selected ones, "" if it can; nil if every row can
 	Paste  func(text string) error // handles a list that is pasted while no text field is focused; may be nil
 
 	theme   theme.Theme
@@ -54,14 +54,14 @@ type Table struct {
 	rows    []Row
 	find    []string // what the filter searches, by row
 	widths  []int
-	visible []int // rows that the filter lets through
+	visible []int // rows that match the filter
 	cursor  int   // index into visible
 	top     int
 	filter  textinput.Model
 	typing  bool // keys go to the filter
 	editor  textinput.Model
 	edit    *Edit // nil while nothing is edited
-	many    bool  // edit is for all that are chosen
+	many    bool  // the edit applies to all selected rows
 	err     string
 }
 
@@ -72,7 +72,7 @@ func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
 	return table
 }
 
-// SetRows replaces the rows; the filter stays, and the cursor on the row of its id.
+// SetRows replaces the rows; the filter is kept, and the cursor stays on the row with the same id.
 func (t *Table) SetRows(rows []Row) {
 	id := t.Cursor()
 	t.rows, t.widths, t.find = rows, make([]int, len(t.columns)), make([]string, len(rows))
@@ -88,7 +88,7 @@ func (t *Table) SetRows(rows []Row) {
 	t.At(id)
 }
 
-// field is a text field in our colours.
+// field returns a text field in the colours of the theme.
 func field(t theme.Theme, prompt string) textinput.Model {
 	f := textinput.New()
 	f.Prompt = prompt
@@ -117,7 +117,7 @@ func (t *Table) Cursor() string {
 // Rows returns the rows, in order.
 func (t *Table) Rows() []Row { return t.rows }
 
-// At puts the cursor on a row.
+// At moves the cursor to a row.
 func (t *Table) At(id string) {
 	if i := slices.IndexFunc(t.visible, func(i int) bool { return t.rows[i].ID == id }); i >= 0 {
 		t.cursor = i
@@ -202,7 +202,7 @@ func (t *Table) refused(err error) bool {
 	return err != nil
 }
 
-// together are the rows that are chosen and shown.
+// together returns the rows that are selected and visible.
 func (t *Table) together() []string {
 	var ids []string
 	for _, i := range t.visible {

@@ -12,7 +12,7 @@ import (
 
 const (
 	markWidth   = 4  // "[x] "
-	lastAtLeast = 24 // cells that the last column keeps before others are left out
+	lastAtLeast = 24 // minimum width of the last column before other columns are hidden
 	detailLines = 2
 )
 

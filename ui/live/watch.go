@@ -14,7 +14,7 @@ import (
 
 // WatchOptions are the dependencies of a watch.
 type WatchOptions struct {
-	Look    func(ctx context.Context) watch.Look // judges once
+	Look    func(ctx context.Context) watch.Look // performs one check
 	Line    func(l *watch.Look) string           // returns the result in one sentence
 	Taken   func(l watch.Look)                   // is called with every check, in order
 	Every   time.Duration                        // from the start of a check to the start of the next
@@ -23,10 +23,10 @@ type WatchOptions struct {
 	In      io.Reader
 	Out     io.Writer
 	Environ []string
-	Stop    <-chan struct{} // closed: end, as by Ctrl-C
+	Stop    <-chan struct{} // closed to end the watch, as Ctrl-C does
 	Now     func() time.Time
 
-	size *tea.WindowSizeMsg // where Out is no terminal that could be asked
+	size *tea.WindowSizeMsg // used if Out is not a terminal whose size can be queried
 }
 
 // RunWatch shows checks until the operator quits. interrupted distinguishes Ctrl-C and Stop from quitting by q. A running check
@@ -87,7 +87,7 @@ func (w *watcher) watchStop() tea.Cmd {
 	}
 }
 
-// look checks outside the loop; one check at a time.
+// look runs a check outside the loop, one at a time.
 func (w *watcher) look() tea.Cmd {
 	if w.looking {
 		return nil
@@ -121,7 +121,7 @@ func (w *watcher) tick() tea.Cmd {
 
 func (w *watcher) next() time.Time { return w.begun.Add(w.o.Every) }
 
-// Update is the one loop.
+// Update handles every message.
 func (w *watcher) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:

@@ -24,7 +24,7 @@ import (
 
 var lookedAt = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
 
-// found is what a look finds: a sound host, and hosts whose firewall is closed.
+// found returns the findings of a check: a host without problems, and hosts whose firewall is closed.
 func found(closed int) []checks.Finding {
 	out := []checks.Finding{{ID: "CL-HOSTS-001", Status: checks.Pass, Target: backends.Ref{Type: backends.TypeCluster, Name: "hpc"}}}
 	for i := range 6 {
@@ -108,7 +108,7 @@ func TestAnIdleWatchMovesNothingButItsClock(t *testing.T) {
 	}
 }
 
-// terminal is what the watch draws on; waiting for words goes by what was written.
+// terminal is the terminal that the watch draws on; tests wait for text in what was written to it.
 type terminal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -144,8 +144,9 @@ func (o *terminal) wait(t *testing.T, words string) {
 	}
 }
 
-// terminalReader are Bubble Tea's own goroutines. One that has read a key after the program ended offers it to nobody for
-// ever (ultraviolet, TerminalReader.sendEvents), and one that is not waited for may still be in its read.
+// terminalReader lists goroutines of Bubble Tea that may outlive a program. One that has read a key after the program
+// ended blocks forever because nobody receives the key (ultraviolet, TerminalReader.sendEvents), and another may still be
+// blocked in its read.
 var terminalReader = []goleak.Option{
 	goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).readLoop"),
 	goleak.IgnoreAnyFunction("github.com/charmbracelet/ultraviolet.(*TerminalReader).StreamEvents.func1"),

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// The smallest screen that holds the chain and some findings.
+// The smallest screen on which the chain and some findings fit.
 const watchWidth, watchHeight = 60, 18
 
 // changesShown is how many changes are shown above the findings; the others are marked there.
@@ -60,7 +60,7 @@ func (w *watcher) title() string {
 	return left + strings.Repeat(" ", max(1, w.width-lipgloss.Width(left)-lipgloss.Width(right))) + right
 }
 
-// clock is the one line that moves while nothing happens.
+// clock returns the only line that changes while nothing happens.
 func (w *watcher) clock() string {
 	h, now := &w.history, w.o.Now()
 	what := fmt.Sprintf("looking for %s", now.Sub(w.begun).Round(time.Second))
@@ -105,7 +105,7 @@ func (w *watcher) standing() []string {
 	return lines
 }
 
-// chain is a line a link, and one for the whole: its state, its counts, and how it was.
+// chain returns a line per link, and one for the whole: state, counts and history.
 func (w *watcher) chain() []string {
 	row := func(name string, s checks.Status, counts string, past []checks.Status) string {
 		head := fmt.Sprintf("%s %-9s %-26s ", w.theme.Symbol(theme.MarkOf(s)), name, counts)
@@ -205,7 +205,7 @@ func (w *watcher) refresh() {
 	w.scroll = w.scroll.replaced(w.theme, b.String())
 }
 
-// loud leaves out findings that are no cause for concern: they do not change from check to check.
+// loud returns the findings that need attention, without those that do not matter and never change.
 func loud(all []checks.Finding) []checks.Finding {
 	var out []checks.Finding
 	for _, f := range all {

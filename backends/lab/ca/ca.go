@@ -1,4 +1,4 @@
-// Package ca makes the certificate authority of one lab.
+// Package ca creates the certificate authority of a lab.
 package ca
 
 import (
@@ -21,7 +21,7 @@ type Authority struct {
 	PEM  []byte // the authority's own certificate
 }
 
-// New makes an authority with a fresh key.
+// New creates an authority with a new key.
 func New() (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -44,7 +44,7 @@ func New() (*Authority, error) {
 	return &Authority{cert: cert, key: key, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// Server makes the certificate of a server that listens on the loopback addresses.
+// Server creates the certificate of a server that listens on the loopback addresses.
 func (a *Authority) Server(name string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,6 +1,6 @@
 package esxcli
 
-// Commands lists what the lab's esxcli knows. To add a command, add a row.
+// Commands lists the commands of the lab's esxcli. To add a command, add a row.
 func Commands() []Command {
 	nic := Param{Name: "nicname", Long: "nic-name", Short: "n", Help: "The name of the NIC", Required: true}
 	device := Param{Name: "device", Long: "device", Short: "d", Help: "Name of the RDMA device", Required: true}

@@ -1,5 +1,5 @@
-// Package esxcli answers esxcli commands from the lab's world. The ESXi shells print the answers as text, the simulated
-// vCenter hands them out as data: both give the same answer because both ask here.
+// Package esxcli answers esxcli commands from the lab's world. The ESXi shells print the answers as text, and the
+// simulated vCenter returns them as data. Both use this package, so their answers agree.
 package esxcli
 
 import (
@@ -18,7 +18,7 @@ const (
 	Table  Shape = iota // rows under a header
 	Record              // "Name: value" lines, one block a row
 	Text                // one text
-	Titled              // Record under a line of its own: Answer.Title, else the row's first value
+	Titled              // Record below a heading: Answer.Title, or else the row's first value
 )
 
 // A Field is one value of a row. Name is the column's title ("Paired Uplink"); the API's key is the title without
@@ -26,8 +26,8 @@ const (
 type Field struct {
 	Name, Value string
 	Sub         []Field
-	Hidden      bool     // programs see it, people do not
-	List        []string // not nil: several values; Value has them for display
+	Hidden      bool     // in the API only, not printed
+	List        []string // if not nil, several values; Value contains them for display
 }
 
 // An Answer is the result of a command.
@@ -62,7 +62,7 @@ type Command struct {
 	Run    func(w *world.World, host string, args Args) (Answer, error)
 }
 
-// Find returns the command that the words begin with and how many words name it; nil when there is none.
+// Find returns the command that the words begin with and the number of words in its name, or nil if there is none.
 func Find(words []string) (*Command, int) {
 	for _, c := range Commands() {
 		if len(words) >= len(c.Path) && slices.Equal(words[:len(c.Path)], c.Path) {
@@ -113,7 +113,7 @@ func (c *Command) option(word string) *Param {
 	return nil
 }
 
-// A Refusal is an error in ESXi's own words.
+// A Refusal is an error with the text of ESXi.
 type Refusal string
 
 // Error implements error.
@@ -133,7 +133,7 @@ func hidden(pairs ...string) []Field {
 	return fields
 }
 
-// seen are the fields that people see.
+// seen returns the fields that are printed.
 func seen(fields []Field) []Field {
 	return slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Hidden })
 }
@@ -226,7 +226,7 @@ func table(b *strings.Builder, rows [][]Field) {
 	}
 }
 
-// isRight says whether esxcli sets a value flush right: numbers and truth values.
+// isRight reports whether esxcli aligns a value to the right: numbers and booleans.
 func isRight(value string) bool {
 	if value == "true" || value == "false" {
 		return true

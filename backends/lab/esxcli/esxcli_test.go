@@ -99,7 +99,7 @@ func TestParametersAppend(t *testing.T) {
 	if value("pfctx") != "8" || value("pfcrx") != "8" {
 		t.Errorf("pfctx %q, pfcrx %q", value("pfctx"), value("pfcrx"))
 	}
-	// Without append the others go back to their defaults: the trap of the guides.
+	// Without append the other parameters are reset to their defaults, which the guides do not mention.
 	if _, err := run(t, w, "system module parameters set -m nmlx5_core -p max_vfs=0,0,8,8"); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestEveryCommand(t *testing.T) {
 			}
 		}
 		if c.Writes || c.Path[len(c.Path)-1] == "ping" || strings.Join(c.Path, " ") == "network sriovnic vf list" || c.Path[1] == "sources" {
-			continue // what has no VFs and what is not on the datastore is refused
+			continue // PCI functions without VFs, and files that are not on the datastore, are refused
 		}
 		a, err := c.Run(w, "esx-02", args)
 		if err != nil {

@@ -13,7 +13,7 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 		left := world.PendingInstall
 		if args["rebootingimage"] == "true" {
 			if !h.Staged() {
-				return nil // there is no such image before something is staged
+				return nil // this image does not exist before something is staged
 			}
 			left = world.PendingRemove
 		}
@@ -28,7 +28,7 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 	})
 }
 
-// sourceList lists what an offline bundle holds.
+// sourceList lists the contents of an offline bundle.
 func sourceList(w *world.World, host string, args Args) (Answer, error) {
 	return sources(w, host, args["depot"], true, func(v world.VIB) []Field {
 		return row("Name", v.Name, "Version", v.Version, "Vendor", v.Vendor, "Creation Date", "2024-03-05", "Acceptance Level", v.Acceptance)

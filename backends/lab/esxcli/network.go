@@ -124,7 +124,7 @@ func pauseSet(w *world.World, host string, args Args) (Answer, error) {
 	})
 }
 
-// truth reads a boolean as esxcli takes it: true, false, 1, 0, yes, no, or a part of them.
+// truth parses a boolean as esxcli does: true, false, 1, 0, yes, no, or a prefix of one.
 func truth(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "true", "t", "1", "yes", "y":
@@ -170,7 +170,7 @@ func dvsList(w *world.World, host string, _ Args) (Answer, error) {
 	})
 }
 
-// ping sends from a vmkernel adapter to another host's. What arrives depends on links, switches and MTU.
+// ping sends packets from a vmkernel adapter to that of another host. Whether they arrive depends on links, switches and MTU.
 func ping(w *world.World, host string, args Args) (Answer, error) {
 	count, err := strconv.Atoi(orElse(args["count"], "3"))
 	if err != nil || count < 1 {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// restart lets what is pending act.
+// restart makes pending settings take effect.
 func restart(t *testing.T, w *world.World) {
 	t.Helper()
 	if err := w.HostDies("esx-01"); err != nil {

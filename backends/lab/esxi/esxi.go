@@ -1,5 +1,5 @@
-// Package esxi is the shell of an ESXi host of the lab: busybox tools and the host's own commands, over the same world
-// that the simulated vCenter shows.
+// Package esxi implements the shell of an ESXi host of the lab: busybox tools and the host's own commands, on the same
+// state as the simulated vCenter.
 package esxi
 
 import (
@@ -38,7 +38,7 @@ type Host struct {
 	stop context.CancelFunc
 }
 
-// New builds the shell of a host. The authorized key, when there is one, lets root in beside the password.
+// New creates the shell of a host. Root can log in with the password and, if there is one, with the authorized key.
 func New(w *world.World, host, authorizedKey string) (*Host, error) {
 	h := &Host{world: w, name: host}
 	if authorizedKey != "" {
@@ -54,7 +54,7 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 	if err := h.image(); err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", host, err)
 	}
-	maps.Copy(h.sys.Programs, h.mft()) // their files come and go with the VIB
+	maps.Copy(h.sys.Programs, h.mft()) // their files are installed and removed with the VIB
 	return h, nil
 }
 
@@ -91,7 +91,7 @@ func (h *Host) image() error {
 	return nil
 }
 
-// Update follows the world: when the host or its SSH service goes down, everybody is thrown out.
+// Update applies changes of the world: when the host or its SSH service goes down, all sessions are closed.
 func (h *Host) Update() {
 	up := h.serves()
 	h.mu.Lock()
@@ -104,7 +104,7 @@ func (h *Host) Update() {
 	}
 }
 
-// Close throws everybody out.
+// Close closes all sessions.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.stop()
@@ -177,7 +177,7 @@ func (h *Host) Forward(context.Context, string) (net.Conn, error) {
 // Banner implements sshd.Machine.
 func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
 
-// wrap notes the commands of the shell and lets fault rules act on them.
+// wrap logs the commands of the shell and applies fault rules to them.
 func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	argv := strings.Join(p.Args, " ")
 	h.world.Log.Note(world.Event{What: world.Process, Host: h.name, Detail: argv})

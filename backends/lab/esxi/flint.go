@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// flint queries the firmware of a device or of a file, and writes that of a file to a device (mstflint, flint/subcommands.cpp).
+// flint queries the firmware of a device or a file, and writes firmware from a file to a device (mstflint, flint/subcommands.cpp).
 func (h *Host) flint(ctx context.Context, p *sh.Proc) int {
 	name, found := h.named(p.Args)
 	file := ""
@@ -89,13 +89,13 @@ func imageText(version, running, psid, guid, mac, uefi, pxe string) string {
 	return b.String()
 }
 
-// burnParts is in how many steps an image is written.
+// burnParts is the number of steps in which an image is written.
 const burnParts = 4
 
-// burn writes an image beside the one that is there and makes it valid with the last step: what is cut short leaves the firmware
-// that was there (MFT documentation, flint: the default burn is failsafe and alternates between two locations). Another board's
-// image is refused, and what is not newer is asked about (mstflint, BurnSubCommand::checkPSID and checkFwVersion). The card runs
-// on its old firmware until the next boot.
+// burn writes an image beside the current one and makes it valid in the last step, so that an interrupted burn leaves the
+// current firmware in place (MFT documentation, flint: the default burn is failsafe and alternates between two locations). An
+// image for another board is refused, and one that is not newer needs confirmation (mstflint, BurnSubCommand::checkPSID and
+// checkFwVersion). The card runs its old firmware until the next boot.
 func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image firmware.Image) int {
 	var held, psid string
 	locked := false
@@ -108,7 +108,7 @@ func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image fir
 		p.Printf("-E- Cannot open Device: Can not obtain Flash semaphore (63). You can run \"flint -clear_semaphore -d <device>\" to force semaphore unlock. See help for details.\n")
 		return 1
 	}
-	defer h.world.Update(func(*world.State) ([]world.Event, error) { c.Burning = false; return nil, nil }) //nolint:errcheck // changes nothing that fails
+	defer h.world.Update(func(*world.State) ([]world.Event, error) { c.Burning = false; return nil, nil }) //nolint:errcheck // does not change the result of a failure
 	p.Printf("\n    Current FW version on flash:  %s\n    New FW version:               %s\n\n", held, image.Version)
 	if image.PSID != psid {
 		p.Printf("\n-E- PSID mismatch. The PSID on flash (%s) differs from the PSID in the given image (%s).\n", psid, image.PSID)
@@ -154,7 +154,7 @@ func later(a, b string) bool {
 	return false
 }
 
-// dropZeros writes 14.29.0015 as 14.29.15.
+// dropZeros changes 14.29.0015 to 14.29.15.
 func dropZeros(version string) string {
 	parts := strings.Split(version, ".")
 	for i, part := range parts {

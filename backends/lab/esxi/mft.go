@@ -21,8 +21,8 @@ func (h *Host) mft() map[string]sh.Program {
 	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint, "mlxlink": h.mlxlink}
 }
 
-// settle makes the files of the host agree with its image: the tools are there while the VIB is, and the datastore has
-// what the world keeps on it.
+// settle makes the files of the host match its image: the tools exist while the VIB is installed, and the datastore
+// contains the files that the world has on it.
 func (h *Host) settle() {
 	root, f := vfs.Root(), h.sys.FS
 	tools := false
@@ -43,13 +43,13 @@ func (h *Host) settle() {
 			depot = append(depot, i.Path)
 		}
 	})
-	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // the next log-in tries again
+	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // the next login tries again
 	_, err := f.Stat(root, mftDir)
 	switch {
 	case tools && err != nil:
 		for name := range h.mft() {
 			if h.sys.Install(name, path.Join(mftDir, name)) != nil {
-				return // the next log-in tries again
+				return // the next login tries again
 			}
 		}
 	case !tools && err == nil:
@@ -82,7 +82,7 @@ func devices(h *world.Host) []device {
 	return list
 }
 
-// open finds the device that a name or a PCI address means, as long as mst runs.
+// open finds a device by name or PCI address while mst is running.
 func open(h *world.Host, name string) *device {
 	if !h.MST {
 		return nil
@@ -103,7 +103,7 @@ func open(h *world.Host, name string) *device {
 	return nil
 }
 
-// mst loads the module and lists the devices.
+// mst implements mst: it loads the module and lists the devices.
 func (h *Host) mst(_ context.Context, p *sh.Proc) int {
 	verbose := slices.ContainsFunc(p.Args, func(a string) bool { return strings.HasPrefix(a, "-v") })
 	status := 0
@@ -140,7 +140,7 @@ func (h *Host) mst(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// command is the first word that is no option.
+// command returns the first word that is not an option.
 func command(args []string) string {
 	for _, a := range args[1:] {
 		if !strings.HasPrefix(a, "-") {

@@ -6,9 +6,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// password judges a password for root. After Security.AccountLockFailures refused log-ins in a row the account is locked for
+// password checks a password for root. After Security.AccountLockFailures refused log-ins in a row the account is locked for
 // Security.AccountUnlockTime seconds and the right password is refused too (vSphere Security, "ESXi Passwords and Account
-// Lockout": over SSH and the API, 5 and 900 by default since 6.5; Broadcom KB 436299). A log-in by key is not counted.
+// Lockout": over SSH and the API, 5 and 900 by default since 6.5; Broadcom KB 436299). A login by key is not counted.
 func (h *Host) password(given string) bool {
 	verdict := "refused"
 	_ = h.world.Update(func(s *world.State) ([]world.Event, error) {

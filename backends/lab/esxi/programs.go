@@ -176,7 +176,7 @@ func (h *Host) uptime(_ context.Context, p *sh.Proc) int {
 
 func (h *Host) reboot(context.Context, *sh.Proc) int {
 	w, name := h.world, h.name
-	w.After(30*time.Millisecond, func() { _ = w.RebootHost(name) }) // a host on its way down needs no second order
+	w.After(30*time.Millisecond, func() { _ = w.RebootHost(name) }) // a host that is already shutting down ignores another request
 	return 0
 }
 
@@ -204,7 +204,7 @@ func (h *Host) vmknics(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// vmkping pings from a vmknic; the world says what arrives.
+// vmkping pings from a vmknic; the world decides what arrives.
 func (h *Host) vmkping(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("I: d s: c: 4 6 i: W: S: v")
 	if err != nil || len(o.Args) != 1 {

@@ -2,14 +2,14 @@ package fabric
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// A Flow is what one test has sent.
+// A Flow describes what one test has sent.
 type Flow struct {
 	TrafficClass   int // byte of the IP header: DSCP << 2 | ECN
 	Bytes, Packets int64
 	Crowd          float64 // part of the time in which other ports sent to the same receiver
 }
 
-// An Effect is what becomes of a flow in the queues of the switch, as the counters of both ends show it.
+// An Effect is what happens to a flow in the queues of the switch, as the counters of both ends show it.
 type Effect struct {
 	SentIn, ArrivedIn int   // priorities in which the sender's and the receiver's card count it
 	Paused            int64 // pause frames of SentIn that stopped the sender
@@ -18,8 +18,9 @@ type Effect struct {
 	Left              float64
 }
 
-// Parts of the packets of a flow into a crowded port; ours. DCQCN slows senders down before the buffer is full, so that pause
-// frames are rare where the switch marks (Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015).
+// Fractions of the packets of a flow into a congested port; our own estimates. DCQCN slows senders down before the buffer is
+// full, so that pause frames are rare where the switch marks (Zhu et al., "Congestion Control for Large-Scale RDMA
+// Deployments", SIGCOMM 2015).
 const (
 	markedPart      = 1.0 / 40
 	pausedPart      = 1.0 / 20
@@ -30,10 +31,10 @@ const (
 	leftAfterLoss   = 0.45 // go-back-N sends a window again for each lost packet
 )
 
-// Carry works out what becomes of a flow from the first to the second port of the path. A packet has the priority that its
-// sender's card gives it; at the switch it keeps that where the port of the sender trusts DSCP, and is taken into priority 0 with
-// its DSCP cleared where it does not (Cisco, "Configuring QoS", untrusted ports). Where a queue fills, the switch pauses the
-// priority at the port that the packets came by (IEEE 802.1Qbb); what is not paused there, or by a card that does not obey, is
+// Carry computes what happens to a flow from the first to the second port of the path. A packet has the priority that its
+// sender's card gives it; at the switch it keeps that if the switch port of the sender trusts DSCP; otherwise it is moved to
+// priority 0 and its DSCP is cleared (Cisco, "Configuring QoS", untrusted ports). If a queue fills up, the switch pauses the
+// priority at the ingress port (IEEE 802.1Qbb); packets that are not paused there, or by a card that ignores pause frames, are
 // dropped.
 func (p Path) Carry(s *world.State, f Flow) Effect {
 	e := Effect{Left: 1}
@@ -60,7 +61,7 @@ func (p Path) Carry(s *world.State, f Flow) Effect {
 		return e
 	}
 	part := func(share float64) int64 { return max(1, int64(f.Crowd*share*float64(f.Packets))) }
-	ecn := f.TrafficClass&3 != 0 && !b.Cable.NoECN && !a.Cable.NoTrust // the queue of priority 0 marks nothing
+	ecn := f.TrafficClass&3 != 0 && !b.Cable.NoECN && !a.Cable.NoTrust // the queue of priority 0 does not mark packets
 	if ecn {
 		e.Marked = part(markedPart)
 	}
@@ -79,7 +80,7 @@ func (p Path) Carry(s *world.State, f Flow) Effect {
 	return e
 }
 
-// Count puts what a flow did into the counters of both cards' ports.
+// Count adds the effect of a flow to the counters of both cards' ports.
 func (p Path) Count(w *world.World, f Flow, e Effect) {
 	if len(p.Ports) < 2 {
 		return

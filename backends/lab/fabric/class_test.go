@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// Each scenario of the physical network changes what becomes of a flow, by its own cause. The path goes from the last host, which
-// a scenario of one port spoils, to the first.
+// Each scenario of the physical network changes what happens to a flow, for its own reason. The path goes from the last host,
+// where a scenario of one port has its fault, to the first.
 func TestQueuesOfTheSwitch(t *testing.T) {
 	const dscp26 = 26<<2 | 2
 	for name, tc := range map[string]struct {
@@ -59,7 +59,7 @@ func TestQueuesOfTheSwitch(t *testing.T) {
 	}
 }
 
-// Ports carry both directions at once, and an incast is seen by the ports that take part in it alone.
+// Ports carry both directions at once, and an incast affects only the ports that take part in it.
 func TestDirectionsAndSenders(t *testing.T) {
 	port := func(host string) fabric.Port { return fabric.Port{Host: host, PNIC: "vmnic2"} }
 	ab := fabric.Path{Ports: []fabric.Port{port("a"), port("b")}}
@@ -76,14 +76,14 @@ func TestDirectionsAndSenders(t *testing.T) {
 		t.Errorf("incast: shares %v %v %v, %d and %d senders", l.Share(ab), l.Share(cb), l.Share(ba), l.Senders(cb), l.Senders(ba))
 	}
 	end()
-	second := l.Start(ab) // two tests of one port are no incast
+	second := l.Start(ab) // two tests from one port are not an incast
 	defer second()
 	if l.Senders(ab) != 1 || l.Share(ab) != 0.5 {
 		t.Errorf("%d senders, share %v", l.Senders(ab), l.Share(ab))
 	}
 }
 
-// What holds cards back shows at the sizes that it concerns.
+// What slows a card down is visible only at the message sizes that it affects.
 func TestCardsThatAreHeldBack(t *testing.T) {
 	sound := fabric.Path{Reachable: true, RDMA: true, LinkMbps: 100000, MTU: 9000}
 	gbps := func(p fabric.Path, size int) float64 { return p.Gbps(size, 4096, 1, "s") }

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// done is a data centre that is set up: vm-01 and vm-03 on esx-01, vm-02 and vm-04 on esx-02.
+// done returns a data centre that is set up: vm-01 and vm-03 on esx-01, vm-02 and vm-04 on esx-02.
 func done(t *testing.T) *world.World {
 	t.Helper()
 	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
@@ -158,7 +158,7 @@ func TestRates(t *testing.T) {
 			t.Errorf("%s: %.2f, want %.2f", what, got, want)
 		}
 	}
-	// S2, ConnectX-5 100G between VMs.
+	// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022): ConnectX-5 100G between VMs.
 	for size, want := range map[int]float64{64: 2.78, 1024: 43.7, 4096: 88.2, 8192: 93.8, 65536: 96.6, 8 << 20: 96.2} {
 		near(t, "S2", sound.Gbps(size, 4096, 1, "s"), want, 0.06)
 	}
@@ -217,7 +217,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Two ports of one card pass one PCIe slot, and two cards of one PCIe switch its uplink: at once they have half of it each.
+// Two ports of a card share its PCIe slot, and two cards below a PCIe switch share its uplink: when used at the same time, each gets half.
 func TestPCIeLinksAreShared(t *testing.T) {
 	slot := func(at string, in bool) fabric.Link { return fabric.Link{Host: "a", At: at, In: in, Gbps: 115} }
 	on := func(pnic string, links ...fabric.Link) fabric.Path {

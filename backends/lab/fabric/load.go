@@ -2,7 +2,7 @@ package fabric
 
 import "sync"
 
-// Load counts the tests under way on each port, each direction by itself. The zero value is ready; it is safe for concurrent use.
+// Load counts the running tests on each port, separately for each direction. The zero value is ready; it is safe for concurrent use.
 type Load struct {
 	mu    sync.Mutex
 	tests map[way]map[Port]int // by the port at the other end
@@ -15,7 +15,8 @@ type way struct {
 	in   bool // towards the host
 }
 
-// ways are the directions that a path loads, with the port at the other end of each. A path of one port loads what it sends by.
+// ways returns the directions that a path loads, with the port at the other end of each. A path within one port loads its
+// sending direction.
 func (p Path) ways() map[way]Port {
 	if len(p.Ports) == 0 {
 		return nil
@@ -28,7 +29,7 @@ func (p Path) ways() map[way]Port {
 	return list
 }
 
-// Start notes a test on the ports of p. The caller calls end once when it is over.
+// Start records a test on the ports of p. The caller calls end once when the test is over.
 func (l *Load) Start(p Path) (end func()) {
 	l.add(p, 1)
 	return func() { l.add(p, -1) }
@@ -58,7 +59,7 @@ func (l *Load) add(p Path, n int) {
 	}
 }
 
-// Share returns what part of the ports of p one test has now, 1 when it is alone.
+// Share returns the fraction of the ports of p that each test gets now: 1 if there is only one.
 func (l *Load) Share(p Path) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +74,8 @@ func (l *Load) Share(p Path) float64 {
 	return 1 / float64(most)
 }
 
-// Slot returns what the PCIe links of p leave to one test now, in Gb/s; 0: no limit. Tests on two ports of a card, and on two cards
-// below one PCIe switch, share a link.
+// Slot returns the rate that the PCIe links of p allow each test now, in Gb/s; 0 means no limit. Tests on two ports of a card, and
+// on two cards below one PCIe switch, share a link.
 func (l *Load) Slot(p Path) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +88,7 @@ func (l *Load) Slot(p Path) float64 {
 	return least
 }
 
-// Senders is how many ports send to the receiver of p now. More than one fill the queue of the switch port before it.
+// Senders returns how many ports send to the receiver of p now. More than one fill the queue of the switch port in front of it.
 func (l *Load) Senders(p Path) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

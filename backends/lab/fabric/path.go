@@ -1,6 +1,6 @@
-// Package fabric says what the lab's network does with traffic between two guests: whether it arrives, whether it
-// goes as RDMA or falls back to TCP, how fast, and what the counters show. It is a function of the world: whatever is
-// wrong in the configuration shows here, and nothing else does.
+// Package fabric models what the lab's network does with traffic between two guests: whether it arrives, whether it
+// uses RDMA or falls back to TCP, how fast it is, and what the counters show. It is a function of the world: the result
+// depends on the configuration and on nothing else.
 package fabric
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// An End is one interface of a guest, as the guest has set it up.
+// An End is an interface of a guest with the settings that the guest has made.
 type End struct {
 	VM  string
 	MAC string
@@ -19,7 +19,7 @@ type End struct {
 	Up  bool
 }
 
-// A Port is one physical port of a host. Tests that run at the same time share what it can carry.
+// A Port is a physical port of a host. Tests that run at the same time share its capacity.
 type Port struct{ Host, PNIC string }
 
 // A Link is one direction of a PCIe link of a host: of a card's slot, or of the uplink of a PCIe switch.
@@ -30,29 +30,29 @@ type Link struct {
 	Gbps     float64
 }
 
-// A Device is the RDMA device of a host that traffic passes.
+// A Device is the RDMA device of a host that traffic passes through.
 type Device struct{ Host, Name string }
 
-// A Path is what lies between two interfaces.
+// A Path describes the network between two interfaces.
 type Path struct {
 	Reachable bool   // frames arrive
-	Why       string // why they do not, or why RDMA does not go over the adapters
+	Why       string // why they do not, or why RDMA does not use the adapters
 	SameHost  bool
 	VF        bool // between VFs or whole ports: RDMA without the hypervisor
 	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; else TCP between the hosts
-	LinkMbps  int  // of the slower port; 0 on the same host
+	LinkMbps  int  // rate of the slower port; 0 on the same host
 	MTU       int  // bytes: the largest IP packet that the switches pass; the guests' own MTU is not in it
 	Tagged    bool // with a VLAN tag
 	Ports     []Port
 	Devices   []Device // whose counters move; empty on the same host and in the fallback
-	Hops      int      // switches beyond the first
+	Hops      int      // number of switches beyond the first
 	Links     []Link   // PCIe links that it passes; empty on the same host
-	SlotGbps  float64  // what these links leave it now; 0: no limit
+	SlotGbps  float64  // rate that these links allow now; 0: no limit
 	Small     float64  // share of the message rate; 0: all of it
 	Large     float64  // share of the bandwidth above 64 KiB; 0: all of it
 }
 
-// side is what one end's host contributes.
+// side is the part of a path on the host of one end.
 type side struct {
 	vm      *world.VM
 	host    *world.Host
@@ -61,13 +61,13 @@ type side struct {
 	mtu     int
 	uplink  *world.PNIC
 	teamed  bool
-	whole   bool // the port itself is in the VM: no switch of the host is between it and the cable
+	whole   bool // the port itself is assigned to the VM: no virtual switch is between it and the cable
 }
 
 func unreachable(format string, args ...any) Path { return Path{Why: fmt.Sprintf(format, args...)} }
 
-// Between works out the path from a to b. The sources of the conditions for RDMA are VMware's "PVRDMA Support" and
-// KB 328676: the HCA is the only uplink of the DVS, the ruleset pvrdma is open and a vmknic is tagged on both hosts.
+// Between computes the path from a to b. The sources of the conditions for RDMA are VMware's "PVRDMA Support" and KB
+// 328676: the HCA is the only uplink of the DVS, the ruleset pvrdma is open and a vmknic is tagged on both hosts.
 func Between(s *world.State, a, b End) Path {
 	x, why := look(s, a)
 	if why != "" {
@@ -80,8 +80,8 @@ func Between(s *world.State, a, b End) Path {
 	switch {
 	case x.vlan != y.vlan:
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
-	case x.whole || y.whole: // they meet on the cable
-	case x.adapter.DVS != "" && y.adapter.DVS != "" && x.uplink != nil && y.uplink != nil: // likewise, or on their switch
+	case x.whole || y.whole: // they are connected by the physical network
+	case x.adapter.DVS != "" && y.adapter.DVS != "" && x.uplink != nil && y.uplink != nil: // likewise, or by their virtual switch
 	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
 		return unreachable("%s and %s are on different networks", a.VM, b.VM)
 	}
@@ -125,11 +125,10 @@ func Between(s *world.State, a, b End) Path {
 // leafToLeaf is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
 const leafToLeaf = 2
 
-// laneGbps is what a lane of PCIe carries of data by its generation: 8, 16 and 32 GT/s in 128b/130b, less the headers of packets of
-// 256 bytes.
+// laneGbps is the data rate of a PCIe lane by generation: 8, 16 and 32 GT/s in 128b/130b, less the headers of packets of 256 bytes.
 func laneGbps(gen int) float64 { return float64(int(1)<<gen) * 128.0 / 130 * 256 / 280 }
 
-// hardware notes how far the cards and their slots hold a path back.
+// hardware sets how much the cards and their slots limit a path.
 func (p *Path) hardware(from, to side) {
 	least := func(have, limit float64) float64 {
 		if limit > 0 && (have == 0 || limit < have) {
@@ -147,14 +146,14 @@ func (p *Path) hardware(from, to side) {
 	}
 }
 
-// Beside is the path of data that stays below the PCIe switches of both ends: memory of GPUs that are there too.
+// Beside returns the path of data that stays below the PCIe switches of both ends, as for memory of GPUs below the same switches.
 func (p Path) Beside() Path {
 	p.Links = slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { return l.Switch })
 	return p
 }
 
 // linksOf are the PCIe links between a port and the memory of its host: the slot of its card, and the uplink of the switch that the
-// card is below, which is as wide as the slot. All ports of a card, and all cards of a switch, pass them.
+// card is below, which is as wide as the slot. All ports of a card, and all cards below a switch, share them.
 func linksOf(h *world.Host, c *world.PNIC) []Link {
 	gen, lanes, at := 3, 16, c.PCI
 	if card := h.Card(c.PCI); card != nil {
@@ -205,10 +204,10 @@ func look(s *world.State, e End) (side, string) {
 	return o, why
 }
 
-// switchMTU is what the physical switch passes.
+// switchMTU returns the MTU of the physical switch.
 const switchMTU = 9216
 
-// port is a side whose VM has the port itself.
+// port returns the side of a VM that a whole port is assigned to.
 func (o *side) port(p *world.PNIC, e End) string {
 	if !e.Up {
 		return "the interface in " + e.VM + " is down"
@@ -222,7 +221,7 @@ func (o *side) port(p *world.PNIC, e End) string {
 
 func (o *side) is(kind world.AdapterType) bool { return o.adapter != nil && o.adapter.Type == kind }
 
-// bypasses reports whether the guest talks to the card without the hypervisor.
+// bypasses reports whether the guest uses the card without the hypervisor.
 func (o *side) bypasses() bool { return o.whole || o.is(world.SRIOV) }
 
 func (o *side) network() string {
@@ -232,7 +231,7 @@ func (o *side) network() string {
 	return o.adapter.PortGroup
 }
 
-// virtualFunction replaces the uplink by the port of the VF: its frames leave there, whatever the teaming says.
+// virtualFunction replaces the uplink by the port of the VF: its frames leave there regardless of the teaming policy.
 func (o *side) virtualFunction(s *world.State) string {
 	p, _ := o.host.PortOf(o.adapter)
 	if p == nil {
@@ -294,7 +293,7 @@ func (o *side) first(pnics []string) *world.PNIC {
 	return nil
 }
 
-// fallback returns why PVRDMA between two hosts goes over TCP; "" when it does not.
+// fallback returns why PVRDMA between two hosts falls back to TCP, or "" if it does not.
 func fallback(x, y side) string {
 	if x.adapter.Protocol != y.adapter.Protocol {
 		return fmt.Sprintf("%s speaks %s, %s speaks %s", x.vm.Name, x.adapter.Protocol, y.vm.Name, y.adapter.Protocol)
@@ -342,7 +341,7 @@ func allows(networks []string, ip string) bool {
 	})
 }
 
-// meet reports whether two vmknics reach each other: in one subnet, or both on the routed management network.
+// meet reports whether two vmknics can reach each other: they are in the same subnet, or both on the routed management network.
 func meet(a, b *world.VMK) bool {
 	pa, err := netip.ParseAddr(a.IP)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 // The model's constants. The shape of the curve over message sizes follows the measurement of a ConnectX-5 100G
 // between VMs (VMware's RoCE SR-IOV study): 2.8 Gb/s at 64 B, 44 at 1 KiB, 88 at 4 KiB, 94 at 8 KiB, 96.7 from 64 KiB.
 const (
-	frameOverhead = 82    // bytes a RoCE v2 packet carries beside its payload
+	frameOverhead = 82    // bytes of a RoCE v2 packet in addition to its payload
 	vlanTag       = 4     // bytes
-	efficiency    = 0.985 // of what the wire can carry
+	efficiency    = 0.985 // fraction of the wire's capacity
 	knee          = 2.3   // how sharply the curve bends
 
 	messageRate     = 5.4 // million a second
 	fallbackRate    = 0.25
 	fallbackGbps    = 22.0
-	fallbackShare   = 0.9 // of the link at most
+	fallbackShare   = 0.9 // maximum fraction of the link
 	memoryRate      = 4.0
 	memoryGbps      = 64.0
 	rdmaLatency     = 4.1 // microseconds, half a round trip of a small message
@@ -31,8 +31,8 @@ const (
 	largeFrom       = 64 << 10
 )
 
-// Gbps returns what a stream of messages of size bytes reaches, when it has the given share (0 to 1] of the ports.
-// ibMTU is the active MTU that both ends agreed on. salt makes runs differ a little, always in the same way.
+// Gbps returns the rate of a stream of messages of size bytes that has the given share (0 to 1] of the ports. ibMTU is
+// the active MTU that both ends agreed on. salt makes runs differ slightly, but reproducibly.
 func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 	top, rate := 0.0, messageRate
 	switch {
@@ -64,7 +64,7 @@ func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 	return got * wobble(salt, size)
 }
 
-// segment is how much TCP loses to small segments, relative to 9000 byte packets.
+// segment returns the TCP rate with small segments, relative to 9000-byte packets.
 func segment(mtu int) float64 { return min(1, 0.55+0.05*float64(mtu)/1000) }
 
 // Latency returns half the round trip of a message of size bytes in microseconds.
@@ -86,15 +86,15 @@ func (p Path) Latency(size, ibMTU int, share float64, salt string) float64 {
 	return (base + transfer) * wobble(salt+"lat", size)
 }
 
-// wobble is 1 with a small error that depends on nothing but its arguments.
+// wobble returns 1 with a small deviation that depends only on its arguments.
 func wobble(salt string, size int) float64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(salt + "/" + strconv.Itoa(size)))
 	return 1 + jitter*(float64(h.Sum32()%2000)/1000-1)/2
 }
 
-// Carries reports whether packets of an RDMA message of size bytes pass the switches. The fallback and the same host do not use
-// the fabric's frames.
+// Carries reports whether packets of an RDMA message of size bytes pass the switches. Traffic of the TCP fallback, and on the
+// same host, does not depend on the fabric's frame size.
 func (p Path) Carries(size, ibMTU int) bool {
 	const headers = 44 // IP, UDP, BTH and ICRC inside the frame
 	return p.SameHost || !p.RDMA || min(size, ibMTU)+headers <= p.MTU

@@ -1,5 +1,5 @@
 // Package firmware models the adapter cards of the lab's hosts: their identity and the configuration that they keep
-// over a reboot, with the values of the factory, of this boot and of the next one.
+// across reboots, with the default value, the current value and that of the next boot.
 package firmware
 
 import (
@@ -46,7 +46,7 @@ func (s *Setting) Text(value int) string {
 	return strconv.Itoa(value)
 }
 
-// ErrRange says that a value is none of the setting's.
+// ErrRange reports a value that the setting does not have.
 var ErrRange = errors.New("out of range")
 
 // Parse reads a value: a number, or a name in any case.
@@ -94,7 +94,7 @@ const MaxVFs = 127
 // Function is the PCI address of a port, counted from 0.
 func (c *Card) Function(port int) string { return c.PCI[:len(c.PCI)-1] + strconv.Itoa(port) }
 
-// Has says whether a PCI address is one of the card's ports.
+// Has reports whether a PCI address is one of the card's ports.
 func (c *Card) Has(address string) bool {
 	for port := range c.Ports {
 		if c.Function(port) == address {
@@ -104,8 +104,8 @@ func (c *Card) Has(address string) bool {
 	return false
 }
 
-// InfiniBand reports whether the port at a PCI address speaks InfiniBand in this boot. Cards without LINK_TYPE speak Ethernet
-// only.
+// InfiniBand reports whether the port at a PCI address is an InfiniBand port in this boot. Cards without LINK_TYPE support
+// only Ethernet.
 func (c *Card) InfiniBand(address string) bool {
 	for port := range c.Ports {
 		if s := c.Setting("LINK_TYPE_P" + strconv.Itoa(port+1)); s != nil && c.Function(port) == address {
@@ -130,7 +130,7 @@ func (c *Card) Set(name string, value int) {
 	}
 }
 
-// Held is the version on the card's flash.
+// Held returns the firmware version on the card's flash.
 func (c *Card) Held() string { return cmp.Or(c.Flash, c.Version) }
 
 // An Image is a file with firmware for boards with one PSID.
@@ -154,7 +154,7 @@ func (c *Card) Boot(cut bool) {
 	}
 }
 
-// VFs is how many VFs a port can have in this boot: none while SR-IOV is off.
+// VFs returns how many VFs a port can have in this boot: 0 while SR-IOV is off.
 func (c *Card) VFs() int {
 	on, n := c.Setting("SRIOV_EN"), c.Setting("NUM_OF_VFS")
 	if on == nil || n == nil || on.Current == 0 {

@@ -17,7 +17,7 @@ import (
 // unitsTime is how long the boot waits for units before it lets people in.
 const unitsTime = 2 * time.Second
 
-// Power follows the VM: on boots the guest at once, off ends all that runs in it and returns when it has ended.
+// Power follows the power state of the VM: on boots the guest at once; off ends every process in it and returns when they have ended.
 func (m *Machine) Power(on bool) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -83,7 +83,7 @@ func (m *Machine) start() {
 	ports := m.site.ports(m.cfg.VM)
 	for _, p := range ports {
 		if p.HCA != nil && p.HCA.SetDCB != nil {
-			p.HCA.SetDCB(netif.DCB{}) // nothing of it survives a boot (NVIDIA, "Quality of Service (QoS)")
+			p.HCA.SetDCB(netif.DCB{}) // none of these settings survive a boot (NVIDIA, "Quality of Service (QoS)")
 		}
 	}
 	m.net.Stack.Boot(ports)
@@ -111,31 +111,31 @@ func (m *Machine) start() {
 	m.report()
 }
 
-// autoload loads the drivers of the devices that are there, as udev does early in the boot.
+// autoload loads the drivers of existing devices, as udev does early in the boot.
 func (m *Machine) autoload() {
 	for _, module := range []string{"ext4", "vmw_vmci", "vmw_balloon", "vmxnet3"} {
-		_ = m.kernel.Load(module) // all of them are there
+		_ = m.kernel.Load(module) // all of them exist
 	}
 	for _, driver := range m.rdma.Drivers() {
 		if !m.blacklisted(driver) {
-			_ = m.kernel.Load(driver) // a kernel without it does without
+			_ = m.kernel.Load(driver) // not an error if the kernel does not have it
 		}
 	}
 	if len(m.site.gpus(m.cfg.VM)) > 0 {
-		_ = m.kernel.Load("nvidia_drm") // where the driver is installed
+		_ = m.kernel.Load("nvidia_drm") // if the driver is installed
 		_ = m.kernel.Load("nvidia_uvm")
 		if !m.kernel.Loaded("nvidia") && !m.keptOut("nouveau") {
-			_ = m.kernel.Load("nouveau") // a kernel without it does without
+			_ = m.kernel.Load("nouveau") // not an error if the kernel does not have it
 		}
 	}
 }
 
-// keptOut reports whether a driver is blacklisted for udev in the initial RAM disk, which is the first to see devices: a file of
-// /etc/modprobe.d counts from the next update-initramfs or dracut on (NVIDIA Driver Installation Guide, "Disabling Nouveau": the
-// RAM disk is to be made again).
+// keptOut reports whether a driver is blacklisted in the initial RAM disk, where udev first sees devices: a file of
+// /etc/modprobe.d takes effect after the next update-initramfs or dracut (NVIDIA Driver Installation Guide, "Disabling Nouveau":
+// the RAM disk has to be regenerated).
 func (m *Machine) keptOut(module string) bool {
 	images := []string{"/boot/initrd.img-" + m.distro.kernel, "/boot/initramfs-" + m.distro.kernel + ".img"}
-	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // none is an empty one
+	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // a missing image counts as empty
 	for _, i := range list {
 		data, err := m.sys.FS.ReadFile(vfs.Root(), path.Join("/etc/modprobe.d", i.Name()))
 		if err != nil || !strings.HasSuffix(i.Name(), ".conf") || !slices.Contains(strings.Split(string(data), "\n"), "blacklist "+module) {
@@ -150,7 +150,7 @@ func (m *Machine) keptOut(module string) bool {
 	return false
 }
 
-// conf returns the lines of all NAME.conf below the directories that are no comments.
+// conf returns the lines of all NAME.conf files in the directories, without comments.
 func (m *Machine) conf(dirs ...string) []string {
 	var lines []string
 	for _, dir := range dirs {
@@ -183,7 +183,7 @@ func (m *Machine) blacklisted(module string) bool {
 	})
 }
 
-// loadModules does the work of systemd-modules-load.
+// loadModules does what systemd-modules-load does.
 func (m *Machine) loadModules() {
 	for _, name := range m.conf("/lib/modules-load.d", "/etc/modules-load.d") {
 		if err := m.kernel.Load(name); err != nil {
@@ -192,7 +192,7 @@ func (m *Machine) loadModules() {
 	}
 }
 
-// probed is what follows a driver: devices appear, and rdma-core's rules load what programs need.
+// probed does what follows the loading of a driver: devices appear, and rdma-core's udev rules load the modules that programs need.
 func (m *Machine) probed(module string) {
 	if module != rdma.Driver && module != rdma.HCADriver {
 		return
@@ -200,7 +200,7 @@ func (m *Machine) probed(module string) {
 	m.mu.Lock()
 	booting := !m.session.up
 	m.mu.Unlock()
-	// Units run before logins are allowed, but after the network is up: they find a driver that receives its events.
+	// Units run before logins are allowed, but after the network is up, so a driver that they load receives its events.
 	m.rdma.Attach(module, booting && !m.networkUp())
 	if len(m.rdma.List()) > 0 && m.pkgs.Installed("rdma-core") {
 		_ = m.kernel.Load("rdma_ucm") // as /etc/rdma/modules/rdma.conf has it
@@ -217,7 +217,7 @@ func (m *Machine) networkUp() bool {
 	return false
 }
 
-// report reports the interfaces that are up to VMware Tools, and so to vCenter.
+// report passes the interfaces that are up to VMware Tools, and so to vCenter.
 func (m *Machine) report() {
 	m.mu.Lock()
 	up := m.session.up
@@ -236,10 +236,10 @@ func (m *Machine) report() {
 		}
 		nics = append(nics, n)
 	}
-	_ = m.site.World.SetGuestNICs(m.cfg.VM, nics) // a VM that is gone needs no report
+	_ = m.site.World.SetGuestNICs(m.cfg.VM, nics) // a deleted VM needs no report
 }
 
-// Replug follows changes of the VM's adapters while it runs.
+// Replug applies changes of the VM's adapters while it runs.
 func (m *Machine) Replug() {
 	if _, up := m.Up(); !up {
 		return
@@ -255,7 +255,7 @@ func (m *Machine) Replug() {
 	}
 }
 
-// lose keeps the guest from coming up after the next reboot.
+// lose prevents the guest from booting after the next reboot.
 func (m *Machine) lose() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package linux is a Linux guest of the lab: what people find when they log in to a VM. It puts together the kernel,
-// the network, the packages, systemd and the RDMA tools over a file system in memory, and follows the power of its VM.
+// Package linux implements a Linux guest of the lab: what users find when they log in to a VM. It combines the kernel,
+// the network, the packages, systemd and the RDMA tools on a file system in memory, and follows the power state of its
+// VM.
 package linux
 
 import (
@@ -22,13 +23,13 @@ type distro struct {
 	relaxed     bool   // perftest of 4.4+0.37 and later
 	perftest    string
 	banner      string
-	private     bool // the kernel log is root's
+	private     bool // only root can read the kernel log
 	quirks      rdma.Quirks
 	packages    []pkgs.Package
 	modules     []kernel.Module
 }
 
-// ofed is the system in the words of MLNX_OFED, which takes the rebuilds of RHEL for it.
+// ofed is MLNX_OFED's name of the system; it treats rebuilds of RHEL as RHEL.
 func (d distro) ofed() string {
 	if d.deb {
 		return d.id + d.version
@@ -46,8 +47,8 @@ func Systems() []string {
 	return []string{"ubuntu-20.04", "ubuntu-22.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
 }
 
-// newDistro knows ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux of 8, 9 and 10; others
-// are taken for ubuntu-22.04.
+// newDistro supports ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux of 8, 9 and 10;
+// others are treated as ubuntu-22.04.
 func newDistro(os string) distro {
 	id, version, _ := strings.Cut(os, "-")
 	switch id {

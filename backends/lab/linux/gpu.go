@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// gpus are the GPUs and the shares of GPUs that a VM that is on was given, by their addresses in the guest.
+// gpus returns the GPUs and vGPUs of a VM that is on, by their addresses in the guest.
 func (s *Site) gpus(vm string) []nvidia.GPU {
 	var list []nvidia.GPU
 	s.World.View(func(st *world.State) {
@@ -39,7 +39,7 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 	return list
 }
 
-// share is a vGPU: NVIDIA's name for it, and memory by its profile.
+// share returns a vGPU, with NVIDIA's name and with memory according to its profile.
 func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
 	name := strings.ToUpper(strings.TrimPrefix(d.Profile, "grid_"))
 	g := nvidia.GPU{Address: address, Slot: d.Slot, Class: 0x0302, Profile: d.Profile}
@@ -70,7 +70,7 @@ func (m *Machine) sysDevices() vfs.Tree {
 	return t
 }
 
-// sysFirmware is /sys/firmware: it has efi where the system was started by it.
+// sysFirmware is /sys/firmware: it contains efi if the system was booted by EFI.
 func (m *Machine) sysFirmware() vfs.Tree {
 	t := vfs.Tree{"acpi": {Dir: true}}
 	m.site.World.View(func(s *world.State) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// people are the accounts of every guest: the VM's own user, and three to try things with.
+// people are the accounts of every guest: the VM's own user, and three for tests.
 type person struct {
 	name   string
 	uid    int
@@ -47,7 +47,7 @@ func (p person) user() sh.User {
 	return u
 }
 
-// builder writes files until one fails.
+// A builder writes files until one fails.
 type builder struct {
 	fs  *vfs.FS
 	err error
@@ -76,7 +76,7 @@ func (b *builder) link(target, name string) {
 	}
 }
 
-// image lays out the disk of a freshly installed guest.
+// image creates the disk of a freshly installed guest.
 func (m *Machine) image() error {
 	b := &builder{fs: m.sys.FS}
 	b.dir(0o755, "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/local/bin", "/usr/local/sbin", "/usr/games", "/usr/share", "/etc", "/home", "/boot", "/var/log",

@@ -11,7 +11,8 @@ import (
 )
 
 // updateInitramfs is update-initramfs of initramfs-tools 0.142: mkinitramfs writes FILE.new, beside working files in
-// /var/tmp, and update-initramfs renames it. mkinitramfs clears up on EXIT, INT and TERM; SIGKILL leaves everything.
+// /var/tmp, and update-initramfs renames it. mkinitramfs removes its files on EXIT, INT and TERM; SIGKILL leaves
+// everything behind.
 func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("u c k: d v b:")
 	if err != nil {
@@ -57,8 +58,8 @@ func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// dracut builds its image in a directory below /var/tmp and copies it over the old one at the end: killed in between, that
-// is torn (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
+// dracut builds its image in a directory below /var/tmp and copies it over the old one at the end: if it is killed during
+// the copy, the image is incomplete (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
 func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 	if _, err := p.Options("v f q H force regenerate-all kver: add-drivers: no-hostonly hostonly"); err != nil {
 		return p.Usage(1, err)
@@ -92,7 +93,7 @@ func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// work is a program that writes files in steps until it is killed or one of them fails.
+// work runs a program that writes files in steps until it is killed or a step fails.
 type work struct {
 	m      *Machine
 	p      *sh.Proc
@@ -126,6 +127,6 @@ func (w *work) dir(name string) {
 
 func (w *work) clear(names ...string) {
 	for _, n := range names {
-		_ = w.m.sys.FS.RemoveAll(vfs.Root(), n) // gone is gone
+		_ = w.m.sys.FS.RemoveAll(vfs.Root(), n) // already removed
 	}
 }

@@ -52,7 +52,7 @@ func (m *Machine) functions() []function {
 	return list
 }
 
-// loaded is the module's name while it is in the kernel.
+// loaded returns the module's name while it is loaded.
 func (m *Machine) loaded(module string) string {
 	if m.kernel.Loaded(module) {
 		return module
@@ -108,8 +108,8 @@ func (d function) head(p *sh.Proc, domain bool, numeric int) {
 	p.Printf(" (rev %s)\n", revision)
 }
 
-// details are the lines below the head of a device that was passed through. Its link is the virtual root port's: speed and
-// width of the real one are not to be seen in the guest.
+// details are the lines below the head of a device that was passed through. Its link is the virtual root port's: the guest
+// cannot see the speed and width of the real one.
 func (d function) details(p *sh.Proc, verbose int) {
 	p.Printf("\tSubsystem: %s\n", d.sub)
 	if verbose > 0 {

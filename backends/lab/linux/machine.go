@@ -30,7 +30,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Config says what guest to build.
+// Config describes the guest to create.
 type Config struct {
 	VM, OS, Hostname string
 	User             string // may log in by key and by password
@@ -46,7 +46,7 @@ type Config struct {
 	UUID             string
 	Index            int    // of the VM, which its address of the RDMA network's DHCP follows
 	Lease            string // address/prefix that DHCP assigns to the first adapter
-	// Older are packages that are installed in another version than the distribution offers first, which has both.
+	// Older lists packages that are installed in a version other than the latest one that the distribution offers; it offers both.
 	Older map[string]string
 }
 
@@ -74,7 +74,7 @@ type Machine struct {
 	lost    bool // a fault keeps it from coming up
 }
 
-// bootSession is what lasts from boot to shutdown.
+// bootSession is the state that lasts from boot to shutdown.
 type bootSession struct {
 	id   string
 	ctx  context.Context
@@ -82,7 +82,7 @@ type bootSession struct {
 	up   bool // answers
 }
 
-// New builds a guest with a freshly installed disk, or one that is set up when cfg.Preset says so.
+// New creates a guest with a freshly installed disk, or one that is set up according to cfg.Preset.
 func New(site *Site, cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, site: site, distro: newDistro(cfg.OS), people: people(cfg)}
 	if m.flawed(world.NoDriver) {
@@ -180,7 +180,7 @@ func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 		m.site.World.View(func(s *world.State) { network = s.DHCP })
 		p, err := netip.ParsePrefix(network)
 		if err != nil || m.cfg.Index > 99 {
-			return netip.Prefix{}, false // none, or all are given away
+			return netip.Prefix{}, false // none, or all are in use
 		}
 		a := p.Addr().As4()
 		a[3] = byte(151 + m.cfg.Index)
@@ -248,7 +248,7 @@ func (m *Machine) Login(u sh.User, s *sh.Session) *sh.Proc {
 			"SSH_CONNECTION=" + strings.ReplaceAll(s.Peer, ":", " ") + " " + m.address() + " 22"}}
 }
 
-// address is where people reach the guest: on its first interface.
+// address returns the address at which the guest can be reached: that of its first interface.
 func (m *Machine) address() string {
 	if links := m.net.Stack.Links(); len(links) > 0 && len(links[0].Addrs) > 0 {
 		return links[0].Addrs[0].Addr().String()
@@ -285,7 +285,7 @@ func (m *Machine) toolWith(v *rdma.Verbs) perftest.Tool {
 	}
 }
 
-// useDrivers keeps the RDMA drivers in the kernel while a program has a device open.
+// useDrivers prevents the RDMA drivers from being unloaded while a program has a device open.
 func (m *Machine) useDrivers() func() {
 	var release []func()
 	for _, driver := range m.rdma.Drivers() {
@@ -298,7 +298,7 @@ func (m *Machine) useDrivers() func() {
 	}
 }
 
-// linkWent is the driver's line in the kernel log.
+// linkWent returns the driver's line in the kernel log when the link changes.
 func (m *Machine) linkWent(name, state string) {
 	if l, ok := m.net.Stack.Link(name); ok && l.HCA != nil {
 		m.kernel.Logf("mlx5_core %s %s: Link %s", l.PCI(), name, strings.ToLower(strings.Fields(state)[0]))
@@ -331,5 +331,5 @@ func (m *Machine) end(l netif.Link) fabric.End {
 	return fabric.End{VM: m.cfg.VM, MAC: l.MAC, MTU: l.MTU, Up: l.Up}
 }
 
-// Adapters returns the VM's adapters as they are now.
+// Adapters returns the VM's current adapters.
 func (m *Machine) Adapters() []world.Adapter { return m.site.adapters(m.cfg.VM) }

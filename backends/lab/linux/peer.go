@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// peerAPI is where ib_core has the interface for peer memory from: MLNX_OFED, or the kernel of Ubuntu.
+// peerAPI returns the origin of ib_core's peer memory interface: MLNX_OFED, or the kernel of Ubuntu.
 func (m *Machine) peerAPI() nvidia.API {
 	switch {
 	case m.pkgs.Installed(pkgs.OFED), m.pkgs.Installed("ofed-scripts"):
@@ -24,7 +24,7 @@ func (m *Machine) peerAPI() nvidia.API {
 	return nvidia.NoAPI
 }
 
-// packageChanged follows the packages that bring modules.
+// packageChanged reacts to changes of packages that contain modules.
 func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 	version, open, driver := pkgs.IsDriver(p.Name)
 	switch {
@@ -38,13 +38,13 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 		m.nvidia.InstallLegacy(installed)
 	}
 	if m.distro.deb && driver {
-		// As with the packages of Ubuntu ("Processing triggers for initramfs-tools"): the driver's file in /etc/modprobe.d comes
-		// into the initial RAM disk with it and leaves with it.
-		_ = m.sys.FS.WriteFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel, m.ramdisk(), 0o644) // a full /boot keeps the old one
+		// As with the packages of Ubuntu ("Processing triggers for initramfs-tools"): the driver's file in /etc/modprobe.d is
+		// added to the initial RAM disk, and removed from it, with the driver.
+		_ = m.sys.FS.WriteFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel, m.ramdisk(), 0o644) // if /boot is full, the old one is kept
 	}
 }
 
-// kallsyms are the kernel's symbols, as far as anybody here looks for them. Only root sees addresses.
+// kallsyms returns the kernel symbols that are used here. Only root sees addresses.
 func (m *Machine) kallsyms() string {
 	text := "ffffffff81000000 T _stext\n"
 	if m.kernel.Loaded("ib_core") && m.peerAPI() != nvidia.NoAPI {
@@ -64,8 +64,8 @@ func (m *Machine) ofedInfo(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// smiNICs are the RDMA devices in the words of nvidia-smi. In a VM each device is below a bridge of its own; beside another NUMA
-// node it is only where the VM is larger than one.
+// smiNICs returns the RDMA devices as nvidia-smi names them. In a VM each device is below a bridge of its own; beside another
+// NUMA node it is only where the VM is larger than one.
 func (m *Machine) smiNICs() []nvidia.NIC {
 	var list []nvidia.NIC
 	for _, d := range m.rdma.List() {
@@ -83,7 +83,7 @@ func (m *Machine) smiNICs() []nvidia.NIC {
 	return list
 }
 
-// cuda is what perftest needs of the GPUs.
+// cuda returns what perftest needs to know about the GPUs.
 func (m *Machine) cuda() perftest.CUDA {
 	return perftest.CUDA{
 		Ready: m.nvidia.Ready,

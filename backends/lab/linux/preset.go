@@ -10,7 +10,7 @@ import (
 )
 
 // preset sets up a guest as if it had been set up manually according to the guides: packages, modules, the address by MAC, locked
-// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are what was forgotten.
+// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are the steps that were forgotten.
 func (m *Machine) preset() error {
 	if m.flawed(world.OldPerftest) {
 		if err := m.oldPerftest(); err != nil {
@@ -105,10 +105,10 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 	}
 }
 
-// tokenFile is a client configuration token, where NVIDIA's driver looks for it.
+// tokenFile is the path where NVIDIA's driver expects a client configuration token.
 const tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token_11-23-2026-10-00-00.tok"
 
-// enable writes a unit that runs commands once a boot, when the network is up.
+// enable writes a unit that runs commands once per boot, when the network is up.
 func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	unit := "/etc/systemd/system/" + name + ".service"
 	body := "[Unit]\nDescription=" + text + "\nAfter=network-online.target systemd-modules-load.service\nWants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
@@ -119,7 +119,7 @@ func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	b.link(unit, "/etc/systemd/system/multi-user.target.wants/"+name+".service")
 }
 
-// spoil is what goes wrong at the end of a boot.
+// spoil applies the flaws that act at the end of a boot.
 func (m *Machine) spoil() {
 	if m.flawed(world.PortDown) {
 		m.rdma.Detach(rdma.Driver)

@@ -19,7 +19,7 @@ const (
 	presetSource   = "gpu-source" // no CUDA perftest, but all that it and NVIDIA's driver are built with, on a share
 )
 
-// template puts a perftest with CUDA where no package is.
+// template installs a perftest with CUDA outside any package.
 func (m *Machine) template() error {
 	if m.flawed(world.NoPerftest) {
 		return nil
@@ -32,7 +32,7 @@ func (m *Machine) template() error {
 	return nil
 }
 
-// gpuPreset is a guest that is set up for GPUDirect: the packages, NVIDIA's driver, peer memory, the address of the card.
+// gpuPreset sets up a guest for GPUDirect: the packages, NVIDIA's driver, peer memory, the address of the card.
 func (m *Machine) gpuPreset() error {
 	if err := m.template(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (m *Machine) gpuPreset() error {
 	return b.err
 }
 
-// wholeMAC is the first port of a card that a VM has as its own, whether it is on or not.
+// wholeMAC returns the MAC of the first port of a card that is passed through to a VM, whether the VM is on or not.
 func (s *Site) wholeMAC(vm string) (mac string, slot int) {
 	s.World.View(func(st *world.State) {
 		v := st.VM(vm)
@@ -87,7 +87,7 @@ func (s *Site) wholeMAC(vm string) (mac string, slot int) {
 	return mac, slot
 }
 
-// What the share of a guest to be built in has.
+// Files on the share of a guest in which software is built.
 const (
 	shareDir       = "/mnt/share"
 	driverFile     = shareDir + "/NVIDIA-Linux-x86_64-570.133.20.run"
@@ -123,7 +123,7 @@ func (m *Machine) sourcePreset() error {
 	return b.err
 }
 
-// toolchain is what modules are built with.
+// toolchain contains what is needed to build modules.
 func (m *Machine) toolchain() nvidia.Toolchain {
 	return nvidia.Toolchain{Tool: m.pkgs.Installed, Headers: func() bool {
 		_, err := m.sys.FS.Stat(vfs.Root(), "/lib/modules/"+m.distro.kernel+"/build/Makefile")
@@ -131,7 +131,7 @@ func (m *Machine) toolchain() nvidia.Toolchain {
 	}}
 }
 
-// source is what perftest is built with.
+// source contains what is needed to build perftest.
 func (m *Machine) source() perftest.Source {
 	return perftest.Source{Installed: m.pkgs.Installed, Debian: m.distro.deb, Driver: func() bool {
 		version, _ := m.nvidia.Version()

@@ -20,7 +20,7 @@ func (m *Machine) ramdisk() []byte {
 	b.WriteString("initrd " + uuid4() + "\n")
 	for _, dir := range []string{"etc/modprobe.d", linkDir} {
 		ending := map[string]string{"etc/modprobe.d": ".conf", linkDir: ".link"}[dir]
-		list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+dir) // none is an empty one
+		list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+dir) // a missing image counts as empty
 		for _, i := range list {
 			if strings.HasSuffix(i.Name(), ending) {
 				fmt.Fprintf(&b, "-rw-r--r--   1 root     root     %8d Jan  1 00:00 %s\n", i.Size(), path.Join(dir, i.Name()))
@@ -41,11 +41,12 @@ func nicDriver(p netif.Port) string {
 	return "vmxnet3"
 }
 
-// linkFile returns the first matching .link file for an adapter by its MAC, and the name that it gives (systemd.link(5)); "" for none.
-// Where there is update-initramfs udev names interfaces in the initial RAM disk, so that a file counts from its next renewal on
-// (README.Debian of udev, "Network interface naming"). So it does where an image of dracut holds the driver (systemd issue 9006).
+// linkFile returns the first matching .link file for an adapter by its MAC, and the name that it assigns (systemd.link(5)); "" for
+// none. Where there is update-initramfs udev names interfaces in the initial RAM disk, so that a file takes effect after that is next
+// updated (README.Debian of udev, "Network interface naming"). The same applies if an image of dracut contains the driver (systemd
+// issue 9006).
 func (m *Machine) linkFile(p netif.Port) (file, name string) {
-	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir) // none is an empty one
+	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir) // a missing image counts as empty
 	disk, err := m.sys.FS.ReadFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel)
 	driver := nicDriver(p)
 	early := err == nil

@@ -21,7 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// Site is what the guests of one lab share: the world, the network between them and the tests under way.
+// Site is shared by the guests of one lab: the world, the network between them and the running tests.
 type Site struct {
 	World *world.World
 	// Forward opens connections for clients that use a guest as a jump host; nil refuses them.
@@ -43,7 +43,7 @@ func (s *Site) adapters(vm string) []world.Adapter {
 	return list
 }
 
-// ports turns adapters into what is under the interfaces: vmxnet3, alone or paired with a PVRDMA function.
+// ports returns the virtual adapters below the interfaces: vmxnet3, alone or paired with a PVRDMA function.
 func ports(adapters []world.Adapter) []netif.Port {
 	var list []netif.Port
 	for _, a := range adapters {
@@ -54,7 +54,7 @@ func ports(adapters []world.Adapter) []netif.Port {
 	return list
 }
 
-// ports is what a VM that is on has: also the VFs and the ports of cards that it was given.
+// ports returns the ports of a VM that is on, including its VFs and passed-through ports.
 func (s *Site) ports(vm string) []netif.Port {
 	var list []netif.Port
 	s.World.View(func(st *world.State) {
@@ -90,7 +90,7 @@ func (s *Site) priorities(host, device string) func() string {
 	}
 }
 
-// bridging reads and sets how a port that a guest was given treats priorities.
+// bridging reads and sets how a passed-through port handles priorities.
 func (s *Site) bridging(host, device string) (read func() netif.DCB, set func(netif.DCB)) {
 	read = func() netif.DCB {
 		var d netif.DCB
@@ -113,7 +113,7 @@ func (s *Site) bridging(host, device string) (read func() netif.DCB, set func(ne
 	return read, set
 }
 
-// virtualFunction is what the guest sees of an adapter's VF, and whether the port has a link; nil while there is none.
+// virtualFunction returns what the guest sees of an adapter's VF, or nil if it has none, and whether the port has a link.
 func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.HCA, linked bool) {
 	h := st.Host(v.Host)
 	if h == nil {
@@ -137,7 +137,7 @@ func cardFunction(h *world.Host, p *world.PNIC, d *world.PCIDevice) *netif.HCA {
 	return hca
 }
 
-// A wholePort is a port of a card that was given to a VM.
+// A wholePort is a port of a card that is passed through to a VM.
 type wholePort struct {
 	nic  *world.PNIC
 	slot int
@@ -200,7 +200,7 @@ func rate(st *world.State, v *world.VM, a *world.Adapter) int {
 	return 0
 }
 
-// owner finds who has an address: a guest's interface, as Tools report it, or a host's vmknic.
+// owner finds the owner of an address: a guest's interface, as reported by VMware Tools, or a host's vmknic.
 func owner(st *world.State, ip netip.Addr, not string) (vm, mac string, mtu int) {
 	for _, v := range st.VMs {
 		if !v.On {
@@ -276,7 +276,7 @@ func (w wire) Reach(ip netip.Addr) (string, bool) {
 	return peer.VM, ok
 }
 
-// Path implements perftest.Network. The far end's interface is taken as it is now.
+// Path implements perftest.Network. The current state of the far end's interface is used.
 func (w wire) Path(a, b fabric.End) fabric.Path {
 	var p fabric.Path
 	w.m.site.World.View(func(st *world.State) {
@@ -301,12 +301,12 @@ func (w wire) Carry(p fabric.Path, f fabric.Flow) fabric.Effect {
 		if i == 1 {
 			c = world.Counters{BytesReceived: bytes, PacketsReceived: packets, PacketsSent: packets / 8, QueuePairs: 1}
 		}
-		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // the path has just named the device
+		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // the device is known from the path
 	}
 	return e
 }
 
-// connect asks the fault rules about a new connection.
+// connect applies the fault rules to a new connection.
 func (s *Site) connect(vm string) sshd.Verdict {
 	f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", "")
 	if !ok {
@@ -320,7 +320,7 @@ func (s *Site) note(vm string, f fault.Rule) {
 	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
 }
 
-// wrap notes every program that a guest runs and lets fault rules act on it.
+// wrap logs every program that a guest runs and applies fault rules to it.
 func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() int) int {
 	return func(ctx context.Context, p *sh.Proc, run func() int) int {
 		argv := strings.Join(p.Args, " ")
@@ -371,7 +371,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		case fault.DoReset:
 			p.AtStep(f.Step, func() {
 				p.Kill(sh.SIGKILL)
-				s.World.After(0, func() { _ = s.World.Reset(vm) }) // one that goes down already needs no more
+				s.World.After(0, func() { _ = s.World.Reset(vm) }) // already going down
 			})
 		case fault.DoGarbage:
 			p.Stdout.Write([]byte(fault.Garbage))

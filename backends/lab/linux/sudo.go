@@ -149,7 +149,7 @@ func (m *Machine) authenticate(p *sh.Proc, o sh.Options) int {
 	return 1
 }
 
-// line reads up to the end of a line and not a byte more: the rest is for the command.
+// line reads up to the end of a line and nothing beyond it, because the rest is input of the command.
 func line(r io.Reader) (string, bool) {
 	if r == nil {
 		return "", false

@@ -15,7 +15,7 @@ func number(s string) uint64 {
 	return h.Sum64()
 }
 
-// mounts puts the computed parts into the file system.
+// mounts adds the computed parts to the file system.
 func (m *Machine) mounts() error {
 	f := m.sys.FS
 	for dir, tree := range map[string]func() vfs.Tree{
@@ -76,7 +76,7 @@ func (m *Machine) proc() vfs.Tree {
 	return t
 }
 
-// configfs has a part for each module that is set up by it.
+// configfs contains a directory for each module that uses it.
 func (m *Machine) configfs() vfs.Tree {
 	if !m.kernel.Loaded("rdma_cm") {
 		return vfs.Tree{}

@@ -1,5 +1,5 @@
-// Package pace says how long the commands of the lab's guests and hosts take. By default they take no time; under real
-// command times each takes what the real program takes, times a scale.
+// Package pace defines how long the commands of the lab's guests and hosts take. By default they take no time; with
+// real command times, each takes as long as the real program, times a scale.
 package pace
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A Clock says how long commands take. The zero Clock takes no time. It may be copied.
+// A Clock defines how long commands take. The zero Clock takes no time. It may be copied.
 type Clock struct {
 	Real  bool    // commands take the times of the table
 	Scale float64 // of all times; 0 is 1
@@ -70,10 +70,10 @@ func find(args []string) duration {
 	if words[0] == "dpkg" && !slices.ContainsFunc(args[1:], func(a string) bool {
 		return slices.Contains([]string{"-i", "--install", "--unpack", "--configure", "-r", "--remove", "-P", "--purge"}, a)
 	}) {
-		words[0] = "dpkg-query" // it hands its questions on
+		words[0] = "dpkg-query" // it passes prompts on
 	}
 	if words[0] == "flint" && slices.ContainsFunc(args[1:], func(a string) bool { return a == "b" || a == "burn" }) {
-		words[0] = "flint burn" // its word comes last
+		words[0] = "flint burn" // its keyword comes last
 	}
 	for _, a := range args[1:] {
 		if len(words) == 4 {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What a real guest refuses, in its own words.
+// The guest refuses what a real one refuses, with the same text.
 func TestRefusalsOfUbuntu(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	user, ops, none, root := l.dial("vm-01", "ubuntu"), l.dial("vm-01", "ops"), l.dial("vm-01", "nosudo"), l.dial("vm-01", "root")
@@ -49,7 +49,7 @@ func TestRefusalsOfUbuntu(t *testing.T) {
 		{"addresses are root's", user, "ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: Operation not permitted\n", 2},
 		{"address twice", root, "ip addr add 192.0.2.1/24 dev ens192; ip addr add 192.0.2.1/24 dev ens192", "", "", "RTNETLINK answers: File exists\n", 2},
 		{"address that is not there", root, "ip addr del 192.0.2.9/24 dev ens192", "", "", "RTNETLINK answers: Cannot assign requested address\n", 2},
-		// What Debian 12 says (iproute2 6.1, Linux 6.1).
+		// The texts are those of Debian 12 (iproute2 6.1, Linux 6.1).
 		{"rule twice", root, "ip rule add from 1.2.3.4 table 5001 priority 5001; ip rule add from 1.2.3.4 table 5001 priority 5001", "", "", "RTNETLINK answers: File exists\n", 2},
 		{"rule that is not there", root, "ip rule del from 1.2.3.9 table 5001", "", "", "RTNETLINK answers: No such file or directory\n", 2},
 		{"rules are root's", user, "ip rule add from 1.2.3.4 table 5001", "", "", "RTNETLINK answers: Operation not permitted\n", 2},
@@ -133,8 +133,8 @@ func TestNetplan(t *testing.T) {
 	}
 }
 
-// TestNothingOutlivesTheMachine leaves services, a transient unit and a netplan that waits for ENTER at work, and reboots:
-// nothing of them is there any more. Those of the second boot end with the lab, or goleak says so.
+// TestNothingOutlivesTheMachine reboots while services, a transient unit and a netplan try that waits for ENTER are
+// running: none of them may survive. Those of the second boot must end with the lab, which goleak verifies.
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	begin := func(c *ssh.Client) {
@@ -183,7 +183,7 @@ func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
 	}
 }
 
-// reconnect waits until the guest has booted anew.
+// reconnect waits until the guest has rebooted.
 func (l *lab) reconnect(vm, user, bootID string) *ssh.Client {
 	l.Helper()
 	addr, err := l.servers.Guest(vm)
@@ -371,7 +371,7 @@ func TestHotAddedAdapter(t *testing.T) {
 	}
 }
 
-// The driver decides, not the version: these kernels are built without it.
+// The driver matters, not the version: these kernels are built without it.
 func TestKernelsWithoutTheDriver(t *testing.T) {
 	for os, kernel := range map[string]string{"debian-12": "6.1.0-26-amd64", "rhel-10": "6.12.0-55.9.1.el10_0.x86_64"} {
 		t.Run(os, func(t *testing.T) {

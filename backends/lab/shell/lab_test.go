@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lab is a data centre with its shells, and the key that they accept.
+// A lab is a data centre with its shells and the key that they accept.
 type lab struct {
 	*testing.T
 	world   *world.World
@@ -83,13 +83,13 @@ func (l *lab) dialAddr(addr string, config *ssh.ClientConfig) *ssh.Client {
 	return c
 }
 
-// result is what a remote command gave.
+// A result is the output and the exit status of a remote command.
 type result struct {
 	out, err string
 	status   int
 }
 
-// What stands for an exit status where there is none.
+// Values used if there is no exit status.
 const (
 	signaled = -1
 	lost     = -2 // the connection
@@ -133,7 +133,7 @@ func ok(t *testing.T, c *ssh.Client, command string) string {
 	return r.out
 }
 
-// eventually waits for a condition that the lab brings about by itself.
+// eventually waits for a condition that the lab reaches by itself.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestESXiLocksTheAccount sends wrong passwords: after five in a row the right one is refused too, until 15 minutes are over; a
-// good log-in in between begins anew (vSphere Security, "ESXi Passwords and Account Lockout"; Broadcom KB 436299).
+// successful login in between resets the count (vSphere Security, "ESXi Passwords and Account Lockout"; Broadcom KB 436299).
 func TestESXiLocksTheAccount(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	addr, err := l.servers.Host("esx-01")

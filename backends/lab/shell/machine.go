@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 )
 
-// inner is a machine that can also be ended.
+// inner is a machine that can also be closed.
 type inner interface {
 	sshd.Machine
 	Close()
 }
 
-// machine builds the machine behind a server at the first connection.
+// machine creates the machine behind a server at the first connection.
 type machine struct {
 	build func() (inner, error)
 

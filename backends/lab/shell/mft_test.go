@@ -105,7 +105,7 @@ func TestMFTRefusals(t *testing.T) {
 	for _, row := range []struct{ command, stdin, text string }{
 		{"mlxconfig -d mt4117_pciconf0 -y set LINK_TYPE_P1=2", "", "-E- The Device doesn't support LINK_TYPE_P1 parameter"}, // Ethernet only
 		{"mlxconfig -d mt4117_pciconf0 q LINK_TYPE_P1", "", "-E- The Device doesn't support LINK_TYPE_P1 parameter"},
-		{"mlxconfig -d mt4119_pciconf1 -y set NUM_OF_VFS=128", "", "-E- Failed to set parameter NUM_OF_VFS: value 128 is out of range"}, // 127 is the most
+		{"mlxconfig -d mt4119_pciconf1 -y set NUM_OF_VFS=128", "", "-E- Failed to set parameter NUM_OF_VFS: value 128 is out of range"}, // 127 is the maximum
 		{"mlxconfig -d mt4119_pciconf1 -y set SRIOV_EN", "", "-E- Invalid configuration argument: SRIOV_EN"},
 		{"mlxconfig -d mt4119_pciconf7 q", "", "-E- Failed to open device: mt4119_pciconf7. No such file or directory"},
 		{"mlxconfig -y set SRIOV_EN=1", "", "-E- Device is required for this command"},
@@ -137,7 +137,7 @@ func TestMFTRefusals(t *testing.T) {
 	}
 }
 
-// Lockdown mode and a stopped service keep everybody out of the shell; vCenter and esxcli through it still work.
+// Lockdown mode and a stopped service prevent logins to the shell; vCenter, and esxcli through vCenter, still work.
 func TestShellClosed(t *testing.T) {
 	l := start(t, scenario.Spec{Scenario: "sriov-lockdown", Hosts: 2, VMs: 2})
 	if err := l.world.SetService("esx-02", "TSM-SSH", true); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// said runs a command that may fail and returns all that it says.
+// said runs a command that may fail and returns all of its output.
 func said(t *testing.T, c *ssh.Client, command string) (string, int) {
 	t.Helper()
 	r := run(t, c, command, "")

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// pair runs a test with the server on b and the client on a, and returns what both said.
+// pair runs a test with the server on b and the client on a, and returns both outputs.
 func pair(t *testing.T, l *lab, a, b, ip, command string) (client, server result) {
 	t.Helper()
 	sc, cc := l.dial(b, "root"), l.dial(a, "root")
@@ -114,7 +114,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// What is wrong with the configuration of one host, or of one guest, shows in the measurement.
+// A configuration error of one host or one guest shows in the measurement.
 func TestWrongConfigurationShows(t *testing.T) {
 	host := func(f func(h *world.Host)) func(*testing.T, *lab) {
 		return func(t *testing.T, l *lab) {
@@ -267,7 +267,7 @@ func TestHangsAndBuffers(t *testing.T) {
 	if first.status != 143 {
 		t.Errorf("got %+v", first)
 	}
-	// The peer dies in the middle: the client waits for ever.
+	// The peer is killed during the test: the client waits forever.
 	sc := l.dial("vm-02", "root")
 	wg.Go(func() { run(t, sc, "ib_send_bw -D 600 -F", "") })
 	waiting(t, l, "vm-02")
@@ -298,12 +298,12 @@ func mustGuest(t *testing.T, l *lab, vm string) string {
 	return addr
 }
 
-// From 5.70 on perftest refuses older releases, whichever end it is; two older ones understand each other.
+// From 5.70 on perftest refuses older releases, as client and as server; two older releases work with each other.
 func TestReleasesThatRefuseEachOther(t *testing.T) {
 	const refused = "Current implementation is not compatible with versions older than 5.70\n"
 	for name, tc := range map[string]struct {
 		old            []string
-		client, server string // what they say
+		client, server string // their output
 		status         int
 	}{
 		"the client is older": {[]string{"vm-01"}, "Failed to exchange data between server and clients\n", refused, 1},

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// bare adds a PVRDMA adapter to the first VMs of a healthy lab, on a switch that is set up, with nothing done in the guests.
+// bare adds a PVRDMA adapter to the first VMs of a healthy lab, on a switch that is set up; the guests are not set up.
 func bare(t *testing.T, name string, vms int) *lab {
 	t.Helper()
 	l := start(t, scenario.Spec{Hosts: 2, VMs: vms, Scenario: name})

@@ -22,7 +22,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Options say how to serve.
+// Options configure the servers.
 type Options struct {
 	Listen  string // address without port; "" is 127.0.0.1
 	AtStart int    // listen for all machines at once up to this number, beyond that on demand; 0 is 4096
@@ -173,7 +173,7 @@ func (s *Servers) newHost(name string) (inner, error) {
 	return esxi.New(s.world, name, s.world.Secrets.AuthorizedKey)
 }
 
-// follow passes on what happens in the world to the machines that it concerns.
+// follow passes events of the world on to the machines that they concern.
 func (s *Servers) follow(e world.Event) {
 	switch e.What {
 	case world.VMDevices, world.HostDown, world.HostUp, world.HostService, world.HostFirewall, world.SwitchChanged:
@@ -195,7 +195,7 @@ func (s *Servers) follow(e world.Event) {
 	}
 }
 
-// forward lets a guest be a jump host towards the lab's own servers, and towards nothing else.
+// forward lets a guest act as a jump host, but only to the lab's own servers.
 func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	s.mu.Lock()
 	known := false

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What a command leaves when SIGKILL ends it at one of its steps. What dpkg leaves was looked at with dpkg 1.21 of
+// What a command leaves behind when SIGKILL ends it at one of its steps. For dpkg it was observed with dpkg 1.21 of
 // Debian 12; the names of mkinitramfs are those of mkinitramfs(8) 0.142, those of dracut of dracut.sh.
 func TestKilledAtAStep(t *testing.T) {
 	for _, tt := range []struct{ name, system, fault, command, look, want string }{
@@ -46,7 +46,7 @@ func TestKilledAtAStep(t *testing.T) {
 	}
 }
 
-// While one package manager works, another one is refused; the lock goes with the process.
+// While one package manager runs, another one is refused; the lock ends with the process.
 func TestPackageManagersTakeTurns(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, Timing: world.Timing{Commands: pace.Clock{Real: true, Scale: 100}}})
 	c := l.dial("vm-01", "ubuntu")

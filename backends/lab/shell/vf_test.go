@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// virtual gives two VMs on two hosts a VF each and starts them again.
+// virtual assigns a VF to each of two VMs on two hosts and restarts them.
 func virtual(t *testing.T, mayMTU bool) *lab {
 	t.Helper()
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "sriov-ready"})
@@ -52,7 +52,7 @@ func virtual(t *testing.T, mayMTU bool) *lab {
 	return l
 }
 
-// An mlx5 device and its netdev are one PCI function; the port follows the netdev, and the measurement is the card's.
+// An mlx5 device and its netdev are one PCI function; the state of the port follows the netdev, and the measured rate is that of the card.
 func TestVFInTheGuest(t *testing.T) {
 	l := virtual(t, true)
 	for n, vm := range []string{"vm-01", "vm-02"} {

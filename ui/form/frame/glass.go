@@ -16,7 +16,7 @@ type glass struct {
 
 func newGlass(out io.Writer) *glass { return &glass{out: out} }
 
-// cover begins a new page.
+// cover marks that a new page is being shown.
 func (g *glass) cover() {
 	if g != nil {
 		g.ready.Store(false)
@@ -31,7 +31,7 @@ func (g *glass) composed() {
 	}
 }
 
-// dark reports whether keys cannot be meant for the current page.
+// dark reports whether keys must be ignored because the current page has not been drawn yet.
 func (g *glass) dark() bool { return g != nil && g.covered.Load() }
 
 // writes is called before output is sent, so that keys are accepted as soon as the page is visible.
@@ -41,7 +41,7 @@ func (g *glass) writes() {
 	}
 }
 
-// output is what the screen is drawn on: a terminal stays one.
+// output returns the writer that the screen is drawn on; a terminal is still recognised as one.
 func (g *glass) output() io.Writer {
 	if f, ok := g.out.(*os.File); ok {
 		return &glassFile{f, g}

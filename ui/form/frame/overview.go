@@ -10,27 +10,27 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// A rest is the overview while it is still read: the hosts are shown by name and state meanwhile.
+// A rest is an overview that is still being read; meanwhile the hosts are shown by name and state.
 type rest struct {
-	done   chan struct{} // closed when inv or err is there
+	done   chan struct{} // closed when inv or err is set
 	cancel context.CancelFunc
 	inv    *backends.Inventory
 	err    error
 }
 
-// A restMsg says that the rest of an overview is there.
+// A restMsg reports that the rest of an overview has been read.
 type restMsg struct{ of *rest }
 
-// Connect logs in and goes on as soon as the hosts can be shown.
+// Connect logs in and shows the next page as soon as the hosts can be listed.
 func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) tea.Cmd {
 	old := w.rest
 	if w.rest = nil; old != nil {
 		old.cancel()
 	}
-	first := make(chan *backends.Inventory, 2) // a session that ends while it is read is read again
+	first := make(chan *backends.Inventory, 2) // if the session ends during the read, the overview is read again
 	names := func(inv *backends.Inventory) { first <- inv }
 	if w.LookOnly {
-		names = nil // the look reads for itself
+		names = nil // the check-only page reads its own data
 	}
 	all, cancel := context.WithCancel(w.ctx)
 	r := &rest{done: make(chan struct{}), cancel: cancel}
@@ -40,7 +40,7 @@ func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) 
 		if old != nil {
 			<-old.done
 		}
-		defer context.AfterFunc(ctx, cancel)() // until the hosts are shown
+		defer context.AfterFunc(ctx, cancel)() // until the hosts can be shown
 		go func() {
 			defer close(r.done)
 			defer cancel()
@@ -69,10 +69,10 @@ func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) 
 	})
 }
 
-// Partial reports whether names and states of the hosts are all that has been read.
+// Partial reports whether only the names and states of the hosts have been read.
 func (w *Wizard) Partial() bool { return w.rest != nil }
 
-// Await goes on when the whole overview has been read.
+// Await continues when the whole overview has been read.
 func (w *Wizard) Await(then func(w *Wizard) tea.Cmd) tea.Cmd {
 	r := w.rest
 	return w.Do("reading pNICs, switches and VMs", func(ctx context.Context) error {
@@ -94,10 +94,10 @@ func (w *Wizard) Await(then func(w *Wizard) tea.Cmd) tea.Cmd {
 	})
 }
 
-// complete takes the rest of the overview. Where it cannot be read, the operator has to log in anew.
+// complete stores the rest of the overview. If it could not be read, the operator has to log in again.
 func (w *Wizard) complete(r *rest) tea.Cmd {
 	if w.rest != r {
-		return nil // taken, or of a log-in before
+		return nil // already stored, or from an earlier login
 	}
 	w.rest = nil
 	if r.err != nil {

@@ -22,13 +22,13 @@ type Options struct {
 	In      io.Reader
 	Out     io.Writer
 	Environ []string
-	// Stop is closed when the operator requested from outside (SIGTERM) that nothing new begins.
+	// Stop is closed when a signal (SIGTERM) requests that nothing new is started.
 	Stop <-chan struct{}
-	// Hangup is closed when the terminal is gone: the screen ends, a run continues.
+	// Hangup is closed when the terminal is gone: the screen ends, but a run continues.
 	Hangup <-chan struct{}
 
-	Size  *tea.WindowSizeMsg       // where Out is no terminal that could be asked
-	Sizes <-chan tea.WindowSizeMsg // and those that follow
+	Size  *tea.WindowSizeMsg       // used if Out is not a terminal whose size can be queried
+	Sizes <-chan tea.WindowSizeMsg // and later sizes
 }
 
 // Run shows the wizard with these pages until the operator quits it. It always waits for a started run, even if the terminal is
@@ -47,8 +47,8 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	}
 	w := New(ctx, o, pages, look)
 	w.glass, w.gone = newGlass(o.Out), screen.Done()
-	// A key waits up to one frame of 8 ms until it is seen. Events are collected before drawing, so that many frames send no
-	// more.
+	// The effect of a key is visible after at most one frame of 8 ms. Events are collected before drawing, so that the high
+	// frame rate does not send more.
 	options := []tea.ProgramOption{tea.WithContext(screen), tea.WithoutSignalHandler(), tea.WithFPS(120),
 		tea.WithInput(o.In), tea.WithOutput(w.glass.output()), tea.WithEnvironment(o.Environ), tea.WithFilter(unasked)}
 	if o.Size != nil {
@@ -69,10 +69,10 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 		if w.running == nil {
 			return entry.Outcome{}, errBroken
 		}
-		err = nil // the run continues and ends as without a screen
+		err = nil // the run continues and ends as it would without a screen
 	}
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) || w.running != nil {
-		err = nil // the terminal may be gone: the run and its report count
+		err = nil // the terminal may be gone; only the run and its report matter
 	}
 	w.wait()
 	lost := o.Hangup != nil && isClosed(o.Hangup)

@@ -13,15 +13,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// A questionMsg comes from work that waits for the operator's answer.
+// A questionMsg is sent by an operation that waits for the operator's answer.
 type questionMsg struct {
 	live.Question
 	ctx    context.Context // done when the answer is no longer needed
-	typed  string          // the secret so far
+	typed  string          // the secret typed so far
 	answer chan live.Answer
 }
 
-// ask shows the question on the screen, over any page; without a screen there is no answer.
+// ask shows the question over the current page; without a screen it returns no answer.
 func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
 	m := questionMsg{Question: q, ctx: ctx, answer: make(chan live.Answer, 1)}
 	w.Send(m)
@@ -34,7 +34,7 @@ func (w *Wizard) ask(ctx context.Context, q live.Question) live.Answer {
 	return live.Answer{}
 }
 
-// question returns the question that the operator is being asked; nil: none.
+// question returns the question that is being shown, or nil if there is none.
 func (w *Wizard) question() *questionMsg {
 	for len(w.questions) > 0 && w.questions[0].ctx.Err() != nil {
 		w.questions = w.questions[1:]
@@ -51,7 +51,7 @@ func (w *Wizard) reply(a live.Answer) {
 	w.glass.cover() // the next question is another one
 }
 
-// decide handles a key for the question. Enter alone is no answer: it may have been meant for the page below.
+// decide handles a key while a question is shown. Enter alone is not accepted: it may have been meant for the page below.
 func (w *Wizard) decide(q *questionMsg, k tea.KeyPressMsg) {
 	key := k.String()
 	switch {
@@ -89,7 +89,7 @@ func (w *Wizard) questionView(q *questionMsg, width int) string {
 	return theme.Wrap(backends.Clean(q.Yes)+"?", width)
 }
 
-// capital begins a line with a capital letter.
+// capital changes the first letter of a line to upper case.
 func capital(s string) string {
 	if s == "" {
 		return ""
@@ -97,7 +97,7 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// hints are the keys that answer.
+// hints returns the keys that answer the question.
 func (q *questionMsg) hints() []Hint {
 	switch {
 	case q.Key != nil:
@@ -108,7 +108,7 @@ func (q *questionMsg) hints() []Hint {
 	return []Hint{{"y", "yes"}, {"n", "no"}}
 }
 
-// leaveQuestions is Ctrl-C while a question is open: whoever waits for an answer stops at once, and so does a run.
+// leaveQuestions handles Ctrl-C while a question is open: operations that wait for an answer stop at once, and so does a run.
 func (w *Wizard) leaveQuestions() tea.Cmd {
 	for _, q := range w.questions {
 		q.answer <- live.Answer{Interrupted: true}

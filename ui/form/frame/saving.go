@@ -34,7 +34,7 @@ func (w *Wizard) keep() error {
 
 // save writes the answers. If another file exists it asks.
 func (w *Wizard) save(how live.Saving) tea.Cmd {
-	incomplete := w.keep() // no reason not to save the other pages
+	incomplete := w.keep() // the other pages are saved all the same
 	path, err := w.Fabric.SaveAnswers(w.Answers, how)
 	var exists *live.Exists
 	switch w.clash = nil; {
@@ -108,8 +108,9 @@ func (w *Wizard) edit() tea.Cmd {
 	})
 }
 
-// An editor is a command that begins a moment after the screen has stopped. In bubbletea 2.0.9 the screen freezes where a command ends
-// at once, such as an EDITOR that does not exist (charmbracelet/bubbletea issue 1778): its clock is stopped after it was set anew.
+// An editor is a command that starts shortly after the screen has stopped. In bubbletea 2.0.9 the screen freezes if a command ends at
+// once, such as an EDITOR that does not exist (charmbracelet/bubbletea issue 1778): the renderer's ticker is stopped after it was
+// restarted.
 type editor struct{ *exec.Cmd }
 
 // SetStdin implements tea.ExecCommand.

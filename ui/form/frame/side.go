@@ -14,10 +14,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// The pages up to the VMs, by their place; from its page on an answer is the operator's, not a proposal any more.
+// The pages up to the VMs, by position. Once its page has been passed, an answer counts as the operator's choice, no longer as a proposal.
 const (
 	connectAt  = iota
-	PasswordAt // the login leads past it
+	PasswordAt // skipped after the login
 	HostsAt
 	ModeAt
 	NICsAt

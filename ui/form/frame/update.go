@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// Update is the wizard's one loop.
+// Update handles every message of the wizard.
 func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -34,11 +34,11 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		w.questions = append(w.questions, msg)
 		w.help, w.leaving = false, false
 		w.glass.cover()
-		return w, tea.ClearScreen // the same question twice would draw nothing, and keys wait for something drawn
+		return w, tea.ClearScreen // showing the same question twice would draw nothing, and keys are ignored until something is drawn
 	case tea.KeyPressMsg:
 		return w, w.key(msg)
 	case tea.PasteMsg:
-		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a line that was copied whole
+		msg.Content = strings.TrimRight(msg.Content, "\r\n") // a pasted line with its line break
 		if q := w.question(); q != nil && q.Secret != "" && !w.glass.dark() {
 			q.typed += msg.Content
 			return w, nil
@@ -61,7 +61,7 @@ func (w *Wizard) background(dark bool) tea.Cmd {
 	}
 	w.Theme = fit
 	if w.at > 0 || w.Busy != "" {
-		return nil // pages take it when they are shown
+		return nil // pages read it when they are shown
 	}
 	return w.Page().Enter(w)
 }
@@ -82,7 +82,7 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case w.question() != nil:
 		if !w.glass.dark() {
-			w.decide(&w.questions[0], msg) // nobody may wait for it any more since: its answer is read by nobody then
+			w.decide(&w.questions[0], msg) // the operation may have stopped waiting; then the answer is ignored
 		}
 		return nil
 	case w.Busy != "":
@@ -90,7 +90,7 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 			w.cancel()
 			w.Busy = "cancelling"
 		}
-		return nil // keys typed ahead must not land in the next page
+		return nil // keys typed ahead must not reach the next page
 	case w.glass.dark():
 		return nil
 	case w.clash != nil:
@@ -138,16 +138,16 @@ func (w *Wizard) key(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// savable reports whether there are answers to save: the log-in is behind, and no password is typed.
+// savable reports whether there are answers to save: the login is complete, and no password is being typed.
 func (w *Wizard) savable() bool { return w.Begun() && w.looking == nil && w.at != PasswordAt }
 
-// editable reports whether answers can still change something.
+// editable reports whether changed answers still have an effect.
 func (w *Wizard) editable() bool {
 	return w.savable() && w.at >= HostsAt && w.running == nil && w.rest == nil
 }
 
-// interrupt is Ctrl-C: while a run is on, the first lets running steps finish, the second stops at once; before and
-// after it, and at a question, it leaves.
+// interrupt handles Ctrl-C. During a run, the first one lets running steps finish and the second one stops at once;
+// before and after a run, and at a question, it quits.
 func (w *Wizard) interrupt() tea.Cmd {
 	if w.question() != nil {
 		return w.leaveQuestions()
@@ -175,7 +175,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// back shows the page before, as long as nothing was begun that cannot be taken back by going back.
+// back shows the previous page, unless something was started that going back cannot undo.
 func (w *Wizard) back() tea.Cmd {
 	switch {
 	case w.running != nil:
@@ -190,7 +190,7 @@ func (w *Wizard) back() tea.Cmd {
 	return w.Show(w.at - 1)
 }
 
-// leave asks whether to quit; nothing is asked once the report is shown.
+// leave asks whether to quit; once the report is shown, it quits without asking.
 func (w *Wizard) leave() tea.Cmd {
 	switch {
 	case reported(w.looking):

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// The smallest screen that holds every page, and from which width the side panel fits.
+// The smallest screen on which every page fits, and the width from which the side panel is shown.
 const (
 	minWidth, minHeight = 80, 24
 	sidePanelFrom       = 116
@@ -63,7 +63,7 @@ func (w *Wizard) draw() string {
 func (w *Wizard) header() string {
 	where := "  "
 	if w.looking == nil {
-		// The page of the password is part of logging in and mostly passed by: it has no number of its own.
+		// The password page is part of the login and is usually skipped: it has no number.
 		number := w.at + 1
 		if w.at >= PasswordAt {
 			number--
@@ -87,7 +87,7 @@ func (w *Wizard) rule() string {
 	return w.Theme.Quiet.Render(strings.Repeat(line, w.width))
 }
 
-// footer shows what is being waited for or what is wrong, then the keys.
+// footer shows the operation in progress or the error, then the keys.
 func (w *Wizard) footer() string {
 	status := ""
 	switch {
@@ -120,7 +120,7 @@ func (w *Wizard) keys() string {
 	room := w.width - len(help.Key) - len(help.Does) - 4
 	shown := w.hint(help)
 	if w.question() != nil || w.clash != nil || w.edits() {
-		shown = "" // the keys are for what is shown over the page
+		shown = "" // the keys belong to what is shown over the page
 	}
 	lines, used := []string{" "}, 1
 	for _, h := range w.hints() {
@@ -146,7 +146,7 @@ func (w *Wizard) edits() bool {
 	return ok && l.Editing()
 }
 
-// hints are the keys that mean something now, the most useful first.
+// hints returns the keys that have an effect now, the most useful first.
 func (w *Wizard) hints() []Hint {
 	if q := w.question(); q != nil {
 		return q.hints()

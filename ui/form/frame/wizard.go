@@ -25,7 +25,7 @@ import (
 type Wizard struct {
 	Fabric live.Fabric
 	Theme  theme.Theme
-	Send   func(tea.Msg) // from outside the loop
+	Send   func(tea.Msg) // set from outside the loop
 
 	Answers  *answers.Answers
 	Login    live.Login
@@ -39,23 +39,23 @@ type Wizard struct {
 	Measured []perftest.Measurement
 	Report   *report.Report
 	Looked   *report.Report
-	Saved    string // where the answers are; "" nowhere
+	Saved    string // path of the answers; "" if there is none
 	LookOnly bool   // requested on the first page
-	Busy     string // what is being waited for; "" nothing
+	Busy     string // operation in progress; "" if there is none
 	Err      error  // shown under the page
 
 	ctx         context.Context
 	glass       *glass // nil if nothing is drawn
 	pages       []Page
 	lookPage    func() Page // creates the page of a check
-	rest        *rest       // of the overview, while it is read; nil else
+	rest        *rest       // the rest of the overview while it is being read; nil otherwise
 	at          int
-	looking     Page          // shown instead of the page; nil else
+	looking     Page          // shown instead of the page; nil otherwise
 	questions   []questionMsg // that wait for an answer
-	far         int           // the furthest page that was seen
+	far         int           // the furthest page that was shown
 	clash       *clash        // an existing file with other answers; nil otherwise
-	said        string        // under the page: what was done
-	rough       string        // answers as they were edited, with mistakes; "" else
+	said        string        // shown under the page: what was done
+	rough       string        // edited answers that contain errors; "" otherwise
 	width       int
 	height      int
 	help        bool
@@ -65,8 +65,8 @@ type Wizard struct {
 
 	outside <-chan struct{}
 	gone    <-chan struct{}    // closed when the screen has ended
-	stop    chan struct{}      // closed: nothing new begins
-	cancel  context.CancelFunc // of what is running
+	stop    chan struct{}      // closed to start nothing new
+	cancel  context.CancelFunc // cancels what is running
 	running chan struct{}      // closed when the run has ended; nil before
 }
 
@@ -88,10 +88,10 @@ type Page interface {
 	Typing() bool
 }
 
-// A Hint is a key and its effect.
+// A Hint describes a key and its effect.
 type Hint struct{ Key, Does string }
 
-// New returns the wizard on its first page; look creates the page that only checks.
+// New returns the wizard on its first page; look creates the check-only page.
 func New(ctx context.Context, o Options, pages []Page, look func() Page) *Wizard {
 	w := &Wizard{ctx: ctx, Fabric: o.Fabric, Theme: o.Theme, Answers: o.Answers, Login: o.Fabric.Default(),
 		pages: pages, lookPage: look, stop: make(chan struct{}), outside: o.Stop, Send: func(tea.Msg) {}}
@@ -136,7 +136,7 @@ func (w *Wizard) Do(what string, f func(ctx context.Context) error, then func(w 
 	}
 }
 
-// Fail shows an error under the page; a cancelled operation is none.
+// Fail shows an error under the page; a cancelled operation is not an error.
 func (w *Wizard) Fail(err error) tea.Cmd {
 	if !errors.Is(err, context.Canceled) {
 		w.Err = err
@@ -147,10 +147,10 @@ func (w *Wizard) Fail(err error) tea.Cmd {
 // Say shows under the page what was done.
 func (w *Wizard) Say(what string) { w.said = backends.Clean(what) }
 
-// Carry starts the run, which continues if the screen is gone; then shows the next page.
+// Carry starts the run, which continues even if the screen ends, then shows the next page.
 func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
 	w.running = make(chan struct{})
-	_ = w.Fabric.KeepDraft(nil) // the journal has the answers from now on
+	_ = w.Fabric.KeepDraft(nil) // from now on the journal contains the answers
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.cancel = cancel
 	return func() tea.Msg {
@@ -167,7 +167,7 @@ func (w *Wizard) Begun() bool { return w.far >= HostsAt }
 // Stopped reports whether the operator requested that nothing new begins.
 func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
 
-// wait waits for a run that was begun, and passes on a wish to stop when there is no screen any more to do so.
+// wait waits for a run that was started. It passes on a request to stop when there is no longer a screen to do so.
 func (w *Wizard) wait() {
 	if w.running == nil {
 		return
@@ -183,7 +183,7 @@ func (w *Wizard) wait() {
 	<-w.running
 }
 
-// Page is the one that is shown.
+// Page returns the page that is shown.
 func (w *Wizard) Page() Page {
 	if w.looking != nil {
 		return w.looking
@@ -191,7 +191,7 @@ func (w *Wizard) Page() Page {
 	return w.pages[w.at]
 }
 
-// Look shows the page that only checks.
+// Look shows the check-only page.
 func (w *Wizard) Look() tea.Cmd {
 	w.looking, w.Err, w.leaving = w.lookPage(), nil, false
 	w.glass.cover()

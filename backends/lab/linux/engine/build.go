@@ -64,7 +64,7 @@ func (e *Engine) Pull(now func() time.Time, name string) error {
 	return nil
 }
 
-// fetch returns an image of a registry; nil and why where none has it.
+// fetch returns an image of a registry, or nil and the reason if no registry has it.
 func (e *Engine) fetch(now func() time.Time, name string) (*image, string) {
 	base, known := bases()[name]
 	if !known {
@@ -116,7 +116,7 @@ func (e *Engine) build(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// made carries the instructions out; nil and why when one of them fails.
+// made executes the instructions; if one fails, it returns nil and the reason.
 func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, string) {
 	var i *image
 	shell, dir := []string{"/bin/sh", "-c"}, "/"
@@ -152,7 +152,7 @@ func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, str
 				return nil, err.Error()
 			}
 		case "ADD":
-			return nil, "failed to load cache key: invalid response status 404" // nothing that is added by URL is to be had here
+			return nil, "failed to load cache key: invalid response status 404" // there is no network to fetch a URL from
 		case "ENV", "LABEL", "ARG":
 		default:
 			return nil, "dockerfile parse error: unknown instruction: " + s.word

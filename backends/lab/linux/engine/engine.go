@@ -1,6 +1,6 @@
-// Package engine is Docker (or Podman) in the lab's guests: images of NVIDIA's registry and of Ubuntu, builds by
-// Dockerfile whose RUN lines really run in a root file system of their own, and containers that see the guest's RDMA
-// devices through the libraries that the image has.
+// Package engine implements Docker (or Podman) in the lab's guests: images of NVIDIA's registry and of Ubuntu, builds
+// from a Dockerfile whose RUN lines are executed in a separate root file system, and containers that use the guest's
+// RDMA devices through the libraries in the image.
 package engine
 
 import (
@@ -28,7 +28,7 @@ type Engine struct {
 	images []*image
 }
 
-// An image has its root file system as a system of its own.
+// An image has its own root file system and system.
 type image struct {
 	id         string
 	tags       []string
@@ -69,7 +69,7 @@ func (e *Engine) command(ctx context.Context, p *sh.Proc) int {
 	return run(ctx, &child)
 }
 
-// tagged completes a name with the tag that is meant without one.
+// tagged appends the default tag to a name without a tag.
 func tagged(name string) string {
 	if strings.Contains(name[strings.LastIndex(name, "/")+1:], ":") {
 		return name
@@ -225,8 +225,8 @@ func (e *Engine) tag(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// add tags an image; the name leaves the one that had it before, which stays without a name (Docker documentation, docker
-// image prune: "A dangling image is one that isn't tagged").
+// add tags an image. An image that had the name before stays without a name (Docker documentation, docker image prune: "A
+// dangling image is one that isn't tagged").
 func (e *Engine) add(i *image, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -244,7 +244,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// limited is the lock on memory that a container has: a capability lifts it as well as a limit.
+// limited returns the limit of locked memory of a container: a capability removes it, as an unlimited setting does.
 func limited(o sh.Options) int64 {
 	const docker = 64 // KiB, the kernel's own
 	if o.Has("privileged") || slices.ContainsFunc(o.Values("cap-add"), func(c string) bool { return strings.TrimPrefix(c, "CAP_") == "IPC_LOCK" }) {
@@ -302,7 +302,7 @@ func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
 
 var containerEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 
-// container is the root as a container sees it: devices only where they are let in, and the guest's own network or none.
+// container returns the root file system as a container sees it: only devices that were passed in, and the guest's network or none.
 func (r *root) container(e *Engine, o sh.Options) *sh.System {
 	let := o.Has("privileged")
 	verbs := e.Verbs(func(driver string) bool { return let && rdma.HasProvider(r.sys.FS, driver) })

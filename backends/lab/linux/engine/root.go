@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// A base is an image that a registry has.
+// A base is an image in a registry.
 type base struct {
 	release    string // of Ubuntu
 	codename   string
@@ -24,7 +24,7 @@ type base struct {
 	entrypoint string
 }
 
-// bases are what can be fetched, by name and tag.
+// bases are the images that can be pulled, by name and tag.
 func bases() map[string]base {
 	const banner = "\n=====================\n== NVIDIA TensorRT ==\n=====================\n\nNVIDIA Release 20.12 (build 18397034)\n\n"
 	ngc := base{release: "20.04", codename: "focal", mofed: mofed("51mlnx1-1.51246"), entrypoint: banner,
@@ -82,7 +82,7 @@ func newRoot(now func() time.Time, b base) (*root, error) {
 	return r, err
 }
 
-// programs are what runs in the image, as far as its packages have put files there.
+// programs returns the programs of the image whose packages are installed.
 func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Program {
 	all := coreutils.Programs()
 	for _, g := range []map[string]sh.Program{r.db.DebPrograms(), verbs.Programs(), tool.Programs()} {
@@ -91,7 +91,7 @@ func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Pro
 	return all
 }
 
-// alone is the network of a container that has one of its own: its listener is behind the guest's address translation.
+// alone is the network of a container without the host's network: its listener is behind the guest's address translation.
 type alone struct{}
 
 func (alone) Reach(netip.Addr) (string, bool)              { return "", false }

@@ -1,5 +1,5 @@
-// Package kernel is the part of a Linux kernel that RDMA needs in the lab's guests: modules that depend on each other
-// and cannot be removed while in use, and the kernel log.
+// Package kernel implements the part of a Linux kernel that RDMA needs in the lab's guests: modules that depend on each
+// other and cannot be removed while in use, and the kernel log.
 package kernel
 
 import (
@@ -23,21 +23,21 @@ type Module struct {
 	License, Version string // "" for the kernel's own
 }
 
-// The reasons for which modules do not go in or out.
+// The reasons why modules cannot be loaded or unloaded.
 var (
 	ErrNotFound = errors.New("not found")
 	ErrInUse    = errors.New("in use")
 	ErrAbsent   = errors.New("not loaded")
 )
 
-// Kernel is a running kernel. New makes one. It is safe for concurrent use; the hooks are called without its lock.
+// Kernel is a running kernel. New creates one. It is safe for concurrent use; the hooks are called without its lock.
 type Kernel struct {
 	Release string
-	Private bool                      // the log is root's (kernel.dmesg_restrict)
+	Private bool                      // only root can read the log (kernel.dmesg_restrict)
 	Probed  func(module string)       // after a module was loaded
 	Removed func(module string)       // after it was removed
-	Extra   func() []Module           // that packages brought; nil for none
-	Init    func(module string) error // what a module of theirs does first; nil when all go in
+	Extra   func() []Module           // modules from packages; nil for none
+	Init    func(module string) error // initialises one of these modules; nil if none can fail
 
 	now    func() time.Time
 	mu     sync.Mutex
@@ -48,12 +48,12 @@ type Kernel struct {
 	booted time.Time
 }
 
-// New returns a kernel with the modules that are to be had and nothing loaded.
+// New returns a kernel with the available modules, none of them loaded.
 func New(release string, modules []Module, now func() time.Time) *Kernel {
 	return &Kernel{Release: release, found: modules, now: now, booted: now()}
 }
 
-// Boot forgets everything that a reboot forgets.
+// Boot clears all state that is lost in a reboot.
 func (k *Kernel) Boot() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +107,7 @@ func (k *Kernel) Loaded(name string) bool {
 	return slices.Contains(k.loaded, normal(name))
 }
 
-// Load loads a module and what it depends on (ErrNotFound, or what Init says). What is loaded stays.
+// Load loads a module and its dependencies (ErrNotFound, or the error of Init). On failure, modules that were loaded stay loaded.
 func (k *Kernel) Load(name string) error {
 	m, ok := k.Find(name)
 	if !ok {
@@ -139,7 +139,7 @@ func (k *Kernel) Load(name string) error {
 	return nil
 }
 
-// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse), and with deps those that only it needed.
+// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse) and, with deps, those that only it needed.
 func (k *Kernel) Unload(name string, deps bool) error {
 	name = normal(name)
 	k.mu.Lock()

@@ -2,7 +2,7 @@ package kernel
 
 import "slices"
 
-// Modules returns what the kernel packages of distributions bring along, as far as RDMA is concerned.
+// Modules returns the modules in the kernel packages of distributions that RDMA needs.
 func Modules() []Module {
 	return []Module{
 		{Name: "vmxnet3", Size: 73728, Text: "VMware vmxnet3 virtual NIC driver", Alias: "pci:v000015ADd000007B0sv*sd*bc*sc*i*", Path: "drivers/net/vmxnet3"},
@@ -39,7 +39,7 @@ func Nouveau() Module {
 	return Module{Name: "nouveau", Size: 2510848, Text: "nVidia Riva/TNT/GeForce/Quadro/Tesla/Tegra K1+", Alias: "pci:v000010DEd*sv*sd*bc03sc*i*", Path: "drivers/gpu/drm/nouveau"}
 }
 
-// Without returns the modules but for those that a distribution does not build.
+// Without returns the modules except those that a distribution does not build.
 func Without(list []Module, names ...string) []Module {
 	return slices.DeleteFunc(list, func(m Module) bool { return slices.Contains(names, m.Name) })
 }

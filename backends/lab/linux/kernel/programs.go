@@ -114,7 +114,7 @@ func (k *Kernel) remove(p *sh.Proc, o sh.Options, name string) int {
 	case errors.Is(err, ErrInUse):
 		return p.Errorf("FATAL: Module %s is in use.", name)
 	}
-	return 0 // to remove what is not there is no error
+	return 0 // removing a module that is not loaded is not an error
 }
 
 func (k *Kernel) depends(p *sh.Proc, name string) int {
@@ -129,7 +129,7 @@ func (k *Kernel) depends(p *sh.Proc, name string) int {
 	return 0
 }
 
-// configured returns what modprobe.d says after VERB NAME.
+// configured returns the text after VERB NAME in modprobe.d.
 func configured(p *sh.Proc, verb, name string) string {
 	for _, dir := range []string{"/lib/modprobe.d", "/etc/modprobe.d"} {
 		list, err := p.Sys.FS.ReadDir(vfs.Root(), dir)

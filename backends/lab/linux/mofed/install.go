@@ -90,8 +90,8 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// takes reports whether the system is the one that an archive is for. It knows its minor release, also where os-release does not
-// tell it.
+// takes reports whether an archive for system fits this guest. If os-release does not contain the minor release, any minor
+// release fits.
 func (s *Software) takes(system string) bool {
 	return system == s.System || !strings.Contains(s.System, ".") && strings.HasPrefix(system, s.System+".")
 }
@@ -104,7 +104,7 @@ func agreed(p *sh.Proc) bool {
 	return err == nil && n == 1 && (b[0] == 'y' || b[0] == 'Y')
 }
 
-// requirements wants what modules are built with. On Debian and Ubuntu the installer fetches it by itself.
+// requirements checks for the packages that modules are built with. On Debian and Ubuntu the installer installs them itself.
 func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	wanted := []string{"tcsh", "tcl", "tk", "gcc", "gcc-gfortran", "make", "rpm-build", "createrepo_c", "kernel-modules-extra", "kernel-devel-" + s.Kernel.Release}
 	if s.Deb {
@@ -141,7 +141,7 @@ func replaces(name string) bool {
 	return false
 }
 
-// bring installs the packages of the archive, and does what the installer does besides.
+// bring installs the packages of the archive and does the other work of the installer.
 func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error {
 	parts := strings.Split(release, "-")
 	for _, pkg := range s.contents(release, parts[1], parts[2]) {
@@ -168,9 +168,9 @@ func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error 
 	return err
 }
 
-// FromDOCA is what the packages are that doca-ofed brings: they take the place of the distribution's of their names.
+// FromDOCA returns the packages of doca-ofed: they replace the distribution's packages with the same names.
 func (s *Software) FromDOCA() {
-	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk has failed before
+	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk would have failed earlier
 	_ = s.FS.Chmod(vfs.Root(), "/usr/bin/ofed_info", 0o755)
 }
 

@@ -23,10 +23,10 @@ import (
 // Share is where every guest finds the archives.
 const Share = "/mnt/share/ofed"
 
-// Perftest is the version that the tools of its perftest tell each other.
+// Perftest is the version that the tools of its perftest exchange.
 const Perftest = "6.23"
 
-// Software is what one guest has of MLNX_OFED.
+// Software is the state of MLNX_OFED in one guest.
 type Software struct {
 	FS     *vfs.FS
 	DB     *pkgs.DB
@@ -57,7 +57,7 @@ func (s *Software) Mount() error {
 	return nil
 }
 
-// packed are the archives with what is in them, as far as the installer looks at it. Guests have them in common.
+// packed contains the archives with the content that the installer reads. All guests share them.
 var packed = sync.OnceValue(func() map[string][]byte {
 	all := map[string][]byte{}
 	for _, name := range Archives() {
@@ -67,7 +67,7 @@ var packed = sync.OnceValue(func() map[string][]byte {
 		dir := strings.TrimSuffix(name, ".tgz")
 		parts := strings.Split(dir, "-") // MLNX_OFED_LINUX-VERSION-BUILD-SYSTEM-ARCH
 		add := func(file string, mode int64, text []byte) {
-			// A buffer takes everything.
+			// A buffer collects everything written to it.
 			_ = t.WriteHeader(&tar.Header{Name: dir + "/" + file, Mode: mode, Size: int64(len(text)), Typeflag: tar.TypeReg})
 			_, _ = t.Write(text)
 		}
@@ -88,7 +88,7 @@ func (s *Software) Programs() map[string]sh.Program {
 	return map[string]sh.Program{"mlnxofedinstall": s.install, "openibd": s.openibd, "ofed_uninstall.sh": s.uninstall}
 }
 
-// line reads a file of one line beside a script.
+// line reads a one-line file in the directory of a script.
 func (s *Software) line(dir, name string) string {
 	data, err := s.FS.ReadFile(vfs.Root(), path.Join(dir, name))
 	if err != nil {

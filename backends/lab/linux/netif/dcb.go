@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// A DCB is what a whole port keeps of Data Center Bridging. The zero value is a port as it comes: no PFC, trust PCP, ECN on.
+// A DCB contains the Data Center Bridging settings of a whole port. The zero value is the default: no PFC, trust PCP, ECN on.
 type DCB struct {
 	PFC          int      // mask of priorities
-	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted while one is there (Linux, mlx5 en_dcbnl.c, ieee_setapp)
+	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted while there is an entry (Linux, mlx5 en_dcbnl.c, ieee_setapp)
 	NPOff, RPOff int      // masks of priorities in which ECN's notification or reaction point is off
 }
 
-// Trust is what sorts packets into priorities.
+// Trust names what assigns packets to priorities.
 func (d DCB) Trust() string {
 	if d.Apps == [64]int8{} {
 		return "pcp"
@@ -197,7 +197,7 @@ func (c *Config) mlnxQoS(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// print is what mlnx_qos shows at its end.
+// print writes the output of mlnx_qos.
 func (d DCB) print(p *sh.Proc) {
 	p.Printf("DCBX mode: OS controlled\nPriority trust state: %s\n", d.Trust())
 	if d.Trust() == "dscp" {

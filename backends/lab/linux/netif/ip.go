@@ -60,7 +60,7 @@ func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 	return 1
 }
 
-// rtnl says what the kernel answers through netlink.
+// rtnl converts an error to the kernel's answer through netlink.
 func rtnl(p *sh.Proc, err error) int {
 	text := "Invalid argument"
 	switch {
@@ -95,7 +95,7 @@ func notPermitted(p *sh.Proc) int {
 	return 2
 }
 
-// words reads KEY VALUE pairs; what is no key is collected as the object.
+// words parses KEY VALUE pairs; words that are not keys are collected as the object.
 func words(args []string, keys ...string) (map[string]string, []string) {
 	set := map[string]string{}
 	var rest []string

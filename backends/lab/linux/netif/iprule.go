@@ -51,10 +51,10 @@ func (c *Config) ipRule(p *sh.Proc, args []string) int {
 		return notPermitted(p)
 	case what[0] == 'd':
 		return rtnl(p, c.Stack.DeleteRule(r))
-	case r.Table == 0: // iproute2: without a table a rule is for main
+	case r.Table == 0: // iproute2: a rule without a table uses main
 		r.Table = 254
 	}
-	if r.Priority == 0 { // the kernel takes the next below the first one that is there (fib_default_rule_pref)
+	if r.Priority == 0 { // the kernel uses the priority just below the first existing one (fib_default_rule_pref)
 		r.Priority = 32765
 		if have := c.Stack.Rules(); len(have) > 0 {
 			r.Priority = have[0].Priority - 1
@@ -141,7 +141,7 @@ func (c *Config) changeRoute(p *sh.Proc, what string, args []string) int {
 		r.Src = a
 	}
 	if table >= 253 && table <= 255 {
-		return 0 // the routes of main are those of the addresses
+		return 0 // the routes of main follow from the addresses
 	}
 	switch what[0] {
 	case 'd':

@@ -43,7 +43,7 @@ func (e planError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", e.file, e.line, e.col, e.what, e.text)
 }
 
-// load reads /etc/netplan/*.yaml in order; a later file overrides what an earlier one said of the same id.
+// load reads /etc/netplan/*.yaml in order; a later file overrides an earlier one for the same id.
 func (c *Config) load() (map[string]*definition, error) {
 	list, err := c.FS.ReadDir(vfs.Root(), netplanDir)
 	if err != nil {
@@ -274,7 +274,7 @@ func (d *definition) policy(of string, n *yaml.Node, fail func(*yaml.Node, strin
 	return nil
 }
 
-// overrides reads what is taken over from DHCP.
+// overrides reads which settings are accepted from DHCP.
 func (d *definition) overrides(v *yaml.Node, fail func(*yaml.Node, string, ...any) error) error {
 	if v.Kind != yaml.MappingNode {
 		return fail(v, "expected mapping (check indentation)")
@@ -340,7 +340,7 @@ func (c *Config) applyOne(defs map[string]*definition, l Link) {
 		for _, p := range d.addrs {
 			addrs = append(addrs, Addr{Prefix: p})
 		}
-		// networkd logs an MTU that the device refuses, and continues.
+		// networkd logs an MTU that the device refuses and continues.
 		if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
 			_ = c.Stack.Configure(l.Name, addrs, 0)
 		}

@@ -29,7 +29,7 @@ type connection struct {
 func (c *connection) get(key string) string { return c.set[key] }
 func (c *connection) id() string            { return c.set["connection.id"] }
 
-// manager is NetworkManager's memory.
+// manager is the state of NetworkManager.
 type manager struct {
 	turn sync.Mutex // one request at a time
 	mu   sync.Mutex
@@ -69,7 +69,7 @@ func (m *manager) drop(c *connection) {
 	m.all = slices.DeleteFunc(m.all, func(o *connection) bool { return o == c })
 }
 
-// nmReload reads the profiles from their files. As NetworkManager it passes by files that others may read.
+// nmReload reads the profiles from their files. Like NetworkManager, it ignores files that other users can read.
 func (c *Config) nmReload() {
 	var fresh []*connection
 	for _, dir := range []string{keyfiles, ifcfgs} {
@@ -103,7 +103,7 @@ func (c *Config) nmReload() {
 	c.nm.mu.Unlock()
 }
 
-// The keyfile format names some settings otherwise than nmcli does.
+// The keyfile format uses other names for some settings than nmcli.
 func longName(key string) string {
 	if name, ok := strings.CutPrefix(key, "ethernet."); ok {
 		return "802-3-ethernet." + name
@@ -208,7 +208,7 @@ var (
 	errRefused  = errors.New("the device could not be readied for configuration")
 )
 
-// device finds what a profile fits: by MAC, else by name.
+// device finds the interface of a profile: by MAC, or else by name.
 func (c *Config) device(con *connection) (Link, bool) {
 	mac, name := con.get("802-3-ethernet.mac-address"), con.get("connection.interface-name")
 	for _, l := range c.Stack.Links() {

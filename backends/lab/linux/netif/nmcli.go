@@ -233,7 +233,7 @@ func (c *Config) nmAdd(p *sh.Proc, args []string) int {
 	c.nm.put(con)
 	if con.get("connection.autoconnect") != "no" {
 		if l, ok := c.device(con); ok && !c.busy(l.Name) {
-			_ = c.nmUp(con) // it waits for its device otherwise
+			_ = c.nmUp(con) // otherwise it waits for its device
 		}
 	}
 	p.Printf("Connection '%s' (%s) successfully added.\n", con.id(), con.get("connection.uuid"))
@@ -318,7 +318,7 @@ func (c *Config) nmDeactivate(p *sh.Proc, args []string) int {
 
 func (c *Config) release(con *connection) {
 	if con.device != "" {
-		_ = c.Stack.Configure(con.device, nil, 1500) // the device may have gone
+		_ = c.Stack.Configure(con.device, nil, 1500) // the device may have been removed
 	}
 	con.device = ""
 }

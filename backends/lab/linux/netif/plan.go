@@ -19,7 +19,7 @@ import (
 
 const generated = "/run/systemd/network"
 
-// generate writes what networkd reads. What was generated before and is defined no more goes.
+// generate writes the files that networkd reads. Files that were generated earlier and are no longer defined are removed.
 func (c *Config) generate(defs map[string]*definition) {
 	root := vfs.Root()
 	_ = c.FS.RemoveAll(root, generated)
@@ -167,7 +167,7 @@ func (c *Config) warn(p *sh.Proc) {
 	}
 }
 
-// planTry waits for ENTER and takes everything back when none comes in time.
+// planTry waits for ENTER and reverts everything if it does not come in time.
 func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*definition, limit string) int {
 	seconds := 120
 	if n, err := strconv.Atoi(limit); err == nil {
@@ -190,7 +190,7 @@ func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*defin
 				p.Printf("Configuration accepted.\n")
 				return 0
 			}
-			entered = nil // input has ended: nobody will accept
+			entered = nil // input has ended, so nobody can accept
 		case <-ctx.Done():
 			for _, l := range before {
 				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links are the same as before

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// A Rule is a rule of policy routing (ip-rule(8)): what comes from an address goes by a table.
+// A Rule is a rule of policy routing (ip-rule(8)): packets from an address use a table.
 type Rule struct {
 	Priority int
 	From     netip.Prefix // not valid: from all
@@ -20,7 +20,7 @@ type Rule struct {
 	Proto    string // "static" of a program that manages networks; "" of ip
 }
 
-// A TableRoute is a route in a table that is not main.
+// A TableRoute is a route in a table other than main.
 type TableRoute struct {
 	Table int
 	To    netip.Prefix
@@ -29,7 +29,7 @@ type TableRoute struct {
 	Proto string
 }
 
-// A Conf is what an interface has under net.ipv4.conf; the default of the kernel is 0 for all (ip-sysctl.rst).
+// A Conf contains the values of an interface under net.ipv4.conf; the default of the kernel is 0 for all (ip-sysctl.rst).
 type Conf struct{ Ignore, Announce, Filter int }
 
 // of returns a number by its name, nil for a name that the lab does not have.
@@ -64,7 +64,7 @@ func (s *Stack) AddRule(r Rule) error {
 	return nil
 }
 
-// DeleteRule takes the first rule away that is as r, of any priority where r has none.
+// DeleteRule removes the first rule that equals r; if r has no priority, any priority matches.
 func (s *Stack) DeleteRule(r Rule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Stack) DeleteRule(r Rule) error {
 	return nil
 }
 
-// TableRoutes returns the routes of all tables but main.
+// TableRoutes returns the routes of all tables except main.
 func (s *Stack) TableRoutes() []TableRoute {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Stack) TableRoutes() []TableRoute {
 	return list
 }
 
-// AddRoute adds a route, or takes the place of one. Linux refuses a device that is down, and a source that is no address of its own
+// AddRoute adds or replaces a route. Linux refuses a device that is down, and a source address that the system does not have
 // (fib_check_nh and fib_valid_prefsrc in net/ipv4/fib_semantics.c).
 func (s *Stack) AddRoute(r TableRoute, replace bool) error {
 	s.mu.Lock()
@@ -115,14 +115,14 @@ func (s *Stack) AddRoute(r TableRoute, replace bool) error {
 	return nil
 }
 
-// hasTable reports whether a table ever had a route: an empty one stays.
+// hasTable reports whether a table ever had a route: empty tables remain.
 func (s *Stack) hasTable(table int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return table >= 253 && table <= 255 || slices.Contains(s.tables, table)
 }
 
-// DeleteRoutes takes routes of a table away: that to one network, or all where to is not valid.
+// DeleteRoutes removes routes of a table: the one to a network, or all if to is not valid.
 func (s *Stack) DeleteRoutes(table int, to netip.Prefix) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (c *Config) follow(link string, want policies) {
 		_ = c.Stack.DeleteRoutes(r.Table, r.To)
 	}
 	for _, r := range want.rules {
-		_ = c.Stack.AddRule(r) // one that is there is what was wanted
+		_ = c.Stack.AddRule(r) // an existing rule is not an error
 	}
 	for _, r := range want.routes {
 		r.Dev = link
@@ -176,7 +176,7 @@ func (c *Config) follow(link string, want policies) {
 	}
 }
 
-// carrier has who manages an interface configure it again when it comes up (systemd.network(5), IgnoreCarrierLoss=).
+// carrier makes the program that manages an interface configure it again when it comes up (systemd.network(5), IgnoreCarrierLoss=).
 func (c *Config) carrier(link string) {
 	c.mu.Lock()
 	p := c.policies[link]
@@ -227,8 +227,8 @@ func (s *Stack) Conf() vfs.Tree {
 	return t
 }
 
-// Sysctls returns what files of sysctl.d(5) set for an interface when it appears: systemd's rules for udev ask for it by its name.
-// The later file wins. A key whose first separator is a slash has no dots as separators.
+// Sysctls returns the values that files of sysctl.d(5) set for an interface when it appears: systemd's udev rules apply them by
+// the name of the interface. The later file wins. A key whose first separator is a slash has no dots as separators.
 func Sysctls(fs *vfs.FS, name string) (conf Conf) {
 	list, err := fs.ReadDir(vfs.Root(), "/etc/sysctl.d")
 	if err != nil {

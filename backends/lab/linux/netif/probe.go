@@ -18,8 +18,8 @@ const (
 	replyWithin = time.Second
 )
 
-// pause waits as a program that sends a packet now and then does. The lab does not make people wait for real
-// intervals: a tenth of them shows the same.
+// pause waits for the interval between two packets. The lab waits only a tenth of the real interval, which shows the
+// same behaviour.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d / 10)
 	defer t.Stop()
@@ -146,8 +146,8 @@ func (c *Config) outgoing(via string, ip netip.Addr) (l Link, from netip.Addr, r
 	return l, from, true, ""
 }
 
-// echo sends one request. It returns the time that the answer took in ms, or the line that says why none will come,
-// or neither when the packet is lost.
+// echo sends one request. It returns the time until the answer in ms, or the line with the reason why there is none, or
+// neither if the packet is lost.
 func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool, seq int, from netip.Addr) (float64, string) {
 	if l.Name == "lo" {
 		return 0.04, ""

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// ipView is how ip shows what it found.
+// ipView contains the display options of ip.
 type ipView struct {
 	json, brief, oneline bool
 	family               int // 4, 6 or both

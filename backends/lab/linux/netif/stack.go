@@ -1,5 +1,5 @@
 // Package netif is the network of the lab's guests: interfaces with addresses and MTUs, the ip program, netplan and
-// NetworkManager with their files, ping and what else looks at interfaces.
+// NetworkManager with their files, ping and other programs that show interfaces.
 package netif
 
 import (
@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// MaxMTU is what vmxnet3 takes, in bytes.
+// MaxMTU is the maximum MTU of vmxnet3, in bytes.
 const MaxMTU = 9000
 
 // A Port is the virtual adapter under an interface.
@@ -24,7 +24,7 @@ type Port struct {
 	HCA       *HCA // nil: a vmxnet3 adapter
 }
 
-// An HCA is what a function of a ConnectX shows of the card that it is a part of: a VF, or a port given to the VM whole.
+// An HCA describes the ConnectX card of a function: a VF, or a port that is passed through as a whole.
 type HCA struct {
 	Device    uint16 // PCI id, of vendor 15b3
 	Sub       uint16 // subsystem id
@@ -41,7 +41,7 @@ type HCA struct {
 	SetDCB func(DCB)
 }
 
-// mayMTU says whether an interface takes an MTU.
+// mayMTU reports whether an interface accepts an MTU.
 func (p Port) mayMTU(now, mtu int) bool {
 	return mtu >= 68 && mtu <= MaxMTU && (p.HCA == nil || !p.HCA.FixedMTU || mtu == now)
 }
@@ -54,7 +54,7 @@ func (p Port) Name() string {
 	return fmt.Sprintf("ens%d", p.Slot)
 }
 
-// Bus returns the PCI bus that VMware puts a slot number on: 192 is 0b, 224 is 13.
+// Bus returns the PCI bus that VMware assigns to a slot number: 192 is 0b, 224 is 13.
 func Bus(slot int) int { return 3 + (slot/32-5)*8 + slot%32 }
 
 // PCI returns the adapter's address, 0000:0b:00.0.
@@ -64,7 +64,7 @@ func (p Port) PCI() string { return fmt.Sprintf("0000:%02x:00.0", Bus(p.Slot)) }
 type Addr struct {
 	netip.Prefix
 	DHCP     bool
-	NoRoutes bool // what DHCP says of routes is not taken
+	NoRoutes bool // routes from DHCP are ignored
 }
 
 // A Link is one interface.
@@ -108,16 +108,16 @@ type Stack struct {
 	WentDown func(name string) // NETDEV_DOWN
 	Changed  func()            // after any change
 	Named    func(Port) string // the name that a file makes udev assign to an adapter, "" for none; may be nil
-	Fresh    func(string) Conf // what files set for an interface that appears; nil: nothing
+	Fresh    func(string) Conf // settings from files for an interface that appears; nil: none
 
 	mu     sync.Mutex
 	links  []*Link
 	rules  []Rule
 	routes []TableRoute
-	tables []int // that had a route
+	tables []int // tables that had a route
 }
 
-// Boot replaces the interfaces by those of the given adapters, all down and without addresses.
+// Boot replaces the interfaces with those of the given adapters, all down and without addresses.
 func (s *Stack) Boot(ports []Port) {
 	s.mu.Lock()
 	s.links, s.rules, s.routes, s.tables = nil, nil, nil, nil
@@ -125,7 +125,7 @@ func (s *Stack) Boot(ports []Port) {
 	s.Plug(ports)
 }
 
-// Plug makes the interfaces follow the adapters that are there now: new ones appear, others go, links change.
+// Plug updates the interfaces to the current adapters: interfaces are added and removed, links change.
 func (s *Stack) Plug(ports []Port) {
 	names, confs := make([]string, len(ports)), make([]Conf, len(ports)) // without the lock: files are read for them
 	for i, p := range ports {
@@ -162,7 +162,7 @@ func (s *Stack) changed() {
 	}
 }
 
-// Links returns all interfaces but lo.
+// Links returns all interfaces except lo.
 func (s *Stack) Links() []Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *Stack) Add(name string, a Addr) error {
 	})
 }
 
-// Delete takes an address away (ErrNoDevice, ErrNoAddr).
+// Delete removes an address (ErrNoDevice, ErrNoAddr).
 func (s *Stack) Delete(name string, p netip.Prefix) error {
 	return s.change(name, func(l *Link) error {
 		i := slices.IndexFunc(l.Addrs, func(have Addr) bool { return have.Prefix == p })

@@ -24,13 +24,13 @@ const (
 	peerFn     = "ib_register_peer_memory_client"
 )
 
-// Why a module does not go in.
+// Why a module cannot be loaded.
 var (
 	ErrNoDevice = errors.New("no such device")
 	ErrInvalid  = errors.New("invalid argument")
 )
 
-// A Driver is NVIDIA's driver as a guest has it. Its fields are set once; it is safe for concurrent use.
+// A Driver is NVIDIA's driver in a guest. Its fields are set once; it is safe for concurrent use.
 type Driver struct {
 	GPUs   func() []GPU
 	Kernel *kernel.Kernel
@@ -40,7 +40,7 @@ type Driver struct {
 	Token  func() bool // the guest has a client configuration token, with which a vGPU gets its license
 
 	mu      sync.Mutex
-	version string // installed, "" without
+	version string // installed version, "" if none
 	open    bool
 	legacy  bool // nv_peer_mem is installed
 	built   API  // when the modules were
@@ -77,21 +77,21 @@ func (d *Driver) Rebuild() {
 	d.built = d.API()
 }
 
-// Remove takes the modules away. What is loaded stays until the next boot.
+// Remove removes the modules. Loaded modules stay until the next boot.
 func (d *Driver) Remove() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.version = ""
 }
 
-// Version is what is installed, and whether it is the open modules; "" without.
+// Version returns the installed version, "" if none, and whether it has the open modules.
 func (d *Driver) Version() (version string, open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.version, d.open
 }
 
-// Modules are what the driver's package brings into the kernel's directory.
+// Modules returns the modules in the driver's package.
 func (d *Driver) Modules() []kernel.Module {
 	version, open := d.Version()
 	d.mu.Lock()
@@ -125,7 +125,7 @@ func (d *Driver) Modules() []kernel.Module {
 	return list
 }
 
-// Init is what a module does first; its error is the kernel's.
+// Init initialises a module; its error is that of the kernel.
 func (d *Driver) Init(module string) error {
 	switch module {
 	case "nvidia":
@@ -164,8 +164,8 @@ func (d *Driver) Init(module string) error {
 	return nil
 }
 
-// PeerMemory reports whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which takes the
-// open modules and a kernel of 5.12 or later.
+// PeerMemory reports whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which requires
+// the open modules and kernel 5.12 or later.
 func (d *Driver) PeerMemory(dmabuf bool) bool {
 	if dmabuf {
 		_, open := d.Version()
@@ -174,7 +174,7 @@ func (d *Driver) PeerMemory(dmabuf bool) bool {
 	return d.Kernel.Loaded(Peermem) || d.Kernel.Loaded(Legacy)
 }
 
-// Ready reports whether the driver serves: programs load it when it is not in the kernel.
+// Ready reports whether the driver can be used: programs load it if it is not in the kernel.
 func (d *Driver) Ready() bool {
 	return d.Kernel.Loaded("nvidia") || d.Kernel.Load("nvidia") == nil
 }

@@ -1,5 +1,5 @@
-// Package nvidia is NVIDIA's driver in the lab's guests: its modules, nvidia-smi, and how the memory of GPUs is opened
-// to network cards.
+// Package nvidia implements NVIDIA's driver in the lab's guests: its modules, nvidia-smi, and the access of network
+// cards to GPU memory.
 package nvidia
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A GPU is a graphics processor that the VM was given, whole or a share of it.
+// A GPU is a GPU, or a vGPU, that is assigned to the VM.
 type GPU struct {
 	world.GPU
 	Address string // in the guest: 0000:13:00.0
@@ -21,7 +21,7 @@ type GPU struct {
 	Text    string // of lspci, without the vendor: GA100 [A100 PCIe 80GB]
 	BARs    []world.BAR
 	NUMA    int    // of the host
-	Host    string // where it is in the host: 0000:3c:00.0; of a share the GPU that it is of
+	Host    string // address in the host: 0000:3c:00.0; for a vGPU, that of its GPU
 	Profile string // of a share
 	Root    string // root port of the host, if the VM's keys let its devices reach each other
 }
@@ -49,5 +49,5 @@ func (g GPU) bar1() int64 {
 	return 0
 }
 
-// reserved is what the driver keeps for itself, in MiB.
+// reserved returns the memory that the driver reserves, in MiB.
 func (g GPU) reserved() int64 { return g.MemoryMiB/160 + 1 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// field is a property that --query-gpu knows.
+// field is a property of --query-gpu.
 type field struct {
 	unit string // in the heading
 	text func(d *Driver, n int, g GPU) string

@@ -109,7 +109,7 @@ func (d *Driver) persistent(on, off string) string {
 	return off
 }
 
-// table is nvidia-smi alone, as R570 draws it.
+// table implements nvidia-smi without arguments, with the layout of R570.
 func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 	version, _ := d.Version()
 	rule := "+-----------------------------------------+------------------------+----------------------+"
@@ -134,7 +134,7 @@ func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 		strings.Repeat("=", 89), " No running processes found", line)
 }
 
-// full is nvidia-smi -q, as far as anybody here reads it.
+// full implements the part of nvidia-smi -q that is used here.
 func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 	version, _ := d.Version()
 	p.Printf("\n==============NVSMI LOG==============\n\n")
@@ -184,8 +184,8 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 	p.Printf("\n")
 }
 
-// license is the state of a vGPU's license, as nvidia-smi -q tells it in guests (NVIDIA, Virtual GPU Client Licensing User Guide; NREC
-// documentation, "vGPU": Licensed (Expiry: 2023-1-31 11:32:22 GMT)).
+// license is the state of a vGPU's license, as nvidia-smi -q prints it in guests (NVIDIA, Virtual GPU Client Licensing User Guide;
+// NREC documentation, "vGPU": Licensed (Expiry: 2023-1-31 11:32:22 GMT)).
 func (d *Driver) license() string {
 	if d.Token != nil && d.Token() {
 		return "Licensed (Expiry: 2027-1-31 11:32:22 GMT)"
@@ -221,7 +221,7 @@ func p2p(p *sh.Proc, gpus []GPU) int {
 	return 0
 }
 
-// topo is nvidia-smi topo -m. What lies between is the VM's own PCI tree: the host's switches are not to be seen in it.
+// topo is nvidia-smi topo -m. It shows the VM's own PCI tree, in which the host's switches are not visible.
 func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 	if !matrix {
 		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi topo -h' for help.\n\n")

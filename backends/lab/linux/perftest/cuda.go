@@ -18,9 +18,9 @@ type GPU struct {
 	Host string // where it is in the host
 }
 
-// CUDA is what a perftest that was built with CUDA needs of the guest.
+// CUDA contains what a perftest built with CUDA needs from the guest.
 type CUDA struct {
-	Ready      func() bool // NVIDIA's driver serves
+	Ready      func() bool // NVIDIA's driver can be used
 	GPUs       func() []GPU
 	PeerMemory func(dmabuf bool) bool
 	Peer       func(gpu, mac string) fabric.Peer
@@ -29,7 +29,7 @@ type CUDA struct {
 // cudaPrefix marks the programs that were built with CUDA.
 const cudaPrefix = "cuda-"
 
-// cudaOptions are what such a build knows beside.
+// cudaOptions are the additional options of such a build.
 const cudaOptions = " use_cuda: use_cuda_dmabuf use_cuda_bus_id: use_data_direct cuda_mem_type:"
 
 // memory is the memory that a test reads and writes.
@@ -39,7 +39,7 @@ type memory struct {
 	dmabuf bool
 }
 
-// memoryOf reads the options of a CUDA build. The order counts: --use_cuda_dmabuf before --use_cuda is refused
+// memoryOf reads the options of a CUDA build. The order matters: --use_cuda_dmabuf before --use_cuda is refused
 // (perftest issue 336).
 func memoryOf(args []string, latency bool, verb string) (memory, error) {
 	var m memory
@@ -63,12 +63,12 @@ func memoryOf(args []string, latency bool, verb string) (memory, error) {
 	return m, nil
 }
 
-// bare is a complaint that perftest makes without the usage.
+// bare is an error that perftest prints without the usage.
 type bare string
 
 func (b bare) Error() string { return string(b) }
 
-// allocate takes memory of the GPU and registers it with the card, or says why it cannot.
+// allocate allocates GPU memory and registers it with the card, or returns the reason why it cannot.
 func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	m := self.opt.memory
 	if !m.cuda {
@@ -109,8 +109,8 @@ func (s side) beside() bool {
 	return s.opt.memory.cuda && (s.peer.Distance == world.OneSwitch || s.peer.Distance == world.SwitchTree)
 }
 
-// limits is what the memory of GPUs leaves of a path between two sides, and what it adds to a latency; not ok when the IOMMU
-// stops one of the cards.
+// limits returns how much GPU memory slows a path between two sides, and what it adds to the latency; ok is false if the
+// IOMMU blocks one of the cards.
 func limits(a, b side) (share, micros float64, ok bool) {
 	share, ok = 1, true
 	for _, s := range []side{a, b} {

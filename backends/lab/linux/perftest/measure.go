@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// The lab's clock runs faster than the real one, because waiting has no use in a test.
+// The lab's tests take less time than real ones, because waiting is useless in a test.
 const (
 	rowTime   = 8 * time.Millisecond  // for one message size
-	lookEvery = 20 * time.Millisecond // at who else uses the ports
+	lookEvery = 20 * time.Millisecond // interval at which other users of the ports are checked
 	speedUp   = 10                    // of -D
 )
 
-// measure runs the client's side. A test whose peer has gone, or whose path has, hangs: perftest has no time-out.
+// measure runs the client's side. A test whose peer or path has gone hangs, because perftest has no timeout.
 func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, self, peer side) int {
 	o, mtu := self.opt, min(self.mtu, peer.mtu)
 	salt := fmt.Sprintf("%s/%s/%s", self.end.VM, peer.end.VM, o.title())
@@ -59,8 +59,8 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 	return 0
 }
 
-// share runs a test on the path for d and returns what part of the ports it had on the average, what the PCIe links left it, and in
-// what part of the time others sent to the same receiver.
+// share runs a test on the path for d. It returns its average share of the ports, the rate that the PCIe links allowed, and the
+// fraction of the time in which others sent to the same receiver.
 func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (share, slot, crowd float64) {
 	looks := max(2, int(d/lookEvery))
 	defer t.Load.Start(path)()
@@ -74,7 +74,7 @@ func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (sha
 	return share / float64(looks), slot / float64(looks), crowd / float64(looks)
 }
 
-// lost is what the hardware reports when packets are not acknowledged: retries exceeded.
+// lost is the error of the hardware if packets are not acknowledged: retries exceeded.
 func (t Tool) lost(p *sh.Proc, o options) int {
 	fmt.Fprintf(p.Stderr, " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=%d, ccnt=0\n", o.depth)
 	if !t.Relaxed {
@@ -84,7 +84,7 @@ func (t Tool) lost(p *sh.Proc, o options) int {
 	return 17
 }
 
-// row is the result for one size, of which the memory leaves a part and to whose latency it adds.
+// row returns the result for one size, reduced by the limits of GPU memory.
 func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micros float64, salt string) row {
 	r := row{size: size, iters: o.iters}
 	if o.latency {
@@ -106,8 +106,8 @@ func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micro
 	return r
 }
 
-// count moves the counters of both ends by what a row has sent: the names are those of mlx5 (drivers/infiniband/hw/mlx5/
-// counters.c). The sender is told of a lost packet by a NAK and sends again; the receiver sees a gap.
+// count adds the packets of a row to the counters of both ends: the names are those of mlx5 (drivers/infiniband/hw/mlx5/
+// counters.c). The sender learns of a lost packet by a NAK and sends again; the receiver sees a gap.
 func (t Tool) count(path fabric.Path, self side, r *row, mtu int, crowd float64) {
 	bytes := int64(r.size) * int64(r.iters)
 	packets := max(int64(r.iters), bytes/int64(mtu))

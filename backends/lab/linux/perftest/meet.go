@@ -29,11 +29,11 @@ type row struct {
 	size, iters int
 	bw          bandwidth
 	lat         latency
-	lost        bool          // the client has given up
+	lost        bool          // the client has stopped
 	counted     rdma.Counters // at the server
 }
 
-// call is one test: the client brings it, the server answers.
+// call is one test between a client and a server.
 type call struct {
 	client side
 	answer chan side     // from the server, one
@@ -46,7 +46,7 @@ type place struct {
 	port int
 }
 
-// Meeting is where servers wait and clients find them, for the guests of one lab. The zero value is ready.
+// Meeting connects clients with waiting servers in the guests of one lab. The zero value is ready.
 type Meeting struct {
 	mu      sync.Mutex
 	waiting map[place]chan *call
@@ -78,7 +78,7 @@ func (m *Meeting) listen(at place) (calls <-chan *call, stop func(), err error) 
 	}, nil
 }
 
-// Listening returns the ports on which servers of a VM wait.
+// Listening returns the ports on which servers of a VM listen.
 func (m *Meeting) Listening(vm string) []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +91,7 @@ func (m *Meeting) Listening(vm string) []int {
 	return ports
 }
 
-// connect brings a call to a waiting server and returns its side.
+// connect passes a call to a waiting server and returns the server's side.
 func (m *Meeting) connect(ctx context.Context, at place, c *call) (side, error) {
 	m.mu.Lock()
 	ch := m.waiting[at]

@@ -45,7 +45,7 @@ type options struct {
 	memory   memory
 }
 
-// complaint is what perftest says, in its words.
+// complaint is an error with perftest's text.
 type complaint string
 
 func (c complaint) Error() string { return string(c) }
@@ -55,7 +55,7 @@ var (
 	errHelp    = errors.New("help")
 )
 
-// parse reads the options; cuda says that the program was built with it.
+// parse parses the options; cuda is set if the program was built with CUDA.
 func parse(p *sh.Proc, cuda bool) (options, error) {
 	known := "a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
 		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: u: qp-timeout: I: inline_size: " +
@@ -112,7 +112,7 @@ func parse(p *sh.Proc, cuda bool) (options, error) {
 	return opt, opt.complete(len(o.Args))
 }
 
-// complete fills in what depends on other settings and refuses what does not go together.
+// complete fills in values that depend on other settings and refuses invalid combinations.
 func (o *options) complete(operands int) error {
 	switch {
 	case operands > 1:
@@ -160,7 +160,7 @@ func (o options) sizes() []int {
 	return list
 }
 
-// test names the run: both sides must mean the same.
+// test returns the name of the test, which must be the same on both sides.
 func (o options) test() string {
 	return fmt.Sprintf("%s/%t/%t/%d/%s/%d/%d", o.verb, o.latency, o.all, o.seconds, o.conn, o.qps, o.iters)
 }

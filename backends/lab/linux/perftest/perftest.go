@@ -17,33 +17,33 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// A Network is what lies between the guests.
+// A Network connects the guests.
 type Network interface {
 	// Reach finds the VM that answers at ip for the guest, by its routes.
 	Reach(ip netip.Addr) (vm string, ok bool)
-	// Path returns what lies between two interfaces now.
+	// Path returns the current path between two interfaces.
 	Path(a, b fabric.End) fabric.Path
 	// Carry counts the traffic on the path from a to b, on the ports and the RDMA devices of the hosts, and returns the result.
 	Carry(p fabric.Path, f fabric.Flow) fabric.Effect
 }
 
-// A Tool is perftest as one guest has it.
+// A Tool is perftest in one guest.
 type Tool struct {
 	VM      string
 	Version func() string // "5.96"
-	Relaxed bool          // a release that knows PCIe relaxed ordering, and writes small figures with six digits
+	Relaxed bool          // a release that supports PCIe relaxed ordering and prints small values with six digits
 	Verbs   *rdma.Verbs
 	Meeting *Meeting
 	Load    *fabric.Load
 	Net     Network
-	Use     func() (release func()) // keeps the driver from being unloaded
+	Use     func() (release func()) // prevents the driver from being unloaded
 	CUDA    CUDA
 
 	built bool   // with CUDA
 	is    string // version of one that was built in the guest; "" of the distribution's
 }
 
-// What marks the programs that were built without CUDA: from the archive on the share, and from v4.4-0.11, as VMware's guide does.
+// Prefixes of programs that were built without CUDA: from the archive on the share, and from v4.4-0.11, as in VMware's guide.
 const (
 	ownPrefix = "own-"
 	OldPrefix = "old-"
@@ -51,7 +51,7 @@ const (
 	sourceVersion, oldVersion = "6.24", "5.60"
 )
 
-// version is the protocol version that the program says, "6.06".
+// version returns the protocol version of the program, "6.06".
 func (t Tool) version() string { return cmp.Or(t.is, t.Version()) }
 
 // Programs returns the programs by name, those of a build with CUDA with cuda- before it, those of builds without with own- or old-.
@@ -95,7 +95,7 @@ func (t Tool) run(ctx context.Context, p *sh.Proc) int {
 	out := &buffered{w: p.Stdout, line: p.Session.TTY || mode == "L" || mode == "0"}
 	status := t.test(ctx, p, out)
 	if ctx.Err() == nil {
-		_ = out.flush() // the reader is gone
+		_ = out.flush() // the reader has gone
 	}
 	return status
 }
@@ -181,7 +181,7 @@ func (t Tool) open(p *sh.Proc, o options) (side, string) {
 		opt: o, qpn: 0x10 + n%0x200, psn: n & 0xffffff}, ""
 }
 
-// best is the GID that perftest takes by itself: RoCE v2 before v1, IPv4 before link-local.
+// best returns the GID that perftest uses by default: RoCE v2 before v1, IPv4 before link-local.
 func best(table []rdma.GID) int {
 	at, score := 0, -1
 	for i, g := range table {
@@ -250,8 +250,8 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 	}
 }
 
-// foreign reports whether a perftest of one version refuses one of another: from 5.70 on it wants 5.70 (perftest,
-// src/perftest_communication.c, check_version_compatibility).
+// foreign reports whether a perftest of one version refuses one of another: from 5.70 on it requires at least 5.70
+// (perftest, src/perftest_communication.c, check_version_compatibility).
 func foreign(own, peer string) bool {
 	const least = 5.70
 	a, errA := strconv.ParseFloat(own, 64)
@@ -259,13 +259,13 @@ func foreign(own, peer string) bool {
 	return errA == nil && errB == nil && a >= least && b < least
 }
 
-// agree prints the head of the report, or why the two do not fit.
+// agree prints the header of the report, or why the two sides are incompatible.
 func (t Tool) agree(p *sh.Proc, out io.Writer, self, peer side) int {
 	if foreign(self.version, peer.version) {
 		fmt.Fprintf(p.Stderr, "Current implementation is not compatible with versions older than 5.70\n")
 		return 1
 	}
-	if foreign(peer.version, self.version) { // the other end leaves in the middle of the exchange
+	if foreign(peer.version, self.version) { // the other end disconnects during the exchange
 		fmt.Fprintf(p.Stderr, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n")
 		return 1
 	}
@@ -295,7 +295,7 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	c := &call{client: self, answer: make(chan side, 1), rows: make(chan row), gone: make(chan struct{})}
 	vm, ok := t.Net.Reach(ip)
 	if !ok {
-		sleep(ctx, 300*time.Millisecond) // the kernel asks for the neighbour in vain
+		sleep(ctx, 300*time.Millisecond) // the kernel gets no answer for the neighbour
 		fmt.Fprintf(p.Stderr, "Couldn't connect to %s:%d\n%s", o.server, o.port, notResolved)
 		return 1
 	}
@@ -318,7 +318,7 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	return t.measure(ctx, p, out, c, self, peer)
 }
 
-// speaks reports whether the ends' GIDs can speak with each other: one version of RoCE, and an address that answers.
+// speaks reports whether the GIDs of both ends can communicate: the same version of RoCE, and an address that answers.
 func (t Tool) speaks(self, peer side) bool {
 	if self.gid.V2 != peer.gid.V2 || self.gid.Addr == peer.gid.Addr {
 		return false

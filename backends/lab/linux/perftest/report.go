@@ -37,7 +37,7 @@ func header(w io.Writer, t Tool, o options, self side, mtu int) {
 		mtu, self.gidAt, cm, rule)
 }
 
-// address prints one side's end of the connection.
+// address prints the address line of one side.
 func address(w io.Writer, which string, s side) {
 	keys := ""
 	if s.opt.verb != "Send" {
@@ -66,7 +66,7 @@ func columns(w io.Writer, o options) {
 	}
 }
 
-// result prints one row. A server of a bandwidth test has measured no peak.
+// result prints one row. The server of a bandwidth test has no peak value.
 func result(w io.Writer, t Tool, o options, r row) {
 	if o.latency {
 		l := r.lat

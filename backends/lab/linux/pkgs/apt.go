@@ -18,7 +18,7 @@ func (db *DB) DebPrograms() map[string]sh.Program {
 	}
 }
 
-// aptMark is apt-mark(8): what came along with others, and what is to stay as it is.
+// aptMark is apt-mark(8): automatically installed packages, and packages on hold.
 func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 	args := slices.DeleteFunc(slices.Clone(p.Args[1:]), func(a string) bool { return a == "--" })
 	if len(args) == 0 {
@@ -112,7 +112,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	var wanted []string
-	var back []Package // in a version that is not the one offered first
+	var back []Package // in a version other than the default one
 	for _, spec := range names {
 		if strings.HasSuffix(spec, "-") {
 			continue
@@ -130,7 +130,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		case there && !old:
 			back = append(back, archived)
 			db.mu.Lock()
-			delete(db.auto, name) // it was requested by name now
+			delete(db.auto, name) // now it was requested by name
 			db.mu.Unlock()
 		case ok && pinned && version != pkg.Version:
 			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)
@@ -149,7 +149,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	}
 	for _, pkg := range db.known() {
 		if db.state(pkg.Name) == halfInstalled {
-			wanted = append(wanted, pkg.Name) // whoever has its archive installs it again
+			wanted = append(wanted, pkg.Name) // it can still be installed from its archive
 		}
 	}
 	plan := append(db.Plan(wanted), back...)
@@ -207,7 +207,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	return 0
 }
 
-// dpkg is dpkg with what apt-get hands on to it: -o Dpkg::Options::=OPTION (apt.conf(5), The DPkg group; names ignore case).
+// dpkg runs dpkg with the options that apt-get passes on: -o Dpkg::Options::=OPTION (apt.conf(5), The DPkg group; names ignore case).
 func dpkg(o sh.Options) []string {
 	list := []string{"/usr/bin/dpkg"}
 	for _, set := range o.Values("o") {
@@ -218,7 +218,7 @@ func dpkg(o sh.Options) []string {
 	return list
 }
 
-// agreed asks, unless -y was given. Nobody answers when there is no input.
+// agreed prompts, unless -y was given. Without input there is no answer.
 func agreed(p *sh.Proc, o sh.Options, question string) bool {
 	if o.Has("y", "yes", "assume-yes", "assumeyes") {
 		return true

@@ -2,7 +2,7 @@ package pkgs
 
 import "strings"
 
-// bin makes a package's programs: "name" goes to dir, "/path=name" to a path.
+// bin returns a package's programs: "name" is installed in dir, "/path=name" at a path.
 func bin(dir string, names ...string) map[string]string {
 	m := map[string]string{}
 	for _, n := range names {
@@ -39,12 +39,12 @@ func headers(names ...string) map[string]string {
 	return m
 }
 
-// buildTree is what modules for a kernel are built with.
+// buildTree is needed to build modules for a kernel.
 func buildTree(kernel string) map[string]string {
 	return map[string]string{"/lib/modules/" + kernel + "/build/Makefile": "# kernel " + kernel + "\n"}
 }
 
-// Ubuntu returns what Ubuntu 20.04 or 22.04 offers, as far as anybody here needs it. kernel is uname -r.
+// Ubuntu returns the packages of Ubuntu 20.04 or 22.04 that are needed here. kernel is uname -r.
 func Ubuntu(release, kernel string) []Package {
 	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
 	iproute, net := "5.15.0-1ubuntu2", []string{"ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma", "/usr/sbin/dcb=dcb"}
@@ -133,7 +133,8 @@ func Ubuntu(release, kernel string) []Package {
 	return list
 }
 
-// builders are what modules are built with on Debian and Ubuntu, beside gcc, make and headers; dkms comes with NVIDIA's.
+// builders are the packages needed to build modules on Debian and Ubuntu in addition to gcc, make and headers; dkms is a
+// dependency of NVIDIA's packages.
 func builders() []Package {
 	list := []Package{{Name: "tk", Version: "8.6.11+1build2", Needs: []string{"tcl"}, Arch: "all", KB: 20}}
 	for _, name := range []string{"autoconf", "automake", "autotools-dev", "bison", "chrpath", "debhelper", "flex", "gfortran", "graphviz", "libltdl-dev", "m4", "pkg-config", "quilt", "swig", "tcl"} {
@@ -142,7 +143,7 @@ func builders() []Package {
 	return list
 }
 
-// Enterprise returns what RHEL or CentOS 8, 9 or 10 offers.
+// Enterprise returns the packages of RHEL or CentOS 8, 9 or 10.
 func Enterprise(major, kernel string) []Package {
 	el, rdma, perf := ".el8", "44.0-2.el8.1", "4.5-12.el8"
 	switch major {

@@ -1,5 +1,5 @@
-// Package pkgs is the software of the lab's guests: what is installed, what the distribution offers, and the programs
-// that show and change it (apt and dpkg, or dnf and rpm).
+// Package pkgs implements package management in the lab's guests: installed packages, those that the distribution
+// offers, and the programs that show and change them (apt and dpkg, or dnf and rpm).
 package pkgs
 
 import (
@@ -42,16 +42,16 @@ type DB struct {
 
 	mu        sync.Mutex
 	installed map[string]bool
-	foreign   map[string]Package // of another source, in the place of the distribution's
-	older     map[string]string  // version of what is installed in another one than the distribution offers first
-	archive   map[string]string  // version that the distribution's repositories still have beside that
-	half      map[string]string  // what dpkg has not finished, with its state
+	foreign   map[string]Package // from another source, instead of the distribution's
+	older     map[string]string  // installed version of packages that are not in the distribution's default version
+	archive   map[string]string  // older version that the distribution's repositories also offer
+	half      map[string]string  // packages that dpkg has not finished, with their state
 	auto      map[string]bool    // marked as having come along with others (apt-mark auto)
 	held      map[string]bool    // apt-mark hold; gone with the package, whose selection dpkg then changes
 	noted     int                // entries of dpkg's journal
 	busy      lock
-	made      map[string]bool // directories that came with a package and go with the last one, when they are empty
-	updated   bool            // the lists were fetched
+	made      map[string]bool // directories that came with a package; removed with the last one if they are empty
+	updated   bool            // the package lists were fetched
 }
 
 // New returns a database that offers the packages; nothing is installed.
@@ -87,7 +87,7 @@ func (db *DB) List() []Package {
 	return list
 }
 
-// Foreign reports whether a package came by InstallForeign.
+// Foreign reports whether a package was installed by InstallForeign.
 func (db *DB) Foreign(name string) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -95,7 +95,7 @@ func (db *DB) Foreign(name string) bool {
 	return is
 }
 
-// Have finds a package that is installed, else one that is offered.
+// Have returns a package that is installed, or else one that is offered.
 func (db *DB) Have(name string) (Package, bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -157,7 +157,7 @@ func (db *DB) Providers(name string) []string {
 	return list
 }
 
-// Plan returns what installing names brings in, dependencies first, without what is there already.
+// Plan returns the packages to install for names, dependencies first, without those already installed.
 func (db *DB) Plan(names []string) []Package {
 	var plan []Package
 	seen := map[string]bool{}
@@ -170,7 +170,7 @@ func (db *DB) Plan(names []string) []Package {
 			}
 			return
 		}
-		// The packages of one source go by one version here: what needs one that is outdated moves it along.
+		// The packages of one source have one version here: installing a package upgrades an outdated dependency.
 		if _, old := db.outdated(name); seen[name] || db.Installed(name) && !old {
 			return
 		}
@@ -186,7 +186,7 @@ func (db *DB) Plan(names []string) []Package {
 	return plan
 }
 
-// Removal returns the installed packages that go when names go: those, and what needs them.
+// Removal returns the installed packages that are removed with names: those and the packages that depend on them.
 func (db *DB) Removal(names []string) []Package {
 	gone := map[string]bool{}
 	all := db.known()
@@ -262,7 +262,7 @@ func (db *DB) unpack(p Package) error {
 	return nil
 }
 
-// dirs notes which directories above a file are made for it.
+// dirs records which parent directories are created for a file.
 func (db *DB) dirs(file string) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -274,7 +274,7 @@ func (db *DB) dirs(file string) {
 	}
 }
 
-// tidy removes the directories above a file that came with a package, as far as they are empty: dpkg(1) and rpm(8) remove
+// tidy removes the parent directories of a file that came with a package, if they are empty: dpkg(1) and rpm(8) remove
 // the directories of a package that hold nothing any more.
 func (db *DB) tidy(file string) {
 	db.mu.Lock()
@@ -295,11 +295,11 @@ func (db *DB) file(path, text string, mode fs.FileMode) error {
 	return db.FS.WriteFile(vfs.Root(), path, []byte(text), mode)
 }
 
-// Remove takes the packages' programs away; configuration below /etc stays unless purge is set.
+// Remove removes the packages' programs; configuration below /etc is kept unless purge is set.
 func (db *DB) Remove(list []Package, purge bool) {
 	for _, p := range list {
 		for path := range p.Bin {
-			_ = db.FS.RemoveAll(vfs.Root(), path) // what is gone already is gone
+			_ = db.FS.RemoveAll(vfs.Root(), path) // already removed
 			db.tidy(path)
 		}
 		for path := range p.Files {

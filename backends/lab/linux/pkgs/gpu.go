@@ -2,16 +2,16 @@ package pkgs
 
 import "strings"
 
-// DriverVersion is the version of NVIDIA's driver that packages bring.
+// DriverVersion is the version of NVIDIA's driver in the packages.
 const DriverVersion = "570.133.20"
 
-// OldDriverVersion is that of the last branch that knows Kepler.
+// OldDriverVersion is that of the last branch that supports Kepler.
 const OldDriverVersion = "470.256.02"
 
 // OFEDVersion is what ofed_info -s prints.
 const OFEDVersion = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 
-// The packages that a guest watches.
+// The packages whose changes a guest reacts to.
 const (
 	OFED         = "mlnx-ofed-all"
 	LegacyModule = "nvidia-peer-memory-dkms"
@@ -30,8 +30,8 @@ func IsDriver(name string) (version string, open, is bool) {
 	return "", false, false
 }
 
-// nvidiaDebs are NVIDIA's packages as Ubuntu has them, and those of MLNX_OFED's repository. nvidia-headless brings no nvidia-smi: that is in
-// nvidia-utils.
+// nvidiaDebs are NVIDIA's packages as Ubuntu has them, and those of MLNX_OFED's repository. nvidia-headless does not contain nvidia-smi,
+// which is in nvidia-utils.
 func nvidiaDebs() []Package {
 	version := func(v string) string { return v + "-0ubuntu0.22.04.1" }
 	list := []Package{
@@ -73,7 +73,7 @@ func nvidiaRPMs(el string) []Package {
 // DOCA is the package that brings DOCA-OFED.
 const DOCA = "doca-ofed"
 
-// doca are the package with DOCA's repository, which comes as a file, and what that offers.
+// doca returns the package with DOCA's repository, which is installed from a file, and the packages that it offers.
 func doca(version string) []Package {
 	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host", Needs: []string{"dkms"}, KB: 20}}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // lockFile is what dpkg and its frontends lock, see /usr/share/doc/dpkg/frontend.txt of Debian. The lock is the kernel's:
-// it goes with the process, the file stays.
+// it ends with the process, but the file stays.
 const lockFile = "/var/lib/dpkg/lock-frontend"
 
 // locked tells programs started by a frontend that it holds the lock already.
@@ -47,7 +47,7 @@ func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (relea
 	wait := 0
 	for _, o := range options {
 		if v, ok := strings.CutPrefix(o, "DPkg::Lock::Timeout="); ok {
-			wait, _ = strconv.Atoi(v) // what is no number is 0, as for apt
+			wait, _ = strconv.Atoi(v) // invalid numbers count as 0, as for apt
 		}
 	}
 	_ = db.file(lockFile, "", 0o640)
@@ -65,7 +65,7 @@ func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (relea
 	}
 }
 
-// backend locks for dpkg by itself.
+// backend takes the lock for dpkg itself.
 func (db *DB) backend(p *sh.Proc) (release func(), ok bool) {
 	if p.Getenv(locked) != "" {
 		return func() {}, true
@@ -79,7 +79,7 @@ func (db *DB) backend(p *sh.Proc) (release func(), ok bool) {
 	return release, true
 }
 
-// transaction locks for dnf, which waits for its turn as long as it takes.
+// transaction takes the lock for dnf, which waits for it without a timeout.
 func (db *DB) transaction(ctx context.Context, p *sh.Proc) (release func()) {
 	for said := false; ; said = true {
 		release, pid, _ := db.busy.take(p)

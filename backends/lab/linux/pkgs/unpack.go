@@ -11,12 +11,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// journalDir holds dpkg's changes of its status file, in files with numbers for names, until a run of it has ended. What
-// a run that was killed leaves there keeps apt-get from working (debSystem::CheckUpdates of apt).
+// journalDir holds dpkg's changes of its status file, in files with numbers for names, until a run of it has ended.
+// Files that a killed run leaves there prevent apt-get from working (debSystem::CheckUpdates of apt).
 const journalDir = "/var/lib/dpkg/updates"
 
 // How far dpkg has come with a package that is not installed yet, as dpkg-query abbreviates it. What dpkg 1.21 of
-// Debian 12 leaves when SIGKILL ends it at each of these points was looked at with a package of 400 MB.
+// Debian 12 leaves behind when SIGKILL ends it at each of these points was observed with a package of 400 MB.
 const (
 	halfInstalled  = "iHR" // killed while it unpacked: names with .dpkg-new; it must be installed again
 	unpacked       = "iU"
@@ -24,13 +24,13 @@ const (
 	halfRemoved    = "pH" // killed while it removed files
 )
 
-// interrupted reports whether a run of dpkg did not come to its end.
+// interrupted reports whether a run of dpkg was interrupted.
 func (db *DB) interrupted() bool {
 	list, err := db.FS.ReadDir(vfs.Root(), journalDir)
 	return err == nil && slices.ContainsFunc(list, func(i vfs.Info) bool { return strings.Trim(i.Name(), "0123456789") == "" })
 }
 
-// note moves a package to a state, "" for installed, and journals it.
+// note sets the state of a package, "" for installed, and journals it.
 func (db *DB) note(name, state string) error {
 	db.mu.Lock()
 	if state == "" {
@@ -144,8 +144,8 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 	return 0
 }
 
-// dpkgConfigure is dpkg --configure: of names, else of all that is unpacked. The archives of a package bring a script
-// that runs then; dpkg that is killed meanwhile leaves its journal behind.
+// dpkgConfigure implements dpkg --configure: for names, or else for all unpacked packages. The archives of a package
+// bring a script that runs then; dpkg that is killed meanwhile leaves its journal behind.
 func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int {
 	var bad []string
 	for _, pkg := range db.known() {
@@ -192,7 +192,7 @@ func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int
 	return 0
 }
 
-// dpkgAudit is dpkg --audit, which lists what is not whole.
+// dpkgAudit implements dpkg --audit, which lists packages that are not completely installed.
 func (db *DB) dpkgAudit(p *sh.Proc) int {
 	for _, part := range []struct{ state, text string }{
 		{halfInstalled, "The following packages are in a mess due to serious problems during\n" +
@@ -231,16 +231,16 @@ func (db *DB) spread(p Package, ending string) error {
 	return nil
 }
 
-// sweep removes what spread has written.
+// sweep removes the files that spread has written.
 func (db *DB) sweep(p Package, ending string) {
 	for _, files := range []map[string]string{p.Bin, p.Files} {
 		for file := range files {
-			_ = db.FS.RemoveAll(vfs.Root(), file+ending) // gone is gone
+			_ = db.FS.RemoveAll(vfs.Root(), file+ending) // already removed
 		}
 	}
 }
 
-// dpkgRemove is dpkg --remove and --purge. A package that must be installed again goes only by force.
+// dpkgRemove is dpkg --remove and --purge. A package that must be reinstalled is only removed with force.
 func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge, force bool) int {
 	var bad []string
 	for _, name := range names {
@@ -257,7 +257,7 @@ func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge,
 			}
 		}
 		p.Printf("Removing %s (%s) ...\n", name, pkg.Version)
-		_ = db.note(name, halfRemoved) // a full disk does not keep anybody from removing
+		_ = db.note(name, halfRemoved) // a full disk does not prevent removal
 		if !p.Spend(ctx, "dpkg remove") {
 			return 2
 		}

@@ -8,7 +8,7 @@ func (db *DB) dated(p Package) Package {
 	return p
 }
 
-// Outdate installs a package in another version than the repositories offer first; they have both.
+// Outdate installs a package in a version other than the repositories' default; they contain both.
 func (db *DB) Outdate(name, version string) error {
 	if err := db.Install(db.Plan([]string{name})); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (db *DB) outdated(name string) (version string, is bool) {
 	return version, is && db.installed[name]
 }
 
-// archived returns a package in a version that the repositories have beside the one that they offer.
+// archived returns a package in an older version that the repositories also contain.
 func (db *DB) archived(name, version string) (Package, bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -53,7 +53,7 @@ func (db *DB) archived(name, version string) (Package, bool) {
 	return p, version != "" && db.archive[name] == version
 }
 
-// upgrades parts a plan into what is new and what is there in an older version.
+// upgrades divides a plan into new packages and packages that are installed in an older version.
 func (db *DB) upgrades(plan []Package) (fresh, upgraded []Package) {
 	for _, p := range plan {
 		if db.Installed(p.Name) {

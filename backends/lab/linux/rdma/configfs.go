@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Config is /sys/kernel/config/rdma_cm: a directory for each device that somebody has asked for by mkdir, with the
-// defaults of connections that rdma_cm makes (Linux, drivers/infiniband/core/cma_configfs.c). While one is there rdma_cm
-// cannot be unloaded; use counts that.
+// Config is /sys/kernel/config/rdma_cm: a directory for each device for which one was created by mkdir, with the
+// defaults for connections of rdma_cm (Linux, drivers/infiniband/core/cma_configfs.c). While one exists, rdma_cm cannot
+// be unloaded; use counts them.
 func (d *Devices) Config(use func() (release func())) vfs.Tree {
 	dirs := vfs.Entry{
 		Dir: true, Mode: 0o755,
@@ -91,7 +91,7 @@ func (d *Devices) setClass(name, text string) error {
 	return nil
 }
 
-// forget drops the directories at the end of a boot.
+// forget removes the directories at shutdown.
 func (d *Devices) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

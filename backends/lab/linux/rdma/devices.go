@@ -1,5 +1,5 @@
-// Package rdma is what vmw_pvrdma, mlx5_ib and the verbs libraries make of a PVRDMA adapter or of a ConnectX function in the
-// lab's guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
+// Package rdma implements what vmw_pvrdma, mlx5_ib and the verbs libraries provide for a PVRDMA adapter or a ConnectX
+// function in the lab's guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
 package rdma
 
 import (
@@ -16,7 +16,7 @@ import (
 // Driver is the module that drives PVRDMA adapters.
 const Driver = "vmw_pvrdma"
 
-// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. Of a
+// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. For a
 // ConnectX both are function 0.
 type Adapter struct {
 	MAC      string
@@ -91,7 +91,7 @@ func ActiveMTU(ethernet int) int {
 	return mtu
 }
 
-// Quirks say how far the guest follows the guides' accounts of PVRDMA.
+// Quirks select which behaviour of PVRDMA, as described in the guides, the guest has.
 type Quirks struct {
 	// BootDown: a driver that was loaded at boot leaves its port down until it is loaded again, whatever the netdev
 	// does (Ubuntu, as in VMware's Bitfusion guide).
@@ -113,7 +113,7 @@ type Devices struct {
 	adapters []Adapter
 	attached []attached
 	counters map[string]*Counters
-	configs  map[string]func() // devices with a directory in configfs, and what lets rdma_cm go
+	configs  map[string]func() // devices with a directory in configfs, and the function that releases rdma_cm
 }
 
 type attached struct {
@@ -131,7 +131,7 @@ type Counters struct {
 	Events                       map[string]int64 // of hw_counters, by name
 }
 
-// Plug says which adapters the VM has now. Devices whose adapter has gone detach.
+// Plug sets the VM's current adapters. Devices whose adapter was removed are detached.
 func (d *Devices) Plug(adapters []Adapter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,14 +141,14 @@ func (d *Devices) Plug(adapters []Adapter) {
 	})
 }
 
-// Adapters returns the adapters that are there, attached or not.
+// Adapters returns the current adapters, attached or not.
 func (d *Devices) Adapters() []Adapter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.adapters)
 }
 
-// Drivers are the modules that the adapters want.
+// Drivers returns the modules that the adapters require.
 func (d *Devices) Drivers() []string {
 	var list []string
 	for _, a := range d.Adapters() {
@@ -159,7 +159,7 @@ func (d *Devices) Drivers() []string {
 	return list
 }
 
-// Attach is what loading a driver does. At boot the netdevs are not up yet.
+// Attach attaches devices when a driver is loaded. At boot the netdevs are not up yet.
 func (d *Devices) Attach(driver string, boot bool) {
 	for _, a := range d.Adapters() {
 		if a.Driver() != driver {
@@ -193,7 +193,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 	}
 }
 
-// Detach is what removing a driver does, or with "" all of them.
+// Detach detaches devices when a driver is unloaded, or all of them with "".
 func (d *Devices) Detach(driver string) {
 	if driver == "" {
 		d.forget()
@@ -216,7 +216,7 @@ func (d *Devices) Detach(driver string) {
 	}
 }
 
-// NetdevUp is the event NETDEV_UP: it makes the port active.
+// NetdevUp handles the event NETDEV_UP: it makes the port active.
 func (d *Devices) NetdevUp(name string) {
 	l, ok := d.Stack.Link(name)
 	if !ok {
@@ -248,8 +248,8 @@ func (d *Devices) List() []Device {
 	return devices
 }
 
-// gids is the table as the kernel keeps it: for each address, the link-local one first, RoCE v1 and then v2 as far as
-// the device speaks them.
+// gids returns the GID table of the kernel: for each address, the link-local one first, RoCE v1 and then v2, if the
+// device supports them.
 func gids(protocol string, l netif.Link) []GID {
 	addrs := []netip.Addr{netif.LinkLocal(l.MAC)}
 	if l.Up {

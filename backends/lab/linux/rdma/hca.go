@@ -9,7 +9,7 @@ import (
 // HCADriver is the module that drives the RDMA side of a ConnectX function: a VF, or a port given whole.
 const HCADriver = "mlx5_ib"
 
-// An Image is what a device says of its make and its firmware.
+// An Image describes the model and the firmware of a device.
 type Image struct {
 	Type       string // of the CA: MT4120
 	Firmware   string
@@ -29,7 +29,7 @@ func (d Device) Image() Image {
 	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.HCA.Firmware, Board: d.HCA.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
 }
 
-// attachHCA makes the device of a function of a card: its port follows the netdev and nothing else.
+// attachHCA creates the device of a card's function: the state of its port depends only on the netdev.
 func (d *Devices) attachHCA(a Adapter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

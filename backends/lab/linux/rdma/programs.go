@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Verbs is what the verbs library needs of the rest of the guest.
+// Verbs contains what the verbs library needs from the rest of the guest.
 type Verbs struct {
 	Devices  *Devices
 	Provider func(driver string) bool // the library's driver for devices of a kernel module is installed
@@ -134,7 +134,7 @@ func (v *Verbs) devinfo(p *sh.Proc, d Device, verbose bool) {
 	p.Printf("\n")
 }
 
-// short is how inet_ntop writes an address.
+// short formats an address as inet_ntop does.
 func short(a netip.Addr) string {
 	if a.Is4In6() {
 		return "::ffff:" + a.Unmap().String()

@@ -92,9 +92,9 @@ func (d *Devices) PCI() vfs.Tree {
 	return t
 }
 
-// Tree is /sys/devices: the PCI functions with the interfaces and the RDMA devices below them. The RDMA function has
-// no netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. What is below an interface
-// or a device is made only for those who look there: a walk of sysfs asks for hundreds of files, one by one.
+// Tree is /sys/devices: the PCI functions with the interfaces and the RDMA devices below them. The RDMA function has no
+// netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. The content of an interface
+// or a device is only created when it is read, because walking sysfs reads hundreds of files one by one.
 func (d *Devices) Tree() vfs.Tree {
 	t := vfs.Tree{"virtual/net/lo/address": {Data: "00:00:00:00:00:00\n"}, "virtual/net/lo/mtu": {Data: "65536\n"},
 		"virtual/net/lo/operstate": {Data: "unknown\n"}, "virtual/net/lo/flags": {Data: "0x9\n"}}

@@ -31,7 +31,7 @@ type Manager struct {
 	units map[string]*unit
 }
 
-// Boot forgets what was running and starts what is enabled for the default target, in the order that After asks for.
+// Boot clears the state of running units and starts those enabled for the default target, in the order that After requires.
 func (m *Manager) Boot(ctx context.Context) {
 	m.mu.Lock()
 	m.units = map[string]*unit{}
@@ -53,7 +53,7 @@ func (m *Manager) Boot(ctx context.Context) {
 	}
 }
 
-// order sorts units so that each comes behind those of the list that it names in After.
+// order sorts units so that each comes after those in the list that it names in After.
 func (m *Manager) order(names []string) []string {
 	var sorted []string
 	seen := map[string]bool{}
@@ -197,7 +197,7 @@ func (m *Manager) stop(ctx context.Context, name string) error {
 	return nil
 }
 
-// run executes one command of a unit. A leading "-" forgives its failure.
+// run executes one command of a unit. With a leading "-" its failure is ignored.
 func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 	forgive := false
 	for line != "" && strings.ContainsRune("-@:+!", rune(line[0])) {
@@ -279,7 +279,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	if o.Has("wait", "P", "pipe") {
 		return run(ctx)
 	}
-	go run(context.WithoutCancel(ctx)) // it ends with the machine at the latest, which kills all processes
+	go run(context.WithoutCancel(ctx)) // it ends at the latest when the machine goes down, which kills all processes
 	return 0
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Systemctl is the program systemctl, but for reboot and poweroff, which power does: it is handed the verb.
+// Systemctl implements systemctl; reboot and poweroff are passed on to power.
 func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb string) int) sh.Program {
 	return func(ctx context.Context, p *sh.Proc) int {
 		o, err := p.Options("q l n: p: t: a f now quiet no-pager no-legend plain full all property: value type: state: force no-block no-ask-password no-reload system runtime")
@@ -66,7 +66,7 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 			}
 		case "unmask":
 			if target, err := m.FS.Readlink(vfs.Root(), etcUnits+"/"+name); err == nil && target == "/dev/null" {
-				_ = m.FS.Remove(vfs.Root(), etcUnits+"/"+name) // it was there a moment ago
+				_ = m.FS.Remove(vfs.Root(), etcUnits+"/"+name) // it existed a moment ago
 			}
 		}
 		if status != 0 {
@@ -127,7 +127,7 @@ func (m *Manager) failed(p *sh.Proc, verb, name string, err error) int {
 	return 1
 }
 
-// warnStale says that a unit's file was changed without daemon-reload: the old one is still in force.
+// warnStale prints that a unit's file was changed without daemon-reload, so that the old one is still in effect.
 func (m *Manager) warnStale(p *sh.Proc, name string) {
 	m.mu.Lock()
 	u := m.units[name]
@@ -297,8 +297,8 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 	return status
 }
 
-// listUnits prints the units that systemd has in memory: those that are active, and those that have failed, also where no file
-// of theirs is there any more, and where there never was one (systemd-run). Names are patterns. Source: systemctl(1), list-units.
+// listUnits prints the units that systemd has in memory: active and failed ones, even if their file was removed or never existed
+// (systemd-run). Names are patterns. Source: systemctl(1), list-units.
 func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
 	states := map[string]string{}
 	for name := range m.BuiltIn {
@@ -329,7 +329,7 @@ func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
 	}
 }
 
-// transient reports whether a unit was made by systemd-run.
+// transient reports whether a unit was created by systemd-run.
 func (m *Manager) transient(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

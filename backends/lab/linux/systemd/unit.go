@@ -1,5 +1,5 @@
 // Package systemd runs the units of the lab's guests: those of /etc/systemd/system from their files, the system's own
-// as names only. Commands of a unit are programs with arguments, not lines for a shell, as systemd has it.
+// as names only. Commands of a unit are programs with arguments, not shell command lines, as in systemd.
 package systemd
 
 import (
@@ -41,7 +41,7 @@ func (u *unit) words(key string) []string {
 	return list
 }
 
-// badUnit is why systemd does not take a unit, in its words.
+// badUnit is the reason why systemd rejects a unit, with systemd's text.
 type badUnit string
 
 func (b badUnit) Error() string { return string(b) }

@@ -1,5 +1,5 @@
-// Package coreutils holds the programs that every Unix has: files, text, processes. They know the options that
-// scripts use; an option that they do not know is refused, never ignored.
+// Package coreutils contains the programs that every Unix has, for files, text and processes. They support the options
+// that scripts use; an unsupported option is refused, never ignored.
 package coreutils
 
 import (

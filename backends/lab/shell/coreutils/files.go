@@ -104,7 +104,7 @@ func copyOne(p *sh.Proc, o sh.Options, src, dst string) int {
 		return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))
 	}
 	if keep {
-		_ = f.Chmod(c, dst, info.Mode()) // as cp does: what cannot be kept is let go
+		_ = f.Chmod(c, dst, info.Mode()) // as cp does: attributes that cannot be preserved are ignored
 		_ = f.Chown(c, dst, info.UID, info.GID)
 		_ = f.Chtimes(c, dst, info.ModTime())
 	}
@@ -228,7 +228,7 @@ func ln(_ context.Context, p *sh.Proc) int {
 		to = into(p, o.Args[0], o.Args[1])
 	}
 	if o.Has("f", "force") {
-		_ = p.Sys.FS.Remove(p.User.Cred(), to) // what remains shows in the next error
+		_ = p.Sys.FS.Remove(p.User.Cred(), to) // files that remain cause the next error
 	}
 	if err := p.Sys.FS.Symlink(p.User.Cred(), o.Args[0], to); err != nil {
 		return p.Errorf("failed to create symbolic link '%s': %s", o.Args[1], vfs.Reason(err))

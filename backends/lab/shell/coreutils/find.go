@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find knows -name, -type, -path, each after ! as well, -maxdepth and -mindepth, joined by and, -print, -printf with %p and
-// %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
+// find supports -name, -type, -path, each after ! as well, -maxdepth and -mindepth, joined by and, -print, -printf with %p
+// and %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]

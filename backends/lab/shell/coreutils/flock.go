@@ -15,8 +15,8 @@ func setsid(ctx context.Context, p *sh.Proc) int {
 	return prefix(context.WithoutCancel(ctx), p)
 }
 
-// flock runs a command while it has the lock of a file or directory: flock [options] file command (flock(1)). A file
-// that is not there is made; a directory must be there, and whoever may not read it gets no lock.
+// flock runs a command while it has the lock of a file or directory: flock [options] file command (flock(1)). A missing
+// file is created; a directory must exist, and a user who cannot read it gets no lock.
 func flock(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("+n x s e u o w: E: v nonblock exclusive nb shared close wait: timeout: conflict-exit-code: verbose")
 	if err != nil {

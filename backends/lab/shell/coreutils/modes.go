@@ -126,7 +126,7 @@ func chmod(_ context.Context, p *sh.Proc) int {
 	})
 }
 
-// owner reads USER, USER:GROUP or :GROUP; -1 is what is not named.
+// owner parses USER, USER:GROUP or :GROUP; -1 means not given.
 func owner(p *sh.Proc, s string) (uid, gid int, ok bool) {
 	user, group, both := strings.Cut(s, ":")
 	uid, gid = -1, -1

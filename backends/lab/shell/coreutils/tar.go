@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// unpack is tar as far as anybody here needs it: it takes archives apart, compressed by gzip or not at all.
+// unpack implements the part of tar that is used here: it extracts archives, with gzip compression or without.
 func unpack(_ context.Context, p *sh.Proc) int {
 	if len(p.Args) > 1 && !strings.HasPrefix(p.Args[1], "-") { // tar xf
 		p.Args[1] = "-" + p.Args[1]

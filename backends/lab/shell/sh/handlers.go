@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// own is put before the names of builtins that the interpreter lacks, or that would look at the real system.
+// own is the prefix for builtins that the interpreter does not have, or that would access the real system.
 const own = "\x00"
 
 // ownBuiltins are those that exec handles; the others are the interpreter's.
@@ -99,7 +99,7 @@ func (s *shell) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// where is the beginning of a message about line n of the script.
+// where returns the beginning of a message about line n of the script.
 func (s *shell) where(line uint) string {
 	if s.dash {
 		return fmt.Sprintf("%s: %d:", s.name, max(line, 1))
@@ -153,8 +153,8 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	return redirected{f, s}, nil
 }
 
-// input makes a file that is read from an *os.File. The interpreter would copy any other reader through a pipe of its own,
-// whose reading end it never closes.
+// input turns a file into an *os.File. The interpreter would copy any other reader through a pipe of its own, whose
+// reading end it never closes.
 func input(f *vfs.File) (io.ReadWriteCloser, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -168,8 +168,8 @@ func input(f *vfs.File) (io.ReadWriteCloser, error) {
 	return r, nil
 }
 
-// redirected is a file that the shell has opened. It says what a computed file answers to a write, as the program
-// that wrote would.
+// redirected is a file that the shell has opened. It prints a computed file's answer to a write, as the program that
+// wrote would.
 type redirected struct {
 	*vfs.File
 	s *shell

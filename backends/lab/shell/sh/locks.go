@@ -8,7 +8,7 @@ import (
 // Locks are the advisory locks of one machine that flock(2) takes on files and directories. The zero value is ready.
 type Locks struct {
 	mu   sync.Mutex
-	held map[string]chan struct{} // by path; closed when it is given back
+	held map[string]chan struct{} // by path; closed when the lock is released
 }
 
 // Take takes the lock of a file, and waits for it until ctx ends. The lock lasts until release is called.

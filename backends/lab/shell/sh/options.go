@@ -96,7 +96,7 @@ func (p *Proc) Options(spec string) (Options, error) {
 	return o, nil
 }
 
-// Usage writes err as a complaint about the command line and returns status.
+// Usage writes err as a usage error and returns status.
 func (p *Proc) Usage(status int, err error) int {
 	fmt.Fprintf(p.Stderr, "%s: %v\nTry '%s --help' for more information.\n", p.Name(), err, p.Name())
 	return status

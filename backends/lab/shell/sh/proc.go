@@ -29,7 +29,7 @@ func (u User) Cred() vfs.Cred { return vfs.Cred{UID: u.UID, GIDs: u.GIDs} }
 // what it returns then is replaced by the signal's status.
 type Program func(ctx context.Context, p *Proc) int
 
-// A Proc is one process: what a program sees of its surroundings.
+// A Proc is one process: the environment that a program sees.
 type Proc struct {
 	Args           []string // Args[0] is the name it was called by
 	Stdin          io.Reader
@@ -44,7 +44,7 @@ type Proc struct {
 	steps *steps
 }
 
-// A Session is what the processes of one login share.
+// A Session is shared by the processes of one login.
 type Session struct {
 	Memlock int64 // KiB; -1 is unlimited
 	TTY     bool
@@ -74,7 +74,7 @@ func (p *Proc) Name() string { return p.Args[0][strings.LastIndex(p.Args[0], "/"
 // Path makes name absolute, seen from the working directory.
 func (p *Proc) Path(name string) string { return vfs.Join(p.Dir, name) }
 
-// Root reports whether the process may do everything.
+// Root reports whether the process runs as root.
 func (p *Proc) Root() bool { return p.User.UID == 0 }
 
 // Getenv returns a variable of the environment, "" when it is not set.

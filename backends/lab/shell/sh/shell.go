@@ -187,7 +187,7 @@ func (s *shell) parser() *syntax.Parser {
 	return syntax.NewParser(syntax.Variant(lang))
 }
 
-// text runs a whole script; name is its $0, command means that it came with -c.
+// text runs a whole script; name is its $0, command is set for -c.
 func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, command bool) int {
 	if name == "" {
 		name = s.name
@@ -223,7 +223,7 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 	return status
 }
 
-// refuse finds what the interpreter would do with the real system, and notes statements that outlive the shell.
+// refuse finds statements that would access the real system, and records statements that outlive the shell.
 func (s *shell) refuse(node syntax.Node) error {
 	var err error
 	syntax.Walk(node, func(n syntax.Node) bool {
@@ -244,7 +244,7 @@ func (s *shell) refuse(node syntax.Node) error {
 	return err
 }
 
-// declares makes a declaration of the calls "export" and "readonly": the parser takes them for one only in bash, and the
+// declares makes a declaration of the calls "export" and "readonly": the parser recognises them only in bash, and the
 // interpreter has no such builtins. In dash they are special builtins (POSIX.1-2024, Shell Command Language, 2.15).
 func declares(s *syntax.Stmt) {
 	call, is := s.Cmd.(*syntax.CallExpr)
@@ -274,8 +274,8 @@ func declares(s *syntax.Stmt) {
 	s.Cmd = d
 }
 
-// closesNothing reports whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and to
-// close what is not open is no error (POSIX.1-2024, Shell Command Language, 2.7.6).
+// closesNothing reports whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and
+// closing a descriptor that is not open is not an error (POSIX.1-2024, Shell Command Language, 2.7.6).
 func closesNothing(r *syntax.Redirect) bool {
 	return r.N != nil && len(r.N.Value) == 1 && r.N.Value > "2" && r.Op == syntax.DplOut && r.Word != nil && r.Word.Lit() == "-"
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 )
 
-// steps are the points of a process at which something can happen to it. They exist without any time too.
+// steps are the points of a process at which it can be interrupted. They also exist if commands take no time.
 type steps struct {
 	passed atomic.Int32
 	stop   int32 // the point at which act is called; 0 for none
@@ -21,12 +21,12 @@ func (p *Proc) AtStep(n int, act func()) { p.steps.stop, p.steps.act = int32(n),
 // Kill sends the process a signal.
 func (p *Proc) Kill(s Signal) { p.Sys.Procs.Kill(p.PID, s) }
 
-// Spend waits for as long as a row of the clock's table says and reports whether the process still lives.
+// Spend waits for the time in a row of the clock's table and reports whether the process is still alive.
 func (p *Proc) Spend(ctx context.Context, row string) bool {
 	return p.step(ctx, func() bool { return pace.Sleep(ctx, p.Sys.Clock.Of(row)) })
 }
 
-// step waits and then passes one point.
+// step waits and then moves on to the next point.
 func (p *Proc) step(ctx context.Context, wait func() bool) bool {
 	if !wait() {
 		return false

@@ -24,14 +24,14 @@ type System struct {
 	Procs    Table
 	Locks    Locks
 	Now      func() time.Time
-	Dash     bool // /bin/sh is dash and complains as dash does; else it is bash
+	Dash     bool // /bin/sh is dash and prints dash's errors; otherwise it is bash
 	Clock    pace.Clock
 
 	// Wrap, unless nil, runs every program in the place of run: fault rules act here.
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
 }
 
-// Binary is what the file of a program holds.
+// Binary returns the content of a program's file.
 func Binary(program string) []byte { return []byte(elf + program + "\n") }
 
 // Install puts a program's file at each path, as a package does.
@@ -47,7 +47,7 @@ func (s *System) Install(program string, paths ...string) error {
 	return nil
 }
 
-// LookPath finds the file that a name on the command line means for p.
+// LookPath finds the file that p runs for a command name.
 func (s *System) LookPath(p *Proc, name string) (string, error) {
 	if strings.Contains(name, "/") {
 		return p.Path(name), s.runnable(p, p.Path(name))
@@ -144,7 +144,7 @@ func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 	return status
 }
 
-// ErrInterpreter says that a script's first line names a program that is not there.
+// ErrInterpreter reports that a script's first line names a program that does not exist.
 type ErrInterpreter struct{ Script, Interpreter string }
 
 func (e ErrInterpreter) Error() string {

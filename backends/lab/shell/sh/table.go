@@ -12,7 +12,7 @@ import (
 // A Signal is a POSIX signal by its number.
 type Signal int
 
-// The signals that anybody sends here.
+// The signals that are used here.
 const (
 	SIGHUP  Signal = 1
 	SIGINT  Signal = 2
@@ -108,7 +108,7 @@ func (t *Table) Kill(pid int, s Signal) bool {
 	return ok
 }
 
-// KillAll ends every process, as a machine does that goes down, and waits until they are gone or ctx ends.
+// KillAll kills every process, as a shutdown does, and waits until they have ended or ctx ends.
 func (t *Table) KillAll(ctx context.Context) {
 	t.mu.Lock()
 	for _, r := range t.all {

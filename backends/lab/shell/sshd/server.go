@@ -23,24 +23,24 @@ type Account struct {
 	Keys     []ssh.PublicKey         // that are accepted
 }
 
-// A Verdict is what a machine wants done with a connection.
+// A Verdict defines how to handle a connection.
 type Verdict struct {
 	Drop bool          // cut the connection
 	Hang bool          // never answer
-	Wait time.Duration // before going on
+	Wait time.Duration // before continuing
 }
 
 // A Machine is what people log in to.
 type Machine interface {
 	// Up returns a context that ends when the machine goes down, and false while it is down or still booting.
 	Up() (context.Context, bool)
-	// Account finds who may log in under a name.
+	// Account returns the account with a name that may log in.
 	Account(name string) (Account, bool)
 	// Login returns the process of a new session: who, where, environment and limits. The caller adds the rest.
 	Login(u sh.User, s *sh.Session) *sh.Proc
 	// Connect is called for every new connection.
 	Connect() Verdict
-	// Forward opens a connection onwards for a client that uses the machine as a jump host.
+	// Forward opens a connection for a client that uses the machine as a jump host.
 	Forward(ctx context.Context, addr string) (net.Conn, error)
 	// Banner returns the version string of the server.
 	Banner() string
@@ -87,7 +87,7 @@ func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
 // Addr returns 127.0.0.1:PORT.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// Close stops listening, cuts all connections and waits for what ran in them.
+// Close stops listening, closes all connections and waits until their processes have ended.
 func (s *Server) Close() error {
 	s.stop()
 	err := s.ln.Close()
@@ -147,7 +147,7 @@ func (s *Server) accept() {
 	}
 }
 
-// reset closes a connection as a machine does on which nothing listens.
+// reset closes a connection as a machine does if nothing listens on the port.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)

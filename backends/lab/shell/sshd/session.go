@@ -101,9 +101,9 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// lose is what becomes of a command whose client has gone. One on a terminal gets SIGHUP, because the terminal goes.
-// Any other is not told: session_close_by_channel in session.c of OpenSSH releases the terminal only and waits for the
-// command to end by itself. Its input ends, and SIGPIPE ends it when it writes.
+// lose handles a command whose client has disconnected. A command on a terminal gets SIGHUP, because the terminal is
+// closed. Any other command is not notified: session_close_by_channel in session.c of OpenSSH releases the terminal
+// only and waits for the command to end by itself. Its input ends, and SIGPIPE ends it when it writes.
 func (s *session) lose() {
 	if s.state.TTY && !s.ended.Load() {
 		s.cancel(sh.SIGHUP)
@@ -123,7 +123,7 @@ type session struct {
 	started bool
 	out     *outlet       // standard output of what was started
 	errs    *outlet       // and its standard error, on a terminal the same
-	ended   atomic.Bool   // the command has; what is left of it runs in the background
+	ended   atomic.Bool   // the command has ended; the rest runs in the background
 	done    chan struct{} // closed when the client has been notified
 
 	mu       sync.Mutex
@@ -166,7 +166,7 @@ func name(payload []byte, into *struct{ Name string }) string {
 	return into.Name
 }
 
-// start runs what the client asks for, once.
+// start runs the command that the client requests, once.
 func (s *session) start(ctx context.Context, r *ssh.Request) {
 	var arg struct{ Name string }
 	ok := !s.started
@@ -200,7 +200,7 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 			args = []string{s.proc.User.Shell, "-l"}
 		}
 		status, err := s.run(ctx, args)
-		if s.client.up.Err() != nil { // the machine has gone off: its connections are lost before a command can say so
+		if s.client.up.Err() != nil { // the machine was powered off: its connections are lost before a command can report it
 			reset(s.client.net)
 			return
 		}
@@ -249,8 +249,8 @@ func (s *session) exit(status int) {
 	_ = s.ch.Close()
 }
 
-// An outlet is the pipe between what a session runs and its channel, until the machine goes off. As sshd does, it sends at once
-// what has gathered while it was sending.
+// An outlet is the pipe between the processes of a session and its channel, until the machine is powered off. As sshd does, it
+// sends at once what was written while it was sending.
 type outlet struct {
 	w  io.Writer
 	up context.Context
@@ -305,7 +305,7 @@ func (o *outlet) send() {
 	o.idle.Broadcast()
 }
 
-// end waits until everything has been sent. What runs on in the background has no reader then.
+// end waits until everything has been sent. After that, background processes have no reader.
 func (o *outlet) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -315,7 +315,7 @@ func (o *outlet) end() {
 	o.gone = true
 }
 
-// close is what becomes of the pipe when the client has gone.
+// close closes the pipe when the client has disconnected.
 func (o *outlet) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// awkForm is the one form of program that awk here runs: [/regex/ | $N op "text"] { print [expressions] }.
+// awkForm is the only form of program that this awk supports: [/regex/ | $N op "text"] { print [expressions] }.
 var awkForm = regexp.MustCompile(`^\s*(?:/((?:[^/\\]|\\.)*)/|\$(\d+)\s*(==|!=|~)\s*(?:"([^"]*)"|/([^/]*)/)|NR\s*==\s*(\d+))?\s*(?:\{\s*print\s*([^;}]*?);?\s*(exit)?\s*\})?\s*$`)
 
 // awk runs programs that print columns of matching lines; anything else is refused.

@@ -183,12 +183,12 @@ func expandDirs(p *sh.Proc, o sh.Options, names []string) ([]string, error) {
 	return all, nil
 }
 
-// sed knows s, d, p and q with an address that is a line number, $, /regex/ or a range of them, and -n, -i, -E.
+// sed supports s, d, p and q with an address that is a line number, $, /regex/ or a range of them, and -n, -i, -E.
 func sed(ctx context.Context, p *sh.Proc) int {
 	args := p.Args
 	inPlace, suffix := false, ""
 	for i, a := range args {
-		// GNU's -i takes its suffix only in the same word.
+		// GNU sed accepts the suffix of -i only in the same word.
 		if strings.HasPrefix(a, "-i") && i > 0 {
 			inPlace, suffix = true, a[2:]
 			args = append(append([]string{}, args[:i]...), args[i+1:]...)

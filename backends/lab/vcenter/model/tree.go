@@ -34,13 +34,12 @@ func ref(kind, value string) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: kind, Value: value}
 }
 
-// HostRef, VMRef, SwitchRef and PortGroupRef are the references of the objects for parts of the world.
+// HostRef returns the reference of a host.
 func HostRef(h *world.Host) types.ManagedObjectReference {
 	return ref("HostSystem", fmt.Sprintf("host-%d", 1001+h.Index))
 }
 
-// VMRef is the reference of a VM.
-// localStore is the datastore that only a host reaches; a host has one where the disk of a VM is on it.
+// localStore is the datastore that only one host can access. A host has one if the disk of a VM is on it.
 func localStore(host *world.Host) types.ManagedObjectReference {
 	return ref("Datastore", fmt.Sprintf("datastore-%d", 1000+host.Index))
 }
@@ -54,16 +53,17 @@ func localStores(s *world.State, h *world.Host) []types.ManagedObjectReference {
 	return nil
 }
 
+// VMRef returns the reference of a VM.
 func VMRef(v *world.VM) types.ManagedObjectReference {
 	return ref("VirtualMachine", fmt.Sprintf("vm-%d", 10001+v.Index))
 }
 
-// SwitchRef is the reference of a DVS.
+// SwitchRef returns the reference of a DVS.
 func SwitchRef(d *world.DVS) types.ManagedObjectReference {
 	return ref("VmwareDistributedVirtualSwitch", d.ID)
 }
 
-// PortGroupRef is the reference of a distributed port group.
+// PortGroupRef returns the reference of a distributed port group.
 func PortGroupRef(p *world.PortGroup) types.ManagedObjectReference {
 	return ref("DistributedVirtualPortgroup", p.Key)
 }
