@@ -3,6 +3,7 @@ package backends
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +30,9 @@ func VCenterAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || strings.ContainsAny(u.Hostname(), `!"$&'()*+,;<=>@`) {
 		return bad("is not a URL")
+	}
+	if slices.ContainsFunc(strings.Split(u.Hostname(), "."), func(label string) bool { return len(label) > 63 }) || len(u.Hostname()) > 253 {
+		return bad("has a host name that is too long for DNS") // RFC 1035, section 2.3.4
 	}
 	if u.Scheme != "https" && u.Scheme != "http" {
 		return bad("has the scheme %q", u.Scheme)

@@ -93,7 +93,6 @@ func (p *connectPage) resume(w *frame.Wizard) tea.Cmd {
 }
 
 func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
-	w.Login.Username = strings.TrimSpace(w.Login.Username)
 	if err := p.fields.Check(); err != nil {
 		return nil, err
 	}

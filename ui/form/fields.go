@@ -142,6 +142,7 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 		}
 		switch k.String() {
 		case "enter":
+			f.trim()
 			if at < 0 || at == len(f.inputs)-1 || f.questions[at].wrong() != nil {
 				return nil, false // the page accepts, or shows what is wrong
 			}
@@ -209,8 +210,19 @@ func (f *fields) at() int {
 
 func (f *fields) Typing() bool { return f.at() >= 0 }
 
+// trim removes blanks around what was typed or pasted, in the inputs as well: they write their text into the values again.
+func (f *fields) trim() {
+	for i, q := range f.questions {
+		if text := strings.TrimSpace(*q.Value); text != *q.Value && !q.Secret {
+			*q.Value = text
+			f.inputs[i].Value(q.Value)
+		}
+	}
+}
+
 // Check validates every field, marks invalid ones and focuses the first of them.
 func (f *fields) Check() error {
+	f.trim()
 	for i := len(f.questions) - 1; i >= 0; i-- {
 		f.tell(i, f.questions[i].wrong())
 	}

@@ -126,9 +126,9 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 				}
 				for i, key := range keys {
 					k := begin()
-					before, reads := k.screen(), f.surveys+f.looks
+					before, colours, reads := k.screen(), k.w.View().Content, f.surveys+f.looks
 					k.stroke(key)
-					if k.quit || k.leaves || k.screen() != before || f.surveys+f.looks > reads {
+					if k.quit || k.leaves || k.w.View().Content != colours || f.surveys+f.looks > reads {
 						continue
 					}
 					other := map[string]string{"Up": "Down", "Down": "Up", "PgUp": "PgDn", "PgDn": "PgUp", "Left": "Right", "Right": "Left"}[key]
@@ -141,7 +141,7 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 							}
 						}
 					}
-					if scrolls := regexp.MustCompile(key + `( \w+)? scroll`); (scrolls.MatchString(before) || key == "Tab" && page.name == "report") && !strings.Contains(before, "lines 1-") {
+					if scrolls := regexp.MustCompile(key + `( \w+)? scroll`); scrolls.MatchString(before) && !strings.Contains(before, "lines 1-") {
 						continue
 					}
 					t.Errorf("%s (%d of %v) does nothing:\n%s", key, i+1, keys, before)

@@ -68,3 +68,21 @@ func TestARefusalLeadsToItsAnswer(t *testing.T) {
 		})
 	}
 }
+
+// What was pasted with blanks around it is taken without them, and a field refuses what the plan would refuse.
+func TestFieldsOfTheSwitchAreCheckedWhereTheyAre(t *testing.T) {
+	still(t, func(t *testing.T) {
+		k := atSwitch(t, &world{inv: twoSwitches()})
+		long := strings.Repeat("n", 81)
+		k.write(long).press("return").shows("is too long")
+		for range long {
+			k.press("backspace")
+		}
+		k.write("  ").press("return", "tab").shows("> 9000").press("backspace").write("1").press("return").shows("a new switch gets at most 9000 bytes")
+		k.press("backspace").write("0  ").press("return", "backspace").write(" 5 ").press("return").shows("Enter continue").write(" ").press("return").on("VMs and guests")
+		if s := k.w.Answers.Switch; s.Name != "RDMA-DVS" || s.MTU != 9000 || s.VLAN != 5 {
+			t.Errorf("%+v", s)
+		}
+		k.press("esc").press("f4", "return", "tab", "tab").press("backspace").write("1").press("return", "return").shows("Enter continue") // an existing switch may have more
+	})
+}

@@ -85,7 +85,13 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		list, p.paths = gpuQuestions(a, &p.mmio, &p.driver)
 	}
 	mtu := question{Title: "MTU", About: "physical switch ports need 9216; a change flaps uplinks (KB 419088)", Value: &p.mtu,
-		Check: number(a, "switch.mtu", func(a *answers.Answers, n int) { a.Switch.MTU = n })}
+		Check: func(s string) error {
+			err := number(a, "switch.mtu", func(a *answers.Answers, n int) { a.Switch.MTU = n })(s)
+			if n, _ := strconv.Atoi(s); err == nil && !a.WholeCard() {
+				err = entry.SwitchMTU(w.Overview, a.Switch.Name, n)
+			}
+			return err
+		}}
 	if a.WholeCard() {
 		mtu.About = "of the guest's interface; physical switch ports need 9216"
 		list, p.paths = append(list, mtu), append(p.paths, "switch.mtu")
@@ -93,9 +99,11 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 		return p.fields.Init()
 	}
 	list = append(list,
-		question{Title: "Distributed switch", About: "created if it does not exist; refused if it carries other traffic", Value: &a.Switch.Name, Check: entry.NotEmpty("a name"),
+		question{Title: "Distributed switch", About: "created if it does not exist; refused if it carries other traffic", Value: &a.Switch.Name,
+			Check:  name(a, "switch.name", func(a *answers.Answers, s string) { a.Switch.Name = s }),
 			Offers: func() []entry.Offer { return entry.Switches(a, w.Overview) }},
-		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup, Check: entry.NotEmpty("a name"),
+		question{Title: "Port group", About: "where the RDMA adapters of the VMs are connected", Value: &a.Switch.PortGroup,
+			Check:  name(a, "switch.portgroup", func(a *answers.Answers, s string) { a.Switch.PortGroup = s }),
 			Offers: func() []entry.Offer { return entry.PortGroups(a.Switch.Name, w.Overview) }},
 		mtu,
 		question{Title: "VLAN", About: "0: untagged", Value: &p.vlan,
@@ -142,6 +150,18 @@ func (p *switchPage) point(r backends.Ref) {
 	}
 }
 
+// name requires a name that the answers accept.
+func name(a *answers.Answers, path string, set func(*answers.Answers, string)) func(string) error {
+	return func(s string) error {
+		if err := entry.NotEmpty("a name")(s); err != nil {
+			return err
+		}
+		few := *a
+		set(&few, s)
+		return entry.Problem(&few, path)
+	}
+}
+
 // number requires a whole number; package answers checks the range.
 func number(a *answers.Answers, path string, set func(*answers.Answers, int)) func(string) error {
 	return func(s string) error {
@@ -162,10 +182,6 @@ func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 // Keep stores the fields in the answers.
 func (p *switchPage) Keep(w *frame.Wizard) error {
 	a := w.Answers
-	for _, s := range []*string{&a.GPUDirect.NIC, &a.GPUDirect.Backing, &p.mmio, &p.driver, &a.GPUDirect.Perftest, &a.Switch.Name, &a.Switch.PortGroup,
-		&a.PVRDMA.VMKNic.Name, &a.ESXi.User, &p.mtu, &p.vlan, &p.vfs, &p.tuning, &p.lossless} {
-		*s = strings.TrimSpace(*s)
-	}
 	if err := p.fields.Check(); err != nil {
 		return err
 	}

@@ -6,6 +6,9 @@ const roceOverhead = 82
 // vlanTag is what a VLAN tag adds.
 const vlanTag = 4
 
+// NewSwitchMTU is the largest MTU, in bytes, with which a distributed switch is created.
+const NewSwitchMTU = 9000
+
 // IBMTU returns the RDMA MTU that an Ethernet MTU allows, in bytes; 0 below 352. Linux include/rdma/ib_addr.h, iboe_get_mtu: the
 // largest of 256 to 4096 that leaves room for GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4.
 func IBMTU(eth int) int {

@@ -10,6 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 // NotEmpty requires some text; what is its name with an article.
@@ -76,6 +77,14 @@ func VMKNic(inv *backends.Inventory, a *answers.Answers) func(string) error {
 		}
 		return nil
 	}
+}
+
+// SwitchMTU checks the MTU of a switch that is to be created; the plan refuses the same.
+func SwitchMTU(inv *backends.Inventory, name string, mtu int) error {
+	if inv.Switch(name) == nil && mtu > sizing.NewSwitchMTU {
+		return fmt.Errorf("a new switch gets at most %d bytes, which every version supports", sizing.NewSwitchMTU)
+	}
+	return nil
 }
 
 // CardLeft returns a function that says why a VM cannot be selected in addition to the others of its host, "" if it can: a whole

@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
@@ -138,7 +139,7 @@ func (r *rail) dvs(sw *backends.Switch) {
 	want := r.want.Switch
 	set := backends.Setting{Target: backends.SwitchRef(want.Name), Kind: backends.KindSwitch}
 	if sw == nil {
-		if want.MTU > 9000 {
+		if want.MTU > sizing.NewSwitchMTU {
 			r.Refuse(set.Target, "DVS-MTU-006", "set switch.mtu to 9000", "MTU %d: every switch version supports 9000 bytes", want.MTU)
 		}
 		r.Add(plan.Change{Setting: set, To: backends.ValueOf(backends.SwitchSpec{
