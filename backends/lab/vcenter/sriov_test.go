@@ -144,6 +144,38 @@ func TestVFsOfTheSwitch(t *testing.T) {
 			t.Errorf("adapter without a PF has VF %q", a.VF)
 		}
 	})
+	card := func(want string) *types.VirtualSriovEthernetCard {
+		t.Helper()
+		for _, d := range c.vmMO("vm-01", "config.hardware.device").Config.Hardware.Device {
+			if v, ok := d.(*types.VirtualSriovEthernetCard); ok {
+				if got := v.SriovBacking.PhysicalFunctionBacking.Id; got != want {
+					t.Errorf("physical function %s, not %s", got, want)
+				}
+				return v
+			}
+		}
+		return nil
+	}
+	edit := func(b *types.VirtualSriovEthernetCardSriovBackingInfo) error {
+		d := card("Automatic-0000:00:00.0")
+		d.SriovBacking = b
+		return c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{
+			&types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: d}}})
+	}
+	card("Automatic-" + pf)
+	c.powerOff("vm-01")
+	refused(t, edit(&types.VirtualSriovEthernetCardSriovBackingInfo{}), "InvalidDeviceBacking", "Incompatible device backing specified for device '0'.")
+	if err := edit(vfCard(nil, pf).SriovBacking); err != nil {
+		t.Fatal(err)
+	}
+	// An edit without a backing changes none.
+	d := card(pf)
+	d.SriovBacking = nil
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{
+		&types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: d}}}); err != nil {
+		t.Fatal(err)
+	}
+	card(pf)
 }
 
 func TestPassthruRefused(t *testing.T) {

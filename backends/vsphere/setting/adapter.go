@@ -163,8 +163,8 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 		card.DeviceProtocol = want.Protocol
 	case *types.VirtualSriovEthernetCard:
 		card.AllowGuestOSMtuChange = ref(want.GuestMTU)
-		if want.PF == "" { // the host uses any uplink of the switch that has a free VF
-			card.SriovBacking = nil
+		if want.PF == "" {
+			card.SriovBacking = automatic(card.SriovBacking)
 			return nil
 		}
 		backing, err := s.physicalFunction(ctx, v, want.PF)
@@ -174,6 +174,15 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 		card.SriovBacking = &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: backing}
 	}
 	return nil
+}
+
+// automatic returns the backing that lets the host use any uplink of the switch that has a free VF. An added adapter asks for that by
+// no backing; to an existing one no backing means no change (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCard, sriovBacking).
+func automatic(old *types.VirtualSriovEthernetCardSriovBackingInfo) *types.VirtualSriovEthernetCardSriovBackingInfo {
+	if old == nil {
+		return nil
+	}
+	return &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: survey.AutomaticPF + "0000:00:00.0"}}
 }
 
 // physicalFunction returns the description of a PF from the VM's host; its system id cannot be made up.

@@ -96,6 +96,10 @@ func snapshots(trees []types.VirtualMachineSnapshotTree) int {
 	return n
 }
 
+// AutomaticPF begins the id of the physical function of an SR-IOV adapter if the host chooses it at power-on; behind it is the one in use
+// (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo, physicalFunctionBacking).
+const AutomaticPF = "Automatic-"
+
 // AdapterOf reads a virtual network adapter from a device list. Group is the key of the distributed port group that it is
 // connected to; for other networks it is empty and PortGroup holds their name.
 func AdapterOf(d types.BaseVirtualDevice) (a backends.Adapter, group string, ok bool) {
@@ -116,7 +120,7 @@ func AdapterOf(d types.BaseVirtualDevice) (a backends.Adapter, group string, ok 
 		a.Protocol = d.DeviceProtocol
 	case *types.VirtualSriovEthernetCard:
 		a.GuestMTU = yes(d.AllowGuestOSMtuChange)
-		if b := d.SriovBacking; b != nil && b.PhysicalFunctionBacking != nil {
+		if b := d.SriovBacking; b != nil && b.PhysicalFunctionBacking != nil && !strings.HasPrefix(b.PhysicalFunctionBacking.Id, AutomaticPF) {
 			a.PF = b.PhysicalFunctionBacking.Id
 		}
 	}

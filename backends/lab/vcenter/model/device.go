@@ -84,14 +84,21 @@ func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.Virtu
 	return p
 }
 
-// virtualFunction is an SR-IOV adapter; one that takes any uplink of its switch has no backing.
-func virtualFunction(a *world.Adapter, card types.VirtualEthernetCard) *types.VirtualSriovEthernetCard {
-	d := &types.VirtualSriovEthernetCard{VirtualEthernetCard: card, AllowGuestOSMtuChange: types.NewBool(a.GuestMTU)}
-	if a.PF != "" {
-		d.SriovBacking = &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
-			Id: a.PF, DeviceId: "0", SystemId: "BYPASS", VendorId: 0}}
+// virtualFunction is an SR-IOV adapter. The backing of one that takes any uplink of its switch says so, and which one it has now (vSphere
+// Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
+func virtualFunction(h *world.Host, a *world.Adapter, card types.VirtualEthernetCard) *types.VirtualSriovEthernetCard {
+	pf := a.PF
+	if pf == "" {
+		pf = "Automatic-0000:00:00.0"
+		if h != nil {
+			if p, _ := h.PortOf(a); p != nil {
+				pf = "Automatic-" + p.PCI
+			}
+		}
 	}
-	return d
+	return &types.VirtualSriovEthernetCard{VirtualEthernetCard: card, AllowGuestOSMtuChange: types.NewBool(a.GuestMTU),
+		SriovBacking: &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{
+			Id: pf, DeviceId: "0", SystemId: "BYPASS"}}}
 }
 
 func child(d types.VirtualDevice, unit int32) types.VirtualDevice {
@@ -128,7 +135,7 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		return &types.VirtualVmxnet3Vrdma{VirtualVmxnet3: types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}},
 			DeviceProtocol: a.Protocol}
 	case world.SRIOV:
-		return virtualFunction(a, card)
+		return virtualFunction(s.Host(v.Host), a, card)
 	case world.Other:
 		return &types.VirtualE1000e{VirtualEthernetCard: card}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -133,15 +134,24 @@ func pvrdma(v *world.VM, h *world.Host, index int, a *world.Adapter) error {
 	return nil
 }
 
-// virtualFunction checks that the physical function has VFs to give. Without a backing the host picks one of the
-// uplinks of the adapter's switch at power-on.
+// virtualFunction checks that the physical function has VFs to give. A new adapter without a backing, and one whose backing says
+// "Automatic-", gets one of the uplinks of its switch from the host at power-on; an edit without a backing changes none, and a backing
+// without a physical function is refused then (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCard.sriovBacking,
+// VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
 func virtualFunction(h *world.Host, index int, d *types.VirtualSriovEthernetCard, a *world.Adapter) error {
 	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
-	if d.SriovBacking == nil || d.SriovBacking.PhysicalFunctionBacking == nil {
+	if d.SriovBacking == nil {
+		return nil
+	}
+	pf := d.SriovBacking.PhysicalFunctionBacking
+	if pf == nil {
+		return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
+	}
+	if strings.HasPrefix(pf.Id, "Automatic-") {
 		a.PF = ""
 		return nil
 	}
-	a.PF = d.SriovBacking.PhysicalFunctionBacking.Id
+	a.PF = pf.Id
 	if p := h.PNICAt(a.PF); p != nil && p.ActiveVFs > 0 {
 		return nil
 	}
