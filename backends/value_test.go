@@ -146,7 +146,7 @@ func TestWhatIsNoDataHasAnError(t *testing.T) {
 	}
 }
 
-func TestPartialGivesWhatIsThere(t *testing.T) {
+func TestPartialReturnsWhatExists(t *testing.T) {
 	whole := backends.ValueOf([]string{"a"})
 	if p := backends.Partial([]string{"a"}); p == whole || p.Part() != whole || p != backends.Partial(whole) || p.String() != "partial (a)" {
 		t.Errorf("%s: %s", p, p.Part())

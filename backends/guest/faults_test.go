@@ -101,7 +101,7 @@ func TestAVirtualPackageCountsByItsProvider(t *testing.T) {
 	}
 }
 
-func TestPackagesThatOthersNeedAreNotTakenAlong(t *testing.T) {
+func TestPackagesThatOthersNeedAreNotRemoved(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 	one := backends.ValueOf(backends.PackageSpec{Installed: []string{"ibverbs-providers"}})
@@ -124,7 +124,7 @@ func TestPackagesThatOthersNeedAreNotTakenAlong(t *testing.T) {
 
 // What a first attempt keeps stays: without any package list it would be the names alone, and going back would leave all
 // the libraries that a later attempt brought.
-func TestNothingIsKeptOfPackagesThatCannotBeHad(t *testing.T) {
+func TestNothingIsRecordedOfUnavailablePackages(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 	one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})

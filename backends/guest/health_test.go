@@ -6,7 +6,7 @@ import (
 )
 
 // The lines are of Debian's 6.1.0-56 with the real driver, on a boot at which udev loaded it before vmxnet3.
-func TestAnEarlyDriverIsNoTroubleOnceItHasAttached(t *testing.T) {
+func TestEarlyDriverIsNoProblemOnceAttached(t *testing.T) {
 	const (
 		early    = "[   92.747662] vmw_pvrdma 0000:02:00.1: failed to get vmxnet3 device"
 		attached = "[  146.039719] vmw_pvrdma 0000:02:00.1: attached to device"

@@ -93,8 +93,8 @@ func (m *machine) hung(t *testing.T, rule string) {
 	t.Fatalf("%s was not taken", rule)
 }
 
-// A turn back that was broken off is seen as such, and so done again: nothing of ours is left.
-func TestATrafficClassThatIsHalfTakenBack(t *testing.T) {
+// An interrupted removal is recognised and repeated: nothing of this program is left.
+func TestPartlyRemovedTrafficClass(t *testing.T) {
 	for _, rule := range []string{"command=rmdir,do=fail:No such thing", "command=systemctl stop,do=hang", "command=rm -f -- /etc/systemd/system/rdma-setup-class,nth=1,do=drop"} {
 		t.Run(rule, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})

@@ -166,9 +166,9 @@ func TestOFEDThatIsNotInstalled(t *testing.T) {
 	}
 }
 
-// Whoever has an account in the guest can name a process mlnxofedinstall and make directories in /var/tmp: root waits for
-// none of that, believes none of it, and runs nothing of it.
-func TestOFEDBelievesNobodyElse(t *testing.T) {
+// Any user of the guest can name a process mlnxofedinstall and create directories in /var/tmp: root does not wait for it,
+// trust it or run anything from it.
+func TestOFEDTrustsNoOtherUser(t *testing.T) {
 	for _, os := range []string{"ubuntu-22.04", "ubuntu-20.04"} {
 		t.Run(os, func(t *testing.T) {
 			m := newMachine(t, config{os: os, vf: true})
@@ -209,8 +209,8 @@ func TestOFEDBelievesNobodyElse(t *testing.T) {
 	}
 }
 
-// mlnxofedinstall --force would take along what rests on the distribution's packages: it is not started then.
-func TestOFEDTakesNothingElseAlong(t *testing.T) {
+// mlnxofedinstall --force would also remove packages that depend on the distribution's: it is not started in that case.
+func TestOFEDRemovesNothingElse(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
 	m.root(t, "apt-get install -y rdma-core nfs-rdma-tools")
 	_, err := m.Setters()[backends.KindOFED].(backends.Keeper).Keep(t.Context(), m.setting(backends.KindOFED, ""), ofedOf(ofedNow, "ubuntu22.04", "x86_64"))
@@ -231,8 +231,8 @@ func TestSurveyTellsArchives(t *testing.T) {
 	}
 }
 
-// The distribution's packages come back in the versions that they had, where the repositories still have them.
-func TestOFEDGivesVersionsBack(t *testing.T) {
+// The distribution's packages are restored in their earlier versions, if the repositories still have them.
+func TestOFEDRestoresVersions(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", vf: true, older: map[string]string{"libibverbs1": "38.0-1"}})
 	m.root(t, "apt-mark hold libibverbs1; apt-mark auto libibverbs1")
 	set, s := m.Setters()[backends.KindOFED], m.setting(backends.KindOFED, "")

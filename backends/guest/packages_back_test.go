@@ -9,9 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// An installation moves a package that is there in an older version along: the rollback takes it back to that version, or
-// names both where the repositories do not have it any more.
-func TestPackagesMovedAlongGoBack(t *testing.T) {
+// An installation upgrades a package that is there in an older version: the rollback restores that version, or names both if the
+// repositories no longer have it.
+func TestUpgradedDependenciesAreRestored(t *testing.T) {
 	for os, c := range map[string]struct{ name, version, set, other, fault, query string }{
 		"ubuntu-22.04": {"libibverbs1", "38.0-1", "ibverbs-utils", "ethtool", "command=apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold --no-install-recommends --allow-downgrades,do=fail:E: Version '38.0-1' for 'libibverbs1' was not found", "dpkg-query -W -f '${Version}' libibverbs1"},
 		"rocky-9":      {"libibverbs", "37.1-1.el9", "libibverbs-utils", "ethtool", "command=dnf -y downgrade,do=fail:No match for argument: libibverbs-37.1-1.el9", "rpm -q --qf '%{VERSION}-%{RELEASE}' libibverbs"},

@@ -97,8 +97,8 @@ chmod 755 /usr/sbin/update-initramfs`)
 	}
 }
 
-// Root works in a directory of its own only.
-func TestAWorkingDirectoryOfSomebodyElse(t *testing.T) {
+// Root uses only its own working directory.
+func TestWorkingDirectoryOfAnotherUser(t *testing.T) {
 	for _, before := range []string{
 		"mkdir -m 777 /run/rdma-setup && chown ops /run/rdma-setup",
 		"mkdir /home/ops/x && chown ops /home/ops/x && ln -s /home/ops/x /run/rdma-setup",

@@ -174,7 +174,7 @@ func TestATurnThatIsConfirmedStays(t *testing.T) {
 	}
 }
 
-func TestATurnThatFailsIsTakenBackAtOnce(t *testing.T) {
+func TestFailedNetworkChangeIsRevertedAtOnce(t *testing.T) {
 	b := newBox(t)
 	b.write("broken", "")
 	out, err := b.run(newTurn("a").script(20*time.Second, time.Second))

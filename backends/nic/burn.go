@@ -114,7 +114,7 @@ func NICMode(host, card string, keys map[string]string) error {
 	return nil
 }
 
-// HasCPU tells whether a port is one of a card with a CPU of its own, whose mode a boot may change (BlueField).
+// HasCPU reports whether a port belongs to a card with its own CPU, whose mode a boot may change (BlueField).
 func HasCPU(n *backends.NIC) bool {
 	r := FirmwareOf(OfCard(n.Vendor))
 	return r != nil && slices.Contains(r.CPUCards, n.PCIDeviceID)

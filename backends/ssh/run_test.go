@@ -199,8 +199,8 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// TestAWriteThatIsEndedLeavesNothing ends the shell that writes a file as the end of its session or of the machine does.
-func TestAWriteThatIsEndedLeavesNothing(t *testing.T) {
+// TestInterruptedWriteLeavesNothing ends the shell that writes a file as the end of its session or of the machine does.
+func TestInterruptedWriteLeavesNothing(t *testing.T) {
 	tools, dir := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "cat"), []byte("#!/bin/sh\nkill -HUP $PPID\n"), 0o755); err != nil {
 		t.Fatal(err)

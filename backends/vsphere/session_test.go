@@ -73,7 +73,7 @@ func expire(t *testing.T, w *world) {
 	}
 }
 
-func TestSessionEndsForGood(t *testing.T) {
+func TestSessionEndsPermanently(t *testing.T) {
 	w := start(t, nil, nil)
 	cfg := w.config()
 	right := "secret-word"

@@ -75,9 +75,9 @@ func atLast(t *testing.T, step func() error) {
 	}
 }
 
-// TestNoHostSlipsAway loses every wait for the task that empties a host: whoever backs out of the bracket then leaves a
-// host in service, and no task that takes it away later.
-func TestNoHostSlipsAway(t *testing.T) {
+// TestNoHostEntersMaintenanceLater loses every wait for the task that evacuates a host: leaving the bracket then leaves the host in
+// service, without a task that takes it out of service later.
+func TestNoHostEntersMaintenanceLater(t *testing.T) {
 	for range 20 { // on a busy machine the host may be in before anybody waits
 		if slips(t) {
 			return

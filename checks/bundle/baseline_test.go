@@ -70,7 +70,7 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-func TestAServerCannotNameAFile(t *testing.T) {
+func TestServerTextIsNeverUsedAsAPath(t *testing.T) {
 	for _, id := range []string{"../../etc/passwd", "a/b", "", "a\x00b", strings.Repeat("a", 200), ".."} {
 		if got := bundle.BaselinePath("/state", id); got != "/state/baselines/vcenter.json" {
 			t.Errorf("%q gives %s", id, got)

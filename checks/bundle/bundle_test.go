@@ -115,8 +115,8 @@ func TestEveryFactSurvives(t *testing.T) {
 	}
 }
 
-// What nobody read is not the same as what is empty: the one gives unknown, the other may fail.
-func TestNothingReadStaysNothingRead(t *testing.T) {
+// An unread fact is not an empty one: the first is unknown, the second may fail.
+func TestUnreadStaysUnread(t *testing.T) {
 	for _, f := range []*checks.Facts{
 		{Inventory: &backends.Inventory{}},
 		{Inventory: &backends.Inventory{Hosts: []backends.Host{{Name: "a", System: &backends.HostSystem{Log: []string{}, Pause: backends.FactOf(map[string]backends.PauseSpec{})}}}, Clusters: []backends.Cluster{}, Guests: []backends.Guest{{PCI: []backends.GuestDevice{}, KernelLog: []string{}, Packages: map[string]string{}}}},

@@ -82,7 +82,7 @@ func movedGID(d backends.VerbsDevice) backends.VerbsDevice {
 	return d
 }
 
-func TestDriftIsToldByTheRowThatLooksAtIt(t *testing.T) {
+func TestDriftIsReportedByItsRow(t *testing.T) {
 	cases := driftCases()
 	for _, c := range catalogue.Checks() {
 		if _, covered := cases[c.ID]; c.Drift != nil && !covered {

@@ -113,7 +113,7 @@ func TestWhatCouldNotBeReadWorries(t *testing.T) {
 	}
 }
 
-func TestBrokenRowDoesNotTakeTheOthersDown(t *testing.T) {
+func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 	f := healthy(p)
 	f.Answers = nil // the rows that ask what should be break over it
 	found := catalogue.Run(context.Background(), f, checks.Selection{})

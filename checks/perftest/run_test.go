@@ -203,7 +203,7 @@ func TestTheTailComesOfEnoughMessages(t *testing.T) {
 	}
 }
 
-func TestThePathIsPingedBeforeItIsLoaded(t *testing.T) {
+func TestPathIsPingedBeforeItIsLoaded(t *testing.T) {
 	for _, tt := range []struct {
 		name, said string
 		want       *perftest.Path

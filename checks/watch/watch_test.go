@@ -55,7 +55,7 @@ func TestChangesBetweenLooks(t *testing.T) {
 	}
 }
 
-func TestAnAwayVCenterKeepsWhatWasSeen(t *testing.T) {
+func TestUnreachableVCenterKeepsTheLastResult(t *testing.T) {
 	var h watch.History
 	broken := errors.New("connection refused")
 	h.Take(watch.Look{At: noon, Err: broken})

@@ -133,7 +133,7 @@ func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 	}
 }
 
-func TestABaselineIsKeptOfWhatIsSound(t *testing.T) {
+func TestBaselineRequiresPassingChecks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "broken-firewall", Hosts: 2, VMs: 2})
 	file := filepath.Join(b.env["HOME"], "sub", "good.json")

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-func TestFixMendsWhatIsAutomaticAndCanBeTakenBack(t *testing.T) {
+func TestFixAppliesAutomaticFixesAndCanBeRolledBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 3, VMs: 3})
 	if code, _, errs := b.run("check", "--fix", "-f", "ANSWERS"); code != 2 || !strings.Contains(errs, "add --yes") {
@@ -80,7 +80,7 @@ func TestFixIsResumed(t *testing.T) {
 	})
 }
 
-func TestFixSaysWhatNobodyButAPersonMends(t *testing.T) {
+func TestFixListsManualFixes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "broken-ntp", Hosts: 2, VMs: 2})
 	code, out, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS")

@@ -58,7 +58,7 @@ func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
 	}
 }
 
-func TestALookIsLeftAndTold(t *testing.T) {
+func TestCheckPageIsInterrupted(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{hang: true}
 		k := sit(t, f, 80, 24)

@@ -250,7 +250,7 @@ func TestARunOutlivesItsTerminal(t *testing.T) {
 	}
 }
 
-func TestAStopReachesARunWithoutTerminal(t *testing.T) {
+func TestStopReachesARunWithoutTerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)
@@ -286,7 +286,7 @@ func TestCtrlCOnceAndTwice(t *testing.T) {
 	})
 }
 
-func TestKeysTypedAheadGoNowhere(t *testing.T) {
+func TestKeysTypedAheadAreIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 4}
 		s := open(t, b)

@@ -231,7 +231,7 @@ func (r *Reader) split(width int) {
 	r.chosen = min(r.chosen, len(r.parts)-1)
 }
 
-// View draws the part that fits; below it stands the search text.
+// View draws the part that fits, with the search text below it.
 func (r *Reader) View(width, height int) string {
 	if width != r.width {
 		r.split(width)

@@ -128,7 +128,7 @@ func (r *Run) listed() []*engine.TargetState {
 	return out
 }
 
-// chosen are the rows of a list that scrolls, with the details of the selected target below.
+// chosen returns the rows of a scrolling list, with the details of the selected target below.
 func (r *Run) chosen(width, room int, now time.Time) []string {
 	all := r.listed()
 	l := &r.list

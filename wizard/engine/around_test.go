@@ -124,8 +124,8 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 	}
 }
 
-// A host that is down for the second time has nothing to show: where two may be down, the other place is free meanwhile.
-func TestSecondRebootOfAHostKeepsNoOtherUp(t *testing.T) {
+// If two hosts may be down at a time, the second reboot of a host does not keep another host from rebooting meanwhile.
+func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
 	w := enginetest.New()
 	first, other := backends.HostRef("esx-01"), backends.HostRef("esx-02")
 	once := plan.Bracket{Kind: backends.BracketReboot, Target: first}

@@ -96,8 +96,8 @@ func TestPauseBringsBackWhatIsDown(t *testing.T) {
 	})
 }
 
-// An opening that waits at the gate has touched nothing: a pause calls it back, and its VM stays in service.
-func TestPauseCallsBackFromTheGate(t *testing.T) {
+// A bracket that waits at the gate has changed nothing: a pause cancels it, and its VM stays in service.
+func TestPauseCancelsWaitingAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := firmware(1)
 		jb, j := fresh(t, w, wishes)

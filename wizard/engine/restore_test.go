@@ -99,8 +99,8 @@ func TestRollbackIsNeverStuck(t *testing.T) {
 	same(t, "after the next run", start, w.Snapshot())
 }
 
-// What cannot be had any more keeps failing; where the operator keeps it, the rollback ends with all else put back.
-func TestRollbackEndsWithoutWhatCannotBeHad(t *testing.T) {
+// What is no longer available keeps failing; if the operator decides to keep it, the rollback restores everything else and ends.
+func TestRollbackEndsWithoutWhatIsUnavailable(t *testing.T) {
 	w, wishes := fabric()
 	jb, j := fresh(t, w, wishes)
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {

@@ -23,7 +23,7 @@ func (short) Parent(backends.Setting) string { return "dvs-01" }
 
 func (short) SetMany(context.Context, []backends.Assignment, backends.Progress) []error { return nil }
 
-func TestRetryTakesNoSilenceForSuccess(t *testing.T) {
+func TestRetryDoesNotTakeSilenceForSuccess(t *testing.T) {
 	const kind = backends.KindOption
 	many, _ := backends.As[backends.ManySetter](engine.Retry(map[backends.Kind]backends.Setter{kind: &short{}}, engine.Backoff{})[kind])
 	for i, err := range many.SetMany(t.Context(), make([]backends.Assignment, 2), nil) {

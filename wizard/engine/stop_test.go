@@ -110,7 +110,7 @@ func TestStopTwiceEndsAtOnceAndTheJournalIsWhole(t *testing.T) {
 	})
 }
 
-func TestDeedThatHangsEndsWithItsTime(t *testing.T) {
+func TestHangingOperationEndsWithItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := options(2)
 		free := make(chan struct{})

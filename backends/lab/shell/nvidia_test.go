@@ -53,7 +53,7 @@ func TestDriverInTheGuest(t *testing.T) {
 }
 
 // nvidia_peermem serves the ib_core that it was built for (nv_peer_memory issues 79 and 84, gpu-operator issue 2868).
-func TestPeermemWantsItsOwnCore(t *testing.T) {
+func TestPeermemRequiresItsOwnCore(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	c := l.dial("vm-01", "root")
 	ok(t, c, "modprobe -r nvidia_peermem")

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// DRS that only recommends empties no host, and none is emptied where HA's failover level would break.
+// DRS that only makes recommendations evacuates no host, and no host is evacuated if that would violate HA's failover level.
 func TestWhoEmptiesAHost(t *testing.T) {
 	for name, empties := range map[string]bool{"sriov-half": true, "sriov-drs-manual": false, "sriov-ha": false} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestHAKeepsMemoryForLostHosts(t *testing.T) {
 	refused(t, c.done(task, err), "InsufficientFailoverResourcesFault", "Insufficient resources to satisfy configured failover level for vSphere HA.")
 }
 
-// vSAN lets no host go while it copies what another has missed.
+// vSAN prevents maintenance mode while it resyncs data for another host.
 func TestVSANCopiesAfterAReboot(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 2, VMs: 1, Scenario: "sriov-vsan"})
 	c.powerOff("vm-01")

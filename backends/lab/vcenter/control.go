@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// control is for tests and benchmarks of another process: what was called, what happened, and a hand on the lab.
+// control is the interface for tests and benchmarks in another process: it shows calls and events, and controls the lab.
 //
 //	GET  /lab/calls              calls by SOAP method
 //	GET  /lab/log                all events
@@ -60,6 +60,6 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	// The client is gone and cannot be notified.
+	// The client has gone and cannot be notified.
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -23,7 +23,7 @@ func TestFaultRules(t *testing.T) {
 	for _, row := range []struct {
 		name, rule string
 		check      func(*testing.T, *client, error)
-		happened   bool // the ruleset was opened all the same
+		happened   bool // the ruleset was opened nevertheless
 	}{
 		{"fault", "host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission", func(t *testing.T, c *client, err error) {
 			f := refused(t, err, "NoPermission", "Permission to perform this operation was denied.").(*types.NoPermission)
@@ -75,7 +75,7 @@ func isDropped(t *testing.T, _ *client, err error) {
 	}
 }
 
-func TestHangIsLeftByTheClient(t *testing.T) {
+func TestClientLeavesAHangingCall(t *testing.T) {
 	c := start(t, scenario.Spec{Faults: []string{"method=RefreshFirewall,do=hang"}})
 	system := *c.hostMO("esx-01", "configManager.firewallSystem").ConfigManager.FirewallSystem
 	ctx, cancel := context.WithTimeout(c.ctx, 200*time.Millisecond)

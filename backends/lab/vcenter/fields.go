@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// fields are the custom attributes of vCenter. A name is given once (DuplicateName), a key never again, and with an
-// attribute go the values that objects have of it. Source: vSphere Web Services API, Managed Object - CustomFieldsManager.
+// fields are the custom attributes of vCenter. A name is unique (DuplicateName), a key is never reused, and removing an
+// attribute removes its values. Source: vSphere Web Services API, Managed Object - CustomFieldsManager.
 type fields struct {
 	f *frame.Frame
 
@@ -46,7 +46,7 @@ func (m *fields) publish(manager types.ManagedObjectReference) {
 	m.f.Update(manager, frame.Set("field", defs))
 }
 
-// AddCustomFieldDef makes an attribute.
+// AddCustomFieldDef creates an attribute.
 func (m *fields) AddCustomFieldDef(_ *simulator.Context, req *types.AddCustomFieldDef) soap.HasFault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +113,7 @@ func (m *fields) SetField(ctx *simulator.Context, req *types.SetField) soap.HasF
 	return frame.Answer(types.SetFieldResponse{}, nil)
 }
 
-// set writes a value into an entity, an empty one takes it out; false when there is no such entity.
+// set sets a value of an entity, an empty one removes it; it returns false if there is no such entity.
 func (m *fields) set(entity types.ManagedObjectReference, key int32, value string) bool {
 	var values []types.BaseCustomFieldValue
 	there := m.f.Read(entity, func(obj mo.Reference) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// A custom attribute has a name that is given once and a key that is never given again, and takes its values with it.
+// A custom attribute has a unique name and a key that is never reused, and removing it removes its values.
 func TestCustomAttributes(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	ctx := t.Context()

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SearchIndex finds VMs by what VMware Tools report of their guests, and hosts by what they are known under.
-// Source: vSphere Web Services API, Managed Object - SearchIndex.
+// SearchIndex finds VMs by what VMware Tools report about their guests, and hosts by their names and addresses. Source:
+// vSphere Web Services API, Managed Object - SearchIndex.
 
 // all are the VMs, or the hosts, that one of the functions accepts. The whole inventory is in one datacenter.
 func (m search) all(vms bool, in *types.ManagedObjectReference, vm func(*world.VM) bool, host func(*world.Host) bool) ([]types.ManagedObjectReference, error) {

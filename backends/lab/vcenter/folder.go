@@ -13,8 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// folder serves the files of VMs on the datastore, /folder/vm-01/vmware.log?dcPath=DC&dsName=shared-01, to those who have a
-// session or give name and password, and may browse the datastore (vSphere Web Services SDK, "Datastore access over HTTP").
+// folder serves the files of VMs on the datastore, /folder/vm-01/vmware.log?dcPath=DC&dsName=shared-01, to users who have a
+// session or send name and password, and who may browse the datastore (vSphere Web Services SDK, "Datastore access over
+// HTTP").
 func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 	user := f.user(r)
 	switch {
@@ -44,10 +45,10 @@ func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = io.WriteString(w, text) // a reader that is gone needs no more
+	_, _ = io.WriteString(w, text) // the reader has gone
 }
 
-// user is who asks: by a session that lasts, or by name and password.
+// user returns the caller: by a valid session, or by name and password.
 func (f *front) user(r *http.Request) string {
 	if name, password, ok := r.BasicAuth(); ok && f.frame.Auth.Valid(name, password) {
 		return name

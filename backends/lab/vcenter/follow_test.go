@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// Whatever changes in the world, the properties are what they would be in a vCenter that starts from there.
+// After any change in the world, the properties equal those of a vCenter that starts with the changed world.
 func TestPropertiesFollowTheWorld(t *testing.T) {
 	c := start(t, scenario.Spec{Scenario: "done", Hosts: 2, VMs: 2})
 	err := c.world.Update(func(s *world.State) ([]world.Event, error) {

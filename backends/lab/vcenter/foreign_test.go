@@ -24,8 +24,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What the lab has not is NotSupported, a method that panics is a SystemError, and each can be called again: a lock that
-// is left behind would make the second call wait for ever.
+// What the lab does not implement is NotSupported, and a method that panics is a SystemError. Each can be called again:
+// a lock that was not released would make the second call wait forever.
 func TestNoCallHangsOrEndsTheLab(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	for range 2 {

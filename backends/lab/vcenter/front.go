@@ -122,7 +122,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 		whole := httptest.NewRecorder()
 		f.next.ServeHTTP(whole, r)
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
-		// A client that gets half a reply may be gone for the rest.
+		// A client that got half a reply may have gone.
 		_, _ = w.Write(append(whole.Body.Bytes()[:whole.Body.Len()/2], "\x00<&"...))
 	case fault.DoExpire:
 		f.expire()
@@ -160,7 +160,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 	}
 }
 
-// pause lets time pass; false when the client or the lab went away meanwhile.
+// pause waits; it returns false if the client disconnected or the lab ended meanwhile.
 func (f *front) pause(r *http.Request, d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -176,7 +176,7 @@ func (f *front) pause(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// session takes the cookie away from a request whose session is over, so that it is not authenticated.
+// session removes the cookie from a request whose session has ended, so that it is not authenticated.
 func (f *front) session(r *http.Request) {
 	c, err := r.Cookie(soap.SessionCookieName)
 	if err != nil {
@@ -236,7 +236,7 @@ func (f *front) gone(collector types.ManagedObjectReference) <-chan struct{} {
 	return f.waiting[collector]
 }
 
-// head reads the method and the object from a SOAP request, and no further.
+// head reads a SOAP request only up to the method and the object.
 func head(body []byte) (method string, this types.ManagedObjectReference) {
 	d := xml.NewDecoder(bytes.NewReader(body))
 	inBody := false

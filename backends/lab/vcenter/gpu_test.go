@@ -34,7 +34,7 @@ func (c *client) log(vm, name string) string {
 	return string(text)
 }
 
-// A VM with a GPU does not start when something is missing: what the user reads, and what vmware.log says.
+// A VM with a GPU does not start if something is missing: the error for the user, and the text in vmware.log.
 func TestVMWithGPUDoesNotStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(*world.State, *world.VM)
@@ -105,7 +105,7 @@ func TestWindowTooSmallForTheFirmware(t *testing.T) {
 	}
 }
 
-// Files of the datastore are for those who may look at it.
+// Only users who may browse the datastore can read its files.
 func TestFolderWantsASession(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	reader, err := c.dial(vcenter.ReadOnly, vcenter.Password)
@@ -128,7 +128,7 @@ func TestFolderWantsASession(t *testing.T) {
 	}
 }
 
-// What VMs lose that have a device (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
+// What VMs with a device cannot do (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
 func TestVMWithGPUStays(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 2, VMs: 3, Scenario: "gpudirect-done"})
 	host, err := c.find.HostSystem(c.ctx, "esx-02")

@@ -29,7 +29,7 @@ func (c *client) fetch(ref types.ManagedObjectReference, paths []string, into an
 	}
 }
 
-// The names that people give, and the folders that they make (vSphere Web Services API, ManagedEntity.name: "Any % (percent)
+// Names that users choose, and folders that they create (vSphere Web Services API, ManagedEntity.name: "Any % (percent)
 // character used in this name parameter must be escaped", and / and \ too).
 func TestRenameAndMove(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
@@ -56,7 +56,7 @@ func TestRenameAndMove(t *testing.T) {
 	if len(inside.ChildEntity) != 1 || *inside.Parent != folders.Reference() {
 		t.Errorf("folder %+v", inside)
 	}
-	c.ended(got.PowerOff(c.ctx)) // by its reference, whatever it is called
+	c.ended(got.PowerOff(c.ctx)) // by its reference, regardless of its name
 	task, err := f.MoveInto(c.ctx, []types.ManagedObjectReference{f.Reference()})
 	if err == nil {
 		err = task.Wait(c.ctx)
@@ -116,7 +116,7 @@ func TestTemplatesAndSnapshots(t *testing.T) {
 	c.ended(vm.PowerOn(c.ctx))
 }
 
-// A VM runs on while its host is disconnected; what needs the host is refused.
+// A VM continues to run while its host is disconnected; operations that need the host are refused.
 func TestDisconnectAndReconnect(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	host := c.host("esx-01")

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// perf returns which counters an entity has. The counters, and their samples, are the simulator's.
+// perf returns which counters an entity has. The counters and their samples are those of the simulator.
 type perf struct{ f *frame.Frame }
 
 // realtime is the interval of the samples that hosts keep themselves, kept is for how long (vSphere Monitoring and

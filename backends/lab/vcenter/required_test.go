@@ -18,8 +18,8 @@ import (
 )
 
 // No required property of a data object is empty: pyVmomi raises at an enumeration without a value ("runtime.recordReplayState"),
-// govc ends with a nil pointer at a reference that is none. What is required stands in govmomi's types, which are generated
-// from VMware's own: a field that is no pointer and may not be left out.
+// govc fails with a nil pointer at an empty reference. Which fields are required is defined by govmomi's types, which are
+// generated from VMware's own: a field that is not a pointer and has no omitempty.
 func TestRequiredPropertiesAreSet(t *testing.T) {
 	for _, name := range []string{"done", "gpudirect-done"} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func (c *client) everything() []types.ManagedObjectReference {
 	return refs
 }
 
-// lacking notes the required fields below v that have no value.
+// lacking collects the required fields below v that have no value.
 func lacking(v reflect.Value, path string, empty map[string]bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

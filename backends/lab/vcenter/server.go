@@ -46,15 +46,15 @@ const (
 	Password = "Lab-vcenter-1"
 )
 
-// Options say how to serve.
+// Options configure the server.
 type Options struct {
 	Listen   string          // 127.0.0.1:0 when empty
 	Cert     tls.Certificate // of the server
-	Accounts []Account       // beside Admin and ReadOnly
+	Accounts []Account       // in addition to Admin and ReadOnly
 	Idle     time.Duration   // sessions end when idle for so long; 30 min when zero
 }
 
-// A Server is a vCenter that serves.
+// A Server is a running vCenter.
 type Server struct {
 	URL *url.URL // https://127.0.0.1:PORT/sdk, without a user
 
@@ -173,7 +173,7 @@ func hostCertificate() (tls.Certificate, string, error) {
 // builds are those of the vCenters that labs have (Broadcom KB 326316, "Build numbers and versions of VMware vCenter Server").
 var builds = map[string]string{"6.7.0": "14367737", "7.0.3": "20395099", "8.0.3": "24022515", "9.0.0": "24755230"}
 
-// about says what this is, and that it is simulated.
+// about describes the product, and that it is simulated.
 func about(version string) types.AboutInfo {
 	build := builds[version]
 	return types.AboutInfo{

@@ -97,7 +97,7 @@ func TestPrivileges(t *testing.T) {
 	if f := refused(t, err, "NoPermission", "Permission to perform this operation was denied."); f.(*types.NoPermission).PrivilegeId != "VirtualMachine.Config.Resource" {
 		t.Errorf("privilege %s", f.(*types.NoPermission).PrivilegeId)
 	}
-	// What is said beforehand is what happens.
+	// The predicted privilege check matches the result of the call.
 	auth := object.NewAuthorizationManager(c.Client.Client)
 	has, err := auth.HasPrivilegeOnEntity(c.ctx, c.host("esx-01").Reference(), c.session(), []string{"System.Read", "Host.Config.NetService"})
 	if err != nil || len(has) != 2 || !has[0] || has[1] {
@@ -175,7 +175,7 @@ func TestWaitEndsWithTheClient(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		t.Errorf("wait ended with %v", err)
 	}
-	// goleak sees to it that nothing goes on in the server.
+	// goleak verifies that nothing continues to run in the server.
 }
 
 func TestAboutSaysSimulated(t *testing.T) {

@@ -55,7 +55,7 @@ func vfCard(backing types.BaseVirtualDeviceBackingInfo, id string) *types.Virtua
 	return d
 }
 
-// The way of a VF: asked for, pending, there after the reboot, offered, given to a VM, gone when all are taken.
+// The life of a VF: requested, pending, existing after the reboot, offered, assigned to a VM, unavailable once all are taken.
 func TestVFChain(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 3, VMs: 4})
 	if err := c.passthru("esx-01", vfConfig(pf, true, 1)); err != nil {
@@ -284,8 +284,8 @@ func sensitive() types.VirtualMachineConfigSpec {
 	return types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"}, MemoryReservationLockedToMax: types.NewBool(true)}
 }
 
-// Latency sensitivity high wants both reservations in full: hosts of 7.0 and later say so when the VM is edited, older
-// ones when it is switched on.
+// High latency sensitivity requires full reservations of CPU and memory: hosts of 7.0 and later refuse to edit the VM,
+// older ones to power it on.
 func TestLatencySensitivity(t *testing.T) {
 	mhz, none := int64(9600), int64(0)
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
@@ -325,7 +325,7 @@ func TestLatencySensitivityOnAnOldHost(t *testing.T) {
 	old.must(old.vm("vm-01").PowerOn(old.ctx))
 }
 
-// A host gives no more CPU than it has.
+// A host does not reserve more CPU than it has.
 func TestCPUReservationFits(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	for _, vm := range []string{"vm-01", "vm-02"} {

@@ -50,7 +50,7 @@ func TestTaskMoves(t *testing.T) {
 
 func TestCancelStopsTheTask(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
-	// The only VM has nowhere to go, so the task waits.
+	// There is no other host for the only VM, so the task waits.
 	task, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 0, false, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestMaintenanceMode(t *testing.T) {
 	}
 	_, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 30, false, nil)
 	refused(t, err, "InvalidState", "The operation is not allowed in the current state.")
-	// Nobody is left to take the VMs of the second host: it waits and gives up.
+	// There is no host left for the VMs of the second host: the task waits and times out.
 	task, err := c.host("esx-02").EnterMaintenanceMode(c.ctx, 1, false, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// apiVersions are those that a vCenter 9.0 serves, the newest first; an older one serves the end of the list. pyVmomi takes the
-// newest one that it knows too, and refuses a server with none. Sources: public copies of vimServiceVersions.xml of a vCenter
-// 8.0.3 and of a 7.0.3, the second of which is the end of the first; the older names are those of pyVmomi 6.7.1, that of 9.0
-// is the one of govmomi.
+// apiVersions are those that a vCenter 9.0 serves, the newest first; an older one serves the end of the list. pyVmomi uses the
+// newest one that it also supports, and refuses a server that has none. Sources: public copies of vimServiceVersions.xml of a
+// vCenter 8.0.3 and of a 7.0.3, the second of which is the end of the first; the older names are those of pyVmomi 6.7.1, that
+// of 9.0 is the one of govmomi.
 const apiVersions = "9.0.0.0 8.0.3.0 8.0.2.0 8.0.1.0 8.0.0.2 8.0.0.1 8.0.0.0 7.0.3.2 7.0.3.1 7.0.3.0 7.0.2.1 7.0.2.0 7.0.1.1 7.0.1.0 7.0.0.2 7.0.0.0 " +
 	"6.9.1 6.8.7 6.7.3 6.7.2 6.7.1 6.7 6.5 6.0 5.5 5.1 5.0 4.1 4.0"
 

@@ -154,7 +154,7 @@ func TestMemoryReservation(t *testing.T) {
 		}
 	}
 	check(true, 8192)
-	// Taking the lock off leaves the reservation: an undo has to set both.
+	// Removing the lock keeps the reservation: an undo has to set both.
 	if err := c.reconfigure("vm-01", lock(false)); err != nil {
 		t.Fatal(err)
 	}

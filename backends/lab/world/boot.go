@@ -2,7 +2,7 @@ package world
 
 import "fmt"
 
-// boot lets hosts and guests that are on come up with what they are configured for.
+// boot starts the hosts and guests that are on with their configuration.
 func (s *State) boot() error {
 	for _, h := range s.Hosts {
 		h.detach()
@@ -64,6 +64,6 @@ func (v *VM) NextSlot() int {
 	return slot
 }
 
-// SlotNumber is a slot as the API has it (VirtualDevicePciBusSlotInfo): bits 0 to 4 for the device, 5 to 9 for one more than the
-// bridge, and above them its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology).
+// SlotNumber returns a slot as in the API (VirtualDevicePciBusSlotInfo): bits 0 to 4 for the device, 5 to 9 for one more than
+// the bridge, and above them its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology).
 func SlotNumber(slot int) int32 { return int32(slot&^31 | slot&31<<10) }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A SwitchPort is the physical switch's end of the cable of a pNIC. The zero value is a port as the guides set it up: it trusts
-// DSCP, pauses the priorities that the host has lossless, marks packets when its queue fills, and passes 9216 bytes.
+// A SwitchPort is the physical switch port of a pNIC. The zero value is a port as the guides configure it: it trusts DSCP,
+// pauses the host's lossless priorities, marks packets when its queue fills up, and passes 9216 bytes.
 type SwitchPort struct {
 	Leaf    string // name of the switch; "": leaf-01
-	NoTrust bool   // takes every packet into priority 0 and writes DSCP 0 into it
+	NoTrust bool   // moves every packet to priority 0 and sets its DSCP to 0
 	NoPFC   bool   // sends no pause frames for any priority
-	NoECN   bool   // marks nothing that leaves by it
+	NoECN   bool   // does not mark packets that leave through it
 	MTU     int    // bytes of the largest IP packet; 0: 9216
 }
 
@@ -39,7 +39,7 @@ type PriorityCounters struct {
 	RxPause, TxPause     int64
 }
 
-// PortQoS is how a guest has set up the port that it was given as a whole; the zero value is a card as it comes.
+// PortQoS contains a guest's settings of a passed-through port; the zero value is the card's default.
 type PortQoS struct {
 	PFC          int      // mask of priorities
 	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted while one is there
@@ -86,7 +86,7 @@ func (p *PNIC) Statistics(indent string) string {
 	return b.String()
 }
 
-// AddPriority adds to what a pNIC has counted in a priority.
+// AddPriority adds to a pNIC's counters of a priority.
 func (w *World) AddPriority(host, pnic string, priority int, c PriorityCounters) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Services are what the cluster does by itself.
+// Services are the automatic functions of the cluster.
 type Services struct {
 	DRS      string // manual, partiallyAutomated; "": fullyAutomated
 	NoDRS    bool   // DRS is off
 	HA       bool
-	Failover int    // lost hosts that HA's admission control keeps memory for; 0: it is off
+	Failover int    // host failures for which HA's admission control reserves memory; 0: it is off
 	EVC      string // key of the EVC mode; "": off
 	VSAN     bool   // data of vSAN objects lies on the hosts
-	Resync   int64  // bytes that vSAN has to copy before its objects are whole again
+	Resync   int64  // bytes that vSAN has to copy before its objects are compliant again
 	Rules    []Rule // affinity rules of DRS
 }
 
@@ -22,15 +22,15 @@ type Services struct {
 type Rule struct {
 	Key      int32
 	Name     string
-	Apart    bool     // its VMs run on different hosts; else on one, or on Hosts
+	Apart    bool     // its VMs run on different hosts; otherwise on one, or on Hosts
 	Must     bool     // a VM-host rule that is enforced
 	VMs      []string // names
 	Hosts    []string // of a VM-host rule: where its VMs run
 	NotHosts []string // and where they do not
 }
 
-// Allows reports whether the rules of DRS let a VM run on a host. Unless all, only those that are enforced count: a person may
-// break the others.
+// Allows reports whether the rules of DRS let a VM run on a host. Unless all is set, only enforced rules count: a user may
+// violate the others.
 func (s *State) Allows(v *VM, host string, all bool) bool {
 	for _, r := range s.Services.Rules {
 		if !slices.Contains(r.VMs, v.Name) || !all && !r.Must {
@@ -85,7 +85,7 @@ func (s *State) Level(more int64, without string) bool {
 	return more <= 0
 }
 
-// resync begins to copy what a host has missed. The caller holds the mutex.
+// resync starts to copy the data that a host has missed. The caller holds the mutex.
 func (w *World) resync() {
 	if !w.state.Services.VSAN {
 		return

@@ -16,18 +16,18 @@ const (
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
 	HostLogin       = "host.login"       // a password was given for root in its shell; Detail "accepted", "refused" or "locked"
 	HostClock       = "host.clock"       // NTP servers changed
-	HostVMs         = "host.vms"         // VMs came or went
+	HostVMs         = "host.vms"         // VMs were added or removed
 	HostHardware    = "host.hardware"    // SR-IOV, passthrough, power policy or firmware was set
-	HostImage       = "host.image"       // VIBs came or went; Detail the VIBs
+	HostImage       = "host.image"       // VIBs were installed or removed; Detail the VIBs
 	HostDown        = "host.down"        // it stopped answering; Detail the reason
 	HostUp          = "host.up"          // it answers again
 	VMPower         = "vm.power"         // Detail "on" or "off"
 	VMShutdown      = "vm.shutdown"      // a guest shutdown was requested; Detail is the account
-	VMGuest         = "vm.guest"         // the guest system came up or went down, or its addresses changed
+	VMGuest         = "vm.guest"         // the guest started or stopped, or its addresses changed
 	VMAdded         = "vm.added"         // it was imported
-	VMRemoved       = "vm.removed"       // it is gone
+	VMRemoved       = "vm.removed"       // it was removed
 	VMDevices       = "vm.devices"       // hardware or memory settings changed
-	Inventory       = "inventory"        // folders came, went or were renamed; the cluster was reconfigured
+	Inventory       = "inventory"        // folders were created, removed or renamed; the cluster was reconfigured
 	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
 	Call            = "call"             // a call of the vCenter API; Detail the method
 	Process         = "process"          // a program was run in a guest or an ESXi shell; Detail its arguments
@@ -44,8 +44,9 @@ type Event struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// A Log keeps events and counts the calls of the vCenter API. It is safe for concurrent use. What changes the world is
-// kept for good; of programs and calls, which a lab that serves for days has without end, the last keep, or what keepText allows.
+// A Log keeps events and counts the calls of the vCenter API. It is safe for concurrent use. Events that change the world are
+// always kept. Of programs and calls, whose number grows without limit in a long-running lab, the last keep are kept, or fewer if
+// keepText is reached.
 type Log struct {
 	mu      sync.Mutex
 	events  []Event
@@ -57,7 +58,7 @@ type Log struct {
 }
 
 // keep is how many programs and calls a log remembers at least, and keepText the bytes of different argument lists that it holds at
-// most: where those are more, the older half goes.
+// most: beyond that, the older half is dropped.
 const (
 	keep     = 50_000
 	keepText = 48 << 20
@@ -87,7 +88,7 @@ func (l *Log) add(e Event) {
 	}
 }
 
-// forget drops the older half of the programs and calls.
+// forget removes the older half of the programs and calls.
 func (l *Log) forget() {
 	drop := max(l.passing-keep, l.passing/2)
 	l.passing -= drop

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Argument lists with whole scripts in them do not pile up; what changed the world stays.
+// Argument lists that contain whole scripts do not accumulate; events that changed the world are kept.
 func TestLogForgetsLongTexts(t *testing.T) {
 	var l world.Log
 	l.Note(world.Event{What: world.VMAdded, VM: "vm-01"})

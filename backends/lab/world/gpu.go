@@ -6,21 +6,21 @@ import "fmt"
 type BAR struct {
 	Index int
 	MB    int64
-	Wide  bool // 64-bit and prefetchable: it may lie above 4 GB
+	Wide  bool // 64-bit and prefetchable: it may be above 4 GB
 }
 
-// A GPU is the data of NVIDIA's driver about a GPU.
+// A GPU contains the data that NVIDIA's driver shows about a GPU.
 type GPU struct {
 	Name         string // as nvidia-smi prints it
 	Architecture string
-	MemoryMiB    int64 // framebuffer that the driver shows: less than MemoryMB where ECC takes its part
+	MemoryMiB    int64 // framebuffer that the driver shows: less than MemoryMB if ECC uses a part
 	VBIOS        string
 	Watts        int
 	Gen          int  // of PCIe
-	Open         bool // the open kernel modules know it: Turing and later
+	Open         bool // supported by the open kernel modules: Turing and later
 }
 
-// Above are the bridges over a device, the nearest first.
+// Above returns the bridges above a device, the nearest first.
 func (h *Host) Above(address string) []string {
 	var list []string
 	for d := h.PCIDevice(address); d != nil && d.Parent != ""; d = h.PCIDevice(d.Parent) {
@@ -29,7 +29,7 @@ func (h *Host) Above(address string) []string {
 	return list
 }
 
-// A Distance is how far two devices of a host are from each other, in the words of nvidia-smi.
+// A Distance is how far two devices of a host are from each other, in the terms of nvidia-smi.
 type Distance string
 
 // The distances, the nearest first.
@@ -50,7 +50,7 @@ func (h *Host) Distance(a, b string) Distance {
 		}
 		return Sockets
 	}
-	// A switch is its upstream port and a downstream port for each slot.
+	// A switch has an upstream port and a downstream port for each slot.
 	if len(up) > 1 && len(other) > 1 && up[1] == other[1] || up[0] == other[0] {
 		return OneSwitch
 	}
@@ -76,7 +76,7 @@ func ShortPCI(address string) string {
 	return fmt.Sprintf("%d:%d.%d", bus, slot, function)
 }
 
-// ShareMB is the GPU memory of a VM's shares: a profile names it in GB, as grid_a100d-40c does.
+// ShareMB returns the GPU memory of a VM's vGPUs: a profile names it in GB, as grid_a100d-40c does.
 func (v *VM) ShareMB() int64 {
 	total := int64(0)
 	for _, d := range v.Devices {

@@ -65,7 +65,8 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// What shares a fate changes hands together; what the host has in use waits for the boot; what a running VM has stays.
+// Devices that belong together are switched together; a device that the host uses changes at the next boot; a device of
+// a running VM is refused.
 func TestDevicesThatGoTogether(t *testing.T) {
 	w := gpuWorld(t, "gpudirect-models")
 	if err := w.SetPassthru("esx-02", "0000:d8:00.1", true, true); err != nil {
@@ -87,7 +88,7 @@ func TestDevicesThatGoTogether(t *testing.T) {
 	}
 }
 
-// Shares of another size do not start on a GPU that has some, nor beside shares that MIG backs; they do on a free GPU.
+// vGPUs of another size do not start on a GPU that already has some, nor beside MIG-backed vGPUs; they do on a free GPU.
 func TestSharesOfOneSize(t *testing.T) {
 	w := gpuWorld(t, "gpudirect") // two A100 of 80 GB in each host
 	shares := func(vm, host, profile string) {

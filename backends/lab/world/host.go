@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 )
 
-// HostState says whether a host answers.
+// HostState is whether a host answers.
 type HostState string
 
 // The states of a host.
@@ -27,21 +27,21 @@ type Host struct {
 	Build       string
 	State       HostState
 	Maintenance bool
-	// Disconnected is a host that vCenter does not manage for the moment; its VMs run on.
+	// Disconnected is a host that vCenter does not manage at the moment; its VMs continue to run.
 	Disconnected bool
 	BootTime     time.Time
 
-	HAAgent     string   // state of its HA agent while it is in service; "": it is well
-	HALater     string   // and what that is from its next boot on
+	HAAgent     string   // state of its HA agent while it is in service; "": healthy
+	HALater     string   // and the state from its next boot on
 	Ills        []Ill    // what is wrong with it
-	IllsLater   []Ill    // and what will be from its next boot on
+	IllsLater   []Ill    // and from its next boot on
 	Address     string   // of the management vmknic
 	UUID        string   // of the BIOS
 	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens
 	Lockdown    string   // lockdownDisabled, lockdownNormal, lockdownStrict
 	Exceptions  []string // accounts that lockdown mode lets in
 	Password    string   // of root in its shell; "": that of World.Secrets
-	Refused     int      // log-ins of root refused since the last one that worked
+	Refused     int      // refused logins of root since the last successful one
 	LockedUntil time.Time
 	MemoryMB    int64
 	Sockets     int
@@ -49,19 +49,19 @@ type Host struct {
 	PowerPolicy string
 	Make        Server
 
-	RebootRequired bool // something waits for the next boot
+	RebootRequired bool // a change is pending until the next boot
 	NoThreads      bool // hyper-threading is off in the BIOS
-	OwnPower       bool // the BIOS keeps power management to itself
+	OwnPower       bool // the BIOS controls power management, not the OS
 
 	PNICs    []*PNIC
 	VMKs     []*VMK
 	VSwitch  []*VSwitch
 	Opaque   []*OpaqueSwitch
 	PCI      []*PCIDevice
-	Options  map[string]any // string, int64 or bool, as ESXi has them
+	Options  map[string]any // string, int64 or bool, as on ESXi
 	Firewall []*Ruleset
 	Services []*Service
-	Copied   *Copied // what vCenter still shows; nil: it is up to date
+	Copied   *Copied // outdated values that vCenter still shows; nil: up to date
 	Modules  []*Module
 	NTP      []string
 	VIBs     []VIB
@@ -69,26 +69,26 @@ type Host struct {
 
 	BIOSSRIOV  bool     // SR-IOV is on in the BIOS
 	SecureBoot bool     // of UEFI: unsigned VIBs do not load
-	KernelLog  []string // lines of vmkernel.log beside that of the boot
+	KernelLog  []string // lines of vmkernel.log in addition to that of the boot
 	Acceptance string   // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	MST        bool     // "mst start" was run since the boot
 
 	Groups []string // names of vendor device groups
-	VGPUs  []string // profiles of shares that the driver of the host offers
-	Shared string   // what a GPU that is not passed through serves for: "shared" (also ""), "sharedDirect"
-	// What it is configured to serve for from the next boot on, "": what it serves for now (NVIDIA, Virtual GPU Software User Guide,
-	// "Changing the Default Graphics Type in VMware vSphere": restart the ESXi host).
+	VGPUs  []string // vGPU profiles that the driver of the host offers
+	Shared string   // graphics type of a GPU that is not passed through: "shared" (also ""), "sharedDirect"
+	// The graphics type from the next boot on, "": the current one (NVIDIA, Virtual GPU Software User Guide, "Changing the Default
+	// Graphics Type in VMware vSphere": restart the ESXi host).
 	NextShared string
 
 	Vectors int // interrupt vectors that VFs in use may have together; 0: 3072
 
-	Detached   []*PNIC // passed through as a whole: no adapters of the host while that lasts
-	InfiniBand []*PNIC // ports that speak InfiniBand since the last boot: PCI functions without an adapter
+	Detached   []*PNIC // passed through as a whole: not adapters of the host during that time
+	InfiniBand []*PNIC // InfiniBand ports since the last boot: PCI functions without an adapter
 
 	NeverReturns bool // the next reboot does not end
 }
 
-// A Server is what a host is made of. The zero value is the lab's own server.
+// A Server describes the hardware of a host. The zero value is the lab's default server.
 type Server struct {
 	Vendor, Model, CPU string
 	MHz                int // of a core
@@ -111,17 +111,17 @@ type PNIC struct {
 	NUMA          int
 	MaxVFs        int           // that BIOS and firmware allow since the last boot
 	ActiveVFs     int           // VFs that exist
-	SRIOV         *SRIOVRequest // of vCenter; nil: the module parameter counts
-	Shown         *SRIOVRequest // what vCenter still shows after a change; nil: as it is
+	SRIOV         *SRIOVRequest // set by vCenter; nil: the module parameter applies
+	Shown         *SRIOVRequest // outdated value that vCenter still shows after a change; nil: up to date
 	RDMA          *RDMA         // nil without an RDMA device
 	RxPause       bool          // as set; PFC suspends it, see Host.Pause
 	TxPause       bool
 	BadFrames     int  // frames with errors that arrive each second: a bad cable
-	Deaf          bool // hears no LLDP: the switch does not send it
+	Deaf          bool // receives no LLDP: the switch does not send it
 	Cable         SwitchPort
 	Lanes         int     // of the PCIe 3.0 slot; 0: all 16
-	SmallShare    float64 // of the rate of messages that a sound card reaches; 0: all of it
-	LargeShare    float64 // of the bandwidth for messages above 64 KiB; 0: all of it
+	SmallShare    float64 // fraction of the message rate of a card without faults; 0: all of it
+	LargeShare    float64 // fraction of the bandwidth for messages above 64 KiB; 0: all of it
 	Guest         PortQoS // of a port that is passed through as a whole
 	Priorities    [priorities]PriorityCounters
 }
@@ -151,7 +151,7 @@ type VMK struct {
 	IP        string
 	Prefix    int
 	MTU       int
-	DHCP      bool   // has its address from there
+	DHCP      bool   // has its address from DHCP
 	VSwitch   string // standard switch, or
 	DVS       string // distributed switch
 	PortGroup string
@@ -189,9 +189,9 @@ type PCIDevice struct {
 	Bridge     bool
 	PF         string // of a VF: the address of its physical function
 	BARs       []BAR
-	GPU        *GPU   // nil of other devices
-	Dependent  string // the function that it goes with, "" on its own
-	AtBoot     bool   // changes hands at the next boot only
+	GPU        *GPU   // nil for other devices
+	Dependent  string // the function that it must be passed through with, "" if none
+	AtBoot     bool   // passthrough changes only at the next boot
 	Label      string // hardware label, by which dynamic devices are chosen
 
 	PassthruCapable bool
@@ -208,13 +208,13 @@ type Ruleset struct {
 }
 
 // Copied is vCenter's copy of the settings of a host that was changed directly: the copy of the firewall may be minutes old
-// (vmware/vic issue 3139), until vCenter is told to refresh it.
+// (vmware/vic issue 3139), unless vCenter is told to refresh it.
 type Copied struct {
 	Firewall []*Ruleset
 	Services []*Service
 }
 
-// Shown is the firewall and the services as vCenter shows them.
+// Shown returns the firewall and the services as vCenter shows them.
 func (h *Host) Shown() ([]*Ruleset, []*Service) {
 	rulesets, services := h.Firewall, h.Services
 	if c := h.Copied; c != nil {
@@ -262,7 +262,7 @@ type VIB struct {
 // Managed reports whether vCenter reaches the host.
 func (h *Host) Managed() bool { return h.State == Up && !h.Disconnected }
 
-// Threads is how many logical processors the host has.
+// Threads returns the number of logical processors of the host.
 func (h *Host) Threads() int {
 	if h.NoThreads {
 		return h.Cores
@@ -339,15 +339,15 @@ func VersionLess(a, b string) bool {
 	return false
 }
 
-// An Ill is something that is wrong with a host that runs.
+// An Ill is a problem of a running host.
 type Ill string
 
-// The ills.
+// The problems.
 const (
 	DeadPath   Ill = "path"   // one of its storage paths is dead
 	SwitchDown Ill = "switch" // its opaque switches are not up
 	RedAlarm   Ill = "alarm"  // an alarm of it is red
 )
 
-// IsIll reports whether a host has an ill.
+// IsIll reports whether a host has a problem.
 func (h *Host) IsIll(ill Ill) bool { return slices.Contains(h.Ills, ill) }

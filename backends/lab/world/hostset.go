@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The reasons for which a host refuses a setting.
+// The reasons why a host refuses a setting.
 var (
 	ErrUnknown = errors.New("not found")
 	ErrInvalid = errors.New("invalid value")
@@ -59,7 +59,7 @@ func (w *World) SetRuleset(host, key string, enabled bool) error {
 	})
 }
 
-// RefreshFirewall has vCenter read the firewall of a host again.
+// RefreshFirewall makes vCenter read the firewall of a host again.
 func (w *World) RefreshFirewall(host string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		if h.Copied != nil {
@@ -79,7 +79,7 @@ func (w *World) RefreshServices(host string) error {
 	})
 }
 
-// SetRulesetNetworks says who may use a ruleset (ErrUnknown).
+// SetRulesetNetworks sets who may use a ruleset (ErrUnknown).
 func (w *World) SetRulesetNetworks(host, key string, all bool, networks []string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		r := h.Ruleset(key)
@@ -162,7 +162,7 @@ func (w *World) SetLink(host, pnic string, up bool) error {
 	})
 }
 
-// SetMaintenance puts a host into maintenance mode or takes it out. Running VMs keep it out.
+// SetMaintenance makes a host enter or exit maintenance mode. It cannot enter while VMs are running on it.
 func (w *World) SetMaintenance(host string, on bool) error {
 	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
 		if on {
@@ -181,7 +181,8 @@ func (w *World) SetMaintenance(host string, on bool) error {
 	return err
 }
 
-// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It notifies nobody: counters are read, not watched.
+// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It does not notify watchers, because counters are
+// read, not watched.
 func (w *World) AddTraffic(host, device string, c Counters) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +216,7 @@ func (w *World) SetGuestAddr(vm, address string, port int) error {
 	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.Address, v.Guest.Port = address, port })
 }
 
-// SetGuestNICs records what VMware Tools report of the guest's interfaces.
+// SetGuestNICs records what VMware Tools report about the guest's interfaces.
 func (w *World) SetGuestNICs(vm string, nics []GuestNIC) error {
 	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.NICs = slices.Clone(nics) })
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Icen is Intel's driver of E810 cards. Whether a port has an RDMA device is told by the place of the port in its list
-// parameter RDMA, at boot (irdman 1.4.4.0 release notes: RDMA is turned on in the LAN driver by parameter RDMA, after a
-// reboot; a number for each port, as configure_icen.sh in public repositories writes it).
+// Icen is Intel's driver of E810 cards. Whether a port has an RDMA device is set by the position of the port in its
+// list parameter RDMA, at boot (irdman 1.4.4.0 release notes: RDMA is turned on in the LAN driver by parameter RDMA,
+// after a reboot; a number for each port, as configure_icen.sh in public repositories writes it).
 const Icen = "icen"
 
 // rdmaByIcen adds RDMA devices to the ports of icen, or removes them.

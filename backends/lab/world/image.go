@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What a VIB waits for.
+// What is pending for a VIB.
 const (
 	PendingInstall = "install"
 	PendingRemove  = "remove"
@@ -31,7 +31,7 @@ func (e *ImageError) Error() string {
 // ID is the full name of a VIB.
 func (v VIB) ID() string { return v.Vendor + "_bootbank_" + v.Name + "_" + v.Version }
 
-// An ImageChange is what an installation or a removal did. It acts at the next boot.
+// An ImageChange is the result of an installation or a removal. It takes effect at the next boot.
 type ImageChange struct{ Installed, Removed, Skipped []string }
 
 var levels = []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted", "VMwareCertified"}
@@ -68,16 +68,16 @@ func (w *World) OpenPackage(host, file string, bundle bool) (pkg Package, err er
 	return pkg, err
 }
 
-// Staged reports whether an image waits for the next boot.
+// Staged reports whether an image is pending until the next boot.
 func (h *Host) Staged() bool {
 	return slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" })
 }
 
-// An Install says what to install and what to overlook.
+// An Install describes what to install and which checks to skip.
 type Install struct {
 	Paths   []string
 	Bundle  bool // a .zip is requested (-d), not .vib files (-v)
-	Force   bool // -f: neither acceptance level nor dependencies count
+	Force   bool // -f: acceptance level and dependencies are not checked
 	NoCheck bool // --no-sig-check
 	Update  bool // never to an older version
 }
@@ -147,7 +147,7 @@ func short(acceptance string) string {
 		"VMwareCertified": "certified"}[acceptance]
 }
 
-// stage puts a VIB in the place of another version.
+// stage replaces another version of a VIB.
 func (h *Host) stage(v VIB, in Install, change *ImageChange) {
 	for i, old := range h.VIBs {
 		if old.Name != v.Name || old.Pending == PendingRemove {
@@ -181,7 +181,7 @@ func (h *Host) staged(vib string) *VIB {
 	return nil
 }
 
-// RemoveVIBs takes VIBs out of the image of the next boot: all of them or, with an ImageError, none.
+// RemoveVIBs removes VIBs from the image of the next boot: all of them or, with an ImageError, none.
 func (w *World) RemoveVIBs(host string, names []string) (ImageChange, error) {
 	var change ImageChange
 	err := w.setHost(host, func(_ *State, h *Host) (Event, error) {
@@ -226,7 +226,7 @@ func (w *World) SetAcceptance(host, to string) error {
 	})
 }
 
-// bootImage makes the staged image the running one. A driver that came with it serves its adapters from then on.
+// bootImage makes the staged image the running one. A driver that was installed with it claims its adapters from then on.
 func (h *Host) bootImage() {
 	h.VIBs = slices.DeleteFunc(h.VIBs, func(v VIB) bool { return v.Pending == PendingRemove })
 	for i := range h.VIBs {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Lifecycle is the image by which Lifecycle Manager manages the cluster, with what it knows of depots. Source: vSphere
-// Automation API, esx/settings.
+// A Lifecycle is the image with which Lifecycle Manager manages the cluster, and its depots. Source: vSphere Automation
+// API, esx/settings.
 type Lifecycle struct {
 	Base       string            // version of the base image
 	Components map[string]string // added to the base image, version by name
@@ -19,8 +19,8 @@ type Lifecycle struct {
 	Depots     []string // locations that were imported
 	Bundles    []Bundle // what the locations hold, imported or not
 	PowerOff   bool     // the apply policy powers VMs off
-	QuickBoot  bool     // the apply policy asks for Quick Boot
-	Busy       bool     // an apply operation is under way
+	QuickBoot  bool     // the apply policy requests Quick Boot
+	Busy       bool     // an apply operation is running
 	made       int
 }
 
@@ -39,7 +39,7 @@ type Bundle struct {
 	VIBs                            []VIB
 }
 
-// NewDraft makes a draft of a user's from the image as it is.
+// NewDraft creates a user's draft from the current image.
 func (l *Lifecycle) NewDraft(owner string) *Draft {
 	l.made++
 	d := &Draft{ID: strconv.Itoa(l.made), Owner: owner, Base: l.Base, Made: time.Now(), Components: maps.Clone(l.Components)}
@@ -82,10 +82,10 @@ func (l *Lifecycle) Installed(h *Host) map[string]string {
 	return out
 }
 
-// Compliant reports whether a host has the components of the image and none besides.
+// Compliant reports whether a host has exactly the components of the image.
 func (l *Lifecycle) Compliant(h *Host) bool { return maps.Equal(l.Installed(h), l.Components) }
 
-// Remediate puts the image of the cluster into the next boot of a host: what the image has not goes (KB 440252).
+// Remediate puts the image of the cluster into the next boot of a host: components that are not in the image are removed (KB 440252).
 func (w *World) Remediate(host string) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		var change ImageChange

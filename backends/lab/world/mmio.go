@@ -12,7 +12,7 @@ const smallWindow = 917504
 // defaultWindowGB is the default size of the window above 4 GB (frankdenneman.nl, 2023-05-30).
 const defaultWindowGB = 32
 
-// Window is the room that a VM's firmware has for the memory of devices.
+// Window is the address space that a VM's firmware has for the memory of devices.
 type Window struct {
 	Pages  int64 // of 4 KiB, that the devices map
 	Limit  int64 // of Pages, 0 when there is a window above 4 GB
@@ -20,8 +20,8 @@ type Window struct {
 	HighKB int64 // the window above 4 GB; 0 without
 }
 
-// MMIO works out the room for a VM and the devices that it has. A window above 4 GB takes EFI and the key with the value
-// TRUE; its size is a power of two in GB. What is not understood, as a value in quotes, has no effect.
+// MMIO computes the address space for a VM and its devices. A window above 4 GB requires EFI and the key with the value
+// TRUE; its size is a power of two in GB. An invalid value, such as one in quotes, has no effect.
 func (s *State) MMIO(v *VM) Window {
 	var w Window
 	var all [][]BAR
@@ -57,11 +57,11 @@ func (s *State) MMIO(v *VM) Window {
 	return w
 }
 
-// TooSmall reports whether power-on fails: the devices do not fit below 4 GB, and there is nothing else.
+// TooSmall reports whether power-on fails: the devices do not fit below 4 GB, and there is no window above 4 GB.
 func (w Window) TooSmall() bool { return w.Limit > 0 && w.Pages > w.Limit }
 
-// short is the firmware's complaint about a window above 4 GB that does not hold the devices; "" when it does. Then the VM
-// goes off again right after power-on (KB 323402). An L4, with 32 GiB and 32 MiB, asks for 33587200 KB.
+// short returns the firmware's error if the window above 4 GB is too small for the devices, "" otherwise. In that case the
+// VM powers off right after power-on (KB 323402). An L4, with 32 GiB and 32 MiB, asks for 33587200 KB.
 func (w Window) short() string {
 	if w.HighKB == 0 || w.WideKB <= w.HighKB {
 		return ""
@@ -69,7 +69,7 @@ func (w Window) short() string {
 	return fmt.Sprintf("The firmware could not allocate %d KB of PCI MMIO. Increase the size of PCI MMIO and try again.", w.WideKB)
 }
 
-// Setting reads a VMX key, whatever its spelling.
+// Setting returns a VMX key, ignoring upper and lower case.
 func (v *VM) Setting(key string) string {
 	for k, value := range v.Extra {
 		if strings.EqualFold(k, key) {

@@ -3,8 +3,9 @@ package world
 import "slices"
 
 // Evacuate moves the running VMs of a host to others, as DRS does: to the host with the fewest VMs that is up, not in
-// maintenance, has the memory, is a member of every DVS that the VM is connected to, and breaks no rule. VMs with VFs stay: they
-// cannot move. DRS that is not fully automated only recommends, and none moves where the failover level of HA would break.
+// maintenance, has the memory, is a member of every DVS that the VM is connected to, and breaks no rule. VMs with VFs stay,
+// because they cannot be moved. DRS that is not fully automated only makes recommendations, and no VM moves if that would
+// violate HA's failover level.
 func (w *World) Evacuate(host string) {
 	_ = w.Update(func(s *State) ([]Event, error) { return s.services(host, false), nil })
 	_ = w.Update(func(s *State) ([]Event, error) {
@@ -42,7 +43,7 @@ func (s *State) services(host string, on bool) []Event {
 	return events
 }
 
-// RoomFor is the host that DRS recommends for a VM, among those named (all of them where none is); nil if none takes it.
+// RoomFor returns the host that DRS recommends for a VM, among the named hosts (all if none is named), or nil if none is suitable.
 func (s *State) RoomFor(v *VM, among []string) *Host {
 	if v.Pinned() || v.Local || v.Sharing != "" {
 		return nil
@@ -72,7 +73,7 @@ func (s *State) RoomFor(v *VM, among []string) *Host {
 	return best
 }
 
-// Pinned says whether a device keeps the VM on its host.
+// Pinned reports whether a device keeps the VM on its host.
 func (v *VM) Pinned() bool {
 	for _, a := range v.Adapters {
 		if a.Type == SRIOV {

@@ -15,10 +15,10 @@ func MAC(vm, n int) string {
 // escaper escapes names like vCenter: / \ and % are not allowed as they are (API reference, ManagedEntity.name).
 var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 
-// Escaped is a name as vCenter keeps it.
+// Escaped returns a name as vCenter stores it.
 func Escaped(name string) string { return escaper.Replace(name) }
 
-// Unescaped is a name as people wrote it.
+// Unescaped returns a name as the user typed it.
 func Unescaped(name string) string {
 	return strings.NewReplacer("%25", "%", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`).Replace(name)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// MTU is the MTU that a pNIC has from its switch; its own where it has none.
+// MTU returns the MTU that a pNIC has from its switch, or its own if it has no switch.
 func (s *State) MTU(h *Host, p *PNIC) int {
 	if v := h.VSwitchOf(p.Device); v != nil {
 		return v.MTU
@@ -55,14 +55,15 @@ func (s *State) uplinks(h *Host, v *VMK) []*PNIC {
 	return list
 }
 
-// carries says whether a packet gets through a vmkernel adapter and the switch behind it.
+// carries reports whether a packet passes a vmkernel adapter and the switch behind it.
 func (s *State) carries(h *Host, v *VMK, bytes int, whole bool) bool {
 	links := s.uplinks(h, v)
 	return len(links) > 0 && (!whole || bytes <= v.MTU && bytes <= s.MTU(h, links[0]))
 }
 
-// Ping says whether a packet of that many bytes gets from a host's vmkernel adapter ("" any) to an address of another
-// host, and whether it is refused at once because it is larger than the adapter's MTU and may not be fragmented.
+// Ping reports whether a packet of that many bytes gets from a host's vmkernel adapter ("" any) to an address of
+// another host, and whether it is refused at once because it is larger than the adapter's MTU and may not be
+// fragmented.
 func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, tooBig bool) {
 	from := h.VMK(vmk)
 	if vmk == "" && len(h.VMKs) > 0 {

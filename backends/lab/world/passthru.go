@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// SetPassthru passes a PCI function through to VMs, or takes it back (ErrUnknown, ErrInvalid, ErrBusy), and with it what
-// shares its fate. A network adapter and a device that the host has in use change at the next boot; others at once when
-// now is set, else at the next boot too.
+// SetPassthru enables or disables passthrough of a PCI function and of the functions that belong to it (ErrUnknown,
+// ErrInvalid, ErrBusy). Network adapters and devices that the host uses change at the next boot; others change at once
+// if now is set, otherwise also at the next boot.
 func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		d := h.PCIDevice(pci)
@@ -40,7 +40,7 @@ func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 	})
 }
 
-// group is a function and those that go with it.
+// group returns a function and those that must be passed through with it.
 func (h *Host) group(d *PCIDevice) []*PCIDevice {
 	head := d.Address
 	if d.Dependent != "" {
@@ -55,13 +55,13 @@ func (h *Host) group(d *PCIDevice) []*PCIDevice {
 	return list
 }
 
-// Why a VM does not get a device.
+// The reasons why a VM does not get a device.
 var (
 	ErrNotPassthrough = errors.New("not a passthrough device")
 	ErrNoDevice       = errors.New("no such device is free")
 )
 
-// A DeviceError says which device of a VM is the matter.
+// A DeviceError names the device of a VM that has a problem.
 type DeviceError struct {
 	Index int    // in the VM's list
 	PCI   string // "" of a dynamic one
@@ -116,8 +116,8 @@ func (d *Passthrough) allows(c *PCIDevice) bool {
 	return d.Label == c.Label && slices.Contains(makes, Make{c.Vendor, c.Device})
 }
 
-// Given are the functions of the host that the devices of a VM are, in the order of the VM's list: those that it has, or
-// had when it ran last.
+// Given returns the host's functions that are assigned to the devices of a VM, in the order of the VM's list: the
+// current ones, or those of its last run.
 func (s *State) Given(v *VM) []*PCIDevice {
 	var list []*PCIDevice
 	if h := s.Host(v.Host); h != nil {
@@ -131,8 +131,8 @@ func (s *State) Given(v *VM) []*PCIDevice {
 }
 
 // detach takes adapters that are passed through as a whole, and ports that speak InfiniBand, out of the host's list, and puts
-// back those of which neither holds any more. ESXi's driver for ConnectX serves Ethernet ports alone (NVIDIA, ConnectX-4/5
-// native ESXi driver user manual, Introduction); the function of an InfiniBand port has PCI class 0207.
+// back those that are neither any more. ESXi's driver for ConnectX supports only Ethernet ports (NVIDIA, ConnectX-4/5 native
+// ESXi driver user manual, Introduction); the function of an InfiniBand port has PCI class 0207.
 func (h *Host) detach() {
 	all := slices.Concat(h.PNICs, h.Detached, h.InfiniBand)
 	h.PNICs, h.Detached, h.InfiniBand = nil, nil, nil
@@ -195,7 +195,7 @@ func (w *World) SetPowerPolicy(host, policy string) error {
 	})
 }
 
-// SetGraphics sets what the GPUs of a host serve for from its next boot on.
+// SetGraphics sets the graphics type of a host's GPUs from its next boot on.
 func (w *World) SetGraphics(host, kind string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		if kind != "shared" && kind != "sharedDirect" {
@@ -225,7 +225,7 @@ func (h *Host) PFC(p *PNIC) int {
 	return tx & 0xff
 }
 
-// Pause is the global pause in force: priority flow control suspends it.
+// Pause returns the global pause in effect: priority flow control suspends it.
 func (h *Host) Pause(p *PNIC) (rx, tx bool) {
 	if h.PFC(p) != 0 {
 		return false, false

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// PowerOn switches a VM on; its guest is up after VMBoot. It fails when the VM is on or its host does not answer.
+// PowerOn powers a VM on; its guest is up after VMBoot. It fails if the VM is on or its host does not answer.
 func (w *World) PowerOn(vm string) error {
 	return w.setPower(vm, func(s *State, v *VM) error {
 		if v.On {
@@ -35,7 +35,7 @@ func (w *World) PowerOn(vm string) error {
 	}, "on")
 }
 
-// PowerOff cuts the power of a VM.
+// PowerOff powers a VM off.
 func (w *World) PowerOff(vm string) error {
 	return w.powerOff(vm, func(*VM) bool { return true })
 }
@@ -55,8 +55,8 @@ func (w *World) powerOff(vm string, meant func(*VM) bool) error {
 	return err
 }
 
-// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails when no guest system answers. Asked twice it
-// goes down once: the second order dies with the system that got it.
+// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails if no guest answers. A second request during
+// the shutdown has no effect.
 func (w *World) ShutdownGuest(vm string) error {
 	if err := w.needGuest(vm); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (w *World) bootLater(v *VM) {
 			if v.Guest.BIOS != (v.Firmware == "bios") {
 				v.logf("vcpu-0", "[msg.Backdoor.OsNotFound] No operating system was found. If you have an operating system installation disc, "+
 					"you can insert the disc into the system's CD-ROM drive and restart the virtual machine.")
-				return nil, nil // it waits at the firmware's screen
+				return nil, nil // it stays at the firmware's screen
 			}
 			up = true
 			v.guestUp(time.Now())
@@ -164,7 +164,7 @@ func (w *World) bootLater(v *VM) {
 	})
 }
 
-// cannotBoot is why a VM goes off again right after power-on; "" when it does not.
+// cannotBoot returns why a VM powers off right after power-on, or "" if it does not.
 func (s *State) cannotBoot(v *VM) string {
 	if s.outOfVectors(v) {
 		return "failed to register interrupt (error code 195887110)"
@@ -199,7 +199,7 @@ func (w *World) RebootHost(host string) error {
 	return nil
 }
 
-// HostDies lets a host stop answering until HostReturns.
+// HostDies makes a host stop answering until HostReturns.
 func (w *World) HostDies(host string) error { return w.hostGoes(host, Down, "lost") }
 
 func (w *World) hostGoes(host string, to HostState, reason string) error {
@@ -237,7 +237,7 @@ func (w *World) PowerCycle(host string) error {
 	return w.returns(host, true)
 }
 
-// HostReturns ends a reboot or an outage: what was pending acts from now on.
+// HostReturns ends a reboot or an outage: pending settings take effect.
 func (w *World) HostReturns(host string) error { return w.returns(host, false) }
 
 func (w *World) returns(host string, cut bool) error {
@@ -266,10 +266,10 @@ func nextBoot(last time.Time) time.Time {
 	return now
 }
 
-// Uptime is how long the host has been up.
+// Uptime returns how long the host has been up.
 func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 
-// boot makes what was set before act: VIBs, firmware, module parameters, passthrough, VFs. Cut: its cards were without power.
+// boot makes pending settings take effect: VIBs, firmware, module parameters, passthrough, VFs. Cut: its cards were without power.
 func (h *Host) boot(cut bool) {
 	h.MST, h.RebootRequired = false, false
 	h.HAAgent, h.Ills = h.HALater, h.IllsLater

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// commands are those that run in guests and hosts at the moment.
+// commands are the commands that are running in guests and hosts.
 type commands struct {
 	mu   sync.Mutex
 	list []*Event
 }
 
-// Begin notes that a command runs in a guest or a host, until end is called.
+// Begin records that a command is running in a guest or a host, until end is called.
 func (w *World) Begin(host, vm, argv string) (end func()) {
 	e := &Event{What: Process, Host: host, VM: vm, Detail: argv}
 	w.commands.mu.Lock()
@@ -24,7 +24,7 @@ func (w *World) Begin(host, vm, argv string) (end func()) {
 	}
 }
 
-// Running are the commands that run at this moment and take time, oldest first.
+// Running returns the running commands that take time, oldest first.
 func (w *World) Running() []Event {
 	w.commands.mu.Lock()
 	defer w.commands.mu.Unlock()

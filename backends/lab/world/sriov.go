@@ -14,22 +14,22 @@ import (
 // Nmlx5 is the driver whose ports share one list max_vfs.
 const Nmlx5 = "nmlx5_core"
 
-// ErrNoVF says that a physical function has no VF left to give.
+// ErrNoVF reports that a physical function has no free VF.
 var ErrNoVF = errors.New("no VF is free")
 
-// ErrBusy says that a setting cannot change while something uses the device.
+// ErrBusy reports that a setting cannot change while the device is in use.
 var ErrBusy = errors.New("in use")
 
-// A SRIOVRequest is what was requested of a port through vCenter (HostSriovConfig). It takes effect at the next boot, instead of
-// the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
+// A SRIOVRequest is a port's setting that was requested through vCenter (HostSriovConfig). It takes effect at the next boot,
+// instead of the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
 type SRIOVRequest struct {
 	Enabled bool
 	VFs     int
 	Booted  bool // the host has booted since
 }
 
-// Ports are the ports that a driver has claimed, in the order of its list parameters: by PCI address, whatever the
-// devices are called (KB 309346).
+// Ports are the ports that a driver has claimed, in the order of its list parameters: by PCI address, regardless of
+// device names (KB 309346).
 func (h *Host) Ports(driver string) []*PNIC {
 	var list []*PNIC
 	for _, p := range h.PNICs {
@@ -51,7 +51,7 @@ func (h *Host) PNICAt(pci string) *PNIC {
 	return find(h.PNICs, func(p *PNIC) bool { return p.PCI == pci })
 }
 
-// VFs are the virtual functions of a port, in order.
+// VFs returns the virtual functions of a port, in order.
 func (h *Host) VFs(p *PNIC) []*PCIDevice {
 	var list []*PCIDevice
 	for _, d := range h.PCI {
@@ -87,7 +87,7 @@ func (h *Host) wanted(p *PNIC) int {
 	return int(n)
 }
 
-// populate makes the VFs that BIOS, firmware and driver agree on, never more than the firmware of this boot allows.
+// populate creates the VFs that BIOS, firmware and driver allow, never more than the firmware of this boot allows.
 func (h *Host) populate() {
 	h.rdmaByIcen()
 	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.PF != "" })
@@ -110,8 +110,8 @@ func (h *Host) populate() {
 	}
 }
 
-// virtualFunction makes the nth VF of a port: VFs follow the physical functions of their card, those of the second port
-// after all that the first could have.
+// virtualFunction creates the nth VF of a port: VFs follow the physical functions of their card, those of the second
+// port after all that the first could have.
 func virtualFunction(pf *PCIDevice, p *PNIC, n int) *PCIDevice {
 	port := int(p.PCI[len(p.PCI)-1] - '0')
 	rid := 2 + port*(p.MaxVFs) + n
@@ -148,7 +148,7 @@ func (s *State) freeVF(h *Host, p *PNIC, taken []*Adapter) string {
 	return ""
 }
 
-// PortOf is the port of an adapter's VF and the VF itself; nil while the adapter has none.
+// PortOf returns the port of an adapter's VF and the VF itself, or nil if the adapter has none.
 func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
 	d := h.PCIDevice(a.VF)
 	if a.VF == "" || d == nil {
@@ -157,7 +157,7 @@ func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
 	return h.PNICAt(d.PF), d
 }
 
-// Owner is the running VM that has a VF or a device; nil when it is free.
+// Owner returns the running VM that has a VF or a device, or nil if it is free.
 func (s *State) Owner(host, pci string) *VM {
 	return find(s.VMs, func(v *VM) bool {
 		return v.Host == host && v.On && (slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF == pci }) ||
@@ -212,8 +212,8 @@ func (s *State) AssignVFs(v *VM) error {
 // Networking, SR-IOV support).
 const vfVectors = 3072
 
-// outOfVectors reports whether the host has no interrupt vectors left for the VFs of a VM. It is noticed when the guest's driver
-// registers them, not at power-on: the VM goes off again (vSphere Networking, "Powered Off Because the Host Is Out of Interrupt
+// outOfVectors reports whether the host has no interrupt vectors left for the VFs of a VM. It shows when the guest's driver
+// registers them, not at power-on: the VM is powered off (vSphere Networking, "Powered Off Because the Host Is Out of Interrupt
 // Vectors").
 func (s *State) outOfVectors(v *VM) bool {
 	h := s.Host(v.Host)
@@ -237,7 +237,7 @@ func (s *State) outOfVectors(v *VM) bool {
 	return left < 0
 }
 
-// vectors is what one VF of a card takes.
+// vectors is the number of interrupt vectors of one VF of a card.
 func vectors(c *firmware.Card) int {
 	if c != nil && c.Setting("NUM_VF_MSIX") != nil {
 		return c.Setting("NUM_VF_MSIX").Current
@@ -258,7 +258,7 @@ func (w *World) RefreshPassthru(host string) error {
 	})
 }
 
-// SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It acts after the next reboot.
+// SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It takes effect after the next reboot.
 func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		p := h.PNICAt(pci)
@@ -289,7 +289,7 @@ func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 	})
 }
 
-// RebootPending says what ESXi says: that something waits for a reboot. Module parameters and firmware do not show.
+// RebootPending returns ESXi's flag that a reboot is required. Module parameters and firmware do not set it.
 func (h *Host) RebootPending() bool {
 	return h.RebootRequired || slices.ContainsFunc(h.PNICs, func(p *PNIC) bool { return p.SRIOV != nil && !p.SRIOV.Booted }) ||
 		h.Staged() ||

@@ -285,8 +285,8 @@ func TestSRIOVScenarios(t *testing.T) {
 	})
 }
 
-// A VM whose VF gets no interrupt vectors goes off when its guest's driver asks for them (vSphere Networking, "Powered
-// Off Because the Host Is Out of Interrupt Vectors").
+// A VM whose VF gets no interrupt vectors is powered off when its guest's driver requests them (vSphere Networking,
+// "Powered Off Because the Host Is Out of Interrupt Vectors").
 func TestOutOfInterruptVectors(t *testing.T) {
 	w := newWorld(t, scenario.Spec{Scenario: "sriov-vectors", Hosts: 1, VMs: 2, Timing: world.Timing{VMBoot: 1}})
 	for _, vm := range []string{"vm-01", "vm-02"} {

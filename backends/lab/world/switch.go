@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Shown is the name that vCenter shows of a switch.
+// Shown returns the name of a switch that vCenter shows.
 func (d *DVS) Shown() string { return cmp.Or(d.Title, d.Name) }
 
-// SwitchUUID makes the UUID of a new DVS, in the form that DVSs have it.
+// SwitchUUID returns the UUID of a new DVS, in the format of DVS UUIDs.
 func (s *State) SwitchUUID() string { return SwitchUUID(fmt.Sprint(s.NextID())) }
 
-// RemoveSwitch takes a DVS away; its uplinks are free from then on.
+// RemoveSwitch removes a DVS; its uplinks are free from then on.
 func (s *State) RemoveSwitch(name string) {
 	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })
 }
 
-// RenameSwitch renames a DVS, for all that are connected to it too. What is connected to a switch with a title goes by its unique name.
+// RenameSwitch renames a DVS, for all that are connected to it too. Connections to a switch with a title use its unique name.
 func (s *State) RenameSwitch(d *DVS, name string) {
 	if d.Title != "" || s.Switch(name) != nil {
 		d.Title = name

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shareMB is the framebuffer of a vGPU by its profile, 0 of what is none.
+// shareMB returns the framebuffer of a vGPU by its profile, 0 if it is not a profile.
 func (d *Passthrough) shareMB() int64 {
 	gb := int64(0)
 	if i := strings.LastIndexByte(d.Profile, '-'); i >= 0 {
@@ -26,10 +26,10 @@ func (d *Passthrough) BARs() []BAR {
 	return []BAR{{Index: 0, MB: 16}, {Index: 1, MB: bar1, Wide: true}, {Index: 3, MB: 32, Wide: true}}
 }
 
-// ErrNoShare is what a host answers that has no GPU for a share.
+// ErrNoShare is the error of a host that has no GPU for a vGPU.
 var ErrNoShare = errors.New("no GPU has room for a share")
 
-// PlaceShares chooses the GPUs of a VM's shares, as a host does at power-on: the GPU with the fewest shares first (the assignment policy
+// PlaceShares chooses the GPUs of a VM's vGPUs, as a host does at power-on: the GPU with the fewest shares first (the assignment policy
 // "performance"). The shares of one GPU have one size and are all time-sliced or all backed by MIG (VMware, What's New for GPUs in
 // vSphere 8 Update 3; the lab's hosts are in no mixed-size mode).
 func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
@@ -63,7 +63,7 @@ func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
 	return gpus, nil
 }
 
-// joins reports whether a GPU with so much memory has room for a share beside others.
+// joins reports whether a GPU with that much memory has room for another vGPU.
 func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 	sum := d.shareMB()
 	for _, o := range others {
@@ -78,7 +78,7 @@ func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 // backedByMIG is told by a number before the framebuffer: grid_a100d-3-40c.
 func (d *Passthrough) backedByMIG() bool { return strings.Count(d.Profile, "-") > 1 }
 
-// TakeShares fixes the GPUs of a VM's shares on its host.
+// TakeShares assigns the GPUs of a VM's vGPUs on its host.
 func (s *State) TakeShares(v *VM) error {
 	gpus, err := s.PlaceShares(v)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *State) TakeShares(v *VM) error {
 	return nil
 }
 
-// SharedGPU is the GPU that a share is of, or the first that could be before the VM ran.
+// SharedGPU returns the GPU of a vGPU or, before the VM has run, the first possible one.
 func (h *Host) SharedGPU(d *Passthrough) *PCIDevice {
 	if c := h.PCIDevice(d.Source); c != nil {
 		return c

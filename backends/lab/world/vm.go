@@ -14,12 +14,12 @@ type VM struct {
 	Title    string // the current name in vCenter if it was renamed; "": Name
 	Folder   string // id of the folder that it was moved into; "": vm
 	Template bool   // cannot be powered on
-	Note     string // what people have written on it
+	Note     string // notes of users
 	Index    int
 	VApp     string // name of the vApp that it belongs to; "": none
 	Host     string
 	On       bool
-	BootTime time.Time // when it was powered on, where that was in the lab
+	BootTime time.Time // when it was powered on, if that was in the lab
 	Hardware int       // 19 for vmx-19
 	Firmware string
 	CPUs     int
@@ -37,7 +37,7 @@ type VM struct {
 	Snaps    []Snapshot        // each upon the last
 	Product  string            // of an appliance: VMware vCenter Server
 	Nested   bool              // hardware virtualization is offered to the guest
-	Local    bool              // its disk is on the datastore of its host alone
+	Local    bool              // its disk is on a datastore that only its host can access
 	Sharing  string            // bus sharing of its SCSI controller: virtualSharing, physicalSharing; "": none
 	Manager  string            // key of the extension that manages it; "": none
 	Service  bool              // of vSphere Cluster Services: vCenter powers it off and on with its host's maintenance mode
@@ -48,10 +48,10 @@ type VM struct {
 	Properties []Property // of the OVF environment, as far as they were given
 
 	snapped int // snapshots so far
-	boot    int // counts power changes, so that a boot under way knows that it was overtaken
+	boot    int // counts power changes, so that a running boot can detect a later one
 }
 
-// A Snapshot is one state of a VM that is kept.
+// A Snapshot is a saved state of a VM.
 type Snapshot struct {
 	ID         int
 	Name, Note string
@@ -125,15 +125,15 @@ type Adapter struct {
 	VF        string // PCI address of the virtual function while the VM is on; SR-IOV only
 }
 
-// A Passthrough is a PCI device given to a VM whole: one at an address, or any of a make; or a share of a GPU.
+// A Passthrough is a passthrough device of a VM, fixed by its address or any of a model, or a vGPU.
 type Passthrough struct {
 	Key            int32  // device key in vCenter
-	PCI            string // of a fixed one; "" for any of the make
+	PCI            string // of a fixed device; "" for any of the model
 	Vendor, Device uint16 // the make
-	Others         []Make // that a dynamic one may be as well
-	Label          string // that a dynamic one must have
+	Others         []Make // other models that a dynamic device may be
+	Label          string // label that a dynamic device must have
 	System         string // id of the host that a fixed one was added on; "" for the VM's own
-	Assigned       string // PCI address of what a dynamic one has got; kept while the VM is off
+	Assigned       string // PCI address assigned to a dynamic device; kept while the VM is off
 	Profile        string // of a share of a GPU: grid_a100-40c
 	Source         string // of a share: PCI address of the GPU that it is of; kept while the VM is off
 	Slot           int    // PCI slot number in the guest
@@ -142,7 +142,7 @@ type Passthrough struct {
 // A Make is a PCI vendor and device id.
 type Make struct{ Vendor, Device uint16 }
 
-// A Guest is the system inside a VM, as far as others see it. The guest's own shell keeps the rest.
+// A Guest is the externally visible state of the system in a VM. The rest is in the guest's shell.
 type Guest struct {
 	OS       string // ubuntu-22.04, ubuntu-20.04, rhel-8, rhel-9, centos-8, ...
 	Hostname string
@@ -152,8 +152,8 @@ type Guest struct {
 	Address  string    // where its SSH server listens: 127.0.0.1
 	Port     int       // 0 until it listens
 	User     string
-	SudoAsks bool // sudo wants a password
-	BIOS     bool // was installed on BIOS firmware, and starts on no other
+	SudoAsks bool // sudo requires a password
+	BIOS     bool // was installed with BIOS firmware, and does not boot with EFI
 
 	// Preset is "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest
 	// with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC;
@@ -163,7 +163,7 @@ type Guest struct {
 	NICs     []GuestNIC
 	Flaws    []Flaw     // of the preset
 	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": one of 10.20.0.0/16
-	Others   []GuestNIC // that Tools report beside those of its adapters: bridges, tunnels
+	Others   []GuestNIC // reported by VMware Tools in addition to its adapters: bridges, tunnels
 }
 
 // A GuestNIC is an interface as VMware Tools report it.
@@ -172,7 +172,7 @@ type GuestNIC struct {
 	Name  string   // ens192
 	Addrs []string // 192.168.50.11/24
 	MTU   int
-	// OwnARP: it answers ARP requests for its own addresses alone.
+	// OwnARP: it answers ARP requests only for its own addresses.
 	OwnARP bool
 }
 
@@ -209,7 +209,7 @@ type DVS struct {
 	ID         string // dvs-21, once vCenter knows it
 	Changes    int    // version of the configuration
 	NextPort   int    // the next port key
-	Setting    any    // what vCenter keeps beside
+	Setting    any    // other data of vCenter
 }
 
 // A PortGroup is one distributed port group.
@@ -226,7 +226,7 @@ type PortGroup struct {
 	Changes int  // version of the configuration
 	Expand  bool // grows when its ports are used up
 	First   int  // key of its first port
-	Setting any  // what vCenter keeps beside
+	Setting any  // other data of vCenter
 	Note    string
 }
 
@@ -273,7 +273,7 @@ func (s *State) SwitchOf(host, pnic string) string {
 	return ""
 }
 
-// UplinkGroup is the switch's own port group for uplinks; nil when it has none yet.
+// UplinkGroup returns the switch's own port group for uplinks, or nil if it has none yet.
 func (d *DVS) UplinkGroup() *PortGroup {
 	return find(d.PortGroups, func(p *PortGroup) bool { return p.Uplink })
 }

@@ -51,7 +51,7 @@ func realAddress(n int, b BAR) int64 {
 	return 0xd4000000 + int64(n)<<24
 }
 
-// LogRefused ends the vmware.log of a power-on that failed with what the log says and the user does not read.
+// LogRefused ends the vmware.log of a failed power-on with text that is only in the log.
 func (s *State) LogRefused(v *VM, lines ...string) {
 	for _, l := range lines {
 		v.logf("vmx", "%s", l)
@@ -60,7 +60,7 @@ func (s *State) LogRefused(v *VM, lines ...string) {
 	v.logf("vmx", "Vix: [mainDispatch.c:4239]: VMAutomation_ReportPowerOpFinished: statevar=0, newAppState=1870, success=0 additionalError=0")
 }
 
-// LogStarted ends the vmware.log of a power-on that went well, up to the firmware.
+// LogStarted ends the vmware.log of a successful power-on, up to the firmware.
 func (s *State) LogStarted(v *VM) {
 	if len(s.Given(v)) > 0 {
 		v.logf("vcpu-0", "PCIPassthru: successfully created the IOMMU mappings")

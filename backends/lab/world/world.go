@@ -25,26 +25,26 @@ type State struct {
 	NetFolders []*Folder        // of switches, below network
 	Depot      []*Package       // VIBs and bundles on the datastore
 	Images     []firmware.Image // firmware of cards on the datastore
-	Lossless   string           // what the answers for SR-IOV ask for: pfc, or "" for the default
+	Lossless   string           // what the answers for SR-IOV request: pfc, or "" for the default
 	DHCP       string           // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
 	Lifecycle  *Lifecycle       // the image that manages the cluster; nil: baselines
 	Services   Services
 
 	Skew   time.Duration // how far vCenter's clock is ahead
-	Reader bool          // people log in to vCenter with an account that may look only
+	Reader bool          // users log in to vCenter with a read-only account
 
 	ids int
 
 	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
 	Rails     []string            // PCI addresses of the NICs of each rail, for the answers; nil: one rail
-	GPURails  bool                // the answers for GPUDirect ask for VFs: the VMs of a host share its cards
+	GPURails  bool                // the answers for GPUDirect request VFs: the VMs of a host share its cards
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
 	Port      string              // PCI address of the RDMA port, for the answers for SR-IOV; "": by speed
-	VGPU      string              // profile of the vGPU that the answers for GPUDirect ask for in each VM, "": whole GPUs
-	Beside    bool                // the answers for GPUDirect ask for GPUs beside PVRDMA adapters
+	VGPU      string              // profile of the vGPU that the answers for GPUDirect request in each VM, "": whole GPUs
+	Beside    bool                // the answers for GPUDirect request GPUs in addition to PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
 	Strangers []string            // VMs that the answers do not name
-	Refused   map[string]string   // by mode: exit code of apply and why, where the scenario is made to be refused
+	Refused   map[string]string   // by mode: exit code of apply and the reason, if the scenario must be refused
 }
 
 // OneEach are answers for GPUDirect of a world that was not made for it: a whole card goes to one VM of a host, the first,
@@ -69,7 +69,7 @@ func (s *State) OneEach() (vms []*VM, gpus map[string][]string) {
 // VCenterVersion is the version of vCenter.
 func (s *State) VCenterVersion() string { return cmp.Or(s.VCenter, "8.0.3") }
 
-// Asked are the VMs that the answers name.
+// Asked returns the VMs that the answers name.
 func (s *State) Asked() []*VM {
 	var list []*VM
 	for _, v := range s.VMs {
@@ -80,13 +80,13 @@ func (s *State) Asked() []*VM {
 	return list
 }
 
-// NextID hands out the numbers in the references of new switches and port groups.
+// NextID returns the numbers for the references of new switches and port groups.
 func (s *State) NextID() int {
 	s.ids++
 	return 20 + s.ids
 }
 
-// Timing is how long things take in the lab.
+// Timing contains the durations in the lab.
 type Timing struct {
 	Latency    time.Duration // added to every vCenter call
 	HostReboot time.Duration // 3 s when zero
@@ -110,10 +110,10 @@ type World struct {
 	timers   map[*time.Timer]struct{}
 	watchers []func(Event)
 	power    map[string][]func(on bool)
-	running  sync.WaitGroup // timers that are just firing
+	running  sync.WaitGroup // timers that are firing
 }
 
-// Secrets are the passwords of the lab. They guard nothing but a simulation.
+// Secrets are the passwords of the lab. They protect only a simulation.
 type Secrets struct {
 	ESXi          string // of root in the ESXi shells
 	Guest         string // of the guests' users
@@ -133,7 +133,7 @@ func (s Secrets) withDefaults() Secrets {
 	return s
 }
 
-// Options are how a world behaves, whatever is in it.
+// Options configure the behaviour of a world, independent of its content.
 type Options struct {
 	Timing  Timing
 	Faults  []string // rules, see fault.Rule
@@ -141,8 +141,8 @@ type Options struct {
 	LogText int      // bytes of different argument lists that the log holds at most; 0: keepText
 }
 
-// New starts a world whose data found fills in: hosts and VMs as they were configured. What follows from that, up to
-// the addresses of the guests that run, it works out itself.
+// New starts a world whose data found fills in: hosts and VMs as they were configured. New computes what follows from
+// that, such as the addresses of running guests.
 func New(o Options, found func(*State) error) (*World, error) {
 	faults, err := fault.Parse(o.Faults)
 	if err != nil {

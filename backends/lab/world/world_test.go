@@ -28,7 +28,7 @@ func newWorld(t *testing.T, spec scenario.Spec) *world.World {
 	return w
 }
 
-// heard collects what the power hook of a VM hears.
+// heard collects the calls of a VM's power hook.
 func heard(w *world.World, vm string) <-chan bool {
 	ch := make(chan bool, 16)
 	w.OnPower(vm, func(on bool) { ch <- on })
@@ -80,7 +80,7 @@ func TestPower(t *testing.T) {
 	})
 }
 
-func TestOvertakenBootDoesNotHappen(t *testing.T) {
+func TestBootIsCancelledByALaterPowerChange(t *testing.T) {
 	w := newWorld(t, scenario.Spec{})
 	ch := heard(w, "vm-01")
 	for range 3 {
@@ -197,7 +197,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// sound checks what must hold in every world.
+// sound checks the invariants of every world.
 func sound(t *testing.T, s *world.State) {
 	t.Helper()
 	seen := map[string]string{}

@@ -114,9 +114,9 @@ func TestKilledInAChain(t *testing.T) {
 	}
 }
 
-// TestKilledAfterTheLastOfADeed kills a run when the modules of a guest are loaded and nobody has noted it: the resume has
-// nothing left to do there, must read what became of the operation all the same, and the rollback must know it for ours.
-func TestKilledAfterTheLastOfADeed(t *testing.T) {
+// TestKilledAfterTheLastStepOfAnOperation kills a run when the modules of a guest are loaded but the outcome is not in the journal: the
+// resume has nothing left to do there, but must read the result of the operation, and the rollback must recognise it as ours.
+func TestKilledAfterTheLastStepOfAnOperation(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[1].small())
 	c := course{start: s.facts()}

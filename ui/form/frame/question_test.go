@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-func TestNobodyThereAnswersNothing(t *testing.T) {
+func TestQuestionsAfterTheEndAreUnanswered(t *testing.T) {
 	gone := make(chan struct{})
 	close(gone)
 	w := &Wizard{Send: func(tea.Msg) {}, gone: gone}

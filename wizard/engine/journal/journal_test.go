@@ -472,7 +472,7 @@ func (s *sick) Write(b []byte) (int, error) {
 	return s.File.Write(b)
 }
 
-func TestBrokenJournalTakesNothingMore(t *testing.T) {
+func TestBrokenJournalAcceptsNoMoreRecords(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root, journal.WithFile(func(f journal.File) journal.File { return &sick{f, 2} }))
 	if err := j.Append(intent("a", nil, 1)); err != nil {

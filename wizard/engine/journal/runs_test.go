@@ -34,7 +34,7 @@ func TestRunIDsSortByTimeAndAreUnique(t *testing.T) {
 	}
 }
 
-func TestTheNextRunStandsBehindAllOthers(t *testing.T) {
+func TestNextRunSortsAfterAllOthers(t *testing.T) {
 	root := t.TempDir()
 	before := ""
 	for _, back := range []time.Duration{0, 0, time.Hour, 48 * time.Hour, -time.Minute} { // same second, set back twice, on again
@@ -58,8 +58,8 @@ func TestTheNextRunStandsBehindAllOthers(t *testing.T) {
 	}
 }
 
-// A directory that no clock can have dated, or that is no run's, is in nobody's way: new runs stand behind the real ones.
-func TestStraysAmongTheRuns(t *testing.T) {
+// A directory with an impossible date, or one that is not of a run, is ignored: new runs sort after the real ones.
+func TestForeignDirectoriesAmongTheRuns(t *testing.T) {
 	root := t.TempDir()
 	h := header()
 	h.Made = noon.Add(48 * time.Hour) // the clock was set back since

@@ -132,7 +132,7 @@ func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
 
 // A stage that begins in the middle of an attempt may announce a setting anew: its intent is not the first, though only one
 // record is missing since the attempt began.
-func TestRecoveryDoesNotBelieveTheIntentOfALaterStage(t *testing.T) {
+func TestRecoveryIgnoresTheIntentOfALaterStage(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
 	stage := func(n int) journal.Record {

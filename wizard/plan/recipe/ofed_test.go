@@ -168,7 +168,7 @@ func TestOFEDBeforeTheGPUDriver(t *testing.T) {
 
 // Going back, MLNX_OFED goes after what rests on it and before what it was built with; what it replaced is not told apart by
 // the archive.
-func TestOFEDGoesBack(t *testing.T) {
+func TestOFEDIsRolledBack(t *testing.T) {
 	_, inv := newOFED(func(g *backends.Guest) {
 		g.MOFED, g.MemlockKB, g.Packages = ofedVersion, -1, map[string]string{"tk": "8.6"}
 	})

@@ -142,8 +142,8 @@ func TestSamePlanWhateverTheOrderOfTheInventory(t *testing.T) {
 	}
 }
 
-// TestDriftIsMendedAndNothingElse breaks one thing of a configured world and looks at what is planned.
-func TestDriftIsMendedAndNothingElse(t *testing.T) {
+// TestOnlyDriftIsPlanned breaks one setting of a configured world and checks the plan.
+func TestOnlyDriftIsPlanned(t *testing.T) {
 	for name, c := range map[string]struct {
 		drift func(inv *backends.Inventory)
 		want  []string

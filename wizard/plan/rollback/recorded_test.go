@@ -136,7 +136,7 @@ func TestRecordedItemsOfAGuestThatIsOff(t *testing.T) {
 }
 
 // A value of vCenter that somebody else has set since: stop names it, keep leaves it, restore sets what was before.
-func TestAValueThatSomebodySetSince(t *testing.T) {
+func TestValueChangedBySomebodySince(t *testing.T) {
 	option := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: backends.VMKNICOption}
 	prior := plan.Prior{Change: plan.Change{Setting: option, To: backends.ValueOf("vmk0")}, Prior: backends.ValueOf("vmk1"), Found: backends.ValueOf("vmk0")}
 	for on, want := range map[rollback.OnConflict]struct {

@@ -16,7 +16,7 @@ import (
 
 type folder struct{ base }
 
-// CreateDVSTask creates a DVS in a network folder, with uplinks, hosts and all.
+// CreateDVSTask creates a DVS in a network folder, with its uplinks and hosts.
 func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
 	if req.This != model.NetFolder {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
@@ -57,7 +57,7 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 }
 
 func create(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra types.VMwareDVSConfigSpec) ([]string, error) {
-	spec.Name = "" // it has it already, and it is free
+	spec.Name = "" // it already has the pNIC, and the pNIC is free
 	hosts, err := reconfigure(s, d, spec, extra)
 	if err != nil {
 		return nil, err

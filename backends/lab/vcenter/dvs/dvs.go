@@ -1,4 +1,4 @@
-// Package dvs has the methods of distributed switches and port groups in the lab's vCenter.
+// Package dvs implements the methods of distributed switches and port groups in the lab's vCenter.
 package dvs
 
 import (
@@ -110,7 +110,7 @@ func (b base) mayTouchHosts(ctx *simulator.Context, sw types.ManagedObjectRefere
 
 type sw struct{ base }
 
-// ReconfigureDvsTask changes what the spec names and nothing else.
+// ReconfigureDvsTask changes only what the spec names.
 func (m sw) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
 	spec, extra, err := split(req.Spec)
 	if err == nil {
@@ -178,7 +178,7 @@ func rename(s *world.State, d *world.DVS, name string) ([]string, error) {
 	return members(d), nil
 }
 
-// PerformDvsProductSpecOperationTask upgrades a DVS. There is no way back.
+// PerformDvsProductSpecOperationTask upgrades a DVS. This cannot be undone.
 func (m sw) PerformDvsProductSpecOperationTask(ctx *simulator.Context, req *types.PerformDvsProductSpecOperation_Task) soap.HasFault {
 	if req.Operation != "upgrade" || req.ProductSpec == nil {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
@@ -212,7 +212,7 @@ func inUse(kind, name string) error {
 	return frame.Refuse(&types.ResourceInUse{Type: kind, Name: name})
 }
 
-// A bulk gathers what failed on single hosts.
+// A bulk collects the failures of single hosts.
 type bulk []types.DvsOperationBulkFaultFaultOnHost
 
 func (b *bulk) add(h *world.Host, err error) {

@@ -32,7 +32,7 @@ func versions(vcenter string) []string {
 	})
 }
 
-// releaseOf is the release of ESXi that brought a DVS version: 6.6.0 came with 6.7, every other is called after its own.
+// releaseOf is the release of ESXi that brought a DVS version: 6.6.0 came with 6.7; every other version has the number of its release.
 func releaseOf(dvs string) string {
 	if dvs == "6.6.0" {
 		return "6.7.0"
@@ -52,7 +52,7 @@ func available(s *world.State, version string) error {
 	return nil
 }
 
-// compatible says whether a host can carry a DVS of that version: it must not be older.
+// compatible reports whether a host supports a DVS of that version: the host must not be older.
 func compatible(h *world.Host, version string) error {
 	if world.VersionLess(h.Version, releaseOf(version)) {
 		return frame.Refuse(&types.NotSupported{}, "Host "+h.Name+" is not compatible with the VDS version "+version+".")
@@ -75,7 +75,7 @@ func (m manager) QueryAvailableDvsSpec(_ *simulator.Context, req *types.QueryAva
 	return frame.Answer(types.QueryAvailableDvsSpecResponse{Returnval: list}, nil)
 }
 
-// QueryDvsFeatureCapability says what a DVS can do.
+// QueryDvsFeatureCapability returns the capabilities of a DVS.
 func (m manager) QueryDvsFeatureCapability(_ *simulator.Context, _ *types.QueryDvsFeatureCapability) soap.HasFault {
 	return frame.Answer(types.QueryDvsFeatureCapabilityResponse{Returnval: model.Feature()}, nil)
 }
@@ -94,7 +94,7 @@ func (m manager) QueryDvsByUuid(_ *simulator.Context, req *types.QueryDvsByUuid)
 	return frame.Answer(types.QueryDvsByUuidResponse{Returnval: found}, nil)
 }
 
-// QueryDvsCheckCompatibility says for each host of a container why it could not carry a DVS, new or existing.
+// QueryDvsCheckCompatibility returns for each host of a container why it cannot join a DVS, new or existing.
 func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.QueryDvsCheckCompatibility) soap.HasFault {
 	hosts, err := m.hosts(req.HostContainer.Container)
 	if err != nil {
@@ -136,7 +136,7 @@ func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.Que
 	return frame.Answer(types.QueryDvsCheckCompatibilityResponse{Returnval: results}, err)
 }
 
-// QueryCompatibleHostForNewDvs lists the hosts of a container that can carry a new DVS.
+// QueryCompatibleHostForNewDvs lists the hosts of a container that can join a new DVS.
 func (m manager) QueryCompatibleHostForNewDvs(_ *simulator.Context, req *types.QueryCompatibleHostForNewDvs) soap.HasFault {
 	version := ""
 	m.f.World.View(func(s *world.State) { version = newest(s) })

@@ -13,7 +13,7 @@ import (
 
 const maxUplinks = 32
 
-// split takes a spec apart into what every DVS has and what VMware's has beside.
+// split divides a spec into the part of every DVS and the part that only VMware's DVS has.
 func split(given types.BaseDVSConfigSpec) (types.DVSConfigSpec, types.VMwareDVSConfigSpec, error) {
 	switch spec := given.(type) {
 	case *types.VMwareDVSConfigSpec:
@@ -24,7 +24,7 @@ func split(given types.BaseDVSConfigSpec) (types.DVSConfigSpec, types.VMwareDVSC
 	return types.DVSConfigSpec{}, types.VMwareDVSConfigSpec{}, frame.BadArgument("spec")
 }
 
-// reconfigure checks all of a spec before it changes anything. It returns the hosts that look different afterwards.
+// reconfigure validates the whole spec before it changes anything. It returns the hosts that have changed.
 func reconfigure(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra types.VMwareDVSConfigSpec) ([]string, error) {
 	uplinks, err := uplinkNames(spec.UplinkPortPolicy)
 	if err != nil {
@@ -141,7 +141,7 @@ func renameUplinks(d *world.DVS, names []string) {
 	d.Uplinks = slices.Clone(names)
 }
 
-// memberships works out the members after a change, and refuses what a host would refuse.
+// memberships computes the members after a change, and refuses what a host would refuse.
 func memberships(s *world.State, d *world.DVS, uplinks int, specs []types.DistributedVirtualSwitchHostMemberConfigSpec) ([]*world.Member, error) {
 	var faults bulk
 	after := slices.Clone(d.Members)
@@ -244,7 +244,7 @@ func applyFault(object string, e *frame.Error) error {
 		ObjectId: object, Type: "PhysicalNic", Fault: types.LocalizedMethodFault{Fault: e.Fault, LocalizedMessage: e.Text}}}}, e.Text)
 }
 
-// connectedPort is a port of the DVS in use on a host; "" when none is.
+// connectedPort returns a port of the DVS that is in use on a host, or "" if there is none.
 func connectedPort(s *world.State, d *world.DVS, h *world.Host) string {
 	for _, v := range s.VMs {
 		for _, a := range v.Adapters {

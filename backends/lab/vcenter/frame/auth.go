@@ -17,7 +17,7 @@ type Account struct {
 	Privileges     []string
 }
 
-// Auth knows who may do what. Roles and permissions set through the API are enforced too.
+// Auth decides who may do what. Roles and permissions set through the API are enforced too.
 type Auth struct {
 	f *Frame
 
@@ -48,7 +48,7 @@ func (a *Auth) Allow(accounts ...Account) {
 	}
 }
 
-// Valid says whether name and password belong together.
+// Valid reports whether the password of an account is correct.
 func (a *Auth) Valid(name, password string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *Auth) Valid(name, password string) bool {
 	return ok && acc.Password == password && password != ""
 }
 
-// Holds says whether a user holds a privilege on an entity.
+// Holds reports whether a user holds a privilege on an entity.
 func (a *Auth) Holds(user, privilege string, entity types.ManagedObjectReference) bool {
 	if strings.HasPrefix(privilege, "System.") {
 		return true
@@ -134,7 +134,7 @@ func (f *Frame) Need(ctx *simulator.Context, privilege string, entity types.Mana
 	return nil
 }
 
-// admit says why a call is not let in: no session, wrong password, or a privilege that is missing.
+// admit returns why a call is refused: no session, wrong password, or a missing privilege.
 func (f *Frame) admit(ctx *simulator.Context, m *simulator.Method) error {
 	if ctx.Session == nil {
 		return f.admitStranger(m)

@@ -93,7 +93,7 @@ func (a *Auth) all() []string {
 	return nil
 }
 
-// exist says whether these are privileges at all.
+// exist reports whether these privileges exist.
 func (a *Auth) exist(ids []string) bool {
 	all := a.all()
 	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(all, id) })
@@ -143,7 +143,7 @@ func (m authMethods) UpdateAuthorizationRole(_ *simulator.Context, req *types.Up
 	return Answer(types.UpdateAuthorizationRoleResponse{}, nil)
 }
 
-// publish shows the roles as the property roleList. The caller holds the mutex.
+// publish writes the roles to the property roleList. The caller holds the mutex.
 func (a *Auth) publish() {
 	if a.f.Reg.Get(authRef) != nil {
 		a.f.Update(authRef, Set("roleList", slices.Clone(a.roles)))

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Become changes an object until it equals want, a new object of the same type: only the properties that differ, and as deep as
-// their paths go, so that a client that waits for runtime.powerState is notified.
+// Become changes an object until it equals want, a new object of the same type: only the properties that differ, down to the
+// deepest path, so that a client that waits for runtime.powerState is notified.
 func (f *Frame) Become(want mo.Reference) {
 	obj := f.Reg.Get(want.Reference())
 	if obj == nil {
@@ -22,7 +22,7 @@ func (f *Frame) Become(want mo.Reference) {
 	}
 	ctx := &simulator.Context{Map: f.Reg}
 	f.Reg.WithLock(ctx, obj, func() {
-		// A property that govmomi does not know panics there; the lock must not be left behind.
+		// govmomi panics on a property that it does not have; the lock must still be released.
 		defer func() {
 			if r := recover(); r != nil {
 				f.World.Log.Note(world.Event{What: world.FaultApplied, Detail: fmt.Sprintf("%v: %v", obj.Reference(), r)})
@@ -36,7 +36,7 @@ func (f *Frame) Become(want mo.Reference) {
 	})
 }
 
-// whole are structs that have no properties of their own.
+// whole lists structs without properties of their own.
 var whole = map[reflect.Type]bool{
 	reflect.TypeFor[time.Time]():                    true,
 	reflect.TypeFor[types.ManagedObjectReference](): true,

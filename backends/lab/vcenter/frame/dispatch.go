@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A dispatcher stands in the registry for the methods of a kind. The simulator finds exactly one method on it, Do,
+// A dispatcher represents the methods of a kind in the registry. The simulator finds exactly one method on it, Do,
 // because the router renames the call; the real method is called from there, so that a panic becomes a fault.
 type dispatcher struct {
 	Self types.ManagedObjectReference
@@ -22,7 +22,7 @@ type dispatcher struct {
 // Reference implements mo.Reference.
 func (d *dispatcher) Reference() types.ManagedObjectReference { return d.Self }
 
-// Lock and Unlock do nothing: calls of one kind run side by side.
+// Lock does nothing: calls of one kind run concurrently.
 func (*dispatcher) Lock() {}
 
 // Unlock does nothing, see Lock.
@@ -65,7 +65,7 @@ func invoke(ctx *simulator.Context, methods any, method string, body any) (answe
 	return answer
 }
 
-// remember notes whose session it is that calls, until it logs out.
+// remember records the user of a calling session until it logs out.
 func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
 	switch {
 	case ctx.Session == nil:
@@ -80,7 +80,7 @@ func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
 	}
 }
 
-// SessionUser is the user of a session, by its cookie; "" of one that has made no call or is over.
+// SessionUser returns the user of a session by its cookie, or "" if it has made no call or has ended.
 func (f *Frame) SessionUser(cookie string) string {
 	name, _ := f.users.Load(cookie)
 	text, _ := name.(string)
@@ -136,7 +136,7 @@ func (f *Frame) redirect(m *simulator.Method, typeName, method string, body any)
 
 const refuserType = "Refuser"
 
-// A refuser answers calls that are not let in.
+// A refuser answers calls that are refused.
 type refuser struct{}
 
 type refusal struct{ err error }
@@ -162,7 +162,7 @@ func Answer(response any, err error) soap.HasFault {
 	return &reply{Res: response}
 }
 
-// Response takes the response out of an answer that Answer made.
+// Response returns the response in an answer that Answer created.
 func Response(answer soap.HasFault) any {
 	if r, ok := answer.(*reply); ok {
 		return r.Res

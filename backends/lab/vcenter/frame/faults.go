@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// An Error is a refusal with the fault and the words that vCenter has for it.
+// An Error is a refusal with the fault and the text of vCenter.
 type Error struct {
 	Fault types.BaseMethodFault
 	Text  string
@@ -18,7 +18,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// Refuse makes an error from a fault. The text is vSphere's own for that type of fault unless one is given.
+// Refuse creates an error from a fault. Unless a text is given, it is vSphere's text for that type of fault.
 func Refuse(fault types.BaseMethodFault, text ...string) *Error {
 	e := &Error{Fault: fault, Text: strings.Join(text, " ")}
 	if e.Text == "" {
@@ -45,7 +45,7 @@ func faultOf(err error) (types.BaseMethodFault, string) {
 	return &types.SystemError{Reason: err.Error()}, "A general system error occurred: " + err.Error()
 }
 
-// Named makes the fault of a type given by its name, as fault rules do; a SystemError when there is none.
+// Named creates the fault of a type by name, as fault rules do, or a SystemError if there is no such type.
 func Named(name, text string) *Error {
 	if t, ok := types.TypeFunc()(name); ok {
 		if fault, ok := reflect.New(t).Interface().(types.BaseMethodFault); ok {

@@ -1,4 +1,4 @@
-// Package frame is the basis of the lab's vCenter: it routes every SOAP call of govmomi's simulator through the lab's own rules
+// Package frame is the base of the lab's vCenter: it routes every SOAP call of govmomi's simulator through the lab's own rules
 // (sessions, privileges, missing objects), runs tasks that progress, fail and stop like real ones, formats faults like vSphere,
 // and changes properties so that WaitForUpdatesEx reports them.
 package frame
@@ -17,17 +17,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// A Frame holds what the methods of all kinds share.
+// A Frame contains what the methods of all kinds share.
 type Frame struct {
 	World *world.World
 	Reg   *simulator.Registry
 	Auth  *Auth
 	Watch Watcher // is notified of tasks and sessions; may be nil
 
-	// Still calls f while no object of the inventory is added, changed or removed; the tree of the inventory sets it.
+	// Still calls f while no object of the inventory is added, changed or removed; package model sets it.
 	Still func(f func())
 
-	// Commit is held while a change is checked and made, so that two calls cannot both find a pNIC free.
+	// Commit is locked while a change is checked and made, so that two calls cannot both find a pNIC free.
 	Commit sync.Mutex
 
 	gate   *gate
@@ -39,8 +39,8 @@ type Frame struct {
 
 // A Watcher is notified of events in a frame. It is called without any lock held.
 type Watcher interface {
-	TaskMoved(task types.ManagedObjectReference, ended bool) // it was made, or has ended
-	TaskDone(task types.ManagedObjectReference, result any)  // the task is done, and no client knows yet that it has ended
+	TaskMoved(task types.ManagedObjectReference, ended bool) // it was created, or has ended
+	TaskDone(task types.ManagedObjectReference, result any)  // the task is done, but no client knows yet that it has ended
 	SessionBegan(types.UserSession)
 	SessionEnded(types.UserSession)
 }
@@ -63,14 +63,14 @@ func New(w *world.World, reg *simulator.Registry) *Frame {
 // Close cancels the tasks that run and waits for them.
 func (f *Frame) Close() { f.tasks.close() }
 
-// A kind carries the methods of one type of managed object. It opts out of the simulator's locks.
+// A kind contains the methods of one type of managed object. It does not use the simulator's locks.
 type kind struct {
 	Self    types.ManagedObjectReference
 	methods []any
 	whole   bool // a method that is not among them does not exist
 }
 
-// Handle says that methods has the methods of these types of managed object. Their signature is the simulator's:
+// Handle registers methods as the methods of these types of managed object. Their signature is the simulator's:
 // func(*simulator.Context, *types.X) soap.HasFault, with X_Task named XTask.
 func (f *Frame) Handle(methods any, typeNames ...string) {
 	f.Extend(methods, typeNames...)
@@ -79,7 +79,7 @@ func (f *Frame) Handle(methods any, typeNames ...string) {
 	}
 }
 
-// Extend is Handle for types whose other methods are the simulator's own, or were named before.
+// Extend is Handle for types whose other methods are the simulator's, or were registered earlier.
 func (f *Frame) Extend(methods any, typeNames ...string) {
 	for _, name := range typeNames {
 		k := f.kinds[name]
@@ -96,7 +96,7 @@ func (k *kind) has(method string) bool {
 	return k.find(method) != nil
 }
 
-// find is the value that has a method; nil when none has.
+// find returns the value that has a method, or nil if none has.
 func (k *kind) find(method string) any {
 	for _, m := range k.methods {
 		if reflect.ValueOf(m).MethodByName(methodName(method)).IsValid() {
@@ -152,10 +152,10 @@ func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Referenc
 	return true
 }
 
-// Own says to which entity a sub-object belongs: faults, privileges and tasks name the entity.
+// Own records which entity a sub-object belongs to: faults, privileges and tasks name the entity.
 func (f *Frame) Own(sub, entity types.ManagedObjectReference) { f.owners.Store(sub, entity) }
 
-// Owner is the entity of a sub-object, or the object itself.
+// Owner returns the entity of a sub-object, or the object itself.
 func (f *Frame) Owner(ref types.ManagedObjectReference) types.ManagedObjectReference {
 	if e, ok := f.owners.Load(ref); ok {
 		return e.(types.ManagedObjectReference)
@@ -163,7 +163,7 @@ func (f *Frame) Owner(ref types.ManagedObjectReference) types.ManagedObjectRefer
 	return ref
 }
 
-// Name is the name of an entity; its reference when it has none.
+// Name returns the name of an entity, or its reference if it has none.
 func (f *Frame) Name(ref types.ManagedObjectReference) string {
 	name := ""
 	f.Read(f.Owner(ref), func(obj mo.Reference) {
@@ -178,7 +178,7 @@ func (f *Frame) Name(ref types.ManagedObjectReference) string {
 	return name
 }
 
-// Target says which host or VM of the world a call acts on.
+// Target returns which host or VM of the world a call acts on.
 func (f *Frame) Target(ref types.ManagedObjectReference) fault.Target {
 	switch owner := f.Owner(ref); owner.Type {
 	case "HostSystem":
@@ -199,7 +199,7 @@ func refText(ref types.ManagedObjectReference) string {
 	return fmt.Sprintf("vim.%s:%s", ref.Type, ref.Value)
 }
 
-// Remove takes an object out of the inventory.
+// Remove removes an object from the inventory.
 func (f *Frame) Remove(ref types.ManagedObjectReference) {
 	f.Reg.Remove(&simulator.Context{Map: f.Reg}, ref)
 }

@@ -12,7 +12,7 @@ import (
 const guardType = "Guard"
 
 // A guard calls the simulator's own methods. The simulator calls a method with the object's lock held and, if the method panics,
-// neither answers nor releases the lock: the next call on the object would wait for ever.
+// neither answers nor releases the lock: the next call on the object would wait forever.
 type guard struct{}
 
 // guarded is one such call.
@@ -30,8 +30,8 @@ func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
 	return invoke(ctx, c.obj, c.method, c.body)
 }
 
-// borrowed reports whether the simulator's own method of an object may be called. A task of the simulator's is none: it runs in a
-// goroutine of its own, in which a panic ends the process, and expects objects of the simulator's own types.
+// borrowed reports whether the simulator's own method of an object may be called. Its task methods may not: they run in their own
+// goroutine, in which a panic ends the process, and expect objects of the simulator's own types.
 func borrowed(obj mo.Reference, method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false

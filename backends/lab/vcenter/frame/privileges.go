@@ -65,7 +65,7 @@ var byType = map[string]string{
 	"Rename_Task DistributedVirtualPortgroup":     "DVPortgroup.Modify",
 }
 
-// Privilege is what a method needs on an object; "" when anybody who has logged in may call it.
+// Privilege returns what a method requires on an object, or "" if anybody who has logged in may call it.
 func Privilege(method string, this types.ManagedObjectReference) string {
 	if id, ok := privileges[method]; ok {
 		return id

@@ -30,14 +30,14 @@ func (t *tasks) close() {
 	t.wg.Wait()
 }
 
-// A Pace is how a task behaves on its way.
+// A Pace defines the duration and progress of a task.
 type Pace struct {
 	Time       time.Duration // until the effect; 40 ms when zero
 	Cancelable bool
 	Silent     bool // shows no progress, as power operations do
 }
 
-// A Task is a vCenter task under way.
+// A Task is a running vCenter task.
 type Task struct {
 	Ref    types.ManagedObjectReference
 	f      *Frame
@@ -46,8 +46,8 @@ type Task struct {
 	once   sync.Once
 }
 
-// Start creates a task on an entity and returns its reference at once. When its time has passed, do runs with Commit
-// held; a task that is cancelled before never runs it. descriptionID is "dvs.DistributedVirtualSwitch.reconfigure"-like, name
+// Start creates a task on an entity and returns its reference at once. When its time has passed, do runs with Commit locked;
+// a task that is cancelled before that never runs it. descriptionID is "dvs.DistributedVirtualSwitch.reconfigure"-like, name
 // the method's.
 func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
 	pace Pace, do func() (result any, err error)) types.ManagedObjectReference {
@@ -94,7 +94,7 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 	return t.Ref
 }
 
-// FailLater makes a task that ends with an error, as a fault rule asks for.
+// FailLater creates a task that ends with an error, as a fault rule requests.
 func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err error) types.ManagedObjectReference {
 	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
 		if stopped := t.Walk(0); stopped != nil {
@@ -104,7 +104,7 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 	})
 }
 
-// StayUntil makes a task that does nothing and ends well when over is closed, as a fault rule asks for.
+// StayUntil creates a task that does nothing and succeeds when over is closed, as a fault rule requests.
 func (f *Frame) StayUntil(name string, entity types.ManagedObjectReference, over <-chan struct{}) types.ManagedObjectReference {
 	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
 		select {
@@ -149,7 +149,7 @@ func (t *Task) run(do func(*Task) (any, error)) {
 	}
 }
 
-// safely turns a panic into an error: a lab that dies takes everything with it.
+// safely turns a panic into an error, so that it does not end the lab.
 func safely(t *Task, do func(*Task) (any, error)) (result any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -166,7 +166,7 @@ func (t *Task) Progress(percent int) {
 	}
 }
 
-// Walk lets time pass with moving progress. It ends early with RequestCanceled.
+// Walk waits while the progress increases. It ends early with RequestCanceled.
 func (t *Task) Walk(total time.Duration) error {
 	if total == 0 {
 		total = 40 * time.Millisecond
@@ -181,7 +181,7 @@ func (t *Task) Walk(total time.Duration) error {
 	return nil
 }
 
-// Wait lets time pass. It ends early with RequestCanceled.
+// Wait waits. It ends early with RequestCanceled.
 func (t *Task) Wait(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

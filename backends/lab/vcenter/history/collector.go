@@ -100,7 +100,7 @@ func previous[T, V any](items []T, first, at, n int, pick func(T) (V, bool)) ([]
 	return out, first + i
 }
 
-// mine is the collector of a session; that of another is not there for it.
+// mine returns the collector of a session; a session cannot use the collectors of others.
 func (h *History) mine(ctx *simulator.Context, ref types.ManagedObjectReference) (*collector, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +132,7 @@ func (h *History) stand(c *collector, at int) {
 	c.at = at
 }
 
-// rewind moves before the oldest item.
+// rewind moves the position before the oldest item.
 func (h *History) rewind(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	c, err := h.mine(ctx, req.This)
 	if err == nil {
@@ -141,7 +141,7 @@ func (h *History) rewind(ctx *simulator.Context, req *types.RewindCollector) soa
 	return frame.Answer(types.RewindCollectorResponse{}, err)
 }
 
-// reset stands before the latest page: what is read backwards from there are the items that the page does not show.
+// reset moves the position before the latest page: reading backwards from there returns the items that the page does not show.
 func (h *History) reset(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	c, err := h.mine(ctx, req.This)
 	if err == nil {
@@ -201,7 +201,7 @@ func (m eventCollector) ReadPreviousEvents(ctx *simulator.Context, req *types.Re
 	return frame.Answer(types.ReadPreviousEventsResponse{Returnval: out}, nil)
 }
 
-// SetCollectorPageSize says how many items the latest page shows.
+// SetCollectorPageSize sets how many items the latest page shows.
 func (m eventCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.SetCollectorPageSize) soap.HasFault {
 	c, err := m.h.size(ctx, req)
 	if err == nil {
@@ -249,7 +249,7 @@ func (m taskCollector) ReadPreviousTasks(ctx *simulator.Context, req *types.Read
 	return frame.Answer(types.ReadPreviousTasksResponse{Returnval: out}, nil)
 }
 
-// SetCollectorPageSize says how many items the latest page shows.
+// SetCollectorPageSize sets how many items the latest page shows.
 func (m taskCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.SetCollectorPageSize) soap.HasFault {
 	c, err := m.h.size(ctx, req)
 	if err == nil {

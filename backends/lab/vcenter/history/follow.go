@@ -15,7 +15,7 @@ const (
 	linkUp   = "esx.clear.net.vmnic.linkstate.up"
 )
 
-// learn notes which VMs there are and where: their events name them when they are gone, too.
+// learn records the VMs and their hosts, so that events can also name VMs that were removed.
 func (h *History) learn(s *world.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +69,7 @@ func (h *History) followVM(e world.Event, before string) {
 		}
 		if busy {
 			h.post(&moved, chain)
-		} else { // no task of its own: DRS has moved it
+		} else { // without a task: DRS has moved it
 			h.post(&types.DrsVmMigratedEvent{VmMigratedEvent: moved}, chain)
 		}
 	}
@@ -128,7 +128,7 @@ func (h *History) followHost(e world.Event) {
 	}
 }
 
-// host names a host in an event; nil of one that there is not.
+// host returns the reference to a host in an event, or nil if it does not exist.
 func (h *History) host(name string) *types.HostEventArgument {
 	var out *types.HostEventArgument
 	h.f.World.View(func(s *world.State) {
@@ -139,7 +139,7 @@ func (h *History) host(name string) *types.HostEventArgument {
 	return out
 }
 
-// begun is the event of a task that begins, where vCenter has one.
+// begun returns the event of a task that begins, if vCenter has one.
 func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 	about := h.about(*info.Entity, info.Reason)
 	switch info.Name {
@@ -155,7 +155,7 @@ func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 	return nil
 }
 
-// ended is the event of a finished task, if vCenter has one in addition to those of the world.
+// ended returns the event of a finished task, if vCenter has one in addition to those of the world.
 func (h *History) ended(info types.TaskInfo) types.BaseEvent {
 	about := h.about(*info.Entity, info.Reason)
 	vm, dvs := types.VmEvent{Event: about}, types.DvsEvent{Event: about}

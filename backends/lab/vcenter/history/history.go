@@ -32,10 +32,10 @@ const (
 // recentFor is how long TaskManager.recentTask shows a task that has ended.
 const recentFor = 10 * time.Minute
 
-// keep is how many events and tasks are remembered at least; vCenter purges its database by age.
+// keep is the minimum number of events and tasks that are kept; vCenter purges its database by age.
 const keep = 20_000
 
-// A History is what has happened in a vCenter, the oldest first.
+// A History contains the events and tasks of a vCenter, the oldest first.
 type History struct {
 	f *frame.Frame
 
@@ -52,7 +52,7 @@ type History struct {
 	lastKey    int32
 }
 
-// Register adds the methods to a frame and begins to listen.
+// Register adds the methods to a frame and starts to follow its events.
 func Register(f *frame.Frame) *History {
 	h := &History{f: f, collectors: map[types.ManagedObjectReference]*collector{}, names: map[string]types.ManagedObjectReference{},
 		active: map[types.ManagedObjectReference]types.TaskInfo{}, hostOf: map[string]string{}}
@@ -66,7 +66,7 @@ func Register(f *frame.Frame) *History {
 	return h
 }
 
-// End forgets the collectors of a session.
+// End removes the collectors of a session.
 func (h *History) End(session string) {
 	h.mu.Lock()
 	var gone []types.ManagedObjectReference
@@ -133,7 +133,7 @@ func (h *History) post(event types.BaseEvent, chain int32) int32 {
 	return key
 }
 
-// TaskMoved implements [frame.Watcher]: a task was made, or has ended.
+// TaskMoved implements [frame.Watcher]: a task was created, or has ended.
 func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	info, ok := h.task(ref)
 	if !ok || info.Entity == nil {
@@ -163,7 +163,7 @@ func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	h.showTasks()
 }
 
-// TaskDone implements [frame.Watcher]: a client that sees the end of a task finds the event of what it did.
+// TaskDone implements [frame.Watcher]: when a client sees the end of a task, the event of its effect already exists.
 func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
 	info, ok := h.task(ref)
 	if !ok || info.Entity == nil {
@@ -175,7 +175,7 @@ func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
 	}
 }
 
-// showTasks writes the pages that show tasks: a page changes when a task comes or its state does.
+// showTasks updates the pages of tasks: a page changes when a task is created or changes its state.
 func (h *History) showTasks() {
 	h.showing.Lock()
 	defer h.showing.Unlock()
@@ -228,7 +228,7 @@ func (h *History) SessionEnded(s types.UserSession) {
 
 type eventManager struct{ h *History }
 
-// QueryEvents returns the events of a filter, the oldest first; the newest alone where the filter limits their number.
+// QueryEvents returns the events of a filter, the oldest first; only the newest ones if the filter limits their number.
 func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.HasFault {
 	out, _ := m.h.nextEvents(&collector{events: &req.Filter}, 0, math.MaxInt)
 	if n := int(req.Filter.MaxCount); n > 0 && len(out) > n {
@@ -237,7 +237,7 @@ func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) 
 	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
 }
 
-// PostEvent keeps an event of a client's own.
+// PostEvent stores an event of a client.
 func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) soap.HasFault {
 	if req.EventToPost == nil {
 		return frame.Answer(nil, frame.BadArgument("eventToPost"))
@@ -251,7 +251,7 @@ func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) so
 	return frame.Answer(types.PostEventResponse{}, nil)
 }
 
-// LogUserEvent keeps a line that a user writes about an entity.
+// LogUserEvent stores a user's text about an entity.
 func (m eventManager) LogUserEvent(ctx *simulator.Context, req *types.LogUserEvent) soap.HasFault {
 	if ctx.Map.Get(req.Entity) == nil {
 		return frame.Answer(nil, frame.Gone(req.Entity))

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 )
 
-// matches reports whether a filter lets an event through.
+// matches reports whether an event matches a filter.
 func (h *History) matches(event types.BaseEvent, filter *types.EventFilterSpec) bool {
 	e := event.GetEvent()
 	if t := filter.Time; t != nil && !between(&e.CreatedTime, t.BeginTime, t.EndTime) {
@@ -44,7 +44,7 @@ func (h *History) matches(event types.BaseEvent, filter *types.EventFilterSpec) 
 	return h.within(pertains, filter.Entity.Entity, string(filter.Entity.Recursion))
 }
 
-// wanted returns a task that a filter lets through, as it is now.
+// wanted returns the current state of a task if it matches a filter.
 func (h *History) wanted(ref types.ManagedObjectReference, filter *types.TaskFilterSpec) (types.TaskInfo, bool) {
 	info, ok := h.task(ref)
 	if !ok {
@@ -201,7 +201,7 @@ func category(event types.BaseEvent) string {
 	return "info"
 }
 
-// message is the text of an event: that of its description, where there is one.
+// message returns the text of an event: that of its description, if it has one.
 func message(event types.BaseEvent) string {
 	if x, ok := event.(*types.TaskEvent); ok {
 		return "Task: " + x.Info.DescriptionId
@@ -215,7 +215,7 @@ func message(event types.BaseEvent) string {
 	return kindOf(event)
 }
 
-// about is an event on an entity, with all that vCenter names around it.
+// about returns an event on an entity, with everything that vCenter names around it.
 func (h *History) about(entity types.ManagedObjectReference, reason types.BaseTaskReason) types.Event {
 	e := types.Event{}
 	if by, ok := reason.(*types.TaskReasonUser); ok {

@@ -49,7 +49,7 @@ func (m system) RetrieveManagedMethodExecuter(_ *simulator.Context, req any) soa
 	return frame.Answer(RetrieveManagedMethodExecuterResponse{m.sub(this(req), "ManagedMethodExecuter", "managedMethodExecuter")}, nil)
 }
 
-// RetrieveDynamicTypeManager returns an object without use here that clients ask for beside.
+// RetrieveDynamicTypeManager returns an object that clients request but that has no use here.
 func (m system) RetrieveDynamicTypeManager(_ *simulator.Context, req any) soap.HasFault {
 	return frame.Answer(RetrieveDynamicTypeManagerResponse{m.sub(this(req), "DynamicTypeManager", "dynamicTypeManager")}, nil)
 }
@@ -189,7 +189,7 @@ func render(a esxcli.Answer, words []string) string {
 func object(b *strings.Builder, row []esxcli.Field) {
 	for _, f := range row {
 		if f.List != nil {
-			for _, v := range f.List { // a list is its element again and again
+			for _, v := range f.List { // a list repeats its element
 				object(b, []esxcli.Field{{Name: f.Name, Value: v}})
 			}
 			continue

@@ -12,7 +12,7 @@ import (
 
 type firewall struct{ base }
 
-// EnableRuleset opens a ruleset of one host. Enabling twice is no error.
+// EnableRuleset opens a ruleset of one host. Enabling it twice is not an error.
 func (m firewall) EnableRuleset(_ *simulator.Context, req *types.EnableRuleset) soap.HasFault {
 	return frame.Answer(types.EnableRulesetResponse{}, m.set(req.This, req.Id, true))
 }
@@ -30,7 +30,7 @@ func (m firewall) set(ref types.ManagedObjectReference, id string, on bool) erro
 	return refusal(m.f.World.SetRuleset(host, id, on), "id")
 }
 
-// UpdateRuleset says who may use a ruleset.
+// UpdateRuleset sets who may use a ruleset.
 func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -59,17 +59,17 @@ func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewa
 
 type services struct{ base }
 
-// StartService starts a service that does not run.
+// StartService starts a service that is not running.
 func (m services) StartService(_ *simulator.Context, req *types.StartService) soap.HasFault {
 	return frame.Answer(types.StartServiceResponse{}, m.run(req.This, req.Id, true, false))
 }
 
-// StopService stops a service that runs.
+// StopService stops a running service.
 func (m services) StopService(_ *simulator.Context, req *types.StopService) soap.HasFault {
 	return frame.Answer(types.StopServiceResponse{}, m.run(req.This, req.Id, false, false))
 }
 
-// RestartService starts a service again.
+// RestartService restarts a service.
 func (m services) RestartService(_ *simulator.Context, req *types.RestartService) soap.HasFault {
 	return frame.Answer(types.RestartServiceResponse{}, m.run(req.This, req.Id, true, true))
 }
@@ -91,7 +91,7 @@ func (m services) run(ref types.ManagedObjectReference, id string, running, agai
 	return refusal(m.f.World.SetService(host, id, running), "id")
 }
 
-// UpdateServicePolicy says when a service starts.
+// UpdateServicePolicy sets when a service starts.
 func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateServicePolicy) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// firmware makes configuration bundles. As with a real host, the URL has "*" where the host's address belongs, and the bundle is
-// fetched from the host itself, whose certificate no public authority has signed (vSphere Web Services API, HostFirmwareSystem;
-// KB 2042141 shows "http://*/downloads/.../configBundle-HOST.tgz"). All hosts of the lab share one address.
+// firmware creates configuration bundles. As with a real host, the URL has "*" where the host's address belongs, and the bundle
+// is fetched from the host itself, whose certificate no public authority has signed (vSphere Web Services API,
+// HostFirmwareSystem; KB 2042141 shows "http://*/downloads/.../configBundle-HOST.tgz"). All hosts of the lab share one address.
 type firmware struct {
 	base
 	cert tls.Certificate
@@ -37,7 +37,7 @@ type firmware struct {
 	closed bool
 }
 
-// BackupFirmwareConfiguration packs the configuration of a host and says where it can be fetched.
+// BackupFirmwareConfiguration creates a bundle with the configuration of a host and returns its URL.
 func (m *firmware) BackupFirmwareConfiguration(_ *simulator.Context, req *types.BackupFirmwareConfiguration) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -109,7 +109,7 @@ func (m *firmware) give(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_, _ = w.Write(bundle) // a reader that is gone needs no more
+	_, _ = w.Write(bundle) // the reader has gone
 }
 
 // Close ends the server of bundles.

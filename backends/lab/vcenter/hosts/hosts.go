@@ -1,4 +1,4 @@
-// Package hosts has the methods of hosts and of their sub-systems in the lab's vCenter.
+// Package hosts implements the methods of hosts and of their sub-systems in the lab's vCenter.
 package hosts
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame. cert is what hosts show on port 443. What it returns is closed with the vCenter.
+// Register adds the methods to a frame. cert is the certificate of hosts on port 443. The vCenter closes the returned value when it ends.
 func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	b := base{f}
 	f.Handle(system{b}, "HostSystem")
@@ -54,7 +54,7 @@ func (b base) name(ref types.ManagedObjectReference) (string, error) {
 	return name, err
 }
 
-// refusal words the world's refusals as vSphere does.
+// refusal turns a refusal of the world into vSphere's fault and text.
 func refusal(err error, key string) error {
 	switch {
 	case err == nil:

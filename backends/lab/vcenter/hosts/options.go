@@ -12,12 +12,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// options are the advanced options of a host, and for vCenter's own settings what the simulator has.
+// options are the advanced options of a host, and for vCenter's own settings those of the simulator.
 type options struct{ base }
 
 const vcenterSettings = "VpxSettings"
 
-// QueryOptions returns one option, or with a name that ends in a dot a part of the tree. Names that do not exist are
+// QueryOptions returns one option, or a part of the tree if the name ends in a dot. Names that do not exist are
 // refused.
 func (m options) QueryOptions(_ *simulator.Context, req *types.QueryOptions) soap.HasFault {
 	if req.This.Value == vcenterSettings {
@@ -42,8 +42,8 @@ func (m options) QueryOptions(_ *simulator.Context, req *types.QueryOptions) soa
 	return frame.Answer(types.QueryOptionsResponse{Returnval: found}, nil)
 }
 
-// UpdateOptions sets options: all of them or, when one has a name that does not exist (InvalidName) or a value of
-// the wrong type (InvalidArgument), none.
+// UpdateOptions sets options: all of them or, if one has a name that does not exist (InvalidName) or a value of the
+// wrong type (InvalidArgument), none.
 func (m options) UpdateOptions(_ *simulator.Context, req *types.UpdateOptions) soap.HasFault {
 	if req.This.Value == vcenterSettings {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))

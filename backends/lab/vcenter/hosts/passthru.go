@@ -42,7 +42,7 @@ func (m passthru) UpdatePassthruConfig(_ *simulator.Context, req *types.UpdatePa
 	return frame.Answer(types.UpdatePassthruConfigResponse{}, nil)
 }
 
-// configFault is how a host refuses its configuration.
+// configFault is the fault with which a host refuses a configuration.
 func configFault(err error) error {
 	if errors.Is(err, world.ErrUnknown) || errors.Is(err, world.ErrInvalid) || errors.Is(err, world.ErrBusy) {
 		return frame.Refuse(&types.HostConfigFault{}, "An error occurred during host configuration:", fmt.Sprint(err))
@@ -61,8 +61,8 @@ func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFaul
 
 type graphics struct{ base }
 
-// UpdateGraphicsConfig sets what GPUs serve for. The types of single devices have to be those of the host: the lab's hosts have one
-// for all.
+// UpdateGraphicsConfig sets the graphics type of GPUs. The types of single devices have to be those of the host: the lab's hosts
+// have one for all.
 func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {

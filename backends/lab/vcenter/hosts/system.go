@@ -14,8 +14,8 @@ import (
 
 type system struct{ base }
 
-// EnterMaintenanceModeTask moves running VMs to other hosts and waits until none runs here any more. It ends with
-// Timedout when that does not happen in time; without a time-out it waits until it is cancelled.
+// EnterMaintenanceModeTask moves running VMs to other hosts and waits until none is left. It ends with Timedout if that
+// takes too long; without a timeout it waits until it is cancelled.
 func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.EnterMaintenanceMode_Task) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil && m.maintenance(host) {
@@ -29,7 +29,7 @@ func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.Ente
 	return frame.Answer(types.EnterMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
 
-// noVSANRoom is vSAN's word when objects would not be reachable without the host.
+// noVSANRoom is vSAN's message if objects would not be accessible without the host.
 const noVSANRoom = "Failed to enter maintenance mode in the current vSAN data migration mode due to insufficient nodes or disk " +
 	"space in the cluster. Retry operation in another mode or after adding more resources to the cluster."
 

@@ -17,9 +17,8 @@ import (
 
 // AddVirtualNic adds a vmkernel adapter to a port group of a standard switch, or to one of a distributed switch that the host is a
 // member of. It is refused as "vSphere Web Services API, HostNetworkSystem.AddVirtualNic" says and the module vmware_vmkernel of
-// Ansible's community.vmware expects: AlreadyExists where the standard port group has an adapter already, InvalidArgument where address,
-// mask or MTU are none, NotFound where the port group does not exist. That an address which the host has already is refused is
-// unverified.
+// Ansible's community.vmware expects: AlreadyExists if the standard port group already has an adapter, InvalidArgument if address, mask
+// or MTU are invalid, NotFound if the port group does not exist. That an address which the host already has is refused is unverified.
 func (m network) AddVirtualNic(_ *simulator.Context, req *types.AddVirtualNic) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -66,7 +65,7 @@ func newVMK(s *world.State, h *world.Host, req *types.AddVirtualNic) (*world.VMK
 	return v, nil
 }
 
-// address takes over a static address, or that of DHCP, whose server the lab does not model.
+// address sets a static address, or one from DHCP, whose server the lab does not model.
 func address(h *world.Host, v *world.VMK, ip *types.HostIpConfig) error {
 	if ip == nil {
 		return frame.BadArgument("nic.ip")
@@ -94,7 +93,7 @@ func address(h *world.Host, v *world.VMK, ip *types.HostIpConfig) error {
 	return nil
 }
 
-// connect finds the port group: that of a standard switch by its name, that of a distributed one by its key. Just one is given.
+// connect finds the port group: that of a standard switch by its name, that of a distributed one by its key. Exactly one of them is set.
 func connect(s *world.State, h *world.Host, v *world.VMK, req *types.AddVirtualNic) error {
 	port := req.Nic.DistributedVirtualPort
 	if (port == nil) == (req.Portgroup == "") {

@@ -15,8 +15,8 @@ import (
 
 type cluster struct{ base }
 
-// ReconfigureComputeResourceTask sets DRS and HA of the cluster, and its rules between VMs. Groups and overrides are NotSupported: a task that
-// said it had set them would lie.
+// ReconfigureComputeResourceTask sets DRS and HA of the cluster, and its rules between VMs. Groups and overrides are NotSupported, because
+// the lab does not implement them.
 func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *types.ReconfigureComputeResource_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "Host.Inventory.EditCluster", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -45,8 +45,8 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 	return frame.Answer(types.ReconfigureComputeResource_TaskResponse{Returnval: task}, nil)
 }
 
-// PlaceVm asks DRS where a VM should move to. Without DRS there is no recommendation; rules count only where they are given
-// (PlacementSpec.rules in the vSphere Web Services API), and the lab knows its own.
+// PlaceVm asks DRS where a VM should move to. Without DRS there is no recommendation; vCenter considers only the rules in
+// the request (PlacementSpec.rules in the vSphere Web Services API), but the lab always considers its own.
 func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault {
 	spec := req.PlacementSpec
 	if spec.PlacementType != string(types.PlacementSpecPlacementTypeRelocate) || spec.Vm == nil {
@@ -154,8 +154,8 @@ func services(s *world.Services, spec *types.ClusterConfigSpecEx) error {
 
 type host struct{ base }
 
-// DisconnectHostTask ends the connection of vCenter to a host, whose VMs run on. ReconnectHostTask makes it again. Source:
-// vCenter Server and Host Management, "Disconnecting and Reconnecting a Host".
+// DisconnectHostTask closes vCenter's connection to a host, whose VMs continue to run. ReconnectHostTask restores it.
+// Source: vCenter Server and Host Management, "Disconnecting and Reconnecting a Host".
 func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHost_Task) soap.HasFault {
 	task := m.f.Start(ctx, "DisconnectHost_Task", "HostSystem.disconnect", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.connect(req.This, false)
@@ -163,7 +163,7 @@ func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHo
 	return frame.Answer(types.DisconnectHost_TaskResponse{Returnval: task}, nil)
 }
 
-// ReconnectHostTask connects a host that is disconnected; one that does not answer is not reached.
+// ReconnectHostTask connects a disconnected host; it fails if the host does not answer.
 func (m host) ReconnectHostTask(ctx *simulator.Context, req *types.ReconnectHost_Task) soap.HasFault {
 	task := m.f.Start(ctx, "ReconnectHost_Task", "HostSystem.reconnect", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.connect(req.This, true)

@@ -1,5 +1,5 @@
-// Package inventory has the methods that name, move and arrange what is in the lab's inventory: folders, templates,
-// snapshots, the settings of the cluster, and the connection of hosts.
+// Package inventory implements the methods that rename, move and arrange objects of the lab's inventory: folders,
+// templates, snapshots, the settings of the cluster, and the connection of hosts.
 package inventory
 
 import (
@@ -39,7 +39,7 @@ func validName(name string) error {
 	return nil
 }
 
-// free refuses a name that something else in a folder of VMs has.
+// free refuses a name that is already used in a folder of VMs.
 func free(s *world.State, parent, name string, self types.ManagedObjectReference) error {
 	for _, f := range s.Folders {
 		if f.Parent == parent && f.Name == name && folderRef(f) != self {
@@ -58,7 +58,7 @@ func folderRef(f *world.Folder) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: "Folder", Value: f.ID}
 }
 
-// named renames entities of which the lab has one: they have no other of their kind beside them.
+// named renames entities of which the lab has only one, so that names cannot conflict.
 type named struct{ base }
 
 // RenameTask renames an entity: / \ and % are escaped in it.
@@ -76,7 +76,7 @@ func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.H
 
 type folder struct{ base }
 
-// id of a folder of VMs in the world; false of another folder.
+// id returns the id of a VM folder in the world, and false for any other folder.
 func id(s *world.State, ref types.ManagedObjectReference) (string, bool) {
 	if ref == model.VMFolder {
 		return "", true
@@ -84,7 +84,7 @@ func id(s *world.State, ref types.ManagedObjectReference) (string, bool) {
 	return ref.Value, s.Folder(ref.Value) != nil
 }
 
-// CreateFolder makes a folder of VMs. The lab has no others but those of every datacenter.
+// CreateFolder creates a VM folder. Other folders cannot be created in the lab.
 func (m folder) CreateFolder(ctx *simulator.Context, req *types.CreateFolder) soap.HasFault {
 	if err := m.f.Need(ctx, "Folder.Create", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -153,7 +153,7 @@ func move(s *world.State, req *types.MoveIntoFolder_Task) ([]world.Event, error)
 	return append(events, world.Event{What: world.Inventory, Detail: "move"}), nil
 }
 
-// RenameTask renames a folder of VMs, and any other folder too.
+// RenameTask renames a folder.
 func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	known := false
 	m.f.World.View(func(s *world.State) { known = s.Folder(req.This.Value) != nil })
@@ -176,7 +176,7 @@ func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
 }
 
-// DestroyTask removes an empty folder of VMs; the lab does not take away what is inside.
+// DestroyTask removes an empty VM folder; the lab does not remove the content of a folder.
 func (m folder) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "Folder.Delete", req.This); err != nil {
 		return frame.Answer(nil, err)

@@ -49,8 +49,8 @@ func (m vm) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasF
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
 }
 
-// MarkAsTemplate makes a template of a VM that is off. Source: vSphere Web Services API, VirtualMachine.MarkAsTemplate:
-// InvalidPowerState if the VM is not powered off.
+// MarkAsTemplate converts a VM that is off to a template. Source: vSphere Web Services API,
+// VirtualMachine.MarkAsTemplate: InvalidPowerState if the VM is not powered off.
 func (m vm) MarkAsTemplate(ctx *simulator.Context, req *types.MarkAsTemplate) soap.HasFault {
 	err := m.f.Need(ctx, "VirtualMachine.Provisioning.MarkAsTemplate", req.This)
 	if err == nil {
@@ -68,7 +68,7 @@ func (m vm) MarkAsTemplate(ctx *simulator.Context, req *types.MarkAsTemplate) so
 	return frame.Answer(types.MarkAsTemplateResponse{}, err)
 }
 
-// MarkAsVirtualMachine makes a VM of a template, in a pool and mostly on a host.
+// MarkAsVirtualMachine converts a template to a VM, in a pool and usually on a host.
 func (m vm) MarkAsVirtualMachine(ctx *simulator.Context, req *types.MarkAsVirtualMachine) soap.HasFault {
 	err := m.f.Need(ctx, "VirtualMachine.Provisioning.MarkAsVM", req.This)
 	if err == nil {
@@ -90,7 +90,7 @@ func (m vm) MarkAsVirtualMachine(ctx *simulator.Context, req *types.MarkAsVirtua
 	return frame.Answer(types.MarkAsVirtualMachineResponse{}, err)
 }
 
-// drop takes snapshots out of a VM and the inventory.
+// drop removes snapshots from a VM and the inventory.
 func (b base) drop(vm types.ManagedObjectReference, gone func(types.ManagedObjectReference) bool) error {
 	var refs []types.ManagedObjectReference
 	err := b.changeVM(vm, func(_ *world.State, v *world.VM) error {

@@ -34,7 +34,7 @@ func (h *Handler) compliance(c call) {
 	})
 }
 
-// act scans the hosts, or remediates those that are named. One such operation runs at a time.
+// act scans the hosts, or remediates the named ones. Only one such operation runs at a time.
 func (h *Handler) act(c call) {
 	switch q := c.r.URL.Query(); {
 	case q.Get("vmw-task") != "true":
@@ -115,7 +115,8 @@ func (h *Handler) apply(c call) {
 	})
 }
 
-// remediate brings one host to the image: into maintenance mode unless it is in it, installed, rebooted, and back as it was.
+// remediate applies the image to one host: it enters maintenance mode unless the host is in it, installs, reboots, and
+// restores the earlier mode.
 func (h *Handler) remediate(t *frame.Task, name string) error {
 	ready, before := false, false
 	look := func() {

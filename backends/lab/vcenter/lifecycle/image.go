@@ -157,7 +157,7 @@ func (h *Handler) create(c call) {
 	c.answer(http.StatusCreated, id)
 }
 
-// withDraft does something with a draft that is there.
+// withDraft calls a function with an existing draft.
 func (h *Handler) withDraft(c call, do func(l *world.Lifecycle, d *world.Draft)) {
 	_ = h.change(func(l *world.Lifecycle) error {
 		d := l.Draft(c.r.PathValue("draft"))
@@ -211,7 +211,7 @@ func (h *Handler) edit(c call) {
 	})
 }
 
-// problems are the reasons for which a draft is not valid.
+// problems returns the reasons why a draft is not valid.
 func problems(l *world.Lifecycle, d *world.Draft) []any {
 	out := []any{}
 	for _, name := range slices.Sorted(maps.Keys(d.Components)) {
@@ -229,7 +229,7 @@ func problems(l *world.Lifecycle, d *world.Draft) []any {
 	return out
 }
 
-// actOnDraft validates a draft, scans the hosts against it, or commits it. Only a valid one is committed, and it is gone then.
+// actOnDraft validates a draft, scans the hosts against it, or commits it. Only a valid draft is committed, and it is deleted then.
 func (h *Handler) actOnDraft(c call) {
 	action := c.r.URL.Query().Get("action")
 	if action != "validate" && action != "commit" && action != "scan" || c.r.URL.Query().Get("vmw-task") != "true" {

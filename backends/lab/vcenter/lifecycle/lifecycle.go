@@ -61,14 +61,14 @@ func Serves(path string) bool { return strings.HasPrefix(path, "/api/") }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// A call is one request of a user's who may make it.
+// A call is one authorised request of a user.
 type call struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	user string
 }
 
-// handle lets those call do who are logged in and hold the privilege.
+// handle calls do only for users who are logged in and hold the privilege.
 func (h *Handler) handle(pattern, privilege string, do func(call)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
@@ -108,7 +108,7 @@ func (c call) denied(privilege string) {
 	c.refuse(http.StatusForbidden, "UNAUTHORIZED", "Unable to authorize user: "+privilege+" is required.")
 }
 
-// refuse answers as the API words its errors.
+// refuse answers with an error in the form of the API.
 func (c call) refuse(status int, kind, text string) {
 	c.answer(status, map[string]any{"error_type": kind, "messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": text, "args": []string{}}}})
 }
@@ -117,7 +117,7 @@ func (c call) answer(status int, body any) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)
 	if body != nil {
-		_ = json.NewEncoder(c.w).Encode(body) // a client that is gone needs no answer
+		_ = json.NewEncoder(c.w).Encode(body) // the client has gone
 	}
 }
 
@@ -150,7 +150,7 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// A task is an operation of the API under way or over.
+// A task is a running or finished operation of the API.
 type task struct {
 	Status    string         `json:"status"`
 	Operation string         `json:"operation"`
@@ -161,7 +161,8 @@ type task struct {
 	Result    any            `json:"result,omitempty"`
 }
 
-// fails is the failure that a fault rule orders for an operation, which they know by "lifecycle." and its name; nil without.
+// fails returns the failure that a fault rule requests for an operation, nil if there is none. Rules name operations
+// "lifecycle." plus the operation's name.
 func (h *Handler) fails(operation string, on types.ManagedObjectReference) error {
 	if rule, hit := h.f.World.Faults.Take(h.f.Target(on), "lifecycle."+operation, ""); hit {
 		return errors.New(rule.Arg)
@@ -169,7 +170,7 @@ func (h *Handler) fails(operation string, on types.ManagedObjectReference) error
 	return nil
 }
 
-// start begins an operation and answers with the id of its task.
+// start starts an operation and answers with the id of its task.
 func (h *Handler) start(c call, service, operation string, do func(*frame.Task) (any, error)) {
 	id := uuid.NewString() + ":com.vmware.esx.settings." + service
 	t := &task{Status: "RUNNING", Operation: operation, Service: "com.vmware.esx.settings." + service, User: c.user, Start: time.Now().UTC()}

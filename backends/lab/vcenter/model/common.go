@@ -5,7 +5,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// entityOf is what vCenter keeps of every entity.
+// entityOf returns the properties of every entity.
 func entityOf(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference) mo.ManagedEntity {
 	return mo.ManagedEntity{
 		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: name, Parent: parent,
@@ -46,7 +46,7 @@ func haDefaults(das *types.ClusterDasConfigInfo) {
 			ClusterSettings: types.NewBool(true), FailureInterval: 30, MinUpTime: 120, MaxFailures: 3, MaxFailureWindow: 3600}}
 }
 
-// vmCapability is what a VM of virtual hardware 13 and later can do.
+// vmCapability contains the capabilities of a VM with virtual hardware 13 or later.
 func vmCapability() types.VirtualMachineCapability {
 	return types.VirtualMachineCapability{SnapshotOperationsSupported: true, MultipleSnapshotsSupported: true, SnapshotConfigSupported: true,
 		PoweredOffSnapshotsSupported: true, MemorySnapshotsSupported: true, RevertToSnapshotSupported: true, QuiescedSnapshotsSupported: true,

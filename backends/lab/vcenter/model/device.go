@@ -60,7 +60,7 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	return list
 }
 
-// passedThrough is a device given to a VM whole.
+// passedThrough returns a device that is passed through to a VM as a whole.
 func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.VirtualPCIPassthrough {
 	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}

@@ -20,7 +20,7 @@ func VMFiles(v *world.VM) []string {
 	return names
 }
 
-// VMFile is the text of a file in a VM's folder; "" of one that is not text.
+// VMFile returns the text of a file in a VM's folder, or "" if it is not a text file.
 func VMFile(v *world.VM, name string) string {
 	number := 0
 	switch n, _ := fmt.Sscanf(name, "vmware-%d.log", &number); {
@@ -36,7 +36,7 @@ func VMFile(v *world.VM, name string) string {
 	return ""
 }
 
-// vmx is the configuration file, as far as this program's readers go.
+// vmx returns the part of the configuration file that readers here need.
 func vmx(v *world.VM) string {
 	var b strings.Builder
 	line := func(key, value string) { fmt.Fprintf(&b, "%s = %q\n", key, value) }

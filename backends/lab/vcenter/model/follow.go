@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// follow writes what an event of the world changed.
+// follow updates the properties that an event of the world changed.
 func (t *Tree) follow(e world.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,8 +49,8 @@ func (t *Tree) follow(e world.Event) {
 	})
 }
 
-// syncVMs writes the lists of VMs: folder, pool, datastore and standard network; VMs that are new get an object, those
-// of VMs that are gone are removed.
+// syncVMs writes the lists of VMs: folder, pool, datastore and standard network; new VMs get an object, and the objects
+// of removed VMs are removed.
 func (t *Tree) syncVMs(s *world.State) {
 	keep := map[types.ManagedObjectReference]bool{}
 	vms := []types.ManagedObjectReference{}
@@ -102,7 +102,7 @@ func (t *Tree) syncFolders(s *world.State, at places) {
 	}
 }
 
-// syncCluster writes how the cluster is configured.
+// syncCluster writes the configuration of the cluster.
 func (t *Tree) syncCluster(s *world.State) {
 	var hosts, networks []types.ManagedObjectReference
 	name := s.Cluster
@@ -114,7 +114,7 @@ func (t *Tree) syncCluster(s *world.State) {
 }
 
 // syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;
-// objects of switches and port groups that are gone are removed.
+// the objects of removed switches and port groups are removed.
 func (t *Tree) syncNetworks(s *world.State) {
 	in := netChildren(s)
 	folders := []types.ManagedObjectReference{NetFolder}

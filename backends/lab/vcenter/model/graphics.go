@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// graphics lists the GPUs and the VMs that have a share of one. A GPU that is passed through is a "direct" one.
+// graphics lists the GPUs and the VMs that have a vGPU. A GPU that is passed through is a "direct" one.
 func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 	var list []types.HostGraphicsInfo
 	for _, d := range h.PCI {
@@ -55,7 +55,7 @@ func shares(h *world.Host) []types.HostSharedGpuCapabilities {
 	return list
 }
 
-// ShareTargets lists the shares of GPUs that a VM on the host can be given.
+// ShareTargets lists the vGPUs that can be assigned to a VM on the host.
 func ShareTargets(h *world.Host) []types.VirtualMachinePciSharedGpuPassthroughInfo {
 	var list []types.VirtualMachinePciSharedGpuPassthroughInfo
 	for _, profile := range h.VGPUs {
@@ -64,7 +64,7 @@ func ShareTargets(h *world.Host) []types.VirtualMachinePciSharedGpuPassthroughIn
 	return list
 }
 
-// DynamicTargets lists the makes of device that are passed through now, each with its hardware label.
+// DynamicTargets lists the device models that are passed through now, each with its hardware label.
 func DynamicTargets(h *world.Host) []types.VirtualMachineDynamicPassthroughInfo {
 	var list []types.VirtualMachineDynamicPassthroughInfo
 	type kind struct {

@@ -16,7 +16,7 @@ const CoreMHz = 2400
 
 const cpuHz = CoreMHz * 1_000_000
 
-// server is what a host is made of.
+// server describes the hardware of a host.
 func server(h *world.Host) world.Server {
 	return world.Server{Vendor: cmp.Or(h.Make.Vendor, "Dell Inc."), Model: cmp.Or(h.Make.Model, "PowerEdge R740xd"),
 		CPU: cmp.Or(h.Make.CPU, "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"), MHz: cmp.Or(h.Make.MHz, CoreMHz)}
@@ -99,7 +99,7 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 	return list
 }
 
-// CanRebind says whether a device changes between host and VMs without a reboot (vSphere 7.0 and later).
+// CanRebind reports whether a device can be switched between host and VMs without a reboot (vSphere 7.0 and later).
 func CanRebind(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 
 // uefiSecureBootSince is the version whose API reports whether Secure Boot is on.
@@ -115,7 +115,7 @@ func hostCapability(h *world.Host) *types.HostCapability {
 	return &c
 }
 
-// SRIOVTargets lists the ports that have VFs, and the VFs, as a VM on the host can be given them.
+// SRIOVTargets lists the ports that have VFs, and the VFs, that can be assigned to a VM on the host.
 func SRIOVTargets(h *world.Host) []types.VirtualMachineSriovInfo {
 	var list []types.VirtualMachineSriovInfo
 	for _, d := range h.PCI {

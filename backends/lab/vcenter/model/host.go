@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SubRef is the reference of a host's sub-object ("firewallSystem"), which is its own on every host.
+// SubRef returns the reference of a host's sub-object ("firewallSystem"), which is different on every host.
 func SubRef(kind, prefix string, h *world.Host) types.ManagedObjectReference {
 	return ref(kind, fmt.Sprintf("%s-%d", prefix, 1001+h.Index))
 }
@@ -87,7 +87,8 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 // hostAlarm is an alarm of vCenter that hosts can trigger.
 var hostAlarm = ref("Alarm", "alarm-21")
 
-// ills shows what is wrong with a host: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere Web Services API).
+// ills writes what is wrong with a host to its properties: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere
+// Web Services API).
 func ills(obj *mo.HostSystem, h *world.Host) {
 	if h.IsIll(world.DeadPath) {
 		obj.Config.MultipathState = &types.HostMultipathStateInfo{Path: []types.HostMultipathStateInfoPath{
@@ -99,7 +100,7 @@ func ills(obj *mo.HostSystem, h *world.Host) {
 	}
 }
 
-// subObjects are the objects that configManager names, and two that nothing names.
+// subObjects are the objects in configManager, and two that are in no property.
 func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Reference {
 	cm := host.ConfigManager
 	self := func(r *types.ManagedObjectReference) mo.ExtensibleManagedObject {
@@ -127,7 +128,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 	}
 }
 
-// plain is an object that has no properties.
+// plain is an object without properties.
 type plain struct{ managed }
 
 type managed = mo.EnvironmentBrowser
@@ -181,7 +182,7 @@ func options(h *world.Host) []types.BaseOptionValue {
 	return list
 }
 
-// optionDefs says of which type each option is.
+// optionDefs returns the type of each option.
 func optionDefs(h *world.Host) []types.OptionDef {
 	var list []types.OptionDef
 	for _, o := range options(h) {
@@ -200,7 +201,7 @@ func optionDefs(h *world.Host) []types.OptionDef {
 	return list
 }
 
-// firewall dresses the captured rulesets of an ESXi 8 host with this host's own state.
+// firewall returns the recorded rulesets of an ESXi 8 host with the state of this host.
 func firewall(h *world.Host) *types.HostFirewallInfo {
 	info := &types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy}
 	known := map[string]types.HostFirewallRuleset{}
@@ -228,7 +229,7 @@ func firewall(h *world.Host) *types.HostFirewallInfo {
 	return info
 }
 
-// CIDR is a network as the world notes it.
+// CIDR returns a network in the notation of the world.
 func CIDR(n types.HostFirewallRulesetIpNetwork) string {
 	return fmt.Sprintf("%s/%d", n.Network, n.PrefixLength)
 }
@@ -263,7 +264,7 @@ func powerPolicies(h *world.Host) *types.PowerSystemCapability {
 	return &types.PowerSystemCapability{AvailablePolicy: policies}
 }
 
-// PowerPolicy is the short name of the policy with that key.
+// PowerPolicy returns the short name of the policy with that key.
 func PowerPolicy(key int32) (string, bool) {
 	for _, p := range policies {
 		if p.Key == key {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The keys by which the parts of a host's network name each other.
+// The keys with which the parts of a host's network refer to each other.
 func pnicKey(device string) string { return "key-vim.host.PhysicalNic-" + device }
 func rdmaKey(device string) string { return "key-vim.host.RdmaDevice-" + device }
 func vnicKey(device string) string { return "key-vim.host.VirtualNic-" + device }
@@ -60,7 +60,7 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 	return info
 }
 
-// networkConfig is what of the network can be set, as it is (API reference, HostNetworkSystem.networkConfig).
+// networkConfig returns the current values of the network settings that can be changed (API reference, HostNetworkSystem.networkConfig).
 func networkConfig(info *types.HostNetworkInfo) *types.HostNetworkConfig {
 	c := &types.HostNetworkConfig{DnsConfig: info.DnsConfig, IpRouteConfig: info.IpRouteConfig}
 	for _, v := range info.Vswitch {
@@ -82,7 +82,7 @@ func networkConfig(info *types.HostNetworkInfo) *types.HostNetworkConfig {
 }
 
 // tellsRDMA reports whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
-// PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in whatever vCenter, has them in esxcli alone.
+// PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in any vCenter, has them only in esxcli.
 func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 
 func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
@@ -185,7 +185,7 @@ func vnic(s *world.State, v *world.VMK, key string) types.HostVirtualNic {
 var nicTypes = []string{"management", "vmotion", "faultToleranceLogging", "vSphereReplication", "vSphereReplicationNFC", "vsan",
 	"vsanWitness", "vsanExternal", "vSphereProvisioning", "vSphereBackupNFC", "ptp", "nvmeTcp", "nvmeRdma"}
 
-// netConfig says which vmkernel adapter serves which traffic.
+// netConfig returns which vmkernel adapter is enabled for which traffic.
 func netConfig(s *world.State, h *world.Host) []types.VirtualNicManagerNetConfig {
 	var list []types.VirtualNicManagerNetConfig
 	for _, kind := range nicTypes {

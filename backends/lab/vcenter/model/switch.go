@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SwitchExtra is what vCenter keeps of a DVS beside what the world knows.
+// SwitchExtra contains vCenter's data of a DVS that the world does not have.
 type SwitchExtra struct {
 	Created  time.Time
 	Contact  types.DVSContactInfo
@@ -56,7 +56,7 @@ func Number(s *world.State, d *world.DVS) {
 	}
 }
 
-// FreePort returns an unused port of a port group and whether there is one. A port group that expands grows. also are VMs that
+// FreePort returns an unused port of a port group and whether there is one. An elastic port group grows. also lists VMs that
 // are not in the world, or not yet in their final state. The world is locked.
 func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.VM) (string, bool) {
 	if g == nil {
@@ -158,12 +158,12 @@ func memberStatus(h *world.Host) string {
 	return "up"
 }
 
-// Product is how a DVS version is described.
+// Product returns the description of a DVS version.
 func Product(version string) types.DistributedVirtualSwitchProductSpec {
 	return types.DistributedVirtualSwitchProductSpec{Name: "DVS", Vendor: "VMware, Inc.", Version: version, ForwardingClass: "etherswitch"}
 }
 
-// Feature is what DVSs can do here.
+// Feature returns the capabilities of a DVS.
 func Feature() *types.VMwareDVSFeatureCapability {
 	return &types.VMwareDVSFeatureCapability{
 		DVSFeatureCapability: types.DVSFeatureCapability{NetworkResourceManagementSupported: true,
@@ -241,12 +241,12 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	if set.SecurityPolicy == nil {
 		set.SecurityPolicy = &types.DVSSecurityPolicy{AllowPromiscuous: no(), MacChanges: no(), ForgedTransmits: no()}
 	}
-	if set.MacManagementPolicy == nil { // vCenter keeps both places equal
+	if set.MacManagementPolicy == nil { // vCenter keeps both values equal
 		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous), MacChanges: policy(set.SecurityPolicy.MacChanges),
 			ForgedTransmits: policy(set.SecurityPolicy.ForgedTransmits)}
 	}
 	// MAC learning is off on a new DVS of 6.6.0 and later (API reference, DVSMacLearningPolicy: since vSphere API 6.7); the other
-	// values are what public scripts take as usual, and unverified.
+	// values are the usual ones of public scripts, and unverified.
 	if mac := *set.MacManagementPolicy; mac.MacLearningPolicy == nil && !world.VersionLess(d.Version, "6.6.0") {
 		mac.MacLearningPolicy = &types.DVSMacLearningPolicy{AllowUnicastFlooding: types.NewBool(true), Limit: ptr(int32(4096)), LimitPolicy: "DROP"}
 		set.MacManagementPolicy = &mac
@@ -283,8 +283,8 @@ func Security(macChanges, forged bool) any {
 	return types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{AllowPromiscuous: &types.BoolPolicy{Value: no}, MacChanges: set(macChanges), ForgedTransmits: set(forged)}}
 }
 
-// syncSwitch writes a DVS and its port groups. What is new appears; what is gone disappears. The folder comes first: a
-// view takes a new object in only when it finds it there.
+// syncSwitch writes a DVS and its port groups. New objects are added, and removed ones are removed. The folder is
+// written first: a view adds a new object only if it finds it there.
 func (t *Tree) syncSwitch(s *world.State, name string) {
 	t.syncNetworks(s)
 	if d := s.Switch(name); d != nil {
@@ -295,7 +295,7 @@ func (t *Tree) syncSwitch(s *world.State, name string) {
 	}
 }
 
-// put adds an object, or makes the one that is there equal to it.
+// put adds an object, or updates the existing one.
 func (t *Tree) put(obj mo.Reference) {
 	if t.f.Reg.Get(obj.Reference()) == nil {
 		t.f.Reg.Put(obj)

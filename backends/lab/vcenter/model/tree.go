@@ -1,5 +1,5 @@
-// Package model turns the lab's world into the managed objects of a vCenter and keeps them equal: whatever changes in
-// the world, through the API or through a shell, is written to the properties that show it.
+// Package model presents the lab's world as the managed objects of a vCenter and keeps them up to date: every change of
+// the world, through the API or a shell, is written to the properties that show it.
 package model
 
 import (
@@ -72,7 +72,7 @@ func PortGroupRef(p *world.PortGroup) types.ManagedObjectReference {
 type Tree struct {
 	f *frame.Frame
 
-	// mu makes reading the world and writing the properties one step, so that the last writer has the last word.
+	// mu makes reading the world and writing the properties one step, so that properties always show the last change.
 	mu sync.Mutex
 }
 
@@ -278,7 +278,7 @@ func netFolder(id string) types.ManagedObjectReference {
 	return ref("Folder", id)
 }
 
-// FolderOf is the folder that a DVS and its port groups are in.
+// FolderOf returns the folder of a DVS and its port groups.
 func FolderOf(d *world.DVS) types.ManagedObjectReference { return netFolder(d.Folder) }
 
 // netChildren is what the network folder and the folders below it hold.

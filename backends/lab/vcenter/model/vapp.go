@@ -11,8 +11,9 @@ import (
 // VAppRef is the reference of a vApp.
 func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp", "resgroup-v-"+name) }
 
-// places says where VMs are: a VM of a vApp is neither in the folder nor in the pool, the vApp is in both. Its property
-// parent is not set, parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue 777).
+// places returns where VMs are: a VM of a vApp is neither in the folder nor in the pool, the vApp is in both. Its
+// property parent is not set, parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware
+// issue 777).
 type places struct {
 	folder, pool, apps []types.ManagedObjectReference
 	inside             map[string][]types.ManagedObjectReference

@@ -86,12 +86,12 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	return c
 }
 
-// InstanceUUID is by which vCenter knows a VM; its BIOS has the other one.
+// InstanceUUID is the UUID by which vCenter identifies a VM; the BIOS UUID is a different one.
 func InstanceUUID(v *world.VM) string { return "50" + v.UUID[2:] }
 
 func directory(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/", v.Name) }
 
-// Shown is the name that people see; a VM that was renamed keeps its folder on the datastore.
+// Shown returns the displayed name; a VM that was renamed keeps its folder on the datastore.
 func Shown(v *world.VM) string {
 	if v.Title != "" {
 		return world.Escaped(v.Title)
@@ -110,7 +110,7 @@ func folderOf(v *world.VM) *types.ManagedObjectReference {
 // ConfigPath is the path of the configuration file.
 func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name) }
 
-// ChangeVersion names the configuration of a VM as it is now.
+// ChangeVersion identifies the current configuration of a VM.
 func ChangeVersion(v *world.VM) string { return fmt.Sprintf("2025-03-04T10:00:00.%06dZ", v.Changes) }
 
 func latency(v *world.VM) types.LatencySensitivitySensitivityLevel {
@@ -262,7 +262,8 @@ func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary 
 	}
 }
 
-// heartbeat is what Tools tell: gray when they do not run (vSphere Web Services API, VirtualMachine.guestHeartbeatStatus).
+// heartbeat is the heartbeat status of VMware Tools: gray if they are not running (vSphere Web Services API,
+// VirtualMachine.guestHeartbeatStatus).
 func heartbeat(v *world.VM) types.ManagedEntityStatus {
 	if v.On && v.Guest.Up {
 		return types.ManagedEntityStatusGreen
@@ -270,7 +271,7 @@ func heartbeat(v *world.VM) types.ManagedEntityStatus {
 	return types.ManagedEntityStatusGray
 }
 
-// appliance is what the maker of a VM's template says of it; nil for any other VM.
+// appliance returns the vendor's product information of a VM's template, nil for other VMs.
 func appliance(v *world.VM) *types.VAppProductInfo {
 	if v.Product == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package older answers clients in the version of the API that they speak. A client names it with each call, in the SOAPAction
-// header (urn:vim25/6.7.1), and a newer vCenter leaves out of its answers what came later. Source: vSphere Web Services SDK
+// Package older answers clients in the version of the API that they use. A client sends it with each call, in the SOAPAction
+// header (urn:vim25/6.7.1), and a newer vCenter omits everything that was added later. Source: vSphere Web Services SDK
 // Programming Guide, "Identifying the API Versions Supported by the Server" and "Multiple Versions of the vSphere API".
 package older
 
@@ -36,7 +36,7 @@ func Handler(next http.Handler, newest string) http.Handler {
 	})
 }
 
-// Trim leaves out of an answer what came after a version of the API. What is no XML stays as it is.
+// Trim removes from an answer what was added after a version of the API. Anything that is not XML is left unchanged.
 func Trim(answer []byte, version string) []byte {
 	out, err := trim(answer, version)
 	if err != nil {
@@ -114,7 +114,7 @@ func skip(d *xml.Decoder) error {
 	return nil
 }
 
-// field returns the declared type of a property, nil if an element has to say it, and whether it came after a version.
+// field returns the declared type of a property, nil if the element must name it, and whether it was added after a version.
 func field(t reflect.Type, name, version string) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct {
 		return nil, false
@@ -153,7 +153,7 @@ func less(a, b string) bool {
 	for i := range max(len(x), len(y)) {
 		m, n := 0, 0
 		if i < len(x) {
-			m, _ = strconv.Atoi(x[i]) // what is no number counts as 0
+			m, _ = strconv.Atoi(x[i]) // invalid numbers count as 0
 		}
 		if i < len(y) {
 			n, _ = strconv.Atoi(y[i])

@@ -2,9 +2,9 @@ package older
 
 import "strings"
 
-// from67 names, by type, the properties that came between API 6.7.1 and 7.0: govmomi says of later ones alone since when they
-// are there (the struct tag vim). They are those that govmomi has and pyVmomi 6.7.1, whose types were generated from that
-// version of the API, has not; which release of the API between the two brought each is not told apart.
+// from67 names, by type, the properties that came between API 6.7.1 and 7.0: govmomi records only for later ones when they
+// were added (the struct tag vim). They are the properties that govmomi has but pyVmomi 6.7.1, whose types were generated
+// from that version of the API, does not; in which release between the two each was added is not recorded.
 const from67 = `
 AlarmState: disabled
 BaseConfigInfoFileBackingInfo: keyId

@@ -1,5 +1,5 @@
-// Package props reads properties of the lab's managed objects, in place of the simulator's own reading: that one copies
-// each object by writing it as XML and parsing it again, which is most of what a large read costs.
+// Package props reads properties of the lab's managed objects, in place of the simulator's own reading: the simulator
+// copies each object by writing it as XML and parsing it again, which is most of the cost of a large read.
 package props
 
 import (

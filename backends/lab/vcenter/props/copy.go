@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A copier makes copies that share nothing with what they were made of, so that they can be written out while the
-// object changes.
+// A copier creates deep copies, so that they can be written while the object changes.
 type copier struct{ flat sync.Map } // reflect.Type -> whether a plain assignment is a copy
 
 func (c *copier) copy(x any) any {

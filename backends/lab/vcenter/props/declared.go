@@ -11,9 +11,9 @@ import (
 )
 
 // Undeclared returns the first property path of a filter's property sets that vCenter refuses: the property collector
-// resolves a path by the declared type of each property on the way, never by the type of the object that stands there.
-// So summary.currentEVCModeKey is refused of a cluster, whose property summary is declared as ComputeResourceSummary.
-// The whole call fails with InvalidProperty, which names the path.
+// resolves a path by the declared type of each property on the way, never by the type of the actual object. So
+// summary.currentEVCModeKey is refused of a cluster, whose property summary is declared as ComputeResourceSummary. The
+// whole call fails with InvalidProperty, which names the path.
 //
 // Sources: vSphere Web Services API, Fault - InvalidProperty ("thrown when an invalid property path has been
 // referenced", by CreateFilter and RetrievePropertiesEx); vmware/pyvmomi issue 681 (summary.vAppState, "it can not
@@ -77,7 +77,7 @@ func follow(t reflect.Type, path string) (reflect.Type, bool) {
 	return settled(t), true
 }
 
-// settled looks through pointers, and gives the data type that one of the library's interfaces stands for: a property
+// settled dereferences pointers, and returns the data type that one of the library's interfaces represents: a property
 // of type BaseComputeResourceSummary is declared as ComputeResourceSummary.
 func settled(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
@@ -112,7 +112,7 @@ func member(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// since is the release of the vSphere API that brought a property (vSphere Web Services API reference 7.0, "Since vSphere
+// since is the release of the vSphere API that added a property (vSphere Web Services API reference 7.0, "Since vSphere
 // API 7.0" at HostNetworkInfo, HostCapability and ComputeResource). A property that is not named is as old as 6.7.
 var since = map[string]string{
 	"config.network.rdmaDevice":                     "7.0.0",
@@ -120,7 +120,7 @@ var since = map[string]string{
 	"lifecycleManaged":                              "7.0.0",
 }
 
-// younger reports whether a property came after a version of vCenter.
+// younger reports whether a property was added after a version of vCenter.
 func younger(path, vcenter string) bool {
 	for known, version := range since {
 		if (path == known || strings.HasPrefix(path, known+"[") || strings.HasPrefix(path, known+".")) && world.VersionLess(vcenter, version) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
-// Each case with what a real vCenter does, where somebody has written it down.
+// Each case names what a real vCenter does, if that is documented publicly.
 func TestPathsOfDeclaredTypes(t *testing.T) {
 	for _, tt := range []struct {
 		kind, path string

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// A book keeps what was read and not yet fetched, by token. A token is good for one session and one use.
+// A book stores results that were not fetched yet, by token. A token is valid for one session and one use.
 type book struct {
 	mu    sync.Mutex
 	pages map[string]page
@@ -96,7 +96,7 @@ func (r *Reader) RetrieveProperties(ctx *simulator.Context, req *types.RetrieveP
 	return frame.Answer(types.RetrievePropertiesResponse{Returnval: objects}, nil)
 }
 
-// Forget drops the pages of a session that has ended.
+// Forget removes the pages of a session that has ended.
 func (r *Reader) Forget(session string) {
 	r.book.drop(func(_ string, p page) bool { return p.session == session })
 }

@@ -78,7 +78,7 @@ func everything(ctx *simulator.Context, kind string, set types.PropertySpec) typ
 	return spec
 }
 
-// What a client reads is what the simulator's own collector would have told it, to the byte.
+// A client reads byte for byte what the simulator's own collector would return.
 func TestReadsAsTheSimulatorDoes(t *testing.T) {
 	ctx, r := stock(t), props.NewReader("8.0.3")
 	all := types.PropertySpec{All: types.NewBool(true)}

@@ -12,7 +12,7 @@ import (
 // errNoSuch is a path that the type does not have.
 var errNoSuch = errors.New("no such property")
 
-// property returns what stands at a property path of a managed object, nil if it is not set. Lists come as the API has them
+// property returns the value at a property path of a managed object, nil if it is not set. Lists have the types of the API
 // (ArrayOfPhysicalNic), single elements of a list are named by key: config.option["Net.PVRDMAVmknic"].
 func property(obj reflect.Value, path string) (any, error) {
 	var f mo.Field
@@ -62,7 +62,7 @@ func descend(v reflect.Value, path string) (reflect.Value, error) {
 	return solid(v), nil
 }
 
-// solid looks through pointers and interfaces; the zero Value is nil.
+// solid dereferences pointers and interfaces; the zero Value is nil.
 func solid(v reflect.Value) reflect.Value {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		v = v.Elem()

@@ -17,10 +17,10 @@ import (
 // most objects in one answer, as in vCenter.
 const most = 100
 
-// settle is how long changes may gather before they are looked at.
+// settle is how long changes are collected before they are processed.
 const settle = 2 * time.Millisecond
 
-// A collector is one client's view: what it has received for each filter.
+// A collector is the state of one client: what it has received for each filter.
 type collector struct {
 	turn chan struct{} // holds one token during a wait
 	wake chan struct{}
@@ -202,7 +202,7 @@ func cut(list []types.PropertyFilterUpdate, limit int) (page, rest []types.Prope
 	return page, nil
 }
 
-// update reads what the filter selects and says how it differs from what the client knows.
+// update reads what the filter selects and returns how it differs from what the client has received.
 func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.ManagedObjectReference]bool) []types.ObjectUpdate {
 	if f.known != nil && !f.concerned(dirty) {
 		return nil
@@ -247,7 +247,7 @@ func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.Manage
 	return out
 }
 
-// concerned says whether a change can matter: an object that the client knows, or one from which others are reached.
+// concerned reports whether a change can matter: it is of an object that the client has received, or of one from which others are reached.
 func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
 	for ref := range dirty {
 		if _, known := f.known[ref]; known {
@@ -266,7 +266,7 @@ func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
 	return false
 }
 
-// settle lets changes gather, unless the lab ends.
+// settle waits while changes are collected, unless the lab ends.
 func (w *Watch) settle() {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
-// Package updates waits for changes of properties, instead of the simulator's own implementation, which reads objects while they
-// are written, and continues after its client is gone.
+// Package updates waits for changes of properties. It replaces the simulator's own implementation, which reads objects while
+// they are written and continues after its client has gone.
 package updates
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
-// A Watch keeps the filters of all property collectors of a vCenter.
+// A Watch contains the filters of all property collectors of a vCenter.
 type Watch struct {
 	read *props.Reader
 	f    *frame.Frame
@@ -30,8 +30,8 @@ type key struct {
 	collector types.ManagedObjectReference
 }
 
-// Register adds the methods to a frame. gone gives the channel that is closed when the client that waits with a
-// collector has left; stop ends all waiting. vcenter is the version that decides which properties are declared.
+// Register adds the methods to a frame. gone returns the channel that is closed when the client that waits with a
+// collector has disconnected; stop ends all waiting. vcenter is the version that decides which properties are declared.
 func Register(f *frame.Frame, vcenter string, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) *Watch {
 	w := &Watch{read: props.NewReader(vcenter), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
 	f.Reg.AddHandler(listener{w})
@@ -41,7 +41,7 @@ func Register(f *frame.Frame, vcenter string, gone func(types.ManagedObjectRefer
 	return w
 }
 
-// End forgets what a session watched.
+// End removes the filters of a session.
 func (w *Watch) End(session string) {
 	w.forget(func(k key) bool { return k.session == session })
 	w.read.Forget(session)

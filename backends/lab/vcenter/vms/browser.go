@@ -51,13 +51,13 @@ func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfi
 	return frame.Answer(types.QueryConfigOptionExResponse{Returnval: option}, err)
 }
 
-// QueryConfigOption is QueryConfigOptionEx in its older form.
+// QueryConfigOption is the older form of QueryConfigOptionEx.
 func (m browser) QueryConfigOption(_ *simulator.Context, req *types.QueryConfigOption) soap.HasFault {
 	option, err := m.option(req.Key, req.Host)
 	return frame.Answer(types.QueryConfigOptionResponse{Returnval: option}, err)
 }
 
-// option is nil for a version that no host runs.
+// option returns nil for a version that no host supports.
 func (m browser) option(key string, host *types.ManagedObjectReference) (*types.VirtualMachineConfigOption, error) {
 	best, err := m.highest(host)
 	if err != nil {

@@ -60,7 +60,7 @@ func hotPlug() error {
 	return frame.Refuse(&types.GenericVmConfigFault{Reason: "The hot-plug operation failed. "}, "The hot-plug operation failed. ")
 }
 
-// ethernet takes an adapter apart; nil when the device is none.
+// ethernet returns the network adapter in a device, or nil if it is not one.
 func ethernet(d types.BaseVirtualDevice) (*types.VirtualEthernetCard, world.AdapterType, string) {
 	switch d := d.(type) {
 	case *types.VirtualVmxnet3Vrdma:
@@ -168,7 +168,7 @@ func ethernets(v *world.VM) int {
 	return n
 }
 
-// connect resolves a backing. PVRDMA wants a distributed port group whose DVS the VM's host is a member of.
+// connect resolves a backing. PVRDMA requires a distributed port group whose DVS the VM's host is a member of.
 func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Adapter, backing types.BaseVirtualDeviceBackingInfo) error {
 	switch b := backing.(type) {
 	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:

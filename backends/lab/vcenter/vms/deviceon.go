@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A powerOnError is a refusal of the VMX process: people read a part of it, vmware.log has the rest.
+// A powerOnError is a refusal of the VMX process: one part is shown to the user, the rest is in vmware.log.
 type powerOnError struct {
 	refused *frame.Error
 	log     []string
@@ -26,8 +26,8 @@ const (
 	notStarted   = "Failed to start the virtual machine."
 )
 
-// deviceFailed is a device that did not start: what the user reads, if anything beside the module's name, and what
-// vmware.log says before.
+// deviceFailed describes a device that did not start: the text for the user, if there is any besides the module's name,
+// and the preceding text in vmware.log.
 func deviceFailed(text string, log ...string) error {
 	var parts []string
 	fault := &types.GenericVmConfigFault{Reason: moduleFailed}
@@ -44,7 +44,7 @@ func deviceFailed(text string, log ...string) error {
 	return &powerOnError{refused: frame.Refuse(fault, strings.Join(parts, " ")), log: append(log, moduleFailed)}
 }
 
-// devicesFit refuses a VM whose devices are not there, or whose address window does not hold their memory.
+// devicesFit refuses a VM whose devices do not exist, or whose address window is too small for their memory.
 func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 	if err := nestedFits(v); err != nil {
 		return err
@@ -74,7 +74,7 @@ func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 	return nil
 }
 
-// unassigned is how a host refuses a device that is not passed through, or that another VM has.
+// unassigned is the refusal of a device that is not passed through, or that another VM uses.
 func unassigned(v *world.VM, h *world.Host, err error) error {
 	var d *world.DeviceError
 	switch {
@@ -91,7 +91,7 @@ func unassigned(v *world.VM, h *world.Host, err error) error {
 		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
 }
 
-// sharesFit refuses a VM whose shares of GPUs the host cannot give: its GPUs have no room for them, or do not serve for vGPUs
+// sharesFit refuses a VM whose vGPUs the host cannot provide: its GPUs have no room for them, or have a graphics type without vGPUs
 // (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": with another type than Shared Direct
 // such VMs do not start, with this message).
 func sharesFit(s *world.State, v *world.VM, h *world.Host) error {

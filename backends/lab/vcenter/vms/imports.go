@@ -47,12 +47,12 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 	return frame.Answer(types.ImportVAppResponse{Returnval: ref}, nil)
 }
 
-// networksOf leaves of a spec what needs a privilege of its own: the networks that are assigned.
+// networksOf returns the part of a spec that needs its own privilege: the assigned networks.
 func networksOf(spec types.VirtualMachineConfigSpec) types.VirtualMachineConfigSpec {
 	return types.VirtualMachineConfigSpec{DeviceChange: spec.DeviceChange}
 }
 
-// diskKey is how the lease names a disk of the spec, so that the client finds the file that belongs to it.
+// diskKey is the lease's name of a disk in the spec, by which the client finds its file.
 func diskKey(vm string, n int) string { return fmt.Sprintf("/%s/VirtualSCSIController0:%d", vm, n) }
 
 // parted divides the devices of a spec into adapters and disks.

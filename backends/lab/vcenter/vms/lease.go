@@ -21,8 +21,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// leases are the imports under way. Disks go to the host itself, which has a certificate of its own that nobody's
-// authority signed: the lease tells its thumbprint, as the real one does.
+// leases are the running imports. Disks are uploaded to the host itself, whose certificate is not signed by a trusted
+// authority: the lease contains its thumbprint, as a real one does.
 type leases struct {
 	base
 	mu     sync.Mutex
@@ -36,14 +36,14 @@ type leases struct {
 
 type lease struct {
 	vm    string
-	disks map[string]bool // by name: it has come
+	disks map[string]bool // by name: it was uploaded
 	ended bool
 }
 
 // leaseTimeout is how long a lease lives without a request from the client.
 const leaseTimeout = 300 * time.Second
 
-// serve begins to take disks; it does so with the first lease, since most labs see none.
+// serve starts the server for disks with the first lease, because most labs have none.
 func (l *leases) serve() error {
 	if l.http != nil || l.closed {
 		return nil
@@ -108,7 +108,7 @@ func (l *leases) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// begin makes a lease for the disks of a VM that is being imported.
+// begin creates a lease for the disks of a VM that is being imported.
 func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []string) (types.ManagedObjectReference, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []st
 	return ref, nil
 }
 
-// end closes a lease; undone takes its VM away again.
+// end closes a lease; undone removes its VM.
 func (l *leases) end(ref types.ManagedObjectReference, undone bool) bool {
 	l.mu.Lock()
 	open := l.open[ref]
@@ -151,7 +151,7 @@ func (l *leases) end(ref types.ManagedObjectReference, undone bool) bool {
 	return true
 }
 
-// HttpNfcLeaseComplete ends an import; a disk that has not come is a fault, and the VM goes.
+// HttpNfcLeaseComplete ends an import; if a disk was not uploaded, it fails and the VM is removed.
 func (l *leases) HttpNfcLeaseComplete(_ *simulator.Context, req *types.HttpNfcLeaseComplete) soap.HasFault {
 	l.mu.Lock()
 	open := l.open[req.This]
@@ -170,7 +170,7 @@ func (l *leases) HttpNfcLeaseComplete(_ *simulator.Context, req *types.HttpNfcLe
 	return frame.Answer(types.HttpNfcLeaseCompleteResponse{}, nil)
 }
 
-// HttpNfcLeaseAbort takes back what was imported.
+// HttpNfcLeaseAbort removes what was imported.
 func (l *leases) HttpNfcLeaseAbort(_ *simulator.Context, req *types.HttpNfcLeaseAbort) soap.HasFault {
 	if !l.end(req.This, true) {
 		return frame.Answer(nil, frame.Refuse(&types.InvalidState{}))

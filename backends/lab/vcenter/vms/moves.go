@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// What a host says of a VM with a device that is passed through, in a VF or whole (messages msg.pciPassthru.* of ESXi 8).
+// Messages of a host about a VM with a passthrough device or a VF (messages msg.pciPassthru.* of ESXi 8).
 const (
 	noMove = "vMotion, Storage vMotion, Fault Tolerance, and PCI hot-plug cannot be used for a virtual machine with PCI DirectPath I/O device."
 	noHold = "A virtual machine with a PCI DirectPath I/O device cannot be suspended when FPT devices in-use have posted interrupts enabled."
@@ -54,7 +54,8 @@ func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task
 	return frame.Answer(types.SuspendVM_TaskResponse{Returnval: task}, nil)
 }
 
-// RelocateVMTask moves a VM to another host. A VM with a device stays while it runs; off, its fixed devices name the old host.
+// RelocateVMTask moves a VM to another host. A VM with a device cannot be moved while it is on; after a move while off, its
+// fixed devices still name the old host.
 func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "RelocateVM_Task", "VirtualMachine.relocate", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.move(req.This, req.Spec.Host)
@@ -62,7 +63,7 @@ func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Ta
 	return frame.Answer(types.RelocateVM_TaskResponse{Returnval: task}, nil)
 }
 
-// MigrateVMTask is RelocateVM_Task in its older form.
+// MigrateVMTask is the older form of RelocateVM_Task.
 func (m machine) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.move(req.This, req.Host)
@@ -92,7 +93,7 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 	})
 }
 
-// movable says why a VM does not move to a host. Sources: the migration faults of the vSphere Web Services API
+// movable returns why a VM cannot move to a host. Sources: the migration faults of the vSphere Web Services API
 // (CannotAccessVmDisk, SharedBusControllerNotSupported, CannotAccessNetwork, VmHostAffinityRuleViolation).
 func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) error {
 	to := model.HostOf(s, host)

@@ -19,8 +19,8 @@ import (
 
 type ovfManager struct{ base }
 
-// CreateImportSpec converts a descriptor to the input of ImportVApp. Errors in the descriptor or the parameters are no faults but
-// part of the result.
+// CreateImportSpec converts a descriptor to the input of ImportVApp. Errors in the descriptor or the parameters are part of the
+// result, not faults.
 func (m ovfManager) CreateImportSpec(_ *simulator.Context, req *types.CreateImportSpec) soap.HasFault {
 	answer := func(res types.OvfCreateImportSpecResult) soap.HasFault {
 		return frame.Answer(types.CreateImportSpecResponse{Returnval: res}, nil)
@@ -154,7 +154,7 @@ func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.
 	return nil, name
 }
 
-// properties keeps what the client gave, by the keys of the descriptor; a value of the wrong type is refused.
+// properties stores the client's values by the keys of the descriptor; a value of the wrong type is refused.
 func properties(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams, spec *types.VirtualMachineConfigSpec) *types.OvfCreateImportSpecResult {
 	vapp := &types.VAppConfigSpec{}
 	for _, product := range env.VirtualSystem.Product {

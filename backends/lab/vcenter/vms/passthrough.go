@@ -13,10 +13,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// minDynamic is the hardware version that knows Dynamic DirectPath I/O (vSphere 7.0).
+// minDynamic is the first hardware version that supports Dynamic DirectPath I/O (vSphere 7.0).
 const minDynamic = 17
 
-// passthrough adds or removes a device that is given to a VM whole, or a share of a GPU. That is done with the VM off.
+// passthrough adds or removes a passthrough device or a vGPU. The VM must be off.
 func passthrough(s *world.State, v *world.VM, index int, op types.VirtualDeviceConfigSpecOperation, p *types.VirtualPCIPassthrough) error {
 	if v.On {
 		return hotPlug()
@@ -40,7 +40,7 @@ func passthrough(s *world.State, v *world.VM, index int, op types.VirtualDeviceC
 	return frame.Refuse(ptr(at(index)))
 }
 
-// maxPassthrough is how many devices a version of virtual hardware takes (KB 309986).
+// maxPassthrough is the maximum number of devices of a virtual hardware version (KB 309986).
 func maxPassthrough(h *world.Host, hardware int) int {
 	switch {
 	case hardware >= 21:
@@ -70,7 +70,7 @@ func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPa
 	return nil
 }
 
-// passthroughDevice takes a backing apart and holds it against the host.
+// passthroughDevice parses a backing and compares it with the host.
 func passthroughDevice(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPassthrough) (*world.Passthrough, error) {
 	invalid := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 	switch b := p.Backing.(type) {

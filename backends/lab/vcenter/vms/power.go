@@ -16,7 +16,7 @@ import (
 
 type machine struct{ base }
 
-// PowerOnVMTask switches a VM on.
+// PowerOnVMTask powers a VM on.
 func (m machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	return frame.Answer(types.PowerOnVM_TaskResponse{Returnval: m.powerOn(ctx, req.This)}, nil)
 }
@@ -41,12 +41,11 @@ func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) t
 	})
 }
 
-// noVF is the host's word when a physical function has no VF left (KB 309346).
+// noVF is the host's message if a physical function has no VF left (KB 309346).
 const noVF = "No SR-IOV virtual function (VF) is available for given physical function (PF). " +
 	"Module 'DevicePowerOn' power on failed. Failed to start the virtual machine."
 
-// mayPowerOn refuses what a host refuses. A PVRDMA adapter alone asks for no reservation; a device that is passed
-// through does.
+// mayPowerOn refuses what a host refuses. A PVRDMA adapter alone requires no reservation; a passthrough device does.
 func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	if err := needPower(v, false); err != nil {
 		return err
@@ -100,7 +99,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	return devicesFit(s, v, h)
 }
 
-// PowerOffVMTask cuts the power.
+// PowerOffVMTask powers a VM off.
 func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "PowerOffVM_Task", "VirtualMachine.powerOff", req.This, frame.Pace{Silent: true}, func() (any, error) {
 		return nil, m.on(req.This, m.f.World.PowerOff)
@@ -136,7 +135,7 @@ func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) so
 	return frame.Answer(types.ResetVM_TaskResponse{Returnval: task}, nil)
 }
 
-// on does something with a VM that is on and whose host answers.
+// on calls a function with a VM that is on and whose host answers.
 func (m machine) on(ref types.ManagedObjectReference, do func(string) error) error {
 	name := ""
 	err := m.view(ref, func(_ *world.State, v *world.VM, h *world.Host) error {
@@ -159,7 +158,7 @@ func (m machine) ShutdownGuest(ctx *simulator.Context, req *types.ShutdownGuest)
 		user = ctx.Session.UserName
 	}
 	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, func(vm string) error {
-		// A change of nothing: those who watch the world hear of it, EventManager too.
+		// An event without a change: watchers of the world are notified, including EventManager.
 		_ = m.f.World.Update(func(*world.State) ([]world.Event, error) {
 			return []world.Event{{What: world.VMShutdown, VM: vm, Detail: user}}, nil
 		})
@@ -205,7 +204,7 @@ func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerO
 	return frame.Answer(types.PowerOnMultiVM_TaskResponse{Returnval: task}, nil)
 }
 
-// UpgradeVMTask raises the virtual hardware of a VM that is off. There is no way back.
+// UpgradeVMTask raises the virtual hardware of a VM that is off. This cannot be undone.
 func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "UpgradeVM_Task", "VirtualMachine.upgradeVirtualHardware", req.This, frame.Pace{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// ReconfigVMTask changes what the spec names: everything, or nothing when one part is refused.
+// ReconfigVMTask changes what the spec names: everything, or nothing if one part is refused.
 func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	if err := m.mayReconfigure(ctx, req); err != nil {
 		return frame.Answer(nil, err)
@@ -31,7 +31,7 @@ func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Ta
 	return frame.Answer(types.ReconfigVM_TaskResponse{Returnval: task}, nil)
 }
 
-// mayReconfigure asks for the privileges that the parts of a spec need.
+// mayReconfigure checks the privileges that the parts of a spec require.
 func (m machine) mayReconfigure(ctx *simulator.Context, req *types.ReconfigVM_Task) error {
 	spec := req.Spec
 	needs := map[string]bool{
@@ -205,8 +205,8 @@ func settings(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 	return nil
 }
 
-// memory applies size, lock and reservation. With the lock on, the reservation is the whole memory and cannot be
-// anything else; taking the lock off leaves the reservation as it is.
+// memory applies size, lock and reservation. With the lock, the reservation is always the whole memory; removing the
+// lock keeps the reservation.
 func memory(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 	if spec.MemoryMB != 0 && spec.MemoryMB != v.MemoryMB {
 		if err := needPower(v, false); err != nil {

@@ -29,7 +29,7 @@ func sensitive(h *world.Host, v *world.VM) error {
 	return nil
 }
 
-// cpuAdmits refuses a VM whose CPU reservation the host has not free. ESXi keeps some for itself.
+// cpuAdmits refuses a VM whose CPU reservation exceeds the free capacity of the host. ESXi reserves some for itself.
 func cpuAdmits(s *world.State, v *world.VM, h *world.Host) error {
 	all := int64(h.Cores) * model.CoreMHz
 	free := all - all/16

@@ -1,4 +1,4 @@
-// Package vms has the methods of VMs and of what describes their hardware in the lab's vCenter.
+// Package vms implements the methods of VMs, and of the objects that describe their hardware, in the lab's vCenter.
 package vms
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame. What it returns is closed with the vCenter.
+// Register adds the methods to a frame. The vCenter closes the returned value when it ends.
 func Register(f *frame.Frame) io.Closer {
 	b := base{f}
 	l := &leases{base: b, open: map[types.ManagedObjectReference]*lease{}}
@@ -45,7 +45,7 @@ func power(v *world.VM) types.VirtualMachinePowerState {
 	return types.VirtualMachinePowerStatePoweredOff
 }
 
-// needPower refuses when a VM is not in the state that an operation needs.
+// needPower returns an error if a VM is not in the power state that an operation requires.
 func needPower(v *world.VM, on bool) error {
 	if v.On == on {
 		return nil

@@ -1,4 +1,4 @@
-// Package fault is what goes wrong in the lab by order: the rules of --fault, and what they make machines print.
+// Package fault implements the rules of --fault: the faults that the lab injects on request, and what they make machines print.
 package fault
 
 import (
@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// What a fault rule does.
+// The actions of a fault rule.
 const (
 	DoFault       = "fault"        // answer with the vSphere fault Arg
-	DoSlow        = "slow"         // wait Arg before going on
+	DoSlow        = "slow"         // wait Arg before continuing
 	DoDrop        = "drop"         // cut the connection before anything happens
 	DoDropAfter   = "drop-after"   // do it, then cut the connection instead of answering
 	DoHang        = "hang"         // never answer
@@ -30,10 +30,10 @@ const (
 	DoKill        = "kill"         // SIGKILL ends a command at its step Arg, counted from 1
 	DoReset       = "reset"        // the guest loses its power and starts again at step Arg of a command
 	DoDisconnect  = "disconnect"   // the adapters of a VM that is powered on do not connect (Rules.Disconnects)
-	DoNoise       = "noise"        // a command prints Arg bytes that mean harm, then does its work
+	DoNoise       = "noise"        // a command prints Arg bytes of hostile text, then does its work
 )
 
-// Garbage is what a command prints, and it ends well, without having run.
+// Garbage is what a command prints instead of running; it exits with status 0.
 const Garbage = "\x1b[2J\x00\xff\xfe}{ %s %n \"'` ^@ 18446744073709551616 -- \r\n\n"
 
 // A Rule is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
@@ -115,7 +115,7 @@ func (f *Rules) Cleared() <-chan struct{} {
 	return f.cleared
 }
 
-// Take says which rule, if any, acts on this call, and counts it. Either method or command is given.
+// Take returns the rule, if any, that acts on this call, and counts the call. Either method or command is given.
 func (f *Rules) Take(t Target, method, command string) (Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,15 +146,15 @@ func (r Rule) matches(t Target, method, command string) bool {
 	if r.Do == DoDisconnect {
 		return false
 	}
-	// A rule without method or command is about reboots when it says reboot-never, else about everything.
+	// A rule without method or command applies to reboots if it is reboot-never, otherwise to everything.
 	if r.Do == DoRebootNever {
 		return command == "reboot"
 	}
 	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
 }
 
-// Disconnects reports whether a rule has the adapters of a VM, other than the first, stay disconnected when it is powered on,
-// although they are to connect then.
+// Disconnects reports whether a rule keeps the adapters of a VM, except the first, disconnected at power-on, although they are
+// set to connect.
 func (f *Rules) Disconnects(vm string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,6 +1,6 @@
 package fault
 
-// Help lists the keys of a rule, then what it can do.
+// Help lists the keys of a rule, then its actions.
 func Help() [][2]string {
 	return [][2]string{
 		{"host=NAME", "calls about this host; a name or a pattern (esx-*); without it any"},

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// hostile is what a machine prints that means harm: escapes that retitle and clear a terminal, colours without end, text
-// that turns its direction, markup, what a shell would run, bytes that are no UTF-8 and a zero; and never a line end.
+// hostile is the output of a malicious machine: escapes that retitle and clear a terminal, colours that are not reset,
+// text that changes its direction, markup, shell commands, invalid UTF-8 and a zero byte, all without a line end.
 const hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31m\u202e\u2066$(reboot)`reboot`;reboot <script>alert(1)</script> %n%s \xff\xfe\xc3\x28\x00\r"
 
 var chunk = strings.Repeat(hostile, 500)
 
-// Noise is what a rule with do=noise prints before the command itself does.
+// Noise returns what a rule with do=noise prints before the output of the command.
 func (f Rule) Noise() io.Reader { return &noise{left: f.Bytes} }
 
-// A noise is so many bytes of chunk, again and again.
+// A noise repeats chunk up to a number of bytes.
 type noise struct {
 	left int64
 	at   int

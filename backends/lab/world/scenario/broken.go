@@ -12,8 +12,8 @@ func spoilers() [][]spoiled {
 	return [][]spoiled{brokenHardware(), brokenHosts(), brokenSwitches(), brokenVMs(), brokenGuests()}
 }
 
-// broken are the scenarios that break one link of a site that was done: in each of them a check has one thing to name
-// first. What only one machine suffers from hits the last.
+// broken are scenarios that break one link of a site that is set up: in each of them one check must be named first. A
+// fault of a single machine is on the last one.
 func broken() []Scenario {
 	var list []Scenario
 	for _, rows := range spoilers() {
@@ -27,7 +27,7 @@ func broken() []Scenario {
 	return list
 }
 
-// Broken names the scenarios that break something.
+// Broken returns the names of the scenarios that break something.
 func Broken() []string {
 	var names []string
 	for _, s := range broken() {
@@ -36,15 +36,15 @@ func Broken() []string {
 	return names
 }
 
-// Spoil breaks, at a site that was built otherwise, what a scenario of Broken breaks. An error: there is no such scenario, or the
-// site has not what it breaks.
+// Spoil applies the fault of a scenario of Broken to another site. It returns an error if there is no such scenario, or if the
+// site does not have what it breaks.
 func Spoil(s *world.State, name string) (err error) {
 	for _, rows := range spoilers() {
 		for _, r := range rows {
 			if "broken-"+r.name != name {
 				continue
 			}
-			defer func() { // the scenarios know the hosts of the lab, and reach for what another site may lack
+			defer func() { // scenarios are written for the hosts of the lab, and may use what another site does not have
 				if recover() != nil {
 					err = fmt.Errorf("scenario %s does not fit this site: what it breaks is not there", name)
 				}
@@ -56,19 +56,19 @@ func Spoil(s *world.State, name string) (err error) {
 	return fmt.Errorf("no scenario %q breaks something at a site; one of %s does", name, strings.Join(Broken(), ", "))
 }
 
-// A spoiled is done, and then this.
+// A spoiled is the scenario done with a fault.
 type spoiled struct {
 	name, text string
 	hosts, vms int // as in Scenario
 	spoil      func(*world.State)
 }
 
-// lastHost lets f spoil the last host.
+// lastHost applies f to the last host.
 func lastHost(f func(*world.Host)) func(*world.State) {
 	return func(s *world.State) { f(s.Hosts[len(s.Hosts)-1]) }
 }
 
-// everyHost lets f spoil all hosts.
+// everyHost applies f to all hosts.
 func everyHost(f func(*world.Host)) func(*world.State) {
 	return func(s *world.State) {
 		for _, h := range s.Hosts {
@@ -77,7 +77,7 @@ func everyHost(f func(*world.Host)) func(*world.State) {
 	}
 }
 
-// brokenHardware are machines and cards, and what runs on them.
+// brokenHardware are faults of servers and cards, and of their drivers and firmware.
 func brokenHardware() []spoiled {
 	return []spoiled{
 		{name: "cpu-mixed", text: "a host has fewer cores", spoil: lastHost(func(h *world.Host) { h.Cores = 32 })},
@@ -131,7 +131,7 @@ func moveCard(h *world.Host) {
 	}
 }
 
-// brokenHosts are ESXi and the network that it manages itself by.
+// brokenHosts are faults of vCenter, ESXi and the management network.
 func brokenHosts() []spoiled {
 	return []spoiled{
 		{name: "privileges", text: "the account of vCenter may look only", spoil: func(s *world.State) { s.Reader = true }},

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What a scenario breaks can be broken at a site that was built otherwise, as far as the site has it.
+// The fault of a scenario can be applied to another site, if the site has what it breaks.
 func TestSpoil(t *testing.T) {
 	var s world.State
 	if err := scenario.Build(&s, scenario.Spec{Scenario: "healthy", Hosts: 2, VMs: 2}); err != nil {

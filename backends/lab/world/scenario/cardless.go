@@ -20,7 +20,7 @@ func cardless() []Scenario {
 		}}}
 }
 
-// intelX710 swaps the ConnectX-5 for an Intel X710, which has no RDMA: that of the 700 series is in X722 alone (release notes of
+// intelX710 swaps the ConnectX-5 for an Intel X710, which has no RDMA: in the 700 series only the X722 has it (release notes of
 // Intel's RDMA driver for ESXi, 1.4.4.0).
 func intelX710(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
@@ -38,7 +38,7 @@ func intelX710(h *world.Host) {
 	h.VIBs = append(h.VIBs, world.VIB{Name: "i40en", Version: "2.8.4.0-1OEM.800.1.0.20613240", Vendor: "INT", Acceptance: "VMwareCertified", Installed: h.VIBs[0].Installed})
 }
 
-// withoutCard takes the ConnectX-5 out: the host has its management card alone.
+// withoutCard removes the ConnectX-5: the host has only its management card.
 func withoutCard(h *world.Host) {
 	var pci []*world.PCIDevice
 	for _, d := range h.PCI {

@@ -83,7 +83,7 @@ func clustered() []Scenario {
 	}
 }
 
-// bystander makes the first VM belong to another owner; nil if there is none.
+// bystander makes the first VM a VM of another owner, and returns it; nil if there is none.
 func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func vcenterWithin(s *world.State) {
 	}
 }
 
-// ownAddresses are those of the machine that the lab runs on.
+// ownAddresses returns the addresses of the machine that the lab runs on.
 func ownAddresses() []string {
 	var list []string
 	addrs, err := net.InterfaceAddrs()
@@ -128,7 +128,7 @@ func ownAddresses() []string {
 	return list
 }
 
-// addIntel plugs in an adapter that no nmlx5 parameter acts on.
+// addIntel adds an adapter that nmlx5 parameters do not affect.
 func addIntel(h *world.Host) *world.PNIC {
 	n := len(h.PNICs)
 	p := &world.PNIC{

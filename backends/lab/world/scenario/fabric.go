@@ -2,8 +2,9 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// fabrics are sound sites, with hosts ready for VFs, on a physical network or cards that are not: only a measurement can tell. SSH
-// runs on the hosts, as it does where a network team is looking for a fault. What one port suffers from hits the last host's.
+// fabrics are correctly configured sites, with hosts ready for VFs, whose physical network or cards have a fault that only a
+// measurement can find. SSH is running on the hosts, as it does while a network team is looking for a fault. A fault of a single
+// port is on the last host's.
 func fabrics() []Scenario {
 	on := func(name, text string, hosts int, every bool, spoil func(h *world.Host, p *world.PNIC)) Scenario {
 		return Scenario{Name: name, Text: text, Hosts: hosts, VMs: hosts, Apply: func(s *world.State) {

@@ -80,7 +80,7 @@ func gpudirect() []Scenario {
 	}, broken...)
 }
 
-// lastAskedOf is the last VM that the answers name; nil if there is none.
+// lastAskedOf returns the last VM that the answers name, nil if there is none.
 func lastAskedOf(s *world.State) *world.VM {
 	asked := s.Asked()
 	if len(asked) == 0 {
@@ -89,7 +89,7 @@ func lastAskedOf(s *world.State) *world.VM {
 	return asked[len(asked)-1]
 }
 
-// lastAsked lets f spoil the last VM that the answers name.
+// lastAsked applies f to the last VM that the answers name.
 func lastAsked(f func(*world.VM)) func(*world.State) {
 	return func(s *world.State) {
 		if v := lastAskedOf(s); v != nil {
@@ -114,7 +114,7 @@ func gpuReady(s *world.State) {
 	}
 }
 
-// drop takes functions out of a host.
+// drop removes functions from a host.
 func drop(h *world.Host, addresses ...string) {
 	h.PCI = slices.DeleteFunc(h.PCI, func(d *world.PCIDevice) bool { return slices.Contains(addresses, d.Address) })
 }
@@ -174,7 +174,7 @@ func gpuDone(s *world.State) {
 	}
 }
 
-// gpuOtherVM is gpuBusy, and the VM is off and in a folder of its own.
+// gpuOtherVM is gpuBusy with the VM off and in its own folder.
 func gpuOtherVM(s *world.State) {
 	gpuBusy(s)
 	v := s.VMs[len(s.VMs)-1]
@@ -221,7 +221,7 @@ func gpuModels(s *world.State) {
 		drop(h, "0000:3c:00.0", "0000:af:00.0")
 		if n%2 == 0 {
 			h.PCI = append(h.PCI,
-				// A K80 is a board with a switch of its own and two GPUs below it.
+				// A K80 is a board with its own PCIe switch and two GPUs below it.
 				bridgeAt("0000:3c:00.0", "0000:39:01.0", 0), bridgeAt("0000:3d:08.0", "0000:3c:00.0", 0), bridgeAt("0000:3d:10.0", "0000:3c:00.0", 0),
 				newGPU("k80", "0000:3e:00.0", "0000:3d:08.0", 0), newGPU("k80", "0000:3f:00.0", "0000:3d:10.0", 0),
 				newGPU("t4", "0000:af:00.0", "0000:ae:00.0", 1),
@@ -229,7 +229,7 @@ func gpuModels(s *world.State) {
 			continue
 		}
 		console := newGPU("a40", "0000:d8:00.0", "0000:d7:00.0", 1)
-		console.Class, console.AtBoot = 0x0300, true // the host's own screen is on it
+		console.Class, console.AtBoot = 0x0300, true // the host's console is on it
 		sound := &world.PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
 			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1, PassthruCapable: true,
 			Dependent: console.Address, BARs: []world.BAR{bar(0, 1, false)}}

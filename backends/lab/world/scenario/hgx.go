@@ -6,8 +6,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// board puts the eight GPUs of an HGX board into each host, in place of those that are there, each below a root port of
-// its own; the first is on the switch of the RDMA card.
+// board replaces the GPUs of each host with the eight GPUs of an HGX board, each below its own root port; the first is
+// on the switch of the RDMA card.
 func board(s *world.State, kind string, profiles []string, rest func(h *world.Host)) {
 	for _, h := range s.Hosts {
 		drop(h, "0000:3c:00.0", "0000:af:00.0")

@@ -29,7 +29,7 @@ func intel() []Scenario {
 	}
 }
 
-// intelE810 swaps the ConnectX-5 for an Intel E810. It speaks RoCE v2 or iWARP, never RoCE v1 (irdman 1.4.4.0 release notes).
+// intelE810 swaps the ConnectX-5 for an Intel E810. It supports RoCE v2 and iWARP, but not RoCE v1 (irdman 1.4.4.0 release notes).
 func intelE810(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
 		p.Driver, p.DriverVersion, p.Firmware = world.Icen, icenVersion, "4.40 0x8001c967 1.3534.0"
@@ -53,7 +53,7 @@ func intelE810(h *world.Host) {
 	h.VIBs = append(h.VIBs, vib)
 }
 
-// intelIWARP is an E810 whose RDMA devices speak iWARP only.
+// intelIWARP is an E810 whose RDMA devices use only iWARP.
 func intelIWARP(h *world.Host) {
 	intelE810(h)
 	for _, p := range h.PNICs[2:4] {

@@ -27,7 +27,7 @@ func Know(d *world.PCIDevice) bool {
 }
 
 // NewCard is an adapter card of Mellanox by the PCI device id of its functions, as the factory ships it but with Ethernet ports;
-// nil for one that the lab does not know.
+// nil for a card that the lab does not have.
 func NewCard(device uint16, pci, mac string) *firmware.Card {
 	build := map[uint16]func(pci, mac string) *firmware.Card{
 		0x1015: firmware.ConnectX4Lx, 0x1017: firmware.ConnectX5, 0x101d: firmware.ConnectX6Dx, 0x101f: firmware.ConnectX6Lx, 0x1021: firmware.ConnectX7,
@@ -41,7 +41,7 @@ func NewCard(device uint16, pci, mac string) *firmware.Card {
 	return c
 }
 
-// User is the account that the cloud image of a system has.
+// User returns the default account in the cloud image of a system.
 func User(system string) string {
 	id, _, _ := strings.Cut(system, "-")
 	if id == "rhel" {

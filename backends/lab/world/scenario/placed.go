@@ -2,7 +2,7 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// placed are scenarios in which things are where a narrow look does not find them.
+// placed are scenarios with objects in unusual places of the inventory.
 func placed() []Scenario {
 	return []Scenario{
 		{Name: "vapp", Text: "healthy, with the second VM in a vApp, as an appliance of several machines is", Apply: func(s *world.State) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// rails are sound sites on which more than one port of each host carries RDMA.
+// rails are sites without faults on which more than one port of each host carries RDMA.
 func rails() []Scenario {
 	return []Scenario{
 		{Name: "rails", Text: "two rails: both ports of the ConnectX-5 have a link", Apply: bothPorts},
@@ -16,7 +16,7 @@ func rails() []Scenario {
 	}
 }
 
-// bothPorts plugs the second port of the ConnectX-5 in.
+// bothPorts connects the second port of the ConnectX-5.
 func bothPorts(s *world.State) {
 	s.Rails = []string{"0000:3b:00.0", "0000:3b:00.1"}
 	for _, h := range s.Hosts {
@@ -36,8 +36,8 @@ func swapped(s *world.State) {
 	}
 }
 
-// eight replaces the RDMA card and the GPUs of each host by eight and eight, behind four PCIe switches on two sockets. The VMs of a
-// host share its memory and its cards: each gets VFs.
+// eight replaces the RDMA card and the GPUs of each host with eight cards and eight GPUs, behind four PCIe switches on two sockets.
+// The VMs of a host share its memory and its cards: each gets VFs.
 func eight(s *world.State) {
 	const root, cards = "0000:37:00.0", 8
 	s.Rails, s.GPURails = nil, true

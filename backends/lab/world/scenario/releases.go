@@ -17,7 +17,7 @@ var (
 	esx90 = release{"9.0.0", "24755229", "4.24.0.7-1OEM.900.0.0.24755229", 22}
 )
 
-// releases are data centres of other releases than 8.0 U3.
+// releases are data centres with releases other than 8.0 U3.
 func releases() []Scenario {
 	return []Scenario{
 		{Name: "esx-6.7", Text: "healthy, on vCenter and ESXi 6.7 Update 3", Apply: all(esx67)},
@@ -34,7 +34,7 @@ func releases() []Scenario {
 	}
 }
 
-// all puts one release everywhere, vCenter included.
+// all installs one release everywhere, including vCenter.
 func all(r release) func(*world.State) {
 	return func(s *world.State) {
 		s.VCenter = r.version

@@ -1,4 +1,4 @@
-// Package scenario is the data centres that a lab starts with: sound ones of any size, and what each scenario has different.
+// Package scenario defines the data centres that a lab starts with: ones without faults of any size, and the differences of each scenario.
 package scenario
 
 import (
@@ -13,12 +13,12 @@ import (
 type Scenario struct {
 	Name  string
 	Text  string // one line for display
-	Hosts int    // when the user names no number; 0: 4
+	Hosts int    // if the user gives no number; 0: 4
 	VMs   int    // likewise; 0: two a host
 	Apply func(*world.State)
 }
 
-// All lists what a lab can start from.
+// All lists the scenarios that a lab can start from.
 func All() []Scenario {
 	return append([]Scenario{
 		{Name: "healthy", Text: "without problems, not yet configured"},
@@ -59,7 +59,7 @@ func scenarioNamed(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("unknown scenario %q", name)
 }
 
-// mixed spoils the last hosts, each in its own way, but never the first two: without them nothing can be measured.
+// mixed breaks the last hosts, each in a different way, but never the first two: without them nothing can be measured.
 func mixed(s *world.State) {
 	spoil := []func(*world.Host){
 		func(h *world.Host) { // the RDMA module is not loaded
@@ -79,7 +79,7 @@ func mixed(s *world.State) {
 	}
 }
 
-// done configures everything for PVRDMA on vmnic2, as the guides ask for it.
+// done configures everything for PVRDMA on vmnic2, as the guides require.
 func done(s *world.State) {
 	d := &world.DVS{
 		Name: "RDMA-DVS", UUID: world.SwitchUUID("RDMA-DVS"), Version: "8.0.3", MTU: 9000,
@@ -95,7 +95,7 @@ func done(s *world.State) {
 	pg := d.PortGroups[0]
 	pg.Ports = max(pg.Ports, len(s.VMs))
 	for _, v := range s.VMs {
-		v.Guest.OS = "ubuntu-22.04" // one release: a sound site has the same perftest everywhere
+		v.Guest.OS = "ubuntu-22.04" // one release, so that perftest is the same everywhere
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Guest.Preset = "pvrdma"
 		v.Adapters = append(v.Adapters, &world.Adapter{Key: 4001, Type: world.PVRDMA, Label: "Network adapter 2", MAC: world.MAC(v.Index, 1),
@@ -103,7 +103,7 @@ func done(s *world.State) {
 	}
 }
 
-// drifted is done, and then what colleagues do.
+// drifted is done with later changes by colleagues.
 func drifted(s *world.State) {
 	done(s)
 	at := func(i int) *world.Host { return s.Hosts[min(i, len(s.Hosts)-1)] }
@@ -127,12 +127,12 @@ func centos(s *world.State) {
 	}
 }
 
-// runs puts a system into a guest, with the user that its cloud image has.
+// runs sets the operating system of a guest, with the user of its cloud image.
 func runs(g *world.Guest, system string) {
 	g.OS, g.User = system, User(system)
 }
 
-// oddNames are what people do call their VMs, and what an attacker would. vCenter keeps / \ and % escaped.
+// oddNames are unusual names that users give their VMs, and names that an attacker would choose. vCenter keeps / \ and % escaped.
 var oddNames = [...]string{
 	`vm "one" $(touch /tmp/owned)`,
 	"vm`touch /tmp/owned`; touch /tmp/owned #",
@@ -141,7 +141,7 @@ var oddNames = [...]string{
 	"a/b%2f%s..\\c",
 	"\u202eright to left \u200b\u2028end",
 	"two\nlines\tand a tab",
-	"\u009b31mC1\u009b2J \u0085 \u2066isolated", // XML lets these pass, and many terminals obey them
+	"\u009b31mC1\u009b2J \u0085 \u2066isolated", // XML allows these, and many terminals interpret them
 	"ünïcödé 日本語 🚀",
 	strings.Repeat("a very long name ", 5) + "- end",
 	"- {yaml: [true, &a *a]} # no",

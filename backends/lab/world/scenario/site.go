@@ -7,17 +7,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A Spec says what to build. Zero numbers take the scenario's own.
+// A Spec describes what to build. Zero numbers mean those of the scenario.
 type Spec struct {
 	Hosts, VMs int
 	Scenario   string   // "" is healthy
-	Systems    []string // of the guests in turn, as rhel-9; nil: as the scenario has it
+	Systems    []string // systems of the guests in turn, such as rhel-9; nil: those of the scenario
 	Timing     world.Timing
 	Faults     []string      // rules, see fault.Rule
-	Secrets    world.Secrets // empty fields take the lab's fixed ones
+	Secrets    world.Secrets // empty fields get the lab's fixed values
 }
 
-// DefaultUplink is the name of the first uplink of the switches that scenarios bring along.
+// DefaultUplink is the name of the first uplink of the scenarios' switches.
 const DefaultUplink = "Uplink 1"
 
 // New builds the data centre that spec describes.
@@ -25,7 +25,7 @@ func New(spec Spec) (*world.World, error) {
 	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return Build(s, spec) })
 }
 
-// Build fills in the data centre that spec describes; Timing, Faults and Secrets do not count.
+// Build fills in the data centre that spec describes; Timing, Faults and Secrets are ignored.
 func Build(s *world.State, spec Spec) error {
 	scenario, err := scenarioNamed(spec.Scenario)
 	if err != nil {

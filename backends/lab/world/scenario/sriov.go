@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// sriov are the scenarios on the way to VFs. Those that spoil something spoil the last host alone, unless they say so.
+// sriov are the scenarios with a partial setup of VFs. Faults are only on the last host, unless the text says otherwise.
 func sriov() []Scenario {
 	last := func(f func(*world.Host)) func(*world.State) {
 		return func(s *world.State) {
@@ -59,7 +59,7 @@ func sriov() []Scenario {
 
 const otherPassword = "Lab-esxi-2"
 
-// bareHosts takes away all that SR-IOV needs and puts the VIBs of the tools on the datastore.
+// bareHosts removes everything that SR-IOV needs and puts the VIBs of the tools on the datastore.
 func bareHosts(s *world.State) {
 	s.Lossless = "pfc"
 	for _, v := range []world.VIB{
@@ -96,7 +96,7 @@ func infiniband(s *world.State) {
 	}
 }
 
-// imaged lets an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi.
+// imaged makes an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi.
 func imaged(s *world.State) {
 	bareHosts(s)
 	s.Depot = nil
@@ -188,8 +188,8 @@ func thirdCard(s *world.State) {
 	}
 }
 
-// addCard plugs a dual-port ConnectX-6 Lx in: its ports take their places in the order of PCI addresses, and the next
-// free numbers as vmnics. What that does to VFs shows at the next boot.
+// addCard adds a dual-port ConnectX-6 Lx: its ports are sorted in by PCI address, and get the next free vmnic numbers.
+// The effect on VFs appears at the next boot.
 func addCard(h *world.Host, pci string) {
 	model := "MT2894 Family [ConnectX-6 Lx]"
 	first := len(h.PNICs)
@@ -234,7 +234,7 @@ func reversed(s *world.State) {
 	}
 }
 
-// single makes the ConnectX-5 a card with one port and without LINK_TYPE.
+// single turns the ConnectX-5 into a card with one port and without LINK_TYPE.
 func single(h *world.Host) {
 	const gone = "0000:3b:00.1"
 	h.PNICs = slices.DeleteFunc(h.PNICs, func(p *world.PNIC) bool { return p.PCI == gone })

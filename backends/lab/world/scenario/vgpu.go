@@ -11,7 +11,7 @@ func manager(h *world.Host, profiles []string) {
 	h.VIBs = append(h.VIBs, world.VIB{Name: "NVD-AIE_ESXi_8.0.0_Driver", Version: "570.133.10-1OEM.800.1.0.20613240", Vendor: "NVIDIA", Acceptance: "VMwareAccepted"})
 }
 
-// vgpuGDR leaves each host the A100 on the switch of the HCA, and asks for all of it as a vGPU.
+// vgpuGDR leaves each host only the A100 on the switch of the HCA, and requests all of it as a vGPU.
 func vgpuGDR(s *world.State) {
 	for _, h := range s.Hosts {
 		drop(h, "0000:af:00.0")
