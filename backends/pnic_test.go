@@ -253,8 +253,8 @@ func TestWhichIsChosen(t *testing.T) {
 	}
 }
 
-// TestUnlistedDriverIsNoRival: of two pNICs that fit, the one with a listed driver is chosen; alone, the other one is.
-func TestUnlistedDriverIsNoRival(t *testing.T) {
+// TestListedDriverIsPreferred: of two pNICs that fit, the one with a listed driver is chosen; alone, the other one is.
+func TestListedDriverIsPreferred(t *testing.T) {
 	unlisted := fit()
 	unlisted.Device, unlisted.Driver, unlisted.PCI = "vmnic9", "newnic", "0000:5e:00.0"
 	h := backends.Host{NICs: []backends.NIC{unlisted, fit()}}

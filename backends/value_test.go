@@ -128,7 +128,7 @@ func TestDecodingFailsLoudly(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDataHasAnError(t *testing.T) {
+func TestInvalidValueHasAnError(t *testing.T) {
 	for name, v := range map[string]backends.Value{
 		"NaN": backends.ValueOf(math.NaN()), "function": backends.ValueOf(func() {}), "channel": backends.ValueOf([]any{make(chan int)}),
 		"partial NaN": backends.Partial(math.Inf(1)), "partial of unknown": backends.Partial(backends.Unknown("x")),

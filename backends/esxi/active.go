@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// activeFirmwareSetter tells whether a card runs the firmware that its flash holds, in the mode that the host needs. Nobody can set that:
-// a boot of the host brings it about, and where the card keeps its power over a reboot, only a power cycle of the server does (NVIDIA,
+// activeFirmwareSetter reports whether a card runs the firmware in its flash, in the mode that the host needs. That cannot be set: it
+// takes a boot of the host or, if the card keeps its power over a reboot, a power cycle of the server (NVIDIA,
 // MFT documentation, mlxfwreset: the reset level that loads new firmware depends on the extent of its changes; "Cold Reboot" is
 // one of the levels. The tool itself does not run on ESXi).
 type activeFirmwareSetter struct{ *Hosts }

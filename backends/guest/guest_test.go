@@ -43,8 +43,8 @@ func wanted(m *machine, os string) []backends.Assignment {
 	}
 }
 
-// The whole way: set everything up, see it in the survey, reboot, see it again, go back, see nothing left.
-func TestThereAndBack(t *testing.T) {
+// The whole cycle: set everything up, find it in the survey, reboot, find it again, roll back, find nothing left.
+func TestSetupAndRollback(t *testing.T) {
 	for i, os := range systems() {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestThereAndBack(t *testing.T) {
 
 // The same with a VF (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, 2.4): its driver is there,
 // its interface is found by the MAC, and what it sends is marked.
-func TestThereAndBackWithVF(t *testing.T) {
+func TestSetupAndRollbackWithVF(t *testing.T) {
 	for os, system := range fewer(map[string]string{"ubuntu-20.04": "netplan", "ubuntu-22.04": "netplan", "debian-12": "netplan", "rhel-8": "networkmanager", "rhel-9": "networkmanager"}, "debian-12", "rhel-8") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()

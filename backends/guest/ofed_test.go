@@ -44,7 +44,7 @@ func builtWith(os, kernel string) []string {
 
 // RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
 // MLNX_OFED in a guest with a VF, and all the rest on top of it; then back to the distribution's packages.
-func TestThereAndBackWithOFED(t *testing.T) {
+func TestSetupAndRollbackWithOFED(t *testing.T) {
 	for os, system := range fewer(map[string]string{"ubuntu-22.04": "ubuntu22.04", "debian-12": "debian12.1", "rhel-8": "rhel8.8", "rocky-9": "rhel9.2"}, "ubuntu-22.04", "rocky-9") {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestThereAndBackWithOFED(t *testing.T) {
 }
 
 // DOCA-OFED from its local repository: what it upgrades comes back as the distribution has it.
-func TestThereAndBackWithDOCA(t *testing.T) {
+func TestSetupAndRollbackWithDOCA(t *testing.T) {
 	for os, file := range map[string]string{"ubuntu-22.04": "doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb", "rhel-9": "doca-host-2.9.1-018000_24.10_rhel92.x86_64.rpm"} {
 		t.Run(os, func(t *testing.T) {
 			t.Parallel()

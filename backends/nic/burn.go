@@ -71,7 +71,8 @@ func (b Burn) with(version string) *backends.NIC {
 	return &backends.NIC{Vendor: b.Vendor, PCIDeviceID: b.Device, Firmware: version}
 }
 
-// Pending tells whether a card holds firmware that is as new as its board's file, and runs older: a boot that cuts its power loads it.
+// Pending reports whether a card's flash has firmware that is as new as its board's file while the card runs an older one: a boot
+// that cuts its power loads it.
 func (b Burn) Pending(running string, holds backends.FirmwareImage) bool {
 	file, named := b.Files[holds.PSID]
 	return named && !newer(ImageVersion(file), holds.Version) && newer(holds.Version, running)

@@ -146,7 +146,7 @@ func TestRebootNeverEnds(t *testing.T) {
 	check(t, b.Close(t.Context(), host, before, nil), backends.KindUnreachable, "has not come back within 2s")
 }
 
-func TestHostDoesNotBecomeEmpty(t *testing.T) {
+func TestHostThatCannotBeEvacuated(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1}) // nowhere to go
 	host := backends.HostRef("esx-01")
 	b := c.Brackets(vsphere.BracketOptions{Evacuate: time.Second})[backends.BracketMaintenance]

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// A reboot counts until the host is connected again, which is after its task has ended.
-func TestTook(t *testing.T) {
+// The duration of a reboot ends when the host is connected again, which is after its task has ended.
+func TestRebootDurationIncludesReconnecting(t *testing.T) {
 	const reboot, boot = 300 * time.Millisecond, 10 * time.Millisecond
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 2, RebootTime: reboot, BootTime: boot})
 	host, vm := backends.HostRef("esx-02"), backends.VMRef("vm-01")

@@ -38,7 +38,7 @@ func baselineFacts() *checks.Facts {
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestBaselineIsKept(t *testing.T) {
 	f := baselineFacts()
 	before := baselineFacts()
 	path := bundle.BaselinePath(filepath.Join(t.TempDir(), "state"), f.Inventory.VCenter.InstanceUUID)

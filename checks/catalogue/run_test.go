@@ -94,7 +94,7 @@ func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
 	}
 }
 
-func TestWhatCouldNotBeReadWorries(t *testing.T) {
+func TestUnreadFactsNeedAttention(t *testing.T) {
 	f := healthy(p)
 	sys, why := theHost(f).System, errors.New("the host did not answer")
 	sys.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, why)

@@ -182,7 +182,7 @@ func TestOneSlowQueuePairIsNoBrokenPath(t *testing.T) {
 }
 
 // PAIR-LAT-TAIL-009 wants a p99.9 of 100000 messages: of a sweep's thousand it is the slowest one.
-func TestTheTailComesOfEnoughMessages(t *testing.T) {
+func TestTailIsMeasuredWithEnoughMessages(t *testing.T) {
 	for _, tt := range []struct {
 		us   float64
 		want int64

@@ -249,7 +249,7 @@ func (n noData) Read(context.Context, backends.Setting) (backends.Value, error) 
 	return backends.ValueOf(math.NaN()), nil
 }
 
-func TestWhatIsNoDataFailsItsChangeOnly(t *testing.T) {
+func TestInvalidValueFailsOnlyItsChange(t *testing.T) {
 	w, wishes := options(1)
 	jb, _ := fresh(t, w, wishes)
 	jb.Setters[backends.KindOption] = noData{jb.Setters[backends.KindOption]}

@@ -63,7 +63,7 @@ func TestEveryAutomaticFixHasAStepOrIsKnownToHaveNone(t *testing.T) {
 	}
 }
 
-func TestWhatHasToBeDoneBeforeComesAlong(t *testing.T) {
+func TestPrerequisitesOfAFixAreIncluded(t *testing.T) {
 	change := func(k backends.Kind, after ...string) plan.Change {
 		return plan.Change{Setting: backends.Setting{Target: backends.GuestRef("a"), Kind: k}, After: after}
 	}

@@ -106,7 +106,7 @@ func TestSimulations(t *testing.T) {
 	}
 }
 
-func TestWhatItSays(t *testing.T) {
+func TestPackageManagerErrorsAreClassified(t *testing.T) {
 	for _, test := range []struct {
 		said                                            string
 		locked, unreachable, only, complaints, helpless bool

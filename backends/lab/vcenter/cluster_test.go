@@ -10,7 +10,7 @@ import (
 )
 
 // DRS that only makes recommendations evacuates no host, and no host is evacuated if that would violate HA's failover level.
-func TestWhoEmptiesAHost(t *testing.T) {
+func TestWhenDRSEvacuatesAHost(t *testing.T) {
 	for name, empties := range map[string]bool{"sriov-half": true, "sriov-drs-manual": false, "sriov-ha": false} {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, scenario.Spec{Hosts: 3, VMs: 3, Scenario: name})

@@ -396,7 +396,7 @@ func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
 }
 
 // A guest that the run has powered on may still be starting until something was done in it.
-func TestUnheardGuests(t *testing.T) {
+func TestGuestsThatMayStillBeStarting(t *testing.T) {
 	power := func(vm string) journal.Record {
 		return journal.Record{Type: journal.TypeClosing, Node: "vm/" + vm + "/vm-power", Target: backends.VMRef(vm), Kind: string(backends.BracketVMPower)}
 	}

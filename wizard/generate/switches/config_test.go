@@ -109,8 +109,8 @@ func TestOnyxHoldsTheLinesOfTheGuide(t *testing.T) {
 	}
 }
 
-// Every setting that was asked for changes the commands; what was not asked for is not there.
-func TestWishesShow(t *testing.T) {
+// Every requested setting changes the commands; settings that were not requested are not in them.
+func TestRequestedSettingsChangeTheCommands(t *testing.T) {
 	for os, mark := range marks {
 		for _, tt := range []struct {
 			name      string

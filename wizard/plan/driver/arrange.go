@@ -172,8 +172,8 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	return install, true
 }
 
-// firmware plans the keys of the cards whose ports do not provide their VFs yet. Planning never starts SSH: the values are read
-// when they are due.
+// firmware plans the keys of the cards of which nothing shows yet that their ports provide the VFs. Planning never starts SSH: the
+// values are read when they are due.
 func (d *driverPart) firmware() (ids []string, ok bool) {
 	done := map[string]bool{}
 	for _, p := range d.all {

@@ -137,7 +137,7 @@ func (d *driverPart) unread() string {
 	return cmp.Or(why...)
 }
 
-// params returns the parameters of both modules, with PFC if it was requested.
+// params returns the parameters of both modules: with PFC if it was requested, otherwise as they are.
 func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	core, rdma = d.sys.Module(d.fam.Driver()).Params, d.sys.Module(d.fam.RDMA()).Params
 	switch d.Answers.QoS.Lossless {

@@ -14,7 +14,7 @@ import (
 )
 
 // Waves: which VMs are shut down, which host is last, and what is refused.
-func TestWavesSettleWhoStandsInTheWay(t *testing.T) {
+func TestWavesDecideWhatHappensToBystanders(t *testing.T) {
 	cluster := func(mode string, ha bool) []backends.Cluster {
 		return []backends.Cluster{{Name: "compute", DRS: mode != "", DRSMode: mode, HA: ha}}
 	}

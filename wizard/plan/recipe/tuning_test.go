@@ -71,7 +71,7 @@ func TestTuning(t *testing.T) {
 	}
 }
 
-func TestTuningComesToAnEndAndGoesBack(t *testing.T) {
+func TestTuningIsAppliedOnceAndRolledBack(t *testing.T) {
 	inv := tunable(2)
 	before := clone(t, inv)
 	a := newAnswers(inv)
