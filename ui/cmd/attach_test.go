@@ -115,11 +115,11 @@ func TestAttach(t *testing.T) {
 					t.Errorf("got %q, want %q\n%s", lines.Text(), want, errs.String())
 				}
 			}
-			next("begin    esx-01: set option Net.PVRDMAVmknic to vmk0")
+			next("begin       esx-01: set option Net.PVRDMAVmknic to vmk0")
 			g.write(`{"time":"2026-11-23T10:15:01Z","level":"DEBUG","msg":"call"}` + "\n") // a run at level debug has these too
 			g.write(`{"event":"skipped","time":"2026-11-23T10:15:02Z","node":"n","target":"host/esx-01",`)
 			g.write(`"title":"set option Net.PVRDMAVmknic to vmk0","text":"it is so already"}` + "\n")
-			next("skipped  esx-01: set option Net.PVRDMAVmknic to vmk0: it is so already")
+			next("already set esx-01: set option Net.PVRDMAVmknic to vmk0: it is so already")
 			g.end(tt.status)
 			for lines.Scan() {
 				t.Errorf("more: %s", lines.Text())

@@ -390,7 +390,7 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 		if unproven != nil {
 			console.PrintError(r.env.Stderr, unproven.Error(), backends.HintOf(unproven))
 		}
-		fmt.Fprintf(r.env.Stdout, "rollback of %s: %s\n", res.Run, out.Status)
+		fmt.Fprintln(r.env.Stdout, strings.Join(append([]string{"rollback of " + res.Run + ": " + string(out.Status)}, nonEmpty(res.Tally())...), "; "))
 	}
 	if runErr != nil {
 		return &console.CodeError{Code: code, Err: runErr}

@@ -177,15 +177,13 @@ func (r *Run) details(t *engine.TargetState, width, room int, now time.Time) []s
 		first = slices.IndexFunc(t.Steps, func(n *engine.StepState) bool { return n.Ended == "" })
 	}
 	for _, n := range t.Steps {
-		s := string(n.Ended)
+		s := engine.NodeState(n.Ended).Word()
 		switch {
 		case n.Running:
 			s = "running " + seconds(now.Sub(n.Since))
-		case s == "blocked":
-			s = "not tried"
 		case s == "":
 			s = "waiting"
-		case n.Elapsed >= time.Second:
+		case n.Elapsed >= time.Second && n.Ended != engine.EventBlocked:
 			s += " " + seconds(n.Elapsed)
 		}
 		s = fmt.Sprintf("  %-14s %s", s, n.Title)

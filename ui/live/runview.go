@@ -84,6 +84,9 @@ func (r *Run) headline(width int, now time.Time) []string {
 	return lines
 }
 
+// untried is the word for targets that were not tried.
+var untried = engine.NodeBlocked.Word()
+
 // rows returns the targets in order. If they do not all fit, running and failed ones come before pending ones and those
 // that are done.
 func (r *Run) rows(width, room int, now time.Time) []string {
@@ -93,7 +96,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 	if len(all) > room {
 		fits = room - 1
 	}
-	for _, words := range []string{"running failed blocked", "waiting", "done"} {
+	for _, words := range []string{"running failed " + untried, "waiting", "done"} {
 		for _, t := range all {
 			if len(shown) < fits && strings.Contains(words, t.Word()) {
 				shown[t] = true
@@ -116,7 +119,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 	}
 	if len(lines) < len(all) {
 		var words []string
-		for _, w := range []string{"running", "failed", "blocked", "waiting", "done"} {
+		for _, w := range []string{"running", "failed", untried, "waiting", "done"} {
 			if n := hidden[w]; n > 0 {
 				words = append(words, fmt.Sprintf("%d %s", n, w))
 			}
@@ -127,7 +130,7 @@ func (r *Run) rows(width, room int, now time.Time) []string {
 }
 
 func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string {
-	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, "blocked": theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
+	mark := map[string]theme.Mark{"running": theme.Running, "failed": theme.Fail, untried: theme.Skipped, "done": theme.Pass, "waiting": theme.Waiting}[t.Word()]
 	name := r.theme.Cut(backends.Clean(t.Target.String()), wide)
 	c := t.Counts
 	s := fmt.Sprintf("%s %s%s %2d/%-2d %s ", r.theme.Symbol(mark), name, strings.Repeat(" ", wide-lipgloss.Width(name)), c.Settled()-c.Blocked, c.Total,
@@ -146,7 +149,7 @@ func (r *Run) row(t *engine.TargetState, wide, width int, now time.Time) string 
 	case c.Failed > 0:
 		return s + r.theme.Bad.Render(r.theme.Cut(backends.Clean(reason(t.Target, t.Err)), left))
 	case c.Blocked > 0:
-		return s + r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("%d not tried", c.Blocked), left))
+		return s + r.theme.Warning.Render(r.theme.Cut(fmt.Sprintf("%d %s", c.Blocked, untried), left))
 	}
 	return s
 }

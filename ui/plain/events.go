@@ -17,29 +17,30 @@ func Lines(w io.Writer) engine.Sink {
 		if what == "" {
 			what = backends.Clean(e.Node)
 		}
+		word := engine.NodeState(e.Type).Word()
 		switch e.Type {
 		case engine.EventPlanned:
-			out.line("%s  %s to do", clock, count(len(e.Nodes), "step"))
+			out.line("%s  %s to do", e.Time.Format("2006-01-02 15:04:05 MST"), count(len(e.Nodes), "step"))
 		case engine.EventStarted:
-			out.line("%s  begin    %s: %s", clock, backends.Clean(e.Target.Name), what)
+			out.line("%s  begin       %s: %s", clock, backends.Clean(e.Target.Name), what)
 		case engine.EventProgress:
 			if e.Text != "" {
-				out.line("%s  waiting  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
+				out.line("%s  waiting     %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Text))
 			}
 		case engine.EventDone:
-			out.line("%s  done     %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
+			out.line("%s  done        %s: %s (%s)", clock, backends.Clean(e.Target.Name), what, e.Elapsed.Round(10*time.Millisecond))
 		case engine.EventSkipped:
-			out.line("%s  skipped  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, "nothing to do")))
+			out.line("%s  %-11s %s: %s: %s", clock, word, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, "nothing to do")))
 		case engine.EventFailed:
-			out.line("%s  FAILED   %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Err))
+			out.line("%s  FAILED      %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(e.Err))
 			if e.Hint != "" {
 				out.line("          hint:    %s", backends.Clean(e.Hint))
 			}
 		case engine.EventBlocked:
-			out.line("%s  blocked  %s: %s: %s", clock, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, e.Err)))
+			out.line("%s  %-11s %s: %s: %s", clock, word, backends.Clean(e.Target.Name), what, backends.Clean(orElse(e.Text, e.Err)))
 		case engine.EventControl:
 			if c := e.Control; c != nil {
-				out.line("%s  %-8s %s%s (%s)", clock, c.Do, orNone(c.Target), backends.Clean(e.Text), backends.Clean(c.By))
+				out.line("%s  %-11s %s%s (%s)", clock, c.Do, orNone(c.Target), backends.Clean(e.Text), backends.Clean(c.By))
 			}
 		case engine.EventStopping:
 			out.line("%s  stopping: waiting for running steps to finish; a second interrupt stops at once", clock)

@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -199,7 +200,7 @@ func (j *junit) outcome(o report.Outcome) {
 	case "failed":
 		c.Failure = problem("change", plan.Title(o.Change)+": "+o.Err)
 	case "blocked", "pending":
-		c.Skipped = &junitSkipped{"not tried"}
+		c.Skipped = &junitSkipped{engine.NodeBlocked.Word()}
 	}
 	j.add("changed", c, "")
 }

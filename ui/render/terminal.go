@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -82,7 +83,7 @@ func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 		p.line("    %s", w)
 	}
 	p.findings(r)
-	p.changes(r.Changes)
+	p.changes(r.Changes, laid.ChangeTally)
 	if len(r.Notes) > 0 {
 		p.line("")
 	}
@@ -156,23 +157,21 @@ func (p *printer) unknown(all []checks.Finding) {
 }
 
 // changes counts what was done and names what was not, with the reasons.
-func (p *printer) changes(all []report.Outcome) {
+func (p *printer) changes(all []report.Outcome, tally string) {
 	if len(all) == 0 {
 		return
 	}
-	n := map[string]int{}
 	behind := map[backends.Ref]bool{}
 	var order []backends.Ref
 	for _, c := range all {
-		n[c.State]++
-		if c.State == "blocked" || c.State == "pending" {
+		if engine.NodeState(c.State).Word() == engine.NodeBlocked.Word() {
 			if !behind[c.Target] {
 				order = append(order, c.Target)
 			}
 			behind[c.Target] = true
 		}
 	}
-	p.title("Changed", fmt.Sprintf("%d done, %d already set, %d failed, %d not tried", n["done"], n["skipped"], n["failed"], n["blocked"]+n["pending"]))
+	p.title("Changed", tally)
 	for _, c := range all {
 		if c.State == "failed" {
 			p.line("  %s %s", p.t.Symbol(theme.Fail), backends.Clean(c.Target.Name+": "+plan.Title(c.Change)))
@@ -180,6 +179,6 @@ func (p *printer) changes(all []report.Outcome) {
 		}
 	}
 	if len(order) > 0 {
-		p.line("  %s not tried  %s", p.t.Symbol(theme.Waiting), plain.Targets(order))
+		p.line("  %s %s  %s", p.t.Symbol(theme.Waiting), engine.NodeBlocked.Word(), plain.Targets(order))
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -115,6 +116,23 @@ const (
 	NodeBlocked NodeState = "blocked" // a dependency failed
 	NodePending NodeState = "pending" // not tried: the run was stopped, or its value is not known yet
 )
+
+// Word returns the word for a state in all texts.
+func (s NodeState) Word() string {
+	switch s {
+	case NodeSkipped:
+		return "already set"
+	case NodeBlocked, NodePending:
+		return "not tried"
+	}
+	return string(s)
+}
+
+// Tally counts changes by how they ended, in the words of all texts.
+func Tally(n map[NodeState]int) string {
+	return fmt.Sprintf("%d %s, %d %s, %d %s, %d %s", n[NodeDone], NodeDone.Word(), n[NodeSkipped], NodeSkipped.Word(),
+		n[NodeFailed], NodeFailed.Word(), n[NodeBlocked]+n[NodePending], NodeBlocked.Word())
+}
 
 // A NodeResult is a change, or the opening or closing of a bracket, with its result.
 type NodeResult struct {

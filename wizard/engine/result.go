@@ -62,7 +62,7 @@ func (r *runner) end(err error) (Result, error) {
 			err, r.result.Status = bad, StatusPartial // everything is done, but the journal does not contain it
 		}
 	}
-	e := Event{Type: EventResult, Status: r.result.Status, Text: summary(counts)}
+	e := Event{Type: EventResult, Status: r.result.Status, Text: r.result.Tally()}
 	if err != nil {
 		e.Err, e.Hint, e.ErrKind = err.Error(), backends.HintOf(err), backends.KindOf(err)
 	}
@@ -90,17 +90,18 @@ func (r *runner) status(counts map[string]int, err error) Status {
 	return StatusFailed
 }
 
-func summary(counts map[string]int) string {
-	text := ""
-	for _, s := range []NodeState{NodeDone, NodeSkipped, NodeFailed, NodeBlocked, NodePending} {
-		if n := counts[string(s)]; n > 0 {
-			if text != "" {
-				text += ", "
-			}
-			text += fmt.Sprintf("%d %s", n, s)
+// Tally counts the changes of a run by how they ended; "" if there are none. Steps that are not changes are not counted.
+func (r Result) Tally() string {
+	n := map[NodeState]int{}
+	for _, c := range r.Nodes {
+		if c.Change != nil {
+			n[c.State]++
 		}
 	}
-	return text
+	if len(n) == 0 {
+		return ""
+	}
+	return "changes: " + Tally(n)
 }
 
 // leftovers returns the brackets that an earlier attempt left open.

@@ -49,7 +49,7 @@ type TargetState struct {
 	Ended   time.Time // when its last node ended; zero while some are left
 }
 
-// Word is the state of the target in one word: waiting, running, done, failed, blocked.
+// Word is the state of the target in words: waiting, running, done, failed, not tried.
 func (t *TargetState) Word() string {
 	switch c := t.Counts; {
 	case c.Running > 0:
@@ -59,7 +59,7 @@ func (t *TargetState) Word() string {
 	case c.Settled() < c.Total:
 		return "waiting"
 	case c.Blocked > 0:
-		return "blocked"
+		return NodeBlocked.Word()
 	}
 	return "done"
 }

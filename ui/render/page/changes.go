@@ -2,13 +2,13 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -49,10 +49,10 @@ func changes(all []report.Outcome) (string, []Changes) {
 		Change
 	}
 	var order []row
-	names, place, count := map[row][]string{}, map[setting]int{}, map[string]int{}
+	names, place, count := map[row][]string{}, map[setting]int{}, map[engine.NodeState]int{}
 	types := map[backends.TargetType]int{}
 	for i, o := range all {
-		count[o.State]++
+		count[engine.NodeState(o.State)]++
 		r := row{setting{o.Target.Type, o.Kind, o.Name}, change(o)}
 		if names[r] == nil {
 			order = append(order, r)
@@ -84,7 +84,7 @@ func changes(all []report.Outcome) (string, []Changes) {
 		last := &out[len(out)-1]
 		last.Rows = append(last.Rows, c)
 	}
-	return fmt.Sprintf("%d done, %d already set, %d failed, %d not tried", count["done"], count["skipped"], count["failed"], count["blocked"]+count["pending"]), out
+	return engine.Tally(count), out
 }
 
 func heading(t backends.TargetType) string {
@@ -97,17 +97,13 @@ func heading(t backends.TargetType) string {
 func change(o report.Outcome) Change {
 	c := Change{
 		What: backends.Clean(plan.Title(o.Change)), Why: backends.Clean(o.Why), Before: told(o.From), After: told(o.To), Err: backends.Clean(o.Err),
-		Outcome: backends.Clean(o.State), Status: checks.Unknown,
+		Outcome: backends.Clean(engine.NodeState(o.State).Word()), Status: checks.Unknown,
 	}
-	switch o.State {
-	case "done":
+	switch engine.NodeState(o.State) {
+	case engine.NodeDone, engine.NodeSkipped:
 		c.Status = checks.Pass
-	case "skipped":
-		c.Outcome, c.Status = "already set", checks.Pass
-	case "failed":
+	case engine.NodeFailed:
 		c.Status = checks.Fail
-	case "blocked", "pending":
-		c.Outcome = "not tried"
 	}
 	switch {
 	case o.Found == nil || *o.Found == o.To:
