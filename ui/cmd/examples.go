@@ -21,7 +21,7 @@ rdma-setup apply --plan plan.json --yes -o json`},
 	"check": {
 		long: `check reads vCenter, the hosts and the guests, judges what it finds by the checks that check --list prints, and names the first
 broken link of the chain from the BIOS to the guests. With -f it also compares with the answers. It changes nothing, unless
---fix or --save-baseline is given. Exit code 0: no check failed; 1: one did; 4: something could not be reached.`,
+--fix or --save-baseline is given. Exit code 0: OK; 1: warnings; 2: a check failed; 3: nothing could be checked.`,
 		examples: `rdma-setup check -f answers.yaml
 rdma-setup check --quick -o prometheus --out /var/lib/node_exporter/rdma.prom
 rdma-setup check --explain HOST-NIC-006`,
