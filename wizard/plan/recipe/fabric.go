@@ -40,7 +40,8 @@ func (r *rail) fabric() {
 	}
 }
 
-// ambiguous refuses names that a switch or port group of another folder has too: the inventory has these under their paths.
+// ambiguous refuses names that several switches or port groups have: the inventory has these under their paths. A port group is refused
+// on whatever switches the others are: a setter could not tell them apart either, and would fail after other changes.
 func (r *rail) ambiguous(sw *backends.Switch) bool {
 	var found []string
 	note := func(key, name string, paths []string) {
@@ -59,7 +60,7 @@ func (r *rail) ambiguous(sw *backends.Switch) bool {
 	for _, pg := range r.view.PortGroups() {
 		paths = nil
 		for _, g := range r.Inventory.PortGroups {
-			if sw != nil && shared(g.Name, g.Path, pg) && g.Switch == sw.Name {
+			if shared(g.Name, g.Path, pg) {
 				paths = append(paths, g.Path)
 			}
 		}

@@ -271,6 +271,21 @@ func TestAmbiguousSwitchIsAUsageErrorWithThePaths(t *testing.T) {
 	}
 }
 
+// The setters would refuse a name that two port groups share, after other changes: the plan does so first, whatever switch they are on.
+func TestPortGroupNameOfTwoOtherSwitches(t *testing.T) {
+	inv := newInventory(2)
+	a := newAnswers(inv)
+	a.Switch.PortGroup = "RDMA-PG"
+	for _, dc := range []string{"/DC2", "/DC3"} {
+		path := dc + "/network/RDMA-PG"
+		inv.PortGroups = append(inv.PortGroups, backends.PortGroup{Name: path, Path: path, Switch: "DSwitch-of-" + dc[1:]})
+	}
+	_, err := recipe.Build(a, inv, plan.Options{})
+	if backends.KindOf(err) != backends.KindUsage || !strings.Contains(err.Error(), "/DC2/network/RDMA-PG, /DC3/network/RDMA-PG") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAModeThatDoesNotExist(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
