@@ -174,3 +174,30 @@ func TestPortOfAnother(t *testing.T) {
 		})
 	}
 }
+
+// refusing is a guest whose server says why it refuses the client, which sees the end of the connection alone.
+type refusing struct{ guests }
+
+func (r *refusing) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
+	switch {
+	case !strings.Contains(c.Line, "ib_send_bw"):
+		return r.guests.Exec(ctx, vm, c)
+	case strings.HasSuffix(c.Line, "'10.0.0.2'"):
+		return perftest.Output{Exit: 1, Stderr: " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n"}, nil
+	}
+	c.OnLine("* Waiting for client to connect... *")
+	return perftest.Output{Exit: 1, Stderr: "Current implementation is not compatible with versions older than 5.70\n"}, nil
+}
+
+func TestReasonOfTheServerIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := perftest.Runner{Shell: &refusing{}, Mode: "sriov", Bandwidth: true}
+		all, err := r.Measure(t.Context(), pairOf(100_000))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v, %d measurements", err, len(all))
+		}
+		if m := all[0]; m.Error != "server on vm-2: Current implementation is not compatible with versions older than 5.70" {
+			t.Errorf("error %q", m.Error)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,18 +59,20 @@ func (s *process) cause(p Pair, test string, port int) error {
 	case strings.Contains(strings.ToLower(s.out.Stdout+s.out.Stderr), "couldn't listen to port"):
 		return fmt.Errorf("server on %s: TCP port %d %w", p.Server.VM, port, errTaken)
 	}
-	return fmt.Errorf("server on %s ended before the client: %s", p.Server.VM, firstCause(test, s.out))
+	return fmt.Errorf("server on %s: %s", p.Server.VM, firstCause(test, s.out))
 }
 
-// lost returns the cause if a server could not bind its port, or had ended when its client wanted to connect; nil otherwise, or
-// if it still runs shortly after its client has failed.
+// lost returns the cause if a server could not bind its port, had ended when its client wanted to connect, or says why the
+// exchange failed of which its client saw the end alone; nil otherwise, or if it still runs shortly after its client has failed.
 func (s *process) lost(p Pair, test string, port int, code string) error {
 	moment := time.NewTimer(200 * time.Millisecond)
 	defer moment.Stop()
 	select {
 	case <-moment.C:
 	case <-s.ended:
-		if cause := s.cause(p, test, port); errors.Is(cause, errTaken) || code == "connect_failed" && s.failed() {
+		cause, unspecific := s.cause(p, test, port), []string{"", "exchange_failed"}
+		knowsMore := slices.Contains(unspecific, code) && !slices.Contains(unspecific, errorCode(test, s.out))
+		if errors.Is(cause, errTaken) || s.failed() && (code == "connect_failed" || knowsMore) {
 			return cause
 		}
 	}

@@ -108,7 +108,12 @@ func (m *Meeting) connect(ctx context.Context, at place, c *call) (side, error) 
 	case s := <-c.answer:
 		return s, nil
 	case <-c.gone:
-		return side{}, errNobody
+		select {
+		case s := <-c.answer: // it answered before it ended
+			return s, nil
+		default:
+			return side{}, errNobody
+		}
 	case <-ctx.Done():
 		return side{}, ctx.Err()
 	}
