@@ -172,6 +172,19 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 	begin(again)
 }
 
+// systemctl stop ends the process of a transient unit before it returns, and SIGTERM is a clean end (systemd.service(5)).
+func TestStoppedTransientUnitHasEnded(t *testing.T) {
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	c := l.dial("vm-01", "root")
+	ok(t, c, "printf 'sleep 7200; touch /tmp/later' >/tmp/u.sh; systemd-run -q --unit u /bin/sh /tmp/u.sh; systemctl is-active u")
+	if got := ok(t, c, "systemctl stop u; ps ax | grep -c 'sleep 7200$' || :; systemctl list-units --failed --no-legend | grep -c '^ *u[.]' || :; systemctl is-active u || :"); got != "0\n0\ninactive\n" {
+		t.Errorf("after the stop: %q", got)
+	}
+	if r := run(t, c, "systemd-run -q --wait --unit own /bin/sh -c 'systemctl stop own; sleep 1'", ""); r.status != 0 && r.status != 143 {
+		t.Errorf("a unit that stops itself: %+v", r)
+	}
+}
+
 func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")

@@ -193,6 +193,16 @@ func (m *Manager) stop(ctx context.Context, name string) error {
 			}
 		}
 	}
+	m.mu.Lock()
+	kill, done := u.kill, u.done
+	m.mu.Unlock()
+	if kill != nil {
+		kill(sh.SIGTERM)
+		select {
+		case <-done:
+		case <-ctx.Done(): // it stopped itself
+		}
+	}
 	m.setActive(u, "")
 	return nil
 }
@@ -256,7 +266,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 		fmt.Fprintf(p.Stderr, "Failed to start transient service unit: Unit %s already exists.\n", name)
 		return 1
 	}
-	u := &unit{name: name, values: map[string][]string{}, active: "active"}
+	u := &unit{name: name, values: map[string][]string{}, active: "active", done: make(chan struct{})}
 	m.units[name] = u
 	m.mu.Unlock()
 	child := m.Root().With(append([]string{file}, o.Args[1:]...)...)
@@ -266,11 +276,13 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 		child.Stdin, child.Stdout, child.Stderr = p.Stdin, p.Stdout, p.Stderr
 	}
 	run := func(ctx context.Context) int {
+		defer close(u.done)
 		status, err := m.Sys.Exec(ctx, child)
 		if err != nil {
 			status = 203
 		}
-		m.setActive(u, map[bool]string{true: "", false: "failed"}[status == 0])
+		// SIGTERM is a clean end (systemd.service(5), SuccessExitStatus).
+		m.setActive(u, map[bool]string{true: "", false: "failed"}[status == 0 || status == sh.SIGTERM.Status()])
 		return status
 	}
 	if !o.Has("q", "quiet") {
@@ -279,7 +291,11 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	if o.Has("wait", "P", "pipe") {
 		return run(ctx)
 	}
-	go run(context.WithoutCancel(ctx)) // it ends at the latest when the machine goes down, which kills all processes
+	ctx, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	m.mu.Lock()
+	u.kill = kill
+	m.mu.Unlock()
+	go run(ctx) // it ends at the latest when the machine goes down, which kills all processes
 	return 0
 }
 

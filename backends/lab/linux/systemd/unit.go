@@ -3,6 +3,7 @@
 package systemd
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -22,6 +23,8 @@ type unit struct {
 	values map[string][]string // Section.Key -> values in order
 	active string              // "", active, failed
 
+	kill context.CancelCauseFunc // ends the process of a transient unit
+	done chan struct{}           // closed when that process has ended
 }
 
 func (u *unit) all(key string) []string { return u.values[key] }
