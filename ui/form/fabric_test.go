@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -42,6 +43,7 @@ type world struct {
 	findings    []checks.Finding    // of the preflight, instead of the usual ones
 	logins      []live.Login        // as they were tried
 	inv         *backends.Inventory // instead of the usual one
+	reads       atomic.Int32        // overviews that are being read
 	late        chan error          // the overview comes after names and states, when something is sent here
 	nothing     bool                // the plan is empty
 	insecure    []string
@@ -94,6 +96,8 @@ func (f *world) Connect(ctx context.Context, l live.Login, names func(*backends.
 		for i := range early.Hosts {
 			early.Hosts[i].NICs = nil
 		}
+		f.reads.Add(1)
+		defer f.reads.Add(-1)
 		names(&early)
 		select {
 		case err := <-f.late:

@@ -43,3 +43,23 @@ func TestHostsAreShownByNameFirst(t *testing.T) {
 		}
 	})
 }
+
+// A read of the overview ends when its page is left for the login, and before the wizard returns: its caller closes the connection.
+func TestOverviewIsNotReadAfterItsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{world: world{shared: true, late: make(chan error)}}
+		s := open(t, b)
+		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"VMs, which are being", keyEsc})
+		s.shows("vCenter address")
+		synctest.Wait()
+		if n := b.reads.Load(); n != 0 {
+			t.Errorf("%d overviews are read while the operator logs in", n)
+		}
+		s.press("\r\r")
+		s.steps([2]string{"VMs, which are being", "\x03"})
+		s.end()
+		if n := b.reads.Load(); n != 0 {
+			t.Errorf("%d overviews are read after the wizard's end", n)
+		}
+	})
+}

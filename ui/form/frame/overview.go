@@ -23,10 +23,7 @@ type restMsg struct{ of *rest }
 
 // Connect logs in and shows the next page as soon as the hosts can be listed.
 func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) tea.Cmd {
-	old := w.rest
-	if w.rest = nil; old != nil {
-		old.cancel()
-	}
+	old := w.leaveRest()
 	first := make(chan *backends.Inventory, 2) // if the session ends during the read, the overview is read again
 	names := func(inv *backends.Inventory) { first <- inv }
 	if w.LookOnly {
@@ -34,18 +31,19 @@ func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) 
 	}
 	all, cancel := context.WithCancel(w.ctx)
 	r := &rest{done: make(chan struct{}), cancel: cancel}
-	var inv *backends.Inventory
-	early := false
-	return w.Do("logging in and reading the inventory", func(ctx context.Context) error {
+	w.begun = r
+	go func() {
+		defer close(r.done)
+		defer cancel()
 		if old != nil {
 			<-old.done
 		}
+		r.inv, r.err = w.Fabric.Connect(all, l, names)
+	}()
+	var inv *backends.Inventory
+	early := false
+	return w.Do("logging in and reading the inventory", func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, cancel)() // until the hosts can be shown
-		go func() {
-			defer close(r.done)
-			defer cancel()
-			r.inv, r.err = w.Fabric.Connect(all, l, names)
-		}()
 		select {
 		case inv = <-first:
 			early = true
@@ -67,6 +65,14 @@ func (w *Wizard) Connect(l live.Login, then func(w *Wizard, err error) tea.Cmd) 
 			return restMsg{r}
 		})
 	})
+}
+
+// leaveRest cancels the last read of an overview, if any, and returns it without waiting for its end.
+func (w *Wizard) leaveRest() *rest {
+	if w.rest = nil; w.begun != nil {
+		w.begun.cancel()
+	}
+	return w.begun
 }
 
 // Partial reports whether only the names and states of the hosts have been read.

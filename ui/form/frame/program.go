@@ -65,6 +65,9 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	}
 	_, err := p.Run()
 	end()
+	if r := w.leaveRest(); r != nil {
+		<-r.done // the caller closes the connection that it uses
+	}
 	if errors.Is(err, tea.ErrProgramPanic) {
 		if w.running == nil {
 			return entry.Outcome{}, errBroken

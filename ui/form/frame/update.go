@@ -185,6 +185,7 @@ func (w *Wizard) back() tea.Cmd {
 	case w.at == 0:
 		return w.leave()
 	case w.at == PasswordAt+1:
+		w.leaveRest() // the next login reads everything again, and a failed read must not interrupt the typing
 		return w.Show(0)
 	}
 	return w.Show(w.at - 1)

@@ -49,6 +49,7 @@ type Wizard struct {
 	pages       []Page
 	lookPage    func() Page // creates the page of a check
 	rest        *rest       // the rest of the overview while it is being read; nil otherwise
+	begun       *rest       // the last one that was started; nil: none
 	at          int
 	looking     Page          // shown instead of the page; nil otherwise
 	questions   []questionMsg // that wait for an answer
