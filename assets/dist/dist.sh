@@ -53,7 +53,8 @@ notices() {
 }
 notices >"$stage/THIRD_PARTY_NOTICES"
 
-cp --parents README.md LICENSE assets/docs/*.md "$stage/" # the README links to assets/docs
+cp --parents LICENSE assets/docs/*.md "$stage/" # the README links to them
+sed '/^!\[/,/^$/d' README.md >"$stage/README.md" # without the pictures, which the packages do not contain
 touch -d "@$SOURCE_DATE_EPOCH" "$stage"/assets/docs/* "$stage"/{README.md,LICENSE,THIRD_PARTY_NOTICES} "$stage"/man/* "$stage"/completions/* # packages keep the time of their files
 
 mkdir -p "$stage/bin"
@@ -63,7 +64,7 @@ for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   folder=rdma-setup-$VERSION-$os-$arch
   mkdir -p "$stage/$folder"
   build "$os" "$arch" "$stage/$folder/rdma-setup"
-  cp -r README.md LICENSE "$stage/assets" "$stage/THIRD_PARTY_NOTICES" "$stage/man" "$stage/completions" "$stage/$folder/"
+  cp -r "$stage/README.md" LICENSE "$stage/assets" "$stage/THIRD_PARTY_NOTICES" "$stage/man" "$stage/completions" "$stage/$folder/"
   pack "$folder" "$folder.tar.gz"
   if [ "$os" = linux ]; then
     cp "$stage/$folder/rdma-setup" "$stage/rdma-setup"
