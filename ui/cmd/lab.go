@@ -41,7 +41,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.Scenario == "help":
-				return table(e, [2]string{"SCENARIO", "THE DATA CENTRE"}, lab.ScenarioTable())
+				return table(e, [2]string{"SCENARIO", "DATA CENTRE"}, lab.ScenarioTable())
 			case slices.Contains(o.Faults, "help"):
 				return table(e, [2]string{"KEY", "MEANING"}, lab.FaultTable())
 			}
@@ -89,7 +89,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")
 	c.Flags().DurationVar(&o.BootTime, "boot-time", time.Second, "how long a guest takes to start")
-	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault rule, such as host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission; --fault help lists keys and effects")
+	c.Flags().StringArrayVar(&o.Faults, "fault", nil, "a fault to inject, such as vm=vm-01,command=uname,do=hang; --fault help lists the keys and the effects")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:0", "address of the vCenter")
 	c.Flags().StringVar(&o.Dir, "dir", "", "directory for answers, known_hosts, key and env")
 	c.Flags().StringVar(&file, "bundle", "", "simulate the site that collect wrote to this file, instead of a scenario")

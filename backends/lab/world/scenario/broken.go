@@ -90,8 +90,8 @@ func brokenHardware() []spoiled {
 		})},
 		{name: "slot-moved", text: "a host has its RDMA NIC in another slot", spoil: lastHost(moveCard)},
 		{name: "hyperthreading", text: "hyper-threading is off on a host", spoil: lastHost(func(h *world.Host) { h.NoThreads = true })},
-		{name: "power-control", text: "the BIOS of a host keeps power management to itself", spoil: lastHost(func(h *world.Host) { h.OwnPower = true })},
-		{name: "firmware-mixed", text: "a host has other NIC firmware", spoil: lastHost(func(h *world.Host) { flash(h, "16.32.1010") })},
+		{name: "power-control", text: "the BIOS of a host does not let ESXi manage power", spoil: lastHost(func(h *world.Host) { h.OwnPower = true })},
+		{name: "firmware-mixed", text: "a host has another version of the NIC firmware", spoil: lastHost(func(h *world.Host) { flash(h, "16.32.1010") })},
 		{name: "firmware-old", text: "NIC firmware that the driver does not support", spoil: everyHost(func(h *world.Host) { flash(h, "16.28.2006") })},
 		{name: "driver-mixed", text: "a host has another version of the NIC driver", spoil: lastHost(func(h *world.Host) {
 			for _, p := range h.PNICs[2:4] {
@@ -107,8 +107,8 @@ func brokenHardware() []spoiled {
 			h.PNICs[2].RDMA, h.PNICs[3].RDMA = nil, nil
 			h.Module("nmlx5_rdma").Loaded = false
 		})},
-		{name: "iwarp", text: "Intel NICs that speak iWARP only", spoil: everyHost(intelIWARP)},
-		{name: "rocev1-only", text: "an RDMA NIC that knows RoCE v1 only", spoil: lastHost(func(h *world.Host) { h.PNICs[2].RDMA.RoCEv2 = false })},
+		{name: "iwarp", text: "Intel NICs that support iWARP only", spoil: everyHost(intelIWARP)},
+		{name: "rocev1-only", text: "an RDMA NIC that supports RoCE v1 only", spoil: lastHost(func(h *world.Host) { h.PNICs[2].RDMA.RoCEv2 = false })},
 		{name: "parameters-mixed", text: "a host has other parameters of the NIC driver", spoil: lastHost(func(h *world.Host) {
 			for _, name := range []string{"pfctx", "pfcrx"} {
 				p := h.Module("nmlx5_core").Parameter(name)
@@ -134,32 +134,32 @@ func moveCard(h *world.Host) {
 // brokenHosts are faults of vCenter, ESXi and the management network.
 func brokenHosts() []spoiled {
 	return []spoiled{
-		{name: "privileges", text: "the account of vCenter may look only", spoil: func(s *world.State) { s.Reader = true }},
+		{name: "privileges", text: "the vCenter account is read-only", spoil: func(s *world.State) { s.Reader = true }},
 		{name: "clock", text: "vCenter's clock is two minutes ahead", spoil: func(s *world.State) { s.Skew = 2 * time.Minute }},
 		{name: "clock-drifting", text: "vCenter's clock is half a minute behind", spoil: func(s *world.State) { s.Skew = -30 * time.Second }},
 		{name: "esxi-mixed", text: "a host runs another build", spoil: lastHost(func(h *world.Host) { h.Build = "24280767" })},
 		{name: "power-mixed", text: "a host has another power policy", spoil: lastHost(func(h *world.Host) { h.PowerPolicy = "static" })},
-		{name: "host-disconnected", text: "a host without VMs does not answer", hosts: 3, vms: 2, spoil: lastHost(func(h *world.Host) { h.State = world.Down })},
+		{name: "host-disconnected", text: "a host without VMs does not respond", hosts: 3, vms: 2, spoil: lastHost(func(h *world.Host) { h.State = world.Down })},
 		{name: "maintenance", text: "a host without VMs is in maintenance mode", hosts: 3, vms: 2, spoil: lastHost(func(h *world.Host) { h.Maintenance = true })},
 		{name: "reboot-required", text: "a host waits for a reboot", spoil: lastHost(func(h *world.Host) { h.RebootRequired = true })},
 		{name: "ntp", text: "a host has no NTP server", spoil: lastHost(func(h *world.Host) { h.NTP = nil })},
 		{name: "ntp-stopped", text: "a host does not run ntpd", spoil: lastHost(func(h *world.Host) { h.Service("ntpd").Running = false })},
 		{name: "link-down", text: "an RDMA NIC has no link", spoil: lastHost(func(h *world.Host) { h.PNICs[2].LinkUp = false })},
 		{name: "link-slow", text: "an RDMA NIC negotiated 25G", spoil: lastHost(func(h *world.Host) { h.PNICs[2].SpeedMbps = 25000 })},
-		{name: "nic-errors", text: "a bad cable: frames arrive broken", spoil: lastHost(func(h *world.Host) { h.PNICs[2].BadFrames = 5000 })},
+		{name: "nic-errors", text: "a bad cable: frames arrive with errors", spoil: lastHost(func(h *world.Host) { h.PNICs[2].BadFrames = 5000 })},
 		{name: "nic-deaf", text: "the physical switch sends no LLDP to a host", spoil: lastHost(func(h *world.Host) { h.PNICs[2].Deaf = true })},
-		{name: "nic-shared", text: "an RDMA NIC carries vMotion too", spoil: lastHost(func(h *world.Host) {
+		{name: "nic-shared", text: "an RDMA NIC also carries vMotion", spoil: lastHost(func(h *world.Host) {
 			h.VMKs = append(h.VMKs, &world.VMK{Device: "vmk1", MAC: "00:50:56:60:00:01", IP: "10.11.0.11", Prefix: 24, MTU: 9000,
 				DVS: "RDMA-DVS", PortGroup: "RDMA-PG", NetStack: "defaultTcpipStack", Roles: []string{"vmotion"}})
 		})},
 		{name: "vmknic-empty", text: "Net.PVRDMAVmknic of a host is empty", spoil: lastHost(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = "" })},
 		{name: "vmknic-quoted", text: "Net.PVRDMAVmknic of a host has quotes in it", spoil: lastHost(func(h *world.Host) { h.Options["Net.PVRDMAVmknic"] = `"vmk0"` })},
-		{name: "vmknic-missing", text: "a host does not have the vmknic that PVRDMA shall use", spoil: lastHost(func(h *world.Host) { h.VMKs[0].Device = "vmk3" })},
+		{name: "vmknic-missing", text: "a host lacks the vmknic that PVRDMA uses", spoil: lastHost(func(h *world.Host) { h.VMKs[0].Device = "vmk3" })},
 		{name: "vmknic-dhcp", text: "the vmknic of a host has its address by DHCP", spoil: lastHost(func(h *world.Host) { h.VMKs[0].DHCP = true })},
 		{name: "vmknic-subnet", text: "the vmknic of a host is in another subnet", spoil: lastHost(func(h *world.Host) { h.VMKs[0].IP = "10.77.0.11" })},
-		{name: "vmknic-duplicate", text: "two vmknics have one address", spoil: func(s *world.State) { s.Hosts[len(s.Hosts)-1].VMKs[0].IP = s.Hosts[0].VMKs[0].IP }},
+		{name: "vmknic-duplicate", text: "two vmknics have the same address", spoil: func(s *world.State) { s.Hosts[len(s.Hosts)-1].VMKs[0].IP = s.Hosts[0].VMKs[0].IP }},
 		{name: "vmknic-cable", text: "the management NICs of a host have no link", spoil: lastHost(func(h *world.Host) { h.PNICs[0].LinkUp, h.PNICs[1].LinkUp = false, false })},
 		{name: "vmknic-mtu", text: "the vmknics have MTU 9000 on a switch of 1500", spoil: everyHost(func(h *world.Host) { h.VMKs[0].MTU = 9000 })},
-		{name: "firewall", text: "a host keeps the ruleset pvrdma closed", spoil: lastHost(func(h *world.Host) { h.Ruleset("pvrdma").Enabled = false })},
+		{name: "firewall", text: "the ruleset pvrdma is closed on a host", spoil: lastHost(func(h *world.Host) { h.Ruleset("pvrdma").Enabled = false })},
 	}
 }

@@ -30,7 +30,7 @@ func brokenSwitches() []spoiled {
 			}
 		}},
 		{name: "dvs-version", text: "the DVS is of an older version than the hosts", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Version = "7.0.3" })},
-		{name: "not-member", text: "a host is no member of the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members = d.Members[:len(d.Members)-1] })},
+		{name: "not-member", text: "a host is not a member of the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) { d.Members = d.Members[:len(d.Members)-1] })},
 		{name: "uplink-second", text: "a host has two NICs on the DVS", spoil: theSwitch(func(d *world.DVS, _ *world.PortGroup) {
 			d.Uplinks = append(d.Uplinks, "Uplink 2")
 			d.Members[len(d.Members)-1].PNICs = []string{"vmnic2", "vmnic3"}
@@ -53,7 +53,7 @@ func brokenSwitches() []spoiled {
 			d := s.Switch("RDMA-DVS")
 			s.RenamePortGroup(d, d.PortGroup("RDMA-PG"), "RDMA-PG-old")
 		}},
-		{name: "pg-binding", text: "the port group binds its ports late", spoil: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.Binding = "ephemeral" })},
+		{name: "pg-binding", text: "the port group uses ephemeral binding", spoil: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.Binding = "ephemeral" })},
 		{name: "pg-vlan", text: "the port group has another VLAN", spoil: theSwitch(func(_ *world.DVS, pg *world.PortGroup) { pg.VLAN = 100 })},
 	}
 }
@@ -61,7 +61,7 @@ func brokenSwitches() []spoiled {
 // brokenVMs are faults of the VMs' configuration in vCenter.
 func brokenVMs() []spoiled {
 	return []spoiled{
-		{name: "one-host", text: "all VMs live on one host", spoil: func(s *world.State) {
+		{name: "one-host", text: "all VMs are on one host", spoil: func(s *world.State) {
 			for _, v := range s.VMs {
 				v.Host = s.Hosts[0].Name
 			}
@@ -69,7 +69,7 @@ func brokenVMs() []spoiled {
 		{name: "hwversion", text: "a VM has hardware version 12", spoil: lastVM(func(v *world.VM) { v.Hardware = 12 })},
 		{name: "hwversion-old", text: "a VM has hardware version 14", spoil: lastVM(func(v *world.VM) { v.Hardware = 14 })},
 		{name: "snapshot", text: "a VM has a snapshot", spoil: lastVM(func(v *world.VM) { v.Snap("before patch 1", "") })},
-		{name: "memory-reservation", text: "a VM has its memory not reserved", spoil: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
+		{name: "memory-reservation", text: "the memory of a VM is not reserved", spoil: lastVM(func(v *world.VM) { v.Locked, v.Reserved = false, 0 })},
 		{name: "vcpus", text: "a VM has more vCPUs than a socket has cores", spoil: lastVM(func(v *world.VM) { v.CPUs = 32 })},
 		{name: "adapter-missing", text: "a VM has no PVRDMA adapter", spoil: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[:1] })},
 		{name: "adapter-first", text: "a VM has the PVRDMA adapter as its only one", spoil: lastVM(func(v *world.VM) { v.Adapters = v.Adapters[1:] })},
@@ -78,11 +78,11 @@ func brokenVMs() []spoiled {
 			two.Key, two.Label, two.MAC, two.Slot = 4002, "Network adapter 3", world.MAC(v.Index, 2), v.NextSlot()
 			v.Adapters = append(v.Adapters, &two)
 		})},
-		{name: "adapter-disconnected", text: "a VM has its PVRDMA adapter disconnected", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Connected, v.Adapters[1].Start = false, false })},
-		{name: "adapter-elsewhere", text: "a VM has its PVRDMA adapter on a standard network", spoil: lastVM(func(v *world.VM) {
+		{name: "adapter-disconnected", text: "the PVRDMA adapter of a VM is disconnected", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Connected, v.Adapters[1].Start = false, false })},
+		{name: "adapter-elsewhere", text: "the PVRDMA adapter of a VM is on a standard port group", spoil: lastVM(func(v *world.VM) {
 			v.Adapters[1].DVS, v.Adapters[1].PortGroup = "", "VM Network"
 		})},
-		{name: "protocol-mixed", text: "a VM speaks RoCE v1", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Protocol = "rocev1" })},
+		{name: "protocol-mixed", text: "a VM uses RoCE v1", spoil: lastVM(func(v *world.VM) { v.Adapters[1].Protocol = "rocev1" })},
 	}
 }
 
@@ -93,12 +93,12 @@ func brokenGuests() []spoiled {
 	}
 	return []spoiled{
 		{name: "guest-driver", text: "a guest's kernel has no vmw_pvrdma", spoil: flaw(world.NoDriver)},
-		{name: "guest-login", text: "a guest lets nobody in", spoil: flaw(world.NoLogin)},
-		{name: "sudo", text: "the user of a guest may not become root", spoil: flaw(world.NoSudo)},
+		{name: "guest-login", text: "a guest refuses every login", spoil: flaw(world.NoLogin)},
+		{name: "sudo", text: "the user of a guest may not use sudo", spoil: flaw(world.NoSudo)},
 		{name: "packages", text: "a guest has no rdma-core", spoil: flaw(world.NoProvider)},
 		{name: "tools-missing", text: "a guest has no infiniband-diags", spoil: flaw(world.NoDiags)},
 		{name: "perftest-missing", text: "a guest has no perftest", spoil: flaw(world.NoPerftest)},
-		{name: "perftest-version", text: "a guest is a release older, with its perftest", spoil: lastVM(func(v *world.VM) { v.Guest.OS = "ubuntu-20.04" })},
+		{name: "perftest-version", text: "a guest runs an older release, with its perftest", spoil: lastVM(func(v *world.VM) { v.Guest.OS = "ubuntu-20.04" })},
 		{name: "mofed", text: "a guest has MLNX_OFED", spoil: flaw(world.MOFED)},
 		{name: "modules", text: "a guest does not load ib_umad at boot", spoil: flaw(world.NoModules)},
 		{name: "persist", text: "a guest has no unit that loads the driver again", spoil: flaw(world.NoReload)},
@@ -106,7 +106,7 @@ func brokenGuests() []spoiled {
 		{name: "guest-mtu", text: "the RDMA interface of a guest has MTU 1500", spoil: flaw(world.LowMTU)},
 		{name: "no-address", text: "the RDMA interface of a guest has no address", spoil: flaw(world.NoAddress)},
 		{name: "wrong-address", text: "the RDMA interface of a guest has another address", spoil: flaw(world.WrongAddress)},
-		{name: "address-lost", text: "no configuration names the RDMA address of a guest", spoil: flaw(world.AddressLost)},
+		{name: "address-lost", text: "the RDMA address of a guest is in no configuration file", spoil: flaw(world.AddressLost)},
 		{name: "subnet-twice", text: "a guest has two interfaces in the RDMA network", spoil: flaw(world.TwoInSubnet)},
 		{name: "duplicate-ip", text: "a vmknic has the RDMA address of a guest", spoil: func(s *world.State) {
 			if len(s.VMs) > 0 {

@@ -19,13 +19,13 @@ func fabrics() []Scenario {
 		}}
 	}
 	return []Scenario{
-		on("broken-pfc-priority", "one port of the physical switch does not pause the lossless priority", 3, false, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
-		on("broken-pfc-switch", "no port of the physical switch pauses", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
-		on("broken-dscp-trust", "the physical switch trusts no DSCP: it clears it", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoTrust = true }),
+		on("broken-pfc-priority", "PFC is off for the lossless priority on one port of the physical switch", 3, false, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
+		on("broken-pfc-switch", "PFC is off on all ports of the physical switch", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoPFC = true }),
+		on("broken-dscp-trust", "the physical switch does not trust DSCP, and clears it", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoTrust = true }),
 		on("broken-ecn", "the physical switch marks no packets when its queues fill", 3, true, func(_ *world.Host, p *world.PNIC) { p.Cable.NoECN = true }),
 		on("broken-mtu-hop", "one port of the physical switch passes 1500 bytes", 3, false, func(_ *world.Host, p *world.PNIC) { p.Cable.MTU = 1500 }),
-		on("slow-small", "the card of a host sends a tenth of the messages a second that it should", 2, false, func(_ *world.Host, p *world.PNIC) { p.SmallShare = 0.1 }),
-		on("slow-large", "the card of a host loses speed above 64 KiB", 2, false, func(_ *world.Host, p *world.PNIC) { p.LargeShare = 0.5 }),
+		on("slow-small", "the card of a host sends only a tenth of the expected messages per second", 2, false, func(_ *world.Host, p *world.PNIC) { p.SmallShare = 0.1 }),
+		on("slow-large", "the card of a host is slow with messages above 64 KiB", 2, false, func(_ *world.Host, p *world.PNIC) { p.LargeShare = 0.5 }),
 		on("pcie-x4", "the card of a host runs with 4 lanes of PCIe 3.0", 2, false, func(h *world.Host, p *world.PNIC) {
 			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // the cause of a limited rate, and the value that mlxlink shows
 		}),

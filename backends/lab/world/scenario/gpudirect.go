@@ -34,26 +34,26 @@ func gpudirect() []Scenario {
 				v.Guest.Preset = "gpu-source"
 			}
 		}),
-		one("nouveau", "guests without NVIDIA's driver have a GPU, which nouveau took at boot", func(s *world.State) {
+		one("nouveau", "guests without NVIDIA's driver have a GPU, which the driver nouveau claimed at boot", func(s *world.State) {
 			gpuDone(s)
 			s.Software = true
 			for _, v := range s.Asked() {
 				v.Guest.Preset, v.Guest.Flaws = "gpu-source", []world.Flaw{world.Nouveau}
 			}
 		}),
-		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware knows ATS", gpuATS),
+		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware supports ATS", gpuATS),
 		one("gpudirect-split", "the only GPU of a host is below the other socket", gpuSplit),
 		one("gpudirect-bios", "a guest was installed on BIOS firmware", func(s *world.State) {
 			lastAsked(func(v *world.VM) { v.Firmware, v.Guest.BIOS = "bios", true })(s)
 			s.Refused = map[string]string{"gpudirect": "3 (a guest was installed on BIOS firmware)"}
 		}),
-		one("gpudirect-busy", "a VM that nobody asked about has the GPU and the HCA of the last host", gpuBusy),
+		one("gpudirect-busy", "a VM that is not in the answers has the GPU and the HCA of the last host", gpuBusy),
 		one("gpu-other-vm", "the GPU and the HCA of the last host belong to a VM in another folder, which is off", gpuOtherVM),
-		one("gpu-pvrdma", "GPUs beside PVRDMA adapters are asked for, nothing set up", func(s *world.State) { s.Beside = true }),
-		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches, all whole GPUs are asked for", hgxH100),
+		one("gpu-pvrdma", "the answers ask for GPUs beside PVRDMA adapters, nothing is set up", func(s *world.State) { s.Beside = true }),
+		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches; the answers ask for all GPUs", hgxH100),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
-		one("vgpu-gdr", "vGPUs of the C series beside whole HCAs are asked for; the hosts have the vGPU Manager and share their GPUs otherwise", vgpuGDR),
-		one("gpudirect-vgpu", "GPUs are shared out: VMs have a vGPU", gpuShared),
+		one("vgpu-gdr", "the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct", vgpuGDR),
+		one("gpudirect-vgpu", "GPUs are shared: VMs have vGPUs", gpuShared),
 		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", func(s *world.State) {
 			lastAsked(func(v *world.VM) {
 				v.Hardware, v.MemoryMB = 13, 16<<10
@@ -66,7 +66,7 @@ func gpudirect() []Scenario {
 			gpuDone(s)
 			s.Refused = nil
 		}),
-		one("gpudirect-moved", "VMs have GPU and HCA, the last one came from another host", func(s *world.State) {
+		one("gpudirect-moved", "VMs have a GPU and an HCA, the last VM was moved there from another host", func(s *world.State) {
 			gpuDone(s)
 			if v := lastAskedOf(s); v != nil {
 				v.On, v.Guest.Up = false, false
@@ -76,7 +76,7 @@ func gpudirect() []Scenario {
 				}
 			}
 		}),
-		one("gpudirect-models", "hosts with K80, T4, V100, A30, H100, a GPU that nobody knows and one with a sound device", gpuModels),
+		one("gpudirect-models", "hosts with K80, T4, V100, A30, H100, an unknown GPU and a GPU with a sound device", gpuModels),
 	}, broken...)
 }
 

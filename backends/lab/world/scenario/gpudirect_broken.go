@@ -29,7 +29,7 @@ func gpuBroken() []spoiled {
 				}
 			}
 		})},
-		{name: "inactive", text: "a GPU waits for a reboot to be passed through; its VM is off", spoil: func(s *world.State) {
+		{name: "inactive", text: "passthrough of a GPU is active only after a reboot; its VM is off", spoil: func(s *world.State) {
 			lastAsked(off)(s)
 			host(func(h *world.Host) { d := h.PCIDevice("0000:3c:00.0"); d.PassthruActive, d.AtBoot = false, true })(s)
 		}},
@@ -37,21 +37,21 @@ func gpuBroken() []spoiled {
 		{name: "p2p", text: "a VM has no pciPassthru.allowP2P", spoil: lastAsked(func(v *world.VM) { delete(v.Extra, "pciPassthru.allowP2P") })},
 		{name: "acs", text: "a VM has no pciPassthru.RelaxACSforP2P", spoil: lastAsked(func(v *world.VM) { delete(v.Extra, "pciPassthru.RelaxACSforP2P") })},
 		{name: "quotes", text: "pciPassthru.RelaxACSforP2P of a VM has quotes in it", spoil: key("pciPassthru.RelaxACSforP2P", `"TRUE"`)},
-		{name: "window-off", text: "a VM has no window above 4 GB, and is off", spoil: lastAsked(func(v *world.VM) {
+		{name: "window-off", text: "a VM has no MMIO window above 4 GB, and is off", spoil: lastAsked(func(v *world.VM) {
 			off(v)
 			delete(v.Extra, "pciPassthru.use64bitMMIO")
 		})},
-		{name: "window-small", text: "the window of a VM is that of the guide, and the VM is off", spoil: lastAsked(func(v *world.VM) {
+		{name: "window-small", text: "the MMIO window of a VM has the size in the guide, which is too small; the VM is off", spoil: lastAsked(func(v *world.VM) {
 			off(v)
 			v.Extra["pciPassthru.64bitMMIOSizeGB"] = "128"
 		})},
 		{name: "memory", text: "a VM has less memory than its GPU", spoil: lastAsked(func(v *world.VM) { v.MemoryMB, v.Reserved = 64<<10, 64<<10 })},
-		{name: "reservation", text: "a VM has its memory not reserved, and is off", spoil: lastAsked(func(v *world.VM) {
+		{name: "reservation", text: "the memory of a VM is not reserved, and the VM is off", spoil: lastAsked(func(v *world.VM) {
 			off(v)
 			v.Locked, v.Reserved = false, 0
 		})},
 		{name: "driver", text: "a guest has no NVIDIA driver", spoil: flaws(world.NoGPUDriver)},
-		{name: "peermem", text: "a guest does not load nvidia_peermem, its driver is not the open one", spoil: flaws(world.ClosedDriver, world.NoPeermem)},
-		{name: "order", text: "a guest got MLNX_OFED after the NVIDIA driver", spoil: flaws(world.ClosedDriver, world.OFEDLater)},
+		{name: "peermem", text: "a guest with the proprietary driver does not load nvidia_peermem", spoil: flaws(world.ClosedDriver, world.NoPeermem)},
+		{name: "order", text: "MLNX_OFED was installed in a guest after the NVIDIA driver", spoil: flaws(world.ClosedDriver, world.OFEDLater)},
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 // placed are scenarios with objects in unusual places of the inventory.
 func placed() []Scenario {
 	return []Scenario{
-		{Name: "vapp", Text: "healthy, with the second VM in a vApp, as an appliance of several machines is", Apply: func(s *world.State) {
+		{Name: "vapp", Text: "healthy, with the second VM in a vApp", Apply: func(s *world.State) {
 			if len(s.VMs) > 1 {
 				v := s.VMs[1]
 				v.VApp, v.Path = "app-01", "/"+s.Datacenter+"/vm/app-01/"+v.Name
