@@ -128,8 +128,9 @@ rdma-setup generate nmconnection --interface ens224 --mac 00:50:56:aa:bb:01 --ip
 	"generate osu": {examples: `rdma-setup generate osu -f answers.yaml > osu.sh
 rdma-setup generate osu --host 192.168.50.11 --host 192.168.50.12 --runs 3 > osu.sh`},
 	"generate role": {
-		long: `Print the lines that create a vCenter role with exactly the privileges that a mode needs, for govc or PowerCLI. Give the role to
-the account at the root of the inventory, with "propagate to children".`,
+		long: `Print the commands that create a vCenter role with exactly the privileges that a mode needs, for govc or PowerCLI. Assign the
+role to the account at the root of the inventory, or on one datacenter if the answers set hosts.datacenter, with "propagate to
+children". run.lock: shared and clusters that an image manages need it at the root.`,
 		examples: `rdma-setup generate role --mode pvrdma --tool govc
 rdma-setup generate role --mode sriov --tool powercli --name roce-operator`,
 	},

@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -120,7 +121,7 @@ func commandReference() string {
 	var b strings.Builder
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n    %s\n", c.CommandPath(), sentence(c.Short), c.UseLine())
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", c.CommandPath(), sentence(c.Short), theme.Fold("    "+c.UseLine(), 80))
 		c.InitDefaultHelpFlag()
 		if flags := strings.TrimRight(c.LocalFlags().FlagUsagesWrapped(74), "\n"); flags != "" {
 			b.WriteString("\n")
