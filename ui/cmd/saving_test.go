@@ -54,3 +54,18 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 		t.Errorf("too large to compare: %v, %.80q", err, exists.Diff)
 	}
 }
+
+// The report page writes a file that only its owner reads, and never over another report.
+func TestSavedReportIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	f := &fabric{file: filepath.Join(dir, "answers.yaml")}
+	for _, tt := range []struct{ html, want string }{{"one", "rdma-setup-report-r.html"}, {"one", "rdma-setup-report-r.html"}, {"two", "rdma-setup-report-r-2.html"}} {
+		path, err := f.SaveHTML("r", []byte(tt.html))
+		if err != nil || path != filepath.Join(dir, tt.want) {
+			t.Fatalf("%s: %s, %v", tt.html, path, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}

@@ -4,10 +4,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -139,6 +141,26 @@ func TestHTMLOf64Nodes(t *testing.T) {
 	doc := rendered(t, "html", allPairs(64))
 	if n := strings.Count(doc, "<title>vm-"); n != 2*64*63/2 {
 		t.Errorf("%d cells, want %d", n, 64*63)
+	}
+	if len(doc) > 1<<20 {
+		t.Errorf("%d bytes", len(doc))
+	}
+}
+
+// 200 nodes: the map is drawn, and the figure of each pair is in the list, in a file of the same size.
+func TestHTMLOf200Nodes(t *testing.T) {
+	r := allPairs(200)
+	m := &r.Measurements[2*(199+198)] // of vm-03 and vm-04
+	m.AchievedGbps, m.Verdict, m.Hint = 12.3, perftest.VerdictFail, "look at the path"
+	doc := rendered(t, "html", r)
+	htmlShape(t, doc)
+	if n := len(regexp.MustCompile(`[ >]vm-\d+ \d+\.\d+( fail)?[,<]`).FindAllString(doc, -1)); n != 200*199 {
+		t.Errorf("%d figures, want %d", n, 200*199)
+	}
+	for _, want := range []string{"vm-04 12.3 fail, vm-05 ", `<path class="h5"`, `<path class="out"`, "</text>"} {
+		if !strings.Contains(doc, want) {
+			t.Errorf("no %s", want)
+		}
 	}
 	if len(doc) > 1<<20 {
 		t.Errorf("%d bytes", len(doc))

@@ -2,7 +2,9 @@ package page
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -19,6 +21,7 @@ type Map struct {
 	Left, Top   float64 // where the cells begin
 	W, H        float64
 	Cells       []Cell
+	Runs        []Run   // drawn instead of Cells where these are many
 	Numbers     bool    // cells are large enough for their figures
 	Legend      []Shade // from good to bad
 	Outliers    []Outlier
@@ -26,10 +29,13 @@ type Map struct {
 	MoreOut     int      // all that Outliers leaves out
 }
 
+// A Run draws all cells of a class; the unit is one cell.
+type Run struct{ Class, Path string }
+
 // A Node is a row and a column.
 type Node struct {
 	Name  string
-	Short string  // fits the margin
+	Short string  // fits the margin; "" if there is no room for it
 	At    float64 // middle of its row and of its column, from where the cells begin
 }
 
@@ -67,6 +73,9 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	at := map[string]int{}
 	for i, name := range names {
 		short := shorten(backends.Clean(name), 18)
+		if i%named(m.Side) != 0 {
+			short = ""
+		}
 		longest = max(longest, len([]rune(short)))
 		at[name] = i
 		m.Nodes = append(m.Nodes, Node{backends.Clean(name), short, tenth((float64(i) + 0.5) * m.Side)})
@@ -82,6 +91,9 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 		if odd[i] != nil && suspect[from] == "" && suspect[to] == "" {
 			m.Outliers = append(m.Outliers, *odd[i])
 		}
+	}
+	if n > keepCells {
+		m.Runs = m.runs()
 	}
 	for _, name := range names {
 		if s := suspect[name]; s != "" {
@@ -136,15 +148,63 @@ func nodes(some []perftest.Measurement) []string {
 	return names
 }
 
-// side is the size of a cell: figures fit up to 24 nodes, and 64 fit a page.
+// keepCells bounds the nodes of a map whose every cell can be pointed at to read its figure.
+const keepCells = 64
+
+// runs joins neighbours of one class and row into one line each, and outlines outliers.
+func (m *Map) runs() []Run {
+	at := map[[2]int]*Cell{}
+	for i := range m.Cells {
+		at[[2]int{m.Cells[i].Row, m.Cells[i].Column}] = &m.Cells[i]
+	}
+	class := func(row, column int) string {
+		if c := at[[2]int{row, column}]; c != nil {
+			return c.Class
+		}
+		return ""
+	}
+	paths := map[string]*strings.Builder{"out": {}}
+	for row := range m.Nodes {
+		for column := 0; column < len(m.Nodes); {
+			from, of := column, class(row, column)
+			for column < len(m.Nodes) && class(row, column) == of {
+				if c := at[[2]int{row, column}]; c != nil && c.Out {
+					fmt.Fprintf(paths["out"], "M%d %dh1v1h-1z", column, row)
+				}
+				column++
+			}
+			if of == "" {
+				continue
+			}
+			if paths[of] == nil {
+				paths[of] = &strings.Builder{}
+			}
+			fmt.Fprintf(paths[of], "M%d %d.5h%d", from, row, column-from)
+		}
+	}
+	var out []Run
+	for _, s := range append(m.Legend, Shade{Class: "out"}) {
+		if b := paths[s.Class]; b != nil && b.Len() > 0 {
+			out = append(out, Run{s.Class, b.String()})
+		}
+	}
+	return out
+}
+
+// named says that every so many-th node has a name beside its cells, which are of this size.
+func named(side float64) int { return int(math.Ceil(12 / side)) }
+
+// side is the size of a cell: figures fit up to 24 nodes, and 64 and 200 fit a page.
 func side(n int) float64 {
 	switch {
 	case n <= 8:
 		return 46
 	case n <= 24:
 		return 36
+	case n <= keepCells:
+		return 15
 	}
-	return 15
+	return max(2, math.Floor(1040/float64(n)))
 }
 
 func shorten(s string, most int) string {

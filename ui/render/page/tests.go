@@ -21,10 +21,14 @@ type Test struct {
 	Map     *Map   // nil where too few of the possible pairs were measured
 	Shape   Shape  // of all pairs
 	Pairs   []Pair
-	Curved  bool // a pair has Curve
-	Classed bool // a pair has Class or Lost
-	More    int  // pairs that Pairs leaves out; the map has them
+	Curved  bool      // a pair has Curve
+	Classed bool      // a pair has Class or Lost
+	More    int       // pairs that Pairs leaves out
+	All     []Figures // every pair, if Pairs leaves any out
 }
+
+// Figures are the results of one client with each of its servers, in one line.
+type Figures struct{ From, To string }
 
 // A Pair is the result of one test between two guests, from the client to the server.
 type Pair struct {
@@ -66,7 +70,9 @@ func tests(all []perftest.Measurement) []Test {
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
 		t.Shape = ShapeOf(some...)
-		t.Pairs, t.More = pairs(some, t.Latency)
+		if t.Pairs, t.More = pairs(some, t.Latency); t.More > 0 {
+			t.All = lines(some)
+		}
 		t.Curved = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Curve != "" })
 		t.Classed = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Class != "" || p.Lost != "" })
 		out = append(out, t)
@@ -95,6 +101,29 @@ func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 		out = append(out, p)
 	}
 	return out, len(some) - len(out)
+}
+
+// lines returns the figure of every pair, by client. It adds the verdict where that is not pass.
+func lines(some []perftest.Measurement) []Figures {
+	sorted := slices.Clone(some)
+	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int { return plain.Natural(a.Pair(), b.Pair()) })
+	var out []Figures
+	for _, m := range sorted {
+		p := pair(m)
+		word := p.To
+		if v := achieved(m); v > 0 {
+			word += " " + three(v)
+		}
+		if m.Verdict != perftest.VerdictPass {
+			word += " " + p.Word
+		}
+		if n := len(out); n > 0 && out[n-1].From == p.From {
+			out[n-1].To += ", " + word
+		} else {
+			out = append(out, Figures{p.From, word})
+		}
+	}
+	return out
 }
 
 // worst returns the measurements that are not good, the worst first; of each suspect only a few, because they have one cause.
