@@ -43,7 +43,7 @@ type world struct {
 	findings    []checks.Finding    // of the preflight, instead of the usual ones
 	logins      []live.Login        // as they were tried
 	inv         *backends.Inventory // instead of the usual one
-	reads       atomic.Int32        // overviews that are being read
+	reads       int32               // overviews that are being read
 	late        chan error          // the overview comes after names and states, when something is sent here
 	nothing     bool                // the plan is empty
 	insecure    []string
@@ -96,8 +96,8 @@ func (f *world) Connect(ctx context.Context, l live.Login, names func(*backends.
 		for i := range early.Hosts {
 			early.Hosts[i].NICs = nil
 		}
-		f.reads.Add(1)
-		defer f.reads.Add(-1)
+		atomic.AddInt32(&f.reads, 1)
+		defer atomic.AddInt32(&f.reads, -1)
 		names(&early)
 		select {
 		case err := <-f.late:

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -52,13 +53,13 @@ func TestOverviewIsNotReadAfterItsPage(t *testing.T) {
 		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"VMs, which are being", keyEsc})
 		s.shows("vCenter address")
 		synctest.Wait()
-		if n := b.reads.Load(); n != 0 {
+		if n := atomic.LoadInt32(&b.reads); n != 0 {
 			t.Errorf("%d overviews are read while the operator logs in", n)
 		}
 		s.press("\r\r")
 		s.steps([2]string{"VMs, which are being", "\x03"})
 		s.end()
-		if n := b.reads.Load(); n != 0 {
+		if n := atomic.LoadInt32(&b.reads); n != 0 {
 			t.Errorf("%d overviews are read after the wizard's end", n)
 		}
 	})
