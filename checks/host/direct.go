@@ -82,7 +82,7 @@ func directHostChecks() []checks.Check {
 				case !known:
 					return row.Pass(t, "no run of this program changed its parameters")
 				}
-				return row.PassIf(h.BootTime.After(changed), t, "booted %s, parameters changed %s", h.BootTime.UTC().Format("2006-01-02 15:04:05"), changed.UTC().Format("2006-01-02 15:04:05"))
+				return row.PassIf(h.BootTime.After(changed), t, "booted %s, parameters changed %s", h.BootTime.UTC().Format("2006-01-02 15:04:05 MST"), changed.UTC().Format("2006-01-02 15:04:05 MST"))
 			}),
 		},
 	}

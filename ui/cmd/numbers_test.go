@@ -41,6 +41,9 @@ func TestNumbersAgree(t *testing.T) {
 			t.Errorf("the report as %s does not say %q:\n%.3000s", format, tally[1], said)
 		}
 	}
+	if said, _ := b.must(0, "runs", "-o", "json"); !regexp.MustCompile(`"counts": \{\s*"done": ` + tally[2] + `,\s*"skipped": ` + tally[3] + `\s*\}`).MatchString(said) {
+		t.Errorf("runs counts otherwise than %q:\n%s", tally[1], said)
+	}
 	if said, _ := b.must(0, "rollback", "--yes"); !regexp.MustCompile(`: done; changes: [1-9]\d* done, \d+ already set, 0 failed, 0 not tried\n`).MatchString(said) {
 		t.Errorf("the rollback says:\n%s", said)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // A list is a page with a table.
@@ -49,9 +50,9 @@ func (l *list) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return l.t
 func (l *list) Editing() bool { return l.Typing() }
 
 // point moves the cursor to the row of a target, or to the first row of that host.
-func (l *list) point(r backends.Ref) {
+func (l *list) point(r plan.Refusal) {
 	for _, row := range l.table.Rows() {
-		if row.ID == r.Name || strings.HasPrefix(row.ID, r.Name+"/") {
+		if row.ID == r.Target.Name || strings.HasPrefix(row.ID, r.Target.Name+"/") {
 			l.table.At(row.ID)
 			return
 		}

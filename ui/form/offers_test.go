@@ -55,16 +55,17 @@ func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 
 // If the plan is refused, the wizard shows the page, and the row or field, that caused it.
 func TestARefusalLeadsToItsAnswer(t *testing.T) {
-	for target, where := range map[backends.Ref][2]string{
-		backends.VMRef("vm-02"):       {"VMs and guests", "2 of 2"},
-		backends.SwitchRef("DVS-2"):   {"Switch and vmknic", "│ Distributed switch"},
-		backends.PortGroupRef("PG"):   {"Switch and vmknic", "│ Port group"},
-		backends.HostRef("esx-02"):    {"pNICs", "3 of 4"},
-		backends.ClusterRef("Island"): {"Hosts", "1 of 3"},
+	for target, where := range map[backends.Ref][3]string{
+		backends.VMRef("vm-02"):       {"VMs and guests", "2 of 2", "choose another"},
+		backends.SwitchRef("DVS-1"):   {"Switch and vmknic", "│ MTU", "set switch.mtu to 9000 or less"},
+		backends.SwitchRef("DVS-2"):   {"Switch and vmknic", "│ Distributed switch", "choose another"},
+		backends.PortGroupRef("PG"):   {"Switch and vmknic", "│ Port group", "choose another"},
+		backends.HostRef("esx-02"):    {"pNICs", "3 of 4", "choose another"},
+		backends.ClusterRef("Island"): {"Hosts", "1 of 3", "choose another"},
 	} {
-		bubble(t, string(target.Type), func(t *testing.T) {
-			f := &world{inv: twoSwitches(), refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: target, Why: "it is no good", Remedy: "choose another"}}}}
-			atSwitch(t, f).press("enter", "enter").on("Preflight").shows("g go to the answer").press("g").on(where[0]).shows(where[1]).shows("it is no good").shows("choose another")
+		bubble(t, target.String(), func(t *testing.T) {
+			f := &world{inv: twoSwitches(), refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: target, Why: "it is no good", Remedy: where[2]}}}}
+			atSwitch(t, f).press("enter", "enter").on("Preflight").shows("g go to the answer").press("g").on(where[0]).shows(where[1]).shows("it is no good").shows(where[2])
 		})
 	}
 }

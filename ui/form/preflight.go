@@ -123,8 +123,8 @@ func answerOf(w *frame.Wizard, r plan.Refusal) tea.Cmd {
 		at = frame.HostsAt
 	}
 	cmd := w.Show(at)
-	if page, ok := w.Page().(interface{ point(backends.Ref) }); ok {
-		page.point(r.Target)
+	if page, ok := w.Page().(interface{ point(plan.Refusal) }); ok {
+		page.point(r)
 	}
 	w.Err = backends.Errorf(backends.KindUsage, r.Target.Name, r.Remedy, "%s", r.Why)
 	return cmd

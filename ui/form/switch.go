@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // switchPage asks for the distributed switch and its port group, and for other settings of the mode: the vmknic of PVRDMA, VFs
@@ -142,9 +143,15 @@ func (p *switchPage) railNetworks(a *answers.Answers, list []question) []questio
 	return list
 }
 
-// point moves to the field with the name of a switch or port group.
-func (p *switchPage) point(r backends.Ref) {
-	path := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}[r.Type]
+// point moves to the field that the remedy names, else to that with the name of the switch or port group.
+func (p *switchPage) point(r plan.Refusal) {
+	path := map[backends.TargetType]string{backends.TypeSwitch: "switch.name", backends.TypePortGroup: "switch.portgroup"}[r.Target.Type]
+	for _, word := range strings.Fields(r.Remedy) {
+		if word = strings.Trim(word, ",.;"); slices.Contains(p.paths, word) {
+			path = word
+			break
+		}
+	}
 	if i := slices.Index(p.paths, path); i >= 0 {
 		p.fields.focus(i)
 	}

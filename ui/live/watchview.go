@@ -71,7 +71,7 @@ func (w *watcher) clock() string {
 	if w.o.Every%time.Minute == 0 {
 		every = strings.TrimSuffix(every, "0s")
 	}
-	s := fmt.Sprintf("%s  every %s, %s", now.Format("15:04:05"), every, what)
+	s := fmt.Sprintf("%s  every %s, %s", now.Format("15:04:05 MST"), every, what)
 	if l := h.Last; l != nil {
 		s += fmt.Sprintf("; look %d took %s and %d calls", h.Looks, l.Took.Round(10*time.Millisecond), l.Calls)
 	}

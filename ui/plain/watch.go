@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -14,15 +13,18 @@ import (
 // recent is how many checks a block shows for each link.
 const recent = 30
 
+// when is the format of the time of a check.
+const when = "2006-01-02 15:04:05 MST"
+
 // Watched prints a block for the latest check of h: its result, the links of the chain, and what has changed since the
 // previous check. line is the result in one sentence. The first block lists all findings.
 func Watched(w io.Writer, h *watch.History, line string) error {
 	out := &writer{w: w}
 	if h.Err != nil {
-		out.line("%s  AWAY since %s: %s", h.At.Format(time.DateTime), h.Since.Format("15:04:05"), backends.Clean(h.Err.Error()))
+		out.line("%s  AWAY since %s: %s", h.At.Format(when), h.Since.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		return out.err
 	}
-	out.line("%s  %s", h.Last.At.Format(time.DateTime), line)
+	out.line("%s  %s", h.Last.At.Format(when), line)
 	var links []string
 	for _, l := range h.Chain {
 		if s := l.Worst; s != checks.Unknown || l.First != nil {

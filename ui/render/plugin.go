@@ -28,7 +28,7 @@ func PluginText(word, said string) string {
 func told(all []checks.Finding) string {
 	f := first(all)
 	if f == nil {
-		return plain.Tally(all)
+		return plain.Tally(all) + unread(all)
 	}
 	n := 0
 	for _, o := range all {
@@ -41,6 +41,20 @@ func told(all []checks.Finding) string {
 		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "warned", checks.Unknown: "unknown"}[f.Status])
 	}
 	return said
+}
+
+// unread names the links of the chain that the result says nothing about.
+func unread(all []checks.Finding) string {
+	var names []string
+	for _, l := range catalogue.Chain(all) {
+		if l.Worst == checks.Unknown {
+			names = append(names, string(l.Name))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "; not evaluated: " + strings.Join(names, ", ")
 }
 
 // first is the first broken link; findings of rows that the catalogue does not hold come after it.

@@ -21,7 +21,7 @@ func TestPluginLine(t *testing.T) {
 		all  []checks.Finding
 		want string
 	}{
-		{"ok", []checks.Finding{fine, quiet}, "RDMA OK - 1 passed, 0 warnings, 0 failed, 1 unknown"},
+		{"ok", []checks.Finding{fine, quiet}, "RDMA OK - 1 passed, 0 warnings, 0 failed, 1 unknown; not evaluated: BIOS, firmware, driver, switch, VM, guest, pair"},
 		{"warning", []checks.Finding{fine, hot}, "RDMA WARNING - HOST-POWER-009 esx-01: power policy dynamic"},
 		{"critical", []checks.Finding{down, hot, shut("esx-02")}, "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off / on (and 1 more failed)"},
 		{"critical", []checks.Finding{shut("esx-\x1b[2J02"), shut("esx-03"), shut("esx-04")}, "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-?[2J02: ruleset pvrdma is off / on (and 2 more failed)"},

@@ -122,7 +122,7 @@ func TestWrongRails(t *testing.T) {
 		"a node":               {rails("{name: a, nic: {numa: x}}"), `rails[0].nic.numa: "x" is no NUMA node`},
 		"a network":            {rails("{name: a}", "{name: b, network: 192.168.51.7/24}"), "rails[1].network: 192.168.51.7/24 is no IPv4 network"},
 		"an unknown rail":      {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{rail: rail-3, ip: 10.1.0.2/24}]}]\n", `vms[0].adapters[0].rail: "rail-3" is none of the rails`},
-		"no rail":              {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{ip: 10.1.0.2/24}]}]\n", "vms[0].adapters[0].rail: is missing"},
+		"no rail":              {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{ip: 10.1.0.2/24}]}]\n", "vms[0].adapters[0].rail: the rail is missing"},
 		"a rail without rails": {"mode: pvrdma\nvms: [{name: v, adapters: [{rail: a, ip: 10.1.0.2/24}]}]\n", `vms[0].adapters[0].rail: "a": the answers have no rails`},
 		"an adapter on another rail's port group": {rails("{name: rail-1}", "{name: rail-2}") + "vms: [{name: v, adapters: [{rail: rail-1, portgroup: RDMA-PG-2, ip: 10.1.0.2/24}]}]\n",
 			`vms[0].adapters[0].portgroup: "RDMA-PG-2" is that of the rail rail-2`},

@@ -30,16 +30,16 @@ func (c *checker) vms(a *Answers) {
 		case !v.Guest.Managed() && (v.Guest.Install != nil || v.Guest.Persist != nil):
 			c.bad(path+".guest", "take install and persist out, or set manage to true", "nothing is installed or kept in a guest with manage: false")
 		case !v.Guest.Managed() && a.Mode == GPUDirect:
-			c.bad(path+".guest.manage", "set up the guest too, or choose another mode", "is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
+			c.bad(path+".guest.manage", "set up the guest too, or choose another mode", "false is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
 		}
 		switch {
 		case !v.Guest.Managed() && !v.IP.Given() && len(v.Adapters) == 0:
 			continue
 		case v.IP.Given() && len(v.Adapters) > 0:
-			c.bad(path+".adapters", "keep one of the two", "stands beside ip")
+			c.bad(path+".adapters", "keep one of the two", "has both adapters and ip")
 			continue
 		case !v.IP.Given() && len(v.Adapters) == 0:
-			c.bad(path+".ip", "write an address with its prefix, such as 192.168.50.11/24", "is missing")
+			c.bad(path+".ip", "write an address with its prefix, such as 192.168.50.11/24", "the address is missing")
 			continue
 		case v.IP.DHCP:
 			c.dhcp(a, path+".ip")
@@ -85,7 +85,7 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 		}
 		if !n.IP.IsValid() {
 			if v.Guest.Managed() {
-				c.bad(p+".ip", "write an address with its prefix, such as 192.168.50.11/24", "is missing")
+				c.bad(p+".ip", "write an address with its prefix, such as 192.168.50.11/24", "the address is missing")
 			}
 			continue
 		}
@@ -114,7 +114,7 @@ func (c *checker) onRail(n Adapter, path string, names []string) bool {
 	case len(names) == 0:
 		c.bad(path, "list it under rails, or take the key out", "%q: the answers have no rails", clip(n.Rail))
 	case n.Rail == "":
-		c.bad(path, hint, "is missing")
+		c.bad(path, hint, "the rail is missing")
 	default:
 		if near := Nearest(n.Rail, names); near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)

@@ -54,7 +54,10 @@ func (r *runner) end(err error) (Result, error) {
 	}
 	r.result.Status = r.status(counts, err)
 	if j := r.job.Journal; j != nil && j.State().Attempts() > 0 && j.Err() == nil {
-		rec := journal.Record{Type: journal.TypeResult, Status: string(r.result.Status), Counts: counts}
+		rec := journal.Record{Type: journal.TypeResult, Status: string(r.result.Status), Counts: map[string]int{}}
+		for s, n := range r.result.changes() {
+			rec.Counts[string(s)] = n
+		}
 		if err != nil {
 			rec.Err, rec.Hint = err.Error(), backends.HintOf(err)
 		}
@@ -90,14 +93,20 @@ func (r *runner) status(counts map[string]int, err error) Status {
 	return StatusFailed
 }
 
-// Tally counts the changes of a run by how they ended; "" if there are none. Steps that are not changes are not counted.
-func (r Result) Tally() string {
+// changes counts the changes of a run by how they ended. Steps that are not changes are not counted.
+func (r Result) changes() map[NodeState]int {
 	n := map[NodeState]int{}
 	for _, c := range r.Nodes {
 		if c.Change != nil {
 			n[c.State]++
 		}
 	}
+	return n
+}
+
+// Tally is the count of the changes in words; "" if there are none.
+func (r Result) Tally() string {
+	n := r.changes()
 	if len(n) == 0 {
 		return ""
 	}

@@ -95,7 +95,7 @@ type Record struct {
 	By    string          // control: who requested it, and from where
 
 	Status string         // result
-	Counts map[string]int // result: nodes by state
+	Counts map[string]int // result: changes by state
 
 	Salvage *Salvage // salvage
 }

@@ -21,8 +21,8 @@ type Summary struct {
 	// Status is done, unchanged, partial, failed, interrupted, running, "rolled back", "not begun" or unreadable.
 	Status   string         `json:"status"`
 	Phase    Phase          `json:"phase"`
-	Changed  bool           `json:"changed"` // an operation was started
-	Counts   map[string]int `json:"counts,omitempty"`
+	Changed  bool           `json:"changed"`          // an operation was started
+	Counts   map[string]int `json:"counts,omitempty"` // changes by how they ended
 	Attempts int            `json:"attempts"`
 	Ended    time.Time      `json:"ended,omitzero"` // time of the last record
 	Err      string         `json:"error,omitempty"`
