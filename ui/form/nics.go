@@ -44,7 +44,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	ports := entry.RailPorts(w.Answers, w.Overview, w.Fabric.Choose)
 	p.rail, p.several = min(p.rail, len(ports)-1), len(ports) > 1
 	picks := ports[p.rail]
-	member := entry.Members(w.Answers)
+	member, without := entry.Members(w.Answers), entry.WithoutHCA(w.Answers, w.Overview)
 	for _, h := range w.Overview.Hosts {
 		if !member[h.Name] {
 			continue
@@ -67,6 +67,13 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 			}
 			p.nic[r.ID] = n
 			rows = append(rows, r)
+		}
+		if slices.Contains(without, h.Name) {
+			r := live.Row{ID: h.Name + "/", Group: h.Name, Cells: []string{h.Name, "none", "-", "-", "-", "-", "no RDMA card; TCP"},
+				Detail: h.Name + " has no RDMA card; " + entry.AboutNoHCA + " (pvrdma.allow_no_hca)"}
+			if rows = append(rows, r); w.Answers.NoHCA() {
+				chosen[r.ID] = true
+			}
 		}
 	}
 	table := live.NewTable(w.Theme, []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)
@@ -127,19 +134,26 @@ func (p *nicsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 // Keep stores the selection in the answers.
 func (p *nicsPage) Keep(w *frame.Wizard) error {
 	picked := map[string]string{}
+	accepted := map[string]bool{} // without an RDMA card
 	for id := range p.table.Chosen {
+		if host, none := strings.CutSuffix(id, "/"); none {
+			accepted[host] = true
+			continue
+		}
 		picked[strings.TrimSuffix(id, "/"+p.nic[id].Device)] = p.nic[id].Device
 	}
 	var without []string
 	for _, h := range w.Answers.Hosts.Names {
-		if picked[h] == "" && !passedOn(w.Answers, w.Overview.Host(h)) {
+		if picked[h] == "" && !accepted[h] && !passedOn(w.Answers, w.Overview.Host(h)) {
 			without = append(without, h)
 		}
 	}
 	if len(without) > 0 {
 		return fmt.Errorf("no pNIC is chosen on %s: choose one, or go back and deselect the host", plain.Names(without))
 	}
-	p.kept()
+	if p.kept(); len(accepted) > 0 {
+		w.Answers.PVRDMA.AllowNoHCA = true
+	}
 	if maps.Equal(picked, w.Fabric.Choose(w.Answers.ForRail(p.rail), w.Overview)) {
 		return nil
 	}

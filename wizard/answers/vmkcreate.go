@@ -70,3 +70,6 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 
 // NoHCA reports whether hosts without an RDMA card are accepted.
 func (a *Answers) NoHCA() bool { return a.Mode == PVRDMA && a.PVRDMA.AllowNoHCA }
+
+// MayLackHCA reports whether pvrdma.allow_no_hca can be set: in mode pvrdma, with one rail.
+func (a *Answers) MayLackHCA() bool { return a.Mode == PVRDMA && !a.Several() }

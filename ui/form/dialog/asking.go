@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -93,6 +94,19 @@ func (q *questions) nics(inv *backends.Inventory) error {
 			q.say("%s %s, %s, %s, %s: %s", backends.Clean(name), backends.Clean(n.Device), backends.Speed(n.SpeedMbps), cmp.Or(backends.Clean(n.MAC), "no MAC"), entry.RDMAWord(*n), backends.Clean(v.Why()))
 		}
 	}
+	if without := entry.WithoutHCA(q.a, inv); len(without) > 0 {
+		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA), entry.YesNo(q.a.NoHCA()))
+		if err != nil {
+			return err
+		}
+		if q.a.PVRDMA.AllowNoHCA = yes; !yes {
+			q.say("then name the hosts without %s", plain.Names(without))
+			if err := q.hosts(inv); err != nil {
+				return err
+			}
+			return q.nics(inv)
+		}
+	}
 	for rail := 0; ; rail++ {
 		if err := q.nicsOf(inv, rail); err != nil {
 			return err
@@ -119,8 +133,10 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 	if q.a.Several() {
 		of = " for " + q.a.Rails[rail].Name
 	}
-	if len(picks) == len(q.a.Hosts.Names) {
-		for _, name := range q.a.Hosts.Names {
+	without := entry.WithoutHCA(q.a, inv)
+	names := slices.DeleteFunc(slices.Clone(q.a.Hosts.Names), func(name string) bool { return slices.Contains(without, name) })
+	if !slices.ContainsFunc(names, func(name string) bool { return picks[name] == "" }) {
+		for _, name := range names {
 			q.say("proposed%s: %s %s", of, backends.Clean(name), backends.Clean(picks[name]))
 		}
 		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
@@ -130,7 +146,7 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 	macs := map[string]answers.MAC{}
 	took := map[string]string{}
 	changed := false
-	for _, name := range q.a.Hosts.Names {
+	for _, name := range names {
 		err := q.until("pNIC of "+name+of, picks[name], func(s string) error {
 			all := backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a.ForRail(rail))).Verdicts
 			i := slices.IndexFunc(all, func(v backends.PNICVerdict) bool { return v.NIC.Device == s })

@@ -27,6 +27,19 @@ func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []ma
 	return out
 }
 
+// AboutNoHCA says how VMs communicate on hosts without an RDMA card (pvrdma.allow_no_hca).
+const AboutNoHCA = "VMs there use memory on the host and TCP to other hosts, not RDMA"
+
+// WithoutHCA returns the chosen hosts that have no RDMA card and that pvrdma.allow_no_hca could accept.
+func WithoutHCA(a *answers.Answers, inv *backends.Inventory) []string {
+	wish := sizing.OpenWish(a)
+	wish.AllowNoHCA = a.MayLackHCA()
+	return slices.DeleteFunc(slices.Clone(a.Hosts.Names), func(name string) bool {
+		h := inv.Host(name)
+		return h == nil || !backends.NoHCA(h, wish)
+	})
+}
+
 // Serves returns the rail of a pNIC, "" if it has none.
 func Serves(a *answers.Answers, ports []map[string]string, host, device string) string {
 	for i, r := range a.AllRails() {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -66,7 +65,7 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 	if near.Fault == backends.InUse && !r.Whole() {
 		near.Remedy += "; --force-nic HOST/" + choice.Nearest.NIC.Device + " selects it anyway"
 	}
-	if wish.AllowNoHCA = r.Answers.Mode == answers.PVRDMA && !r.Answers.Several(); backends.NoHCA(h.Host, wish) {
+	if wish.AllowNoHCA = r.Answers.MayLackHCA(); backends.NoHCA(h.Host, wish) {
 		near.Remedy += "; or set pvrdma.allow_no_hca: true for a host without an RDMA card, whose VMs use TCP to other hosts"
 	}
 	r.Refuse(backends.HostRef(h.Name), near.Check, near.Remedy, "no pNIC matches%s: %s", r.label(), strings.Join(seen, "; "))
