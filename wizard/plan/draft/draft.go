@@ -49,9 +49,11 @@ func (d *Draft) Virtual() bool { return d.Answers.VFs() }
 // Whole reports whether guests get the card itself, which is then no longer a pNIC and on no switch.
 func (d *Draft) Whole() bool { return d.Answers.WholeCard() }
 
-// Refuse records a reason that cannot be overridden.
+// Refuse records a reason that cannot be overridden, once: several hosts of a cluster may give the same one for the cluster.
 func (d *Draft) Refuse(t backends.Ref, check, remedy, format string, args ...any) {
-	d.Refusals = append(d.Refusals, plan.Refusal{Target: t, Check: check, Why: fmt.Sprintf(format, args...), Remedy: remedy})
+	if r := (plan.Refusal{Target: t, Check: check, Why: fmt.Sprintf(format, args...), Remedy: remedy}); !slices.Contains(d.Refusals, r) {
+		d.Refusals = append(d.Refusals, r)
+	}
 }
 
 // Object records a reason that the operator may override by the id of its check.

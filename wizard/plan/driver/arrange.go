@@ -148,6 +148,7 @@ func (d *driverPart) reboot(round int, why string) string {
 
 // components determines what is installed, on the host or, if an image manages it, in the image of its cluster.
 func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
+	d.noteUnused()
 	if d.h.Imaged() {
 		return d.imageComponents(firmware)
 	}

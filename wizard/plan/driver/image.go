@@ -44,6 +44,21 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	return refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
 }
 
+// noteUnused names the packages of the answers that the host cannot take: an image takes them from URLs, a host without an image
+// from datastores.
+func (d *driverPart) noteUnused() {
+	imaged := d.h.Imaged()
+	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components), func(location string) bool { return nic.IsURL(location) == imaged })
+	switch {
+	case len(unused) == 0:
+	case imaged:
+		d.Each(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, or import it: "+
+			"Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
+	default:
+		d.Each(d.h.Name, "not managed by an image: %s is not installed; name its path on a datastore", strings.Join(unused, ", "))
+	}
+}
+
 // editable refuses images that this program must not edit, and remediation that would do more than planned.
 func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component, refuse func(remedy, format string, args ...any) ([]backends.Component, bool)) bool {
 	edits := slices.ContainsFunc(install, func(c backends.Component) bool { return img.Components[c.Name] != c.Version })

@@ -114,6 +114,28 @@ func TestDriverThroughTheImage(t *testing.T) {
 	}
 }
 
+// A driver that the answers name where the cluster cannot take it from is named, never left out silently.
+func TestPackagesThatTheClusterCannotTake(t *testing.T) {
+	for location, want := range map[string]string{
+		"/vmfs/volumes/shared-01/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip": "managed by an image, which takes nothing from datastores",
+		"https://depot.example/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip":   "not managed by an image",
+	} {
+		inv := withTools(newSRIOV(2))
+		if !strings.HasPrefix(location, "https") {
+			imaged(inv)
+		}
+		a := sriovAnswers(inv)
+		a.SRIOV.Components = []string{location}
+		p, err := recipe.Build(a, inv, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if note := "esx-01, esx-02: " + want; !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.HasPrefix(n, note) && strings.Contains(n, location) }) {
+			t.Errorf("want %q in %q", note, p.Notes)
+		}
+	}
+}
+
 func TestWhatForbidsTheImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*backends.ClusterImage, *answers.Answers)
@@ -133,12 +155,12 @@ func TestWhatForbidsTheImage(t *testing.T) {
 		"Quick Boot":       {func(i *backends.ClusterImage, _ *answers.Answers) { i.QuickBoot = true }, "Quick Boot"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inv := newSRIOV(1)
+			inv := newSRIOV(2)
 			a := sriovAnswers(inv)
 			c.edit(imaged(inv), a)
 			_, err := recipe.Build(a, inv, plan.Options{})
-			if err == nil || !strings.Contains(refusedText(err), c.want) {
-				t.Errorf("want %q, got %s", c.want, refusedText(err))
+			if got := refusedText(err); strings.Count(got, c.want) != 1 { // once for the cluster, not for each host
+				t.Errorf("want %q, got %s", c.want, got)
 			}
 		})
 	}
