@@ -1,6 +1,10 @@
 package backends
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // ServeVGPUs reports, given the active graphics types of a host's GPUs (HostGraphicsInfo.graphicsType), whether vGPUs are
 // available: at least one GPU is not passed through, and all such GPUs are shared as vGPUs. A GPU for which ESXi has no driver is
@@ -38,4 +42,16 @@ func (v *VM) VGPUs(profile string) int {
 		}
 	}
 	return n
+}
+
+// VGPUManager returns the NVIDIA vGPU Manager among the VIBs of a host; "" if there is none. Its VIBs are named
+// NVD-AIE_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0.2_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the Installation
+// of the NVIDIA vGPU Software Package for vSphere"; public lists of VIBs show both).
+func VGPUManager(vibs map[string]VIB) (name string, v VIB) {
+	for _, name := range slices.Sorted(maps.Keys(vibs)) {
+		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {
+			return name, vibs[name]
+		}
+	}
+	return "", VIB{}
 }

@@ -87,6 +87,9 @@ func guestMutations() []mutation {
 		{"GST-VGPULIC-038", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Unrestricted)"
 		}), ""},
+		{"GST-VGPUDRV-041", g, checks.Fail, vgpuGuest("580.65.06", "570.133.10-1OEM.800.1.0.20613240"), ""},
+		{"GST-VGPUDRV-041", g, checks.Warn, vgpuGuest("535.129.03", "570.133.10-1OEM.800.1.0.20613240"), ""},
+		{"GST-VGPUDRV-041", g, checks.Unknown, vgpuGuest("570.133.20", ""), ""},
 		{"GST-PERSIST-039", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Devices[0].Persistent = new(bool) }), ""},
 		{"GST-GPUP2P-040", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices = append(g.NVIDIA.Devices, g.NVIDIA.Devices[0])
@@ -152,5 +155,14 @@ func pairMutations() []mutation {
 		{"PAIR-NCCL-013", g, checks.Fail, pair(func(p *checks.PairFacts) { p.NCCL = "NET/Socket" }), ""},
 		{"PAIR-SYM-014", p, checks.Warn, speed(88, perftest.VerdictPass), "PAIR-MATRIX-015"},
 		{"PAIR-MATRIX-015", p, checks.Fail, speed(60, perftest.VerdictPass), "PAIR-SYM-014"},
+	}
+}
+
+// vgpuGuest adds a licensed vGPU and a driver to the guest, and a vGPU Manager to its host.
+func vgpuGuest(driver, manager string) func(*checks.Facts) {
+	return func(f *checks.Facts) {
+		vgpus("NVD-AIE_ESXi_8.0.0_Driver", manager, "grid_a100d-80c")(f)
+		n := theGuest(f).NVIDIA
+		n.Driver, n.Devices[0].VGPU, n.Devices[0].License = driver, true, "Licensed (Expiry: 2027-1-1)"
 	}
 }

@@ -43,6 +43,24 @@ func directMutations() []mutation {
 		}, ""},
 		{"HOST-GPU-ATS-017", g, checks.Warn, card(func(c *backends.Firmware) { c.Current["ATS_ENABLED"] = "False(0)" }), ""},
 		{"HOST-GPU-GFX-018", g, checks.Warn, func(f *checks.Facts) { theHost(f).GraphicsType = "sharedDirect" }, ""},
+		{"HOST-VGPUMGR-019", g, checks.Fail, vgpus("nmlx5-rdma", "", "grid_a100d-80c"), ""},
+		{"HOST-VGPUMGR-019", g, checks.Warn, vgpus("NVD-AIE_ESXi_8.0.0_Driver", "570.133.10-1OEM.800.1.0.20613240"), ""},
+		{"HOST-VGPUMGR-019", g, checks.Unknown, func(f *checks.Facts) {
+			vgpus("", "")(f)
+			theHost(f).System.VIBs = backends.Fact[map[string]backends.VIB]{State: backends.FactUnreadable, Why: "no answer"}
+		}, ""},
+	}
+}
+
+// vgpus lets the VM of the host, which then serves vGPUs, ask for one, and installs a VIB.
+func vgpus(vib, version string, profiles ...string) func(*checks.Facts) {
+	return func(f *checks.Facts) {
+		h := theHost(f)
+		h.GraphicsType, h.Profiles, h.System.VIBs.Value[vib] = backends.SharedDirect, profiles, backends.VIB{Version: version, Acceptance: "VMwareCertified"}
+		for i := range h.GPUs {
+			h.GPUs[i].Graphics = backends.SharedDirect
+		}
+		f.Answers.GPUDirect.GPUs = map[string]answers.VMGPUs{theVM(f).Name: {Profile: "grid_a100d-80c"}}
 	}
 }
 

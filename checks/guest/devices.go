@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -41,7 +42,7 @@ func guestDeviceChecks() []checks.Check {
 			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA Virtual GPU Client Licensing User Guide",
 			Criteria: "each vGPU is licensed / the license status is not told, or the time without one runs / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
-				"allow the guest to reach the license server (443, and 7070 or 8080 of older ones), and restart nvidia-gridd.",
+				"allow the guest to reach the license server (TCP 443), and restart nvidia-gridd.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.NVIDIA.Devices {
 					switch {
@@ -99,6 +100,13 @@ func guestDeviceChecks() []checks.Check {
 				}
 				return row.Pass(t, "%d pairs of GPUs can read each other's memory", len(g.NVIDIA.P2P))
 			})),
+		},
+		{
+			ID: "GST-VGPUDRV-041", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   "NVIDIA, Virtual GPU Software R580 for VMware vSphere Release Notes, Compatibility Requirements for the NVIDIA vGPU Manager and Guest VM Driver",
+			Criteria: "the guest's driver is of the branch of the host's vGPU Manager, or there is no vGPU / of an older branch / of a newer one, which cannot use the vGPU",
+			Remedy:   "Install the vGPU guest driver of the release of the host's vGPU Manager: the driver of the previous branch works too, a newer one does not.",
+			Run:      eachGuest(nvidia(vgpuDriver)),
 		},
 		{
 			ID: "GST-PEERMEM-028", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
@@ -254,6 +262,34 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 		}
 		return ask(f, t, g)
 	}
+}
+
+// vgpuDriver compares the branches of a guest's driver and of the vGPU Manager of its host: 570 in 570.133.20.
+func vgpuDriver(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+	if !slices.ContainsFunc(g.NVIDIA.Devices, func(d backends.GuestGPU) bool { return d.VGPU }) {
+		return row.Pass(t, "the guest has no vGPU")
+	}
+	var h *backends.Host
+	if v := f.Inventory.VM(g.VM); v != nil {
+		h = f.Inventory.Host(v.Host)
+	}
+	if h == nil || h.System == nil || !h.System.VIBs.Known() {
+		return row.Waiting(t, "the VIBs of the host were not read")
+	}
+	name, vib := backends.VGPUManager(h.System.VIBs.Value)
+	branch := func(version string) int {
+		major, _, _ := strings.Cut(version, ".")
+		n, _ := strconv.Atoi(major)
+		return n
+	}
+	guest, host := branch(g.NVIDIA.Driver), branch(vib.Version)
+	if guest == 0 || host == 0 {
+		return row.Waiting(t, "the versions of the guest's driver (%s) and of the host's vGPU Manager (%s) are not known", cmp.Or(g.NVIDIA.Driver, "none"), cmp.Or(vib.Version, "none"))
+	}
+	if guest > host {
+		return row.Fail(t, "driver %s is of a newer branch than %s %s of the host", g.NVIDIA.Driver, name, vib.Version)
+	}
+	return row.WarnIf(guest < host, t, "driver %s; the host has %s %s", g.NVIDIA.Driver, name, vib.Version)
 }
 
 // answerImage judges the image in the answers; nil if it is acceptable.

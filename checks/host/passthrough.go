@@ -85,7 +85,8 @@ func passthroughChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true, Source: "unverified",
+			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true,
+			Source:   "NVIDIA, Virtual GPU Software User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type is unverified",
 			Criteria: "default graphics type shared, as needed for passthrough, or sharedDirect and active, as needed for vGPUs / - / the other one",
 			Remedy:   "Set the default graphics type of the host to Shared for whole GPUs, to Shared Direct for vGPUs, and reboot the host.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
@@ -97,6 +98,26 @@ func passthroughChecks() []checks.Check {
 					return row.PassIf(h.GraphicsType == backends.SharedDirect && h.ServesVGPUs(), t, "default graphics type %s, serves vGPUs now: %t", h.GraphicsType, h.ServesVGPUs())
 				}
 				return row.PassIf(h.GraphicsType != backends.SharedDirect, t, "default graphics type %s", h.GraphicsType)
+			}),
+		},
+		{
+			ID: "HOST-VGPUMGR-019", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   "NVIDIA, Virtual GPU Software User Guide, Installing and Configuring the NVIDIA Virtual GPU Manager for VMware vSphere",
+			Criteria: "the NVIDIA vGPU Manager is installed and offers profiles, or no VM has vGPUs / installed without profiles / not installed",
+			Remedy: "Install the NVIDIA vGPU Manager with an image or as a component (vSphere Lifecycle Manager), or with esxcli software component apply, " +
+				"enable SR-IOV and VT-d or IOMMU in the BIOS, and reboot the host.",
+			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
+				t := backends.HostRef(h.Name)
+				name, v := backends.VGPUManager(sys.VIBs.Value)
+				switch {
+				case !f.VGPUHost(h):
+					return row.Pass(t, "no selected VM has a vGPU")
+				case !sys.VIBs.Known():
+					return row.Unread(t, "the list of VIBs", sys.VIBs)
+				case name == "":
+					return row.Fail(t, "no VIB NVD-* or NVIDIA-* is installed")
+				}
+				return row.WarnIf(len(h.Profiles) == 0, t, "%s %s is installed; the host offers %d profiles", name, v.Version, len(h.Profiles))
 			}),
 		},
 	}

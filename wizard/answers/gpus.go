@@ -17,3 +17,13 @@ func (g VMGPUs) VGPUs() int {
 	}
 	return max(1, g.Count)
 }
+
+// VGPUs reports whether VMs get vGPUs.
+func (a *Answers) VGPUs() bool {
+	for _, g := range a.GPUDirect.GPUs {
+		if g.VGPUs() > 0 {
+			return a.GPUs()
+		}
+	}
+	return false
+}

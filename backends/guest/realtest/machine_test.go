@@ -159,11 +159,11 @@ func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
 	return ssh.NewClient(c, chans, reqs), nil
 }
 
-// try runs a script as root, for ten minutes at most.
+// try runs a script as root, for 25 minutes at most: two emulated guests take ten to install Docker on two idle cores.
 func (m *machine) try(script string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(m.t.Context(), 25*time.Minute)
 	defer cancel()
 	s, err := m.session(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// planAsks returns the questions to hosts that a plan depends on, never nil; none if no driver is set up.
+// planAsks returns the questions to hosts that a plan depends on, never nil; none if neither a driver nor a vGPU is set up.
 func planAsks(a *answers.Answers) []system.Question {
 	ats := a.Mode == answers.GPUDirect && a.GPUDirect.ATS
 	lossless := a.QoS.Lossless != "" && a.QoS.Lossless != answers.LosslessNone
@@ -28,6 +28,8 @@ func planAsks(a *answers.Answers) []system.Question {
 	}
 	if a.VFs() || ats || lossless && len(a.SRIOV.Components) > 0 {
 		out = append(out, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions)
+	} else if a.VGPUs() { // the vGPU Manager
+		out = append(out, system.VIBs)
 	}
 	return out
 }
@@ -42,6 +44,9 @@ func checkAsks(a *answers.Answers) []system.Question {
 		out = append(out, system.VIBs, system.Acceptance, system.VFs)
 	case answers.GPUDirect:
 		out = append(out, system.BootDevice)
+		if a.VGPUs() {
+			out = append(out, system.VIBs)
+		}
 	}
 	return append(out, system.Resync)
 }

@@ -55,20 +55,19 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	if h.Baseboard != nil && v.VGPUs > 1 {
 		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group (Nvidia:%d@%s%%NVLink), which is not set here", v.VGPUs, v.VGPU)
 	}
+	if h.Baseboard != nil && h.Baseboard.Generation == "Blackwell" { // NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch"
+		b.Each(h.Name, "%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed nor checked here", h.Baseboard)
+	}
 	b.vgpuRoom(h, v)
 }
 
-// vgpuManager reports whether the vGPU Manager is known to be installed, and describes what is known. Its VIBs are named
-// NVD-AIE_ESXi_8.0.0_Driver, NVD-VGPU_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0_Host_Driver (NVIDIA, Virtual GPU Software
-// User Guide, "Verifying the NVIDIA vGPU Manager for VMware vSphere").
+// vgpuManager reports whether the vGPU Manager is known to be installed, and describes what is known.
 func vgpuManager(h *draft.Host) (installed bool, text string) {
 	if h.System == nil || !h.System.VIBs.Known() {
 		return false, "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
 	}
-	for _, name := range slices.Sorted(maps.Keys(h.System.VIBs.Value)) {
-		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {
-			return true, fmt.Sprintf("%s %s is installed (nvidia-smi in the ESXi shell says whether it runs)", name, h.System.VIBs.Value[name].Version)
-		}
+	if name, v := backends.VGPUManager(h.System.VIBs.Value); name != "" {
+		return true, fmt.Sprintf("%s %s is installed (nvidia-smi in the ESXi shell says whether it runs)", name, v.Version)
 	}
 	return false, "the NVIDIA vGPU Manager is not installed (no VIB NVD-* or NVIDIA-*)"
 }

@@ -56,6 +56,25 @@ func TestHostListsNoProfiles(t *testing.T) {
 	}
 }
 
+// NVSwitches of Blackwell boards need a component for ESXi (NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch").
+func TestBlackwellBoardNeedsFabricManager(t *testing.T) {
+	for generation, want := range map[string]bool{"Hopper": false, "Blackwell": true} {
+		inv := newGPUs(1)
+		h := &inv.Hosts[0]
+		h.System, h.GraphicsType, h.GPUs[0].Graphics = &backends.HostSystem{}, backends.SharedDirect, backends.SharedDirect
+		h.Baseboard, h.Profiles = &backends.Baseboard{Name: "HGX", Generation: generation, GPUs: 8}, []string{"grid_a100d-80c"}
+		a := gpuAnswers(inv)
+		a.GPUDirect.GPUs = map[string]answers.VMGPUs{"vm-01": {Profile: "grid_a100d-80c"}}
+		p, err := recipe.Build(a, inv, plan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if notes := strings.Join(p.Notes, "\n"); strings.Contains(notes, "Fabric Manager") != want {
+			t.Errorf("%s: notes: %s", generation, notes)
+		}
+	}
+}
+
 // A vGPU of another VM that runs leaves no room for one of another size on its GPU, wherever vCenter says that it is, and also where it
 // says nothing (VMware, What's New for GPUs in vSphere 8 Update 3). A VM that is off takes none.
 func TestVGPUsOfOtherVMsAreCounted(t *testing.T) {
