@@ -8,13 +8,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// keepCauses bounds the causes at the top; the JSON contains all of them.
+// keepCauses is how many causes are listed at the top; the JSON contains all of them.
 const keepCauses = 3
 
-// fewNames is up to how many names are listed without their number.
+// fewNames is the largest number of names that are listed without being counted.
 const fewNames = 5
 
-// A Cause is a cause in words.
+// A Cause is the cause of a failure, as text.
 type Cause struct {
 	What   string // "esx-03: enable firewall ruleset pvrdma"
 	Err    string
@@ -40,7 +40,7 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 	return out, max(0, len(all)-keepCauses)
 }
 
-// LeftBehind formats what a run has left, and what to do next; nothing for nil.
+// LeftBehind formats what an unfinished run has left behind, and what to do next; "" for nil.
 func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	if l == nil {
 		return nil, ""
@@ -59,7 +59,7 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	return out, backends.Clean(l.Continue)
 }
 
-// who names the targets of a cause.
+// who lists the targets of a cause.
 func who(targets []backends.Ref) string {
 	var names []string
 	for _, t := range targets {
@@ -68,7 +68,7 @@ func who(targets []backends.Ref) string {
 	return Listed(names)
 }
 
-// Listed names names in their natural order, with their number where they are more than a few.
+// Listed joins names in their natural order, preceded by their number if there are more than a few.
 func Listed(names []string) string {
 	names = slices.SortedFunc(slices.Values(names), Natural)
 	names = slices.Compact(names)

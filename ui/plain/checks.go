@@ -51,14 +51,14 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	return out.err
 }
 
-// An unread is guests of which as many checks could not be evaluated, all for the same reason.
+// An unread is a group of guests with the same number of checks that could not be evaluated, all for the same reason.
 type unread struct {
 	reason string
 	checks int
 	guests []string
 }
 
-// unreadGuests gathers the unknown findings that repeat one reason for one guest; repeated tells which findings these are.
+// unreadGuests groups the unknown findings that repeat one reason for one guest; repeated reports whether a finding is one of them.
 func unreadGuests(all []checks.Finding) (out []unread, repeated func(checks.Finding) bool) {
 	type why struct {
 		guest  backends.Ref
@@ -87,8 +87,8 @@ func unreadGuests(all []checks.Finding) (out []unread, repeated func(checks.Find
 	return out, func(f checks.Finding) bool { return f.Status == checks.Unknown && n[why{f.Target, f.Evidence}] > 1 }
 }
 
-// Unexplained returns the findings that follow from none of the causes, and how many do. What fails is never left out because
-// something could not be evaluated or only warns.
+// Unexplained returns the findings that follow from none of the causes, and how many do. A failure is never left out because
+// something else could not be evaluated or is only a warning.
 func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding, int) {
 	fails := map[string]bool{}
 	for _, f := range all {
@@ -109,14 +109,14 @@ func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding,
 	return out, len(all) - len(out)
 }
 
-// Folded says that findings are not listed because they are consequences of listed ones.
+// Folded returns the line about findings that are not listed because they are consequences of listed ones.
 func Folded(n int) string {
 	return count(n, "finding") + map[bool]string{true: " follows", false: " follow"}[n == 1] + " from the causes above and " +
 		map[bool]string{true: "is", false: "are"}[n == 1] + " not listed here; -o html and -o json list all"
 }
 
 // Chain prints the links in order with their results, then the first broken one with its remedy. A link that was not read, or
-// only partly, is not evaluated.
+// was read only in part, is not evaluated.
 func Chain(w io.Writer, all []checks.Finding) error {
 	out := &writer{w: w}
 	var said []string
@@ -152,7 +152,7 @@ func Count(all []checks.Finding) map[checks.Status]int {
 	return n
 }
 
-// A Group is findings of one check with one status: one cause, several targets.
+// A Group holds the findings of one check with one status: one cause, several targets.
 type Group struct {
 	Findings []checks.Finding
 	Of       int // how many targets the check looked at
@@ -183,7 +183,7 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 	return groups
 }
 
-// Targets names the targets, with the total if useful.
+// Targets lists the targets, with the total if it is useful.
 func (g Group) Targets() string {
 	var names []string
 	for _, f := range g.Findings {
@@ -195,7 +195,7 @@ func (g Group) Targets() string {
 	return Names(names)
 }
 
-// keepEvidence bounds the lines of one group; the JSON contains every finding.
+// keepEvidence is how many lines of evidence a group has; the JSON contains every finding.
 const keepEvidence = 5
 
 // Evidence returns the evidence: one line if it is the same for all targets, else one for each different text with its targets.

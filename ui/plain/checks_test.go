@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// The chain stands in one line, and the first failure along it comes before later ones and before warnings.
+// The chain is printed in one line, and the first failure in it comes before later failures and before warnings.
 func TestChain(t *testing.T) {
 	var b bytes.Buffer
 	err := plain.Chain(&b, []checks.Finding{
@@ -27,7 +27,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// One reason for many checks of one guest is said once, with their number, and targets count up as people count.
+// A reason that many checks of one guest share is printed once, with their number, and targets are in natural order.
 func TestOneReasonOfAGuestIsSaidOnce(t *testing.T) {
 	var all []checks.Finding
 	add := func(id, vm, why string) {
@@ -52,7 +52,7 @@ func TestOneReasonOfAGuestIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A failure stays in the list where its cause could only not be evaluated.
+// A failure stays in the list if its cause merely could not be evaluated.
 func TestFailureIsNotFoldedIntoAnUnknown(t *testing.T) {
 	esx := backends.HostRef("esx-1")
 	r := report.Report{Checks: []checks.Finding{

@@ -82,7 +82,7 @@ func stages(p *plan.Plan) string {
 	return "; replanned after " + count(p.Stages, "stage")
 }
 
-// irreversible names the changes that cannot be undone, each once with its targets.
+// irreversible lists the changes that cannot be undone, each once with its targets.
 func irreversible(p *plan.Plan) string {
 	var order []string
 	who := map[string][]string{}
@@ -112,7 +112,7 @@ func flapping(p *plan.Plan) []string {
 	return out
 }
 
-// bystandingPorts names the pNICs with other traffic that a driver parameter, a firmware setting or flow control acts on as well: every
+// bystandingPorts lists the pNICs with other traffic that a driver parameter, a firmware setting or flow control also affects: every
 // port of the driver, or of the card.
 func bystandingPorts(p *plan.Plan, inv *backends.Inventory) string {
 	var order []string
@@ -182,7 +182,7 @@ func LoadRound(p perftest.Progress) string {
 	return fmt.Sprintf("loaded %d/%d  %s: %.1f Gb/s together, %d failed%s", p.Round, p.Rounds, backends.Clean(p.Flowing()), sum, bad, apart)
 }
 
-// volume rounds a number of bytes for an estimate.
+// volume formats a number of bytes, rounded for an estimate.
 func volume(bytes int64) string {
 	if bytes < 1e12 {
 		return fmt.Sprintf("%.0f GB", float64(bytes)/1e9)
@@ -190,7 +190,7 @@ func volume(bytes int64) string {
 	return fmt.Sprintf("%.1f TB", float64(bytes)/1e12)
 }
 
-// About rounds a time for an estimate.
+// About formats a duration, rounded for an estimate.
 func About(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// The cost names what reboots, what goes off and how many at a time, strangers' VMs, what has no way back, and other traffic on the
+// The cost lists reboots, power-offs and how many happen at a time, other VMs, what cannot be undone, and other traffic on the
 // same driver or card.
 func TestCostLines(t *testing.T) {
 	power := func(vm string) plan.Bracket {

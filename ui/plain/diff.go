@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Diff prints how a plan differs from that of a file: what it adds, what it no longer has, what it changes differently, and what
-// both cost.
+// Diff prints how a plan differs from the plan in a file: what it adds, what it no longer has, what it changes differently, and the
+// cost of both.
 func Diff(w io.Writer, file string, before, after *plan.Plan) error {
 	out, d := &writer{w: w}, plan.Compare(before, after)
 	file = backends.Clean(file)
@@ -43,7 +43,7 @@ func Diff(w io.Writer, file string, before, after *plan.Plan) error {
 	return out.err
 }
 
-// diffList prints changes as a plan does, indented below a line of its own.
+// diffList prints changes as in a plan, indented below a heading.
 func diffList(out *writer, head string, changes []plan.Change) {
 	if len(changes) == 0 {
 		return
@@ -56,7 +56,7 @@ func diffList(out *writer, head string, changes []plan.Change) {
 	}
 }
 
-// changed prints settings that both plans change, the same difference of many targets once.
+// changed prints the settings that both plans change differently; a difference that many targets share is printed once.
 func changed(out *writer, all []plan.Changed) {
 	type key struct {
 		of          backends.TargetType
@@ -83,7 +83,7 @@ func changed(out *writer, all []plan.Changed) {
 	}
 }
 
-// differences are lines about what two changes of one setting do differently.
+// differences returns the lines about what two changes of one setting do differently.
 func differences(before, after plan.Change) []string {
 	was, now := told(before.From)+" -> "+told(before.To), told(after.From)+" -> "+told(after.To)
 	if before.From == after.From {
@@ -99,7 +99,7 @@ func differences(before, after plan.Change) []string {
 	return lines
 }
 
-// unlike prints two values; of two objects, the members that are not equal.
+// unlike formats two values that differ; for two objects, only the members that differ.
 func unlike(a, b backends.Value) (string, string) {
 	var before, after map[string]any
 	if a.Decode(&before) != nil || b.Decode(&after) != nil {
@@ -114,7 +114,7 @@ func unlike(a, b backends.Value) (string, string) {
 	return told(backends.ValueOf(before)), told(backends.ValueOf(after))
 }
 
-// interruptions prints the reboots and power cycles of brackets that one plan alone has.
+// interruptions prints the reboots and power cycles that only one of the plans has.
 func interruptions(out *writer, word string, list []plan.Bracket) {
 	var order []plan.Disruption
 	targets := map[plan.Disruption][]backends.Ref{}

@@ -11,7 +11,7 @@ import (
 
 // Document prints a document of package assets as text that is at most width cells wide. Code blocks keep their lines. It
 // reads the part of Markdown that the documents use: headings, paragraphs, lists, tables, code that is indented by four
-// blanks, links, images and bold text.
+// spaces, links, images and bold text.
 func Document(text string, width int) string {
 	var out strings.Builder
 	for i, b := range blocksOf(text) {
@@ -26,11 +26,11 @@ func Document(text string, width int) string {
 	return out.String() + "\n"
 }
 
-// A block is what stands between blank lines, or one heading, or one item of a list.
+// A block is the text between blank lines, or one heading, or one item of a list.
 type block struct {
 	kind  blockKind
 	lines []string
-	tight bool // no blank line stands before it
+	tight bool // no blank line before it
 }
 
 type blockKind int
@@ -80,7 +80,7 @@ func blocksOf(text string) []block {
 	return all
 }
 
-// kindOf says what begins with a line.
+// kindOf returns the kind of block that a line begins.
 func kindOf(line string, afterBlank bool) blockKind {
 	switch {
 	case strings.HasPrefix(line, "#"):
@@ -125,7 +125,7 @@ func oneLine(lines []string) string {
 	return inline(strings.Join(words, " "))
 }
 
-// inline replaces a link to another document by the command that prints it, and drops pictures and marks of bold text.
+// inline replaces links to other documents with the command that prints them, and removes pictures and the marks of bold text.
 func inline(s string) string {
 	s = image.ReplaceAllString(s, "")
 	s = link.ReplaceAllStringFunc(s, func(l string) string {
@@ -142,13 +142,13 @@ func inline(s string) string {
 	return bold.ReplaceAllString(s, "$1")
 }
 
-// tableText prints a table in columns that share the width. The lines of a wide cell are wrapped within its column.
+// tableText formats a table in columns that share the width. The text of a wide cell is wrapped within its column.
 func tableText(lines []string, width int) string {
 	var rows [][]string
 	var natural []int
 	for i, l := range lines {
 		if i == 1 {
-			continue // the line of dashes below the head
+			continue // the line of dashes below the header
 		}
 		var row []string
 		for c, cell := range strings.Split(strings.Trim(l, "|"), "|") {
@@ -193,7 +193,7 @@ func tableText(lines []string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// share assigns its natural width to each column while there is room; the wider columns divide the rest.
+// share assigns each column its natural width while there is room; the wider columns divide the rest equally.
 func share(natural []int, room int) []int {
 	widths := make([]int, len(natural))
 	for open := len(natural); open > 0; {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// Lines returns a sink that prints one line an event, for logs and pipes.
+// Lines returns a sink that prints one line per event, for logs and pipes.
 func Lines(w io.Writer) engine.Sink {
 	out := &writer{w: w}
 	return func(e engine.Event) {
@@ -50,7 +50,7 @@ func Lines(w io.Writer) engine.Sink {
 	}
 }
 
-// JSONLines returns a sink that prints one JSON document a line.
+// JSONLines returns a sink that prints one JSON document per line.
 func JSONLines(w io.Writer) engine.Sink {
 	enc := JSON(w)
 	return func(e engine.Event) {
@@ -65,7 +65,7 @@ func orElse(s, other string) string {
 	return s
 }
 
-// orNone is the name of a target with a colon behind it, nothing where there is none.
+// orNone returns the name of a target followed by a colon, or "" if there is no target.
 func orNone(t backends.Ref) string {
 	if t.Name == "" {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Inventory prints hosts x pNICs, then GPUs and VMs, as tables.
+// Inventory prints the hosts with their pNICs, then GPUs and VMs, as tables.
 func Inventory(w io.Writer, inv *backends.Inventory) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
@@ -101,7 +101,7 @@ func nearWord(p backends.Pair) string {
 	return "?"
 }
 
-// affinity prints the path from each GPU of a host to each RDMA card, where it has several of both; hosts that are alike share a
+// affinity prints the path from each GPU of a host to each RDMA card if it has several of both; identical hosts share a
 // matrix.
 func affinity(w io.Writer, inv *backends.Inventory) error {
 	var bodies []string
@@ -161,7 +161,7 @@ func matrix(h *backends.Host) (string, error) {
 	return b.String(), err
 }
 
-// Passthrough says in a word whether VMs can use a GPU.
+// Passthrough returns in one word whether VMs can use a GPU.
 func Passthrough(g backends.GPU) string {
 	switch {
 	case g.Active:
@@ -174,7 +174,7 @@ func Passthrough(g backends.GPU) string {
 	return "off"
 }
 
-// Nearest says which RDMA card of its host a GPU is nearest to, by what path, and whether the two can do peer-to-peer.
+// Nearest returns the RDMA card of its host that is nearest to a GPU, the path to it, and whether peer-to-peer works between them.
 func Nearest(g backends.GPU) (card, p2p string) {
 	if len(g.Pairs) == 0 {
 		return "none", "no"

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
-// Hosts with several GPUs and several cards have a matrix of the paths between them, those that are alike one together.
+// Hosts with several GPUs and several cards have a matrix of the paths between them; identical hosts share one.
 func TestAffinityMatrix(t *testing.T) {
 	pair := func(nic, device string, path backends.Nearness, node bool) backends.Pair {
 		return backends.Pair{NIC: nic, Device: device, Path: path, SameNUMA: node}

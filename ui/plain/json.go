@@ -10,18 +10,18 @@ import (
 	"unicode/utf8"
 )
 
-// SchemaVersion is the version of the JSON documents that commands print: it changes when a field is removed or means
-// something else, not when one is added.
+// SchemaVersion is the version of the JSON documents that commands print: it changes when a field is removed or its meaning
+// changes, not when a field is added.
 const SchemaVersion = 1
 
-// JSON writes JSON that is safe on terminals: control characters (DEL and C1, which JSON leaves as they are) and characters that
-// change the direction of a line are written as \u escapes, which are equivalent. Each document that is an object begins with its
+// JSON writes JSON that is safe on terminals: control characters (DEL and C1, which JSON does not escape) and characters that
+// change the direction of text are written as \u escapes, which are equivalent. Each document that is an object begins with its
 // schemaVersion.
 func JSON(w io.Writer) *json.Encoder {
 	return encoder(escaping{w: w, versioned: true})
 }
 
-// ForeignJSON does the same without a schemaVersion, for documents whose form others define.
+// ForeignJSON does the same without a schemaVersion, for documents whose format others define.
 func ForeignJSON(w io.Writer) *json.Encoder { return encoder(escaping{w: w}) }
 
 func encoder(w io.Writer) *json.Encoder {
@@ -30,7 +30,7 @@ func encoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
-// An escaping writer gets one whole document a call, in which such characters stand in strings only.
+// An escaping writer receives one whole document per call, in which such characters occur in strings only.
 type escaping struct {
 	w         io.Writer
 	versioned bool
@@ -53,7 +53,7 @@ func (e escaping) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// withVersion puts the schemaVersion first in an object, in the layout of the document.
+// withVersion inserts the schemaVersion as the first member of an object, with the document's indentation.
 func withVersion(doc string) string {
 	fields, is := strings.CutPrefix(doc, "{")
 	if !is {

@@ -6,14 +6,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// LineDiff lists the lines in which two texts differ: those of the first with -, those of the second with +, in their order, and "..."
-// for lines between that are the same. The lines are safe to show on a terminal.
+// LineDiff lists the lines that differ between two texts: those of the first with -, those of the second with +, in order, and "..."
+// for equal lines between them. The lines are safe to show on a terminal.
 func LineDiff(a, b string) string {
 	x, y := strings.Split(strings.TrimRight(a, "\n"), "\n"), strings.Split(strings.TrimRight(b, "\n"), "\n")
 	if len(x)*len(y) > 4<<20 {
 		return cleaned("- ", x) + "\n" + cleaned("+ ", y) // too long to compare
 	}
-	// same[i][j] is how many lines x[i:] and y[j:] have in common, in order.
+	// same[i][j] is the number of lines that x[i:] and y[j:] have in common, in order.
 	same := make([][]int, len(x)+1)
 	for i := range same {
 		same[i] = make([]int, len(y)+1)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// manual returns how to make the change without this program: in the vSphere Client, or by a command line.
+// manual returns how to make the change without this program: in the vSphere Client, or with a command.
 func manual(c plan.Change) string {
 	if c.Kind == backends.KindBuild {
 		return buildManual(c)
@@ -153,7 +153,7 @@ func guestManual(c plan.Change) string {
 	return cell(plan.Title(c))
 }
 
-// text is a value as typed: without quotes, empty for absent.
+// text returns a value as a user would type it: without quotes, "" if absent.
 func text(v backends.Value) string {
 	var s string
 	switch {
@@ -165,7 +165,7 @@ func text(v backends.Value) string {
 	return v.String()
 }
 
-// code is a command line in Markdown; a backquote would end it.
+// code formats a command in Markdown; a backquote would end it.
 func code(format string, args ...any) string {
 	return "`" + strings.ReplaceAll(backends.Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
 }

@@ -40,10 +40,10 @@ func deviceManual(c plan.Change) (string, bool) {
 	return "", false
 }
 
-// buildManual returns the commands for the guest.
+// buildManual returns the commands that install the program in the guest.
 func buildManual(c plan.Change) string {
 	var file string
-	_ = c.To.Decode(&file) // absent: taken away
+	_ = c.To.Decode(&file) // absent: to be removed
 	switch {
 	case c.Name == backends.BuildDriver && file == "":
 		return "in the guest: " + code("nvidia-uninstall --silent")
@@ -59,7 +59,7 @@ func buildManual(c plan.Change) string {
 	return "in the guest: unpack " + cell(file) + ", in it " + code("./configure --prefix=%s%s && make && make install", backends.PerftestPrefix(c.Name), cuda)
 }
 
-// unreadModules is for modules that only the guest can tell, when its driver is there.
+// unreadModules is the text for modules that only the guest can report, once its driver is installed.
 func unreadModules(c plan.Change) string {
 	if c.Name == plan.PeerModules {
 		return "in the guest: " + code("modprobe nvidia-peermem") + ", unless " + code("modinfo -F license nvidia") + " says Dual MIT/GPL and the kernel is " +

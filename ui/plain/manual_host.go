@@ -96,8 +96,8 @@ func joined(params map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// firmwareKeys are the keys to set; where they follow from what the card has, the number of VFs is the least that it must
-// be.
+// firmwareKeys returns the keys to set; if they depend on the card's current settings, the number of VFs is the minimum
+// that the card must have.
 func firmwareKeys(c plan.Change) map[string]string {
 	var keys map[string]string
 	if c.To.Decode(&keys) != nil && c.Late.Decode(&keys) != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// A runbook says for each setting of a host what one would type.
+// A runbook contains for each setting of a host what to type.
 func TestMarkdownByHandOnHosts(t *testing.T) {
 	h := backends.HostRef("esx-01")
 	set := func(kind backends.Kind, name string, to any) plan.Change {
@@ -36,7 +36,7 @@ func TestMarkdownByHandOnHosts(t *testing.T) {
 	}
 }
 
-// What GPUs need of hosts, VMs and guests has its way by hand too, and what a rollback takes out again.
+// The settings of hosts, VMs and guests for GPUs have manual instructions too, and so does what a rollback removes.
 func TestMarkdownByHandForGPUs(t *testing.T) {
 	h, v, g := backends.HostRef("esx-01"), backends.VMRef("vm-01"), backends.GuestRef("vm-01")
 	set := func(ref backends.Ref, kind backends.Kind, name string, to backends.Value) plan.Change {

@@ -76,7 +76,7 @@ func rows(out *writer, s *section, e *entry, step int) {
 	}
 }
 
-// brackets lists who is taken down and brought back around the changes.
+// brackets lists the hosts and VMs that are taken out of service for the changes, and brought back.
 func brackets(out *writer, p *plan.Plan) {
 	type way struct {
 		open, end string
@@ -103,7 +103,7 @@ func brackets(out *writer, p *plan.Plan) {
 	}
 }
 
-// cell makes text harmless inside a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "`", "'", "*", `\*`, "_", `\_`, "[", `\[`, "~", `\~`).Replace(backends.Clean(s))
 }

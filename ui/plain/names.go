@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// Names lists all names in a short form: four or more consecutive ones become "esx-001 to esx-100".
+// Names lists all names in a short form: four or more consecutive names become "esx-001 to esx-100".
 func Names(names []string) string {
 	var parts []string
 	for i := 0; i < len(names); {
@@ -29,7 +29,7 @@ func Names(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// follows reports whether b is a with its number one higher, as wide as before: esx-09.lab, esx-10.lab.
+// follows reports whether b is a with its number increased by one, with as many digits: esx-09.lab, esx-10.lab.
 func follows(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -53,7 +53,7 @@ func follows(a, b string) bool {
 	return errX == nil && errY == nil && y == x+1
 }
 
-// Natural compares names as people count: vm-2 before vm-10.
+// Natural compares names in natural order: vm-2 before vm-10.
 func Natural(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {

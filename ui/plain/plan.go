@@ -13,7 +13,7 @@ import (
 // NoChanges is the text for an empty plan.
 const NoChanges = "no changes: everything is as the answers ask"
 
-// Plan prints the changes, the same change of many targets once, then the cost.
+// Plan prints the changes, then the cost. A change that many targets share is printed once.
 func Plan(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	list(out, p)
@@ -27,8 +27,8 @@ func Plan(w io.Writer, p *plan.Plan) error {
 	return out.err
 }
 
-// Changes prints the same as Plan without the cost, for a page that shows the cost itself. The notes follow, combined if they say
-// the same about several targets.
+// Changes prints the same as Plan without the cost, for a page that shows the cost itself. The notes follow; notes that say
+// the same about several targets are combined.
 func Changes(w io.Writer, p *plan.Plan) error {
 	out := &writer{w: w}
 	list(out, p)
@@ -43,7 +43,7 @@ func Changes(w io.Writer, p *plan.Plan) error {
 	return out.err
 }
 
-// groupedNotes puts "esx-1: text" and "esx-2: text" together, in the order in which they first came.
+// groupedNotes combines "esx-1: text" and "esx-2: text", in the order of their first occurrence.
 func groupedNotes(notes []string) []string {
 	var order []string
 	who := map[string][]string{}
@@ -157,7 +157,7 @@ func disruptions(c plan.Change) string {
 	return dash(strings.Join(words, ", "))
 }
 
-// sign is + for something new, - for something removed, ~ for something changed, ? for what cannot be read yet.
+// sign returns + for something new, - for something removed, ~ for something changed, ? for a value that cannot be read yet.
 func sign(c plan.Change) string {
 	switch {
 	case c.To.IsAbsent():
@@ -170,7 +170,7 @@ func sign(c plan.Change) string {
 	return "~"
 }
 
-// A writer keeps the first error so that callers need not check after every line.
+// A writer keeps the first error, so that callers need not check after every line.
 type writer struct {
 	w   io.Writer
 	err error

@@ -41,7 +41,7 @@ func setting(target backends.Ref, kind backends.Kind, name string) backends.Sett
 	return backends.Setting{Target: target, Kind: kind, Name: name}
 }
 
-// pvrdma is a plan for as many hosts, with one VM on each.
+// pvrdma returns a plan for a number of hosts, with one VM on each.
 func pvrdma(hosts int) *plan.Plan {
 	p := &plan.Plan{Mode: "pvrdma", Notes: []string{"PVRDMA keeps vMotion and snapshots", "memory of every VM is fully reserved: failover capacity shrinks"}}
 	p.Changes = append(p.Changes,
@@ -70,7 +70,7 @@ func pvrdma(hosts int) *plan.Plan {
 	return p
 }
 
-// hostile is a plan whose names try to write on the terminal and into tables.
+// hostile returns a plan whose names contain control characters and the markup of tables.
 func hostile() *plan.Plan {
 	name := "esx\x1b[31m|\u202ered</td>`*_[x](y)\r\nnext"
 	return &plan.Plan{Mode: "pvrdma", Changes: []plan.Change{{Setting: setting(backends.HostRef(name), backends.KindOption, "Net.X`;rm"),
@@ -100,7 +100,7 @@ func TestPlanTexts(t *testing.T) {
 	}
 }
 
-// harmless fails on anything that a terminal would obey.
+// harmless fails the test if a text contains control characters for terminals.
 func harmless(t *testing.T, s string) {
 	t.Helper()
 	for _, r := range s {
@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPlanSortsTargetsNaturally has the changes of hosts in the order of a plan, and their names as people count.
+// TestPlanSortsTargetsNaturally: the changes of hosts are in the order of the plan, their names in natural order.
 func TestPlanSortsTargetsNaturally(t *testing.T) {
 	t.Parallel()
 	var p plan.Plan

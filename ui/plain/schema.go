@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// A Shaped value writes its own JSON: that of the fields of these values together.
+// A Shaped value marshals itself: its JSON has the fields of all these values.
 type Shaped interface{ JSONShape() []any }
 
-// Schema returns the JSON Schema (draft 2020-12) of a document: of an object of this type, or of lines of which each is an object of one of
-// them. Types that documents share have one definition. Fields may be added to a document of the same schemaVersion.
+// Schema returns the JSON Schema (draft 2020-12) of a document: an object of this type, or lines that are each an object of one of
+// these types. Types that documents share have one definition. Fields may be added without a new schemaVersion.
 func Schema(title string, documents ...any) ([]byte, error) {
 	s := shapes{defs: map[string]any{}}
 	var all []any
@@ -30,7 +30,7 @@ func Schema(title string, documents ...any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// shapes describes types; structs with a name are definitions.
+// shapes builds the schemas of types; named structs become definitions.
 type shapes struct{ defs map[string]any }
 
 func (s shapes) of(t reflect.Type) any {
@@ -42,7 +42,7 @@ func (s shapes) of(t reflect.Type) any {
 	case t.Implements(reflect.TypeFor[Shaped]()) && t.Kind() == reflect.Struct:
 		return s.named(t, reflect.Zero(t).Interface().(Shaped).JSONShape())
 	case t.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[json.Marshaler]()):
-		return map[string]any{} // any value: that of a setting
+		return map[string]any{} // any value, as of a setting
 	case t.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return map[string]any{"type": "string"}
 	}
@@ -72,20 +72,20 @@ func orNull(schema any) any {
 	return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
 }
 
-// named refers to the definition of a type and makes it.
+// named returns a reference to the definition of a type, and adds the definition if it is missing.
 func (s shapes) named(t reflect.Type, parts []any) any {
 	name := strings.ReplaceAll(t.String(), "*", "")
 	if t.Name() == "" {
 		return s.object(parts)
 	}
 	if _, done := s.defs[name]; !done {
-		s.defs[name] = nil // a type may hold itself
+		s.defs[name] = nil // a type may refer to itself
 		s.defs[name] = s.object(parts)
 	}
 	return map[string]any{"$ref": "#/$defs/" + name}
 }
 
-// object describes the fields of several structs as one object.
+// object returns the schema of one object with the fields of several structs.
 func (s shapes) object(parts []any) any {
 	properties, required := map[string]any{}, []string{}
 	var add func(t reflect.Type)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A section is all that is done to the targets of one type.
+// A section holds all changes to the targets of one type.
 type section struct {
 	kind    backends.TargetType
 	targets []string
@@ -19,7 +19,7 @@ type section struct {
 // An entry is one change of one or many targets: the same setting for the same reason.
 type entry struct{ changes []plan.Change }
 
-// A move is from where to where some targets of an entry go.
+// A move is the old and the new value of some targets of an entry.
 type move struct {
 	names    []string
 	from, to string
@@ -106,7 +106,7 @@ func (e *entry) names() []string {
 	return names
 }
 
-// title is the title of the change; where it differs from target to target, what all have in common.
+// title is the title of the change; if it differs between targets, the part that all have in common.
 func (e *entry) title() string {
 	words := strings.Fields(plan.Title(e.changes[0]))
 	head, tail := len(words), len(words)
@@ -131,7 +131,7 @@ func (e *entry) title() string {
 	return strings.Join(slices.Concat(words[:head], []string{"..."}, words[len(words)-tail:]), " ")
 }
 
-// moves are the ways that the targets go, each once.
+// moves returns the different moves of the targets, each once.
 func (e *entry) moves() []*move {
 	var all []*move
 	at := map[[2]string]*move{}
@@ -151,7 +151,7 @@ func (e *entry) moves() []*move {
 	return all
 }
 
-// told prints a value. The JSON contains what an unknown value waits for.
+// told formats a value. What an unknown value waits for is in the JSON only.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"
@@ -159,7 +159,7 @@ func told(v backends.Value) string {
 	return Value(v)
 }
 
-// Value prints a value that is known: no text and no parameters are "not set".
+// Value formats a known value: an empty text and an empty list of parameters are "not set".
 func Value(v backends.Value) string {
 	s := v.String()
 	if n := strings.Count(s, "\n"); n > 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/watch"
 )
 
-// recent is how many checks a block shows for each link.
+// recent is the number of checks that a block shows for each link.
 const recent = 30
 
 // when is the format of the time of a check.

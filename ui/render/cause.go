@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// label is the first column of the lines on top.
+// label formats the first column of the lines at the top.
 func (p *printer) label(i int, what string) string {
 	if i > 0 {
 		what = ""
@@ -16,7 +16,7 @@ func (p *printer) label(i int, what string) string {
 	return p.t.Title.Render(fmt.Sprintf("%-13s", what))
 }
 
-// left describes what the run has left behind.
+// left prints what the run has left behind.
 func (p *printer) left(laid *page.Page) {
 	for i, l := range laid.LeftBehind {
 		p.line("%s%s", p.label(i, "Left behind"), l)

@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// The first twelve lines that a reader sees say what was left behind, why, and what to do, in every format; the style sheet of HTML
-// is none of them.
+// The first twelve visible lines say what was left behind, why, and what to do, in every format; the style sheet of HTML
+// does not count.
 func TestCausesStandFirst(t *testing.T) {
 	style, tag, blank := regexp.MustCompile(`(?s)<style>.*</style>`), regexp.MustCompile(`<[^>]*>`), regexp.MustCompile(`\n\s*\n+`)
 	for name, write := range map[string]func(io.Writer, *report.Report) error{
@@ -43,7 +43,7 @@ func TestCausesStandFirst(t *testing.T) {
 	}
 }
 
-// Pairs stand as people count their names, and a quiet unknown does not hide the others of its check.
+// Pairs are in the natural order of their names, and a quiet unknown does not hide the other findings of its check.
 func TestTerminalOrderAndUnknowns(t *testing.T) {
 	r := &report.Report{
 		Measurements: []perftest.Measurement{{From: "vm-10", To: "vm-1", Verdict: perftest.VerdictPass}, {From: "vm-9", To: "vm-10", Verdict: perftest.VerdictPass}},

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// formats are the renderings that others read: a browser, a ticket, a CI server, a monitoring agent.
+// formats are the formats for other programs: a browser, a ticket, a CI server, a monitoring agent.
 var formats = map[string]func(io.Writer, *report.Report) error{
 	"html":  render.HTML,
 	"md":    render.Markdown,
@@ -32,14 +32,14 @@ func rendered(t testing.TB, format string, r *report.Report) string {
 	return b.String()
 }
 
-// evils are names that machines which we do not trust may bear.
+// evils are names that untrusted machines may have.
 var evils = []string{
 	"$(x)", "`reboot`", "<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "</style></script></title>", "{{.}}", "javascript:alert(1)",
 	"\u202emv-10\u202c", "\u2066x\u2069\u200b", "\u05d0\u05d1\u05d2", "\x1b[2J\x1b]0;owned\x07", "a\r\nb\u2028c", "a|b\\|c", "# x", "]]>", "&lt;&#x3c;", "\xff\xfe\xc3", "\x00", "a\tb", "*_~[x](http://x.example)",
 	strings.Repeat("long", 200), `\"`, "ünïcödé",
 }
 
-// poisoned is a report whose every text is s.
+// poisoned returns a report in which every text is s.
 func poisoned(s string) *report.Report {
 	r := everything()
 	r.Run, r.Mode, r.Tool, r.VCenter, r.Status = s, s, s, s, s
@@ -69,7 +69,7 @@ func poisoned(s string) *report.Report {
 	return r
 }
 
-// everything is a small report in which every section has content.
+// everything returns a small report in which every section has content.
 func everything() *report.Report {
 	r := fallback()
 	r.Simulated = true
@@ -100,7 +100,7 @@ func everything() *report.Report {
 	return r
 }
 
-// gpuMemory is a measurement with GPU memory beside 95.8 Gb/s with host memory.
+// gpuMemory returns a measurement with GPU memory, next to 95.8 Gb/s with host memory.
 func gpuMemory(gbps float64, v perftest.Verdict, hint string) perftest.Measurement {
 	return perftest.Measurement{From: "vm-01", To: "vm-02", FromHost: "esx-01", ToHost: "esx-02", Test: perftest.WriteBandwidthGPU, AchievedGbps: gbps, ExpectedGbps: 95.8,
 		HostGbps: 95.8, LinkGbps: 100, Rows: []perftest.Row{{Bytes: 65536, AvgGbps: gbps}}, Verdict: v, Hint: hint,
@@ -127,7 +127,7 @@ func TestEmptyReport(t *testing.T) {
 	}
 }
 
-// No name changes the shape of a document, nor leaves a character in it that drives a terminal or turns a line.
+// No name changes the structure of a document, or leaves a character in it that controls a terminal or changes the direction of text.
 func TestHostileNames(t *testing.T) {
 	for format := range formats {
 		want := shape(t, format, rendered(t, format, poisoned("plain")))
@@ -160,7 +160,7 @@ func FuzzNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, evil string) {
 		if evil == "" {
-			return // an empty text leaves its line out
+			return // the line of an empty text is omitted
 		}
 		for format := range formats {
 			harmless(t, format, evil, want[format])
@@ -168,7 +168,7 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// shape is what a document is built of without its texts; it fails where the document is not valid.
+// shape returns the structure of a document without its texts, and fails if the document is invalid.
 func shape(t testing.TB, format, doc string) string {
 	switch format {
 	case "html":
@@ -185,7 +185,7 @@ func shape(t testing.TB, format, doc string) string {
 	return markdownShape(doc)
 }
 
-// markdownShape keeps the signs that Markdown acts upon: at the start of lines, and cell borders.
+// markdownShape keeps the markup of Markdown: the start of lines, and cell borders.
 func markdownShape(doc string) string {
 	var out []string
 	for _, l := range strings.Split(doc, "\n") {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// GPU memory stands beside host memory, with the GPUs, their way to the NIC and the share.
+// Results with GPU memory are next to those with host memory, with the GPUs, their path to the NIC and the share.
 func TestGPUMemoryInTheTerminal(t *testing.T) {
 	r := base()
 	r.Mode = "gpudirect"

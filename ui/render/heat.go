@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// The map of all pairs is drawn if it says more than the list of pairs, and fits.
+// The map of all pairs is drawn if it shows more than the list of pairs, and fits.
 const (
 	mapLeast = 5
 	mapMost  = 56
-	mapWide  = 28 // up to so many nodes the cells have room between them
+	mapWide  = 28 // up to this number of nodes there is space between the cells
 )
 
-// chain is the chain in one line: the first cross is where to begin.
+// chain prints the chain in one line: start at the first cross.
 func (p *printer) chain(links []page.Link) {
 	var said []string
 	for _, l := range links {
@@ -40,7 +40,7 @@ func (p *printer) chain(links []page.Link) {
 	}
 }
 
-// shapes draws bandwidth and latency over message sizes, and who meets whom how well.
+// shapes draws bandwidth and latency over message sizes, and the map of all pairs.
 func (p *printer) shapes(tests []page.Test) {
 	for _, t := range tests {
 		if curve := t.Shape.Line(p.t); curve != "" && len(t.Pairs) > 1 {
@@ -54,7 +54,7 @@ func (p *printer) shapes(tests []page.Test) {
 	}
 }
 
-// signs are the characters of a map's cells, and their styles.
+// signs are the characters for a map's cells, and their styles.
 func (p *printer) sign(class string) (string, lipgloss.Style) {
 	switch class {
 	case "h0":
@@ -124,7 +124,7 @@ func (p *printer) cells(m *page.Map) {
 	p.line("     %s", p.t.Quiet.Render(strings.Join(legend, ", ")))
 }
 
-// short makes a name so many cells wide: names differ at their end.
+// short cuts a name to a number of cells and keeps its end, because names differ at their end.
 func short(name string, cells int) string {
 	r := []rune(name)
 	if len(r) > cells {

@@ -14,8 +14,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// HTML prints the report as one self-contained page: no script, no font, no picture and no request to other sites (its content
-// policy forbids them). It can be printed and follows the reader's choice of light or dark.
+// HTML prints the report as one self-contained page without scripts, fonts, pictures or requests to other sites (its content
+// security policy forbids them). It can be printed, and follows the reader's choice of light or dark.
 func HTML(w io.Writer, r *report.Report) error {
 	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": linkWord}).ParseFS(templates, "templates/*.gohtml")
 	if err != nil {
@@ -24,7 +24,7 @@ func HTML(w io.Writer, r *report.Report) error {
 	return t.ExecuteTemplate(w, "report", page.Of(r))
 }
 
-// symbol is the sign of a status, so that it does not hang on colour alone.
+// symbol returns the symbol of a status, so that the status does not depend on colour alone.
 func symbol(s checks.Status) string {
 	switch s {
 	case checks.Pass:
@@ -39,7 +39,7 @@ func symbol(s checks.Status) string {
 	return "–"
 }
 
-// word returns a status as a word; pairs that do not use the fabric have none.
+// word returns a status as a word; pairs that do not use the fabric have no status.
 func word(s checks.Status) string {
 	if s == "" {
 		return "n/a"
@@ -47,7 +47,7 @@ func word(s checks.Status) string {
 	return string(s)
 }
 
-// linkWord is the state of a link of the chain in words.
+// linkWord returns the state of a link of the chain in words.
 func linkWord(s checks.Status) string {
 	if s == checks.Unknown {
 		return "not evaluated"
@@ -57,7 +57,7 @@ func linkWord(s checks.Status) string {
 
 func percent(share float64) float64 { return math.Round(share * 100) }
 
-// A seen is a table of groups under a caption.
+// A seen is a table of groups with a caption.
 type seen struct {
 	Caption string
 	Groups  []page.Group

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// htmlShape returns the elements of a page with their attributes' names, and fails where the page asks for anything from
-// elsewhere, runs anything, or leaves a reader without eyes behind.
+// htmlShape returns the elements of a page with the names of their attributes, and fails if the page loads anything from
+// elsewhere, runs anything, or is not accessible to screen readers.
 func htmlShape(t testing.TB, doc string) string {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(strings.TrimPrefix(doc, "<!DOCTYPE html>")))
@@ -136,7 +136,7 @@ func TestHTMLPutsTheVerdictFirst(t *testing.T) {
 	}
 }
 
-// 64 nodes give 2016 cells, each with its figure to read, in a file that still travels by mail.
+// 64 nodes have 2016 cells, each with a readable figure, in a file small enough for mail.
 func TestHTMLOf64Nodes(t *testing.T) {
 	doc := rendered(t, "html", allPairs(64))
 	if n := strings.Count(doc, "<title>vm-"); n != 2*64*63/2 {

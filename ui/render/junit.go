@@ -17,7 +17,7 @@ import (
 )
 
 // The elements that both the schema of Ant's JUnit report and that of Jenkins' xUnit plug-in (junit-10) allow, in order. There is
-// no element for warnings: they pass and are in system-out.
+// no element for warnings: a warning counts as passed, and its text is in system-out.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -64,8 +64,8 @@ type junitProblem struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit prints the report for CI: a suite for each scope of checks, one for measurements and one for changes. A failed check is a
-// failure, an unknown one that matters is an error, a quiet one is skipped.
+// JUnit prints the report for CI: one suite for each scope of checks, one for measurements and one for changes. A failed check is a
+// failure, an unknown check that matters is an error, a quiet check is skipped.
 func JUnit(w io.Writer, r *report.Report) error {
 	j := &junit{r: r, at: map[string]int{}}
 	for _, f := range r.Checks {
@@ -101,7 +101,7 @@ type junit struct {
 	at  map[string]int
 }
 
-// add puts a case into the suite of that name; said goes to the suite's system-out.
+// add adds a case to the suite of that name; said is added to the suite's system-out.
 func (j *junit) add(suite string, c junitCase, said string) {
 	i, ok := j.at[suite]
 	if !ok {
@@ -136,7 +136,7 @@ func (j *junit) suite(id int, name string) junitSuite {
 	return s
 }
 
-// token is text as a name may be in the schemas: one line, with no blank at its ends and none twice.
+// token formats text as the schemas allow for a name: one line, no spaces at either end, no repeated spaces.
 func token(s string) string { return strings.Join(strings.Fields(backends.Clean(s)), " ") }
 
 func (s *junitSuite) count(c junitCase) {
@@ -205,7 +205,7 @@ func (j *junit) outcome(o report.Outcome) {
 	j.add("changed", c, "")
 }
 
-// problem has the first line as its message and all lines as its text.
+// problem returns a problem with the first line as its message and all lines as its text.
 func problem(kind string, lines ...string) *junitProblem {
 	var kept []string
 	for _, l := range lines {

@@ -17,7 +17,7 @@ import (
 )
 
 // A rule is what the schemas of Ant's JUnit report (windyroad JUnit.xsd) and of Jenkins' xUnit plug-in (junit-10.xsd)
-// both demand of an element: its attributes with their patterns, those that must be there, and its children in order.
+// both require of an element: its attributes with their patterns, the required ones, and its children in order.
 type rule struct {
 	attributes map[string]string
 	required   []string
@@ -52,13 +52,13 @@ var junitRules = map[string]rule{
 // An opened is an element that is being read.
 type opened struct {
 	name string
-	last int // place of the last child among the rule's
+	last int // index of the last child in the rule
 	kids int
 	attr map[string]string
 	seen map[string]int // children of a suite's cases, by name
 }
 
-// junitShape returns the elements of a JUnit document and fails where a schema does.
+// junitShape returns the elements of a JUnit document, and fails if a schema would.
 func junitShape(t testing.TB, doc string) string {
 	t.Helper()
 	shape, err := junitValid(doc)
@@ -142,7 +142,7 @@ func enter(top *opened, e xml.StartElement) (*opened, error) {
 	return o, nil
 }
 
-// leave holds a suite's counts against its cases.
+// leave compares a suite's counts with its cases.
 func leave(o *opened) error {
 	if o.name != "testsuite" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// An incast is drawn in every format that people read: what the receiver took together, who got least, what was lost.
+// An incast is shown in every format for people: what the receiver got in total, which sender got least, what was lost.
 func TestIncastIsDrawn(t *testing.T) {
 	flow := func(from string, gbps float64, lost int64, v perftest.Verdict) perftest.Measurement {
 		return perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-" + from[3:], ToHost: "esx-01", Test: "ib_write_bw incast", Load: perftest.LoadIncast, Senders: 2,
@@ -64,7 +64,7 @@ func TestIncastIsDrawn(t *testing.T) {
 	}
 }
 
-// What is expected of a test stands in every format with its reason, also where the test passes.
+// The expected value of a test is in every format with its reason, also if the test passes.
 func TestExpectationHasItsReason(t *testing.T) {
 	const why = "100G less the headers of RoCE v2 at an IB MTU of 4096"
 	r := well()
@@ -90,7 +90,7 @@ func TestExpectationHasItsReason(t *testing.T) {
 	}
 }
 
-// Each pair has the curve of its own test in every format: a pair that drops stands beside one that does not. JSON has the figures.
+// Each pair has the curve of its own test in every format: one pair's curve drops, the other's does not. JSON has the figures.
 func TestEachPairHasItsCurve(t *testing.T) {
 	curve := func(from string, gbps ...float64) perftest.Measurement {
 		m := perftest.Measurement{From: from, To: "vm-01", FromHost: "esx-2", ToHost: "esx-1", Test: perftest.SendBandwidth, AchievedGbps: 96, ExpectedGbps: 98, Verdict: perftest.VerdictPass}
@@ -124,7 +124,7 @@ func TestEachPairHasItsCurve(t *testing.T) {
 	}
 }
 
-// Repeated tests say of how many their figure is the median and how far they lie apart; senders that did not send together are said.
+// The median of repeated tests is printed with their number and spread; senders that did not send at the same time are reported.
 func TestMedianAndOverlapAreTold(t *testing.T) {
 	r := well()
 	for i := range r.Measurements {

@@ -10,10 +10,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// keepMatrix is up to how many nodes the map of all pairs is spelled out as a table of figures.
+// keepMatrix is the largest number of nodes for which the map of all pairs is printed as a table of figures.
 const keepMatrix = 16
 
-// Markdown prints the report for a ticket or a wiki: the same page as HTML in tables of GitHub's dialect.
+// Markdown prints the report for a ticket or a wiki: the same page as HTML, with GitHub's tables.
 func Markdown(w io.Writer, r *report.Report) error {
 	p := page.Of(r)
 	m := &marked{}
@@ -68,12 +68,12 @@ func Markdown(w io.Writer, r *report.Report) error {
 	return err
 }
 
-// marked collects lines of Markdown.
+// A marked writer collects lines of Markdown.
 type marked struct{ b strings.Builder }
 
 func (m *marked) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n", args...) }
 
-// row prints the cells of a row, which are escaped here.
+// row prints a row and escapes its cells.
 func (m *marked) row(cells ...string) {
 	for i := range cells {
 		cells[i] = md(cells[i])
@@ -81,7 +81,7 @@ func (m *marked) row(cells ...string) {
 	m.line("| %s |", strings.Join(cells, " | "))
 }
 
-// head prints the head of a table, after a blank line.
+// head prints the header of a table, after a blank line.
 func (m *marked) head(cells ...string) {
 	m.line("")
 	n := len(cells)

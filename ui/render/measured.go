@@ -18,7 +18,7 @@ type pair struct {
 	mark  theme.Mark // the worst
 }
 
-// manyPairs is from when pairs that are as they should be stand in one line together; of the others so many are told.
+// If there are more than manyPairs pairs, the good ones share one line, and the worst keepBad of the others are listed.
 const (
 	manyPairs = 16
 	keepBad   = 10
@@ -49,7 +49,7 @@ func (p *printer) measurements(all []perftest.Measurement) {
 	p.rails(between)
 }
 
-// list tells of each pair what each test gave, a line a test; of many pairs, the worst.
+// list prints for each pair one line per test; if there are many pairs, only the worst.
 func (p *printer) list(pairs []*pair, good int, said map[string]bool) {
 	shown, kept := 0, worstFirst(pairs)
 	for _, pr := range pairs {
@@ -71,7 +71,7 @@ func (p *printer) list(pairs []*pair, good int, said map[string]bool) {
 	}
 }
 
-// expected returns where the expectation of each test comes from, unless an earlier pair has said it.
+// expected returns where the expected value of each test comes from, unless an earlier pair already stated it.
 func (p *printer) expected(all []perftest.Measurement, said map[string]bool) {
 	const most = 4
 	for n, i := 0, 0; i < len(all) && n < most; i++ {
@@ -100,7 +100,7 @@ func (p *printer) rails(all []perftest.Measurement) {
 	}
 }
 
-// loaded prints what each receiver got from all senders together, compared with the capacity of its port.
+// loaded prints what each receiver received from all senders together, compared with the capacity of its port.
 func (p *printer) loaded(all []perftest.Measurement) {
 	crowds := perftest.Crowds(all)
 	if len(crowds) > 0 {
@@ -112,7 +112,7 @@ func (p *printer) loaded(all []perftest.Measurement) {
 	}
 }
 
-// byPair groups measurements by pair, in the order of the names, because tests end in any order.
+// byPair groups measurements by pair, sorted by name, because tests end in any order.
 func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
 	at := map[string]*pair{}
 	for _, m := range all {
@@ -171,8 +171,8 @@ func rank(m theme.Mark) int {
 	return map[theme.Mark]int{theme.Skipped: 0, theme.Pass: 1, theme.Unknown: 2, theme.Warn: 3, theme.Fail: 4}[m]
 }
 
-// test is one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", with what explains a figure that is not good below it.
-// What was said of an earlier pair in the same words is not said again.
+// test prints one line, "ib_send_bw    96.1 Gb/s  [bar]  98 % of 98.0 expected", and below it the explanation of a bad figure.
+// An explanation that an earlier pair already had is not repeated.
 func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	p.line("      %-*s %s", p.wide, backends.Clean(m.Test), p.figure(m))
 	if curve := page.ShapeOf(m).Line(p.t); curve != "" {
@@ -190,7 +190,7 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	p.trouble(m, said)
 }
 
-// trouble says what explains a figure that is not good.
+// trouble returns the explanation of a figure that is not good.
 func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	if m.Verdict == perftest.VerdictPass {
 		return
@@ -200,7 +200,7 @@ func (p *printer) trouble(m perftest.Measurement, said map[string]bool) {
 	}
 	why := m.Why
 	if m.GPU != nil && ofHost(m) != "" {
-		why = "" // said already
+		why = "" // already printed
 	}
 	for _, l := range []struct{ label, text string }{{"", why}, {"hint: ", m.Hint}} {
 		if l.text != "" && !said[l.text] {
@@ -240,7 +240,7 @@ func (p *printer) figure(m perftest.Measurement) string {
 	return "not measured"
 }
 
-// spread is the slowest and the fastest of the pairs that are good: "94.2 to 97.9 Gb/s, 2.01 to 2.40 us".
+// spread formats the range of the good pairs, from slowest to fastest: "94.2 to 97.9 Gb/s, 2.01 to 2.40 us".
 func spread(pairs []*pair) string {
 	var low, high [2]float64
 	for _, pr := range pairs {

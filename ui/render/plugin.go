@@ -16,12 +16,12 @@ func PluginLine(word string, all []checks.Finding) string {
 	return PluginText(word, told(all))
 }
 
-// PluginError is the line of a check that could judge nothing.
+// PluginError is the line of a check that could evaluate nothing.
 func PluginError(err error) string { return PluginText("UNKNOWN", err.Error()) }
 
-// PluginText is such a line with words of its own.
+// PluginText is such a line with a given text.
 func PluginText(word, said string) string {
-	// What follows a bar is performance data to a monitoring system.
+	// Monitoring systems take the text after a bar as performance data.
 	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(backends.Clean(said), "|", "/")
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Numbers of a status in metrics, as monitoring plug-ins have them.
+// The numbers of statuses in metrics are the exit codes of monitoring plug-ins.
 var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, checks.Fail: 2, checks.Unknown: 3}
 
 // Prometheus prints the report in the text format that node_exporter's textfile collector reads. status is the exit code
@@ -48,7 +48,7 @@ func (x *exposition) metric(name, help string) {
 
 var labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// sample writes a value with labels, given as name, value, name, value. Duplicate labels would make the whole file invalid; only
+// sample writes a value with labels, given as name, value, name, value. A duplicate sample would make the whole file invalid; only
 // the first sample is written.
 func (x *exposition) sample(v float64, labels ...string) {
 	var pairs []string

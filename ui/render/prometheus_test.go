@@ -17,8 +17,8 @@ var (
 	metricLabel = regexp.MustCompile(`^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)`)
 )
 
-// exposition reads the text format of Prometheus as strictly as its description has it, and as node_exporter wants it:
-// HELP and TYPE once and before the samples, samples of a metric together, none twice, no timestamps.
+// exposition parses the text format of Prometheus as strictly as its specification and node_exporter require:
+// HELP and TYPE once and before the samples, the samples of a metric together, no duplicates, no timestamps.
 func exposition(doc string) (map[string]float64, error) {
 	if !strings.HasSuffix(doc, "\n") {
 		return nil, errors.New("the last line has no end")

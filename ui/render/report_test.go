@@ -34,7 +34,7 @@ func outcome(host, name, state, err string) report.Outcome {
 		Setting: backends.Setting{Target: backends.HostRef(host), Kind: backends.KindFirewall, Name: name}, From: backends.ValueOf(false), To: backends.ValueOf(true)}}
 }
 
-// both returns bandwidth and latency from one guest to the next, the hosts numbered alike.
+// both returns bandwidth and latency from one guest to another; the hosts have the guests' numbers.
 func both(from, to int, gbps, us float64) []perftest.Measurement {
 	m := perftest.Measurement{From: fmt.Sprintf("vm-%02d", from), To: fmt.Sprintf("vm-%02d", to), FromHost: fmt.Sprintf("esx-%02d", from), ToHost: fmt.Sprintf("esx-%02d", to)}
 	bw, lat := m, m
@@ -112,7 +112,7 @@ func ring() *report.Report {
 	return r
 }
 
-// mesh is seven machines of which the fourth is slow with everybody, and one pair that was not measured.
+// mesh returns measurements of seven machines: the fourth is slow with all others, and one pair was not measured.
 func mesh() *report.Report {
 	r := base()
 	for i := 1; i <= 7; i++ {
@@ -177,7 +177,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// A wide screen has a row for each pair, and below it what explains a figure that is not good.
+// A wide screen has a row for each pair, and below it the explanation of a bad figure.
 func TestWideScreens(t *testing.T) {
 	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
 		var text bytes.Buffer
@@ -202,7 +202,7 @@ func TestWideScreens(t *testing.T) {
 	}
 }
 
-// The verdict has the colour of what it says.
+// The verdict has the colour of its status.
 func TestVerdictIsColoured(t *testing.T) {
 	colours := theme.New(true, false, true)
 	for want, r := range map[string]*report.Report{colours.Good.Bold(true).Render("RDMA works"): well(), colours.Bad.Render("1 change failed"): partial()} {
@@ -217,7 +217,7 @@ func TestVerdictIsColoured(t *testing.T) {
 	}
 }
 
-// contract holds the fields that the command line promises, with lists that are never null.
+// contract has the fields that the command line documents, with lists that are never null.
 func contract(t *testing.T, doc []byte) {
 	t.Helper()
 	var r struct {

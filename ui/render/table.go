@@ -12,11 +12,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 )
 
-// tablePairs is up to how many pairs the table has a row for each.
+// tablePairs is the largest number of pairs for which the table has one row each.
 const tablePairs = 400
 
-// table prints a row for each pair with a column for each test, and below a row what explains its figures that are not good. It reports
-// false, and prints nothing, where the screen does not hold it.
+// table prints a row for each pair with a column for each test, and below a row the explanation of its bad figures. It returns
+// false and prints nothing if the table does not fit on the screen.
 func (p *printer) table(pairs []*pair, said map[string]bool) bool {
 	if p.columns < tableFrom || len(pairs) > tablePairs {
 		return false
@@ -82,7 +82,7 @@ func column(m perftest.Measurement) string {
 	return name
 }
 
-// cell is the figure of a test with its shape, and what was proven of its class.
+// cell formats the figure of a test with its shape, and what was proven about its class.
 func (p *printer) cell(m perftest.Measurement) string {
 	said := []string{backends.Clean(m.Figure())}
 	switch {

@@ -1,4 +1,4 @@
-// Package render renders a report for display and machines.
+// Package render formats reports for terminals, browsers and machines.
 package render
 
 import (
@@ -37,14 +37,14 @@ func JSON(w io.Writer, r *report.Report) error {
 // columns is the width of the terminal report: the minimum of all terminals.
 const columns = 78
 
-// tableFrom is from how many columns a screen holds a table of the pairs.
+// tableFrom is the smallest width of a screen, in columns, for a table of the pairs.
 const tableFrom = 110
 
-// Terminal prints the report for display, 78 columns wide: the verdict first, then what was left behind and why, the
+// Terminal prints the report for terminals, 78 columns wide: the verdict first, then what was left behind and why, the
 // measurements, problems and changes.
 func Terminal(w io.Writer, r *report.Report, t theme.Theme) error { return Screen(w, r, t, columns) }
 
-// Screen prints the report of Terminal for a screen of the given width; a wide one gets a table with a row for each pair.
+// Screen prints the report of Terminal for a screen of the given width; a wide screen gets a table with a row for each pair.
 func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 	if width < tableFrom {
 		width = columns
@@ -143,7 +143,7 @@ func (p *printer) findings(r *report.Report) {
 	p.folded(folded)
 }
 
-// unknown names what could not be judged; quiet rows are in the JSON.
+// unknown lists what could not be evaluated; quiet checks are only in the JSON.
 func (p *printer) unknown(all []checks.Finding) {
 	for _, g := range plain.Grouped(all, checks.Unknown) {
 		if g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet }); len(g.Findings) == 0 {
@@ -156,7 +156,7 @@ func (p *printer) unknown(all []checks.Finding) {
 	}
 }
 
-// changes counts what was done and names what was not, with the reasons.
+// changes counts the changes that were made, and lists those that were not, with the reasons.
 func (p *printer) changes(all []report.Outcome, tally string) {
 	if len(all) == 0 {
 		return

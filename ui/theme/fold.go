@@ -25,7 +25,7 @@ func fold(text string, width, deeper int) string {
 		words := strings.TrimLeft(l, " ")
 		indent := min(len(l)-len(words), width/2)
 		hang := min(indent+deeper, width/2)
-		// The library breaks behind any hyphen, which tears names and commands; the other hyphen it leaves alone.
+		// The library breaks lines after any hyphen, which splits names and commands; it does not break after U+2011.
 		words = lipgloss.Wrap(strings.ReplaceAll(words, "-", noBreak), width-hang, "")
 		words = strings.ReplaceAll(words, noBreak, "-")
 		lines[i] = strings.Repeat(" ", indent) + strings.ReplaceAll(words, "\n", "\n"+strings.Repeat(" ", hang))

@@ -2,7 +2,7 @@ package theme
 
 import "strings"
 
-// Spark draws values from 0 to 1 as a line of columns, a cell each; values below 0 were not measured and stay blank.
+// Spark draws values from 0 to 1 as a row of columns, one cell each; values below 0 were not measured and stay blank.
 func (t Theme) Spark(values []float64) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	if t.ASCII {

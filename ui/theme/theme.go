@@ -8,7 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// A Theme defines how states look. Plain has neither colour nor symbols beyond ASCII.
+// A Theme defines how states are displayed. Plain has no colours, and no symbols other than ASCII.
 type Theme struct {
 	Colour bool
 	ASCII  bool
@@ -26,7 +26,7 @@ func New(colour, ascii, dark bool) Theme {
 	}
 	plain := lipgloss.NewStyle()
 	if !colour {
-		// No bold either, because reports are piped. Only the cursor, which is never piped, is highlighted.
+		// No bold text either, because reports are piped. Only the cursor, which is never piped, is highlighted.
 		t.Title, t.Good, t.Bad, t.Warning, t.Quiet, t.Accent, t.Focus = plain, plain, plain, plain, plain, plain, plain.Reverse(true)
 		return t
 	}
@@ -96,7 +96,7 @@ func (t Theme) Symbol(m Mark) string {
 	return styles[m].Render(utf[m])
 }
 
-// Badges are the words that every page shows: that something was not verified, that nothing here is real.
+// Badges are the words that every page shows: that something was not verified, and that everything is simulated.
 func (t Theme) Badges(insecure, simulated bool) string {
 	var words []string
 	if insecure {
@@ -119,7 +119,7 @@ func (t Theme) Bar(fraction float64, width int) string {
 	return t.Accent.Render(strings.Repeat(on, full)) + t.Quiet.Render(strings.Repeat(off, width-full))
 }
 
-// Trace draws one state after the other in a cell each: the higher, the worse. Skipped is an unknown state.
+// Trace draws a sequence of states, one cell each: the higher, the worse. Skipped is an unknown state.
 func (t Theme) Trace(marks []Mark) string {
 	utf := map[Mark]string{Pass: "▁", Unknown: "▂", Warn: "▄", Fail: "█", Skipped: "×"}
 	ascii := map[Mark]string{Pass: "_", Unknown: "?", Warn: "=", Fail: "#", Skipped: "x"}

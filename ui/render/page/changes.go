@@ -79,7 +79,7 @@ func changes(all []report.Outcome) (string, []Changes) {
 		c := r.Change
 		c.Who = plain.Names(names[r])
 		if i > 0 && order[i-1].setting == r.setting && order[i-1].Why == r.Why {
-			c.Why = "" // said in the row above
+			c.Why = "" // stated in the row above
 		}
 		last := &out[len(out)-1]
 		last.Rows = append(last.Rows, c)
@@ -109,13 +109,13 @@ func change(o report.Outcome) Change {
 	case o.Found == nil || *o.Found == o.To:
 	case o.To.Known():
 		c.Found = told(*o.Found)
-	default: // worked out during the run
+	default: // determined during the run
 		c.After = told(*o.Found)
 	}
 	return c
 }
 
-// told prints a value without what an unknown value waits for.
+// told formats a value without what an unknown value waits for.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"

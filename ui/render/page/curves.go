@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// keepLines is how many pairs have a curve of their own; with more, the field of all with its median is drawn and the
-// worst that are not good stand out.
+// keepLines is the largest number of pairs that each have a curve. With more, the range of all pairs, its median and the worst
+// pairs that are not good are drawn.
 const keepLines = 4
 
 // curve draws one test over message sizes, with a table of the figures. Pairs on one host are left out.
@@ -32,17 +32,17 @@ func curve(name string, some []perftest.Measurement, latency bool) (*Chart, Tabl
 	return bandwidthCurve(name, shown)
 }
 
-// A Shape is a curve in short: the median by message size.
+// A Shape is a summary of a curve: the median by message size.
 type Shape struct {
-	Values  []float64 // 0 to 1; times, which span decades, count by their logarithm
-	Span    [2]string // the smallest and the largest message of it
+	Values  []float64 // 0 to 1; times span decades, so their logarithm is used
+	Span    [2]string // its smallest and largest message
 	Highest string    // value at the top of the scale
 }
 
-// shapeLeast is of how many message sizes a curve is worth drawing.
+// shapeLeast is the smallest number of message sizes for which a curve is drawn.
 const shapeLeast = 4
 
-// ShapeOf is the shape of tests of one kind; without values where fewer than four message sizes were measured.
+// ShapeOf returns the shape of tests of one kind; it has no values if fewer than four message sizes were measured.
 func ShapeOf(some ...perftest.Measurement) (out Shape) {
 	met := slices.DeleteFunc(slices.Clone(some), func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictNotApplicable })
 	latency := len(met) > 0 && isLatency(met[0])
@@ -66,7 +66,7 @@ func ShapeOf(some ...perftest.Measurement) (out Shape) {
 	return out
 }
 
-// Line is the shape between the sizes that it spans: "2 B ▁▄█ 8 MiB"; "" if there is none.
+// Line formats the shape between its smallest and largest size: "2 B ▁▄█ 8 MiB"; "" if there is none.
 func (s Shape) Line(t theme.Theme) string {
 	if len(s.Values) == 0 {
 		return ""
@@ -165,7 +165,7 @@ func latencyCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 	return c, t
 }
 
-// at finds a value by message size.
+// at returns the value for a message size.
 func (s spread) at(bytes int64, values []float64) float64 {
 	if i, ok := slices.BinarySearch(s.sizes, bytes); ok {
 		return values[i]
@@ -173,7 +173,7 @@ func (s spread) at(bytes int64, values []float64) float64 {
 	return 0
 }
 
-// lines draws each pair where they are few, else the field of all, its median and the worst.
+// lines draws each pair if there are few, otherwise the range of all pairs, its median and the worst pairs.
 func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value func(perftest.Row) float64) {
 	own := func(i int, m perftest.Measurement) {
 		s := spreadOf([]perftest.Measurement{m}, value)
@@ -194,7 +194,7 @@ func (c *Chart) lines(x, y scale, some []perftest.Measurement, all spread, value
 	}
 }
 
-// levels returns the different values that some measurements are held against, at most three.
+// levels returns the different values that measurements are compared with, at most three.
 func levels(some []perftest.Measurement, of func(perftest.Measurement) float64) []float64 {
 	var out []float64
 	for _, m := range some {
@@ -205,7 +205,7 @@ func levels(some []perftest.Measurement, of func(perftest.Measurement) float64) 
 	return out
 }
 
-// kept thins a table of sizes: every second row, counted from the largest message.
+// kept shortens a table of sizes to every second row, counted from the largest message.
 func kept(i, n int) bool { return n <= 12 || (n-1-i)%2 == 0 || i == 0 }
 
 func count(n int, what string) string {

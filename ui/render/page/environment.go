@@ -83,7 +83,7 @@ func memory(mb int64) string {
 	return fmt.Sprintf("%d GiB", (mb+512)/1024)
 }
 
-// counted is "2 x A100 80GB".
+// counted formats a number of equal items: "2 x A100 80GB".
 func counted(models []string) string {
 	n := map[string]int{}
 	for _, m := range models {
@@ -96,7 +96,7 @@ func counted(models []string) string {
 	return strings.Join(said, ", ")
 }
 
-// A merger gathers rows that differ by nothing but the name in front.
+// A merger combines rows that differ only in the name in their first column.
 type merger struct {
 	order []string
 	rows  map[string][]string
@@ -118,7 +118,7 @@ func (m *merger) add(name string, cells ...string) {
 	m.names[key] = append(m.names[key], name)
 }
 
-// table leaves out empty columns.
+// table returns the table without empty columns.
 func (m *merger) table(caption string, head ...string) Table {
 	t := Table{Caption: caption}
 	kept := []int{}

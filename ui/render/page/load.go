@@ -11,7 +11,7 @@ import (
 // barCells is how wide the bars of the incast chart are.
 const barCells = 20
 
-// loaded is the chart of the receivers that several senders sent to at once: none where nothing was loaded.
+// loaded returns the chart of the receivers that several senders sent to at the same time; none if there was no load.
 func loaded(all []perftest.Measurement) []Table {
 	crowds := perftest.Crowds(all)
 	if len(crowds) == 0 {
@@ -54,7 +54,7 @@ func fairness(c perftest.Crowd) string {
 // Fair describes how many senders shared a receiver and how evenly.
 func Fair(c perftest.Crowd) string { return "senders " + senders(c) + "; fairness " + fairness(c) }
 
-// Lossless describes losslessness at a receiver in a word.
+// Lossless returns in one word whether a receiver lost packets.
 func Lossless(c perftest.Crowd) string {
 	switch {
 	case c.Lossless == nil:

@@ -17,16 +17,16 @@ type Map struct {
 	Unit        string // Gb/s, us
 	Nodes       []Node
 	Side        float64 // of a cell
-	Inner       float64 // of what is painted of it
-	Left, Top   float64 // where the cells begin
+	Inner       float64 // of the painted part of a cell
+	Left, Top   float64 // of the first cell
 	W, H        float64
 	Cells       []Cell
 	Runs        []Run   // drawn instead of Cells where these are many
 	Numbers     bool    // cells are large enough for their figures
 	Legend      []Shade // from good to bad
 	Outliers    []Outlier
-	Suspects    []string // who has outliers with nearly everybody; Outliers leaves theirs out
-	MoreOut     int      // all that Outliers leaves out
+	Suspects    []string // nodes with outliers in nearly all of their pairs; Outliers omits those
+	MoreOut     int      // how many Outliers omits
 }
 
 // A Run draws all cells of a class; the unit is one cell.
@@ -50,10 +50,10 @@ type Cell struct {
 	Out         bool
 }
 
-// A Shade explains a class of cells.
+// A Shade is an entry of the legend: it explains a class of cells.
 type Shade struct{ Class, Label string }
 
-// heat lays out a test; nil where fewer than half of the nodes' pairs were measured in at least one direction.
+// heat lays out the map of a test; nil if fewer than half of the nodes' pairs were measured in at least one direction.
 func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	names := nodes(some)
 	n := len(names)
@@ -115,7 +115,7 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 	return m
 }
 
-// ofOneRail counts the ordered pairs of nodes that are on one rail: others need not be measured.
+// ofOneRail counts the ordered pairs of nodes that share a rail; others need not be measured.
 func ofOneRail(some []perftest.Measurement) int {
 	rail := map[string]string{}
 	for _, m := range some {
@@ -215,7 +215,7 @@ func shorten(s string, most int) string {
 	return string(r[:most/2]) + "…" + string(r[len(r)-(most-most/2-1):])
 }
 
-// The limits of the shades: shares of what is expected. More is better for bandwidth, less for latency.
+// The limits of the shades, as shares of the expected value. For bandwidth more is better, for latency less.
 var (
 	rateShades = []float64{0.97, 0.93, 0.85, 0.70, 0.50}
 	timeShades = []float64{0.60, 0.80, 1.00, 1.50, 2.50}
@@ -290,7 +290,7 @@ func (m *Map) Cell(row, column int) *Cell {
 	return nil
 }
 
-// Figure is the figure of a row and a column, "" if nothing was measured.
+// Figure returns the figure in a row and a column; "" if nothing was measured.
 func (m *Map) Figure(row, column int) string {
 	c := m.Cell(row, column)
 	switch {

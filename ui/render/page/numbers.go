@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// isLatency reports whether a measurement is about time.
+// isLatency reports whether a measurement is of latency.
 func isLatency(m perftest.Measurement) bool {
 	name, _, _ := strings.Cut(m.Test, " ")
 	return strings.HasSuffix(name, "_lat") || m.AchievedUs > 0
@@ -21,7 +21,7 @@ func figure(m perftest.Measurement) string {
 	return cmp.Or(m.Figure(), m.Error, "not measured")
 }
 
-// size prints bytes in binary units: 2 B, 64 KiB, 8 MiB.
+// size formats bytes in binary units: 2 B, 64 KiB, 8 MiB.
 func size(bytes int64) string {
 	switch {
 	case bytes >= 1<<30 && bytes%(1<<30) == 0:
@@ -34,7 +34,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d B", bytes)
 }
 
-// three prints a number with about three digits.
+// three formats a number with about three significant digits.
 func three(v float64) string {
 	switch {
 	case v <= 0 || math.IsNaN(v) || math.IsInf(v, 0):
@@ -47,7 +47,7 @@ func three(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// median of values; 0 when there is none.
+// median returns the median of values; 0 if there are none.
 func median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	switch n := len(s); {

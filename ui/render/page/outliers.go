@@ -11,13 +11,13 @@ import (
 // An Outlier is a pair that differs from the others, or from the expectation.
 type Outlier struct {
 	Pair, Hosts, Figure, Why string
-	below                    float64 // how far it lies on the bad side of the middle, as a share of it
+	below                    float64 // how much worse it is than the median, as a share of the median
 }
 
-// keepOutliers bounds the outliers that are listed individually.
+// keepOutliers is the largest number of outliers that are listed individually.
 const keepOutliers = 30
 
-// outliers finds, by index, the measurements that are not good or lie far on the bad side of the middle: more than
+// outliers returns the indices of the measurements that are not good or much worse than the median: by more than
 // three times the usual spread (median absolute deviation) and 3 % of bandwidth or 10 % of latency.
 func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 	var values []float64
@@ -71,7 +71,7 @@ func because(m perftest.Measurement, below float64, latency bool) string {
 	return strings.Join(said, ", ")
 }
 
-// suspects returns the names that are outliers in most of their pairs while hardly any others are: look there first.
+// suspects returns the nodes that are outliers in most of their pairs while hardly any others are: check these first.
 func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]string {
 	host := map[string]string{}
 	bad, all := map[string]int{}, map[string]int{}
@@ -95,7 +95,7 @@ func suspects(some []perftest.Measurement, odd map[int]*Outlier) map[string]stri
 		}
 	}
 	if len(out)*2 > len(host) {
-		return nil // so many are no exception: the cause is common
+		return nil // too many for an exception: they have a common cause
 	}
 	return out
 }

@@ -14,17 +14,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A Page is a report as it is read, from top to bottom. Sections without content are empty.
+// A Page is a report in reading order, from top to bottom. Sections without content are empty.
 type Page struct {
 	Title      string
 	Verdict    string
 	Status     checks.Status
 	Simulated  bool
 	Insecure   []string      // what was not verified
-	LeftBehind []string      // what an unfinished run has left, a line each
+	LeftBehind []string      // what an unfinished run has left behind, one line each
 	Continue   string        // the command that continues it
 	Causes     []plain.Cause // failures with their errors and remedies
-	MoreCauses int           // beyond these
+	MoreCauses int           // how many causes Causes omits
 	Facts      []Fact
 	Chain      []Link
 
@@ -49,10 +49,10 @@ type Page struct {
 	Notes       []string
 }
 
-// A Fact is a labelled line.
+// A Fact is a line with a label.
 type Fact struct{ Label, Text string }
 
-// A Table has a row heading in its first column.
+// A Table has row headings in its first column.
 type Table struct {
 	Caption string
 	Head    []string
@@ -64,9 +64,9 @@ type Link struct {
 	Name   string
 	Status checks.Status
 	Tally  string // "12 passed, 1 failed"
-	First  string // the first problem, "" when nothing is
-	Remedy string // of that
-	Broken bool   // the first broken link of the chain, where to begin if no cause is listed above
+	First  string // the first problem; "" if there is none
+	Remedy string // of the first problem
+	Broken bool   // the first broken link of the chain: start here if no cause is listed above
 }
 
 // Of arranges a report.
@@ -126,7 +126,7 @@ func (p *Page) fact(label, text string) {
 	}
 }
 
-// chain is the chain of the checks; pairs without a check use the measurements.
+// chain returns the chain of the checks; for pairs without a check it uses the measurements.
 func chain(r *report.Report, caused bool) []Link {
 	if len(r.Checks) == 0 && len(r.Measurements) == 0 {
 		return nil

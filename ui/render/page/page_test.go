@@ -31,7 +31,7 @@ func measured(from, to int, gbps float64) perftest.Measurement {
 	return m
 }
 
-// allPairs measures every two of n nodes; slow names the node that is slow with everybody.
+// allPairs measures each pair of n nodes; slow is the node that is slow with all others.
 func allPairs(n, slow int) []perftest.Measurement {
 	var all []perftest.Measurement
 	for i := 1; i <= n; i++ {
@@ -100,7 +100,7 @@ func TestMapNamesOutliers(t *testing.T) {
 	}
 }
 
-// A pair that passes by the hardware's measure still stands out among its like.
+// A pair that passes by the expected value can still be an outlier among the others.
 func TestOutlierAmongGoodPairs(t *testing.T) {
 	all := allPairs(6, 0)
 	all[3].AchievedGbps = 90
@@ -253,7 +253,7 @@ func TestChangesGoTogether(t *testing.T) {
 	}
 }
 
-// What nobody knew before the run is told as it was found: the value before the operation, and the value after it.
+// A value that was unknown before the run is reported as it was read: before the operation and after it.
 func TestWhatWasWorkedOutDuringTheRun(t *testing.T) {
 	found, params := backends.ValueOf(8), backends.ValueOf(map[string]string{})
 	o := change(backends.KindFirmware, backends.HostRef("esx-01"), "0000:3b:00.0", 1, "done")

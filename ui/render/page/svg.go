@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Chart is curves over message sizes, laid out in units of an SVG view box. The x axis counts in powers of two.
+// A Chart holds curves over message sizes, in the coordinates of an SVG view box. The x axis is in powers of two.
 type Chart struct {
 	Title, Desc              string
 	W, H                     float64
@@ -32,7 +32,7 @@ type Line struct {
 	Label  string
 }
 
-// A Rule is a level that curves are held against.
+// A Rule is a level that curves are compared with.
 type Rule struct {
 	Class  string
 	Y      float64
@@ -57,12 +57,12 @@ func logarithmic(low, high, from, to float64) scale {
 	return func(v float64) float64 { return tenth(from + (to-from)*math.Log(max(v, low)/low)/span) }
 }
 
-// newChart is an empty plot of the common size.
+// newChart returns an empty chart of the common size.
 func newChart(title string) *Chart {
 	return &Chart{Title: title, W: 520, H: 300, Left: 54, Top: 28, Right: 492, Bottom: 252, XLabel: "message size"}
 }
 
-// sizes lays the x axis out, about seven marks.
+// sizes lays out the x axis with about seven marks.
 func (c *Chart) sizes(low, high int64) scale {
 	x := logarithmic(float64(low), float64(high), c.Left, c.Right)
 	steps := math.Log2(float64(high) / float64(low))
@@ -73,7 +73,7 @@ func (c *Chart) sizes(low, high int64) scale {
 	return x
 }
 
-// rates lays a linear y axis out for 0 to high with round marks and room above.
+// rates lays out a linear y axis from 0 to high, with round marks and room above.
 func (c *Chart) rates(high float64) scale {
 	step := round(high * 1.1 / 5)
 	top := step * math.Ceil(high*1.08/step)
@@ -84,7 +84,7 @@ func (c *Chart) rates(high float64) scale {
 	return y
 }
 
-// times lays a logarithmic y axis out from 1, 2, 5 or 10 times a power of ten to another.
+// times lays out a logarithmic y axis, from 1, 2, 5 or 10 times a power of ten to another.
 func (c *Chart) times(low, high float64) scale {
 	bottom := math.Pow(10, math.Floor(math.Log10(low)))
 	top := math.Pow(10, math.Ceil(math.Log10(high*1.05)))
@@ -138,7 +138,7 @@ func (c *Chart) rule(class, label string, y float64, below bool) {
 	c.Rules = append(c.Rules, Rule{class, y, label, tenth(at)})
 }
 
-// points formats a curve; values that are not positive were not measured and are left out.
+// points formats a curve; values of 0 or less were not measured and are left out.
 func points(x, y scale, sizes []int64, values []float64) string {
 	var b strings.Builder
 	for i, v := range values {
@@ -149,7 +149,7 @@ func points(x, y scale, sizes []int64, values []float64) string {
 	return strings.TrimSpace(b.String())
 }
 
-// between spells out the area between two curves.
+// between formats the area between two curves as a polygon.
 func between(x, y scale, sizes []int64, low, high []float64) string {
 	up := strings.Fields(points(x, y, sizes, high))
 	down := strings.Fields(points(x, y, sizes, low))

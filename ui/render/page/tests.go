@@ -18,8 +18,8 @@ type Test struct {
 	Latency bool
 	Chart   *Chart // nil if no message size was measured
 	Sizes   Table  // the data of the chart as a table
-	Map     *Map   // nil where too few of the possible pairs were measured
-	Shape   Shape  // of all pairs
+	Map     *Map   // nil if too few of the possible pairs were measured
+	Shape   Shape  // over all pairs
 	Pairs   []Pair
 	Curved  bool      // a pair has Curve
 	Classed bool      // a pair has Class or Lost
@@ -35,22 +35,22 @@ type Pair struct {
 	From, To  string
 	Hosts     string
 	Result    string
-	Curve     string // its sparkline, with the smallest and the largest message; "": none was measured
+	Curve     string // its sparkline with the smallest and the largest message; "" if no message size was measured
 	Expected  string
 	Share     float64 // of the expected value, 0 to 1; bandwidth only
 	P99, P999 string  // latency only
-	Class     string  // proven, not proven, disproven; "": no class is configured
-	Lost      string  // packets that were lost or sent again; "": not read
+	Class     string  // proven, not proven, disproven; "" if no class is configured
+	Lost      string  // packets that were lost or retransmitted; "" if not read
 	Status    checks.Status
 	Word      string // the verdict as a word: pass, warn, fail, unknown, "n/a: one host"
 	Remarks   []string
 }
 
-// keepPairs bounds the rows of a table of pairs. Beyond it the worst are shown, of those that a suspect is in but a few.
+// keepPairs is the largest number of rows of a table of pairs. If there are more, the worst are shown, but only a few of each suspect.
 const (
 	keepPairs    = 40
 	keepSuspects = 3
-	keepGood     = 5 // where all are as they should be
+	keepGood     = 5 // if all are good
 )
 
 // tests groups measurements by test, in the order in which they first appear.
@@ -151,7 +151,7 @@ func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	return out
 }
 
-// goodness orders measurements of one test, the worst lowest.
+// goodness returns a number by which measurements of one test are sorted, the worst first.
 func goodness(m perftest.Measurement) float64 {
 	if isLatency(m) {
 		return -m.AchievedUs
@@ -213,7 +213,7 @@ func ClassWord(m perftest.Measurement) string {
 	return "not proven"
 }
 
-// LostWord says how many packets were lost or sent again; "" if no class is configured, - where no counter was read.
+// LostWord returns how many packets were lost or retransmitted; "" if no class is configured, - if no counter was read.
 func LostWord(m perftest.Measurement) string {
 	lost, _, read := m.Lost()
 	switch {
@@ -225,7 +225,7 @@ func LostWord(m perftest.Measurement) string {
 	return fmt.Sprint(lost)
 }
 
-// pairTally counts pairs whose every test is as it should be; pairs on one host do not count.
+// pairTally counts the pairs in which every test is good; pairs on one host do not count.
 func pairTally(all []perftest.Measurement) string {
 	worst := map[string]checks.Status{}
 	for _, m := range all {
