@@ -147,7 +147,7 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NCCL documentation, topology",
+			ID: "GST-TOPO-029", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NCCL documentation, Environment Variables, NCCL_NET_GDR_LEVEL",
 			Criteria: "NIC and GPU at PIX or PXB, or at PHB and below one root port of the host / PHB / NODE or SYS", Remedy: "Place NIC and GPU below one PCIe switch.",
 			Run: eachGuest(nvidia(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				order := []string{"PIX", "PXB", "PHB", "NODE", "SYS"}

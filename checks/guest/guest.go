@@ -23,7 +23,7 @@ func Checks() []checks.Check {
 func guestChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "VM administration guide 6.5, p. 110",
+			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "the kernel has the driver / - / no driver", Remedy: "Install a kernel that has the driver; the kernel version alone does not matter.",
 			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"

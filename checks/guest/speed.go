@@ -69,7 +69,8 @@ func speedChecks() []checks.Check {
 func comparedChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "PAIR-GDR-012", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			ID: "PAIR-GDR-012", Scope: checks.Pair, Link: checks.InPair, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   "NVIDIA AI Enterprise, Optimizing VM Configuration for AI Inference, Appendix, ATS and ACS configuration",
 			Criteria: "GPU memory >= 90 % of host memory / 50 to 90 % / less, or an error", Remedy: "Check the P2P keys, ACS, ATS and the PCIe topology.",
 			Run: eachPair(func(_ *checks.Facts, t backends.Ref, p *checks.PairFacts) checks.Answer {
 				m := measured(p, perftest.SendBandwidth, perftest.WriteBandwidth)

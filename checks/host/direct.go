@@ -58,13 +58,14 @@ func directHostChecks() []checks.Check {
 			Run:      logged(backends.LogVectors),
 		},
 		{
-			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB of the same text",
+			ID: "HOST-HOTPLUG-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "HPE a00121002; Broadcom KB that links to it",
 			Criteria: "no device lost passthrough because of PCIe hot-plug / - / one did",
 			Remedy:   "Disable PCIe hot-plug in the ESXi kernel settings.",
 			Run:      logged(backends.LogPassthrough, backends.LogHotPlug),
 		},
 		{
-			ID: "HOST-USBBOOT-017", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "VMware: DirectPath I/O 8.0",
+			ID: "HOST-USBBOOT-017", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual,
+			Source:   "vSphere Networking, Enable Passthrough for a Network Device on a Host",
 			Criteria: "no USB controller is passed through, or ESXi does not boot from it / - / it does",
 			Remedy:   "Do not pass the USB controller through.",
 			Run:      row.EachHost(usbBoot),

@@ -17,7 +17,7 @@ import (
 func nicLinkChecks() []checks.Check {
 	return []checks.Check{
 		{
-			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "Mellanox firmware tools",
+			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "NVIDIA, Firmware Tools (MFT) Documentation, Assigning PSID",
 			Criteria: "PSID of NVIDIA (MT_*) / of an OEM / -",
 			Remedy:   "For a PSID that is not MT_*, get firmware from the server vendor (OEM).",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -35,7 +35,8 @@ func nicLinkChecks() []checks.Check {
 			Run:      eachNIC("HOST-PNIC-CVE-018", vulnerable),
 		},
 		{
-			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot, Source: "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA: LINK_TYPE",
+			ID: "HOST-PNIC-LINKTYPE-009", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Reboot,
+			Source:   "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type Management / VPI Cards Configuration",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
@@ -90,7 +91,7 @@ func nicLinkChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
+			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking, PVRDMA Support",
 			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
 			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {

@@ -70,7 +70,8 @@ func passthroughChecks() []checks.Check {
 			Run:      row.EachHost(topology),
 		},
 		{
-			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Fix: checks.Reboot, Source: "NVIDIA: ATS with GPUDirect RDMA",
+			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Fix: checks.Reboot,
+			Source:   "NVIDIA AI Enterprise, Optimizing VM Configuration for AI Inference, Appendix, ATS and ACS configuration",
 			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
 			Remedy:   "Set ATS_ENABLED and reboot the host.",
 			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {

@@ -32,7 +32,8 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "%s=%s", p.Trust, v)
 			}),
 		parameters("HOST-DSCP-003", row.PVRDMA, "dscp_force is the DSCP of the answers / unset / another",
-			"Set dscp_force of the RDMA driver to the DSCP (26).", "VMware: lossless RDMA; Mellanox DOC-2581", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+			"Set dscp_force of the RDMA driver to the DSCP (26).", "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
+			func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.rdma(p.DSCP)
 				switch {
 				case v == "" || v == "-1":
@@ -43,7 +44,8 @@ func qosChecks() []checks.Check {
 				return row.Fail(t, "%s=%s, wanted %d", p.DSCP, v, f.Answers.QoS.DSCP)
 			}),
 		parameters("HOST-ECN-004", row.OnDVS, "ecn as the answers say / unset / the opposite",
-			"Set ecn=1 explicitly; its default is off.", row.SRIOVStudy+"; NVIDIA: module parameters of the native ESXi driver", func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
+			"Set ecn=1 explicitly; its default is off.", row.SRIOVStudy+"; NVIDIA, NATIVE Driver for VMware vSphere User Manual, Module Parameters",
+			func(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 				v := p.core(p.ECN)
 				want := "0"
 				if f.Answers.QoS.ECN {
@@ -72,7 +74,8 @@ func pfc(f *checks.Facts, t backends.Ref, p params) checks.Answer {
 // pauseCheck and dcbCheck compare the flow control of the pNIC with qos.lossless.
 func pauseCheck() checks.Check {
 	return checks.Check{
-		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic, Source: "VMware: lossless RDMA; Mellanox DOC-2581",
+		ID: "HOST-PNIC-PAUSE-014", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Automatic,
+		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
 		Criteria: "as qos.lossless asks (pause: both on; pfc and none: passes, for information) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
@@ -90,7 +93,7 @@ func pauseCheck() checks.Check {
 
 func dcbCheck() checks.Check {
 	return checks.Check{
-		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "VMware: lossless RDMA",
+		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA",
 		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: passes, for information",
 		Remedy:   "Align DCB with the switch.",
 		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {

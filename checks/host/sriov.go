@@ -94,7 +94,8 @@ func sriovChecks() []checks.Check {
 			Run:      row.NICCall(freeVFs),
 		},
 		{
-			ID: "HOST-VF-INTR-012", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Source: "vSphere Networking, SR-IOV and interrupt vectors",
+			ID: "HOST-VF-INTR-012", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot,
+			Source:   "vSphere Networking, Virtual Machine That Uses an SR-IOV Virtual Function Fails to Power On Because the Host Is Out of Interrupt Vectors",
 			Criteria: "three vectors for each VF stay below 3072 / they do not (formula of Intel and Emulex) / -",
 			Remedy:   "Reduce the VFs.",
 			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {

@@ -59,7 +59,7 @@ func switchChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "VMware: PVRDMA support",
+			ID: "DVS-UPLINKS-004", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking, PVRDMA Support",
 			Criteria: "one active uplink, no standby, no LAG / unused uplink names / several active", Remedy: "Reduce to one active uplink: PVRDMA does not support NIC teaming.",
 			Run: eachGroup(func(f *checks.Facts, t backends.Ref, pg *backends.PortGroup) checks.Answer {
 				sw, lags, names := f.Inventory.Switch(pg.Switch), 0, 0

@@ -35,7 +35,8 @@ func policyChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "CL-HA-012", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.NoFix, Source: "vSphere Networking 6.5, p. 153; VMware: Dynamic DirectPath I/O",
+			ID: "CL-HA-012", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.NoFix,
+			Source:   "vSphere Networking 6.5, p. 153; Exposing Hardware Accelerators using Assignable Hardware (VMware)",
 			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
 			Remedy:   "Document how to restart the VM manually, or use Dynamic DirectPath, which HA can restart.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {

@@ -70,7 +70,7 @@ func vCenterChecks() []checks.Check {
 			},
 		},
 		{
-			ID: "VC-DC-005", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "VMware: PVRDMA support",
+			ID: "VC-DC-005", Scope: checks.VCenter, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking, PVRDMA Support",
 			Criteria: "all selected hosts in one datacenter / - / no",
 			Remedy:   "Pick hosts from the same datacenter.",
 			Run: func(f *checks.Facts) []checks.Answer {

@@ -27,14 +27,16 @@ func vmAdapterChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + "; VM hardware features",
+			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic,
+			Source:   row.BitfusionGuide + "; vSphere Virtual Machine Administration, Hardware Features Available with Virtual Machine Compatibility Settings",
 			Criteria: "at most 10 adapters / - / more", Remedy: "Remove adapters.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.PassIf(len(v.Adapters) <= 10, backends.VMRef(v.Name), "%d adapters (a Bitfusion appliance takes 4, a VM 10)", len(v.Adapters))
 			}),
 		},
 		{
-			ID: "VM-NIC-PVCOUNT-016", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; VM hardware features 7.0",
+			ID: "VM-NIC-PVCOUNT-016", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic,
+			Source:   "Broadcom KB 328676; vSphere Virtual Machine Administration 7.0, Hardware Features Available with Virtual Machine Compatibility Settings",
 			Criteria: "one PVRDMA adapter, from ESXi 7.0 U2 on up to ten / several on one port group / more than the host allows", Remedy: "Remove the additional adapters.",
 			Run: row.EachVM(pvrdmaCount),
 		},

@@ -93,7 +93,7 @@ func vmGPUChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-FT-028", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "VMware: DirectPath I/O",
+			ID: "VM-FT-028", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking, DirectPath I/O",
 			Criteria: "fault tolerance off / - / on", Remedy: "Disable fault tolerance.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.PassIf(!v.FaultTolerant, backends.VMRef(v.Name), "fault tolerance is %s", row.OnOff(v.FaultTolerant))

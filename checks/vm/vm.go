@@ -35,7 +35,7 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; VMware: PVRDMA support",
+			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; vSphere Networking, PVRDMA Support",
 			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
 			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
@@ -79,7 +79,7 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix, Source: "VM administration guide 6.5, p. 110",
+			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
 			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
 				return row.WarnIf(v.Snapshots > 0, backends.VMRef(v.Name), "%d snapshots", v.Snapshots)
@@ -100,7 +100,8 @@ func vmChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "VMX keys pciPassthruN.id and .pfId (decimal bus)",
+			ID: "VM-PCIADDR-050", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic,
+			Source:   "Broadcom KB 309986, decimal address of a PCI device; VMX key pfId unverified",
 			Criteria: "the VMX keys match the devices / no keys yet / they name other devices", Remedy: "Remove the device and add it again, so that both agree.",
 			Run: row.EachVM(addressesAgree),
 		},
