@@ -4,6 +4,7 @@ package guest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -319,7 +320,7 @@ func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 func (g *Guests) await(ctx context.Context, vm, before string) error {
 	ctx, cancel := context.WithTimeout(ctx, g.options.BootTime)
 	defer cancel()
-	var last error
+	last := errors.New("its first reply did not come in time")
 	for {
 		id, err := g.BootID(ctx, vm)
 		switch kind := backends.KindOf(err); {

@@ -80,7 +80,7 @@ func TestSurveyWithoutRoot(t *testing.T) {
 }
 
 func TestSurveyOfAGuestThatDoesNotAnswer(t *testing.T) {
-	m := newMachine(t, config{os: "rhel-8", options: guest.Options{BootTime: 200 * time.Millisecond}})
+	m := newMachine(t, config{os: "rhel-8", options: guest.Options{BootTime: 3 * time.Second}})
 	if g := m.Survey(t.Context(), "another-vm"); g.Error == "" || g.ErrKind != backends.KindUsage || g.VM != "another-vm" {
 		t.Errorf("%+v", g)
 	}

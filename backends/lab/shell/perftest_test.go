@@ -18,9 +18,9 @@ func pair(t *testing.T, l *lab, a, b, ip, command string) (client, server result
 	t.Helper()
 	sc, cc := l.dial(b, "root"), l.dial(a, "root")
 	var wg sync.WaitGroup
-	wg.Go(func() { server = run(t, sc, "timeout 20 "+command, "") })
+	wg.Go(func() { server = run(t, sc, "timeout 60 "+command, "") })
 	waiting(t, l, b)
-	client = run(t, cc, "timeout 10 "+command+" "+ip, "")
+	client = run(t, cc, "timeout 50 "+command+" "+ip, "")
 	wg.Wait()
 	return client, server
 }
@@ -165,7 +165,7 @@ func TestWrongConfigurationShows(t *testing.T) {
 		}), fallback},
 		{"25G uplink", host(func(h *world.Host) { h.PNIC("vmnic2").SpeedMbps = 25000 }), func(t *testing.T, _ *lab, c, _ result) {
 			if got := gbps(c.out)[65536]; got < 23 || got > 25 {
-				t.Errorf("%.2f Gb/s", got)
+				t.Errorf("%.2f Gb/s: %+v", got, c)
 			}
 		}},
 		{"guest MTU 1500", guest("ip link set ens224f0 mtu 1500"), func(t *testing.T, _ *lab, c, _ result) {
