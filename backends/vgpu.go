@@ -44,9 +44,9 @@ func (v *VM) VGPUs(profile string) int {
 	return n
 }
 
-// VGPUManager returns the NVIDIA vGPU Manager among the VIBs of a host; "" if there is none. Its VIBs are named
-// NVD-AIE_ESXi_8.0.0_Driver, before NVIDIA-VMware_ESXi_7.0.2_Driver (NVIDIA, Virtual GPU Software User Guide, "Verifying the Installation
-// of the NVIDIA vGPU Software Package for vSphere"; public lists of VIBs show both).
+// VGPUManager returns the NVIDIA vGPU Manager among the VIBs of a host; "" if there is none. NVIDIA AI
+// Enterprise User Guide, "Installing the NVIDIA Virtual GPU Manager on VMware vSphere", names the component (NVD-VMware-x86_64-VERSION);
+// public lists of VIBs have NVD-AIE_ESXi_8.0.0_Driver, NVIDIA-AIE_ESXi_8.0.0_Driver and NVIDIA-VMware_ESXi_7.0.2_Driver.
 func VGPUManager(vibs map[string]VIB) (name string, v VIB) {
 	for _, name := range slices.Sorted(maps.Keys(vibs)) {
 		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {

@@ -39,10 +39,11 @@ func guestDeviceChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA Virtual GPU Client Licensing User Guide",
+			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
+			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
 			Criteria: "each vGPU is licensed / the license status is not told, or the time without one runs / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
-				"allow the guest to reach the license server (TCP 443), and restart nvidia-gridd.",
+				"allow the guest to reach the license server (TCP 443 and 80), and restart nvidia-gridd.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.NVIDIA.Devices {
 					switch {

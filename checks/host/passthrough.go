@@ -87,7 +87,7 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-GPU-GFX-018", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Reboot, Unverified: true,
-			Source:   "NVIDIA, Virtual GPU Software User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type is unverified",
+			Source:   "NVIDIA AI Enterprise User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type is unverified",
 			Criteria: "default graphics type shared, as needed for passthrough, or sharedDirect and active, as needed for vGPUs / - / the other one",
 			Remedy:   "Set the default graphics type of the host to Shared for whole GPUs, to Shared Direct for vGPUs, and reboot the host.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
@@ -103,7 +103,7 @@ func passthroughChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-VGPUMGR-019", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Fix: checks.Manual,
-			Source:   "NVIDIA, Virtual GPU Software User Guide, Installing and Configuring the NVIDIA Virtual GPU Manager for VMware vSphere",
+			Source:   "NVIDIA AI Enterprise User Guide, Installing and Configuring the NVIDIA Virtual GPU Manager for VMware vSphere",
 			Criteria: "the NVIDIA vGPU Manager is installed and offers profiles, or no VM has vGPUs / installed without profiles / not installed",
 			Remedy: "Install the NVIDIA vGPU Manager with an image or as a component (vSphere Lifecycle Manager), or with esxcli software component apply, " +
 				"enable SR-IOV and VT-d or IOMMU in the BIOS, and reboot the host.",
