@@ -26,6 +26,7 @@ type Site struct {
 	World *world.World
 	// Forward opens connections for clients that use a guest as a jump host; nil refuses them.
 	Forward func(ctx context.Context, addr string) (net.Conn, error)
+	Scripts *sh.Scripts // of all guests; may be nil
 
 	meeting perftest.Meeting
 	load    fabric.Load

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -54,7 +55,7 @@ func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	if s.listen == "" {
 		s.listen = "127.0.0.1"
 	}
-	s.site = &linux.Site{World: w, Forward: s.forward}
+	s.site = &linux.Site{World: w, Forward: s.forward, Scripts: sh.NewScripts()}
 	w.Watch(s.follow)
 	var hosts, vms []string
 	w.View(func(st *world.State) {

@@ -75,14 +75,14 @@ func octals(text string) string {
 
 func (s *shell) exec(ctx context.Context, args []string) error {
 	hc := interp.HandlerCtx(ctx)
-	p := s.p.With(args...)
-	p.Dir, p.Stdout, p.Stderr, p.Env = hc.Dir, hc.Stdout, hc.Stderr, exported(hc.Env)
+	child := *s.p
+	p := &child
+	p.Args, p.Dir, p.Stdout, p.Stderr, p.Env = args, hc.Dir, hc.Stdout, hc.Stderr, exported(hc.Env)
 	if f, ok := hc.Stdin.(*os.File); ok && f != nil {
 		p.Stdin = f
 	} else {
 		p.Stdin = strings.NewReader("")
 	}
-	p.PID = s.p.PID
 	var status int
 	if name, ok := strings.CutPrefix(args[0], own); ok {
 		p.Args[0] = name
@@ -153,6 +153,9 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	return redirected{f, s}, nil
 }
 
+// pipeHolds is how much can be written to every new pipe without a reader: one page (pipe(7), "Pipe capacity").
+const pipeHolds = 4096
+
 // input turns a file into an *os.File. The interpreter would copy any other reader through a pipe of its own, whose
 // reading end it never closes.
 func input(f *vfs.File) (io.ReadWriteCloser, error) {
@@ -160,11 +163,16 @@ func input(f *vfs.File) (io.ReadWriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() {
+	copied := func() {
 		_, _ = Copy(w, f) // it ends when the reader has closed its end
 		_ = w.Close()
 		_ = f.Close()
-	}()
+	}
+	if i, err := f.Stat(); err == nil && i.Size() <= pipeHolds {
+		copied()
+	} else {
+		go copied()
+	}
 	return r, nil
 }
 

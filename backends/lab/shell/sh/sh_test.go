@@ -108,6 +108,21 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// An eval of a plain text is parsed with its script, and must do what it does when it runs by itself; the second run takes the
+// kept script, which the first must not have changed.
+func TestKeptScripts(t *testing.T) {
+	s := system(t)
+	s.Scripts = sh.NewScripts()
+	line := `x=1; (eval 'printf "%s\037" a'\''b'\''c; x=2; exit 3'); echo "$? $x"; eval 'set -- 5'; eval 'if'; echo $1; eval exit`
+	for range 3 {
+		p, out, stderr := proc(s, "", "sh", "-c", line)
+		status, err := s.Exec(t.Context(), p)
+		if err != nil || status != 0 || out.String() != "abc\0373 1\n5\n" || !strings.Contains(stderr.String(), "eval") {
+			t.Errorf("got %q, %q, %d, %v", out, stderr, status, err)
+		}
+	}
+}
+
 func TestScriptFromInput(t *testing.T) {
 	s := system(t)
 	p, out, _ := proc(s, "x=1\necho $x\nexit 4\necho never\n", "bash")

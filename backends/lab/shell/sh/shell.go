@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -175,16 +174,14 @@ func (s *shell) runner(a shellArgs) (*interp.Runner, error) {
 		// interp.Dir would look for the directory on the disk below us.
 		func(r *interp.Runner) error { r.Dir = dir; return nil },
 	}
-	// Any directory that exists keeps New from asking for ours; it is replaced by the last option.
-	return interp.New(append([]interp.RunnerOption{interp.Dir("/")}, options...)...)
+	return interp.New(options...)
 }
 
-func (s *shell) parser() *syntax.Parser {
-	lang := syntax.LangBash
+func (s *shell) lang() syntax.LangVariant {
 	if s.dash {
-		lang = syntax.LangPOSIX
+		return syntax.LangPOSIX
 	}
-	return syntax.NewParser(syntax.Variant(lang))
+	return syntax.LangBash
 }
 
 // text runs a whole script; name is its $0, command is set for -c.
@@ -192,14 +189,14 @@ func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, c
 	if name == "" {
 		name = s.name
 	}
-	file, err := s.parser().Parse(strings.NewReader(text), name)
-	if err == nil {
-		err = s.refuse(file)
+	parsed := s.p.Sys.Scripts.parse(s.lang(), text)
+	if parsed.err != nil {
+		return s.syntaxError(parsed.err, command)
 	}
-	if err != nil {
-		return s.syntaxError(err, command)
+	if parsed.detaches {
+		s.p.Session.detach()
 	}
-	return s.status(r.Run(ctx, file))
+	return s.status(r.Run(ctx, &syntax.File{Name: name, Stmts: parsed.stmts}))
 }
 
 func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
@@ -207,12 +204,16 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 		return 0
 	}
 	status := 0
-	for stmt, err := range s.parser().StmtsSeq(s.stdin) {
+	for stmt, err := range syntax.NewParser(syntax.Variant(s.lang())).StmtsSeq(s.stdin) {
+		detaches := false
 		if err == nil {
-			err = s.refuse(stmt)
+			detaches, err = s.p.Sys.Scripts.prepare([]*syntax.Stmt{stmt})
 		}
 		if err != nil {
 			return s.syntaxError(err, false)
+		}
+		if detaches {
+			s.p.Session.detach()
 		}
 		status = s.status(r.Run(ctx, stmt))
 		if r.Exited() || ctx.Err() != nil {
@@ -221,27 +222,6 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 	}
 	_ = r.Run(ctx, &syntax.File{}) // runs the exit trap
 	return status
-}
-
-// refuse finds statements that would access the real system, and records statements that outlive the shell.
-func (s *shell) refuse(node syntax.Node) error {
-	var err error
-	syntax.Walk(node, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.Stmt:
-			n.Redirs = slices.DeleteFunc(n.Redirs, closesNothing)
-			declares(n)
-			if n.Background || n.Disown {
-				s.p.Session.detach()
-			}
-		case *syntax.ProcSubst:
-			err = fmt.Errorf("%d:%d: process substitution is not to be had here", n.Pos().Line(), n.Pos().Col())
-		case *syntax.CoprocClause:
-			err = fmt.Errorf("%d:%d: coproc is not to be had here", n.Pos().Line(), n.Pos().Col())
-		}
-		return err == nil
-	})
-	return err
 }
 
 // declares makes a declaration of the calls "export" and "readonly": the parser recognises them only in bash, and the

@@ -26,6 +26,7 @@ type System struct {
 	Now      func() time.Time
 	Dash     bool // /bin/sh is dash and prints dash's errors; otherwise it is bash
 	Clock    pace.Clock
+	Scripts  *Scripts // shared with other machines; nil: each script is parsed again
 
 	// Wrap, unless nil, runs every program in the place of run: fault rules act here.
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
@@ -53,7 +54,7 @@ func (s *System) LookPath(p *Proc, name string) (string, error) {
 		return p.Path(name), s.runnable(p, p.Path(name))
 	}
 	found := error(syscall.ENOENT)
-	for _, dir := range strings.Split(p.Getenv("PATH"), ":") {
+	for dir := range strings.SplitSeq(p.Getenv("PATH"), ":") {
 		file := vfs.Join(p.Dir, path.Join(dir, name))
 		err := s.runnable(p, file)
 		if err == nil {
@@ -67,14 +68,7 @@ func (s *System) LookPath(p *Proc, name string) (string, error) {
 }
 
 func (s *System) runnable(p *Proc, file string) error {
-	info, err := s.FS.Stat(p.User.Cred(), file)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return syscall.EISDIR
-	}
-	return s.FS.Access(p.User.Cred(), file, 1)
+	return s.FS.Runnable(p.User.Cred(), file)
 }
 
 // Exec runs p.Args and returns its exit status, 128+n if a signal ended it. A name that cannot be run returns the error of

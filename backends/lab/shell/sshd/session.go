@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -190,6 +191,7 @@ func (s *session) start(ctx context.Context, r *ssh.Request) {
 	}
 	go func() {
 		defer close(s.done)
+		deepen()
 		if r.Type == "subsystem" {
 			serveFiles(s.ch, s.proc)
 			s.exit(0)
@@ -249,8 +251,17 @@ func (s *session) exit(status int) {
 	_ = s.ch.Close()
 }
 
+// deepen makes room on the stack for shells within shells at once: copying a stack that is in use, each time it has become too
+// small, costs more.
+//
+//go:noinline
+func deepen() byte {
+	var room [60 << 10]byte
+	return room[os.Getpid()%len(room)]
+}
+
 // An outlet is the pipe between the processes of a session and its channel, until the machine is powered off. As sshd does, it
-// sends at once what was written while it was sending.
+// sends in one packet what was written since it last looked.
 type outlet struct {
 	w  io.Writer
 	up context.Context
@@ -258,9 +269,13 @@ type outlet struct {
 	mu      sync.Mutex
 	idle    *sync.Cond
 	waiting []byte
-	sending bool
-	gone    bool // nobody reads any more
+	sending bool        // or about to
+	soon    *time.Timer // starts sending
+	gone    bool        // nobody reads any more
 }
+
+// gather is how long output waits for more, unless its process has ended: a script writes many lines at once.
+const gather = 500 * time.Microsecond
 
 // pipeSize is how much a writer may be ahead of the channel: pipe(7), "Pipe capacity".
 const pipeSize = 64 << 10
@@ -283,7 +298,7 @@ func (o *outlet) Write(b []byte) (int, error) {
 	o.waiting = append(o.waiting, b...)
 	if !o.sending {
 		o.sending = true
-		go o.send()
+		o.soon = time.AfterFunc(gather, o.send)
 	}
 	return len(b), nil
 }
@@ -307,6 +322,12 @@ func (o *outlet) send() {
 
 // end waits until everything has been sent. After that, background processes have no reader.
 func (o *outlet) end() {
+	o.mu.Lock()
+	now := o.soon != nil && o.soon.Stop()
+	o.mu.Unlock()
+	if now {
+		o.send()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.sending {

@@ -88,6 +88,24 @@ func (f *FS) Access(c Cred, p string, want fs.FileMode) error {
 	return nil
 }
 
+// Runnable returns nil if p leads to a file that c may execute, else the bare errno: a search in PATH asks for many that do not exist.
+func (f *FS) Runnable(c Cred, p string) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	at, err := f.resolve(c, p, true)
+	switch {
+	case err != nil:
+		return err
+	case at.node == nil:
+		return syscall.ENOENT
+	case at.node.dir():
+		return syscall.EISDIR
+	case !at.node.may(c, 1):
+		return syscall.EACCES
+	}
+	return nil
+}
+
 // ReadDir lists a directory by name.
 func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	f.mu.RLock()
