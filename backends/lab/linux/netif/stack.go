@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -80,13 +81,9 @@ type Link struct {
 
 // LinkLocal returns the IPv6 link-local address made of the MAC.
 func LinkLocal(mac string) netip.Addr {
-	var m [6]byte
-	for i, part := range strings.SplitN(mac, ":", 6) {
-		var b byte
-		if _, err := fmt.Sscanf(part, "%02x", &b); err != nil {
-			return netip.IPv6Unspecified()
-		}
-		m[i] = b
+	m, err := net.ParseMAC(mac)
+	if err != nil || len(m) != 6 {
+		return netip.IPv6Unspecified()
 	}
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
