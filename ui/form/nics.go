@@ -52,11 +52,9 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 		for _, v := range backends.ChoosePNIC(&h, sizing.OpenWish(w.Answers.ForRail(p.rail))).Verdicts {
 			n := *v.NIC
 			r := nicRow(h.Name, v)
-			if rail := entry.Serves(w.Answers, ports, h.Name, n.Device); p.several && rail != "" {
-				r.Cells[len(r.Cells)-1] = "serves " + rail
-				if picks[h.Name] != n.Device {
-					r.Disabled = "serves " + rail
-				}
+			if rail := entry.Serves(w.Answers, ports, h.Name, n.Device); p.several && rail != "" && picks[h.Name] != n.Device {
+				r.Disabled = "serves " + rail
+				r.Cells[len(r.Cells)-1] = r.Disabled
 				r.Detail += "; serves " + rail
 			}
 			if picks[h.Name] == n.Device {

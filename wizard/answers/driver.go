@@ -18,6 +18,9 @@ type DriverFile struct {
 
 var driverName = regexp.MustCompile(`^NVIDIA-Linux-(x86_64|aarch64)-(\d+\.\d+(?:\.\d+)?)(?:-[a-z0-9]+)*\.run$`)
 
+// packageName also admits a version, an architecture and a group or module: what apt-get and dnf install by one word, never an option.
+var packageName = regexp.MustCompile(`^[A-Za-z0-9@][A-Za-z0-9+.:~=_@-]*$`)
+
 // DriverFile returns the installer in gpudirect.driver; ok is false if it names packages, or nothing.
 func (g GPUOpt) DriverFile() (f DriverFile, ok bool) {
 	if len(g.Driver) != 1 || !strings.HasPrefix(g.Driver[0], "/") {
@@ -44,10 +47,13 @@ func archiveInGuest(file string, endings ...string) error {
 // software checks the files and packages for guests with GPUs.
 func (c *checker) software(g GPUOpt) {
 	for i, d := range g.Driver {
+		at := "gpudirect.driver[" + string(rune('0'+min(i, 9))) + "]"
 		if !strings.Contains(d, "/") && !strings.HasSuffix(d, ".run") {
+			if !packageName.MatchString(d) {
+				c.bad(at, "", "%q is not the name of a package", clip(d))
+			}
 			continue
 		}
-		at := "gpudirect.driver[" + string(rune('0'+min(i, 9))) + "]"
 		if _, ok := (GPUOpt{Driver: []string{d}}).DriverFile(); !ok || path.Clean(d) != d {
 			c.bad(at, "write the path in the guests, the file's name as NVIDIA gave it: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", "%q is no path of NVIDIA's installer", clip(d))
 		} else if len(g.Driver) > 1 {

@@ -193,6 +193,8 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"MMIO":                                {"mode: gpudirect\ngpudirect: {mmio: 100}", 2, "gpudirect.mmio", "power of two", "256"},
 		"installer under another name":        {"mode: gpudirect\ngpudirect: {driver: [/srv/cuda_12.8.run]}", 2, "gpudirect.driver[0]", "no path of NVIDIA's installer", "NVIDIA-Linux-x86_64-"},
 		"installer without its path":          {"mode: gpudirect\ngpudirect: {driver: [NVIDIA-Linux-x86_64-570.133.20.run]}", 2, "gpudirect.driver[0]", "no path", "path in the guests"},
+		"option as a package":                 {"mode: gpudirect\ngpudirect: {driver: [nvidia-open, -y]}", 2, "gpudirect.driver[1]", "not the name of a package", "name of a package"},
+		"two packages in one word":            {"mode: gpudirect\ngpudirect: {driver: [nvidia-open cuda]}", 2, "gpudirect.driver[0]", "not the name of a package", ""},
 		"installer and packages":              {"mode: gpudirect\ngpudirect: {driver: [a, /srv/NVIDIA-Linux-x86_64-570.133.20.run]}", 2, "gpudirect.driver[1]", "stands beside others", "alone"},
 		"source of perftest":                  {"mode: gpudirect\ngpudirect: {perftest: perftest.tgz}", 2, "gpudirect.perftest", "no absolute path", "/mnt/share"},
 		"one perftest without its path":       {"mode: pvrdma\nmeasure: {perftest: perftest.tgz}", 2, "measure.perftest", "no absolute path", "/mnt/share"},
