@@ -75,6 +75,8 @@ func TestAListIsPasted(t *testing.T) {
 		k := onVMs(t, site(500))
 		k.send(tea.PasteMsg{Content: "vm-0001,192.168.70.1/24\nvm-9999,192.168.70.2/24\n"})
 		k.shows(`line 2: no VM "vm-9999" is on the chosen hosts`).lacks("192.168.70.1")
+		k.send(tea.PasteMsg{Content: "vm-0001,192.168.70.1/24\r\nvm-0001,192.168.70.2/24"})
+		k.shows("line 2: vm-0001 is in the list twice").lacks("192.168.70.1")
 		k.send(tea.PasteMsg{Content: "vm-0001, 192.168.70.1/24\r\nvm-0003;192.168.70.3/24;root@10.0.0.3\r\n\r\n"})
 		k.shows("192.168.70.1/24").shows("root@10.0.0.3").shows("2 chosen")
 		k.send(tea.PasteMsg{Content: "vm-0003,192.168.70.1/24\nvm-0001,192.168.70.3/24"}) // exchanged
@@ -83,6 +85,16 @@ func TestAListIsPasted(t *testing.T) {
 			t.Errorf("%+v", vms)
 		}
 	})
+}
+
+// An address is refused where it is typed if the mode does not allow it.
+func TestNoDHCPForWholeCards(t *testing.T) {
+	for mode, want := range map[answers.Mode]bool{answers.PVRDMA: true, answers.GPUDirect: false} {
+		g := entry.Guests{Mode: mode, VM: map[string]answers.VM{"vm-1": answers.DefaultVM("vm-1")}}
+		if err := g.SetAddress("vm-1", "dhcp"); (err == nil) != want {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
 }
 
 // TestTheProposalIsNeverRefused: whatever is proposed for any number of VMs passes the answers' own check.
@@ -125,7 +137,7 @@ func TestAddressesThatFollow(t *testing.T) {
 		"IPv6":                      {"fd00::1/64", 2, "no IPv4 address"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := entry.Guests{VM: map[string]answers.VM{}, Member: func(string) bool { return true }}
+			g := entry.Guests{Mode: answers.PVRDMA, VM: map[string]answers.VM{}, Member: func(string) bool { return true }}
 			var ids []string
 			for i := range tt.n {
 				ids = append(ids, fmt.Sprintf("vm-%d", i))

@@ -84,7 +84,7 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 	if w.Fabric.Private(w.Login) { // all of them were selected automatically
 		p.fit()
 	}
-	p.guests = entry.Guests{VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
+	p.guests = entry.Guests{Mode: w.Answers.Mode, VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
 		{Key: "e", Column: addressColumn, Set: p.edit(p.guests.SetAddress), AllKey: "E", AllAsk: "First address",
 			All: p.editAll(func(ids []string, text string) error { return p.guests.SetAddresses(ids, text, w.Overview.VMs) })},

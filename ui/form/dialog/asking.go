@@ -341,7 +341,7 @@ func (q *questions) vms(inv *backends.Inventory) error {
 // guests asks for the address of each VM and how to reach its guest, one by one only if the proposal is rejected.
 func (q *questions) guests(inv *backends.Inventory, names []string, known map[string]answers.VM) error {
 	free := entry.FreeAddresses(q.a.VMs, inv.VMs, len(names))
-	g := entry.Guests{VM: map[string]answers.VM{}}
+	g := entry.Guests{Mode: q.a.Mode, VM: map[string]answers.VM{}}
 	for _, name := range names {
 		vm, ok := known[name]
 		g.VM[name] = entry.Completed(name, vm, ok, free)

@@ -16,6 +16,7 @@ import (
 
 // Guests are the VMs of the answers while they are being edited: their RDMA addresses and logins.
 type Guests struct {
+	Mode   answers.Mode
 	VM     map[string]answers.VM
 	Member func(id string) bool // the VM takes part: no other may have its address
 }
@@ -165,7 +166,7 @@ func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error
 		}
 		given[id] = ip
 	}
-	try := Guests{VM: maps.Clone(g.VM), Member: func(id string) bool { _, mine := given[id]; return !mine && g.Member(id) }}
+	try := Guests{Mode: g.Mode, VM: maps.Clone(g.VM), Member: func(id string) bool { _, mine := given[id]; return !mine && g.Member(id) }}
 	for _, id := range ids {
 		if err := try.SetAddress(id, given[id].String()); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
@@ -191,7 +192,7 @@ func (g Guests) SetLogins(ids []string, text string) error {
 // Pasted parses a list, one VM per line: its name, its address with the prefix length and optionally the login, separated by
 // commas, semicolons or tabs. It returns the ids of the VMs; nothing is changed if a line is invalid.
 func (g Guests) Pasted(text string) ([]string, error) {
-	lines := strings.Split(strings.ReplaceAll(text, "\r", "\n"), "\n")
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 	fields := func(line string) []string {
 		f := strings.FieldsFunc(line, func(r rune) bool { return r == ',' || r == ';' || r == '\t' })
 		for i := range f {
@@ -206,7 +207,7 @@ func (g Guests) Pasted(text string) ([]string, error) {
 		}
 	}
 	done := map[string]bool{}
-	try := Guests{VM: maps.Clone(g.VM), Member: func(id string) bool { return done[id] || !waiting[id] && g.Member(id) }}
+	try := Guests{Mode: g.Mode, VM: maps.Clone(g.VM), Member: func(id string) bool { return done[id] || !waiting[id] && g.Member(id) }}
 	var ids []string
 	for i, line := range lines {
 		if strings.TrimSpace(line) == "" {
@@ -219,6 +220,9 @@ func (g Guests) Pasted(text string) ([]string, error) {
 		id := f[0]
 		if _, known := g.VM[id]; !known {
 			return nil, fmt.Errorf("line %d: no VM %q is on the chosen hosts", i+1, id)
+		}
+		if done[id] {
+			return nil, fmt.Errorf("line %d: %s is in the list twice", i+1, id)
 		}
 		err := try.SetAddress(id, f[1])
 		if len(f) == 3 {
@@ -260,7 +264,7 @@ func cutPort(s string) (host, port string, ok bool) {
 
 // keep stores an edited VM if it is valid.
 func (g Guests) keep(id string, vm answers.VM) error {
-	alone := answers.Default(answers.PVRDMA)
+	alone := answers.Default(g.Mode)
 	alone.VMs = []answers.VM{vm}
 	if err := Problem(alone, "vms[0]"); err != nil {
 		return err

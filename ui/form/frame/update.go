@@ -46,6 +46,7 @@ func (w *Wizard) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if w.question() != nil || w.clash != nil || w.Busy != "" || w.help || w.leaving || w.glass.dark() {
 			return w, nil
 		}
+		w.Err = nil
 		cmd, _ := w.Page().Update(w, msg)
 		return w, cmd
 	}
