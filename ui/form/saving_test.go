@@ -92,6 +92,33 @@ func TestAnswersAreEdited(t *testing.T) {
 	}
 }
 
+// After an edit at the plan, the plain questions begin again with the first one whose answer has changed; the plan is made anew.
+func TestEditAtThePlanAsksAgainWhatChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		from, to string
+		again    int            // so many questions before the plan
+		asked    map[string]int // how often
+	}{
+		"the MTU":         {"mtu: 9000", "mtu: 4200", 7, map[string]int{"Take these pNICs": 1, "MTU;": 2, "Apply these changes": 2}},
+		"the parallelism": {"parallel: 16", "parallel: 8", 0, map[string]int{"Take these addresses": 1, "Apply these changes": 2}},
+		"nothing":         {"", "", 0, map[string]int{"Take these addresses": 1, "Apply these changes": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &world{editor: func(text string) string { return strings.Replace(text, tt.from, tt.to, 1) }}
+			lines := defaults()
+			got, text, err := answer(f, slices.Concat(lines[:len(lines)-1], []string{":edit"}, make([]string, tt.again), []string{"no"})...)
+			for question, n := range tt.asked {
+				if found := strings.Count(text, question); found != n {
+					t.Errorf("%q is asked %d times, want %d", question, found, n)
+				}
+			}
+			if err != nil || f.applied != 0 {
+				t.Errorf("%v, applied %d, %+v\n%s", err, f.applied, got, text)
+			}
+		})
+	}
+}
+
 // The result of the editor is used, even if it equals what the page showed first.
 func TestEditedChoicesCount(t *testing.T) {
 	still(t, func(t *testing.T) {

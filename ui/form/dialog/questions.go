@@ -56,6 +56,7 @@ type questions struct {
 	rough    string // edited answers with mistakes; otherwise ""
 	inv      *backends.Inventory
 	editable bool // :save and :edit are accepted
+	changed  int  // the first question whose answer was edited last; the one after all questions is the plan
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -175,24 +176,37 @@ func (q *questions) run(ctx context.Context) error {
 	}
 	q.say("At any question, :save saves the answers and :edit opens them in your editor.")
 	q.inv, q.a = inv, q.o.Fabric.Propose(q.a, inv)
-	for _, step := range []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms} {
-		err := errEdited
-		for q.editable = true; errors.Is(err, errEdited); {
-			err = step(inv) // with the edited answers
-		}
-		if q.editable = false; err != nil {
+	var p *plan.Plan
+	var found []checks.Finding
+	agreed := false
+	steps := []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms, func(*backends.Inventory) (err error) {
+		q.editable = false
+		if p, found, err = q.preflight(before); err != nil {
 			return err
+		}
+		q.editable = true
+		agreed, err = q.consent(before, p)
+		return err
+	}}
+	for at := 0; at < len(steps); at++ {
+		q.editable = true
+		err := steps[at](inv)
+		if q.editable = false; errors.Is(err, errEdited) {
+			at = min(at, q.changed) - 1 // asks again with the edited answers
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if at == len(steps)-1 {
+			break
 		}
 		if err := q.o.Fabric.KeepDraft(q.a); err != nil {
 			q.say("%s", backends.Clean(err.Error()))
 		}
 	}
-	p, found, err := q.preflight(before)
-	if err != nil {
-		return err
-	}
-	if yes, err := q.consent(before, p); err != nil || !yes {
-		return err
+	if !agreed {
+		return nil
 	}
 	return q.carryOut(ctx, p, found)
 }

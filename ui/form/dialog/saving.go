@@ -3,6 +3,7 @@ package dialog
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -69,6 +70,24 @@ func (q *questions) edit() error {
 		}
 		return nil
 	}
+	q.changed = firstChanged(q.a, a)
 	q.a = a
 	return errEdited
+}
+
+// firstChanged returns the first question whose answer differs: hosts, mode, pNICs, switch and settings of the mode, VMs. What no
+// question asks for only changes the plan.
+func firstChanged(old, edited *answers.Answers) int {
+	parts := func(a *answers.Answers) []any {
+		rest := *a
+		rest.APIVersion, rest.Unused, rest.VCenter, rest.Measure, rest.Run, rest.VMs = "", nil, answers.VCenter{}, answers.Measure{}, answers.Run{}, nil
+		return []any{a.Hosts, a.Mode, []any{a.NIC, a.Rails}, rest, a.VMs}
+	}
+	before := parts(old)
+	for i, part := range parts(edited) {
+		if !reflect.DeepEqual(part, before[i]) {
+			return i
+		}
+	}
+	return len(before)
 }
