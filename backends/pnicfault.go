@@ -204,11 +204,15 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	case n.RDMADevice == "" && !v1 && w.Drivers != nil && w.Drivers.RDMAOff(h, n):
 		no(SwitchedOff, w.PresentCheck(), "has RDMA switched off in "+n.Driver, w.Drivers.NoDevice(h, n)+", or "+another)
 	case n.RDMADevice == "":
-		remedy := "load the RDMA driver" + w.rdmaModules()
-		if w.Drivers != nil {
-			remedy = cmp.Or(w.Drivers.NoDevice(h, n), remedy)
+		remedy := "load the RDMA driver" + w.rdmaModules() + ", or "
+		switch {
+		case w.Drivers == nil:
+		case w.Drivers.NoDevice(h, n) != "":
+			remedy = w.Drivers.NoDevice(h, n) + ", or "
+		case !w.Drivers.RoCE(n.Driver): // another module does not help
+			remedy = "RoCE needs an adapter with an RDMA device: "
 		}
-		no(NotCapable, w.PresentCheck(), "has no RDMA device", remedy+", or "+another)
+		no(NotCapable, w.PresentCheck(), "has no RDMA device", remedy+another)
 		return out
 	case v1 && n.RoCEv1, !v1 && n.RoCEv2:
 	case n.RoCEv1:

@@ -130,7 +130,7 @@ func vmMutations() []mutation {
 		}, ""},
 		{"VM-MEMGPU-009", g, checks.Warn, func(f *checks.Facts) { theVM(f).MemoryMB = 100 << 10 }, ""},
 		{"VM-HOTADD-010", s, checks.Fail, func(f *checks.Facts) { theVM(f).MemHotAdd = true }, ""},
-		{"VM-LATSENS-011", s, checks.Warn, func(f *checks.Facts) { theVM(f).Latency = "normal" }, ""},
+		{"VM-LATSENS-011", s, checks.Warn, func(f *checks.Facts) { theVM(f).Latency, f.Answers.Tuning.Latency = "normal", "high" }, ""},
 		{"VM-LATSENS-011", s, checks.Fail, func(f *checks.Facts) { theVM(f).MemoryLocked = false }, "VM-MEMRES-007"},
 		{"VM-CPURES-012", s, checks.Warn, func(f *checks.Facts) { theVM(f).CPUReserved = ptr(int64(1000)) }, ""},
 		{"VM-CPURES-012", s, checks.Fail, func(f *checks.Facts) { theVM(f).CPUReserved = ptr(int64(0)) }, ""},

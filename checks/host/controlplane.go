@@ -29,7 +29,7 @@ func controlPlaneChecks() []checks.Check {
 		{
 			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
-			Remedy:   "Create the vmknic or choose one that has an IP.",
+			Remedy:   "Create the vmknic, or choose one with a static IP address.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t, name := backends.HostRef(h.Name), f.VMKNIC(h)
 				v := h.VMK(name)

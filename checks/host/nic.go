@@ -62,7 +62,7 @@ func nicChecks() []checks.Check {
 		{
 			ID: "HOST-PNIC-DRIVER-006", Scope: checks.Host, Link: checks.InDriver, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy + ", section 2.2.2",
 			Criteria: "a native driver that is known to support RoCE v2 / one for an old card, or not listed although the host reports RoCE v2 / another driver, or too old for RDMA",
-			Remedy:   "Install the native driver.",
+			Remedy:   "Install the card's native driver, or choose a pNIC that supports RoCE v2.",
 			Run:      eachNIC("HOST-PNIC-DRIVER-006", driver),
 		},
 		{

@@ -1,6 +1,8 @@
 package row
 
 import (
+	"strings"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 )
@@ -37,7 +39,7 @@ func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSyst
 // Unread returns the answer for a fact without a value: it is not quiet if the host was queried and did not report it.
 func Unread[T any](t backends.Ref, what string, f backends.Fact[T]) checks.Answer {
 	if f.State == backends.FactUnreadable {
-		return Unknown(t, "%s could not be read: %s", what, f.Why)
+		return Unknown(t, "%s could not be read: %s", what, strings.TrimPrefix(f.Why, t.Name+": "))
 	}
 	return Waiting(t, "%s was not read", what)
 }

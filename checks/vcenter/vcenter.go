@@ -106,7 +106,7 @@ func vCenterChecks() []checks.Check {
 		{
 			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252, KB 379388",
 			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
-			Remedy:   "Let mode sriov add components to the image (URLs under sriov.components), or add them manually; components installed with esxcli are removed again.",
+			Remedy:   "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or add them manually.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				if len(h.ManagedBy) == 0 && f.Inventory.OnDeadBaselines(h) {
 					return row.Warn(backends.HostRef(h.Name), "%s; move it to an image", backends.DeadBaselines)

@@ -83,8 +83,8 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 // text lists what to do, in order: blockers and warnings, each with its targets.
 func (d readyDoc) text(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "readiness for %s: %d ready, %d warnings, %d blockers, %d unknown\n", d.For,
-		d.Counts[string(checks.Pass)], d.Counts[string(checks.Warn)], d.Counts[string(checks.Fail)], d.Counts[string(checks.Unknown)])
+	fmt.Fprintf(&b, "readiness for %s: %d ready, %s, %s, %d unknown\n", d.For,
+		d.Counts[string(checks.Pass)], counted(d.Counts[string(checks.Warn)], "warning"), counted(d.Counts[string(checks.Fail)], "blocker"), d.Counts[string(checks.Unknown)])
 	if d.Simulated {
 		b.WriteString("SIMULATED: checked on the embedded lab; it says nothing about real hardware\n")
 	}

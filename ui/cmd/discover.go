@@ -188,6 +188,9 @@ func nothingEligible(inv *backends.Inventory) error {
 	if len(parts) == 0 {
 		parts = []string{"no pNIC at all"}
 	}
-	return backends.Errorf(backends.KindRefused, "", hint,
-		"none of the %d hosts has a pNIC that can carry RDMA; seen: %s", len(inv.Hosts), strings.Join(parts, ", "))
+	none := fmt.Sprintf("none of the %d hosts has a", len(inv.Hosts))
+	if len(inv.Hosts) == 1 {
+		none = inv.Hosts[0].Name + " has no"
+	}
+	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none, strings.Join(parts, ", "))
 }

@@ -198,9 +198,10 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes),
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
-	for _, n := range p.plan.Notes {
-		r.Notes = append(r.Notes, "messages before the run: "+n)
+	if len(p.plan.Notes) > 0 {
+		r.Notes = append(r.Notes, "the plan said, before the run:")
 	}
+	r.Notes = append(r.Notes, p.plan.Notes...)
 	now := map[string]bool{}
 	for _, n := range res.Nodes {
 		now[n.ID] = true
