@@ -253,11 +253,16 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 
 // Observe returns the current state of file and interface.
 func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
+	n, err := a.network(ctx, s)
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	n, err := a.network(ctx, s)
+	return a.observe(ctx, s, kept, n)
+}
+
+// observe is Observe with the network that was just read.
+func (a address) observe(ctx context.Context, s backends.Setting, kept backends.Kept, n *network) (backends.Kept, error) {
+	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -296,7 +301,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if why := n.management[i.Name]; why != "" {
 		return backends.Errorf(backends.KindRefused, label(vm), "", "will not change interface %s: %s", i.Name, why)
 	}
-	now, err := a.Observe(ctx, s, kept)
+	now, err := a.observe(ctx, s, kept, n)
 	if err != nil || len(backends.Differences(kept, now)) == 0 {
 		return err
 	}

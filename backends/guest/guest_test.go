@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/settertest"
 )
 
@@ -50,8 +51,24 @@ func TestSetupAndRollback(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, config{os: os, sudo: []string{"", "it's $ecret"}[i%2]})
 			m.thereAndBack(t, wanted(m, os), "vmw_pvrdma")
+			if n := m.commands(); n > commandsThereAndBack {
+				t.Errorf("%d remote commands, at most %d", n, commandsThereAndBack)
+			}
 		})
 	}
+}
+
+// commandsThereAndBack bounds the remote commands of TestSetupAndRollback: each costs a round trip.
+const commandsThereAndBack = 92
+
+// commands returns the number of remote commands of this program in the guest.
+func (m *machine) commands() (n int) {
+	for _, e := range m.world.Log.Events() {
+		if e.What == world.Process && strings.Contains(e.Detail, " -c exec /bin/sh -c 'eval") {
+			n++
+		}
+	}
+	return n
 }
 
 // The same with a VF (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware, 2022, 2.4): its driver is there,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -68,12 +69,13 @@ type Guests struct {
 	macs    MACs
 	options Options
 
-	mu      sync.Mutex
-	conns   map[string]*ssh.Conn
-	wanted  map[string]backends.Value // by Setting.ID
-	updated map[string]string         // output of refreshing the package lists, by guest
-	settled map[string]bool           // guests in which no step of an earlier process runs
-	waits   map[string]int            // how often a step has waited for another, by guest
+	mu       sync.Mutex
+	conns    map[string]*ssh.Conn
+	wanted   map[string]backends.Value // by Setting.ID
+	managers map[string]pkgman.Manager // by guest
+	updated  map[string]string         // output of refreshing the package lists, by guest
+	settled  map[string]bool           // guests in which no step of an earlier process runs
+	waits    map[string]int            // how often a step has waited for another, by guest
 }
 
 // New returns Guests. targets returns how to reach the guest of a VM; macs finds adapters and may be nil if no addresses or ports
@@ -94,7 +96,7 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	orElse(&o.Settle, 20*time.Second)
 	orElse(&o.AptLock, 5*time.Minute)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
-		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, updated: map[string]string{}, settled: map[string]bool{}}
+		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, managers: map[string]pkgman.Manager{}, updated: map[string]string{}, settled: map[string]bool{}}
 }
 
 func orElse(d *time.Duration, def time.Duration) {
@@ -108,6 +110,7 @@ func (g *Guests) Close() error {
 	g.mu.Lock()
 	conns := g.conns
 	g.conns = map[string]*ssh.Conn{}
+	clear(g.managers) // another vCenter may have other VMs of these names
 	g.mu.Unlock()
 	for _, c := range conns {
 		c.Close()

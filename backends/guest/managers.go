@@ -62,12 +62,22 @@ func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) erro
 	return err
 }
 
+// manager returns the package manager of a guest, which is asked once.
 func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error) {
+	p.g.mu.Lock()
+	known, is := p.g.managers[vm]
+	p.g.mu.Unlock()
+	if is {
+		return known, nil
+	}
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
 	if err != nil {
 		return pkgman.Manager{}, err
 	}
 	if m, ok := pkgman.For(path.Base(strings.TrimSpace(r.Stdout))); ok {
+		p.g.mu.Lock()
+		p.g.managers[vm] = m
+		p.g.mu.Unlock()
 		return m, nil
 	}
 	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
