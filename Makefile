@@ -80,8 +80,9 @@ e2e: build
 # The long suite beside e2e and torture: what make test does with fewer hosts, VMs, systems or answers, in full
 # (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); whole runs with the race detector;
 # clients that others wrote, against the lab (the table lies in bin/foreign then); loss on the wire between real guests,
-# kills while they renew their RAM disk and apply netplan, and the generated scripts for containers and MPI.
+# kills while they renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. First the build for macOS.
 e2e-full: build
+	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -33,15 +31,14 @@ type controlAnswer struct {
 	Kind backends.ErrorKind `json:"error_kind,omitempty"`
 }
 
-// inRunDir calls f with a path of the socket that is short enough whatever the path of the state directory: sun_path of unix(7)
-// has 108 bytes, and proc(5) provides an open directory as /proc/self/fd/N.
+// inRunDir calls f with a path of the socket of a run.
 func inRunDir(state, run string, f func(path string) error) error {
 	dir, err := os.Open(journal.Dir(state, run))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	return f(fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), controlSocket))
+	return f(socketPath(dir))
 }
 
 // hearControls serves the socket of a run until end is called. Only the account of the run, and root, can connect: the directory
@@ -112,22 +109,6 @@ func answerControls(ctx context.Context, c *net.UnixConn, r *engine.Remote) {
 			return
 		}
 	}
-}
-
-// peer returns who is at the other end of a connection (SO_PEERCRED of unix(7)).
-func peer(c *net.UnixConn) string {
-	var cred *syscall.Ucred
-	raw, err := c.SyscallConn()
-	if err == nil {
-		bad := raw.Control(func(fd uintptr) {
-			cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-		})
-		err = errors.Join(err, bad)
-	}
-	if err != nil {
-		return "attach"
-	}
-	return fmt.Sprintf("attach, process %d, uid %d", cred.Pid, cred.Uid)
 }
 
 // sendControl sends a request to the process of a run, and waits for its answer.
