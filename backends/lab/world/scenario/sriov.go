@@ -50,6 +50,11 @@ func sriov() []Scenario {
 		}},
 		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
+		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: func(s *world.State) {
+			imaged(s)
+			all(esx90)(s)
+			s.Lifecycle.Base = esx90.version + "-0." + esx90.build
+		}},
 		{Name: "sriov-image-draft", Text: "sriov-image, and someone else is editing the image", Apply: func(s *world.State) {
 			imaged(s)
 			s.Lifecycle.NewDraft("VSPHERE.LOCAL\\maria")
