@@ -101,6 +101,7 @@ func (a *attached) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return a, tea.Quit
 		}
 		if c, _ := a.run.Key(msg.String(), msg.Text); c != nil {
+			a.run.Said("waiting for the run to answer", nil)
 			return a, func() tea.Msg {
 				text, err := a.o.Control(a.ctx, *c)
 				return saidMsg{text, err}
