@@ -151,10 +151,10 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	rep := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated(),
 		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: found, Measurements: append([]perftest.Measurement{}, measured...),
-		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base),
+		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base), Notes: s.GPUPairs(),
 	}
 	if ctx.Err() != nil {
-		rep.Notes = []string{"interrupted: not every pair was measured"}
+		rep.Notes = append(rep.Notes, "interrupted: not every pair was measured")
 		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
 	}
 	return rep, err

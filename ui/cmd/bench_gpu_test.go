@@ -3,13 +3,32 @@ package cmd_test
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
+
+// second gives vm-01 another GPU on the switch of its first, and vm-02 one below the other socket.
+func second(s *world.State) {
+	for n, name := range []string{"vm-01", "vm-02"} {
+		v := s.VM(name)
+		h := s.Host(v.Host)
+		g := *h.PCIDevice("0000:af:00.0")
+		if d := h.PCIDevice("0000:3c:00.0"); n == 0 && d != nil {
+			g = *d
+			g.Address = "0000:3d:00.0"
+			h.PCI = append(h.PCI, &g)
+		}
+		if !slices.ContainsFunc(v.Devices, func(d *world.Passthrough) bool { return d.PCI == g.Address }) {
+			v.Devices = append(v.Devices, &world.Passthrough{Key: int32(13000 + len(v.Devices)), PCI: g.Address, Vendor: g.Vendor, Device: g.Device, Slot: v.NextSlot()})
+		}
+	}
+}
 
 // On one switch GPU memory keeps up with host memory; below the other socket it does not, and the hint says that no setting
 // fixes that.
@@ -18,9 +37,14 @@ func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
 		code        int
 		verdict     perftest.Verdict
 		hint, level string
+		between     []string
 	}{
-		"gpudirect-done": {0, perftest.VerdictPass, "", "PHB"},
-		"gpudirect-far":  {1, perftest.VerdictFail, "topology, not settings", "LOC"},
+		"gpudirect-done": {0, perftest.VerdictPass, "", "PHB", []string{
+			"vm-01: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 25.2 GB/s in one direction, 35.3 GB/s in both, 11.0 GB/s without P2P",
+			"vm-02: bandwidth between its GPUs at the slowest pair (GPU0 to GPU1): 11.0 GB/s in one direction, 15.4 GB/s in both, 11.0 GB/s without P2P; " +
+				"P2P is not enabled between GPU0 and GPU1: see GST-GPUP2P-040",
+		}},
+		"gpudirect-far": {1, perftest.VerdictFail, "topology, not settings", "LOC", nil},
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
@@ -29,6 +53,7 @@ func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { l.Close() })
+			l.World().View(second)
 			env := environment(l, t.TempDir())
 			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m" // a busy machine is no dead guest
 			out, errs, code := inProcess(env, "bench", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "-o", "json")
@@ -54,6 +79,16 @@ func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
 			}
 			if seen != 2 {
 				t.Errorf("%d pairs with GPU memory", seen)
+			}
+			between := strings.Join(r.Notes, "\n")
+			for _, w := range want.between {
+				if !strings.Contains(between, w) {
+					t.Errorf("%q is not in the notes:\n%s", w, between)
+				}
+			}
+			text, _, _ := inProcess(env, "check", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "--pairs", "ring")
+			if want.between != nil && !strings.Contains(text, "\nnote: "+want.between[0]) {
+				t.Errorf("check --pairs does not name the bandwidth between GPUs:\n%s", text)
 			}
 			if r.NCCL == nil {
 				t.Fatalf("nothing is said of NCCL: %s", errs)

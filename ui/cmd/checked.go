@@ -33,7 +33,7 @@ type checked struct {
 func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
 		Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv),
+		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.GPUPairs(),
 	}}
 	c.code, c.word = judged(findings, measured)
 	return c
@@ -106,6 +106,9 @@ func (c *checked) text(w io.Writer) error {
 		if m.Hint != "" {
 			fmt.Fprintf(w, "        %s\n", backends.Clean(m.Hint))
 		}
+	}
+	for _, n := range c.report.Notes {
+		fmt.Fprintf(w, "note: %s\n", backends.Clean(n))
 	}
 	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
 }

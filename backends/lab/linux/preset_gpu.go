@@ -19,7 +19,7 @@ const (
 	presetSource   = "gpu-source" // no CUDA perftest, but all that it and NVIDIA's driver are built with, on a share
 )
 
-// template installs a perftest with CUDA outside any package.
+// template installs a perftest with CUDA and a CUDA sample outside any package.
 func (m *Machine) template() error {
 	if m.flawed(world.NoPerftest) {
 		return nil
@@ -29,7 +29,7 @@ func (m *Machine) template() error {
 			return err
 		}
 	}
-	return nil
+	return m.sys.Install("p2pBandwidthLatencyTest", "/usr/local/cuda/samples/bin/x86_64/linux/release/p2pBandwidthLatencyTest")
 }
 
 // gpuPreset sets up a guest for GPUDirect: the packages, NVIDIA's driver, peer memory, the address of the card.

@@ -2,6 +2,7 @@ package nvidia_test
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
@@ -22,4 +23,59 @@ func TestP2P(t *testing.T) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
+}
+
+// The form of p2pBandwidthLatencyTest by its source; the figures are made up.
+const peerTest = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\nDevice: 0, NVIDIA A100 80GB PCIe, pciBusID: 13, pciDeviceID: 0, pciDomainID:0\n" +
+	"Device=0 CANNOT Access Peer Device=1\nDevice=1 CANNOT Access Peer Device=0\n\n***NOTE: In case a device doesn't have P2P access ...\n\n" +
+	"P2P Connectivity Matrix\n     D\\D     0     1\n     0\t     1     0\n     1\t     0     1\n" +
+	"Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 1310.02  11.50 \n     1  11.25 1309.71 \n" +
+	"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D     0      1 \n     0 1311.13  22.50 \n     1  22.25 1310.02 \n" +
+	"Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n   D\\D     0      1 \n     0 1311.13   2.50 \n     1   2.25 1310.02 \n" +
+	"Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 1312.24   1.50 \n     1   1.25 1308.60 \n" +
+	"Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n   D\\D     0      1 \n     0 1308.55  40.75 \n     1  41.25 1310.21 \n" +
+	"P2P=Disabled Latency Matrix (us)\n   GPU     0      1 \n     0   2.31  12.77 \n     1  12.68   2.29 \n"
+
+func TestReadPeerTest(t *testing.T) {
+	older := strings.ReplaceAll(peerTest, " (P2P Writes)", "") // CUDA 9 and older
+	for _, text := range []string{peerTest, older} {
+		m, ok := nvidia.ReadPeerTest(text)
+		if !ok {
+			t.Fatalf("not understood:\n%s", text)
+		}
+		for name, tc := range map[string]struct {
+			matrix         [][]float64
+			from, to, want float64
+		}{
+			"access": {m.Access, 0, 1, 0}, "without": {m.Without, 1, 0, 11.25}, "one way": {m.OneWay, 1, 0, 22.25}, "both": {m.BothWays, 0, 1, 40.75},
+		} {
+			if from, to, got := nvidia.Slowest(tc.matrix); float64(from) != tc.from || float64(to) != tc.to || got != tc.want {
+				t.Errorf("%s: GPU%d to GPU%d %v, want %v", name, from, to, got, tc.want)
+			}
+		}
+	}
+	for name, text := range map[string]string{
+		"empty": "", "no GPU": "Cuda failure p2pBandwidthLatencyTest.cu:599: 'no CUDA-capable device is detected'\n",
+		"ends early": peerTest[:strings.Index(peerTest, "40.75")], "not a figure": strings.Replace(peerTest, "22.25", "  nan", 1),
+		"reads fill in for writes": strings.Replace(peerTest, "     1  22.25 1310.02 \n", "", 1),
+		"a row is missing":         strings.Replace(peerTest, "     1\t     0     1\n", "", 1),
+	} {
+		if m, ok := nvidia.ReadPeerTest(text); ok {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+func FuzzReadPeerTest(f *testing.F) {
+	f.Add(peerTest)
+	f.Add("P2P Connectivity Matrix\nD\\D 0\n0 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if m, ok := nvidia.ReadPeerTest(text); ok {
+			for _, matrix := range [][][]float64{m.Access, m.Without, m.OneWay, m.BothWays} {
+				if from, to, figure := nvidia.Slowest(matrix); from == to || figure < 0 || matrix[from][to] != figure {
+					t.Errorf("%d %d %v of %v", from, to, figure, matrix)
+				}
+			}
+		}
+	})
 }

@@ -54,6 +54,7 @@ func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string,
 	if err != nil {
 		return measured, err
 	}
+	s.measureGPUs(ctx, r, list)
 	together, err := r.Together(ctx, list, measured)
 	measured = append(measured, together...)
 	if err != nil || len(rails) == 0 {

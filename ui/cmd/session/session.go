@@ -51,6 +51,7 @@ type Session struct {
 	reported  map[string]string   // address reported by VMware Tools, by VM
 	simulated atomic.Bool         // the screen asks while another goroutine reads
 	seen      *backends.Inventory // what was read last
+	gpuPairs  []string            // results between the GPUs of one VM, for the report
 }
 
 // Simulated reports whether the data comes from a lab, whoever started it.

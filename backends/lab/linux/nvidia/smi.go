@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// Programs returns nvidia-smi and dkms.
+// Programs returns nvidia-smi, dkms and p2pBandwidthLatencyTest.
 func (d *Driver) Programs() map[string]sh.Program {
-	return map[string]sh.Program{"nvidia-smi": d.smi, "dkms": d.dkms}
+	return map[string]sh.Program{"nvidia-smi": d.smi, "dkms": d.dkms, "p2pBandwidthLatencyTest": d.peerTest}
 }
 
 // The exit codes of nvidia-smi.
@@ -195,7 +195,7 @@ func (d *Driver) license() string {
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }
 
-// p2p is nvidia-smi topo -p2p r. GPUs that are passed through reach each other below one root port of the host, if the VM may.
+// p2p is nvidia-smi topo -p2p r.
 func p2p(p *sh.Proc, gpus []GPU) int {
 	p.Printf(" \t")
 	for n := range gpus {
@@ -204,16 +204,11 @@ func p2p(p *sh.Proc, gpus []GPU) int {
 	for a, g := range gpus {
 		p.Printf("\n GPU%d\t", a)
 		for b, other := range gpus {
-			switch {
-			case a == b:
-				p.Printf("X\t")
-			case g.Profile != "" || other.Profile != "":
-				p.Printf("NS\t")
-			case g.Root != "" && g.Root == other.Root:
-				p.Printf("OK\t")
-			default:
-				p.Printf("CNS\t")
+			status := "X"
+			if a != b {
+				status = peers(g, other)
 			}
+			p.Printf("%s\t", status)
 		}
 	}
 	p.Printf("\n\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n  GNS  = GPU not supported\n" +
