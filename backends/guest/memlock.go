@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and with the usual 64 KB or 8 MB ibv_reg_mr
-// fails (openucx 8229, 7930).
+// memlock sets how much memory a login may lock: KindMemlock. RDMA registers memory, and with the defaults of
+// 64 KB, 8 MB (kernel 5.16, commit 9dcc38e2813e) or 64 MB (ulimit -l of Ubuntu 20.04: 65536 KB) ibv_reg_mr fails (openucx 8229, 7930).
 type memlock struct{ recorded }
 
 const limitsFile = "/etc/security/limits.d/60-rdma-setup.conf"

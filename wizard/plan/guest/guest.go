@@ -302,7 +302,7 @@ func (g *guestPart) memlock() {
 	if g.asked {
 		from = backends.ValueOf(current.Memlock(g.v.Guest.MemlockKB))
 	}
-	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory; the usual limit of 64 KB is too low", nil)
+	g.change(backends.KindMemlock, "", from, backends.ValueOf("unlimited"), "RDMA locks its buffers in memory, and the default limit (in KB, at most 64 MB on many systems) is too low", nil)
 }
 
 func (g *guestPart) port(n answers.Adapter) {
