@@ -64,7 +64,10 @@ func TestPlanIsReadToItsEnd(t *testing.T) {
 			k := sit(t, f, size.width, size.height)
 			k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
 			golden(t, filepath.Join("testdata", size.name, "9-plan-begin.txt"), k.screen())
-			k.shows("Cost").shows("more below").press("y", "e").shows("read the plan to its end first").press("enter")
+			k.shows("Cost").shows("more below").press("y", "e", "s").shows("read the plan to its end first").press("enter")
+			if f.saved != nil {
+				t.Error("the s of yes saved the answers")
+			}
 			for range 30 {
 				k.shows("Cost  0 hosts rebooted").press("enter")
 			}

@@ -2,6 +2,7 @@ package form
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -23,6 +24,7 @@ type reviewPage struct {
 	offered bool   // a rehearsal
 	shown   bool   // the end of the plan has been drawn
 	typed   string // the letters typed of the word yes
+	early   bool   // the last key was a letter of the word yes, before the end: the s of yes must not save the answers
 
 	rehearsal *live.Scroll // shown instead of the plan; nil otherwise
 }
@@ -42,7 +44,11 @@ func (p *reviewPage) Hints() []frame.Hint {
 	case p.private:
 		return []frame.Hint{{Key: "PgUp PgDn", Does: "scroll"}}
 	}
-	hints := []frame.Hint{{Key: "Enter", Does: "scroll"}, {Key: "yes Enter", Does: p.what()}}
+	accept := frame.Hint{Key: "yes Enter", Does: p.what()}
+	if !p.scroll.Ended() { // as wide: a footer that grows by a line would move the end off the screen
+		accept = frame.Hint{Key: "End", Does: fmt.Sprintf("%-*s", len("yes Enter")+len(p.what())-len("End"), "last page")}
+	}
+	hints := []frame.Hint{{Key: "Enter", Does: "scroll"}, accept}
 	if p.offered {
 		hints = append(hints, frame.Hint{Key: "r", Does: "rehearse"})
 	}
@@ -71,7 +77,7 @@ func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 		b.WriteString("note: afterwards the fabric is loaded: " + plain.LoadLine(l) + "\n")
 	}
 	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
-	p.shown, p.rehearsal, p.offered = false, nil, w.Fabric.Rehearsable(w.Login, w.Answers)
+	p.shown, p.early, p.rehearsal, p.offered = false, false, nil, w.Fabric.Rehearsable(w.Login, w.Answers)
 	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))
 	return nil
 }
@@ -148,13 +154,16 @@ func (p *reviewPage) rehearsed(msg tea.Msg) bool {
 // typing handles the keys of the consent and reports whether a key was used.
 func (p *reviewPage) typing(w *frame.Wizard, k tea.KeyPressMsg) bool {
 	key := k.String()
+	early := p.early
+	p.early = false
 	switch {
 	case p.private:
 		return false
 	case key == "enter" && !p.scroll.Ended():
 		p.typed = ""
 		p.scroll.PageDown()
-	case (key == "y" || key == "e") && p.typed == "" && !p.scroll.Ended():
+	case (key == "y" || key == "e" || key == "s" && early) && p.typed == "" && !p.scroll.Ended():
+		p.early = true
 		w.Err = backends.Errorf(backends.KindUsage, "", "press Enter or PgDn to see the rest", "read the plan to its end first")
 	case key == "y" && p.typed == "":
 		p.typed = key

@@ -79,7 +79,7 @@ func clipLines(s string, n int) string {
 	return strings.Join(l[:n], "\n") + " ..."
 }
 
-const helpText = `  Enter     next field; on the last, accept the page; a plan: type yes first
+const helpText = `  Enter     next field; on the last, accept the page; a plan says what to type
   Esc       back to the page before; nothing is lost
   Up Down   move, also Tab and Shift+Tab     PgUp PgDn Home End
   F4        list the choices of a field      Left Right  change it
