@@ -155,10 +155,11 @@ func fixedKeys() []Key {
 		{Path: "esxi", Doc: "The shell of the hosts, used only where the vSphere API is not sufficient."},
 		{Path: "esxi.user", Doc: "account", Default: "root"},
 		{Path: "esxi.port", Doc: "SSH port", Default: "22", Min: 1, Max: 65535},
-		{Path: "esxi.addresses", Doc: "{host: address[:port]} for hosts whose name in vCenter cannot be resolved"},
+		{Path: "esxi.addresses", Doc: "{host: address[:port]} for hosts whose name in vCenter cannot be resolved; also needed to save their configuration before a run"},
 		{Path: "esxi.addresses{}", Doc: "address[:port]", Hint: "write 10.0.0.1, 10.0.0.1:22 or [fd00::1]:22"},
 
-		{Path: "vms", Doc: "Each VM: name (or inventory path), ip of the RDMA interface (or adapters: [{ip, portgroup}], with rails [{rail, ip}]), and how to log in to its guest."},
+		{Path: "vms", Doc: "Each VM, for example {name: vm-01, ip: 192.168.50.11/24, guest: {user: ubuntu}}: name or inventory path, " +
+			"address of the RDMA interface (or adapters: [{ip, portgroup}], with rails [{rail, ip}]), login of its guest."},
 		{Path: "vms[].name", Doc: "name or inventory path", Required: true},
 		{Path: "vms[].ip", Doc: "address of the RDMA interface; with several rails on the first one, rails[].network sets the others; " +
 			"or dhcp (not with GPUDirect): from the DHCP server of the RDMA network, ignoring its routes and DNS servers",

@@ -12,7 +12,7 @@ import (
 )
 
 const saveHead = `Answers for rdma-setup. Replay: rdma-setup apply -f THIS-FILE
-Every key with its meaning: rdma-setup schema. No secrets belong in here.
+All keys: rdma-setup help answers. No secrets belong in here.
 yaml-language-server: $schema=rdma-setup.schema.json`
 
 // Save writes answers so that Load returns the same again, with a comment for each key. Sections that the mode does not use are
