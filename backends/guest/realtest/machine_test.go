@@ -22,7 +22,7 @@ import (
 )
 
 // bootTime is how long a guest may take to answer over SSH: about 30 s without KVM on two idle cores.
-const bootTime = 10 * time.Minute
+const bootTime = 20 * time.Minute
 
 // A machine is a guest in QEMU.
 type machine struct {
