@@ -15,7 +15,7 @@ import (
 
 // Words for baselines that are not files.
 const (
-	keepDefault = "beside the runs"
+	keepDefault = "the state directory"
 	noBaseline  = "none"
 )
 

@@ -57,7 +57,7 @@ first; the counters of loss and pause frames show whether the class is lossless 
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "measure only between the VMs of these hosts")
-	c.Flags().StringVar(&pairs, "pairs", "", "ring, all or VM:VM (default from the answers)")
+	c.Flags().StringVar(&pairs, "pairs", "", "ring, all, none (only the tests of --load) or VM:VM (default from the answers)")
 	c.Flags().StringVar(&image, "image", "", "also measure from containers of this image (default container.image of the answers)")
 	c.Flags().Var(&console.Choice{Into: &o.load, From: []string{perftest.LoadNone, perftest.LoadIncast, perftest.LoadAll}}, "load", "several senders at "+
 		"once: none, incast or all (default from the answers)")

@@ -94,7 +94,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
 	c.Flags().StringVar(&f.release, "for", "", "check instead whether hosts are ready for an upgrade to this release, such as 9.0, and print what to do first")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
-	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in FILE or in the state directory; refused while a check fails")
+	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in a file, or in the state directory if none is named; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
 	c.Flags().StringVar(&f.baseline, "baseline", "", "baseline to compare with (default: the one saved for this vCenter; none: do not compare)")
 	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: save it even if a check fails")

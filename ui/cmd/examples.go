@@ -24,7 +24,7 @@ broken link of the chain from the BIOS to the guests. With -f it also compares w
 --fix or --save-baseline is given. Exit code 0: OK; 1: warnings; 2: a check failed; 3: nothing could be checked.`,
 		examples: `rdma-setup check -f answers.yaml
 rdma-setup check --quick -o prometheus --out /var/lib/node_exporter/rdma.prom
-rdma-setup check --explain HOST-NIC-006`,
+rdma-setup check --explain HOST-NTP-004`,
 	},
 	"collect": {examples: `rdma-setup collect -f answers.yaml --out site.tgz
 rdma-setup check --bundle site.tgz`},
@@ -59,15 +59,14 @@ rdma-setup rehearse -f answers.yaml --bundle site.tgz -o json`},
 		long: `report prints the report of a run again: the verdict, the first broken link, the measurements and what was changed. RUN is an id
 from rdma-setup runs; without it the latest run is taken. It reads the state directory only and needs no vCenter.`,
 		examples: `rdma-setup report
-rdma-setup report latest -o html --out report.html`,
+rdma-setup report 20260314-092653-pvrdma-abcd -o html --out report.html`,
 	},
 	"resume": {examples: `rdma-setup resume
 rdma-setup resume 20260314-092653-pvrdma-abcd --yes`},
 	"rollback": {examples: `rdma-setup rollback
 rdma-setup rollback 20260314-092653-pvrdma-abcd --on-conflict keep`},
 	"runs": {
-		long: `runs lists the runs of the state directory, the latest first: when each began, its mode and vCenter, how it ended, and whether it can be
-resumed or rolled back.`,
+		long: `runs lists the runs of the state directory, the oldest first: its id, how it ended, its mode and vCenter, and when it began.`,
 		examples: `rdma-setup runs
 rdma-setup runs -o json`,
 	},
@@ -78,7 +77,7 @@ each line). Editors with a YAML language server complete and check the keys of a
 rdma-setup schema report > report.schema.json`,
 	},
 	"support": {examples: `rdma-setup support
-rdma-setup support latest --out report-a-bug.tar.gz`},
+rdma-setup support 20260314-092653-pvrdma-abcd --out report-a-bug.tar.gz`},
 	"version": {
 		long: `version prints the release, the commit and the Go release that built it. With -o spdx it prints the SBOM of all modules, with
 -o licenses their licences.`,
@@ -93,7 +92,8 @@ and Kubernetes files. Nothing is sent to vCenter, a host or a guest.`,
 rdma-setup generate role --mode pvrdma`,
 	},
 	"generate answers": {
-		long: `Print an answers file with every key, its default and what it means. Keys that you do not need can be deleted.`,
+		long: `Print an answers file with the common keys, their defaults and what they mean. Keys that you do not need can be deleted.
+All keys: rdma-setup help answers`,
 		examples: `rdma-setup generate answers > answers.yaml
 rdma-setup generate answers --mode sriov > answers.yaml`,
 	},

@@ -49,7 +49,7 @@ func (f *planFlags) add(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.skip, "skip", nil, "ids of checks or changes to skip")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs (try one pair first)")
 	c.Flags().StringSliceVar(&f.forceNIC, "force-nic", nil, "HOST/vmnicN: use this pNIC even if it is in use")
-	c.Flags().BoolVar(&f.canary, "canary", true, "reboot one host first, and the others only after it and its VMs are back (default from the answers, true)")
+	c.Flags().BoolVar(&f.canary, "canary", true, "reboot one host first, and the others only after it and its VMs are back; not given: run.reboot.canary of the answers")
 	f.given = c.Flags().Changed
 	c.Flags().IntVar(&f.parallel, "parallel", 0, "targets to change at the same time (default from the answers, 16)")
 }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +47,43 @@ func TestReferences(t *testing.T) {
 		} else if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestNamedChecksExist holds each id of a check in the documents and in the help of commands against the catalogue.
+func TestNamedChecksExist(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{}
+	docs, err := filepath.Glob("../../assets/docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(docs, "../../README.md") {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[path] = string(b)
+	}
+	for name, d := range descriptions {
+		texts["help of "+name] = d.long + "\n" + d.examples
+	}
+	known := map[string]bool{}
+	for _, c := range catalogue.Checks() {
+		known[c.ID] = true
+	}
+	id := regexp.MustCompile(`\b[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+-\d{3}\b`)
+	named := 0
+	for where, text := range texts {
+		for _, found := range id.FindAllString(text, -1) {
+			named++
+			if !known[found] {
+				t.Errorf("%s: there is no check %s", where, found)
+			}
+		}
+	}
+	if named < len(known) {
+		t.Errorf("only %d ids were found", named)
 	}
 }
 

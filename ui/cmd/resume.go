@@ -84,7 +84,7 @@ you have accepted it.`,
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
-	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, though nothing the refusal rests on has changed")
+	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, even if the cause of the refusal is still there")
 	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")

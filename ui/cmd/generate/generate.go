@@ -59,7 +59,7 @@ func newAnswersCmd(e *console.Env) *cobra.Command {
 	var mode string
 	c := &cobra.Command{
 		Use:   "answers",
-		Short: "Print answers with every key, its default and what it means",
+		Short: "Print answers with the common keys, their defaults and what they mean",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return answers.Save(e.Stdout, answers.Default(answers.Mode(mode)))
