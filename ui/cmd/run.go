@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -198,10 +199,11 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes, s.GPUPairs()),
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
-	if len(p.plan.Notes) > 0 {
+	said := slices.DeleteFunc(slices.Clone(p.plan.Notes), func(n string) bool { return strings.HasPrefix(n, plan.TryFirst) })
+	if len(said) > 0 {
 		r.Notes = append(r.Notes, "the plan said, before the run:")
 	}
-	r.Notes = append(r.Notes, p.plan.Notes...)
+	r.Notes = append(r.Notes, said...)
 	now := map[string]bool{}
 	for _, n := range res.Nodes {
 		now[n.ID] = true

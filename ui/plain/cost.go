@@ -79,7 +79,7 @@ func stages(p *plan.Plan) string {
 	if p.Stages == 0 {
 		return ""
 	}
-	return "; replanned after " + count(p.Stages, "stage")
+	return "; some values are read during the run"
 }
 
 // irreversible lists the changes that cannot be undone, each once with its targets.

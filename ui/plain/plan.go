@@ -144,7 +144,7 @@ func Cost(p *plan.Plan) string {
 		parts = append(parts, count(irreversible, "irreversible step"))
 	}
 	if p.Stages > 0 {
-		parts = append(parts, "replanned after "+count(p.Stages, "stage"))
+		parts = append(parts, "some values are read during the run")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
+// TryFirst begins the note that names a pair of hosts to try before the others. It is of no use after the run.
+const TryFirst = "to try one pair of hosts first: --limit "
+
 // Options restrict or override the answers.
 type Options struct {
 	Skip     []string // check ids whose refusals the operator overrides if a plan is possible

@@ -68,4 +68,5 @@ func (b *builder) recipe(hosts func()) {
 	b.wait()
 	b.powerWaves()
 	b.costs()
+	b.tryFirst()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
@@ -52,8 +53,18 @@ func (b *builder) selectHosts() {
 	for _, h := range b.Hosts {
 		b.hostState(h)
 	}
-	if n := len(b.Hosts); n > 2 && len(b.Options.Limit) == 0 {
-		b.Note("to try one host first: --limit %s", b.Hosts[0].Name)
+}
+
+// tryFirst names a pair of hosts to try, unless a run has already set up one of the hosts.
+func (b *builder) tryFirst() {
+	changed := map[string]bool{}
+	for _, c := range b.Plan.Changes {
+		if c.Target.Type == backends.TypeHost {
+			changed[c.Target.Name] = true
+		}
+	}
+	if n := len(b.Hosts); n > 2 && len(changed) == n && len(b.Options.Limit) == 0 {
+		b.Note("%s%s,%s", plan.TryFirst, b.Hosts[0].Name, b.Hosts[1].Name)
 	}
 }
 

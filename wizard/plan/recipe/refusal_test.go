@@ -195,6 +195,26 @@ func TestEveryBadHostIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+// TestAPairToTryIsNamedBeforeTheFirstRun and not for a part of the hosts.
+func TestAPairToTryIsNamedBeforeTheFirstRun(t *testing.T) {
+	inv := newInventory(3)
+	a := newAnswers(inv)
+	tries := func(o plan.Options) (out []string) {
+		for _, n := range mustBuild(t, a, inv, o).Notes {
+			if strings.HasPrefix(n, plan.TryFirst) {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	if got := tries(plan.Options{}); !slices.Equal(got, []string{"to try one pair of hosts first: --limit esx-01,esx-02"}) {
+		t.Errorf("before the first run: %q", got)
+	}
+	if got := tries(plan.Options{Limit: []string{"esx-01", "esx-02"}}); got != nil {
+		t.Errorf("with --limit: %q", got)
+	}
+}
+
 func TestNoForceCutsManagement(t *testing.T) {
 	inv := newInventory(2)
 	h := &inv.Hosts[1]
