@@ -147,9 +147,10 @@ const (
 	mellanox     = "15b3"
 )
 
-// Pair returns the paths from a GPU to each RDMA card of the host, nearest first.
+// Pair returns the paths from a GPU to each RDMA card of the host, nearest first; pNICs without an RDMA device are last.
 func (h *Host) Pair(g *GPU) []Pair {
 	var out []Pair
+	without := map[string]int{}
 	for _, c := range h.Cards() {
 		p := Pair{NIC: c.Address, SameNUMA: c.NUMA >= 0 && c.NUMA == g.NUMA}
 		p.Path, _ = Near(g.Path(), h.Bridges(c.Address))
@@ -157,12 +158,15 @@ func (h *Host) Pair(g *GPU) []Pair {
 		for _, n := range h.NICs {
 			if strings.EqualFold(n.PCI, c.Address) {
 				p.Device = n.Device
+				if n.RDMADevice == "" {
+					without[p.NIC] = 1
+				}
 			}
 		}
 		out = append(out, p)
 	}
 	slices.SortStableFunc(out, func(x, y Pair) int {
-		return cmp.Or(cmp.Compare(x.Path.rank(), y.Path.rank()), cmp.Compare(far(x), far(y)), strings.Compare(x.NIC, y.NIC))
+		return cmp.Or(cmp.Compare(without[x.NIC], without[y.NIC]), cmp.Compare(x.Path.rank(), y.Path.rank()), cmp.Compare(far(x), far(y)), strings.Compare(x.NIC, y.NIC))
 	})
 	return out
 }
