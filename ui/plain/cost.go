@@ -52,8 +52,16 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	}
 	out := []string{first}
 	if len(hosts)+len(cycled) > 0 && expected > 0 {
-		out = append(out, fmt.Sprintf("about %s if a host is out of service for %d min and a VM off for %d min",
-			About(expected), plan.MinutesOut(backends.BracketReboot), plan.MinutesOut(backends.BracketVMPower)))
+		host := fmt.Sprintf("a host is out of service for %d min", plan.MinutesOut(backends.BracketReboot))
+		vm := fmt.Sprintf("off for %d min", plan.MinutesOut(backends.BracketVMPower))
+		switch {
+		case len(cycled) == 0:
+			out = append(out, "about "+About(expected)+" if "+host)
+		case len(hosts) == 0:
+			out = append(out, "about "+About(expected)+" if a VM is "+vm+", changes in guests included")
+		default:
+			out = append(out, "about "+About(expected)+" if "+host+" and a VM "+vm)
+		}
 	}
 	if what := irreversible(p); what != "" {
 		out = append(out, "cannot be undone: "+what)

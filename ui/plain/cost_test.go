@@ -57,6 +57,10 @@ func TestCostLines(t *testing.T) {
 	}) || len(got) != len(want)+1 {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
+	only := &plan.Plan{Brackets: []plan.Bracket{power("vm-2")}}
+	if got, want := plain.CostLines(only, a, inv, nil, 24*time.Minute)[1], "about 24 min if a VM is off for 5 min, changes in guests included"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got := plain.CostLines(&plan.Plan{}, a, inv, nil, 0); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in total"}) {
 		t.Errorf("nothing to do: %q", got)
 	}
