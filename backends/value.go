@@ -156,9 +156,14 @@ func human(v any) string {
 			keys = append(keys, k)
 		}
 		sort.Strings(keys)
-		parts := make([]string, len(keys))
-		for i, k := range keys {
-			parts[i] = k + " " + human(t[k])
+		var parts []string
+		for _, k := range keys {
+			if t[k] != "" {
+				parts = append(parts, k+" "+human(t[k]))
+			}
+		}
+		if len(parts) == 0 {
+			return "none"
 		}
 		return strings.Join(parts, "; ")
 	}

@@ -151,6 +151,9 @@ func TestPartialReturnsWhatExists(t *testing.T) {
 	if p := backends.Partial([]string{"a"}); p == whole || p.Part() != whole || p != backends.Partial(whole) || p.String() != "partial (a)" {
 		t.Errorf("%s: %s", p, p.Part())
 	}
+	if v := backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}}); v.String() != "modules ib_umad" {
+		t.Errorf("a member without a value is shown: %s", v)
+	}
 	if p := backends.Partial(nil); p.IsAbsent() || !p.Part().IsAbsent() || p.String() != "partial" {
 		t.Errorf("%s: %s", p, p.Part())
 	}

@@ -30,6 +30,14 @@ type outcome struct {
 	bars     admission // of an opening that did not pass the gate: what happens to the rest of its wave
 }
 
+// already says why nothing has to be set: a value that the plan did not find was reached by an earlier step or by somebody else.
+func already(c *plan.Change, now backends.Value) string {
+	if c.From.Known() && !current.Same(c.Kind, now, c.From) {
+		return "it reached this state after the plan was made"
+	}
+	return "it is already in this state"
+}
+
 // An operation is one call that changes something: a Set, a SetMany, an Open or a Close, with its reads and its records.
 type operation struct {
 	*runner
@@ -107,7 +115,7 @@ func (d *operation) change(ctx context.Context) []outcome {
 		case a.err != nil:
 			out[i] = outcome{state: NodeFailed, err: a.err}
 		case current.Same(c.Kind, a.value, d.to[i]):
-			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: "it is already in this state"}
+			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: already(c, a.value)}
 		// A survey cannot distinguish a half-done thing from a missing one: the setter finds it, and completes it.
 		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,

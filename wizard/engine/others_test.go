@@ -35,6 +35,22 @@ func TestTargetsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
+// A change that is found done says so if the plan had found another value.
+func TestReachedAfterThePlan(t *testing.T) {
+	w, wishes := options(1)
+	jb, _ := fresh(t, w, wishes)
+	w.Put(wishes[0].Setting, val("vmk0"))
+	said := ""
+	jb.Sink = func(e engine.Event) {
+		if e.Node == wishes[0].Setting.ID() && e.Text != "" {
+			said = e.Text
+		}
+	}
+	if _, err := engine.Run(t.Context(), jb); err != nil || said != "it reached this state after the plan was made" {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
 // A VM that is not in the state in which the plan found it, or on which somebody has begun to work since, is not taken out
 // of service.
 func TestVMThatOthersMovedIsLeftAlone(t *testing.T) {
