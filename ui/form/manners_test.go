@@ -173,7 +173,7 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{}, 120, 40)
 		k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter").on("VMs and guests")
-		k.press("l").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is not a port`)
+		k.press("l").shows("(user@address[:port])").write("root@10.1.1.1:2222").press("enter", "down", "l").write("@[2001:db8::7]:99999").press("enter").shows(`"99999" is not a port`)
 		k.press("backspace", "backspace", "backspace", "enter", "enter").on("Preflight")
 		want := []answers.VMGuest{{Address: "10.1.1.1", Port: 2222, User: "root"}, {Address: "2001:db8::7", Port: 99}}
 		for i, v := range k.w.Answers.VMs {

@@ -31,6 +31,7 @@ type Row struct {
 type Edit struct {
 	Key    string // the key that starts it
 	Column int
+	Form   string                      // what to type, shown before the text; "" if the column's title says it
 	Set    func(id, text string) error // validates and stores the new text
 
 	// All does that for all rows that are selected and match the filter, in order; nil if rows can only be edited one by one.

@@ -142,6 +142,9 @@ func (t *Table) foot(width int) string {
 		if t.many {
 			label = fmt.Sprintf("%s of %d: ", t.edit.AllAsk, len(t.together()))
 		}
+		if t.edit.Form != "" {
+			label += "(" + t.edit.Form + ") "
+		}
 		t.editor.SetWidth(max(8, width-lipgloss.Width(label)-4))
 		return t.theme.Title.Render(label) + t.editor.View()
 	case t.typing:
