@@ -62,7 +62,7 @@ func guestTitle(c Change, removed bool) string {
 		return fmt.Sprintf("set locked-memory limit to %s", c.To)
 	case backends.KindTrafficClass:
 		if removed {
-			return "mark RDMA traffic on " + place(c.Name) + " no more"
+			return "stop marking RDMA traffic on " + place(c.Name)
 		}
 		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
 	case backends.KindPortQoS:
