@@ -50,11 +50,8 @@ func sriov() []Scenario {
 		}},
 		{Name: "sriov-bluefield", Text: "the tools are installed, SRIOV_EN=0, the RDMA card of the first host is a BlueField-2 in NIC mode, that of the last one in DPU mode", Apply: bluefield},
 		{Name: "sriov-image", Text: "bare, the cluster is managed by an image, and a web server has the bundles of the tools", Apply: imaged},
-		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: func(s *world.State) {
-			imaged(s)
-			all(esx90)(s)
-			s.Lifecycle.Base = esx90.version + "-0." + esx90.build
-		}},
+		{Name: "sriov-image-7.0", Text: "sriov-image, on vCenter and ESXi 7.0 Update 3", Apply: imagedOf(esx70)},
+		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: imagedOf(esx90)},
 		{Name: "sriov-image-draft", Text: "sriov-image, and someone else is editing the image", Apply: func(s *world.State) {
 			imaged(s)
 			s.Lifecycle.NewDraft("VSPHERE.LOCAL\\maria")
@@ -98,6 +95,15 @@ func infiniband(s *world.State) {
 		c := h.Card(s.Port)
 		c.Set("LINK_TYPE_P1", 1)
 		c.Set("LINK_TYPE_P2", 1)
+	}
+}
+
+// imagedOf is imaged on another release; the components are those for 8.0.
+func imagedOf(r release) func(s *world.State) {
+	return func(s *world.State) {
+		imaged(s)
+		all(r)(s)
+		s.Lifecycle.Base = r.version + "-0." + r.build
 	}
 }
 
