@@ -162,7 +162,7 @@ func human(v any) string {
 				parts = append(parts, k+" "+human(t[k]))
 			}
 		}
-		if len(parts) == 0 {
+		if len(parts) == 0 && len(keys) > 0 {
 			return "none"
 		}
 		return strings.Join(parts, "; ")

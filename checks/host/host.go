@@ -108,7 +108,7 @@ func hostChecks() []checks.Check {
 		{
 			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
-			Remedy:   "Select High Performance: host > Configure > Hardware > Overview > Power Management > Edit Power Policy. The plans of sriov and gpudirect do this.",
+			Remedy:   "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of sriov and gpudirect do.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 				t := backends.HostRef(h.Name)
 				if h.PowerPolicy == "" {
