@@ -188,10 +188,10 @@ func (s *site) measure(answers, name, section string) string {
 	return s.write(name, strings.Replace(text, unmeasured, section, 1))
 }
 
-// run runs the program, for a quarter of an hour at most.
+// run runs the program, for 25 minutes at most.
 func (s *site) run(args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 25*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.bin, args...)
 	cmd.Env = s.env

@@ -104,13 +104,13 @@ func digest(t testing.TB, sources fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// AsRoot runs a command as root, for ten minutes at most, and returns its output. At the limit it is first interrupted, so that
+// AsRoot runs a command as root, for 20 minutes at most, and returns its output. At the limit it is first interrupted, so that
 // it can clean up.
 func AsRoot(ctx context.Context, command ...string) (string, error) {
 	if os.Getuid() != 0 {
 		command = append([]string{"sudo", "-n"}, command...)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
