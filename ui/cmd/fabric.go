@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -133,21 +133,18 @@ func (f *fabric) Propose(a *answers.Answers, inv *backends.Inventory) *answers.A
 	return a
 }
 
-// proposeVMs proposes the powered-on Linux VMs of the chosen hosts, with consecutive addresses in a network of their own.
+// proposeVMs proposes the powered-on Linux VMs of the chosen hosts, with free addresses of one network.
 func proposeVMs(a *answers.Answers, inv *backends.Inventory) {
-	chosen := map[string]bool{}
-	for _, h := range a.Hosts.Names {
-		chosen[h] = true
-	}
-	next := netip.MustParseAddr("192.168.50.11")
+	chosen := entry.Members(a)
+	var names []string
 	for _, v := range inv.VMs {
-		if !chosen[v.Host] || v.Template || v.Power != "poweredOn" || v.VCenterVM || v.FaultTolerant || strings.Contains(strings.ToLower(v.GuestID), "win") {
-			continue
+		if chosen[v.Host] && v.Power == "poweredOn" && entry.Unfit(v) == "" && !strings.Contains(strings.ToLower(v.GuestID), "win") {
+			names = append(names, v.Name)
 		}
-		vm := answers.DefaultVM(v.Name)
-		vm.IP.Prefix = netip.PrefixFrom(next, 24)
-		next = next.Next()
-		a.VMs = append(a.VMs, vm)
+	}
+	free := entry.FreeAddresses(nil, inv.VMs, len(names))
+	for _, name := range names {
+		a.VMs = append(a.VMs, entry.Completed(name, answers.VM{}, false, free))
 	}
 }
 

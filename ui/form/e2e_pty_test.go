@@ -315,7 +315,7 @@ func TestE2EWizard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, bin, how.env, how.args...)
-			for _, q := range []string{"vCenter address", "Account", "Hosts, separated", "Mode: pvrdma", "Take these pNICs", "Distributed switch", "Port group", "MTU;", "VLAN", "vmknic for PVRDMA", "VMs, separated", "Take these addresses"} {
+			for _, q := range []string{"vCenter address", "Account", "Hosts: names", "How should the guests", "Take these pNICs", "Distributed switch", "Port group", "MTU,", "VLAN", "vmknic for PVRDMA", "VMs: names", "Take these addresses"} {
 				s.shows(q)
 				s.press("\n")
 			}

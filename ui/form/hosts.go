@@ -59,14 +59,9 @@ func (l *list) point(r plan.Refusal) {
 	}
 }
 
-// propose fills in what the answers leave open. The operator selects the VMs, unless the lab is private, because selected VMs
-// are powered off.
+// propose fills in what the answers leave open.
 func propose(w *frame.Wizard) {
-	unasked := len(w.Answers.VMs) == 0
-	w.Answers = w.Fabric.Propose(w.Answers, w.Overview)
-	if unasked && !w.Fabric.Private(w.Login) {
-		w.Answers.VMs = nil
-	}
+	w.Answers = entry.Proposed(w.Fabric, w.Login, w.Answers, w.Overview)
 }
 
 // hostsPage is the page to select ESXi hosts.

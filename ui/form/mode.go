@@ -2,6 +2,7 @@ package form
 
 import (
 	"cmp"
+	"fmt"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/huh/v2"
@@ -24,11 +25,13 @@ func (p *modePage) Typing() bool        { return false }
 
 func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 	p.before = cmp.Or(p.before, w.Answers.Mode)
-	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(
-		huh.NewOption("PVRDMA      paravirtual adapter; keeps vMotion and snapshots", answers.PVRDMA),
-		huh.NewOption("SR-IOV      a virtual function of the NIC; near bare metal", answers.SRIOV),
-		huh.NewOption("GPUDirect   GPU and NIC passed through, peer to peer", answers.GPUDirect),
-	))
+	names := map[answers.Mode]string{answers.PVRDMA: "PVRDMA", answers.SRIOV: "SR-IOV", answers.GPUDirect: "GPUDirect"}
+	var options []huh.Option[answers.Mode]
+	for _, o := range entry.Modes() {
+		m := answers.Mode(o.Value)
+		options = append(options, huh.NewOption(fmt.Sprintf("%-12s%s", names[m], o.About), m))
+	}
+	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(options...))
 	return p.fields.Init()
 }
 

@@ -28,7 +28,7 @@ func TestFieldsOfferWhatExists(t *testing.T) {
 		k := atSwitch(t, &world{inv: twoSwitches()})
 		k.shows("F4 list").press("f4").shows("DVS-2").shows("version 7.0.3, MTU 1500").shows("1 of 2").press("esc").shows("> RDMA-DVS")
 		k.press("f4", "return", "return", "f4").shows("VLAN 100").shows("1 of 1").press("space").shows("> PG-2").press("return", "return").on("Switch and vmknic")
-		k.press("return").shows("Enter continue").press("x", "return").on("Switch and vmknic").shows(`no vmknic "vmk0x"`).press("f4", "return", "return").on("VMs and guests")
+		k.press("return").shows("Enter continue").press("7", "return").on("Switch and vmknic").shows(`no vmknic "vmk07"`).press("f4", "return", "return").on("VMs and guests")
 		if s := k.w.Answers.Switch; s.Name != "DVS-2" || s.PortGroup != "PG-2" {
 			t.Errorf("%+v", s)
 		}
@@ -46,7 +46,7 @@ func TestAWholeCardIsGivenToOneVM(t *testing.T) {
 		if vms := k.w.Answers.VMs; len(vms) != 1 || vms[0].Name != "vm-02" || k.w.Answers.GPUDirect.NIC != "passthrough" {
 			t.Errorf("%+v", vms)
 		}
-		_, text, _ := answer(&world{inv: twoSwitches()}, "", "", "esx-01", "gpudirect", "", "", "", "", "", "vm-01,vm-02", "vm-01")
+		_, text, _ := answer(&world{inv: twoSwitches()}, "", "", "esx-01", "gpudirect", "", "", "", "", "", "", "", "vm-01,vm-02", "vm-01")
 		if want := "vm-02 cannot be chosen: the card on esx-01 is assigned to vm-01"; !strings.Contains(text, want) {
 			t.Errorf("the plain questions do not say %q:\n%s", want, text)
 		}

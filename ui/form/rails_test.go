@@ -136,7 +136,7 @@ func TestQuestionsAddARail(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	byQuestions := saved(t, f)
-	for _, want := range []string{"proposed for rail-2: esx-01 vmnic3", "Network of rail-2"} {
+	for _, want := range []string{"proposed for rail-2: vmnic3 on esx-01, esx-02", "Network of rail-2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

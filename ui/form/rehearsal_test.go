@@ -66,10 +66,17 @@ func TestRehearsalIsCancelledOrFails(t *testing.T) {
 	})
 }
 
+// chosen answers every question before the plan where nothing is proposed: all hosts and all VMs.
+func chosen() []string {
+	lines := make([]string, 12)
+	lines[2], lines[10] = "all", "all"
+	return lines
+}
+
 func TestQuestionsRehearse(t *testing.T) {
 	for word, want := range map[string]int{"yes": 1, "": 0} {
 		f := &world{shared: true}
-		lines := append(make([]string, 12), word, "yes")
+		lines := append(chosen(), word, "yes")
 		_, text, err := answer(f, lines...)
 		_, after, asked := strings.Cut(text, "Rehearse first? yes or no [no]: ")
 		shown, _, _ := strings.Cut(after, "Apply these changes?")
@@ -78,7 +85,7 @@ func TestQuestionsRehearse(t *testing.T) {
 		}
 	}
 	f := &world{shared: true, unplayed: errors.New("no room for a twin")}
-	if _, text, err := answer(f, append(make([]string, 12), "yes", "no")...); err != nil || f.applied != 0 || !strings.Contains(text, "the rehearsal could not be made: no room for a twin") {
+	if _, text, err := answer(f, append(chosen(), "yes", "no")...); err != nil || f.applied != 0 || !strings.Contains(text, "the rehearsal could not be made: no room for a twin") {
 		t.Errorf("%v, applied %d times\n%s", err, f.applied, text)
 	}
 }

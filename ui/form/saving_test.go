@@ -99,7 +99,7 @@ func TestEditAtThePlanAsksAgainWhatChanged(t *testing.T) {
 		again    int            // so many questions before the plan
 		asked    map[string]int // how often
 	}{
-		"the MTU":         {"mtu: 9000", "mtu: 4200", 7, map[string]int{"Take these pNICs": 1, "MTU;": 2, "Apply these changes": 2}},
+		"the MTU":         {"mtu: 9000", "mtu: 4200", 7, map[string]int{"Take these pNICs": 1, "MTU,": 2, "Apply these changes": 2}},
 		"the parallelism": {"parallel: 16", "parallel: 8", 0, map[string]int{"Take these addresses": 1, "Apply these changes": 2}},
 		"nothing":         {"", "", 0, map[string]int{"Take these addresses": 1, "Apply these changes": 2}},
 	} {

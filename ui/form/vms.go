@@ -115,16 +115,7 @@ func (p *vmsPage) fit() {
 func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
 	r := live.Row{ID: id, Group: v.Cluster, Cells: []string{id, entry.AddressText(vm), entry.LoginText(vm), v.Host, v.Power, v.GuestName},
 		Detail: fmt.Sprintf("%s on %s, %s, vmx-%d, %d MB: %s", id, v.Host, v.Power, v.Hardware, v.MemoryMB, v.GuestName)}
-	switch {
-	case v.Template:
-		r.Disabled = "it is a template"
-	case v.Power == "suspended":
-		r.Disabled = "it is suspended"
-	case v.FaultTolerant:
-		r.Disabled = "fault tolerance is on"
-	case v.VCenterVM:
-		r.Disabled = "it is the vCenter itself"
-	}
+	r.Disabled = entry.Unfit(v)
 	if r.Disabled != "" {
 		r.Detail = id + " cannot be chosen: " + r.Disabled
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -50,13 +51,15 @@ type questions struct {
 	a        *answers.Answers
 	outcome  entry.Outcome
 	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
+	surveyed *backends.Inventory // by the preflight
 	login    live.Login
 	lookOnly bool   // only a report is requested
 	kept     bool   // the answers are those of an earlier wizard
 	rough    string // edited answers with mistakes; otherwise ""
 	inv      *backends.Inventory
-	editable bool // :save and :edit are accepted
-	changed  int  // the first question whose answer was edited last; the one after all questions is the plan
+	editable bool // :save, :edit and :back are accepted
+	at       int  // the page that is asked, in the order of pageNames; the preflight and the plan come after them
+	again    int  // the page to ask again: one that was named, or the first whose answer was edited
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended
@@ -108,6 +111,12 @@ func (q *questions) ask(question, def string) (string, error) {
 				q.say("%s", backends.Clean(err.Error()))
 			}
 			return q.ask(question, def)
+		case q.editable && line == ":back":
+			if q.again = q.at - 1; q.again < 0 {
+				q.say("these are the first questions")
+				return q.ask(question, def)
+			}
+			return "", errAgain
 		case q.editable && line == ":edit":
 			if err := q.edit(); err != nil {
 				return "", err
@@ -174,31 +183,31 @@ func (q *questions) run(ctx context.Context) error {
 	if q.lookOnly {
 		return q.look(before)
 	}
-	q.say("At any question, :save saves the answers and :edit opens them in your editor.")
-	q.inv, q.a = inv, q.o.Fabric.Propose(q.a, inv)
+	q.say("At any question, :save saves the answers, :edit opens them in your editor, and :back returns to the questions before.")
+	q.inv, q.a = inv, entry.Proposed(q.o.Fabric, q.login, q.a, inv)
 	var p *plan.Plan
 	var found []checks.Finding
 	agreed := false
 	steps := []func(*backends.Inventory) error{q.hosts, q.mode, q.nics, q.network, q.vms, func(*backends.Inventory) (err error) {
 		q.editable = false
 		if p, found, err = q.preflight(before); err != nil {
-			return err
+			return q.otherwise(before, err)
 		}
 		q.editable = true
 		agreed, err = q.consent(before, p)
 		return err
 	}}
-	for at := 0; at < len(steps); at++ {
+	for q.at = 0; q.at < len(steps); q.at++ {
 		q.editable = true
-		err := steps[at](inv)
-		if q.editable = false; errors.Is(err, errEdited) {
-			at = min(at, q.changed) - 1 // asks again with the edited answers
+		err := steps[q.at](inv)
+		if q.editable = false; errors.Is(err, errAgain) {
+			q.at = min(q.at, q.again) - 1
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if at == len(steps)-1 {
+		if q.at == len(steps)-1 {
 			break
 		}
 		if err := q.o.Fabric.KeepDraft(q.a); err != nil {
@@ -209,6 +218,36 @@ func (q *questions) run(ctx context.Context) error {
 		return nil
 	}
 	return q.carryOut(ctx, p, found)
+}
+
+// pageNames are the pages of questions, in order.
+var pageNames = []string{"hosts", "mode", "pnics", "settings", "vms"}
+
+// otherwise asks what to do about an error before the plan: leave with it, read again, or change the answers of a page.
+func (q *questions) otherwise(ctx context.Context, wrong error) error {
+	if ctx.Err() != nil || backends.KindOf(wrong) == backends.KindInterrupted {
+		return wrong
+	}
+	if refused := (*plan.Refused)(nil); !errors.As(wrong, &refused) { // its reasons were printed
+		q.say("%s", backends.Clean(wrong.Error()))
+		if hint := backends.HintOf(wrong); hint != "" {
+			q.say("hint: %s", backends.Clean(hint))
+		}
+	}
+	q.editable = true
+	word, err := q.ask("Next: leave, read to read again, or a page to change: "+strings.Join(pageNames, ", "), "leave")
+	at := slices.Index(pageNames, word)
+	switch {
+	case backends.KindOf(err) == backends.KindInterrupted || errors.Is(err, errAgain):
+		return err
+	case err == nil && word == "read":
+		q.again = q.at
+		return errAgain
+	case at >= 0:
+		q.again = at
+		return errAgain
+	}
+	return wrong
 }
 
 // preflight shows blockers, or returns the plan if there are none.
@@ -224,7 +263,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	p, err := f.Plan(q.a, inv)
-	q.loads = f.Loads(q.a, inv)
+	q.loads, q.surveyed = f.Loads(q.a, inv), inv
 	var refused *plan.Refused
 	if errors.As(err, &refused) {
 		var b strings.Builder
@@ -242,7 +281,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 
 // consent shows the plan, saves the answers and asks; without changes it only asks whether to load the fabric.
 func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
-	err := plain.Plan(q.out, p)
+	err := plain.Changes(q.out, p)
 	if err != nil {
 		return false, err
 	}
@@ -250,16 +289,19 @@ func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 		return false, err
 	}
 	q.outcome.Answers = q.a
-	for _, l := range q.loads {
-		q.say("afterwards the fabric is loaded: %s", plain.LoadLine(l))
-	}
 	if p.Empty() {
+		for _, l := range q.loads {
+			q.say("afterwards the fabric is loaded: %s", plain.LoadLine(l))
+		}
 		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}
 	if q.o.Fabric.Rehearsable(q.login, q.a) {
 		if err := q.rehearse(ctx); err != nil {
 			return false, err
 		}
+	}
+	for _, l := range plain.CostLines(p, q.a, q.surveyed, q.loads, q.o.Fabric.Expected(q.a, p)) {
+		q.say("cost: %s", l)
 	}
 	word, err := q.ask("Apply these changes? yes or no", "no")
 	if err == nil && strings.ToLower(word) != "yes" {

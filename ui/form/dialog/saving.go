@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// errEdited means that the answers were edited: the question is repeated with them.
-var errEdited = errors.New("the answers were edited")
+// errAgain means that an earlier question is asked again.
+var errAgain = errors.New("ask again")
 
 // save writes the answers. If a file with other answers exists, the difference is shown, and it is overwritten only after a yes.
 func (q *questions) save() error {
@@ -70,9 +70,9 @@ func (q *questions) edit() error {
 		}
 		return nil
 	}
-	q.changed = firstChanged(q.a, a)
+	q.again = firstChanged(q.a, a)
 	q.a = a
-	return errEdited
+	return errAgain
 }
 
 // firstChanged returns the first question whose answer differs: hosts, mode, pNICs, switch and settings of the mode, VMs. What no

@@ -9,15 +9,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// The explanations of the questions in mode gpudirect.
-const (
-	AboutCard     = "passthrough: the whole card for one VM per host; sriov: a VF per VM"
-	AboutMMIO     = "kb (KB 323402), minimal, guide, or a power of two in GB"
-	AboutDriver   = "if a guest has none: packages, or the path of its .run file"
-	AboutPerftest = "path of its source in the guests; empty: use it only if installed"
-	AboutBacking  = "fixed: this device; dynamic: any of the same model, keeps HA restart"
-)
-
 // GPULines list the GPUs of the chosen hosts: model, whether VMs can use it, and its path to the nearest RDMA card.
 func GPULines(a *answers.Answers, inv *backends.Inventory) []string {
 	var out []string

@@ -21,6 +21,21 @@ type Guests struct {
 	Member func(id string) bool // the VM takes part: no other may have its address
 }
 
+// Unfit says why a VM can never be set up, "" if it can.
+func Unfit(v backends.VM) string {
+	switch {
+	case v.Template:
+		return "it is a template"
+	case v.Power == "suspended":
+		return "it is suspended"
+	case v.FaultTolerant:
+		return "fault tolerance is on"
+	case v.VCenterVM:
+		return "it is the vCenter itself"
+	}
+	return ""
+}
+
 // Completed returns a VM with the defaults and a free address if it has none yet.
 func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) answers.VM {
 	if !known {

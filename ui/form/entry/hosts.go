@@ -8,6 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // Fits counts the pNICs that could carry RDMA, including ports set to InfiniBand that mode sriov sets to Ethernet.
@@ -46,6 +47,17 @@ func HostRow(h backends.Host) live.Row {
 		r.Detail = h.Name + " is in maintenance mode: its VMs are on other hosts"
 	}
 	return r
+}
+
+// Proposed fills in what the answers leave open. The operator selects the VMs, unless the lab is private, because selected VMs
+// are powered off.
+func Proposed(f live.Fabric, l live.Login, a *answers.Answers, inv *backends.Inventory) *answers.Answers {
+	unasked := len(a.VMs) == 0
+	a = f.Propose(a, inv)
+	if unasked && !f.Private(l) {
+		a.VMs = nil
+	}
+	return a
 }
 
 // OneDatacenter returns the datacenter of the hosts.

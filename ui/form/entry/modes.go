@@ -15,6 +15,12 @@ func ChangeMode(a *answers.Answers, before answers.Mode) {
 	}
 }
 
+// Modes are the ways in which guests get RDMA.
+func Modes() []Offer {
+	return []Offer{{string(answers.PVRDMA), "paravirtual adapter; keeps vMotion and snapshots"}, {string(answers.SRIOV), "a virtual function of the NIC; near bare metal"},
+		{string(answers.GPUDirect), "GPU and NIC passed through, peer to peer"}}
+}
+
 // costs are rows with the cost of each mode, in the order of the list.
 var costs = [...][4]string{
 	{"", "PVRDMA", "SR-IOV", "GPUDirect"},

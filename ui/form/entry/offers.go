@@ -24,32 +24,6 @@ func Values(offers []Offer) []string {
 	return values
 }
 
-// Cards are the ways to give a VM the RDMA card.
-func Cards() []Offer {
-	return []Offer{{"passthrough", "the whole card for one VM per host"}, {"sriov", "a VF for each VM"}}
-}
-
-// Backings are the kinds of DirectPath devices.
-func Backings() []Offer {
-	return []Offer{{"fixed", "this device"}, {"dynamic", "any device of the same model; keeps HA restart"}}
-}
-
-// MMIOs are the rules by which the MMIO window is sized.
-func MMIOs() []Offer {
-	return []Offer{{"kb", "by Broadcom KB 323402"}, {"minimal", "the smallest window that holds the BARs"}, {"guide", "by the GPUDirect guide: too small for many cards"}}
-}
-
-// SwitchSet are the answers to whether the physical switch is lossless.
-func SwitchSet() []Offer {
-	return []Offer{{"no", "not set, or not known"}, {"yes", "PFC, DSCP and ECN are set on the physical switch"}}
-}
-
-// Tunings are ways to tune a VM.
-func Tunings() []Offer {
-	return []Offer{{"none", ""}, {"cpu", "CPU reserved"}, {"latency", "latency sensitivity high"}, {"numa", "on the NUMA node of the pNIC"},
-		{"cpu, latency, numa", "all of them"}}
-}
-
 // Switches are the distributed switches in the datacenter of the chosen hosts.
 func Switches(a *answers.Answers, inv *backends.Inventory) []Offer {
 	var out []Offer

@@ -201,12 +201,6 @@ func NetworkText(r answers.Rail) string {
 	return r.Network.String()
 }
 
-// Network checks the network of a rail.
-func Network(text string) error {
-	_, err := networkOf(text)
-	return err
-}
-
 // SetNetwork sets the network of a rail from its text.
 func SetNetwork(a *answers.Answers, rail int, text string) error {
 	n, err := networkOf(text)

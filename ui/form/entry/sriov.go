@@ -13,24 +13,6 @@ func Components(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 }
 
-// The explanations of the questions in mode sriov.
-const (
-	AboutVFs        = "VFs of the chosen pNIC on each host: one for each VM, at most 127"
-	AboutComponents = "MFT and NMST, if a host lacks them: /vmfs/volumes/DATASTORE/FILE.vib, .."
-	AboutTuning     = "none, or any of cpu (reserved), latency (high), numa (node of the pNIC)"
-	AboutLossless   = "yes once PFC, DSCP and ECN are set there; this cannot be detected"
-	AboutShell      = "for card firmware over SSH, if needed; key or RDMA_SETUP_ESXI_PASSWORD"
-)
-
-// DepotPaths checks what was typed as components.
-func DepotPaths(a *answers.Answers) func(string) error {
-	return func(s string) error {
-		few := *a
-		few.SRIOV.Components = Components(s)
-		return Problem(&few, "sriov.components")
-	}
-}
-
 // ShellUser requires an account name.
 func ShellUser(s string) error {
 	if strings.TrimSpace(s) == "" || strings.ContainsAny(s, " \t@:") {
@@ -71,17 +53,6 @@ func TuningOf(s string) (answers.Tuning, error) {
 		}
 	}
 	return t, nil
-}
-
-// TuningWord requires words that TuningOf accepts.
-func TuningWord(s string) error {
-	_, err := TuningOf(s)
-	return err
-}
-
-// AsksLossless reports whether the hosts get PFC, which needs PFC on the switch.
-func AsksLossless(a *answers.Answers) bool {
-	return a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC
 }
 
 // YesNo returns the word for yes or no.
