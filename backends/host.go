@@ -53,13 +53,14 @@ type Host struct {
 	Baseboard *Baseboard    `json:"baseboard,omitempty"`     // HGX board, nil if there is none
 	Profiles  []string      `json:"vgpu_profiles,omitempty"` // vGPU profiles that the host's driver offers
 
-	DeviceGroups []string           `json:"vendor_device_groups,omitempty"` // names of vendor device groups, vSphere 8 and later
-	PCI          []PCIDevice        `json:"pci,omitempty"`
-	Options      map[string]string  `json:"options,omitempty"`  // only the requested keys; details only
-	Stale        string             `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
-	Firewall     map[string]Ruleset `json:"firewall,omitempty"` // by ruleset key; details only
-	NTP          []string           `json:"ntp,omitempty"`
-	NTPActive    bool               `json:"ntp_active,omitempty"`
+	DeviceGroups []string            `json:"vendor_device_groups,omitempty"`      // names of vendor device groups, vSphere 8 and later
+	GroupVGPUs   map[string][]string `json:"vendor_device_group_vgpus,omitempty"` // profiles of the vGPUs of groups that hold nothing else, by group
+	PCI          []PCIDevice         `json:"pci,omitempty"`
+	Options      map[string]string   `json:"options,omitempty"`  // only the requested keys; details only
+	Stale        string              `json:"stale,omitempty"`    // why vCenter did not refresh firewall and services: they may be minutes old
+	Firewall     map[string]Ruleset  `json:"firewall,omitempty"` // by ruleset key; details only
+	NTP          []string            `json:"ntp,omitempty"`
+	NTPActive    bool                `json:"ntp_active,omitempty"`
 
 	PowerPolicy   string   `json:"power_policy,omitempty"`   // short name: static, dynamic, low, custom
 	PowerPolicies []string `json:"power_policies,omitempty"` // policies that the BIOS lets ESXi control; empty: the BIOS keeps control

@@ -283,6 +283,7 @@ type AssignedDevice struct {
 	Vendor  string `json:"vendor,omitempty"`
 	Device  string `json:"device,omitempty"`
 	Profile string `json:"profile,omitempty"` // of a vGPU: grid_a100-40c
+	Group   string `json:"group,omitempty"`   // name of the vendor device group that it is in
 	Slot    int    `json:"slot,omitempty"`    // pciSlotNumber; 0 before the first power-on
 }
 

@@ -85,6 +85,9 @@ const (
 	KindDevice Kind = "device"
 	// KindVGPU: target vm/NAME, name = vGPU profile (grid_a100d-80c), value int: the number of vGPUs with this profile. VM off.
 	KindVGPU Kind = "vgpu"
+	// KindDeviceGroup: target vm/NAME, name = vendor device group of the VM's host, value bool: true, the VM has the devices of
+	// the group. VM off.
+	KindDeviceGroup Kind = "device-group"
 	// KindNested: target vm/NAME, value bool: nested virtualization (nestedHVEnabled). VM off. Never absent.
 	KindNested Kind = "nested"
 

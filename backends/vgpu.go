@@ -44,6 +44,11 @@ func (v *VM) VGPUs(profile string) int {
 	return n
 }
 
+// HasGroup reports whether a VM has the devices of a vendor device group.
+func (v *VM) HasGroup(name string) bool {
+	return slices.ContainsFunc(v.Devices, func(d AssignedDevice) bool { return d.Group == name })
+}
+
 // VGPUManager returns the NVIDIA vGPU Manager among the VIBs of a host; "" if there is none. NVIDIA AI
 // Enterprise User Guide, "Installing the NVIDIA Virtual GPU Manager on VMware vSphere", names the component (NVD-VMware-x86_64-VERSION);
 // public lists of VIBs have NVD-AIE_ESXi_8.0.0_Driver, NVIDIA-AIE_ESXi_8.0.0_Driver and NVIDIA-VMware_ESXi_7.0.2_Driver.

@@ -70,7 +70,7 @@ func (f *Facts) wanted(h *backends.Host, g *backends.GPU) bool {
 func (f *Facts) VGPUHost(h *backends.Host) bool {
 	found, _ := f.VMs()
 	return slices.ContainsFunc(found, func(v *backends.VM) bool {
-		return v.Host == h.Name && (f.Answers.GPUDirect.GPUs[v.Name].VGPUs() > 0 || len(v.VGPUProfiles()) > 0)
+		return v.Host == h.Name && (f.Answers.GPUDirect.GPUs[v.Name].Shared() || len(v.VGPUProfiles()) > 0)
 	})
 }
 

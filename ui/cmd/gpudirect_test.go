@@ -266,10 +266,47 @@ func TestVGPUBesideCard(t *testing.T) {
 	}
 }
 
+// A vendor device group of an HGX board: its vGPUs are assigned as one unit, with the role of the mode and no more, another client sees
+// the group and its devices, the GPUs reach each other over NVLink, and all is rolled back. What the host does not list is refused.
+func TestVendorDeviceGroup(t *testing.T) {
+	t.Parallel()
+	env, whole := gpuLab(t, "hgx-h100")
+	const name = "Nvidia:2@grid_h100xm-80c%NVLink"
+	file := edited(t, whole, `["0000:3c:00.0"]`, fmt.Sprintf("{group: %q}", name))
+	start := hardware(t, env, file)
+	_, errs, code := inProcess(env, "plan", "-f", edited(t, file, "Nvidia:2@", "Nvidia:3@"))
+	if code != 3 || !strings.Contains(errs, "esx-01 lists no vendor device group Nvidia:3@grid_h100xm-80c%NVLink") || !strings.Contains(errs, "name one of: "+name) {
+		t.Errorf("an unknown group: exit %d\n%s", code, errs)
+	}
+	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	if code != 0 || !strings.Contains(errs, "hardware version 19: vendor device groups came with ESXi 8.0") || !strings.Contains(out, "50.4 GB/s in one direction") {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		seen := foreignVM(t, env, vm)
+		if !slices.Equal(seen.groups, []string{name + " 0/1 0/2"}) || len(seen.vgpus) != 2 || seen.extra["pciPassthru.64bitMMIOSizeGB"] != "512" {
+			t.Errorf("%s: %+v", vm, seen)
+		}
+	}
+	if out, _, _ := inProcess(env, "check", "-f", file, "--only", "GST-GPUP2P-040,GST-NVSMI-027,HOST-GPU-GFX-018", "-o", "json"); strings.Count(out, `"status": "pass"`) != 6 {
+		t.Errorf("check:\n%s", out)
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
+		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
+		t.Errorf("the rollback leaves:\n%s", diff)
+	}
+}
+
 // foreign is what a client of somebody else's sees of a VM.
 type foreign struct {
 	pvrdma       int
 	fixed, vgpus []string
+	groups       []string // NAME KEY/SEQUENCE ..
 	extra        map[string]string
 }
 
@@ -281,7 +318,7 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 		t.Fatal(err)
 	}
 	var is mo.VirtualMachine
-	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig"}, &is); err != nil {
+	if err := vm.Properties(t.Context(), vm.Reference(), []string{"config.hardware.device", "config.extraConfig", "config.deviceGroups"}, &is); err != nil {
 		t.Fatal(err)
 	}
 	out := foreign{extra: map[string]string{}}
@@ -296,6 +333,17 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 			case *types.VirtualPCIPassthroughVmiopBackingInfo:
 				out.vgpus = append(out.vgpus, b.Vgpu)
 			}
+		}
+	}
+	if is.Config.DeviceGroups != nil {
+		for _, g := range is.Config.DeviceGroups.DeviceGroup {
+			text := g.(*types.VirtualMachineVirtualDeviceGroupsVendorDeviceGroup).DeviceGroupName
+			for _, d := range is.Config.Hardware.Device {
+				if in := d.GetVirtualDevice().DeviceGroupInfo; in != nil && in.GroupInstanceKey == g.GetVirtualMachineVirtualDeviceGroupsDeviceGroup().GroupInstanceKey {
+					text += fmt.Sprintf(" %d/%d", in.GroupInstanceKey, in.SequenceId)
+				}
+			}
+			out.groups = append(out.groups, text)
 		}
 	}
 	for _, o := range is.Config.ExtraConfig {

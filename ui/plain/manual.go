@@ -74,6 +74,8 @@ func removal(c plan.Change) string {
 		return "vSphere Client: VM > Edit Settings > network adapter on " + cell(c.Name) + " > Remove device"
 	case backends.KindDevice:
 		return "vSphere Client: VM off > Edit Settings > PCI device " + cell(c.Name) + " > Remove device"
+	case backends.KindDeviceGroup:
+		return "vSphere Client: VM off > Edit Settings > PCI devices of the group " + cell(c.Name) + " > Remove device"
 	case backends.KindVGPU:
 		return "vSphere Client: VM off > Edit Settings > PCI devices NVIDIA GRID vGPU " + cell(c.Name) + " > Remove device"
 	case backends.KindExtra:

@@ -26,6 +26,8 @@ func deviceManual(c plan.Change) (string, bool) {
 		return "vSphere Client: host > Configure > Hardware > Graphics > Graphics Devices: the active type of the GPUs is Shared Direct", true
 	case backends.KindVGPU:
 		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device > NVIDIA GRID vGPU: " + cell(c.Name) + ", " + cell(c.To.String()) + " in all", true
+	case backends.KindDeviceGroup:
+		return "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device: the group " + cell(c.Name), true
 	case backends.KindDevice:
 		var d backends.DeviceSpec
 		if c.To.Decode(&d) != nil {

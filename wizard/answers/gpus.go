@@ -1,16 +1,21 @@
 package answers
 
-// VMGPUs are the GPUs of a VM: whole ones, written as a list of PCI addresses, or vGPUs, written as {profile, count}.
+// VMGPUs are the GPUs of a VM: whole ones, written as a list of PCI addresses, vGPUs, written as {profile, count}, or the vGPUs of a
+// vendor device group, written as {group}.
 type VMGPUs struct {
 	Whole   []PCI  `yaml:"-" json:"whole,omitempty"`
 	Profile string `yaml:"profile" json:"profile,omitempty"` // vGPU profile as the host offers it: grid_a100d-80c
 	Count   int    `yaml:"count" json:"count,omitempty"`     // number of vGPUs; 0 is 1
+	Group   string `yaml:"group" json:"group,omitempty"`     // vendor device group as the host lists it: Nvidia:2@grid_h100xm-80c%NVLink
 }
 
 // list returns the list form; alone unless vGPUs are named.
-func (g *VMGPUs) list() (items any, alone bool) { return &g.Whole, g.Profile == "" && g.Count == 0 }
+func (g *VMGPUs) list() (items any, alone bool) { return &g.Whole, !g.Shared() && g.Count == 0 }
 
-// VGPUs returns how many vGPUs are requested.
+// Shared reports whether vGPUs are requested, by their profile or as a vendor device group.
+func (g VMGPUs) Shared() bool { return g.Profile != "" || g.Group != "" }
+
+// VGPUs returns how many vGPUs are requested by their profile.
 func (g VMGPUs) VGPUs() int {
 	if g.Profile == "" {
 		return 0
@@ -21,7 +26,7 @@ func (g VMGPUs) VGPUs() int {
 // VGPUs reports whether VMs get vGPUs.
 func (a *Answers) VGPUs() bool {
 	for _, g := range a.GPUDirect.GPUs {
-		if g.VGPUs() > 0 {
+		if g.Shared() {
 			return a.GPUs()
 		}
 	}

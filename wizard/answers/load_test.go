@@ -196,6 +196,8 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"option as a package":                 {"mode: gpudirect\ngpudirect: {driver: [nvidia-open, -y]}", 2, "gpudirect.driver[1]", "not the name of a package", "name of a package"},
 		"two packages in one word":            {"mode: gpudirect\ngpudirect: {driver: [nvidia-open cuda]}", 2, "gpudirect.driver[0]", "not the name of a package", ""},
 		"installer and packages":              {"mode: gpudirect\ngpudirect: {driver: [a, /srv/NVIDIA-Linux-x86_64-570.133.20.run]}", 2, "gpudirect.driver[1]", "stands beside others", "alone"},
+		"device group and profile":            {"mode: gpudirect\nvms: [{name: a, ip: 10.0.0.1/24}]\ngpudirect: {gpus: {a: {group: 'Nvidia:2@p%NVLink', profile: p}}}", 3, "gpudirect.gpus{a}.group", "beside other GPUs", "{group: NAME} alone"},
+		"device group of two words":           {"mode: gpudirect\nvms: [{name: a, ip: 10.0.0.1/24}]\ngpudirect: {gpus: {a: {group: 'a b'}}}", 3, "gpudirect.gpus{a}.group", "no vendor device group", "discover"},
 		"source of perftest":                  {"mode: gpudirect\ngpudirect: {perftest: perftest.tgz}", 2, "gpudirect.perftest", "no absolute path", "/mnt/share"},
 		"one perftest without its path":       {"mode: pvrdma\nmeasure: {perftest: perftest.tgz}", 2, "measure.perftest", "no absolute path", "/mnt/share"},
 		"one perftest by FTP":                 {"mode: pvrdma\nmeasure: {perftest: 'ftp://h/p.tgz'}", 2, "measure.perftest", "no URL of a web server", "https://"},

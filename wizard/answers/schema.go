@@ -135,6 +135,7 @@ func textType(t reflect.Type) *schema {
 			{Type: "object", AdditionalProperties: false, Required: []string{"profile"}, Properties: properties{
 				{"profile", &schema{Type: "string"}}, {"count", &schema{Type: "integer", Minimum: "0", Maximum: "16"}},
 			}},
+			{Type: "object", AdditionalProperties: false, Required: []string{"group"}, Properties: properties{{"group", &schema{Type: "string"}}}},
 		}}
 	case reflect.TypeFor[VMKNic]():
 		name := &schema{Type: "string", Pattern: `^vmk[0-9]+$`}

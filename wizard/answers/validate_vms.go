@@ -237,6 +237,10 @@ func (c *checker) gpus(a *Answers) {
 		seen := map[PCI]bool{}
 		g := a.GPUDirect.GPUs[vm]
 		switch {
+		case g.Group != "" && (g.Profile != "" || g.Count != 0 || len(g.Whole) > 0):
+			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds", "stands beside other GPUs")
+		case strings.ContainsFunc(g.Group, func(r rune) bool { return r <= ' ' || r > '~' }):
+			c.bad(path+".group", "write a vendor device group as rdma-setup discover lists it", "%q is no vendor device group", clip(g.Group))
 		case g.Profile == "" && g.Count != 0:
 			c.bad(path+".profile", "write the profile too: {profile: grid_a100d-80c, count: 1}", "is missing beside count")
 		case g.Profile != "" && len(g.Whole) > 0:

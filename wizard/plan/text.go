@@ -73,6 +73,11 @@ func Title(c Change) string {
 			return "take its vGPUs " + c.Name + " out"
 		}
 		return fmt.Sprintf("assign %s vGPU %s", c.To, c.Name)
+	case backends.KindDeviceGroup:
+		if removed {
+			return "remove the vendor device group " + c.Name
+		}
+		return "assign the vendor device group " + c.Name
 	case backends.KindAdapter:
 		return adapterTitle(c, removed)
 	}

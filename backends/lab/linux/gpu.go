@@ -43,6 +43,9 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
 	name := strings.ToUpper(strings.TrimPrefix(d.Profile, "grid_"))
 	g := nvidia.GPU{Address: address, Slot: d.Slot, Class: 0x0302, Profile: d.Profile}
+	if strings.HasSuffix(d.Group.Name, "%NVLink") {
+		g.Group = fmt.Sprint(d.Group.Key)
+	}
 	if c := h.SharedGPU(d); c != nil {
 		g.GPU, g.Device, g.Sub, g.Text, g.Host, g.NUMA = *c.GPU, c.Device, c.SubDevice, c.DeviceName, c.Address, c.NUMA
 	}

@@ -162,3 +162,58 @@ func TestVMWithGPUStays(t *testing.T) {
 		t.Errorf("nested virtualization: %v", err)
 	}
 }
+
+// A vendor device group is added and removed with all its devices in one request, and never in part (vSphere Web Services API,
+// VirtualMachineVirtualDeviceGroups).
+func TestDeviceGroupIsOneUnit(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "hgx-h100"})
+	c.powerOff("vm-01")
+	const name, profile = "Nvidia:2@grid_h100xm-80c%NVLink", "grid_h100xm-80c"
+	group := func(key int32) *types.VirtualMachineVirtualDeviceGroups {
+		g := &types.VirtualMachineVirtualDeviceGroupsVendorDeviceGroup{DeviceGroupName: name}
+		g.GroupInstanceKey = key
+		return &types.VirtualMachineVirtualDeviceGroups{DeviceGroup: []types.BaseVirtualMachineVirtualDeviceGroupsDeviceGroup{g}}
+	}
+	none := &types.VirtualMachineVirtualDeviceGroups{}
+	changes := func(op types.VirtualDeviceConfigSpecOperation, devices ...types.BaseVirtualDevice) (out []types.BaseVirtualDeviceConfigSpec) {
+		for _, d := range devices {
+			out = append(out, &types.VirtualDeviceConfigSpec{Operation: op, Device: d})
+		}
+		return out
+	}
+	member := func(key, group, sequence int32) types.BaseVirtualDevice {
+		return &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: key, Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
+			DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{GroupInstanceKey: group, SequenceId: sequence}}}
+	}
+	const add, remove = types.VirtualDeviceConfigSpecOperationAdd, types.VirtualDeviceConfigSpecOperationRemove
+	refused := func(what string, groups *types.VirtualMachineVirtualDeviceGroups, list []types.BaseVirtualDeviceConfigSpec) {
+		t.Helper()
+		if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceGroups: groups, DeviceChange: list}); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+	refused("a group without devices", group(-1), nil)
+	refused("one of two devices", group(-1), changes(add, member(-100, -1, 1)))
+	refused("a sequence twice", group(-1), changes(add, member(-100, -1, 1), member(-101, -1, 1)))
+	refused("devices of no group", nil, changes(add, member(-100, -1, 1), member(-101, -1, 2)))
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceGroups: group(-1), DeviceChange: changes(add, member(-100, -1, 1), member(-101, -1, 2))}); err != nil {
+		t.Fatal(err)
+	}
+	vm := c.vmMO("vm-01", "config.deviceGroups", "config.hardware.device")
+	var has []types.BaseVirtualDevice
+	for _, d := range vm.Config.Hardware.Device {
+		if in := d.GetVirtualDevice().DeviceGroupInfo; in != nil && in.GroupInstanceKey == 0 && in.SequenceId == int32(len(has)+1) {
+			has = append(has, d)
+		}
+	}
+	if len(has) != 2 || len(vm.Config.DeviceGroups.DeviceGroup) != 1 {
+		t.Fatalf("%d devices in %+v", len(has), vm.Config.DeviceGroups)
+	}
+	refused("one device less", nil, changes(remove, has[0]))
+	refused("the group without its devices", none, nil)
+	refused("the devices without the group", nil, changes(remove, has...))
+	refused("a third device", nil, changes(add, member(-100, 0, 3)))
+	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceGroups: none, DeviceChange: changes(remove, has...)}); err != nil {
+		t.Error(err)
+	}
+}

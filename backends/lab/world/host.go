@@ -73,7 +73,7 @@ type Host struct {
 	Acceptance string   // VMwareCertified, VMwareAccepted, PartnerSupported, CommunitySupported
 	MST        bool     // "mst start" was run since the boot
 
-	Groups []string // names of vendor device groups
+	Groups []DeviceGroup
 	VGPUs  []string // vGPU profiles that the driver of the host offers
 	Shared string   // graphics type of a GPU that is not passed through: "shared" (also ""), "sharedDirect"
 	// The graphics type from the next boot on, "": the current one (NVIDIA, Virtual GPU Software User Guide, "Changing the Default
@@ -86,6 +86,12 @@ type Host struct {
 	InfiniBand []*PNIC // InfiniBand ports since the last boot: PCI functions without an adapter
 
 	NeverReturns bool // the next reboot does not end
+}
+
+// A DeviceGroup is a vendor device group that a host lists.
+type DeviceGroup struct {
+	Name  string
+	VGPUs []string // profile of each of its vGPUs
 }
 
 // A Server describes the hardware of a host. The zero value is the lab's default server.

@@ -137,6 +137,14 @@ type Passthrough struct {
 	Profile        string // of a share of a GPU: grid_a100-40c
 	Source         string // of a share: PCI address of the GPU that it is of; kept while the VM is off
 	Slot           int    // PCI slot number in the guest
+	Group          Place  // in a vendor device group
+}
+
+// A Place is that of a device in a vendor device group of its VM.
+type Place struct {
+	Key      int32  // of the group
+	Name     string // of the group as the host lists it, "" for a device in no group
+	Sequence int32  // of the device in the group, from 1; 0 for a device in no group
 }
 
 // A Make is a PCI vendor and device id.

@@ -65,6 +65,8 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 		backends.KindExtra:     s.vms,
 		backends.KindDevice:    s.vms,
 		backends.KindVGPU:      s.vms,
+
+		backends.KindDeviceGroup: s.vms,
 	}
 }
 

@@ -33,6 +33,7 @@ type vmView struct {
 	nested   bool
 	devices  []types.BaseVirtualDevice
 	extra    []types.BaseOptionValue // only if it was requested
+	groups   []types.BaseVirtualMachineVirtualDeviceGroupsDeviceGroup
 	host     place.Ref
 	browser  place.Ref
 }
@@ -41,11 +42,15 @@ var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "co
 	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
 	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
-// view reads a VM, with its extraConfig only on request, because it is long.
-func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView, error) {
-	paths := viewPaths
-	if extra {
-		paths = append(slices.Clone(paths), "config.extraConfig")
+// view reads a VM, with its extraConfig only if one of the settings needs it, because it is long, and its device groups likewise,
+// because vCenter declares them since 8.0.
+func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.Setting) (*vmView, error) {
+	paths := slices.Clone(viewPaths)
+	if slices.ContainsFunc(settings, func(t backends.Setting) bool { return t.Kind == backends.KindExtra }) {
+		paths = append(paths, "config.extraConfig")
+	}
+	if slices.ContainsFunc(settings, func(t backends.Setting) bool { return t.Kind == backends.KindDeviceGroup }) {
+		paths = append(paths, "config.deviceGroups")
 	}
 	o, err := s.conn.One(ctx, vm, paths...)
 	if err != nil {
@@ -56,6 +61,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, extra bool) (*vmView,
 		memoryMB: int64(wire.Value[int32](o, "config.hardware.memoryMB")),
 		devices:  wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice,
 		extra:    wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue,
+		groups:   wire.Value[types.VirtualMachineVirtualDeviceGroups](o, "config.deviceGroups").DeviceGroup,
 		host:     wire.Value[place.Ref](o, "runtime.host"), browser: wire.Value[place.Ref](o, "environmentBrowser"),
 	}
 	v.nested = wire.Value[bool](o, "config.nestedHVEnabled")
@@ -72,7 +78,7 @@ func (s *vmSetter) Read(ctx context.Context, t backends.Setting) (backends.Value
 	if err != nil {
 		return backends.Absent, err
 	}
-	v, err := s.view(ctx, vm, isExtra(t))
+	v, err := s.view(ctx, vm, t)
 	if err != nil {
 		return backends.Absent, wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
 	}
@@ -89,7 +95,7 @@ func (s *vmSetter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backe
 		if v == nil {
 			vm, err := s.places.Find(ctx, t.Target)
 			if err == nil {
-				v, err = s.view(ctx, vm, slices.ContainsFunc(ss, isExtra))
+				v, err = s.view(ctx, vm, ss...)
 			}
 			if err != nil {
 				errs[i] = wire.Explain(err, t.Target.Name, "read the VM's "+thing(t))
@@ -119,11 +125,11 @@ func thing(t backends.Setting) string {
 		return "device " + t.Name
 	case backends.KindVGPU:
 		return "vGPUs " + t.Name
+	case backends.KindDeviceGroup:
+		return "vendor device group " + t.Name
 	}
 	return "adapter on " + t.Name
 }
-
-func isExtra(t backends.Setting) bool { return t.Kind == backends.KindExtra }
 
 // of returns a setting from a view.
 func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backends.Value, error) {
@@ -142,6 +148,11 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	case backends.KindVGPU:
 		if n := len(v.vgpus(t.Name)); n > 0 {
 			return backends.ValueOf(n), nil
+		}
+		return backends.Absent, nil
+	case backends.KindDeviceGroup:
+		if v.group(t.Name) != nil {
+			return backends.ValueOf(true), nil
 		}
 		return backends.Absent, nil
 	case backends.KindDevice:
@@ -185,8 +196,9 @@ func (s *vmSetter) Parent(t backends.Setting) string { return t.Target.String() 
 func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
 	var open []int // not yet as requested
-	for i := range as {
-		open = append(open, i)
+	var settings []backends.Setting
+	for i, a := range as {
+		open, settings = append(open, i), append(settings, a.Setting)
 	}
 	all := func(err error) []error {
 		for _, i := range open {
@@ -202,7 +214,7 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 		return all(err)
 	}
 	for try := 1; ; try++ {
-		v, err := s.view(ctx, vm, slices.ContainsFunc(as, func(a backends.Assignment) bool { return isExtra(a.Setting) }))
+		v, err := s.view(ctx, vm, settings...)
 		if err != nil {
 			return all(err)
 		}
@@ -274,6 +286,8 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 			err = s.device(ctx, spec, v, a)
 		case backends.KindVGPU:
 			err = vgpus(spec, v, a)
+		case backends.KindDeviceGroup:
+			err = s.deviceGroup(ctx, spec, v, a)
 		default:
 			err = errors.New("not a setting of a VM: " + string(a.Kind))
 		}

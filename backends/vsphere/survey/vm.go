@@ -161,6 +161,9 @@ func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	if s, is := p.SlotInfo.(*types.VirtualDevicePciBusSlotInfo); is {
 		d.Slot = int(s.PciSlotNumber)
 	}
+	if p.DeviceGroupInfo != nil {
+		d.Group = groupKey(p.DeviceGroupInfo.GroupInstanceKey)
+	}
 	return d
 }
 

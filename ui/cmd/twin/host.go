@@ -22,6 +22,9 @@ func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	w.Maintenance, w.RebootRequired, w.NoThreads = h.InMaintenance, h.RebootRequired, !h.Hyperthreads
 	w.Sockets, w.Cores, w.MemoryMB = max(1, h.Sockets), cmp.Or(h.Cores, w.Cores), cmp.Or(h.MemoryMB, w.MemoryMB)
 	w.VGPUs = h.Profiles
+	for _, name := range h.DeviceGroups {
+		w.Groups = append(w.Groups, world.DeviceGroup{Name: name, VGPUs: h.GroupVGPUs[name]})
+	}
 	if h.GraphicsType != "shared" { // the default of a fresh host
 		w.Shared = h.GraphicsType
 	}

@@ -158,6 +158,14 @@ func (t *Twin) extra(w *world.VM, v *backends.VM) {
 func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
 	for n, d := range v.Devices {
 		p := &world.Passthrough{Key: int32(firstPassthru + n), Vendor: id(d.Vendor), Device: id(d.Device), Profile: d.Profile}
+		if d.Group != "" { // two groups of one name become one in the twin
+			p.Group = world.Place{Name: d.Group, Key: int32(slices.IndexFunc(v.Devices, func(o backends.AssignedDevice) bool { return o.Group == d.Group }))}
+			for _, o := range v.Devices[:n+1] {
+				if o.Group == d.Group {
+					p.Group.Sequence++
+				}
+			}
+		}
 		switch d.Backing {
 		case backends.FixedBacking:
 			p.PCI = d.PCI

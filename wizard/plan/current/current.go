@@ -193,6 +193,11 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 			return backends.ValueOf(n)
 		}
 		return backends.Absent
+	case backends.KindDeviceGroup:
+		if v.HasGroup(s.Name) {
+			return backends.ValueOf(true)
+		}
+		return backends.Absent
 	case backends.KindMemory:
 		return backends.ValueOf(backends.MemorySpec{Locked: v.MemoryLocked, ReservationMB: v.Reservation})
 	case backends.KindCPU:

@@ -44,6 +44,7 @@ type VM struct {
 	GPUs  []*backends.GPU      // whole GPUs that it should have
 	VGPU  string               // profile of the vGPUs that it should have, "" none
 	VGPUs int                  // how many
+	Group string               // vendor device group that they are in, "" for none
 	Cards []backends.PCIDevice // whole RDMA cards that it should have, in the order of its rails; none if it gets VFs
 }
 

@@ -96,7 +96,7 @@ func (b *builder) boardTakes(h *draft.Host) bool {
 	}
 	b.Object(backends.HostRef(h.Name), "HOST-GPU-GFX-018",
 		fmt.Sprintf("give the VM vGPUs with the whole memory of a GPU (%s), up to %d, in one vendor device group (%s; "+
-			"vSphere 9: a DirectPath profile)", offer, h.Baseboard.GPUs, groups),
+			"vSphere 9: a DirectPath profile); gpudirect.gpus: {VM: {group: NAME}} assigns a group", offer, h.Baseboard.GPUs, groups),
 		"%s: GPU passthrough is not supported on systems with NVSwitch under VMware vSphere (NVIDIA AI Enterprise 8.0, NVIDIA NVSwitch, limitations)", h.Baseboard)
 	return len(b.Refusals) == before
 }
@@ -144,7 +144,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 		b.Refuse(ref, "", "name its GPUs, or remove it from vms", "gpudirect.gpus names GPUs for other VMs and none for this one")
 		return
 	}
-	if list.VGPUs() > 0 {
+	if list.Shared() {
 		b.vgpusNamed(h, v, list)
 		return
 	}
@@ -183,7 +183,11 @@ func (b *builder) devices(v *draft.VM) []plan.Change {
 	for _, g := range v.GPUs {
 		out = append(out, b.device(v, g.PCI, g.Vendor, g.Device, "the GPU ("+g.Model+")"))
 	}
-	if v.VGPUs > 0 {
+	if v.Group != "" {
+		s := backends.Setting{Target: ref, Kind: backends.KindDeviceGroup, Name: v.Group}
+		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
+			Why: fmt.Sprintf("%d vGPUs %s as one unit: ESXi assigns GPUs that are connected with each other", v.VGPUs, v.VGPU)})
+	} else if v.VGPUs > 0 {
 		s := backends.Setting{Target: ref, Kind: backends.KindVGPU, Name: v.VGPU}
 		out = append(out, plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(v.VGPUs), Why: "vGPUs of its host's GPUs; ESXi chooses the GPUs at power-on"})
 	}
@@ -208,7 +212,7 @@ func (b *builder) device(v *draft.VM, pci, vendor, dev, what string) plan.Change
 func (b *builder) takesDevices(v *draft.VM) bool {
 	ref, before := backends.VMRef(v.Name), len(b.Refusals)
 	for _, d := range v.Devices {
-		if d.Backing == backends.VGPUBacking && d.Profile != v.VGPU && (b.peers() || v.VGPUs > 0) {
+		if d.Backing == backends.VGPUBacking && d.Profile != v.VGPU && v.Group == "" && (b.peers() || v.VGPUs > 0) {
 			b.Refuse(ref, "HOST-GPU-GFX-018", fmt.Sprintf("take the vGPU out first, or ask for it in gpudirect.gpus: {profile: %s, count: %d}", d.Profile, v.VM.VGPUs(d.Profile)),
 				"has the vGPU %s, which the answers do not give it", d.Profile)
 		}
@@ -235,6 +239,10 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 	}
 	if b.Answers.GPUDirect.Backing == backends.DynamicBacking {
 		b.dynamic(v)
+	}
+	if v.Group != "" && v.To < sizing.HardwareDeviceGroup {
+		b.Each(v.Name, "has hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
+			"(unverified). If vCenter refuses it, write hardware: upgrade for this VM (it cannot be undone)", v.To, sizing.HardwareDeviceGroup)
 	}
 	return len(b.Refusals) == before
 }

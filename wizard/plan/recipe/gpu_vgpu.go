@@ -22,6 +22,9 @@ const checkVGPU = "HOST-GPU-GFX-018"
 // vgpusNamed assigns to a VM the vGPUs that the answers name for it.
 func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	ref := backends.VMRef(v.Name)
+	if wish.Group != "" && !b.groupNamed(h, v, &wish) {
+		return
+	}
 	installed, manager := vgpuManager(h)
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
@@ -52,13 +55,39 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 		}
 	}
 	v.VGPU, v.VGPUs = wish.Profile, wish.VGPUs()
-	if h.Baseboard != nil && v.VGPUs > 1 {
-		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group (Nvidia:%d@%s%%NVLink), which is not set here", v.VGPUs, v.VGPU)
+	if h.Baseboard != nil && v.VGPUs > 1 && v.Group == "" {
+		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group: gpudirect.gpus: {%s: {group: \"Nvidia:%d@%s%%NVLink\"}}", v.Name, v.VGPUs, v.VGPU)
 	}
 	if h.Baseboard != nil && h.Baseboard.Generation == "Blackwell" { // NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch"
 		b.Each(h.Name, "%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed nor checked here", h.Baseboard)
 	}
 	b.vgpuRoom(h, v)
+}
+
+// groupNamed resolves the vendor device group that the answers name to its vGPUs, and reports whether the VM can have it. A group is
+// added or removed as a whole (vSphere Web Services API, VirtualMachineVirtualDeviceGroups; NVIDIA AI Enterprise 8.0, Device Groups).
+func (b *builder) groupNamed(h *draft.Host, v *draft.VM, wish *answers.VMGPUs) bool {
+	ref, profiles := backends.VMRef(v.Name), h.GroupVGPUs[wish.Group]
+	other := func(d backends.AssignedDevice) bool {
+		return d.Backing == backends.VGPUBacking && d.Group != wish.Group
+	}
+	i := slices.IndexFunc(v.Devices, other)
+	switch {
+	case !slices.Contains(h.DeviceGroups, wish.Group):
+		offer := "groups need vSphere 8 and a running NVIDIA vGPU Manager (rdma-setup discover lists them)"
+		if len(h.DeviceGroups) > 0 {
+			offer = "name one of: " + strings.Join(h.DeviceGroups, ", ")
+		}
+		b.Refuse(ref, checkVGPU, offer, "%s lists no vendor device group %s", h.Name, wish.Group)
+	case len(slices.Compact(slices.Clone(profiles))) != 1:
+		b.Refuse(ref, checkVGPU, "name a group of vGPUs with one profile, or add this one in the vSphere Client", "the vendor device group %s does not consist of vGPUs with one profile", wish.Group)
+	case i >= 0:
+		b.Refuse(ref, checkVGPU, "remove it from the VM first", "has the vGPU %s, which is not in the vendor device group %s", v.Devices[i].Profile, wish.Group)
+	default:
+		v.Group, wish.Profile, wish.Count = wish.Group, profiles[0], len(profiles)
+		return true
+	}
+	return false
 }
 
 // vgpuManager reports whether the vGPU Manager is known to be installed, and describes what is known.

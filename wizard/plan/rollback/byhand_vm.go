@@ -53,6 +53,8 @@ func vmByHand(c plan.Change) (string, []string) {
 	case backends.KindVGPU:
 		return off + " vGPUs " + c.Name + " that it had: " + map[bool]string{true: "none", false: c.From.String()}[c.From.IsAbsent()] +
 			". Find them (pcipassthrough-N) in the list and remove those that were added.", []string{"govc device.info -vm " + vm + " 'pcipassthrough-*'"}
+	case backends.KindDeviceGroup:
+		return off + " The VM did not have the vendor device group " + c.Name + ". Remove it as a whole in the vSphere Client: VM, Edit Settings.", nil
 	case backends.KindDevice:
 		if c.From.IsAbsent() {
 			return off + " The VM did not have the device at " + c.Name + ". Find its name (pcipassthrough-N) in the list, then remove it.",

@@ -23,6 +23,7 @@ type GPU struct {
 	NUMA    int    // of the host
 	Host    string // address in the host: 0000:3c:00.0; for a vGPU, that of its GPU
 	Profile string // of a share
+	Group   string // of a share: the vendor device group that it is in, if NVLink connects its members
 	Root    string // root port of the host, if the VM's keys let its devices reach each other
 }
 

@@ -79,9 +79,11 @@ func (d *Driver) peerTest(_ context.Context, p *sh.Proc) int {
 }
 
 // peers is the status of a pair of GPUs as nvidia-smi topo -p2p r shows it. GPUs that are passed through reach each other below one root
-// port of the host, if the VM may.
+// port of the host, if the VM may; vGPUs in one vendor device group over NVLink.
 func peers(g, other GPU) string {
 	switch {
+	case g.Group != "" && g.Group == other.Group:
+		return "OK"
 	case g.Profile != "" || other.Profile != "":
 		return "NS"
 	case g.Root != "" && g.Root == other.Root:

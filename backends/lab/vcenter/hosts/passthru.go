@@ -78,15 +78,23 @@ func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGr
 
 type assignable struct{ base }
 
-// RetrieveVendorDeviceGroupInfo lists the vendor device groups, without their devices.
+// RetrieveVendorDeviceGroupInfo lists the vendor device groups, with a template of each of their devices.
 func (m assignable) RetrieveVendorDeviceGroupInfo(_ *simulator.Context, req *types.RetrieveVendorDeviceGroupInfo) soap.HasFault {
 	host, err := m.name(req.This)
 	var res types.RetrieveVendorDeviceGroupInfoResponse
 	m.f.World.View(func(s *world.State) {
 		if h := s.Host(host); h != nil {
-			for _, name := range h.Groups {
-				res.Returnval = append(res.Returnval, types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: name,
-					VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: name}})
+			for _, g := range h.Groups {
+				info := types.VirtualMachineVendorDeviceGroupInfo{DeviceGroupName: g.Name, VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: g.Name}}
+				for i, profile := range g.VGPUs {
+					info.ComponentDeviceInfo = append(info.ComponentDeviceInfo, types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfo{
+						Type:       string(types.VirtualMachineVendorDeviceGroupInfoComponentDeviceInfoComponentTypeNvidiaVgpu),
+						VendorName: "NVIDIA", DeviceName: profile,
+						Device: &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Backing: &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: profile},
+							DeviceGroupInfo: &types.VirtualDeviceDeviceGroupInfo{SequenceId: int32(i + 1)}}},
+					})
+				}
+				res.Returnval = append(res.Returnval, info)
 			}
 		}
 	})

@@ -65,6 +65,9 @@ func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.Virtu
 	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}
 	p.SlotInfo = &types.VirtualDevicePciBusSlotInfo{PciSlotNumber: world.SlotNumber(d.Slot)}
+	if d.Group.Name != "" {
+		p.DeviceGroupInfo = &types.VirtualDeviceDeviceGroupInfo{GroupInstanceKey: d.Group.Key, SequenceId: d.Group.Sequence}
+	}
 	switch {
 	case d.Profile != "":
 		p.Backing = &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: d.Profile, MigrateSupported: types.NewBool(true)}
@@ -140,4 +143,21 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		return &types.VirtualE1000e{VirtualEthernetCard: card}
 	}
 	return &types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}}
+}
+
+// deviceGroups returns the vendor device groups of a VM, nil if it has none.
+func deviceGroups(v *world.VM) *types.VirtualMachineVirtualDeviceGroups {
+	var out *types.VirtualMachineVirtualDeviceGroups
+	for _, d := range v.Devices {
+		if d.Group.Sequence != 1 {
+			continue
+		}
+		if out == nil {
+			out = &types.VirtualMachineVirtualDeviceGroups{}
+		}
+		g := &types.VirtualMachineVirtualDeviceGroupsVendorDeviceGroup{DeviceGroupName: d.Group.Name}
+		g.GroupInstanceKey = d.Group.Key
+		out.DeviceGroup = append(out.DeviceGroup, g)
+	}
+	return out
 }

@@ -76,6 +76,7 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 		MemoryHotAddEnabled:          types.NewBool(false), CpuHotAddEnabled: types.NewBool(false), NestedHVEnabled: types.NewBool(v.Nested),
 		LatencySensitivity: &types.LatencySensitivity{Level: latency(v)},
 		ExtraConfig:        extraConfig(v),
+		DeviceGroups:       deviceGroups(v),
 		Template:           v.Template, Annotation: v.Note, Flags: vmFlags(), DefaultPowerOps: powerOps(), CpuHotRemoveEnabled: types.NewBool(false),
 		CreateDate: ptr(time.Date(2025, time.March, 4, 9, 0, 0, 0, time.UTC)), SwapPlacement: "inherit",
 	}

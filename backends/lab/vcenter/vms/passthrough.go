@@ -63,6 +63,9 @@ func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPa
 			fmt.Sprintf("The maximum number of PCI passthrough devices (%d) for virtual machine version vmx-%02d has been exceeded.", most, v.Hardware))
 	}
 	d.Key, d.Slot = model.FirstPassthru, v.NextSlot()
+	if in := p.DeviceGroupInfo; in != nil {
+		d.Group = world.Place{Key: in.GroupInstanceKey, Sequence: in.SequenceId}
+	}
 	for slices.ContainsFunc(v.Devices, func(o *world.Passthrough) bool { return o.Key == d.Key }) {
 		d.Key++
 	}

@@ -120,6 +120,9 @@ func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpe
 			return nil, err
 		}
 	}
+	if err := deviceGroups(s.Host(v.Host), v, &trial, spec.DeviceGroups); err != nil {
+		return nil, err
+	}
 	if err := nestedFits(&trial); err != nil {
 		return nil, err
 	}

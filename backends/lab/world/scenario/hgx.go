@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
@@ -18,7 +19,8 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 		}
 		h.VGPUs = profiles
 		for _, n := range []int{2, 4, 8} { // of whole GPUs
-			h.Groups = append(h.Groups, fmt.Sprintf("Nvidia:%d@%s%%NVLink", n, profiles[len(profiles)-1]))
+			whole := profiles[len(profiles)-1]
+			h.Groups = append(h.Groups, world.DeviceGroup{Name: fmt.Sprintf("Nvidia:%d@%s%%NVLink", n, whole), VGPUs: slices.Repeat([]string{whole}, n)})
 		}
 		rest(h)
 	}
