@@ -7,6 +7,8 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
 // Hosts of 6.7 tell their RDMA devices by esxcli alone (vSphere Web Services API, HostRdmaDevice: since vSphere API 7.0), in a
@@ -48,5 +50,25 @@ func TestOlderHostThatDoesNotAnswer(t *testing.T) {
 		return g.Target == backends.HostRef("esx-02") && g.What == "RDMA devices" && strings.Contains(g.Why, "esxcli rdma device list")
 	}) {
 		t.Errorf("no gap: %+v", inv.Gaps)
+	}
+}
+
+// Hosts before 8.0 tell the versions of driver and firmware by esxcli alone (vSphere Web Services API, PhysicalNic.firmwareVersion:
+// since vSphere API 8.0.0.1; PowerCLI scripts read driverinfo.firmwareversion of network.nic.get); newer hosts are not asked.
+func TestVersionsOfOlderHosts(t *testing.T) {
+	for scenario, driver := range map[string]string{"esx-6.7": "4.17.71.1-1OEM.670.0.0.8169922", "esx-7.0": "4.21.71.101-1OEM.702.0.0.17630552", "esx-9.0": ""} {
+		_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: scenario})
+		inv, err := c.Inventory(t.Context(), backends.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, before := inv.Hosts[0].NIC("vmnic2"), c.Calls()
+		if (n.Firmware == "") != (driver != "") || (n.DriverVersion == "") != (driver != "") {
+			t.Errorf("%s: the API tells %q, %q", scenario, n.DriverVersion, n.Firmware)
+		}
+		c.System(t.Context(), []*backends.Host{&inv.Hosts[0]}, vsphere.SystemOptions{Ask: []system.Question{system.Versions}, PNICs: map[string][]string{"esx-01": {"vmnic2"}}})
+		if driver != "" && (n.Firmware != "16.35.4030" || n.DriverVersion != driver) || driver == "" && c.Calls() != before {
+			t.Errorf("%s: %q, %q, %d calls", scenario, n.DriverVersion, n.Firmware, c.Calls()-before)
+		}
 	}
 }

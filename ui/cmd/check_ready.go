@@ -63,6 +63,7 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 		return err
 	}
 	a, inv := limited(u.a, inv, f.limit)
+	u.s.AskVersions(ctx, a, inv)
 	found := catalogue.Ready(ctx, u.s.Facts(ctx, a, inv, false), to)
 	code, word := judged(found, nil)
 	doc := readyDoc{Status: word, For: to.Name, Results: found, Counts: map[string]int{}, Simulated: inv.VCenter.Simulated, APICalls: u.s.VC.Calls()}

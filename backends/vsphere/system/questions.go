@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,6 +23,7 @@ type Question string
 
 // The questions.
 const (
+	Versions   Question = "versions" // of driver and firmware, into the pNICs; read before all others
 	Counters   Question = "counters" // Stats and DCB; read first and last
 	Modules    Question = "modules"
 	VIBs       Question = "vibs"
@@ -47,6 +49,7 @@ var questions = []struct {
 	asked func(*backends.HostSystem) bool
 	ask   func(*asking, context.Context)
 }{
+	{Versions, "network nic get", "1, of the chosen pNIC, on hosts before 8.0", false, func(*backends.HostSystem) bool { return false }, nil},
 	{Counters, "network nic stats get, network nic dcb status get", "2 each, of the chosen pNIC", false, func(s *backends.HostSystem) bool { return s.Stats != nil }, nil},
 	{Modules, "system module parameters list", "1 a module; none on a host without such NICs", false, func(s *backends.HostSystem) bool { return s.Modules != nil }, (*asking).modules},
 	{VIBs, "software vib list", "1", true, func(s *backends.HostSystem) bool { return s.VIBs.State != "" }, (*asking).vibs},
@@ -60,6 +63,21 @@ var questions = []struct {
 	{Peers, "network diag ping", "1 a peer, 2 peers; 2 more a peer where pings are lost", false, func(s *backends.HostSystem) bool { return s.Peers != nil }, (*asking).ping},
 	{Resync, "vsan debug resync summary get", "1, on hosts with vSAN", false, func(s *backends.HostSystem) bool { return s.Resync.State != "" }, (*asking).resync},
 	{BootDevice, "storage core device list", "1, where a USB controller is passed through", false, func(s *backends.HostSystem) bool { return s.BootDevice.State != "" }, (*asking).bootDevice},
+}
+
+// versions reads the versions of driver and firmware of the chosen pNICs of hosts before 8.0, whose API does not have them (vSphere Web
+// Services API, PhysicalNic.driverVersion and firmwareVersion: since vSphere API 8.0.0.1). A version that cannot be read stays empty.
+func (a *asking) versions(ctx context.Context) {
+	for _, device := range a.o.PNICs[a.host.Name] {
+		n := a.host.NIC(device)
+		if n == nil || n.Firmware != "" {
+			continue
+		}
+		rows, err := a.cli.Ask(ctx, a.host.Name, "network nic get", esxcli.Arg{Name: "nicname", Text: device})
+		if err == nil && len(rows) > 0 { // the fields are those of Driver Info
+			n.Firmware, n.DriverVersion = rows[0]["FirmwareVersion"], cmp.Or(n.DriverVersion, rows[0]["Version"])
+		}
+	}
 }
 
 // modules reads the parameters of the drivers of the host's NICs.

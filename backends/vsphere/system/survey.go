@@ -73,8 +73,12 @@ func (a *asking) all(ctx context.Context) {
 	var image sync.Mutex
 	var g errgroup.Group
 	var after func(context.Context)
+	if wanted[Versions] {
+		a.versions(ctx)
+	}
 	for _, q := range questions {
 		switch {
+		case q.name == Versions:
 		case !wanted[q.name] || q.asked(a.sys):
 		case q.name == Counters: // the other questions run between its two samples
 			after = a.counters(ctx)

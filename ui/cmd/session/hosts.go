@@ -27,7 +27,7 @@ func planAsks(a *answers.Answers) []system.Question {
 		out = append(out, system.Pause)
 	}
 	if a.VFs() || ats || lossless && len(a.SRIOV.Components) > 0 {
-		out = append(out, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions)
+		out = append(out, system.Versions, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions)
 	} else if a.VGPUs() { // the vGPU Manager
 		out = append(out, system.VIBs)
 	}
@@ -36,7 +36,7 @@ func planAsks(a *answers.Answers) []system.Question {
 
 // checkAsks returns the questions of the full check.
 func checkAsks(a *answers.Answers) []system.Question {
-	out := []system.Question{system.Counters, system.Modules, system.Pause, system.Neighbours}
+	out := []system.Question{system.Versions, system.Counters, system.Modules, system.Pause, system.Neighbours}
 	switch a.Mode {
 	case answers.PVRDMA:
 		return append(out, system.Peers)
@@ -63,6 +63,11 @@ func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends
 		what = append(what, system.Offers)
 	}
 	s.ask(ctx, a, inv, what)
+}
+
+// AskVersions reads the versions of drivers and firmware that the API of older hosts does not have.
+func (s *Session) AskVersions(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	s.ask(ctx, a, inv, []system.Question{system.Versions})
 }
 
 // Reachable returns the selected hosts that vCenter is connected to.

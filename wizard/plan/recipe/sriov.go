@@ -62,7 +62,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	case untrusted && !nic.Listed(port):
 		b.Each(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
 	case untrusted && !known:
-		b.Refuse(backends.VMRef(v.Name), check, "vCenter tells firmware versions from vSphere 8.0 on, and those of ports in InfiniBand mode once they speak Ethernet. "+
+		b.Refuse(backends.VMRef(v.Name), check, "The firmware of ports in InfiniBand mode is known once they speak Ethernet. "+
 			"If you know that it is fixed (esxcli network nic get), set trust: trusted",
 			"is untrusted, and whether the firmware of %s on %s has a published vulnerability is not known: its version was not read", port.Device, v.Host)
 	case untrusted && len(list) > 0:

@@ -87,9 +87,12 @@ func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0
 
 func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
 	nic := types.PhysicalNic{
-		Key: pnicKey(p.Device), Device: p.Device, Pci: p.PCI, Driver: p.Driver, DriverVersion: p.DriverVersion, FirmwareVersion: p.Firmware,
+		Key: pnicKey(p.Device), Device: p.Device, Pci: p.PCI, Driver: p.Driver,
 		Mac: p.MAC, AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
 		Spec: types.PhysicalNicSpec{Ip: &types.HostIpConfig{}, EnableEnhancedNetworkingStack: types.NewBool(false)},
+	}
+	if !world.VersionLess(h.Version, "8.0.0") { // since vSphere API 8.0.0.1; an older host has them only in esxcli
+		nic.DriverVersion, nic.FirmwareVersion = p.DriverVersion, p.Firmware
 	}
 	for _, mbps := range []int{10000, 25000, 40000, 50000, 100000, p.MaxSpeedMbps} {
 		listed := slices.ContainsFunc(nic.ValidLinkSpecification, func(l types.PhysicalNicLinkInfo) bool { return int(l.SpeedMb) == mbps })
