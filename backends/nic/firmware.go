@@ -16,6 +16,30 @@ func Proven(n *backends.NIC, vfs int) bool {
 	return n.SRIOV != nil && n.SRIOV.Capable && max(n.SRIOV.Max, n.SRIOV.VFs) >= vfs
 }
 
+// A Pair compares firmware with the oldest that the maker of a driver documents for the card.
+type Pair struct {
+	Since string // driver version that it is documented for
+	Least string // oldest firmware
+	Later bool   // the driver is newer than Since: whether it needs no newer firmware is unverified
+	Fits  bool   // the firmware is not older
+}
+
+// PairOf pairs a version of a port's driver with firmware for its card. ok is false if nothing is documented for them.
+func PairOf(n *backends.NIC, driver, firmware string) (p Pair, ok bool) {
+	f := Of(n.Driver)
+	if f == nil {
+		return p, false
+	}
+	p.Since, p.Least = f.LeastFirmware(n.PCIDeviceID)
+	driver, _, _ = strings.Cut(driver, "-")
+	drv, since, has, least := numbers(driver), numbers(p.Since), numbers(firmware), numbers(p.Least)
+	if drv == nil || has == nil || least == nil || slices.Compare(drv, since) < 0 {
+		return p, false
+	}
+	p.Later, p.Fits = slices.Compare(drv, since) > 0, slices.Compare(has, least) >= 0
+	return p, true
+}
+
 // FirmwareOf returns the rules of a family's firmware tools, nil if there is no family or it has no such tools.
 func FirmwareOf(f Family) *backends.FirmwareRules {
 	if f == nil {

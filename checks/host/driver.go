@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	goversion "github.com/hashicorp/go-version"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -35,26 +33,18 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 // firmwareMatrix compares the firmware with the oldest version that the driver's family documents.
 func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
-	since, least := "", ""
-	if f := nic.Of(n.Driver); f != nil {
-		since, least = f.LeastFirmware(n.PCIDeviceID)
+	if n.Firmware == "" {
+		return row.Waiting(t, "the firmware of %s was not read (vCenter shows it from vSphere 8.0 on; without --quick, older hosts are asked)", n.Device)
 	}
-	switch {
-	case n.Firmware == "":
-		return row.Waiting(t, "the firmware of %s was not read (vSphere shows it from 8.0 on)", n.Device)
-	case since == "":
-		return row.Waiting(t, "%s: no minimum is known for %s; firmware %s", n.Device, cmp.Or(n.Driver, "none"), n.Firmware)
-	}
-	has, err := goversion.NewVersion(n.Firmware)
-	drv, err2 := goversion.NewVersion(strings.SplitN(n.DriverVersion, "-", 2)[0])
-	if least == "" || err != nil || err2 != nil || drv.LessThan(goversion.Must(goversion.NewVersion(since))) {
-		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, n.Driver, n.DriverVersion, n.Vendor, n.PCIDeviceID)
+	pair, ok := nic.PairOf(n, n.DriverVersion, n.Firmware)
+	if !ok {
+		return row.Waiting(t, "%s: firmware %s; no minimum is known for %s %s and card %s:%s", n.Device, n.Firmware, cmp.Or(n.Driver, "no driver"), n.DriverVersion, n.Vendor, n.PCIDeviceID)
 	}
 	later := ""
-	if drv.GreaterThan(goversion.Must(goversion.NewVersion(since))) {
+	if pair.Later {
 		later = fmt.Sprintf("; that %s needs no less is unverified", n.DriverVersion)
 	}
-	return row.PassIf(!has.LessThan(goversion.Must(goversion.NewVersion(least))), t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, least, n.Driver, since, later)
+	return row.PassIf(pair.Fits, t, "%s: firmware %s, at least %s is documented for %s %s%s", n.Device, n.Firmware, pair.Least, n.Driver, pair.Since, later)
 }
 
 // vulnerable warns of firmware that a user of a VF can attack. Version numbers of an OEM's firmware may differ from the maker's.
@@ -65,7 +55,7 @@ func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answe
 	case !nic.Listed(n):
 		return row.Waiting(t, "%s: neither bulletin lists card %s:%s (%s)", n.Device, n.Vendor, n.PCIDeviceID, n.Model)
 	case !known:
-		return row.Waiting(t, "%s: its firmware version is not known (%s); vCenter shows it from vSphere 8.0 on", n.Device, cmp.Or(n.Firmware, "not read"))
+		return row.Waiting(t, "%s: its firmware version is not known (%s); vCenter shows it from vSphere 8.0 on, and without --quick, older hosts are asked", n.Device, cmp.Or(n.Firmware, "not read"))
 	case len(list) == 0:
 		return row.Pass(t, "%s: firmware %s has no published vulnerability that a user of a VF can reach", n.Device, n.Firmware)
 	}

@@ -31,12 +31,13 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 		case len(b.Files) == 0:
 			d.Each(d.ref.Name, "sriov.firmware names no file for %s, whose firmware stays %s", p.Device, p.Firmware)
 		case p.Firmware == "" && p.Hidden == "":
-			d.Each(d.ref.Name, "the firmware of %s is not updated: vCenter tells its version from vSphere 8.0 on", p.Device)
+			d.Each(d.ref.Name, "the firmware of %s is not updated: neither vCenter nor esxcli network nic get shows its version", p.Device)
 		case b.Pending(p.Firmware, d.Options.Flashed[d.set(backends.KindFirmwareImage, card).ID()]):
 			d.unloaded = append(d.unloaded, card)
 			pending[card] = b
 		case b.Outdated(p.Firmware):
 			out[card] = b
+			d.pair(p.NIC, b)
 		}
 	}
 	if len(out)+len(pending) == 0 {
@@ -50,6 +51,25 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 	d.h.Updates = maps.Clone(out)
 	maps.Copy(d.h.Updates, pending)
 	return out, true
+}
+
+// pair compares the files for a card with the oldest firmware that is documented for its driver, in the version that the host has.
+func (d *driverPart) pair(n *backends.NIC, b nic.Burn) {
+	for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
+		version := nic.ImageVersion(b.Files[psid])
+		pair, known := nic.PairOf(n, n.DriverVersion, version)
+		documented := "at least " + pair.Least + " is documented for " + n.Driver + " " + pair.Since
+		switch {
+		case !known:
+			d.Each(d.ref.Name, "whether firmware %s goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", version, n.Driver, n.DriverVersion)
+		case pair.Later && pair.Fits:
+			d.Each(d.ref.Name, "firmware %s: %s; that %s needs no newer one is unverified: see its release notes", version, documented, n.DriverVersion)
+		case pair.Later:
+			d.Each(d.ref.Name, "firmware %s is too old: %s; what %s needs is unverified: see its release notes", version, documented, n.DriverVersion)
+		case !pair.Fits:
+			d.Object(d.ref, "HOST-PNIC-FWMATRIX-007", "name newer firmware under sriov.firmware", "firmware %s of %s is too old for its driver: %s", version, b.Files[psid], documented)
+		}
+	}
 }
 
 // loaded plans to look, after the last reboot, whether cards run what they were given: those with new firmware, and those whose mode a
@@ -89,9 +109,6 @@ func (d *driverPart) update(updates map[string]nic.Burn, keys []string) (ids []s
 			Irreversible: "rollback leaves the newer firmware on the card: the older one may have published vulnerabilities"}
 		d.Add(c)
 		ids = append(ids, c.ID())
-	}
-	if len(ids) > 0 {
-		d.Each(d.ref.Name, "whether the new firmware goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", d.fam.Driver(), d.all[0].DriverVersion)
 	}
 	return ids
 }

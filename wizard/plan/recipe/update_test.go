@@ -78,6 +78,39 @@ func TestFirmwareUpdate(t *testing.T) {
 	}
 }
 
+// The files are compared with the oldest firmware that is documented for the driver: RoCE SR-IOV Setup and Performance Study on
+// vSphere 7.x (VMware, 2022), Fig. 9, pairs driver 4.21.71.101 with 16.29.1016 for the ConnectX-5.
+func TestFirmwareFitsTheDriver(t *testing.T) {
+	const oldest = "at least 16.29.1016 is documented for nmlx5_core 4.21.71.101"
+	for name, c := range map[string]struct {
+		driver, image  string
+		refused, noted string
+	}{
+		"documented":        {"4.21.71.101-1OEM.702.0.0.17630552", "16_29_1016", "", ""},
+		"too old":           {"4.21.71.101-1OEM.702.0.0.17630552", "16_28_4000", oldest, ""},
+		"a later driver":    {"4.23.6.2-1OEM.803.0.0.24022510", "16_35_8008", "", oldest + "; that 4.23.6.2-1OEM.803.0.0.24022510 needs no newer one is unverified"},
+		"later and too old": {"4.23.6.2-1OEM.803.0.0.24022510", "16_28_4000", "", "16.28.4000 is too old: " + oldest},
+		"an earlier driver": {"4.19.16.8-2vmw.703.0.20.19193900", "16_35_8008", "", "is not checked (unverified)"},
+	} {
+		inv := withTools(newSRIOV(1))
+		n := inv.Hosts[0].NIC("vmnic2")
+		n.Vendor, n.PCIDeviceID, n.Firmware, n.DriverVersion = "15b3", "1017", "16.26.4012", c.driver
+		a := sriovAnswers(inv)
+		a.SRIOV.Firmware = map[string]string{"MT_0000000009": strings.Replace(newImage, "16_35_8008", c.image, 1)}
+		p, err := recipe.Build(a, inv, plan.Options{})
+		if text := refusedText(err); (c.refused == "") != (err == nil) || !strings.Contains(text, c.refused) {
+			t.Errorf("%s: %v %s", name, err, text)
+		}
+		if err != nil {
+			continue
+		}
+		notes := strings.Join(p.Notes, "\n")
+		if !strings.Contains(notes, c.noted) || c.noted == "" && strings.Contains(notes, "documented for") {
+			t.Errorf("%s: %s", name, notes)
+		}
+	}
+}
+
 // Firmware that was written but not loaded is neither written again nor a reason for another reboot: VMs wait until it is
 // checked. A BlueField is checked after each reboot that follows a change of its firmware settings.
 func TestFirmwareIsLookedAt(t *testing.T) {
