@@ -38,11 +38,11 @@ func (r readiness) rows() []checks.Check {
 			Remedy: "Convert the cluster to an image of vSphere Lifecycle Manager.", Run: r.images},
 		{ID: "READY-PATH-003", Scope: checks.Host, Fix: checks.Manual, Source: "unverified; VMware Product Interoperability Matrix, Upgrade Path", Unverified: true,
 			Remedy: "Look up the upgrade path in the interoperability matrix, and upgrade to the intermediate release first.", Run: r.path},
-		{ID: "READY-CARD-004", Scope: checks.Host, Fix: checks.Manual, Source: "unverified; Broadcom Compatibility Guide", Unverified: true,
-			Remedy: "Replace the card, or leave the host at its release.", Run: r.cards},
+		{ID: "READY-CARD-004", Scope: checks.Host, Fix: checks.Manual, Source: "unverified; drivers of each release by esxcli software vib list; Broadcom KB 391170 (devices that ESX 9.0 drops or restricts)",
+			Unverified: true, Remedy: "Replace the card, or leave the host at its release.", Run: r.cards},
 		{ID: "READY-DRIVER-005", Scope: checks.Host, Fix: checks.Manual, Source: "Broadcom KB 78389: packages of drivers that were made for an older release may stop the upgrade",
 			Remedy: "Add the vendor's package for the target release to the image, with the matching firmware.", Run: r.drivers},
-		{ID: "READY-DVS-006", Scope: checks.Switch, Fix: checks.Manual, Source: "Broadcom KB 434420; versions of 9.0 are unverified", Unverified: true,
+		{ID: "READY-DVS-006", Scope: checks.Switch, Fix: checks.Manual, Source: "Broadcom KB 434420; vmware/terraform-provider-vsphere, pull request 2580 (9.0.0)",
 			Remedy: "Upgrade the DVS when all hosts run the new release; this cannot be undone.", Run: r.switches},
 		{ID: "READY-SLOT-007", Scope: checks.VM, Fix: checks.Manual, Source: "Broadcom KB 407595",
 			Remedy: "Leave the hardware version as it is, or bind the guest's interface names to MAC addresses before it is raised.", Run: r.slots},
@@ -138,7 +138,11 @@ func (r readiness) cards(f *checks.Facts) []checks.Answer {
 		if len(gone) > 0 {
 			return checks.Fail, strings.Join(gone, "; ")
 		}
-		return checks.Pass, fmt.Sprintf("no driver of its %d pNICs is known to be removed", len(h.NICs))
+		rest := ""
+		if r.major() == "9" {
+			rest = "; Broadcom's lists of devices that it drops or restricts (KB 391170) are not evaluated"
+		}
+		return checks.Pass, fmt.Sprintf("no driver of its %d pNICs is known to be removed%s", len(h.NICs), rest)
 	})
 }
 

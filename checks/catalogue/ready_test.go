@@ -33,6 +33,7 @@ func TestReadyForNine(t *testing.T) {
 		{"READY-PATH-003", func(inv *backends.Inventory) { inv.Hosts[0].Version = "7.0.3" }, checks.Warn},
 		{"READY-CARD-004", func(inv *backends.Inventory) {}, checks.Pass},
 		{"READY-CARD-004", func(inv *backends.Inventory) { inv.Hosts[0].NICs[0].Driver = to8(t).Removed[0] }, checks.Warn},
+		{"READY-CARD-004", func(inv *backends.Inventory) { inv.Hosts[0].NICs[0].Driver = "qflge" }, checks.Warn}, // in ESXi 8.0 U3, not in ESX 9.0
 		{"READY-DRIVER-005", func(inv *backends.Inventory) {}, checks.Pass},
 		{"READY-DRIVER-005", func(inv *backends.Inventory) { inv.Hosts[0].NICs[0].DriverVersion = "4.23.6.2-1OEM.803.0.0.24022510" }, checks.Warn},
 		{"READY-DRIVER-005", func(inv *backends.Inventory) { inv.Hosts[0].NICs[0].DriverVersion = "4.23.6.2" }, checks.Unknown},
