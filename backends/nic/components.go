@@ -1,7 +1,9 @@
 package nic
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,10 +20,11 @@ func Tools(f Family) []string {
 	return nil
 }
 
-// Needed returns the VIBs to install from the files that the operator named: the firmware tools if firmware has to be set and one
-// of them is missing (the other too if it is older, because they must be of one release), and the driver if it is older than the
-// named one. lacking are missing tools that no file contains; faults are files that the host cannot read.
-func Needed(f Family, sys *backends.HostSystem, firmware bool) (install []backends.Component, lacking, faults []string) {
+// Needed returns the VIBs to install on a host with a version of ESXi from the files that the operator named: the firmware tools if
+// firmware has to be set and one of them is missing (the other too if it is older, because they must be of one release), and the
+// driver if it is older than the named one. lacking are missing tools that no file contains for this ESXi; faults are files that
+// the host cannot read.
+func Needed(f Family, sys *backends.HostSystem, esxi string, firmware bool) (install []backends.Component, lacking, faults []string) {
 	image := sys.Image().Value
 	for _, o := range sys.Offers {
 		if o.Error != "" {
@@ -30,17 +33,23 @@ func Needed(f Family, sys *backends.HostSystem, firmware bool) (install []backen
 	}
 	missing := func(name string) bool { return image[name].Version == "" }
 	if firmware && slices.ContainsFunc(Tools(f), missing) {
+		module := FirmwareOf(f).Module
 		for _, name := range Tools(f) {
-			switch o := newest(sys.Offers, name); {
+			o := best(sys.Offers, name, esxi)
+			if m := best(sys.Offers, module, esxi); m != nil { // of one release with it, if there is one
+				same := func(o backends.Component) bool { return short(o.Version) != short(m.Version) }
+				o = cmp.Or(best(slices.DeleteFunc(slices.Clone(sys.Offers), same), name, esxi), o)
+			}
+			switch {
 			case o == nil && missing(name):
-				lacking = append(lacking, name)
+				lacking = append(lacking, name+forLater(sys.Offers, name))
 			case o != nil && (missing(name) || older(image[name].Version, o.Version)):
 				install = append(install, *o)
 			}
 		}
 	}
 	for _, name := range f.VIBs() {
-		if o := newest(sys.Offers, name); o != nil && older(image[name].Version, o.Version) {
+		if o := best(sys.Offers, name, esxi); o != nil && older(image[name].Version, o.Version) {
 			install = append(install, *o)
 		}
 	}
@@ -62,19 +71,75 @@ func Accepts(sys *backends.HostSystem, c backends.Component) error {
 	return nil
 }
 
-func newest(offers []backends.Component, name string) *backends.Component {
-	var best *backends.Component
+// best returns the component that suits a version of ESXi: of those made for its own generation or an earlier one, the one made for
+// the closest release, then the newest. A package for a later generation is not installed there ("requires esx-version >= 7.0.0
+// but the requirement cannot be satisfied within the ImageProfile": public logs of VxRail, ESXi 6.7 and a package for 7.0).
+func best(offers []backends.Component, name, esxi string) (b *backends.Component) {
 	for i, o := range offers {
-		if o.Name == name && (best == nil || older(best.Version, o.Version)) {
-			best = &offers[i]
+		if o.Name != name || tooNew(o.Version, esxi) {
+			continue
+		}
+		if b == nil || better(o.Version, b.Version, esxi) {
+			b = &offers[i]
 		}
 	}
-	return best
+	return b
 }
 
-// older compares versions up to the ESXi build they were made for (4.21.71.101-1OEM.702.0.0...).
+// madeFor returns the release of ESXi that a package was built for: 7.0.3 of 4.25.0.703-1OEM.703.0.0.18644231, as NVIDIA, HPE and
+// VMware write it. It is nil if the version does not tell.
+func madeFor(component string) []int {
+	m := buildTag.FindStringSubmatch(component)
+	if m == nil {
+		return nil
+	}
+	return numbers(strings.Join(m[1:], "."))
+}
+
+var buildTag = regexp.MustCompile(`-[0-9]*[A-Za-z]+\.([0-9])([0-9])([0-9])\.`)
+
+// tooNew reports whether a package was built for a later generation of ESXi (8.0 is later than 7.0).
+func tooNew(component, esxi string) bool {
+	tag, host := madeFor(component), numbers(esxi)
+	return tag != nil && len(host) > 1 && slices.Compare(tag[:2], host[:2]) > 0
+}
+
+// better reports whether version a of a package suits ESXi better than version b.
+func better(a, b, esxi string) bool {
+	x, y, host := madeFor(a), madeFor(b), numbers(esxi)
+	if x != nil && y != nil && host != nil && !slices.Equal(x, y) {
+		if fits := slices.Compare(x, host) <= 0; fits != (slices.Compare(y, host) <= 0) {
+			return fits
+		}
+		if !slices.Equal(x[:2], y[:2]) || short(a) == short(b) {
+			return slices.Compare(x, y) > 0
+		}
+	}
+	return older(b, a)
+}
+
+// forLater names the packages of a name that are for other releases of ESXi, "" if there are none.
+func forLater(offers []backends.Component, name string) string {
+	var versions []string
+	for _, o := range offers {
+		if o.Name == name {
+			versions = append(versions, o.Version)
+		}
+	}
+	if len(versions) == 0 {
+		return ""
+	}
+	return " (those named are for a later ESXi: " + strings.Join(versions, ", ") + ")"
+}
+
+// short is a version without the ESXi build that it was made for (4.21.71.101-1OEM.702.0.0...).
+func short(version string) string {
+	version, _, _ = strings.Cut(version, "-")
+	return version
+}
+
+// older compares versions without that build.
 func older(a, b string) bool {
-	short := func(v string) string { v, _, _ = strings.Cut(v, "-"); return v }
 	x, err := version.NewVersion(short(a))
 	y, err2 := version.NewVersion(short(b))
 	return err == nil && err2 == nil && x.LessThan(y)

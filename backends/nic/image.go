@@ -59,16 +59,18 @@ func NeededInImage(f Family, sys *backends.HostSystem, img *backends.ClusterImag
 			offered = append(offered, backends.Component{Name: name, Version: v})
 		}
 	}
+	esxi := short(img.Base)
 	if firmware && !ToolsRun(f, sys) {
 		for _, vib := range rules.Tools {
 			name := rules.Components[vib]
-			c := newest(append(slices.Clone(named), offered...), name)
+			all := append(slices.Clone(named), offered...)
+			c := best(all, name, esxi)
 			if v := img.Components[name]; v != "" {
 				c = &backends.Component{Name: name, Version: v}
 			}
 			switch {
 			case c == nil && sys.VIBs.Value[vib].Version == "":
-				out.Lacking = append(out.Lacking, name)
+				out.Lacking = append(out.Lacking, name+forLater(all, name))
 			case c != nil:
 				out.Components = append(out.Components, *c)
 			}
@@ -76,7 +78,7 @@ func NeededInImage(f Family, sys *backends.HostSystem, img *backends.ClusterImag
 	}
 	for _, vib := range f.VIBs() {
 		name := rules.Components[vib]
-		c := newest(named, name)
+		c := best(named, name, esxi)
 		if c != nil && older(sys.VIBs.Value[vib].Version, c.Version) && !slices.Contains(out.Driver, name) {
 			out.Components, out.Driver = append(out.Components, *c), append(out.Driver, name)
 		}

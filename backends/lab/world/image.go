@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -127,9 +128,13 @@ func (s *State) open(file string, bundle bool) (*Package, error) {
 	return pkg, nil
 }
 
-// accepts refuses a VIB below the host's acceptance level unless forced, and with Secure Boot an unsigned one always.
+// accepts refuses a VIB for a later release of ESXi and one below the host's acceptance level unless forced, and with Secure Boot an
+// unsigned one always. The words about the release are those of public logs: ESXi 6.7 and a package with DEL.700.0.0.15843807.
 func (h *Host) accepts(v VIB, in Install) error {
 	switch {
+	case VersionLess(h.Version, v.madeFor()) && !in.Force:
+		return &ImageError{"DependencyError", fmt.Sprintf("VIB %s requires esx-version >= %s but the requirement cannot be satisfied within the ImageProfile.",
+			v.ID(), v.madeFor())}
 	case v.Unsigned && h.SecureBoot:
 		return &ImageError{"InstallationError", fmt.Sprintf("('%s', \"UEFI Secure Boot is enabled: the signature of VIB %[1]s cannot be verified. "+
 			"Installing unsigned VIBs will prevent the system from booting.\")", v.ID())}
@@ -140,6 +145,16 @@ func (h *Host) accepts(v VIB, in Install) error {
 		return &ImageError{"InstallationError", fmt.Sprintf("('%s', 'Could not find a trusted signer.')", v.ID())}
 	}
 	return nil
+}
+
+var buildTag = regexp.MustCompile(`-[0-9]*[A-Za-z]+\.([0-9])([0-9])([0-9])\.`)
+
+// madeFor is the release of ESXi in the version of a VIB (1OEM.703.0.0.18644231 is for 7.0.3), "" if it names none.
+func (v VIB) madeFor() string {
+	if m := buildTag.FindStringSubmatch(v.Version); m != nil {
+		return strings.Join(m[1:], ".")
+	}
+	return ""
 }
 
 func short(acceptance string) string {

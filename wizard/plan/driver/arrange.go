@@ -152,7 +152,7 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	if d.h.Imaged() {
 		return d.imageComponents(firmware)
 	}
-	install, lacking, faults := nic.Needed(d.fam, d.sys, firmware)
+	install, lacking, faults := nic.Needed(d.fam, d.sys, d.h.Version, firmware)
 	if len(lacking) > 0 && len(faults) > 0 {
 		d.Refuse(d.ref, "", "check sriov.components, and that every host sees that datastore", "%s", strings.Join(faults, "; "))
 		return nil, false

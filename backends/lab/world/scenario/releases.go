@@ -5,16 +5,19 @@ import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 // A release is an ESXi as the lab runs it, and the newest virtual hardware of the VMs that were made on it.
 type release struct {
 	version, build string
-	driver         string // nmlx5 of NVIDIA's own package for it
+	base           string // version of its package esx-base
+	driver         string // of nmlx5
 	hardware       int
+	mft, nmst      string // NVIDIA's firmware tools for it
 }
 
 // The builds are those of Broadcom KB 316595 ("Build numbers and versions of VMware ESXi/ESX"): 6.7 Update 3, 7.0 Update 3,
-// 9.0.0.0. The drivers are those of NVIDIA's release notes for native ESXi drivers; that of 9.0 is unverified.
+// 9.0.0.0. The drivers are those of NVIDIA's release notes for native ESXi drivers; that of 9.0 is its own, as "esxcli software vib
+// list" shows it on build 24755229. The tools are those of public installations; that NVIDIA has none for 9.0 alone is unverified.
 var (
-	esx67 = release{"6.7.0", "14320388", "4.17.71.1-1OEM.670.0.0.8169922", 14}
-	esx70 = release{"7.0.3", "20328353", "4.21.71.101-1OEM.702.0.0.17630552", 19}
-	esx90 = release{"9.0.0", "24755229", "4.24.0.7-1OEM.900.0.0.24755229", 22}
+	esx67 = release{"6.7.0", "14320388", "6.7.0-0.0.14320388", "4.17.71.1-1OEM.670.0.0.8169922", 14, "4.14.0.105-0", "4.14.0.105-1OEM.650.0.0.4598673"}
+	esx70 = release{"7.0.3", "20328353", "7.0.3-0.0.20328353", "4.21.71.101-1OEM.702.0.0.17630552", 19, "4.25.0.703-0", "4.25.0.703-1OEM.703.0.0.18644231"}
+	esx90 = release{"9.0.0", "24755229", "9.0.0-0.24755229", "4.24.0.7-16vmw.900.0.24755229", 22, mftVersion, nmstVersion}
 )
 
 // releases are data centres with releases other than 8.0 U3.
@@ -23,14 +26,23 @@ func releases() []Scenario {
 		{Name: "esx-6.7", Text: "healthy, on vCenter and ESXi 6.7 Update 3", Apply: all(esx67)},
 		{Name: "esx-7.0", Text: "healthy, on vCenter and ESXi 7.0 Update 3", Apply: all(esx70)},
 		{Name: "esx-9.0", Text: "healthy, on vCenter and ESX 9.0", Apply: all(esx90)},
-		{Name: "mixed-versions", Text: "a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0", Apply: func(s *world.State) {
-			if n := len(s.Hosts); n > 1 {
-				install(s, s.Hosts[n-1], esx67)
-			}
-			if n := len(s.Hosts); n > 2 {
-				install(s, s.Hosts[n-2], esx70)
-			}
+		{Name: "mixed-versions", Text: "a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0", Apply: mixReleases},
+		{Name: "sriov-mixed", Text: "bare, on a vCenter 8.0 U3 with hosts of 6.7, 7.0 and 8.0; the VIBs of the tools for each are on the datastore", Apply: func(s *world.State) {
+			bareHosts(s)
+			mixReleases(s)
+			offerTools(s, esx67.mft, esx67.nmst)
+			offerTools(s, esx70.mft, esx70.nmst)
 		}},
+	}
+}
+
+// mixReleases installs 6.7 on the last host and 7.0 on the one before.
+func mixReleases(s *world.State) {
+	if n := len(s.Hosts); n > 1 {
+		install(s, s.Hosts[n-1], esx67)
+	}
+	if n := len(s.Hosts); n > 2 {
+		install(s, s.Hosts[n-2], esx70)
 	}
 }
 
@@ -62,7 +74,11 @@ func install(s *world.State, h *world.Host, r release) {
 		case "nmlx5-core", "nmlx5-rdma":
 			h.VIBs[i].Version = r.driver
 		case "esx-base":
-			h.VIBs[i].Version = r.version + "-0.0." + r.build
+			h.VIBs[i].Version = r.base
+		case "mft":
+			h.VIBs[i].Version = r.mft
+		case "nmst":
+			h.VIBs[i].Version = r.nmst
 		}
 	}
 	for _, v := range s.VMs {

@@ -64,12 +64,7 @@ const otherPassword = "Lab-esxi-2"
 // bareHosts removes everything that SR-IOV needs and puts the VIBs of the tools on the datastore.
 func bareHosts(s *world.State) {
 	s.Lossless = "pfc"
-	for _, v := range []world.VIB{
-		{Name: "mft", Version: mftVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
-		{Name: "nmst", Version: nmstVersion, Vendor: "MEL", Acceptance: "PartnerSupported"},
-	} {
-		s.Depot = append(s.Depot, &world.Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version), VIBs: []world.VIB{v}})
-	}
+	offerTools(s, mftVersion, nmstVersion)
 	for _, h := range s.Hosts {
 		var kept []world.VIB
 		for _, v := range h.VIBs {
@@ -82,6 +77,16 @@ func bareHosts(s *world.State) {
 			c.Set("SRIOV_EN", 0)
 			c.Set("NUM_OF_VFS", 8)
 		}
+	}
+}
+
+// offerTools puts the VIBs of the firmware tools on the datastore.
+func offerTools(s *world.State, mft, nmst string) {
+	for _, v := range []world.VIB{
+		{Name: "mft", Version: mft, Vendor: "MEL", Acceptance: "PartnerSupported"},
+		{Name: "nmst", Version: nmst, Vendor: "MEL", Acceptance: "PartnerSupported"},
+	} {
+		s.Depot = append(s.Depot, &world.Package{Path: fmt.Sprintf("/vmfs/volumes/shared-01/rdma/%s-%s.x86_64.vib", v.Name, v.Version), VIBs: []world.VIB{v}})
 	}
 }
 
@@ -98,27 +103,29 @@ func infiniband(s *world.State) {
 	}
 }
 
-// imagedOf is imaged on another release; the components are those for 8.0.
+// imagedOf is imaged on another release.
 func imagedOf(r release) func(s *world.State) {
 	return func(s *world.State) {
-		imaged(s)
+		imagedWith(s, r.mft, r.nmst)
 		all(r)(s)
 		s.Lifecycle.Base = r.version + "-0." + r.build
 	}
 }
 
-// imaged makes an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi.
-func imaged(s *world.State) {
+func imaged(s *world.State) { imagedWith(s, mftVersion, nmstVersion) }
+
+// imagedWith makes an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi; the
+// bundles of both tools have the version of NMST.
+func imagedWith(s *world.State, mft, release string) {
 	bareHosts(s)
 	s.Depot = nil
-	const release = "4.28.0.92-1OEM.801.0.0.21495797"
 	bundle := func(name, build string, vib world.VIB) world.Bundle {
 		vib.Vendor, vib.Acceptance = "MEL", "PartnerSupported"
 		return world.Bundle{Location: ImageDepot + name + "_" + release + "_" + build + ".zip", Name: name, Version: release, Vendor: "NVIDIA", VIBs: []world.VIB{vib}}
 	}
 	s.Lifecycle = &world.Lifecycle{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1, Bundles: []world.Bundle{
-		bundle("Mellanox-MFT-Tools", "23580150", world.VIB{Name: "mft", Version: mftVersion}),
-		bundle("Mellanox-NATIVE-NMST", "23580151", world.VIB{Name: "nmst", Version: nmstVersion}),
+		bundle("Mellanox-MFT-Tools", "23580150", world.VIB{Name: "mft", Version: mft}),
+		bundle("Mellanox-NATIVE-NMST", "23580151", world.VIB{Name: "nmst", Version: release}),
 	}}
 }
 
