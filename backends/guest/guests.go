@@ -138,7 +138,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindImage:        image{g},
 	}
 	for kind, s := range all {
-		all[kind] = &settled{g, s}
+		all[kind] = &settled{backends.Wrapped{Setter: s}, g}
 	}
 	return all
 }

@@ -11,27 +11,24 @@ import (
 // settle. A partial value may be the current work of another process: it is reread after each of that process's steps, as
 // long as the value changes.
 type settled struct {
-	g      *Guests
-	setter backends.Setter
+	backends.Wrapped
+	g *Guests
 }
 
 var _ backends.Decorator = (*settled)(nil)
-
-// Unwrap returns the wrapped Setter.
-func (d *settled) Unwrap() backends.Setter { return d.setter }
 
 func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Absent, err
 	}
-	v, err := d.setter.Read(ctx, s)
+	v, err := d.Wrapped.Read(ctx, s)
 	for n := 0; n < rereads && err == nil && v.IsPartial(); n++ {
 		before := v
 		waited, werr := d.wait(ctx, s.Target.Name)
 		if werr != nil {
 			return backends.Absent, werr
 		}
-		if v, err = d.setter.Read(ctx, s); v == before && !waited {
+		if v, err = d.Wrapped.Read(ctx, s); v == before && !waited {
 			break
 		}
 	}
@@ -52,40 +49,25 @@ func (d *settled) Set(ctx context.Context, s backends.Setting, to backends.Value
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
-	return d.setter.Set(ctx, s, to, progress)
-}
-
-func (d *settled) Parent(s backends.Setting) string {
-	if many, ok := backends.As[backends.ManySetter](d.setter); ok {
-		return many.Parent(s)
-	}
-	return s.ID()
+	return d.Wrapped.Set(ctx, s, to, progress)
 }
 
 func (d *settled) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
-	many, ok := backends.As[backends.ManySetter](d.setter)
-	if !ok {
-		return slices.Repeat([]error{backends.ErrNotOffered}, len(as))
-	}
 	for _, a := range as {
 		if err := d.g.settle(ctx, a.Target.Name); err != nil {
 			return slices.Repeat([]error{err}, len(as))
 		}
 	}
-	return many.SetMany(ctx, as, progress)
+	return d.Wrapped.SetMany(ctx, as, progress)
 }
 
 func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
-	many, ok := backends.As[backends.ManyReader](d.setter)
-	if !ok {
-		return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
-	}
 	for _, s := range ss {
 		if err := d.g.settle(ctx, s.Target.Name); err != nil {
 			return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
 		}
 	}
-	values, errs := many.ReadMany(ctx, ss)
+	values, errs := d.Wrapped.ReadMany(ctx, ss)
 	for range rereads {
 		half, again, before := false, false, values
 		for i, v := range values {
@@ -101,7 +83,7 @@ func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backen
 		if !half {
 			break
 		}
-		if values, errs = many.ReadMany(ctx, ss); slices.Equal(values, before) && !again {
+		if values, errs = d.Wrapped.ReadMany(ctx, ss); slices.Equal(values, before) && !again {
 			break
 		}
 	}
@@ -109,34 +91,22 @@ func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backen
 }
 
 func (d *settled) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
-	keeper, err := d.keeper(ctx, s)
-	if err != nil {
+	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Kept{}, err
 	}
-	return keeper.Keep(ctx, s, to)
+	return d.Wrapped.Keep(ctx, s, to)
 }
 
 func (d *settled) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	keeper, err := d.keeper(ctx, s)
-	if err != nil {
+	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Kept{}, err
 	}
-	return keeper.Observe(ctx, s, kept)
+	return d.Wrapped.Observe(ctx, s, kept)
 }
 
 func (d *settled) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
-	keeper, err := d.keeper(ctx, s)
-	if err != nil {
+	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
-	return keeper.Restore(ctx, s, kept, progress)
-}
-
-// keeper returns the wrapped Keeper after the guest has settled.
-func (d *settled) keeper(ctx context.Context, s backends.Setting) (backends.Keeper, error) {
-	keeper, ok := backends.As[backends.Keeper](d.setter)
-	if !ok {
-		return nil, backends.ErrNotOffered
-	}
-	return keeper, d.g.settle(ctx, s.Target.Name)
+	return d.Wrapped.Restore(ctx, s, kept, progress)
 }

@@ -10,5 +10,5 @@ import (
 func TestSettledIsADecorator(t *testing.T) {
 	// Of one target of the suite it is known that nothing runs there.
 	g := &Guests{settled: map[string]bool{settertest.Target: true}}
-	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &settled{g, s} }})
+	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &settled{backends.Wrapped{Setter: s}, g} }})
 }

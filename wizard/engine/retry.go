@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -26,7 +25,7 @@ func Retry(setters map[backends.Kind]backends.Setter, b Backoff) map[backends.Ki
 	for kind, s := range setters {
 		id := identity(s)
 		if wrapped[id] == nil {
-			wrapped[id] = &retry{s, b.withDefaults()}
+			wrapped[id] = &retry{backends.Wrapped{Setter: s}, b.withDefaults()}
 		}
 		out[kind] = wrapped[id]
 	}
@@ -64,39 +63,24 @@ func (b Backoff) do(ctx context.Context, f func() error) error {
 
 // retry is the decorator that Retry puts around a setter.
 type retry struct {
-	setter backends.Setter
-	b      Backoff
+	backends.Wrapped
+	b Backoff
 }
 
 var _ backends.Decorator = (*retry)(nil)
 
-// Unwrap returns the setter that is retried.
-func (r *retry) Unwrap() backends.Setter { return r.setter }
-
 // Read retries transient errors.
 func (r *retry) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	return again(ctx, r.b, func() (backends.Value, error) { return r.setter.Read(ctx, s) })
+	return again(ctx, r.b, func() (backends.Value, error) { return r.Wrapped.Read(ctx, s) })
 }
 
 // Set retries transient errors.
 func (r *retry) Set(ctx context.Context, s backends.Setting, to backends.Value, p backends.Progress) error {
-	return r.b.do(ctx, func() error { return r.setter.Set(ctx, s, to, p) })
-}
-
-// Parent returns the key of the wrapped setter.
-func (r *retry) Parent(s backends.Setting) string {
-	if many, ok := backends.As[backends.ManySetter](r.setter); ok {
-		return many.Parent(s)
-	}
-	return s.ID()
+	return r.b.do(ctx, func() error { return r.Wrapped.Set(ctx, s, to, p) })
 }
 
 // SetMany retries only assignments that failed with a transient error.
 func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backends.Progress) []error {
-	many, ok := backends.As[backends.ManySetter](r.setter)
-	if !ok {
-		return slices.Repeat([]error{backends.ErrNotOffered}, len(as))
-	}
 	out := make([]error, len(as))
 	left := make([]int, len(as))
 	for i := range left {
@@ -107,7 +91,7 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 		for k, i := range left {
 			part[k] = as[i]
 		}
-		errs := many.SetMany(ctx, part, p)
+		errs := r.Wrapped.SetMany(ctx, part, p)
 		var next []int
 		var transient error
 		for k, i := range left {
@@ -128,12 +112,8 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 
 // ReadMany reads all settings again if one failed with a transient error.
 func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []backends.Value, errs []error) {
-	many, ok := backends.As[backends.ManyReader](r.setter)
-	if !ok {
-		return make([]backends.Value, len(ss)), slices.Repeat([]error{backends.ErrNotOffered}, len(ss))
-	}
 	_ = r.b.do(ctx, func() error { // the errors are in errs
-		values, errs = many.ReadMany(ctx, ss)
+		values, errs = r.Wrapped.ReadMany(ctx, ss)
 		for _, err := range errs {
 			if backends.KindOf(err) == backends.KindTransient {
 				return err
@@ -146,29 +126,17 @@ func (r *retry) ReadMany(ctx context.Context, ss []backends.Setting) (values []b
 
 // Keep retries transient errors.
 func (r *retry) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
-	keeper, ok := backends.As[backends.Keeper](r.setter)
-	if !ok {
-		return backends.Kept{}, backends.ErrNotOffered
-	}
-	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Keep(ctx, s, to) })
+	return again(ctx, r.b, func() (backends.Kept, error) { return r.Wrapped.Keep(ctx, s, to) })
 }
 
 // Observe retries transient errors.
 func (r *retry) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	keeper, ok := backends.As[backends.Keeper](r.setter)
-	if !ok {
-		return backends.Kept{}, backends.ErrNotOffered
-	}
-	return again(ctx, r.b, func() (backends.Kept, error) { return keeper.Observe(ctx, s, kept) })
+	return again(ctx, r.b, func() (backends.Kept, error) { return r.Wrapped.Observe(ctx, s, kept) })
 }
 
 // Restore retries transient errors.
 func (r *retry) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, p backends.Progress) error {
-	keeper, ok := backends.As[backends.Keeper](r.setter)
-	if !ok {
-		return backends.ErrNotOffered
-	}
-	return r.b.do(ctx, func() error { return keeper.Restore(ctx, s, kept, p) })
+	return r.b.do(ctx, func() error { return r.Wrapped.Restore(ctx, s, kept, p) })
 }
 
 // again is do for a call with a result.
