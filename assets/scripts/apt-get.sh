@@ -9,6 +9,7 @@
 do=$1
 shift
 export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
+configure() { dpkg --force-confdef --force-confold --configure -a; }
 get() { apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@"; }
 
 case $do in install | would-install)
@@ -35,10 +36,16 @@ esac
 case $do in
 repair)
 	# A killed dpkg leaves a journal, files whose names are numbers, and apt-get refuses to work then; a dpkg that was
-	# stopped between two packages only leaves packages that are not configured.
+	# stopped between two packages only leaves packages that are not configured. What the power failed under while it was
+	# unpacked has to be unpacked again first (the third letter of its state is R, dpkg-query(1)): dpkg does not configure it,
+	# and apt-get alone tries just that if the package counts as unpacked already.
 	# shellcheck disable=SC2010 # the names are numbers
 	if ls /var/lib/dpkg/updates 2>/dev/null | grep -q '^[0-9][0-9]*$' || [ -n "$(dpkg --audit 2>/dev/null)" ]; then
-		dpkg --force-confdef --force-confold --configure -a
+		configure >/dev/null 2>&1 || : # apt-get refuses to work as long as there is a journal
+		# shellcheck disable=SC2016,SC2046 # the fields are dpkg-query's; names of packages have no blanks
+		set -- $(dpkg-query -W -f '${db:Status-Abbrev}|${binary:Package}\n' | sed -n 's/^..R|//p')
+		[ $# -eq 0 ] || get --reinstall --no-install-recommends install -- "$@"
+		configure
 	fi
 	;;
 update) get update ;;

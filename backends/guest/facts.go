@@ -115,16 +115,6 @@ func (f facts) begun(names []string) []string {
 	return slices.Compact(list)
 }
 
-// torn returns those names that dpkg requires to be reinstalled (the third letter of their state, dpkg-query(1)).
-func (f facts) torn(names []string) (list []string) {
-	for line := range strings.SplitSeq(f["dpkg"], "\n") {
-		if p := strings.SplitN(line, "|", 4); len(p) == 4 && len(p[0]) > 2 && p[0][2] == 'R' && slices.Contains(names, p[1]) {
-			list = append(list, p[1])
-		}
-	}
-	return list
-}
-
 // loaded returns the loaded modules, newest first, as the kernel lists them.
 func (f facts) loaded() []string {
 	var names []string

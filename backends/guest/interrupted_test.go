@@ -70,6 +70,37 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		}
 		whole(t, m)
 	})
+	t.Run("of a package that must be reinstalled", func(t *testing.T) {
+		for _, what := range []string{"install", "restore"} {
+			m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{}})
+			s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
+			kept, err := set.(backends.Keeper).Keep(t.Context(), s, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.fault(t, "command=dpkg --force-confdef --force-confold --status-fd 9 --no-triggers --unpack,do=kill:2")
+			if err := set.Set(t.Context(), s, want, nil); err == nil {
+				t.Fatal("dpkg was killed, and the installation is reported as done")
+			}
+			m.world.Faults.Clear()
+			if state := m.root(t, "dpkg-query -W -f '${db:Status-Abbrev}|${Package}\n' | grep '^iUR' || :"); state == "" {
+				t.Fatal("no package must be reinstalled")
+			}
+			if what == "install" {
+				if err := set.Set(t.Context(), s, want, nil); err != nil {
+					t.Error(err)
+				}
+				if now, err := set.Read(t.Context(), s); err != nil || now != want {
+					t.Errorf("installed are %s, %v", now, err)
+				}
+			} else if err := set.(backends.Keeper).Restore(t.Context(), s, kept, nil); err != nil {
+				t.Error(err)
+			} else if now := m.root(t, "dpkg-query -W -f '${Package}\n' perftest rdma-core librdmacm1 2>/dev/null || :"); now != "" {
+				t.Errorf("left are %s", now)
+			}
+			whole(t, m)
+		}
+	})
 	t.Run("and another package manager is waited for", func(t *testing.T) {
 		m, s, set, _ := cut(t)
 		m.fault(t, "command=dpkg --force-confdef,nth=1,do=fail:dpkg: error: dpkg frontend lock was locked by another process with pid 812")

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"strings"
@@ -21,7 +22,7 @@ func (p packages) repair(ctx context.Context, vm string, m pkgman.Manager) (why 
 	if err != nil || r.ExitCode == 0 {
 		return "", err
 	}
-	return lastLines(r.Stderr, 2), nil
+	return cmp.Or(pkgman.Reason(r.Stdout+"\n"+r.Stderr), lastLines(r.Stderr, 2)), nil
 }
 
 // locked runs a package manager, and retries while another one holds the lock.
@@ -87,6 +88,9 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 // explain returns why names are still missing after an installation; lists is the output of updating the package lists.
 func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
 	what := "install " + strings.Join(left, ", ")
+	if why := pkgman.Reason(r.Stdout + "\n" + r.Stderr); why != "" {
+		r.Stderr = why // apt-get itself only says that dpkg failed
+	}
 	said := lists + "\n" + r.Stderr
 	switch {
 	case pkgman.Unreachable(said + r.Stdout):

@@ -26,12 +26,11 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 	if err != nil {
 		return err
 	}
-	// An interrupted installation prevents apt-get from removing anything.
+	// An interrupted installation prevents apt-get from removing anything. Packages that dpkg requires to be reinstalled are
+	// installed again first: dpkg may have no list of their files yet, and a removal would leave the unpacked files behind
+	// (dpkg(1), reinst-required). If that fails, they are removed anyway.
 	why, err := p.repair(ctx, s.Target.Name, m)
 	if err != nil {
-		return err
-	}
-	if err := p.reinstall(ctx, s.Target.Name, m, fresh, &why); err != nil {
 		return err
 	}
 	have, err := p.begun(ctx, s.Target.Name, fresh)
@@ -54,25 +53,6 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 		}
 	}
 	return p.exact(ctx, s.Target.Name, m, was, auto)
-}
-
-// reinstall reinstalls those packages that dpkg requires to be reinstalled, for instance after a power failure while it unpacked
-// them: dpkg has no list of their files yet, and a removal would leave the unpacked files behind (dpkg(1), reinst-required). If
-// that fails, they are removed anyway, and why is the reason.
-func (p packages) reinstall(ctx context.Context, vm string, m pkgman.Manager, names []string, why *string) error {
-	f, err := p.ask(ctx, vm, names)
-	if err != nil {
-		return err
-	}
-	torn := f.torn(names)
-	if len(torn) == 0 {
-		return nil
-	}
-	r, err := p.locked(ctx, vm, "reinstall packages that were to be removed", ssh.Command{Script: m.Install(torn), Limit: 30 * time.Minute, MaxOutput: 4 << 20})
-	if err == nil && r.ExitCode != 0 && *why == "" {
-		*why = lastLines(r.Stderr, 2)
-	}
-	return err
 }
 
 // cameAlong is the content of a recorded package that apt has marked as automatically installed.

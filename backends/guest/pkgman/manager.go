@@ -52,6 +52,18 @@ var (
 	unknownName = regexp.MustCompile(`(?i)unable to locate package|has no installation candidate|no package .* available|no match for argument|unable to find a match`)
 )
 
+// dpkgError is an error of dpkg about one package; its reason follows on indented lines.
+var dpkgError = regexp.MustCompile(`(?m)^dpkg: error processing (?:package|archive) (\S+) \(--\w+\):\n((?: .*(?:\n|$))+)`)
+
+// Reason returns the first error that dpkg prints about a package, as one line, "" if there is none.
+func Reason(said string) string {
+	m := dpkgError.FindStringSubmatch(strings.ReplaceAll(said, "\r", ""))
+	if m == nil {
+		return ""
+	}
+	return m[1] + ": " + strings.Join(strings.Fields(m[2]), " ")
+}
+
 // OnlyUnknown reports whether a package manager reports no errors other than unknown names.
 func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !Complains(said) }
 

@@ -129,3 +129,21 @@ func TestPackageManagerErrorsAreClassified(t *testing.T) {
 		}
 	}
 }
+
+// What Debian 12's dpkg 1.21.22 prints beneath apt-get for a package whose unpacking was cut off.
+func TestReasonOfDpkg(t *testing.T) {
+	const said = "debconf: delaying package configuration, since apt-utils is not installed\r\n" +
+		"dpkg: error processing package libnl-3-200:amd64 (--configure):\r\n package is in a very bad inconsistent state; you should\r\n reinstall it before attempting configuration\r\n" +
+		"dpkg: dependency problems prevent configuration of rdma-core:\n rdma-core depends on libnl-3-200 (>= 3.2.7); however:\n" +
+		"dpkg: error processing package rdma-core (--configure):\n dependency problems - leaving unconfigured\nErrors were encountered while processing:\n libnl-3-200:amd64\n"
+	for text, want := range map[string]string{
+		said: "libnl-3-200:amd64: package is in a very bad inconsistent state; you should reinstall it before attempting configuration",
+		"dpkg: error processing archive /srv/a_1_amd64.deb (--unpack):\n cannot copy extracted data for './usr/a' to '/usr/a.dpkg-new': failed to write (No space left on device)\n": "/srv/a_1_amd64.deb: " +
+			"cannot copy extracted data for './usr/a' to '/usr/a.dpkg-new': failed to write (No space left on device)",
+		"E: Unable to locate package perftest\n": "",
+	} {
+		if got := pkgman.Reason(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

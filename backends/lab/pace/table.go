@@ -52,6 +52,7 @@ var durations = map[string]duration{
 	"apt fetch":       {400 * ms, false, debian + ": one archive of 1 MB"},
 	"dpkg":            {steps: true},
 	"dpkg unpack":     {1500 * ms, false, "measured: dpkg --unpack of tree, 7.6 s on 2 busy CPUs, most of it for reading the database once; the rest is for each package"},
+	"dpkg record":     {50 * ms, false, debian + ": what dpkg writes into its database after the files of a package are in place"},
 	"dpkg configure":  {1200 * ms, false, debian + ": dpkg --configure with a postinst that enables units"},
 	"dpkg remove":     {900 * ms, false, debian},
 	"dpkg-query":      {20 * ms, false, "measured: dpkg-query -W, 17 ms"},

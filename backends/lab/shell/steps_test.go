@@ -16,6 +16,11 @@ func TestKilledAtAStep(t *testing.T) {
 		{"dpkg while it unpacks", "ubuntu-22.04", "command=dpkg --status-fd 9 --no-triggers --unpack,do=kill:1", "apt-get update; apt-get install -y dkms",
 			`ls /usr/sbin | grep dkms; dpkg-query -W -f '${db:Status-Abbrev}|${Status}\n' | grep '^iH'; apt-get install -y tree 2>&1 | tail -n 1; dpkg --configure -a; dpkg --audit | head -n 1`,
 			"dkms.dpkg-new|iHR|install reinstreq half-installed|E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem. |The following packages are in a mess"},
+		{"dpkg after it has unpacked, before its database is complete", "ubuntu-22.04", "command=dpkg --status-fd 9 --no-triggers --unpack,nth=1,do=kill:2", "apt-get update; apt-get install -y dkms",
+			`dpkg-query -W -f '${db:Status-Abbrev}|${Status}\n' | grep '^iU'; dpkg --audit | head -n 1; dpkg --configure -a 2>&1; apt-get install -y rdma-core 2>&1 | tail -n 1; ` +
+				`apt-get install -y --reinstall dkms >/dev/null 2>&1; dpkg --audit; dpkg-query -W -f '${Status}\n' dkms`,
+			"iUR|install reinstreq unpacked|The following packages are in a mess|error processing package dkms (--configure):\n package is in a very bad inconsistent state; you should\n" +
+				" reinstall it before attempting configuration|Errors were encountered while processing:\n dkms|E: Sub-process /usr/bin/dpkg returned an error code (1)|install ok installed"},
 		{"dpkg while it configures", "ubuntu-22.04", "command=dpkg --status-fd 9 --configure,do=kill:1", "apt-get update; apt-get install -y rdma-core",
 			`dpkg-query -W -f '${db:Status-Abbrev}|${Status}\n' | grep '^iF'; dpkg --configure -a >/dev/null; dpkg-query -W -f '${Status}\n' rdma-core`,
 			"iF |install ok half-configured|install ok installed"},

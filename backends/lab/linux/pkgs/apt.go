@@ -111,7 +111,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 
 func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
-	var wanted []string
+	var wanted, again []string
 	var back []Package // in a version other than the default one
 	for _, spec := range names {
 		if strings.HasSuffix(spec, "-") {
@@ -135,10 +135,10 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		case ok && pinned && version != pkg.Version:
 			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)
 			return 100
-		case ok && db.Installed(name) && !old && !o.Has("reinstall"):
+		case ok && db.entered(name) && !old && !o.Has("reinstall"):
 			p.Printf("%s is already the newest version (%s).\n", name, pkg.Version)
 		case ok:
-			wanted = append(wanted, name)
+			wanted, again = append(wanted, name), append(again, name)
 		case len(by) == 1:
 			p.Printf("Note, selecting '%s' instead of '%s'\n", by[0], name)
 			wanted = append(wanted, by[0])
@@ -152,8 +152,9 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 			wanted = append(wanted, pkg.Name) // it can still be installed from its archive
 		}
 	}
-	plan := append(db.Plan(wanted), back...)
-	if len(plan) == 0 {
+	plan := append(db.Plan(wanted, again...), back...)
+	waiting := slices.ContainsFunc(db.known(), func(pkg Package) bool { return db.entered(pkg.Name) && !db.Installed(pkg.Name) })
+	if len(plan) == 0 && !waiting {
 		p.Printf("0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n")
 		return 0
 	}
@@ -198,6 +199,9 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		return 100
 	}
 	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...), {"--configure", "--pending"}} {
+		if args[0] != "--configure" && len(archives) == 0 {
+			continue // what is not configured is configured all the same
+		}
 		status, err := p.Sys.Exec(ctx, p.With(append(append(dpkg(o), "--status-fd", "9"), args...)...))
 		if err != nil || status != 0 {
 			fmt.Fprintf(p.Stderr, "E: Sub-process /usr/bin/dpkg returned an error code (%d)\n", status)

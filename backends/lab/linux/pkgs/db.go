@@ -157,8 +157,8 @@ func (db *DB) Providers(name string) []string {
 	return list
 }
 
-// Plan returns the packages to install for names, dependencies first, without those already installed.
-func (db *DB) Plan(names []string) []Package {
+// Plan returns the packages to install for names, dependencies first, without those already there, unless again has them.
+func (db *DB) Plan(names []string, again ...string) []Package {
 	var plan []Package
 	seen := map[string]bool{}
 	var add func(name string)
@@ -171,7 +171,7 @@ func (db *DB) Plan(names []string) []Package {
 			return
 		}
 		// The packages of one source have one version here: installing a package upgrades an outdated dependency.
-		if _, old := db.outdated(name); seen[name] || db.Installed(name) && !old {
+		if _, old := db.outdated(name); seen[name] || db.entered(name) && !old && !slices.Contains(again, name) {
 			return
 		}
 		seen[name] = true

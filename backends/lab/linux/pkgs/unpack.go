@@ -19,10 +19,19 @@ const journalDir = "/var/lib/dpkg/updates"
 // Debian 12 leaves behind when SIGKILL ends it at each of these points was observed with a package of 400 MB.
 const (
 	halfInstalled  = "iHR" // killed while it unpacked: names with .dpkg-new; it must be installed again
+	tornUnpacked   = "iUR" // its files are in place, its entry in the database is not complete: it must be installed again
 	unpacked       = "iU"
 	halfConfigured = "iF"
 	halfRemoved    = "pH" // killed while it removed files
 )
+
+// mustReinstall reports whether dpkg works with a package of this state only after it was installed again.
+func mustReinstall(state string) bool { return strings.HasSuffix(state, "R") }
+
+// entered reports whether a package's files are in place: apt-get configures it then, and unpacks it again only with --reinstall.
+func (db *DB) entered(name string) bool {
+	return slices.Contains([]string{"ii", unpacked, tornUnpacked, halfConfigured}, db.state(name))
+}
 
 // interrupted reports whether a run of dpkg was interrupted.
 func (db *DB) interrupted() bool {
@@ -132,6 +141,12 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 		if err == nil {
 			db.sweep(pkg, ".dpkg-new")
 			db.date(name, pkg.Version)
+			err = db.note(name, tornUnpacked)
+		}
+		if err == nil && !p.Spend(ctx, "dpkg record") {
+			return 2
+		}
+		if err == nil {
 			err = db.note(name, unpacked)
 		}
 		if err != nil {
@@ -152,6 +167,12 @@ func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int
 		state := db.state(pkg.Name)
 		named := slices.Contains(names, pkg.Name)
 		if state == "ii" || len(names) > 0 && !named {
+			continue
+		}
+		if state == tornUnpacked {
+			fmt.Fprintf(p.Stderr, "dpkg: error processing package %s (--configure):\n package is in a very bad inconsistent state; you should\n"+
+				" reinstall it before attempting configuration\n", pkg.Name)
+			bad = append(bad, pkg.Name)
 			continue
 		}
 		if state != unpacked && state != halfConfigured {
@@ -195,7 +216,7 @@ func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int
 // dpkgAudit implements dpkg --audit, which lists packages that are not completely installed.
 func (db *DB) dpkgAudit(p *sh.Proc) int {
 	for _, part := range []struct{ state, text string }{
-		{halfInstalled, "The following packages are in a mess due to serious problems during\n" +
+		{"R", "The following packages are in a mess due to serious problems during\n" +
 			"installation.  They must be reinstalled for them (and any packages\nthat depend on them) to function properly:\n"},
 		{unpacked, "The following packages have been unpacked but not yet configured.\nThey must be configured using dpkg --configure or the configure\n" +
 			"menu option in dselect for them to work:\n"},
@@ -204,7 +225,7 @@ func (db *DB) dpkgAudit(p *sh.Proc) int {
 	} {
 		text := part.text
 		for _, pkg := range db.known() {
-			if db.state(pkg.Name) == part.state {
+			if state := db.state(pkg.Name); state == part.state || part.state == "R" && mustReinstall(state) {
 				p.Printf("%s %-20s package of the distribution\n", text, pkg.Name)
 				text = ""
 			}
@@ -249,7 +270,7 @@ func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge,
 		case "":
 			fmt.Fprintf(p.Stderr, "dpkg: warning: ignoring request to remove %s which isn't installed\n", name)
 			continue
-		case halfInstalled:
+		case halfInstalled, tornUnpacked:
 			fmt.Fprintf(p.Stderr, "dpkg: error processing package %s (--remove):\n package is in a very bad inconsistent state; you should\n reinstall it before attempting a removal\n", name)
 			if !force {
 				bad = append(bad, name)
