@@ -15,9 +15,9 @@ const ImageManaged = "vLCM image"
 // host by hand (KB 440252).
 func (h *Host) Imaged() bool { return slices.Contains(h.ManagedBy, ImageManaged) }
 
-// OnDeadBaselines reports whether the host's cluster is managed by baselines under a vCenter that barely supports them: vCenter 9
+// UnsupportedBaselines reports whether the host's cluster is managed by baselines under a vCenter that barely supports them: vCenter 9
 // neither patches ESX 9 hosts nor upgrades hosts with baselines (Broadcom KB 379388).
-func (inv *Inventory) OnDeadBaselines(h *Host) bool {
+func (inv *Inventory) UnsupportedBaselines(h *Host) bool {
 	major, _, _ := strings.Cut(inv.VCenter.Version, ".")
 	n, err := strconv.Atoi(major)
 	return err == nil && n >= 9 && h.Cluster != "" && !h.Imaged()

@@ -97,7 +97,7 @@ func TestActiveFirmware(t *testing.T) {
 	if err := h.Setters()[image.Kind].Set(t.Context(), image, newFirmware("MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"), nil); err != nil {
 		t.Fatal(err)
 	}
-	boot(func(host string) error { return errors.Join(l.World().HostDies(host), l.World().HostReturns(host)) })
+	boot(func(host string) error { return errors.Join(l.World().LoseHost(host), l.World().RestoreHost(host)) })
 	is(false, "still runs firmware 16.35.4030 after the reboot, and its flash holds 16.35.8008")
 	is(false, "cut its power by the BMC")
 	boot(l.World().PowerCycle)

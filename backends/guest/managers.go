@@ -96,7 +96,7 @@ func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists str
 	case pkgman.Unreachable(said + r.Stdout):
 		return backends.Errorf(backends.KindUnreachable, label(vm), "Make the guest's package repositories reachable, or set up a local mirror.",
 			"%s: the repositories cannot be reached: %s", what, lastLines(said, 2))
-	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.Complains(r.Stderr):
+	case r.ExitCode != 0 && !pkgman.OnlyUnknown(r.Stderr), r.ExitCode == 0 && pkgman.HasOtherError(r.Stderr):
 		return failed(vm, what, r)
 	}
 	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: not in the guest's repositories; all other packages are installed", what)

@@ -93,7 +93,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 		return backends.Kept{}, err
 	}
 	would := m.WouldInstall(r.Stdout)
-	if len(would) == 0 && pkgman.Helpless(r.Stderr) {
+	if len(would) == 0 && pkgman.Undetermined(r.Stderr) {
 		// What a later attempt would install is not known, and what is recorded stays recorded.
 		p.g.mu.Lock()
 		lists := p.g.updated[s.Target.Name]

@@ -108,7 +108,7 @@ func vCenterChecks() []checks.Check {
 			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
 			Remedy:   "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or add them manually.",
 			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				if len(h.ManagedBy) == 0 && f.Inventory.OnDeadBaselines(h) {
+				if len(h.ManagedBy) == 0 && f.Inventory.UnsupportedBaselines(h) {
 					return row.Warn(backends.HostRef(h.Name), "%s; move it to an image", backends.DeadBaselines)
 				}
 				return row.WarnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))

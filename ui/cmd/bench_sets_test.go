@@ -144,8 +144,8 @@ func reboots(b *board, hosts, down int, reboot, evacuate time.Duration) (took ti
 		if err != nil || res.Status != engine.StatusDone {
 			t.Fatalf("%s, %v", res.Status, err)
 		}
-		if w.MostDown() > down {
-			t.Errorf("%d hosts down at once, bound %d", w.MostDown(), down)
+		if w.MaxDown() > down {
+			t.Errorf("%d hosts down at once, bound %d", w.MaxDown(), down)
 		}
 		took = time.Since(begin)
 		_ = j.Close() // inside the bubble

@@ -45,7 +45,7 @@ func (s *site) control(method, path string, into any) {
 
 type outages struct {
 	Outages  []struct{ Host string }
-	MostDown int `json:"most_down"`
+	MaxDown int `json:"most_down"`
 }
 
 // holds checks the lab's own log: so many reboots of each of the four hosts, never more than one down.
@@ -62,8 +62,8 @@ func (s *site) holds(reboots int) {
 			s.t.Errorf("%s was down %d times, want %d", host, count[host], reboots)
 		}
 	}
-	if log.MostDown > 1 {
-		s.t.Errorf("%d hosts were down at once", log.MostDown)
+	if log.MaxDown > 1 {
+		s.t.Errorf("%d hosts were down at once", log.MaxDown)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestE2ESRIOVHostThatNeverReturns(t *testing.T) {
 	}
 	var log outages
 	s.control(http.MethodGet, "/lab/outages", &log)
-	if n := len(log.Outages); log.Outages[n-1].Host != "esx-02" || log.MostDown != 1 {
+	if n := len(log.Outages); log.Outages[n-1].Host != "esx-02" || log.MaxDown != 1 {
 		t.Errorf("outages %+v: a host went down after esx-02 had not come back", log)
 	}
 	s.control(http.MethodDelete, "/lab/fault", nil)
@@ -249,7 +249,7 @@ func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 			s.must(0, "apply", "-f", file, "--yes")
 			var log outages
 			s.control(http.MethodGet, "/lab/outages", &log)
-			if n := len(log.Outages); n != 3 || log.MostDown != 1 || last != "" && log.Outages[n-1].Host != last {
+			if n := len(log.Outages); n != 3 || log.MaxDown != 1 || last != "" && log.Outages[n-1].Host != last {
 				t.Errorf("%+v", log)
 			}
 			end := s.facts()

@@ -44,7 +44,7 @@ func underway(inv *backends.Inventory, st *journal.State, goingOff func(vm strin
 			out = append(out, r.Target)
 		}
 	}
-	for _, vm := range st.Unheard() {
+	for _, vm := range st.UnansweredGuests() {
 		if g := inv.Guest(vm); g != nil && silent(g) && !slices.Contains(out, backends.VMRef(vm)) {
 			out = append(out, backends.GuestRef(vm))
 		}

@@ -37,11 +37,11 @@ func (p *connectPage) Hints() []frame.Hint {
 	}
 	return hints
 }
-func (p *connectPage) EnterWord() string {
+func (p *connectPage) EnterLabel() string {
 	if p.trust != nil {
 		return "go back"
 	}
-	return p.fields.enterWord("connect")
+	return p.fields.enterLabel("connect")
 }
 func (p *connectPage) Typing() bool { return p.trust == nil && p.fields.Typing() }
 
@@ -165,7 +165,7 @@ type passwordPage struct {
 
 func (p *passwordPage) Title() string       { return "Password" }
 func (p *passwordPage) Hints() []frame.Hint { return nil }
-func (p *passwordPage) EnterWord() string   { return "log in" }
+func (p *passwordPage) EnterLabel() string   { return "log in" }
 func (p *passwordPage) Typing() bool        { return true }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {

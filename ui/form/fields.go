@@ -118,8 +118,8 @@ func (f *fields) hints() []frame.Hint {
 	return out
 }
 
-// enterWord returns the effect of Enter, where accepting the page is called word.
-func (f *fields) enterWord(word string) string {
+// enterLabel returns the effect of Enter, where accepting the page is called word.
+func (f *fields) enterLabel(word string) string {
 	if f.at() >= 0 && f.at() < len(f.inputs)-1 {
 		return "next field"
 	}

@@ -74,7 +74,7 @@ func (p *hostsPage) Title() string { return "Hosts" }
 func (p *hostsPage) Hints() []frame.Hint {
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "c", Does: "cluster"}, {Key: "/", Does: "filter"}}
 }
-func (p *hostsPage) EnterWord() string { return "continue" }
+func (p *hostsPage) EnterLabel() string { return "continue" }
 
 func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	hosts := slices.Clone(w.Overview.Hosts)

@@ -83,7 +83,7 @@ func (k *keyboard) do(cmd tea.Cmd) {
 func (k *keyboard) press(keys ...string) *keyboard {
 	for _, key := range keys {
 		if key == "enter" {
-			for k.w.Page().EnterWord() == "next field" && k.w.Err == nil {
+			for k.w.Page().EnterLabel() == "next field" && k.w.Err == nil {
 				k.send(keyPress(key))
 			}
 			if k.w.Err != nil && k.w.Page().Typing() {

@@ -28,7 +28,7 @@ func (p *lookPage) Hints() []frame.Hint {
 // Reported reports whether the report is shown, so that quitting needs no confirmation.
 func (p *lookPage) Reported() bool { return p.reader != nil }
 
-func (p *lookPage) EnterWord() string {
+func (p *lookPage) EnterLabel() string {
 	if p.reader == nil {
 		return "read"
 	}

@@ -34,7 +34,7 @@ func (p *nicsPage) Hints() []frame.Hint {
 	}
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "/", Does: "filter"}, {Key: "r", Does: "add a rail"}}
 }
-func (p *nicsPage) EnterWord() string { return "continue" }
+func (p *nicsPage) EnterLabel() string { return "continue" }
 
 func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 	var rows []live.Row
@@ -83,7 +83,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 
 func nicRow(host string, v backends.PNICVerdict) live.Row {
 	n := v.NIC
-	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMAWord(*n), n.Driver, n.MAC, v.Why()}}
+	r := live.Row{ID: host + "/" + n.Device, Group: host, Cells: []string{host, n.Device, backends.Speed(n.SpeedMbps), entry.RDMALabel(*n), n.Driver, n.MAC, v.Why()}}
 	if !v.Choosable() {
 		r.Disabled = v.Why()
 	}

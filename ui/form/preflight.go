@@ -35,7 +35,7 @@ func (p *preflightPage) Hints() []frame.Hint {
 	return hints
 }
 func (p *preflightPage) Typing() bool { return false }
-func (p *preflightPage) EnterWord() string {
+func (p *preflightPage) EnterLabel() string {
 	switch {
 	case p.scroll == nil:
 		return "read"

@@ -55,7 +55,7 @@ func (p *reviewPage) Hints() []frame.Hint {
 	return hints
 }
 func (p *reviewPage) Typing() bool { return p.typed != "" || p.rehearsal != nil }
-func (p *reviewPage) EnterWord() string {
+func (p *reviewPage) EnterLabel() string {
 	if !p.private {
 		return ""
 	}

@@ -29,7 +29,7 @@ func (p *runPage) Hints() []frame.Hint {
 	}
 	return hints
 }
-func (p *runPage) EnterWord() string { return "" }
+func (p *runPage) EnterLabel() string { return "" }
 func (p *runPage) Typing() bool      { return p.screen != nil && p.screen.Typing() }
 
 // A newsMsg contains the events since the last update of the screen.

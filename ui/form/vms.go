@@ -30,7 +30,7 @@ func (p *vmsPage) Hints() []frame.Hint {
 	return []frame.Hint{{Key: "Space", Does: "choose"}, {Key: "e", Does: "address"}, {Key: "l", Does: "login"}, {Key: "E L", Does: "for all chosen"},
 		{Key: "a", Does: "all"}, {Key: "i", Does: "invert"}, {Key: "/", Does: "filter"}}
 }
-func (p *vmsPage) EnterWord() string { return "continue" }
+func (p *vmsPage) EnterLabel() string { return "continue" }
 
 // The columns that can be edited.
 const addressColumn, loginColumn = 1, 2

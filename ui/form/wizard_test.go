@@ -139,7 +139,7 @@ func TestWrongAddressesAreRefusedAtTheirField(t *testing.T) {
 			f := &world{}
 			k := sit(t, f, 80, 24)
 			k.press("ctrl+u").write(address).press("return").on("vCenter").shows(says)
-			if got := k.w.Page().EnterWord(); got != "next field" || k.w.Busy != "" {
+			if got := k.w.Page().EnterLabel(); got != "next field" || k.w.Busy != "" {
 				t.Errorf("Enter says %q, busy with %q", got, k.w.Busy)
 			}
 			if address == "" {

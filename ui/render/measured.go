@@ -184,8 +184,8 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	if m.GPU != nil {
 		p.line("        %s%s", m.GPU, ofHost(m))
 	}
-	if class := page.ClassWord(m); class != "" {
-		p.line("        class %s, packets lost: %s", class, page.LostWord(m))
+	if class := page.ClassLabel(m); class != "" {
+		p.line("        class %s, packets lost: %s", class, page.LostLabel(m))
 	}
 	p.trouble(m, said)
 }

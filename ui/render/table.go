@@ -98,8 +98,8 @@ func (p *printer) cell(m perftest.Measurement) string {
 	if m.Repeats > 1 {
 		said = append(said, m.Repeated())
 	}
-	if class := page.ClassWord(m); class != "" {
-		said = append(said, "class "+class+", lost "+page.LostWord(m))
+	if class := page.ClassLabel(m); class != "" {
+		said = append(said, "class "+class+", lost "+page.LostLabel(m))
 	}
 	if curve := page.ShapeOf(m).Values; len(curve) > 0 {
 		said = append(said, p.t.Spark(curve))

@@ -67,8 +67,8 @@ func TestVMsGoOffInWaves(t *testing.T) {
 				if err != nil || res.Status != engine.StatusDone {
 					t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 				}
-				if w.MostOff() != c.most {
-					t.Errorf("%d VMs off at once, want %d", w.MostOff(), c.most)
+				if w.MaxOff() != c.most {
+					t.Errorf("%d VMs off at once, want %d", w.MaxOff(), c.most)
 				}
 				_ = j.Close() // inside the bubble
 			})
@@ -128,8 +128,8 @@ func TestResumeCountsVMsThatAreStillOff(t *testing.T) {
 		if err != nil || res.Status != engine.StatusDone {
 			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 		}
-		if w.MostOff() != 3 {
-			t.Errorf("%d VMs off at once, want 3", w.MostOff())
+		if w.MaxOff() != 3 {
+			t.Errorf("%d VMs off at once, want 3", w.MaxOff())
 		}
 		_ = j.Close()
 	})

@@ -50,8 +50,8 @@ func TestHostsGoDownInWaves(t *testing.T) {
 				if err != nil || res.Status != engine.StatusDone {
 					t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 				}
-				if w.MostDown() != c.most {
-					t.Errorf("%d hosts down at once, want %d", w.MostDown(), c.most)
+				if w.MaxDown() != c.most {
+					t.Errorf("%d hosts down at once, want %d", w.MaxDown(), c.most)
 				}
 				if took, want := time.Since(begin), time.Duration(2*c.rounds)*time.Second; took != want {
 					t.Errorf("it took %s, want %s", took, want)

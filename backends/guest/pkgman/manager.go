@@ -65,10 +65,10 @@ func Reason(said string) string {
 }
 
 // OnlyUnknown reports whether a package manager reports no errors other than unknown names.
-func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !Complains(said) }
+func OnlyUnknown(said string) bool { return unknownName.MatchString(said) && !HasOtherError(said) }
 
-// Complains reports whether there is an error that is not about unknown names.
-func Complains(said string) bool {
+// HasOtherError reports whether there is an error that is not about unknown names.
+func HasOtherError(said string) bool {
 	for line := range strings.SplitSeq(said, "\n") {
 		if (strings.HasPrefix(line, "E: ") || strings.HasPrefix(line, "Error: ")) && !unknownName.MatchString(line) {
 			return true
@@ -77,10 +77,10 @@ func Complains(said string) bool {
 	return false
 }
 
-// Helpless reports whether a package manager cannot determine what it would do: unknown names, a full disk, unreadable lists. An
+// Undetermined reports whether a package manager cannot determine what it would do: unknown names, a full disk, unreadable lists. An
 // interrupted installation does not count: it is completed before the next one.
-func Helpless(said string) bool {
-	return (unknownName.MatchString(said) || Complains(said)) && !repairable.MatchString(said)
+func Undetermined(said string) bool {
+	return (unknownName.MatchString(said) || HasOtherError(said)) && !repairable.MatchString(said)
 }
 
 // Locked reports whether another package manager is running.

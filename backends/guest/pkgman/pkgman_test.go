@@ -123,9 +123,9 @@ func TestPackageManagerErrorsAreClassified(t *testing.T) {
 		{"E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or specify a solution).", false, false, false, true, false},
 	} {
 		if pkgman.Locked(test.said) != test.locked || pkgman.Unreachable(test.said) != test.unreachable ||
-			pkgman.OnlyUnknown(test.said) != test.only || pkgman.Complains(test.said) != test.complaints || pkgman.Helpless(test.said) != test.helpless {
+			pkgman.OnlyUnknown(test.said) != test.only || pkgman.HasOtherError(test.said) != test.complaints || pkgman.Undetermined(test.said) != test.helpless {
 			t.Errorf("%q: locked %v, unreachable %v, only unknown %v, complains %v, helpless %v", test.said, pkgman.Locked(test.said),
-				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.Complains(test.said), pkgman.Helpless(test.said))
+				pkgman.Unreachable(test.said), pkgman.OnlyUnknown(test.said), pkgman.HasOtherError(test.said), pkgman.Undetermined(test.said))
 		}
 	}
 }

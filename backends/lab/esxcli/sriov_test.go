@@ -10,10 +10,10 @@ import (
 // restart makes pending settings take effect.
 func restart(t *testing.T, w *world.World) {
 	t.Helper()
-	if err := w.HostDies("esx-01"); err != nil {
+	if err := w.LoseHost("esx-01"); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.HostReturns("esx-01"); err != nil {
+	if err := w.RestoreHost("esx-01"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,10 +16,10 @@ const bin = "/opt/mellanox/bin/"
 // restart reboots a host at once and logs in again.
 func (l *lab) restart(name string) *ssh.Client {
 	l.Helper()
-	if err := l.world.HostDies(name); err != nil {
+	if err := l.world.LoseHost(name); err != nil {
 		l.Fatal(err)
 	}
-	if err := l.world.HostReturns(name); err != nil {
+	if err := l.world.RestoreHost(name); err != nil {
 		l.Fatal(err)
 	}
 	return l.host(name)

@@ -30,8 +30,8 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	case "GET /lab/outages":
 		reply(w, struct {
 			Outages  []world.Outage `json:"outages"`
-			MostDown int            `json:"most_down"`
-		}{f.world.Log.Outages(), f.world.Log.MostDown()})
+			MaxDown int            `json:"most_down"`
+		}{f.world.Log.Outages(), f.world.Log.MaxDown()})
 		return
 	case "POST /lab/fault":
 		err = f.world.Faults.Add(query.Get("rule"))
@@ -42,9 +42,9 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 	case "POST /lab/link":
 		err = f.world.SetLink(query.Get("host"), query.Get("nic"), query.Get("up") == "true")
 	case "POST /lab/return":
-		err = f.world.HostReturns(query.Get("host"))
+		err = f.world.RestoreHost(query.Get("host"))
 	case "POST /lab/down":
-		err = f.world.HostDies(query.Get("host"))
+		err = f.world.LoseHost(query.Get("host"))
 	case "POST /lab/power-cycle":
 		err = f.world.PowerCycle(query.Get("host"))
 	default:

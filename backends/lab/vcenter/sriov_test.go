@@ -37,10 +37,10 @@ func (c *client) sriovInfo(host, id string) *types.HostSriovInfo {
 // reboot evacuates nothing: the VMs of the host are off.
 func (c *client) reboot(host string) {
 	c.t.Helper()
-	if err := c.world.HostDies(host); err != nil {
+	if err := c.world.LoseHost(host); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := c.world.HostReturns(host); err != nil {
+	if err := c.world.RestoreHost(host); err != nil {
 		c.t.Fatal(err)
 	}
 }

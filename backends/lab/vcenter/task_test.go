@@ -142,7 +142,7 @@ func TestReboot(t *testing.T) {
 		}
 	})
 	out := c.world.Log.Outages()
-	if len(out) != 1 || out[0].Host != "esx-01" || out[0].To.Sub(out[0].From) < 5*time.Second || c.world.Log.MostDown() != 1 {
+	if len(out) != 1 || out[0].Host != "esx-01" || out[0].To.Sub(out[0].From) < 5*time.Second || c.world.Log.MaxDown() != 1 {
 		t.Errorf("outages %+v", out)
 	}
 }

@@ -165,8 +165,8 @@ func (l *Log) Outages() []Outage {
 	return out
 }
 
-// MostDown returns the largest number of hosts that were down at the same time.
-func (l *Log) MostDown() int {
+// MaxDown returns the largest number of hosts that were down at the same time.
+func (l *Log) MaxDown() int {
 	down, most := map[string]bool{}, 0
 	for _, e := range l.Events() {
 		switch e.What {

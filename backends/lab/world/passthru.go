@@ -107,7 +107,7 @@ func (s *State) AssignDevices(v *VM) error {
 			d.Assigned = at.Address
 		}
 	}
-	return s.TakeShares(v)
+	return s.AssignVGPUs(v)
 }
 
 // allows reports whether a dynamic device may be this one.

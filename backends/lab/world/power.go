@@ -195,12 +195,12 @@ func (w *World) RebootHost(host string) error {
 	if never {
 		return nil
 	}
-	w.After(w.Timing.HostReboot, func() { _ = w.HostReturns(host) })
+	w.After(w.Timing.HostReboot, func() { _ = w.RestoreHost(host) })
 	return nil
 }
 
-// HostDies makes a host stop answering until HostReturns.
-func (w *World) HostDies(host string) error { return w.hostGoes(host, Down, "lost") }
+// LoseHost makes a host stop answering until RestoreHost.
+func (w *World) LoseHost(host string) error { return w.hostGoes(host, Down, "lost") }
 
 func (w *World) hostGoes(host string, to HostState, reason string) error {
 	var lost []string
@@ -237,8 +237,8 @@ func (w *World) PowerCycle(host string) error {
 	return w.returns(host, true)
 }
 
-// HostReturns ends a reboot or an outage: pending settings take effect.
-func (w *World) HostReturns(host string) error { return w.returns(host, false) }
+// RestoreHost ends a reboot or an outage: pending settings take effect.
+func (w *World) RestoreHost(host string) error { return w.returns(host, false) }
 
 func (w *World) returns(host string, cut bool) error {
 	return w.Update(func(s *State) ([]Event, error) {

@@ -13,10 +13,10 @@ import (
 // reboot restarts a host and waits until it is back.
 func reboot(t *testing.T, w *world.World, host string) {
 	t.Helper()
-	if err := w.HostDies(host); err != nil {
+	if err := w.LoseHost(host); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.HostReturns(host); err != nil {
+	if err := w.RestoreHost(host); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -78,8 +78,8 @@ func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 // backedByMIG is told by a number before the framebuffer: grid_a100d-3-40c.
 func (d *Passthrough) backedByMIG() bool { return strings.Count(d.Profile, "-") > 1 }
 
-// TakeShares assigns the GPUs of a VM's vGPUs on its host.
-func (s *State) TakeShares(v *VM) error {
+// AssignVGPUs assigns the GPUs of a VM's vGPUs on its host.
+func (s *State) AssignVGPUs(v *VM) error {
 	gpus, err := s.PlaceShares(v)
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func TestHostReboot(t *testing.T) {
 	if active() != "0,0,8,7" {
 		t.Errorf("max_vfs is %q after the reboot", active())
 	}
-	if n := w.Log.MostDown(); n != 1 {
+	if n := w.Log.MaxDown(); n != 1 {
 		t.Errorf("%d hosts down at once", n)
 	}
 }
@@ -143,7 +143,7 @@ func TestRebootNever(t *testing.T) {
 	if out := w.Log.Outages(); len(out) != 1 || !out[0].To.IsZero() {
 		t.Errorf("outages %+v", out)
 	}
-	if err := w.HostReturns("esx-02"); err != nil {
+	if err := w.RestoreHost("esx-02"); err != nil {
 		t.Fatal(err)
 	}
 	if out := w.Log.Outages(); out[0].To.IsZero() {

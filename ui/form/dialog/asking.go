@@ -39,7 +39,7 @@ func (q *questions) nics(inv *backends.Inventory) error {
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
-			ports.add(n.Device+"\n"+fmt.Sprintf("%s, %s: %s", backends.Speed(n.SpeedMbps), entry.RDMAWord(*n), v.Why()), name)
+			ports.add(n.Device+"\n"+fmt.Sprintf("%s, %s: %s", backends.Speed(n.SpeedMbps), entry.RDMALabel(*n), v.Why()), name)
 		}
 	}
 	ports.each(func(port string, hosts []string) {

@@ -74,8 +74,8 @@ func OneDatacenter(inv *backends.Inventory, names []string) (string, error) {
 	return of[names[0]], nil
 }
 
-// RDMAWord describes the RDMA support of a pNIC.
-func RDMAWord(n backends.NIC) string {
+// RDMALabel describes the RDMA support of a pNIC.
+func RDMALabel(n backends.NIC) string {
 	switch {
 	case n.RoCEv2:
 		return "RoCE v2"

@@ -158,12 +158,12 @@ func (w *Wizard) hints() []Hint {
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
 	var all []Hint
-	if word := w.Page().EnterWord(); word != "" && w.Busy == "" {
+	if word := w.Page().EnterLabel(); word != "" && w.Busy == "" {
 		all = append(all, Hint{"Enter", word})
 	}
 	if w.running == nil && w.Busy == "" {
 		word := "back"
-		if w.at == 0 && w.looking == nil && w.Page().EnterWord() != "go back" {
+		if w.at == 0 && w.looking == nil && w.Page().EnterLabel() != "go back" {
 			word = "leave"
 		}
 		all = append(all, Hint{"Esc", word})

@@ -83,8 +83,8 @@ type Page interface {
 	View(w *Wizard, width, height int) string
 	// Hints returns the keys that only this page has, the most useful first.
 	Hints() []Hint
-	// EnterWord returns what Enter does, "" if it does nothing.
-	EnterWord() string
+	// EnterLabel returns what Enter does, "" if it does nothing.
+	EnterLabel() string
 	// Typing reports whether letters are meant for a text field.
 	Typing() bool
 }

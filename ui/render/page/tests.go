@@ -184,7 +184,7 @@ func pair(m perftest.Measurement) Pair {
 	if isLatency(m) && len(m.Rows) > 0 {
 		p.P99, p.P999 = three(m.Rows[0].P99Us), three(m.Rows[0].P999Us)
 	}
-	p.Class, p.Lost = ClassWord(m), LostWord(m)
+	p.Class, p.Lost = ClassLabel(m), LostLabel(m)
 	switch m.Verdict {
 	case perftest.VerdictPass:
 	case perftest.VerdictNotApplicable:
@@ -200,8 +200,8 @@ func pair(m perftest.Measurement) Pair {
 	return p
 }
 
-// ClassWord describes in a word what a test proved about its class; "" if none is configured.
-func ClassWord(m perftest.Measurement) string {
+// ClassLabel describes in a word what a test proved about its class; "" if none is configured.
+func ClassLabel(m perftest.Measurement) string {
 	switch {
 	case m.Class == nil:
 		return ""
@@ -213,8 +213,8 @@ func ClassWord(m perftest.Measurement) string {
 	return "not proven"
 }
 
-// LostWord returns how many packets were lost or retransmitted; "" if no class is configured, - if no counter was read.
-func LostWord(m perftest.Measurement) string {
+// LostLabel returns how many packets were lost or retransmitted; "" if no class is configured, - if no counter was read.
+func LostLabel(m perftest.Measurement) string {
 	lost, _, read := m.Lost()
 	switch {
 	case m.Class == nil:

@@ -148,15 +148,15 @@ func (w *World) Clashes() []string {
 	return append([]string(nil), w.clash...)
 }
 
-// MostOff is the largest number of VMs that were off at the same time.
-func (w *World) MostOff() int {
+// MaxOff is the largest number of VMs that were off at the same time.
+func (w *World) MaxOff() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.mostOff
 }
 
-// MostDown is the largest number of hosts that were in maintenance mode at the same time.
-func (w *World) MostDown() int {
+// MaxDown is the largest number of hosts that were in maintenance mode at the same time.
+func (w *World) MaxDown() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.most

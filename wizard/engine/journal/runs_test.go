@@ -415,7 +415,7 @@ func TestGuestsThatMayStillBeStarting(t *testing.T) {
 		"heard of before, not after": {[]journal.Record{did("a", true), power("a"), power("a")}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (&journal.State{Records: c.records}).Unheard(); !slices.Equal(got, c.want) {
+			if got := (&journal.State{Records: c.records}).UnansweredGuests(); !slices.Equal(got, c.want) {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 		})

@@ -203,9 +203,9 @@ func (s *State) OpenBrackets() []OpenBracket {
 	return out
 }
 
-// Unheard returns the VMs that the run has powered on, or was about to, and whose guests have not answered since: they may still
+// UnansweredGuests returns the VMs that the run has powered on, or was about to, and whose guests have not answered since: they may still
 // be starting.
-func (s *State) Unheard() []string {
+func (s *State) UnansweredGuests() []string {
 	var out []string
 	for _, r := range s.Records {
 		switch {

@@ -175,7 +175,7 @@ func (b *builder) hostState(h *draft.Host) {
 		}
 		b.Each(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)
 	}
-	if b.Answers.Mode != answers.PVRDMA && b.Inventory.OnDeadBaselines(h.Host) {
+	if b.Answers.Mode != answers.PVRDMA && b.Inventory.UnsupportedBaselines(h.Host) {
 		b.Each(h.Name, "%s; move it to an image, which must then hold the drivers and tools that mode %s needs", backends.DeadBaselines, b.Answers.Mode)
 	}
 }

@@ -87,7 +87,7 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 		}
 		v.Host = model.HostOf(s, *host).Name
 		if v.On {
-			return s.TakeShares(v)
+			return s.AssignVGPUs(v)
 		}
 		return nil
 	})
