@@ -46,8 +46,8 @@ func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft 
 // Virtual reports whether guests get VFs of the RDMA pNIC.
 func (d *Draft) Virtual() bool { return d.Answers.VFs() }
 
-// Whole reports whether guests get the card itself, which is then no longer a pNIC and on no switch.
-func (d *Draft) Whole() bool { return d.Answers.WholeCard() }
+// WholeCard reports whether guests get the card itself, which is then no longer a pNIC and on no switch.
+func (d *Draft) WholeCard() bool { return d.Answers.WholeCard() }
 
 // Refuse records a reason that cannot be overridden, once: several hosts of a cluster may give the same one for the cluster.
 func (d *Draft) Refuse(t backends.Ref, check, remedy, format string, args ...any) {
@@ -73,8 +73,8 @@ func (d *Draft) Note(format string, args ...any) {
 	}
 }
 
-// Each adds a sentence that may apply to many targets: they are combined.
-func (d *Draft) Each(name, format string, args ...any) {
+// NoteEach adds a sentence that may apply to many targets: they are combined.
+func (d *Draft) NoteEach(name, format string, args ...any) {
 	s := fmt.Sprintf(format, args...)
 	if _, there := d.told[s]; !there {
 		d.tales = append(d.tales, s)

@@ -158,11 +158,11 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key.Name)
 			return nil, nil, false
 		}
-		d.Each(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
+		d.NoteEach(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
 	}
 	if others := nic.Others(d.as, d.fam, d.nics()...); len(others) > 0 {
 		p := d.fam.Lossless()
-		d.Each(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
+		d.NoteEach(d.h.Name, "%s, %s, %s and %s apply to every %s port, so also to %s: global pause is disabled there", p.PFCTx, p.PFCRx, p.Trust, p.ECN, d.fam.Name(), strings.Join(others, ", "))
 	}
 	changes := current.Same(backends.KindModuleParams, current.Params(core), current.Params(d.sys.Module(d.fam.Driver()).Params))
 	if pausing := nic.Pausing(d.h.Host, d.fam, d.nics()...); len(pausing) > 0 && !changes {
@@ -195,7 +195,7 @@ func (d *driverPart) method() (string, bool) {
 	if set != "" || !slices.ContainsFunc(d.all, asked) {
 		for _, p := range d.all {
 			if asked(p) && p.SRIOV.Requested != p.SRIOV.VFs {
-				d.Each(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", p.SRIOV.Requested, p.Device, list)
+				d.NoteEach(d.h.Name, "vCenter asks for %d VFs of %s as well; %s is written, and the last setting applies", p.SRIOV.Requested, p.Device, list)
 			}
 		}
 		return d.byParameter(), true
@@ -206,7 +206,7 @@ func (d *driverPart) method() (string, bool) {
 			s = *p.SRIOV
 		}
 		if asked(p) {
-			d.Each(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", p.Device, byVCenter, d.byParameter())
+			d.NoteEach(d.h.Name, "%s got its VFs from %s; %s stays unset, because the two must not be mixed on one port", p.Device, byVCenter, d.byParameter())
 		}
 		if s.Requested != p.want && s.Max < p.want {
 			d.Refuse(d.ref, "HOST-VF-COUNT-010", "switch SR-IOV off for "+p.Device+" in vCenter and plan again: "+list+" and the firmware are set then",
@@ -229,7 +229,7 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 		return nil, false
 	}
 	if numbers, ports, is := nic.Shifted(d.as, d.fam); is {
-		d.Each(d.h.Name, "%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", d.fam.VFs().Param, numbers, ports)
+		d.NoteEach(d.h.Name, "%s has %d numbers for %d ports: a card was added or removed, and each number now belongs to another port; the list is rewritten (KB 309346)", d.fam.VFs().Param, numbers, ports)
 	}
 	sum := 0
 	for _, n := range list {
@@ -240,7 +240,7 @@ func (d *driverPart) withVFs(core map[string]string) (map[string]string, bool) {
 		return nil, false
 	}
 	if nic.LowFunctionEmpty(list) {
-		d.Each(d.h.Name, "VFs on a later port only: some hosts then create fewer than requested (KB 2039824)")
+		d.NoteEach(d.h.Name, "VFs on a later port only: some hosts then create fewer than requested (KB 2039824)")
 	}
 	return out, true
 }

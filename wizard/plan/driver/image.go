@@ -52,10 +52,10 @@ func (d *driverPart) noteUnused() {
 	switch {
 	case len(unused) == 0:
 	case imaged:
-		d.Each(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, or import it: "+
+		d.NoteEach(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, or import it: "+
 			"Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
 	default:
-		d.Each(d.h.Name, "not managed by an image: %s is not installed; name its path on a datastore", strings.Join(unused, ", "))
+		d.NoteEach(d.h.Name, "not managed by an image: %s is not installed; name its path on a datastore", strings.Join(unused, ", "))
 	}
 }
 

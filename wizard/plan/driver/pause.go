@@ -37,7 +37,7 @@ func (d *driverPart) pauseOf(p port, after string) {
 func (d *driverPart) withoutPFC(core map[string]string) map[string]string {
 	out, was := nic.WithoutPFC(d.fam, core)
 	if was {
-		d.Each(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(),
+		d.NoteEach(d.h.Name, "PFC is disabled on every %s port, so also on %s: the answers ask for global pause, and the two exclude each other", d.fam.Name(),
 			strings.Join(nic.Others(d.h.Host, d.fam, d.nics()...), ", "))
 	}
 	return out

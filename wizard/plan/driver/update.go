@@ -29,9 +29,9 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 			d.Refuse(d.ref, "HOST-PNIC-PSID-008", backends.HintOf(err), "%v", err)
 			return nil, false
 		case len(b.Files) == 0:
-			d.Each(d.ref.Name, "sriov.firmware names no file for %s, whose firmware stays %s", p.Device, p.Firmware)
+			d.NoteEach(d.ref.Name, "sriov.firmware names no file for %s, whose firmware stays %s", p.Device, p.Firmware)
 		case p.Firmware == "" && p.Hidden == "":
-			d.Each(d.ref.Name, "the firmware of %s is not updated: neither vCenter nor esxcli network nic get shows its version", p.Device)
+			d.NoteEach(d.ref.Name, "the firmware of %s is not updated: neither vCenter nor esxcli network nic get shows its version", p.Device)
 		case b.Pending(p.Firmware, d.Options.Flashed[d.set(backends.KindFirmwareImage, card).ID()]):
 			d.unloaded = append(d.unloaded, card)
 			pending[card] = b
@@ -61,11 +61,11 @@ func (d *driverPart) pair(n *backends.NIC, b nic.Burn) {
 		documented := "at least " + pair.Least + " is documented for " + n.Driver + " " + pair.Since
 		switch {
 		case !known:
-			d.Each(d.ref.Name, "whether firmware %s goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", version, n.Driver, n.DriverVersion)
+			d.NoteEach(d.ref.Name, "whether firmware %s goes with %s %s is not checked (unverified): the vendor's release notes pair firmware and driver", version, n.Driver, n.DriverVersion)
 		case pair.Later && pair.Fits:
-			d.Each(d.ref.Name, "firmware %s: %s; that %s needs no newer one is unverified: see its release notes", version, documented, n.DriverVersion)
+			d.NoteEach(d.ref.Name, "firmware %s: %s; that %s needs no newer one is unverified: see its release notes", version, documented, n.DriverVersion)
 		case pair.Later:
-			d.Each(d.ref.Name, "firmware %s is too old: %s; what %s needs is unverified: see its release notes", version, documented, n.DriverVersion)
+			d.NoteEach(d.ref.Name, "firmware %s is too old: %s; what %s needs is unverified: see its release notes", version, documented, n.DriverVersion)
 		case !pair.Fits:
 			d.Object(d.ref, "HOST-PNIC-FWMATRIX-007", "name newer firmware under sriov.firmware", "firmware %s of %s is too old for its driver: %s", version, b.Files[psid], documented)
 		}

@@ -75,7 +75,7 @@ func (g *guestPart) vgpu() {
 		return // the VM's part of the plan decides
 	}
 	profile := strings.TrimSpace(strings.TrimPrefix(g.v.Passthrough[i], "vgpu"))
-	g.Each(g.v.Name, "vGPU %s: a PVRDMA adapter cannot access GPU memory; data goes through host memory "+
+	g.NoteEach(g.v.Name, "vGPU %s: a PVRDMA adapter cannot access GPU memory; data goes through host memory "+
 		"(NCCL_NET_GDR_LEVEL=LOC, before NCCL 2.4 NCCL_IB_GDR_LEVEL=0)",
 		cmp.Or(profile, "with an unknown name"))
 }

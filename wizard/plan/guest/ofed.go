@@ -30,7 +30,7 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	if g.asked {
 		from = current.OFED(g.v.Guest)
 		if current.Same(backends.KindOFED, from, want) {
-			g.Each(g.v.Name, "%s is installed and has its own libraries and tools: no packages are installed", g.v.Guest.MOFED)
+			g.NoteEach(g.v.Name, "%s is installed and has its own libraries and tools: no packages are installed", g.v.Guest.MOFED)
 			return
 		}
 	}
@@ -56,13 +56,13 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	id := g.id(backends.KindOFED, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
 	if doca {
-		g.Each(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
+		g.NoteEach(g.v.Name, "DOCA-OFED is installed from the repository in the package doca-host (doca-ofed): it takes ten minutes and more, builds kernel "+
 			"modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
 	} else {
-		g.Each(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
+		g.NoteEach(g.v.Name, "MLNX_OFED is installed by mlnxofedinstall --force --add-kernel-support --without-fw-update: it takes ten minutes and more, builds "+
 			"kernel modules, and replaces the distribution's RDMA packages, which are recorded and restored by a rollback; it stops if another package depends on them")
 	}
-	g.Each(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
+	g.NoteEach(g.v.Name, "openibd is restarted instead of the guest: its RDMA devices and their interfaces are away meanwhile, and programs that use RDMA "+
 		"keep it from that; packages that the installer downloads itself stay after a rollback")
 }
 

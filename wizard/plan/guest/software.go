@@ -63,7 +63,7 @@ func (g *guestPart) nouveau() {
 	})
 	id := g.id(backends.KindNouveau, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
-	g.Each(g.v.Name, "is rebooted inside the run, because nouveau uses its GPU: programs in it are stopped; a rollback removes the blacklist and does not reboot it again")
+	g.NoteEach(g.v.Name, "is rebooted inside the run, because nouveau uses its GPU: programs in it are stopped; a rollback removes the blacklist and does not reboot it again")
 }
 
 // afterStack makes what builds on the guest's RDMA stack wait for it.
@@ -91,7 +91,7 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 		return ""
 	}
 	if len(g.lacking("dkms")) > 0 {
-		g.Each(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
+		g.NoteEach(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
 	}
 	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)), backends.ValueOf(file.Path),
 		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it", file.Version), g.afterStack)
@@ -106,7 +106,7 @@ func (g *guestPart) cudaPerftest(driver string) {
 	case f.CUDATests != nil && !g.unfinished(backends.BuildPerftest):
 		return
 	case file == "":
-		g.Each(g.v.Name, "no perftest built with CUDA was found: host memory alone is measured, GPU memory is not (gpudirect.perftest names a source to build it from)")
+		g.NoteEach(g.v.Name, "no perftest built with CUDA was found: host memory alone is measured, GPU memory is not (gpudirect.perftest names a source to build it from)")
 		return
 	case !g.sees(file, checkPerftest):
 		return

@@ -20,7 +20,7 @@ func (b *builder) adapters(v *draft.VM) []plan.Change {
 		return nil
 	}
 	if t := v.Adapters[0].Type; t != "vmxnet3" {
-		b.Each(v.Name, "the first adapter is %s; the VMware guides use vmxnet3", t)
+		b.NoteEach(v.Name, "the first adapter is %s; the VMware guides use vmxnet3", t)
 	}
 	wanted := map[string]bool{}
 	var out []plan.Change
@@ -53,7 +53,7 @@ func (b *builder) guestOS(v *draft.VM) {
 	supported, known := v.SupportsAdapter(kind)
 	there := slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == kind })
 	if known && !supported && !there && !slices.Contains(b.Options.Skip, check) {
-		b.Each(v.Name, "guest OS %s on vmx-%d: vCenter does not list %s adapters for it; they usually work all the same (--skip %s hides this warning)",
+		b.NoteEach(v.Name, "guest OS %s on vmx-%d: vCenter does not list %s adapters for it; they usually work all the same (--skip %s hides this warning)",
 			v.GuestID, v.Hardware, kind, check)
 	}
 }

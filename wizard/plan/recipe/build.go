@@ -49,7 +49,7 @@ func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) 
 func (b *builder) recipe(hosts func()) {
 	b.selectHosts()
 	b.selectVMs()
-	if b.Whole() {
+	if b.WholeCard() {
 		b.cards()
 	} else {
 		b.fabrics()

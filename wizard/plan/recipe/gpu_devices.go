@@ -241,7 +241,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 		b.dynamic(v)
 	}
 	if v.Group != "" && v.To < sizing.HardwareDeviceGroup {
-		b.Each(v.Name, "has hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
+		b.NoteEach(v.Name, "has hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
 			"(unverified). If vCenter refuses it, write hardware: upgrade for this VM (it cannot be undone)", v.To, sizing.HardwareDeviceGroup)
 	}
 	return len(b.Refusals) == before
@@ -267,5 +267,5 @@ func (b *builder) dynamic(v *draft.VM) {
 		b.Refuse(ref, "", "set gpudirect.backing to fixed", "has cards on %d rails: as dynamic devices any of them may be on any rail", len(v.Cards))
 		return
 	}
-	b.Each(v.Name, "dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
+	b.NoteEach(v.Name, "dynamic devices: at power-on ESXi may assign another GPU or card of the same model, even one that is not close to the other")
 }

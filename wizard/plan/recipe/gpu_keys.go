@@ -97,7 +97,7 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 	w, err := sizing.MMIO(list, others...)
 	switch {
 	case err != nil && chosen.GB() > 0:
-		b.Each(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
+		b.NoteEach(v.Name, "the MMIO window of %d GB is taken from the answers without a check: %v", chosen.GB(), err)
 		return chosen.GB(), fmt.Sprintf("%d GB, as the answers say", chosen.GB())
 	case err != nil:
 		b.Refuse(ref, "VM-MMIO-SIZE-024", "state the sizes of the model in gpudirect.models, as {10de:2fff: {framebuffer: 48, bar: 64}} (nvidia-smi -q, or "+
@@ -120,7 +120,7 @@ func (b *builder) window(v *draft.VM, now string) (int, string) {
 			"gpudirect.mmio %s: %v", chosen, err)
 	}
 	if w.Warning != "" {
-		b.Each(v.Name, "%s", w.Warning)
+		b.NoteEach(v.Name, "%s", w.Warning)
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(now)); err == nil && chosen.GB() == 0 && n > size && w.Check(n) == nil {
 		return n, "it is larger than needed and stays"

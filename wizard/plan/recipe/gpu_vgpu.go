@@ -29,7 +29,7 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
 		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
-		b.Each(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
+		b.NoteEach(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
 		before := len(b.Refusals)
 		b.Object(backends.HostRef(h.Name), checkVGPU, "install the NVIDIA vGPU Manager of the release of the guests' driver, with an image or as a component (vSphere Lifecycle Manager), "+
@@ -56,10 +56,10 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	}
 	v.VGPU, v.VGPUs = wish.Profile, wish.VGPUs()
 	if h.Baseboard != nil && v.VGPUs > 1 && v.Group == "" {
-		b.Each(v.Name, "its vGPUs use NVLink only in one vendor device group: gpudirect.gpus: {%s: {group: \"Nvidia:%d@%s%%NVLink\"}}", v.Name, v.VGPUs, v.VGPU)
+		b.NoteEach(v.Name, "its vGPUs use NVLink only in one vendor device group: gpudirect.gpus: {%s: {group: \"Nvidia:%d@%s%%NVLink\"}}", v.Name, v.VGPUs, v.VGPU)
 	}
 	if h.Baseboard != nil && h.Baseboard.Generation == "Blackwell" { // NVIDIA AI Enterprise 9.0, "NVIDIA NVSwitch"
-		b.Each(h.Name, "%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed nor checked here", h.Baseboard)
+		b.NoteEach(h.Name, "%s: NVSwitches need NVIDIA's Fabric Manager CRX component on the host (NVIDIA AI Enterprise Infra 8.2), which is neither installed nor checked here", h.Baseboard)
 	}
 	b.vgpuRoom(h, v)
 }
@@ -211,7 +211,7 @@ func (b *builder) reachVGPU(h *draft.Host, v *draft.VM, nic string) {
 		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016", "move the card to another slot; with --skip HOST-GPU-ROOT-016 the vGPU is assigned anyway, and its data goes through host memory",
 			"no GPU of %s that can serve for a vGPU %s can reach the RDMA card at %s by peer-to-peer: %s", h.Name, v.VGPU, nic, cmp.Or(strings.Join(far, ", "), "there is none"))
 	case len(far) > 0:
-		b.Each(v.Name, "ESXi chooses the GPU of its vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
+		b.NoteEach(v.Name, "ESXi chooses the GPU of its vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
 			"it is not set here", strings.Join(near, ", "), nic, strings.Join(far, ", "))
 	}
 }

@@ -18,7 +18,7 @@ func (r *rail) chooseNIC(h *draft.Host) *backends.NIC {
 		n = r.fitting(h)
 	}
 	if n != nil && r.Virtual() && (n.SRIOV == nil || !n.SRIOV.Capable) {
-		r.Each(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nic.BIOSHelp(h.Vendor))
+		r.NoteEach(h.Name, "%s does not offer SR-IOV yet; if the firmware is not the reason: %s", n.Device, nic.BIOSHelp(h.Vendor))
 	}
 	return n
 }
@@ -28,7 +28,7 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 	choice := backends.ChoosePNIC(h.Host, wish)
 	if choice.Chosen != nil {
 		if choice.Nearest.Unlisted {
-			r.Each(h.Name, "%s has driver %s, which is not listed among those that support RoCE v2; the host reports RoCE for it, so it is used (unverified)",
+			r.NoteEach(h.Name, "%s has driver %s, which is not listed among those that support RoCE v2; the host reports RoCE for it, so it is used (unverified)",
 				choice.Chosen.Device, choice.Chosen.Driver)
 		}
 		return choice.Chosen
@@ -62,7 +62,7 @@ func (r *rail) fitting(h *draft.Host) *backends.NIC {
 			seen = append(seen, v.NIC.Device+" "+v.Why())
 		}
 	}
-	if near.Fault == backends.InUse && !r.Whole() {
+	if near.Fault == backends.InUse && !r.WholeCard() {
 		near.Remedy += "; --force-nic HOST/" + choice.Nearest.NIC.Device + " selects it anyway"
 	}
 	if wish.AllowNoHCA = r.Answers.MayLackHCA(); backends.NoHCA(h.Host, wish) {
@@ -100,7 +100,7 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 		case !v.Eligible() && main.Fault != backends.InUse:
 			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s", n.Device, main.Why)
 			return nil, true
-		case !v.Eligible() && r.Whole():
+		case !v.Eligible() && r.WholeCard():
 			r.Refuse(backends.HostRef(h.Name), main.Check, main.Remedy, "--force-nic %s: it %s; a card that the host uses cannot be passed through", n.Device, main.Why)
 			return nil, true
 		case n.Use.Opaque:

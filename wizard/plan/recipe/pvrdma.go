@@ -62,7 +62,7 @@ func (b *builder) vmknic(h *draft.Host) {
 		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "choose a vmknic on the default TCP/IP stack", "its vmknic %s is on the TCP/IP stack %s", want, k.NetStack)
 		return
 	case k.DHCP:
-		b.Each(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
+		b.NoteEach(h.Name, "%s gets its address from DHCP; if the address changes, peers lose the connection", want)
 	}
 	if _, ok := h.Options[backends.VMKNICOption]; !ok {
 		b.Refuse(ref, "HOST-VMKNIC-SET-001", b.gapRemedy(ref, "option "), "the option %s could not be read", backends.VMKNICOption)
@@ -252,7 +252,7 @@ func (b *builder) clusterReach() {
 			p := b.Part(v.Host)
 			return p != nil && p.Cluster == h.Cluster
 		}) {
-			b.Each(h.Name, "in cluster %s, but not in the answers: a VM that DRS or HA moves there has no RDMA", h.Cluster)
+			b.NoteEach(h.Name, "in cluster %s, but not in the answers: a VM that DRS or HA moves there has no RDMA", h.Cluster)
 		}
 	}
 }

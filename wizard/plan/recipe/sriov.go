@@ -31,9 +31,9 @@ func (b *builder) sriov() {
 func (b *builder) powerPolicy(h *draft.Host) {
 	switch {
 	case h.PowerPolicy == "":
-		b.Each(h.Name, "its power policy could not be read and stays as it is")
+		b.NoteEach(h.Name, "its power policy could not be read and stays as it is")
 	case h.PowerPolicy != "static" && len(h.PowerPolicies) == 0:
-		b.Each(h.Name, "its BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
+		b.NoteEach(h.Name, "its BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
 		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})
@@ -50,7 +50,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	file, left := update.Unsafe()
 	switch {
 	case untrusted && updated && nic.Listed(port) && file == "":
-		b.Each(v.Host, "VMs that are not trusted get VFs of %s once its firmware %s is updated; a card that the named files do not free of its published vulnerabilities is refused",
+		b.NoteEach(v.Host, "VMs that are not trusted get VFs of %s once its firmware %s is updated; a card that the named files do not free of its published vulnerabilities is refused",
 			port.Device, port.Firmware)
 		return
 	case untrusted && updated && file != "":
@@ -60,7 +60,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	}
 	switch {
 	case untrusted && !nic.Listed(port):
-		b.Each(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
+		b.NoteEach(v.Host, "%s goes to VMs whose users are not trusted (vms[].trust); the security bulletins that this program holds do not name its card", port.Device)
 	case untrusted && !known:
 		b.Refuse(backends.VMRef(v.Name), check, "The firmware of ports in InfiniBand mode is known once they speak Ethernet. "+
 			"If you know that it is fixed (esxcli network nic get), set trust: trusted",
@@ -69,7 +69,7 @@ func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 		b.Refuse(backends.VMRef(v.Name), check, "name newer firmware under sriov.firmware (an OEM's card: that of the server's vendor), or set trust: trusted",
 			"is untrusted, and firmware %s of %s on %s is vulnerable to users of a VF: %s", port.Firmware, port.Device, v.Host, nic.Named(list, port))
 	case len(list) > 0 && !slices.Contains(b.Options.Skip, check):
-		b.Each(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware, port.Device, nic.Named(list, port))
+		b.NoteEach(v.Host, "firmware %s of %s is vulnerable to users of a VF, whom the answers trust (vms[].trust): %s", port.Firmware, port.Device, nic.Named(list, port))
 	}
 }
 

@@ -21,7 +21,7 @@ func (b *builder) otherTraffic() {
 			if slices.ContainsFunc(k.PNICs, func(p string) bool { return ports[p] }) {
 				b.redundant(h, k, ports)
 			} else if n := firstOf(h, k, drivers); n != nil {
-				b.Each(h.Name, "parameters of %s apply to all its ports, also to %s, which %s %s", n.Driver, strings.Join(k.PNICs, " and "),
+				b.NoteEach(h.Name, "parameters of %s apply to all its ports, also to %s, which %s %s", n.Driver, strings.Join(k.PNICs, " and "),
 					map[bool]string{true: "carries", false: "carry"}[len(k.PNICs) == 1], trafficOf(k))
 			}
 		}
@@ -69,9 +69,9 @@ func (b *builder) redundant(h *draft.Host, k *backends.VMKernelNIC, ports map[st
 	slices.Sort(on)
 	switch {
 	case len(others) > 0:
-		b.Each(h.Name, "%s uses %s of the card whose firmware or VFs change; %s on another card has link and takes over", trafficOf(k), strings.Join(on, " and "), strings.Join(others, " and "))
+		b.NoteEach(h.Name, "%s uses %s of the card whose firmware or VFs change; %s on another card has link and takes over", trafficOf(k), strings.Join(on, " and "), strings.Join(others, " and "))
 	case !linked:
-		b.Each(h.Name, "%s uses %s of the card whose firmware or VFs change; it has no link today", trafficOf(k), strings.Join(on, " and "))
+		b.NoteEach(h.Name, "%s uses %s of the card whose firmware or VFs change; it has no link today", trafficOf(k), strings.Join(on, " and "))
 	default:
 		b.Object(backends.HostRef(h.Name), "host/"+h.Name+"/other-traffic",
 			"add an uplink of another card with link as active or standby to "+k.Switch+", or move "+k.Device+"; --skip host/"+h.Name+"/other-traffic accepts the risk",

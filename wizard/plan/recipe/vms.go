@@ -32,7 +32,7 @@ func (b *builder) selectVMs() {
 		}
 		if b.Part(v.Host) == nil {
 			if len(b.Options.Limit) > 0 {
-				b.Each(v.Name, "skipped by --limit")
+				b.NoteEach(v.Name, "skipped by --limit")
 				continue
 			}
 			b.Refuse(ref, "", "add the host, move the VM, or remove it from vms", "is on %s, which the answers do not include", v.Host)
@@ -49,7 +49,7 @@ func (b *builder) selectVMs() {
 // networks returns the RDMA interfaces that a VM should have. A card that is passed through whole is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
-	if !b.Whole() || b.Answers.Several() {
+	if !b.WholeCard() || b.Answers.Several() {
 		return nets
 	}
 	if len(nets) > 1 {
@@ -193,14 +193,14 @@ func (b *builder) vm(v *draft.VM) {
 			Irreversible: "a hardware version cannot be lowered; only a snapshot taken before can restore it"})
 	}
 	if b.Answers.AdapterType() == "pvrdma" && to < sizing.HardwareNativeEndpoints {
-		b.Each(v.Name, "%s", pvrdmaLacks(to))
+		b.NoteEach(v.Name, "%s", pvrdmaLacks(to))
 	}
 	mem := backends.Setting{Target: ref, Kind: backends.KindMemory}
 	body = append(body, plan.Change{Setting: mem, From: current.Value(b.Inventory, mem),
 		To:  backends.ValueOf(backends.MemorySpec{Locked: true, ReservationMB: v.MemoryMB}),
 		Why: "RDMA reads and writes the guest's memory directly (vSphere Networking; the Bitfusion guide leaves it out)", Disrupts: []plan.Disruption{plan.MemoryLocked}})
 	body = append(body, b.tuning(v)...)
-	if !b.Whole() {
+	if !b.WholeCard() {
 		body = append(body, b.adapters(v)...)
 	}
 	if b.Answers.GPUs() {
@@ -224,10 +224,10 @@ func (b *builder) vm(v *draft.VM) {
 	}
 	if !v.On() && v.Wish.Guest.Managed() {
 		b.Power(v.VM, "its guest can only be read and set up while it is on")
-		b.Each(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to its guest be tried")
+		b.NoteEach(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to its guest be tried")
 	}
 	if v.Snapshots > 0 {
-		b.Each(v.Name, "has snapshots; reverting to one restores the old devices, but not the old memory reservation")
+		b.NoteEach(v.Name, "has snapshots; reverting to one restores the old devices, but not the old memory reservation")
 	}
 }
 

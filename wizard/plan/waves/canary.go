@@ -49,7 +49,7 @@ func (w *waves) canary(last *draft.Host) {
 	}
 	alive = append(alive, w.powerAround(first)...)
 	what := "VFs"
-	if w.Whole() {
+	if w.WholeCard() {
 		what = "passed-through devices"
 	}
 	for _, h := range rest {

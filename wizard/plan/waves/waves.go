@@ -121,13 +121,13 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 	default:
 		switch fate, why := BystanderOf(w.Answers.Run.Bystanders, w.Inventory, v, h.Host, free); fate {
 		case BystanderService:
-			w.Each(v.Name, "is left to vCenter while its host reboots: %s", why)
+			w.NoteEach(v.Name, "is left to vCenter while its host reboots: %s", why)
 			return
 		case BystanderMoved:
-			w.Each(v.Name, "is moved to another host by vCenter while its host reboots")
+			w.NoteEach(v.Name, "is moved to another host by vCenter while its host reboots")
 			return
 		case BystanderMigrated:
-			w.Each(v.Name, "is not in vms; it is moved to another host by vMotion before its host is evacuated (run.bystanders: migrate), and stays there")
+			w.NoteEach(v.Name, "is not in vms; it is moved to another host by vMotion before its host is evacuated (run.bystanders: migrate), and stays there")
 			return
 		case BystanderRefused:
 			w.Refuse(backends.VMRef(v.Name), "", bystanderRemedy, "is not in vms and runs on %s, which has to reboot: %s", h.Name, why)
@@ -135,7 +135,7 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 		default:
 			id = w.Power(v, "its host reboots, and "+why)
 			w.Brackets[id].Leave = backends.Absent
-			w.Each(v.Name, "is not in vms, but is shut down while its host reboots, then started again: %s", why)
+			w.NoteEach(v.Name, "is not in vms, but is shut down while its host reboots, then started again: %s", why)
 		}
 	}
 	br := w.Brackets[id]
