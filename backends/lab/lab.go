@@ -17,8 +17,8 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
@@ -34,7 +34,7 @@ type Options struct {
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // of a host; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
-	Commands   pace.Clock    // how long commands of guests and hosts take; zero value: no time
+	Commands   timing.Clock  // how long commands of guests and hosts take; zero value: no time
 	Faults     []string      // rules, see fault.Rule
 	Listen     string        // address of the vCenter; "": 127.0.0.1:0
 	Dir        string        // directory for answers, keys and env; "": a temporary one that Close removes

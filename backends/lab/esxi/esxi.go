@@ -17,11 +17,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/coreutils"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
@@ -181,7 +181,7 @@ func (h *Host) Banner() string { return "SSH-2.0-OpenSSH_9.1" }
 func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	argv := strings.Join(p.Args, " ")
 	h.world.Log.Note(world.Event{What: world.Process, Host: h.name, Detail: argv})
-	if pace.Long(p.Args) {
+	if timing.Long(p.Args) {
 		defer h.world.Begin(h.name, "", argv)()
 	}
 	f, ok := h.world.Faults.Take(fault.Target{Host: h.name}, "", argv)

@@ -14,9 +14,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
@@ -326,7 +326,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 	return func(ctx context.Context, p *sh.Proc, run func() int) int {
 		argv := strings.Join(p.Args, " ")
 		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
-		if pace.Long(p.Args) {
+		if timing.Long(p.Args) {
 			defer s.World.Begin("", vm, argv)()
 		}
 		f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", argv)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
@@ -53,7 +53,7 @@ func TestKilledAtAStep(t *testing.T) {
 
 // While one package manager runs, another one is refused; the lock ends with the process.
 func TestPackageManagersTakeTurns(t *testing.T) {
-	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, Timing: world.Timing{Commands: pace.Clock{Real: true, Scale: 100}}})
+	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, Timing: world.Timing{Commands: timing.Clock{Real: true, Scale: 100}}})
 	c := l.dial("vm-01", "ubuntu")
 	s, err := c.NewSession()
 	if err != nil {

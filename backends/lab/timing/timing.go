@@ -1,6 +1,6 @@
-// Package pace defines how long the commands of the lab's guests and hosts take. By default they take no time; with
+// Package timing defines how long the commands of the lab's guests and hosts take. By default they take no time; with
 // real command times, each takes as long as the real program, times a scale.
-package pace
+package timing
 
 import (
 	"context"

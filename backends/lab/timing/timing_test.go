@@ -1,22 +1,22 @@
-package pace_test
+package timing_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 func TestCommand(t *testing.T) {
-	real, scaled := pace.Clock{Real: true}, pace.Clock{Real: true, Scale: 0.1}
+	real, scaled := timing.Clock{Real: true}, timing.Clock{Real: true, Scale: 0.1}
 	for _, tt := range []struct {
 		name   string
-		clock  pace.Clock
+		clock  timing.Clock
 		args   []string
 		want   time.Duration
 		itself bool
 	}{
-		{"no time by default", pace.Clock{}, []string{"modprobe", "vmw_pvrdma"}, 0, false},
+		{"no time by default", timing.Clock{}, []string{"modprobe", "vmw_pvrdma"}, 0, false},
 		{"the base name counts", real, []string{"/sbin/modprobe", "vmw_pvrdma"}, 200 * time.Millisecond, false},
 		{"the scale acts", scaled, []string{"modprobe", "vmw_pvrdma"}, 20 * time.Millisecond, false},
 		{"the longest row counts", real, []string{"systemctl", "--quiet", "daemon-reload"}, 300 * time.Millisecond, false},

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
@@ -92,7 +92,7 @@ type Timing struct {
 	HostReboot time.Duration // 3 s when zero
 	VMBoot     time.Duration // from power-on until the guest answers; 1 s when zero
 	Shutdown   time.Duration // from the request until the guest is off; 200 ms when zero
-	Commands   pace.Clock    // how long commands of guests and hosts take
+	Commands   timing.Clock  // how long commands of guests and hosts take
 }
 
 // A World is one data centre. Close stops its timers.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 // lockFile is what dpkg and its frontends lock, see /usr/share/doc/dpkg/frontend.txt of Debian. The lock is the kernel's:
@@ -57,7 +57,7 @@ func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (relea
 			p.Setenv(locked, "true")
 			return release
 		}
-		if wait >= 0 && !time.Now().Before(end) || !pace.Sleep(ctx, 20*time.Millisecond) {
+		if wait >= 0 && !time.Now().Before(end) || !timing.Sleep(ctx, 20*time.Millisecond) {
 			fmt.Fprintf(p.Stderr, "E: Could not get lock %s. It is held by process %d (%s)\n"+
 				"E: Unable to acquire the dpkg frontend lock (%[1]s), is another process using it?\n", lockFile, pid, name)
 			return nil
@@ -89,7 +89,7 @@ func (db *DB) transaction(ctx context.Context, p *sh.Proc) (release func()) {
 		if !said {
 			fmt.Fprintf(p.Stderr, "Waiting for process with pid %d to finish.\n", pid)
 		}
-		if !pace.Sleep(ctx, 20*time.Millisecond) {
+		if !timing.Sleep(ctx, 20*time.Millisecond) {
 			return nil
 		}
 	}

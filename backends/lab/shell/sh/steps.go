@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 // steps are the points of a process at which it can be interrupted. They also exist if commands take no time.
@@ -23,7 +23,7 @@ func (p *Proc) Kill(s Signal) { p.Sys.Procs.Kill(p.PID, s) }
 
 // Spend waits for the time in a row of the clock's table and reports whether the process is still alive.
 func (p *Proc) Spend(ctx context.Context, row string) bool {
-	return p.step(ctx, func() bool { return pace.Sleep(ctx, p.Sys.Clock.Of(row)) })
+	return p.step(ctx, func() bool { return timing.Sleep(ctx, p.Sys.Clock.Of(row)) })
 }
 
 // step waits and then moves on to the next point.
@@ -44,7 +44,7 @@ func (s *System) timed(ctx context.Context, p *Proc, program Program) int {
 	if itself {
 		return program(ctx, p)
 	}
-	wait := func() bool { return pace.Sleep(ctx, half/2) }
+	wait := func() bool { return timing.Sleep(ctx, half/2) }
 	if !p.step(ctx, wait) {
 		return 1
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 // elf marks a file that is a program of the lab; its name follows.
@@ -25,7 +25,7 @@ type System struct {
 	Locks    Locks
 	Now      func() time.Time
 	Dash     bool // /bin/sh is dash and prints dash's errors; otherwise it is bash
-	Clock    pace.Clock
+	Clock    timing.Clock
 	Scripts  *Scripts // shared with other machines; nil: each script is parsed again
 
 	// Wrap, unless nil, runs every program in the place of run: fault rules act here.

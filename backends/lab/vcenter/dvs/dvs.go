@@ -119,7 +119,7 @@ func (m sw) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigureDvs_Task", "dvs.DistributedVirtualSwitch.reconfigure", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "ReconfigureDvs_Task", "dvs.DistributedVirtualSwitch.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
 			if err := current(spec.ConfigVersion, d.Changes); err != nil {
 				return nil, err
@@ -143,7 +143,7 @@ func (m sw) EnableNetworkResourceManagement(_ *simulator.Context, req *types.Ena
 
 // DestroyTask removes a DVS with its port groups and frees its uplinks, unless something is connected to it.
 func (m sw) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualSwitch.destroy", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualSwitch.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			d := model.SwitchOf(s, req.This)
 			if d == nil {
@@ -161,7 +161,7 @@ func (m sw) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.Ha
 
 // RenameTask renames a DVS.
 func (m sw) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) { return rename(s, d, req.NewName) })
 	})
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
@@ -183,7 +183,7 @@ func (m sw) PerformDvsProductSpecOperationTask(ctx *simulator.Context, req *type
 	if req.Operation != "upgrade" || req.ProductSpec == nil {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
 	}
-	task := m.f.Start(ctx, "PerformDvsProductSpecOperation_Task", "dvs.DistributedVirtualSwitch.performProductSpecOperation", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "PerformDvsProductSpecOperation_Task", "dvs.DistributedVirtualSwitch.performProductSpecOperation", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS) ([]string, error) {
 			version := req.ProductSpec.Version
 			if err := available(s, version); err != nil {

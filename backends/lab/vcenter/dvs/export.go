@@ -17,7 +17,7 @@ import (
 // EntityBackupConfig. What the selection names and does not exist is NotFound (vSphere Web Services API,
 // DistributedVirtualSwitchManager). The API reference names no privilege for it.
 func (m manager) DVSManagerExportEntityTask(ctx *simulator.Context, req *types.DVSManagerExportEntity_Task) soap.HasFault {
-	task := m.f.Start(ctx, "DVSManagerExportEntity_Task", "dvs.DistributedVirtualSwitchManager.exportEntity", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "DVSManagerExportEntity_Task", "dvs.DistributedVirtualSwitchManager.exportEntity", req.This, frame.TaskOptions{}, func() (any, error) {
 		var out types.ArrayOfEntityBackupConfig
 		var err error
 		m.f.World.View(func(s *world.State) { out.EntityBackupConfig, err = exported(s, req.SelectionSet) })

@@ -16,7 +16,7 @@ const maxPorts = 8192
 
 // AddDVPortgroupTask adds port groups: all of them or none.
 func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "AddDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroups", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "AddDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroups", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		_, err := m.addGroups(req.This, req.Spec)
 		return nil, err
 	})
@@ -25,7 +25,7 @@ func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup
 
 // CreateDVPortgroupTask adds one port group; the result is its reference.
 func (m sw) CreateDVPortgroupTask(ctx *simulator.Context, req *types.CreateDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "CreateDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroup", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "CreateDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroup", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		refs, err := m.addGroups(req.This, []types.DVPortgroupConfigSpec{req.Spec})
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ type group struct{ base }
 
 // ReconfigureDVPortgroupTask changes what the spec names and keeps the rest.
 func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
-	task := m.f.Start(ctx, "ReconfigureDVPortgroup_Task", "dvs.DistributedVirtualPortgroup.reconfigure", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "ReconfigureDVPortgroup_Task", "dvs.DistributedVirtualPortgroup.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
 			if err := current(req.Spec.ConfigVersion, g.Changes); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.Rec
 
 // DestroyTask removes a port group to which nothing is connected.
 func (m group) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualPortgroup.destroy", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualPortgroup.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
 			if g.Uplink {
 				return frame.Refuse(&types.NotSupported{})
@@ -111,7 +111,7 @@ func (m group) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap
 
 // RenameTask renames a port group.
 func (m group) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
 			if err := freeName(s, d.Folder, req.NewName); err != nil {
 				return err

@@ -30,8 +30,8 @@ func (t *tasks) close() {
 	t.wg.Wait()
 }
 
-// A Pace defines the duration and progress of a task.
-type Pace struct {
+// A TaskOptions defines the duration and progress of a task.
+type TaskOptions struct {
 	Time       time.Duration // until the effect; 40 ms when zero
 	Cancelable bool
 	Silent     bool // shows no progress, as power operations do
@@ -39,20 +39,20 @@ type Pace struct {
 
 // A Task is a running vCenter task.
 type Task struct {
-	Ref    types.ManagedObjectReference
-	f      *Frame
-	pace   Pace
-	cancel chan struct{}
-	once   sync.Once
+	Ref     types.ManagedObjectReference
+	f       *Frame
+	options TaskOptions
+	cancel  chan struct{}
+	once    sync.Once
 }
 
 // Start creates a task on an entity and returns its reference at once. When its time has passed, do runs with Commit locked;
 // a task that is cancelled before that never runs it. descriptionID is "dvs.DistributedVirtualSwitch.reconfigure"-like, name
 // the method's.
 func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
-	pace Pace, do func() (result any, err error)) types.ManagedObjectReference {
-	return f.StartLong(ctx, name, descriptionID, entity, pace, func(t *Task) (any, error) {
-		if err := t.Walk(pace.Time); err != nil {
+	options TaskOptions, do func() (result any, err error)) types.ManagedObjectReference {
+	return f.StartLong(ctx, name, descriptionID, entity, options, func(t *Task) (any, error) {
+		if err := t.Walk(options.Time); err != nil {
 			return nil, err
 		}
 		f.Commit.Lock()
@@ -63,7 +63,7 @@ func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity
 
 // StartLong is Start for tasks that keep their own time: do runs without any lock and uses Walk and Wait.
 func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
-	pace Pace, do func(*Task) (result any, err error)) types.ManagedObjectReference {
+	options TaskOptions, do func(*Task) (result any, err error)) types.ManagedObjectReference {
 	now := time.Now()
 	obj := &mo.Task{Info: types.TaskInfo{
 		Name:          name,
@@ -71,12 +71,12 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 		Entity:        &entity,
 		EntityName:    f.Name(entity),
 		State:         types.TaskInfoStateQueued,
-		Cancelable:    pace.Cancelable,
+		Cancelable:    options.Cancelable,
 		Reason:        &types.TaskReasonUser{UserName: user(ctx)},
 		QueueTime:     now,
 	}}
 	f.Add(obj)
-	t := &Task{Ref: obj.Self, f: f, pace: pace, cancel: make(chan struct{})}
+	t := &Task{Ref: obj.Self, f: f, options: options, cancel: make(chan struct{})}
 	f.Update(t.Ref, Set("info.key", t.Ref.Value), Set("info.task", t.Ref))
 	f.Own(t.Ref, entity)
 	f.recent(entity, t.Ref)
@@ -96,7 +96,7 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 
 // FailLater creates a task that ends with an error, as a fault rule requests.
 func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err error) types.ManagedObjectReference {
-	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
+	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, TaskOptions{}, func(t *Task) (any, error) {
 		if stopped := t.Walk(0); stopped != nil {
 			return nil, stopped
 		}
@@ -106,7 +106,7 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 
 // StayUntil creates a task that does nothing and succeeds when over is closed, as a fault rule requests.
 func (f *Frame) StayUntil(name string, entity types.ManagedObjectReference, over <-chan struct{}) types.ManagedObjectReference {
-	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, Pace{}, func(t *Task) (any, error) {
+	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, TaskOptions{}, func(t *Task) (any, error) {
 		select {
 		case <-over:
 			return nil, nil
@@ -161,7 +161,7 @@ func safely(t *Task, do func(*Task) (any, error)) (result any, err error) {
 
 // Progress reports how far the task is, in percent.
 func (t *Task) Progress(percent int) {
-	if !t.pace.Silent {
+	if !t.options.Silent {
 		t.f.Update(t.Ref, Set("info.progress", int32(min(percent, 99))))
 	}
 }
@@ -228,7 +228,7 @@ func (m taskMethods) CancelTask(_ *simulator.Context, req *types.CancelTask) soa
 	switch {
 	case t == nil:
 		return Answer(nil, Refuse(&types.InvalidState{}))
-	case !t.pace.Cancelable:
+	case !t.options.Cancelable:
 		return Answer(nil, Refuse(&types.NotSupported{}))
 	}
 	t.once.Do(func() { close(t.cancel) })

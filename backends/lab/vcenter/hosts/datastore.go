@@ -19,7 +19,7 @@ type files struct{ base }
 // SearchDatastoreTask lists the files of a folder, "[shared-01] rdma", that match one of the patterns. A folder that
 // does not exist is FileNotFound.
 func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchDatastore_Task) soap.HasFault {
-	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", model.Datastore, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", model.Datastore, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return m.search(req.DatastorePath, req.SearchSpec)
 	})
 	return frame.Answer(types.SearchDatastore_TaskResponse{Returnval: task}, nil)

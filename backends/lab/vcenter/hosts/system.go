@@ -24,7 +24,7 @@ func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.Ente
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.StartLong(ctx, "EnterMaintenanceMode_Task", "HostSystem.enterMaintenanceMode", req.This, frame.Pace{Cancelable: true},
+	task := m.f.StartLong(ctx, "EnterMaintenanceMode_Task", "HostSystem.enterMaintenanceMode", req.This, frame.TaskOptions{Cancelable: true},
 		func(t *frame.Task) (any, error) { return nil, m.enter(t, host, time.Duration(req.Timeout)*time.Second) })
 	return frame.Answer(types.EnterMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
@@ -75,7 +75,7 @@ func (m system) ExitMaintenanceModeTask(ctx *simulator.Context, req *types.ExitM
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ExitMaintenanceMode_Task", "HostSystem.exitMaintenanceMode", req.This, frame.Pace{},
+	task := m.f.Start(ctx, "ExitMaintenanceMode_Task", "HostSystem.exitMaintenanceMode", req.This, frame.TaskOptions{},
 		func() (any, error) { return nil, m.f.World.SetMaintenance(host, false) })
 	return frame.Answer(types.ExitMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
@@ -89,7 +89,7 @@ func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Tas
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "RebootHost_Task", "HostSystem.reboot", req.This, frame.Pace{},
+	task := m.f.Start(ctx, "RebootHost_Task", "HostSystem.reboot", req.This, frame.TaskOptions{},
 		func() (any, error) { return nil, m.f.World.RebootHost(host) })
 	return frame.Answer(types.RebootHost_TaskResponse{Returnval: task}, nil)
 }

@@ -21,7 +21,7 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 	if err := m.f.Need(ctx, "Host.Inventory.EditCluster", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigureComputeResource_Task", "ComputeResource.reconfigureEx", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "ReconfigureComputeResource_Task", "ComputeResource.reconfigureEx", req.This, frame.TaskOptions{}, func() (any, error) {
 		spec, ok := req.Spec.(*types.ClusterConfigSpecEx)
 		if !ok {
 			return nil, frame.BadArgument("spec")
@@ -157,7 +157,7 @@ type host struct{ base }
 // DisconnectHostTask closes vCenter's connection to a host, whose VMs continue to run. ReconnectHostTask restores it.
 // Source: vCenter Server and Host Management, "Disconnecting and Reconnecting a Host".
 func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHost_Task) soap.HasFault {
-	task := m.f.Start(ctx, "DisconnectHost_Task", "HostSystem.disconnect", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "DisconnectHost_Task", "HostSystem.disconnect", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.connect(req.This, false)
 	})
 	return frame.Answer(types.DisconnectHost_TaskResponse{Returnval: task}, nil)
@@ -165,7 +165,7 @@ func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHo
 
 // ReconnectHostTask connects a disconnected host; it fails if the host does not answer.
 func (m host) ReconnectHostTask(ctx *simulator.Context, req *types.ReconnectHost_Task) soap.HasFault {
-	task := m.f.Start(ctx, "ReconnectHost_Task", "HostSystem.reconnect", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "ReconnectHost_Task", "HostSystem.reconnect", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.connect(req.This, true)
 	})
 	return frame.Answer(types.ReconnectHost_TaskResponse{Returnval: task}, nil)

@@ -63,7 +63,7 @@ type named struct{ base }
 
 // RenameTask renames an entity: / \ and % are escaped in it.
 func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		name := world.Unescaped(req.NewName)
 		if err := validName(name); err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (m folder) MoveIntoFolderTask(ctx *simulator.Context, req *types.MoveIntoFo
 	if err := m.f.Need(ctx, "VirtualMachine.Inventory.Move", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "MoveIntoFolder_Task", "Folder.moveInto", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "MoveIntoFolder_Task", "Folder.moveInto", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) { return move(s, req) })
 	})
 	return frame.Answer(types.MoveIntoFolder_TaskResponse{Returnval: task}, nil)
@@ -160,7 +160,7 @@ func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.
 	if !known {
 		return named(m).RenameTask(ctx, req)
 	}
-	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			f, name := s.Folder(req.This.Value), world.Unescaped(req.NewName)
 			if err := validName(name); err != nil {
@@ -181,7 +181,7 @@ func (m folder) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soa
 	if err := m.f.Need(ctx, "Folder.Delete", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "Destroy_Task", "ManagedEntity.destroy", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Destroy_Task", "ManagedEntity.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			full := slices.ContainsFunc(s.VMs, func(v *world.VM) bool { return v.Folder == req.This.Value }) ||
 				slices.ContainsFunc(s.Folders, func(f *world.Folder) bool { return f.Parent == req.This.Value })

@@ -33,7 +33,7 @@ func (m vm) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasF
 	if err := m.f.Need(ctx, "VirtualMachine.Config.Rename", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "Rename_Task", "VirtualMachine.rename", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Rename_Task", "VirtualMachine.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.changeVM(req.This, func(s *world.State, v *world.VM) error {
 			name := world.Unescaped(req.NewName)
 			if err := validName(name); err != nil {
@@ -115,7 +115,7 @@ func (m vm) RemoveAllSnapshotsTask(ctx *simulator.Context, req *types.RemoveAllS
 	if err := m.f.Need(ctx, "VirtualMachine.State.RemoveSnapshot", req.This); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "RemoveAllSnapshots_Task", "VirtualMachine.removeAllSnapshots", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "RemoveAllSnapshots_Task", "VirtualMachine.removeAllSnapshots", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.drop(req.This, func(types.ManagedObjectReference) bool { return true })
 	})
 	return frame.Answer(types.RemoveAllSnapshots_TaskResponse{Returnval: task}, nil)
@@ -151,7 +151,7 @@ func (m snapshot) RemoveSnapshotTask(ctx *simulator.Context, req *types.RemoveSn
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "RemoveSnapshot_Task", "vm.Snapshot.remove", vm, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "RemoveSnapshot_Task", "vm.Snapshot.remove", vm, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.drop(vm, func(ref types.ManagedObjectReference) bool {
 			return ref == req.This || req.RemoveChildren && slices.Contains(upon, ref)
 		})

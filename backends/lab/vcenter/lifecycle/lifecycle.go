@@ -187,7 +187,7 @@ func (h *Handler) start(c call, service, operation string, do func(*frame.Task) 
 		}
 		return nil, err
 	}
-	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, model.Cluster, frame.Pace{},
+	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, model.Cluster, frame.TaskOptions{},
 		func(ft *frame.Task) (any, error) {
 			if err := ft.Walk(0); err != nil {
 				return end(nil, err)

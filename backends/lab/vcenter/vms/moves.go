@@ -21,7 +21,7 @@ const (
 
 // CreateSnapshotTask takes a snapshot, not of a running VM with a device and not with the memory of one.
 func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSnapshot_Task) soap.HasFault {
-	task := m.f.Start(ctx, "CreateSnapshot_Task", "VirtualMachine.createSnapshot", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "CreateSnapshot_Task", "VirtualMachine.createSnapshot", req.This, frame.TaskOptions{}, func() (any, error) {
 		var made types.ManagedObjectReference
 		err := m.change(req.This, func(_ *world.State, v *world.VM) error {
 			if v.Pinned() && v.ShareMB() == 0 {
@@ -40,7 +40,7 @@ func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSna
 
 // SuspendVMTask is refused for a VM with a device; the lab suspends no others.
 func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "SuspendVM_Task", "VirtualMachine.suspend", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "SuspendVM_Task", "VirtualMachine.suspend", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.change(req.This, func(_ *world.State, v *world.VM) error {
 			if err := needPower(v, true); err != nil {
 				return err
@@ -57,7 +57,7 @@ func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task
 // RelocateVMTask moves a VM to another host. A VM with a device cannot be moved while it is on; after a move while off, its
 // fixed devices still name the old host.
 func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "RelocateVM_Task", "VirtualMachine.relocate", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "RelocateVM_Task", "VirtualMachine.relocate", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.move(req.This, req.Spec.Host)
 	})
 	return frame.Answer(types.RelocateVM_TaskResponse{Returnval: task}, nil)
@@ -65,7 +65,7 @@ func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Ta
 
 // MigrateVMTask is the older form of RelocateVM_Task.
 func (m machine) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.move(req.This, req.Host)
 	})
 	return frame.Answer(types.MigrateVM_TaskResponse{Returnval: task}, nil)
@@ -123,7 +123,7 @@ type checker struct{ base }
 
 // CheckMigrateTask reports whether a VM could move to a host, without moving it.
 func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
-	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.TaskOptions{}, func() (any, error) {
 		if req.Host == nil {
 			return nil, frame.BadArgument("host")
 		}

@@ -22,7 +22,7 @@ func (m machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task
 }
 
 func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) types.ManagedObjectReference {
-	return b.f.Start(ctx, "PowerOnVM_Task", "VirtualMachine.powerOn", vm, frame.Pace{Silent: true, Cancelable: true}, func() (any, error) {
+	return b.f.Start(ctx, "PowerOnVM_Task", "VirtualMachine.powerOn", vm, frame.TaskOptions{Silent: true, Cancelable: true}, func() (any, error) {
 		name := ""
 		err := b.view(vm, func(s *world.State, v *world.VM, h *world.Host) error {
 			name = v.Name
@@ -101,7 +101,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 
 // PowerOffVMTask powers a VM off.
 func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "PowerOffVM_Task", "VirtualMachine.powerOff", req.This, frame.Pace{Silent: true}, func() (any, error) {
+	task := m.f.Start(ctx, "PowerOffVM_Task", "VirtualMachine.powerOff", req.This, frame.TaskOptions{Silent: true}, func() (any, error) {
 		return nil, m.on(req.This, m.f.World.PowerOff)
 	})
 	return frame.Answer(types.PowerOffVM_TaskResponse{Returnval: task}, nil)
@@ -110,7 +110,7 @@ func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Ta
 // DestroyTask removes a VM that is off, with its disks. One that is on is refused (vSphere Automation API, "Delete Vm":
 // not_allowed_in_current_state; govmomi's simulator: InvalidPowerState).
 func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	task := m.f.Start(ctx, "Destroy_Task", "VirtualMachine.destroy", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "Destroy_Task", "VirtualMachine.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		name := ""
 		err := m.view(req.This, func(_ *world.State, v *world.VM, h *world.Host) error {
 			name = v.Name
@@ -129,7 +129,7 @@ func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) so
 
 // ResetVMTask restarts a VM without asking the guest.
 func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.Pace{Silent: true}, func() (any, error) {
+	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.TaskOptions{Silent: true}, func() (any, error) {
 		return nil, m.on(req.This, m.f.World.Reset)
 	})
 	return frame.Answer(types.ResetVM_TaskResponse{Returnval: task}, nil)
@@ -194,7 +194,7 @@ func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerO
 			return frame.Answer(nil, err)
 		}
 	}
-	task := m.f.StartLong(ctx, "PowerOnMultiVM_Task", "Datacenter.powerOnVm", req.This, frame.Pace{Time: 10 * time.Millisecond}, func(t *frame.Task) (any, error) {
+	task := m.f.StartLong(ctx, "PowerOnMultiVM_Task", "Datacenter.powerOnVm", req.This, frame.TaskOptions{Time: 10 * time.Millisecond}, func(t *frame.Task) (any, error) {
 		result := types.ClusterPowerOnVmResult{}
 		for _, vm := range req.Vm {
 			result.Attempted = append(result.Attempted, types.ClusterAttemptedVmInfo{Vm: vm, Task: ptr(m.powerOn(ctx, vm))})
@@ -206,7 +206,7 @@ func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerO
 
 // UpgradeVMTask raises the virtual hardware of a VM that is off. This cannot be undone.
 func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task) soap.HasFault {
-	task := m.f.Start(ctx, "UpgradeVM_Task", "VirtualMachine.upgradeVirtualHardware", req.This, frame.Pace{}, func() (any, error) {
+	task := m.f.Start(ctx, "UpgradeVM_Task", "VirtualMachine.upgradeVirtualHardware", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			v := model.VMOf(s, req.This)
 			if v == nil {

@@ -19,7 +19,7 @@ func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Ta
 	if err := m.mayReconfigure(ctx, req); err != nil {
 		return frame.Answer(nil, err)
 	}
-	task := m.f.Start(ctx, "ReconfigVM_Task", "VirtualMachine.reconfigure", req.This, frame.Pace{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "ReconfigVM_Task", "VirtualMachine.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			v := model.VMOf(s, req.This)
 			if v == nil {
