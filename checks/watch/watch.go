@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
-// A Look is the result of one health check.
-type Look struct {
+// A Round is the result of one health check.
+type Round struct {
 	At        time.Time     // when it began
 	Took      time.Duration // duration of the check
 	Word      string        // ok, warning, critical
@@ -48,9 +48,9 @@ const keep = 400
 
 // A History holds the results of the checks so far. The zero value is empty.
 type History struct {
-	Looks   int
+	Rounds  int
 	At      time.Time // when the last check began, judged or not
-	Last    *Look     // the last check that could be judged; nil: none yet
+	Last    *Round    // the last check that could be judged; nil: none yet
 	Chain   []checks.Link
 	Changes []Change // changes of the last check that was judged, worst first; nil if nothing changed, and at the first check
 	Latest  []Change // changes of the last check in which something changed
@@ -62,8 +62,8 @@ type History struct {
 }
 
 // Take adds the result of a check.
-func (h *History) Take(l Look) {
-	h.Looks++
+func (h *History) Take(l Round) {
+	h.Rounds++
 	h.At = l.At
 	if h.links == nil {
 		h.links = map[checks.LinkName][]checks.Status{}
@@ -107,8 +107,8 @@ func bounded(list []checks.Status) []checks.Status {
 // Of returns the states of a link in the checks so far, the latest last.
 func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name] }
 
-// Whole returns the overall states in the checks so far, the latest last.
-func (h *History) Whole() []checks.Status { return h.whole }
+// Overall returns the overall states in the checks so far, the latest last.
+func (h *History) Overall() []checks.Status { return h.whole }
 
 // worst returns the overall state: unknown links do not count if others were judged.
 func worst(chain []checks.Link) checks.Status {
@@ -150,7 +150,7 @@ func told(findings []checks.Finding) (map[key]checks.Finding, []key) {
 }
 
 // changes compares two checks. A finding that no longer exists counts as passed: another row has the reason.
-func changes(before []checks.Finding, now Look) []Change {
+func changes(before []checks.Finding, now Round) []Change {
 	old, gone := told(before)
 	is, order := told(now.Findings)
 	var out []Change

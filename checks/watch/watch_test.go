@@ -17,8 +17,8 @@ func finding(id, host string, s checks.Status, quiet bool) checks.Finding {
 	return checks.Finding{ID: id, Target: backends.HostRef(host), Status: s, Quiet: quiet, Evidence: host + " " + string(s)}
 }
 
-func look(minute int, f ...checks.Finding) watch.Look {
-	return watch.Look{At: noon.Add(time.Duration(minute) * time.Minute), Findings: f}
+func look(minute int, f ...checks.Finding) watch.Round {
+	return watch.Round{At: noon.Add(time.Duration(minute) * time.Minute), Findings: f}
 }
 
 func TestChangesBetweenLooks(t *testing.T) {
@@ -58,25 +58,25 @@ func TestChangesBetweenLooks(t *testing.T) {
 func TestUnreachableVCenterKeepsTheLastResult(t *testing.T) {
 	var h watch.History
 	broken := errors.New("connection refused")
-	h.Take(watch.Look{At: noon, Err: broken})
+	h.Take(watch.Round{At: noon, Err: broken})
 	if h.Last != nil || h.Err == nil {
 		t.Fatal("nothing was judged")
 	}
 	h.Take(look(1, finding("HOST-FW-PVRDMA-007", "a", checks.Pass, false)))
-	h.Take(watch.Look{At: noon.Add(2 * time.Minute), Err: broken})
-	h.Take(watch.Look{At: noon.Add(3 * time.Minute), Err: broken})
+	h.Take(watch.Round{At: noon.Add(2 * time.Minute), Err: broken})
+	h.Take(watch.Round{At: noon.Add(3 * time.Minute), Err: broken})
 	if h.Last == nil || !h.Since.Equal(noon.Add(2*time.Minute)) || h.Changes != nil {
 		t.Errorf("last %v, since %v, changes %v", h.Last, h.Since, h.Changes)
 	}
 	h.Take(look(4, finding("HOST-FW-PVRDMA-007", "a", checks.Fail, false)))
 	want := []checks.Status{watch.Away, checks.Pass, watch.Away, watch.Away, checks.Fail}
-	if h.Err != nil || len(h.Changes) != 1 || !slices.Equal(h.Whole(), want) || !slices.Equal(h.Of(checks.InHost), want) {
-		t.Errorf("%v %v %v %v", h.Err, h.Changes, h.Whole(), h.Of(checks.InHost))
+	if h.Err != nil || len(h.Changes) != 1 || !slices.Equal(h.Overall(), want) || !slices.Equal(h.Of(checks.InHost), want) {
+		t.Errorf("%v %v %v %v", h.Err, h.Changes, h.Overall(), h.Of(checks.InHost))
 	}
 	for range 1000 {
 		h.Take(look(5))
 	}
-	if n := len(h.Whole()); n > 400 || n != len(h.Of(checks.InVM)) {
+	if n := len(h.Overall()); n > 400 || n != len(h.Of(checks.InVM)) {
 		t.Errorf("%d states are kept", n)
 	}
 }

@@ -28,8 +28,8 @@ const (
 	backupSize   = 512 << 20 // bytes
 )
 
-// A hatch is what is saved before the first change of a run, so that everything can be undone without this program.
-type hatch struct {
+// backups is what is saved before the first change of a run, so that everything can be undone without this program.
+type backups struct {
 	s    *session.Session
 	run  string
 	page rollback.Page
@@ -40,8 +40,8 @@ type hatch struct {
 
 // saveBefore saves the configuration of what a plan touches, and the page of manual steps. Targets that cannot be saved are a
 // warning; if nothing can be written beside the journal, it is an error. Stop ends it at once: nothing has changed yet.
-func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, run string) (*hatch, error) {
-	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
+func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, run string) (*backups, error) {
+	h := &backups{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
 	jobs := h.jobs(p)
 	if vms := targetsOf(p.plan)[backends.TypeVM]; len(vms) > 0 {
 		jobs = append(jobs, h.devices(1, vms))
@@ -58,9 +58,9 @@ func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p
 
 // saveRest saves what a resume touches and no earlier attempt has: existing backups stay as they were before the run, and what
 // was changed already is not saved.
-func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, st *journal.State) (*hatch, error) {
+func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, st *journal.State) (*backups, error) {
 	run := st.Header.Run
-	h := &hatch{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
+	h := &backups{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
 	changed := map[string]bool{}
 	before := recordedChanges(st)
 	for _, job := range h.jobs(&planned{inv: p.inv, plan: &plan.Plan{Changes: before}}) {
@@ -83,7 +83,7 @@ func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *
 
 // moreDevices saves the virtual hardware of VMs that a resume touches and no earlier attempt has, in a file of their own, because
 // existing backups are not changed.
-func (h *hatch) moreDevices(before, next []plan.Change) []backup {
+func (h *backups) moreDevices(before, next []plan.Change) []backup {
 	saved := map[string]bool{}
 	n := 1
 	for ; ; n++ {
@@ -116,7 +116,7 @@ func (h *hatch) moreDevices(before, next []plan.Change) []backup {
 }
 
 // saveAll makes backups and warns of what could not be saved.
-func (h *hatch) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup) error {
+func (h *backups) saveAll(ctx context.Context, stop <-chan struct{}, jobs []backup) error {
 	ctx, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	within, cancel := context.WithTimeout(ctx, backupTime)
@@ -160,7 +160,7 @@ type backup struct {
 }
 
 // jobs returns the backups of the hosts and switches that a plan touches.
-func (h *hatch) jobs(p *planned) []backup {
+func (h *backups) jobs(p *planned) []backup {
 	var jobs []backup
 	touched := targetsOf(p.plan)
 	for _, host := range touched[backends.TypeHost] {
@@ -188,7 +188,7 @@ func (h *hatch) jobs(p *planned) []backup {
 }
 
 // devices returns the backup of the virtual hardware of VMs, the n-th of its run.
-func (h *hatch) devices(n int, vms []string) backup {
+func (h *backups) devices(n int, vms []string) backup {
 	return backup{devicesFile(n), devicesOf(len(vms)), func(ctx context.Context) ([]byte, error) { return h.s.VC.DeviceLists(ctx, vms) }}
 }
 
@@ -230,7 +230,7 @@ func targetsOf(p *plan.Plan) map[backends.TargetType][]string {
 	return out
 }
 
-func (h *hatch) save(ctx context.Context, job backup) {
+func (h *backups) save(ctx context.Context, job backup) {
 	ctx, cancel := context.WithTimeout(ctx, targetTime)
 	defer cancel()
 	b, err := job.make(ctx)
@@ -251,7 +251,7 @@ func (h *hatch) save(ctx context.Context, job backup) {
 }
 
 // warnings prints what could not be saved: at most five, the rest is on the page.
-func (h *hatch) warnings() []string {
+func (h *backups) warnings() []string {
 	const most = 5
 	var out []string
 	for i, line := range h.page.Missing {
@@ -263,13 +263,13 @@ func (h *hatch) warnings() []string {
 	return out
 }
 
-func (h *hatch) write() error {
+func (h *backups) write() error {
 	_, err := journal.WriteBackup(h.s.Set.StateDir, h.run, "undo.md", []byte(h.page.Markdown()))
 	return err
 }
 
 // after writes the page again from the journal, which has the values that were read directly before each change.
-func (h *hatch) after(j *journal.Journal) {
+func (h *backups) after(j *journal.Journal) {
 	st := j.State()
 	var changes []plan.Change
 	kept := map[string]*backends.Kept{}

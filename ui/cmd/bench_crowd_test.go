@@ -45,7 +45,7 @@ func (c *crowd) Editor(string) (*exec.Cmd, func() (string, error), error) {
 }
 func (c *crowd) Draft() (*answers.Answers, time.Time) { return nil, time.Time{} }
 func (c *crowd) KeepDraft(*answers.Answers) error     { return nil }
-func (c *crowd) LookCommand() string                  { return "rdma-setup check" }
+func (c *crowd) InspectCommand() string               { return "rdma-setup check" }
 func (c *crowd) ReplayCommand(string) string          { return "rdma-setup apply -f answers.yaml" }
 
 // Propose names two VMs: the fewest that can be measured.
@@ -83,7 +83,7 @@ func (c *crowd) Survey(ctx context.Context, _ *answers.Answers) (*backends.Inven
 	return c.Connect(ctx, live.Login{}, nil)
 }
 
-func (c *crowd) Look(ctx context.Context, _ *answers.Answers) (*backends.Inventory, *report.Report, error) {
+func (c *crowd) Inspect(ctx context.Context, _ *answers.Answers) (*backends.Inventory, *report.Report, error) {
 	inv, err := c.Connect(ctx, live.Login{}, nil)
 	return inv, &report.Report{}, err
 }

@@ -85,7 +85,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 // world reads what the answers name, or without answers everything, with the mode guessed from the VMs.
 func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 	if u.flags.file != "" {
-		return u.s.Look(ctx, u.a, u.flags.sel.Quick)
+		return u.s.Inspect(ctx, u.a, u.flags.sel.Quick)
 	}
 	inv, err := u.s.VC.Inventory(ctx, backends.Scope{Details: true})
 	if err == nil && u.a == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Look implements live.Fabric: the same as check, or the preflight if nothing has been set up yet.
-func (f *fabric) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
+// Inspect implements live.Fabric: the same as check, or the preflight if nothing has been set up yet.
+func (f *fabric) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
 	named := len(a.VMs) > 0
 	inv, err := f.world(ctx, a, named)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *fabric) Rehearsable(l live.Login, a *answers.Answers) bool {
 // Rehearse implements live.Fabric: the same as rehearse with the usual times.
 func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, error) {
 	f.s.Wide = true
-	inv, err := f.s.Look(ctx, a, false)
+	inv, err := f.s.Inspect(ctx, a, false)
 	f.s.Wide = false
 	if err != nil {
 		return "", err
@@ -97,8 +97,8 @@ func (f *fabric) Rehearse(ctx context.Context, a *answers.Answers) (string, erro
 // Asks implements live.Fabric.
 func (f *fabric) Asks(ask live.Ask) { f.s.Asks(ask) }
 
-// LookCommand implements live.Fabric.
-func (f *fabric) LookCommand() string {
+// InspectCommand implements live.Fabric.
+func (f *fabric) InspectCommand() string {
 	cmd := "rdma-setup discover"
 	if f.ready {
 		cmd = "rdma-setup check -o html --out report.html"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 // A clock on which an hour takes 1.2 s, and what 90 minutes are on it.
@@ -30,7 +30,7 @@ func TestNinetyMinuteInstaller(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 1, VMs: 1, Commands: pace.Clock{Real: true, Scale: scaled},
+			b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 1, VMs: 1, Commands: timing.Clock{Real: true, Scale: scaled},
 				Faults: []string{"vm=vm-01,command=mlnxofedinstall,nth=1,do=slow:" + installs.String()}})
 			file = edited(t, file, "sriov:", "measure: {bandwidth: false, latency: false}\nqos: {lossless: none}\nsriov:")
 			file = edited(t, file, "  persist: true", "  persist: true\n  ofed: [/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu20.04-x86_64.tgz, "+

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -153,21 +153,21 @@ func table(e *console.Env, head [2]string, rows [][2]string) error {
 }
 
 // commandTimes parses how long the commands of guests and hosts take.
-func commandTimes(fs *pflag.FlagSet) (pace.Clock, error) {
+func commandTimes(fs *pflag.FlagSet) (timing.Clock, error) {
 	times, err := fs.GetString("command-times")
 	if err != nil {
-		return pace.Clock{}, err
+		return timing.Clock{}, err
 	}
 	scale, err := fs.GetFloat64("clock-scale")
 	switch {
 	case err != nil:
-		return pace.Clock{}, err
+		return timing.Clock{}, err
 	case times != "fast" && times != "real":
-		return pace.Clock{}, console.Usage("use fast or real", "command times %q are not valid", times)
+		return timing.Clock{}, console.Usage("use fast or real", "command times %q are not valid", times)
 	case scale <= 0:
-		return pace.Clock{}, console.Usage("use a number above 0, such as 0.1", "clock scale %g is not valid", scale)
+		return timing.Clock{}, console.Usage("use a number above 0, such as 0.1", "clock scale %g is not valid", scale)
 	}
-	return pace.Clock{Real: times == "real", Scale: scale}, nil
+	return timing.Clock{Real: times == "real", Scale: scale}, nil
 }
 
 // waitIdle returns when the lab should end: after an interrupt, or after the given time without a call.

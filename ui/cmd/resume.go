@@ -247,7 +247,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if err != nil {
 		return err
 	}
-	var saver *hatch
+	var saver *backups
 	if !back && !next.Empty() && len(r.flags.barred) == 0 {
 		if saver, err = saveRest(ctx, r.stop, r.s, p, st); err != nil {
 			return errors.Join(err, j.Close())

@@ -68,7 +68,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if err != nil {
 		return engine.Result{}, err
 	}
-	var saver *hatch
+	var saver *backups
 	if len(f.barred) == 0 {
 		saver, err = saveBefore(ctx, stop, s, p, h.Run)
 	}

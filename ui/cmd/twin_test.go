@@ -116,7 +116,7 @@ func (b *bench) planHash(answersFile string) string {
 // outside is what a client that shares no code with the program sees of the vCenter.
 func (b *bench) outside() witness.Dump {
 	b.t.Helper()
-	d, err := witness.Look(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
+	d, err := witness.Inspect(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
 	if err != nil {
 		b.t.Fatal(err)
 	}

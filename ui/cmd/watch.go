@@ -58,8 +58,8 @@ func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Con
 }
 
 // one checks once, within a limit, and updates the file of --out.
-func (w *watching) one(ctx context.Context) watch.Look {
-	l := watch.Look{At: w.s.Env.Now()}
+func (w *watching) one(ctx context.Context) watch.Round {
+	l := watch.Round{At: w.s.Env.Now()}
 	ctx, cancel := context.WithTimeout(ctx, max(2*w.flags.every, 5*time.Minute))
 	defer cancel()
 	c, err := w.look(ctx)
@@ -76,14 +76,14 @@ func (w *watching) one(ctx context.Context) watch.Look {
 	return l
 }
 
-func line(l *watch.Look) string { return render.PluginLine(l.Word, l.Findings) }
+func line(l *watch.Round) string { return render.PluginLine(l.Word, l.Findings) }
 
 // screen runs the screen. It never prompts for passwords: those known at the start must be sufficient.
 func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {
 	e := w.s.Env
 	w.s.Screen.Store(true)
 	h, interrupted, err := live.RunWatch(ctx, live.WatchOptions{
-		Look: w.one, Line: line, Every: w.flags.every, Site: w.s.Set.URL, Theme: screenTheme(e),
+		Inspect: w.one, Line: line, Every: w.flags.every, Site: w.s.Set.URL, Theme: screenTheme(e),
 		In: e.Stdin, Out: e.Stdout, Environ: os.Environ(), Stop: stop, Now: e.Now,
 	})
 	w.s.Screen.Store(false)
@@ -122,7 +122,7 @@ func (w *watching) blocks(ctx context.Context) error {
 		case <-next.C:
 		case <-ctx.Done():
 			next.Stop()
-			fmt.Fprintf(e.Stderr, "stopped after %d checks\n", h.Looks)
+			fmt.Fprintf(e.Stderr, "stopped after %d checks\n", h.Rounds)
 			return console.Exit(console.ExitInterrupted)
 		}
 	}
@@ -143,10 +143,10 @@ type lookLine struct {
 	Changes []watch.Change `json:"changes,omitempty"`
 }
 
-func (w *watching) print(h *watch.History, l watch.Look) error {
+func (w *watching) print(h *watch.History, l watch.Round) error {
 	e := w.s.Env
 	if w.flags.output != "json" || w.flags.out != "" {
-		if h.Looks == 1 && l.Simulated {
+		if h.Rounds == 1 && l.Simulated {
 			fmt.Fprintln(e.Stdout, "SIMULATED: checked on the embedded lab; it says nothing about real hardware")
 		}
 		said := ""

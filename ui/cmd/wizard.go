@@ -110,12 +110,12 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 			}
 		}
 	}
-	if r := out.Looked; r != nil && out.Report == nil {
+	if r := out.Inspected; r != nil && out.Report == nil {
 		words, _ := r.Verdict()
 		if r.Simulated {
 			words += " (simulated)"
 		}
-		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", backends.Clean(words), f.LookCommand())
+		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", backends.Clean(words), f.InspectCommand())
 	} else if out.Report == nil {
 		fmt.Fprintln(e.Stderr, "the wizard was closed before anything was changed")
 	}

@@ -165,7 +165,7 @@ type passwordPage struct {
 
 func (p *passwordPage) Title() string       { return "Password" }
 func (p *passwordPage) Hints() []frame.Hint { return nil }
-func (p *passwordPage) EnterLabel() string   { return "log in" }
+func (p *passwordPage) EnterLabel() string  { return "log in" }
 func (p *passwordPage) Typing() bool        { return true }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
@@ -205,7 +205,7 @@ func connect(w *frame.Wizard) tea.Cmd {
 		}
 		w.Answers.VCenter.URL, w.Answers.VCenter.Username, w.Answers.VCenter.Thumbprint = l.URL, l.Username, l.Thumbprint
 		if w.LookOnly {
-			return w.Look()
+			return w.Inspect()
 		}
 		return w.Show(frame.PasswordAt + 1)
 	})

@@ -297,11 +297,11 @@ func (f *world) KeepDraft(a *answers.Answers) error {
 	return nil
 }
 
-func (f *world) LookCommand() string { return "rdma-setup check -o html --out report.html" }
+func (f *world) InspectCommand() string { return "rdma-setup check -o html --out report.html" }
 
 func (f *world) Asks(ask live.Ask) { f.ask = ask }
 
-func (f *world) Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
+func (f *world) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
 	f.looks++
 	if f.hang {
 		<-ctx.Done()

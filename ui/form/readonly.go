@@ -41,16 +41,16 @@ func (p *lookPage) Enter(w *frame.Wizard) tea.Cmd {
 	var inv *backends.Inventory
 	var rep *report.Report
 	return w.Do("reading hosts and VMs and checking them", func(ctx context.Context) (err error) {
-		inv, rep, err = w.Fabric.Look(ctx, &a)
+		inv, rep, err = w.Fabric.Inspect(ctx, &a)
 		return err
 	}, func(w *frame.Wizard, err error) tea.Cmd {
 		if err != nil {
 			return w.Fail(err)
 		}
-		w.Looked = rep
+		w.Inspected = rep
 		p.read(w, rep, entry.Found(w.Theme, inv), w.Theme.Title.Render("Next steps")+"\n"+
 			"  "+w.Theme.Quiet.Render("set up  ")+"press Enter; nothing is changed before you accept the plan\n"+
-			"  "+w.Theme.Quiet.Render("repeat  ")+backends.Clean(w.Fabric.LookCommand()))
+			"  "+w.Theme.Quiet.Render("repeat  ")+backends.Clean(w.Fabric.InspectCommand()))
 		return nil
 	})
 }
@@ -59,7 +59,7 @@ func (p *lookPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	if k, ok := msg.(tea.KeyPressMsg); ok && k.String() == "r" && !p.Typing() {
 		return p.Enter(w), true
 	}
-	return p.update(w, w.Looked, msg)
+	return p.update(w, w.Inspected, msg)
 }
 
 func (p *lookPage) Accept(w *frame.Wizard) (tea.Cmd, error) {

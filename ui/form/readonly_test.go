@@ -74,8 +74,8 @@ func TestCheckPageIsInterrupted(t *testing.T) {
 		k.shows("Nothing has been read")
 		f.hang = false
 		k.press("enter").shows("Next steps").press("q")
-		if !k.quit || k.w.Looked == nil {
-			t.Errorf("left %t, report %t", k.quit, k.w.Looked != nil)
+		if !k.quit || k.w.Inspected == nil {
+			t.Errorf("left %t, report %t", k.quit, k.w.Inspected != nil)
 		}
 	})
 }
@@ -121,8 +121,8 @@ func TestQuestionsAskAboutHostKeysAndLook(t *testing.T) {
 	}
 	f := &world{}
 	got, text, err := answer(f, "look", "", "")
-	if err != nil || got.Looked == nil || got.Report != nil || f.looks != 1 || f.surveys+f.applied != 0 || f.saved != nil || !strings.Contains(ansi.Strip(text), "not measured") {
-		t.Errorf("%v, looked %t\n%s", err, got.Looked != nil, text)
+	if err != nil || got.Inspected == nil || got.Report != nil || f.looks != 1 || f.surveys+f.applied != 0 || f.saved != nil || !strings.Contains(ansi.Strip(text), "not measured") {
+		t.Errorf("%v, looked %t\n%s", err, got.Inspected != nil, text)
 	}
 }
 

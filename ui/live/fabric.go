@@ -39,8 +39,8 @@ type Fabric interface {
 	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names, unless nil, is called with the names and states
 	// of the hosts before the rest is read.
 	Connect(ctx context.Context, l Login, names func(*backends.Inventory)) (*backends.Inventory, error)
-	// Look reads what the answers name, or everything, checks it and returns the report. It changes nothing.
-	Look(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
+	// Inspect reads what the answers name, or everything, checks it and returns the report. It changes nothing.
+	Inspect(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error)
 	// Asks sets the function for questions that come up while something runs: host keys, passwords.
 	Asks(ask Ask)
 	// Propose sets what the answers leave open according to the inventory: NIC speed, VMs, addresses.
@@ -86,8 +86,8 @@ type Fabric interface {
 	KeepDraft(a *answers.Answers) error
 	// ReplayCommand is the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
-	// LookCommand returns the command line that repeats the check without a terminal.
-	LookCommand() string
+	// InspectCommand returns the command line that repeats the check without a terminal.
+	InspectCommand() string
 }
 
 // An Ask puts a question to the operator and waits for the answer, or for ctx.

@@ -14,11 +14,11 @@ import (
 
 // WatchOptions are the dependencies of a watch.
 type WatchOptions struct {
-	Look    func(ctx context.Context) watch.Look // performs one check
-	Line    func(l *watch.Look) string           // returns the result in one sentence
-	Taken   func(l watch.Look)                   // is called with every check, in order
-	Every   time.Duration                        // from the start of a check to the start of the next
-	Site    string                               // vCenter's address
+	Inspect func(ctx context.Context) watch.Round // performs one check
+	Line    func(l *watch.Round) string           // returns the result in one sentence
+	Taken   func(l watch.Round)                   // is called with every check, in order
+	Every   time.Duration                         // from the start of a check to the start of the next
+	Site    string                                // vCenter's address
 	Theme   theme.Theme
 	In      io.Reader
 	Out     io.Writer
@@ -66,7 +66,7 @@ type watcher struct {
 }
 
 type (
-	lookedMsg watch.Look
+	lookedMsg watch.Round
 	tickMsg   struct{}
 	stopMsg   struct{}
 )
@@ -100,7 +100,7 @@ func (w *watcher) look() tea.Cmd {
 			return nil
 		}
 		defer func() { <-w.slot }()
-		return lookedMsg(w.o.Look(w.ctx))
+		return lookedMsg(w.o.Inspect(w.ctx))
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *watcher) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		w.interrupted = true
 		return w, tea.Quit
 	case lookedMsg:
-		w.took(watch.Look(msg))
+		w.took(watch.Round(msg))
 	case tickMsg:
 		if !w.o.Now().Before(w.next()) {
 			return w, tea.Batch(w.look(), w.tick())
@@ -161,7 +161,7 @@ func (w *watcher) key(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-func (w *watcher) took(l watch.Look) {
+func (w *watcher) took(l watch.Round) {
 	w.looking = false
 	if w.ctx.Err() != nil {
 		return // the screen is closing, and the check has ended

@@ -73,7 +73,7 @@ func (w *watcher) clock() string {
 	}
 	s := fmt.Sprintf("%s  every %s, %s", now.Format("15:04:05 MST"), every, what)
 	if l := h.Last; l != nil {
-		s += fmt.Sprintf("; look %d took %s and %d calls", h.Looks, l.Took.Round(10*time.Millisecond), l.Calls)
+		s += fmt.Sprintf("; look %d took %s and %d calls", h.Rounds, l.Took.Round(10*time.Millisecond), l.Calls)
 	}
 	return w.theme.Quiet.Render(w.theme.Cut(s, w.width))
 }
@@ -125,7 +125,7 @@ func (w *watcher) chain() []string {
 			lines = append(lines, row(string(name), checks.Unknown, "", w.history.Of(name)))
 		}
 	}
-	whole, now := w.history.Whole(), checks.Unknown
+	whole, now := w.history.Overall(), checks.Unknown
 	if len(whole) > 0 {
 		now = whole[len(whole)-1]
 	}

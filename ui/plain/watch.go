@@ -32,14 +32,14 @@ func Watched(w io.Writer, h *watch.History, line string) error {
 		}
 	}
 	out.line("  %s", strings.Join(links, ", "))
-	out.line("  last looks %s", trace(h.Whole()))
+	out.line("  last looks %s", trace(h.Overall()))
 	for _, g := range watch.Grouped(h.Changes) {
 		out.line("  %s", Changed(g))
 	}
-	if h.Looks > 1 && h.Changes == nil {
+	if h.Rounds > 1 && h.Changes == nil {
 		out.line("  nothing has changed")
 	}
-	if h.Looks == 1 && out.err == nil {
+	if h.Rounds == 1 && out.err == nil {
 		return Findings(w, h.Last.Findings)
 	}
 	return out.err

@@ -269,8 +269,8 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	inv.Guests = facts
 }
 
-// Look reads what check needs: a quick check only reads vCenter, a full one also the guests.
-func (s *Session) Look(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
+// Inspect reads what check needs: a quick check only reads vCenter, a full one also the guests.
+func (s *Session) Inspect(ctx context.Context, a *answers.Answers, quick bool) (*backends.Inventory, error) {
 	if !quick {
 		return s.survey(ctx, a, nil) // Facts reads the hosts
 	}

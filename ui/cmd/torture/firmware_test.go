@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -19,7 +19,7 @@ import (
 // the host has loaded it. The last resume ends where an undisturbed run does.
 func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 	t.Parallel()
-	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: pace.Clock{Real: true, Scale: 0.05},
+	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05},
 		// Two labs have certificates of their own; a resume that vCenter tells the new firmware does not load the tools to read it.
 		stays: regexp.MustCompile(`^HostThumb$|\.MST$`)}
 	const node = "host/esx-01/firmware-image/0000:3b:00.0"
@@ -70,7 +70,7 @@ func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 // killed or not, and a resume reboots nothing; after the power cycle it carries on, with one reboot in all.
 func TestKilledBeforeAColdBoot(t *testing.T) {
 	t.Parallel()
-	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond, clock: pace.Clock{Real: true, Scale: 0.05}}
+	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05}}
 	s := serve(t, m)
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) {
 		a.SRIOV.Firmware = map[string]string{"MT_0000000009": "[shared-01] rdma/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"}

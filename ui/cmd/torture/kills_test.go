@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -49,7 +49,7 @@ func (s *site) lookAt() witness.Dump {
 		w.Guests = append(w.Guests, witness.Guest{VM: path.Base(v.Name), Address: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User})
 	}
 	s.quiet()
-	d, err := witness.Look(context.Background(), w)
+	d, err := witness.Inspect(context.Background(), w)
 	if err != nil {
 		s.t.Fatalf("the witness: %v", err)
 	}
@@ -202,7 +202,7 @@ func killRandomly(t *testing.T, kills int, modes []mode, systems []string) {
 			if strings.HasPrefix(m.name, "pvrdma") && system == "debian-12" {
 				continue // the lab's Debian has a kernel without vmw_pvrdma: the run is refused
 			}
-			m.systems, m.clock = []string{system}, pace.Clock{Real: true, Scale: scale}
+			m.systems, m.clock = []string{system}, timing.Clock{Real: true, Scale: scale}
 			cells = append(cells, &cell{mode: m.small(), system: system})
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
-	"github.com/rdma-setup/rdma-setup/backends/lab/pace"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -30,7 +30,7 @@ type mode struct {
 	hosts    int
 	reboot   time.Duration
 	systems  []string       // of the guests; nil: as the scenario has it
-	clock    pace.Clock     // how long commands take
+	clock    timing.Clock   // how long commands take
 	stays    *regexp.Regexp // facts that a rollback leaves, as the plan says
 }
 

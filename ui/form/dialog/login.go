@@ -92,12 +92,12 @@ func (q *questions) reach(ctx context.Context, l *live.Login) error {
 // look reads, checks and prints the report; nothing is changed.
 func (q *questions) look(ctx context.Context) error {
 	q.say("reading hosts and VMs and checking them; nothing is written")
-	inv, rep, err := q.o.Fabric.Look(ctx, q.a)
+	inv, rep, err := q.o.Fabric.Inspect(ctx, q.a)
 	if err != nil {
 		return err
 	}
-	q.outcome.Looked = rep
-	q.say("%s\nagain: %s", strings.TrimRight(entry.Looked(theme.Plain(), inv, rep), "\n"), backends.Clean(q.o.Fabric.LookCommand()))
+	q.outcome.Inspected = rep
+	q.say("%s\nagain: %s", strings.TrimRight(entry.Inspected(theme.Plain(), inv, rep), "\n"), backends.Clean(q.o.Fabric.InspectCommand()))
 	return nil
 }
 

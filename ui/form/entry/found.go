@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Looked is the report of a look: what was checked, then what was found.
-func Looked(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
+// Inspected is the report of a look: what was checked, then what was found.
+func Inspected(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
 	var b strings.Builder
 	_ = render.Terminal(&b, rep, t)
 	return b.String() + Found(t, inv)

@@ -79,7 +79,7 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 	}
 	w.wait()
 	lost := o.Hangup != nil && isClosed(o.Hangup)
-	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Looked: w.Looked, Err: w.RunErr}, err
+	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Inspected: w.Inspected, Err: w.RunErr}, err
 }
 
 // unasked drops the initial requests of forms for the size of the terminal. Pages get it when they draw, and bubbletea 2.0.9

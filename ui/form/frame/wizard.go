@@ -27,22 +27,22 @@ type Wizard struct {
 	Theme  theme.Theme
 	Send   func(tea.Msg) // set from outside the loop
 
-	Answers  *answers.Answers
-	Login    live.Login
-	Overview *backends.Inventory
-	Findings []checks.Finding
-	Plan     *plan.Plan
-	Loads    []perftest.LoadPlan // what loading the fabric after the changes costs
-	Expected time.Duration       // of the plan; 0 unknown
-	Result   engine.Result
-	RunErr   error
-	Measured []perftest.Measurement
-	Report   *report.Report
-	Looked   *report.Report
-	Saved    string // path of the answers; "" if there is none
-	LookOnly bool   // requested on the first page
-	Busy     string // operation in progress; "" if there is none
-	Err      error  // shown under the page
+	Answers   *answers.Answers
+	Login     live.Login
+	Overview  *backends.Inventory
+	Findings  []checks.Finding
+	Plan      *plan.Plan
+	Loads     []perftest.LoadPlan // what loading the fabric after the changes costs
+	Expected  time.Duration       // of the plan; 0 unknown
+	Result    engine.Result
+	RunErr    error
+	Measured  []perftest.Measurement
+	Report    *report.Report
+	Inspected *report.Report
+	Saved     string // path of the answers; "" if there is none
+	LookOnly  bool   // requested on the first page
+	Busy      string // operation in progress; "" if there is none
+	Err       error  // shown under the page
 
 	ctx         context.Context
 	glass       *glass // nil if nothing is drawn
@@ -192,8 +192,8 @@ func (w *Wizard) Page() Page {
 	return w.pages[w.at]
 }
 
-// Look shows the check-only page.
-func (w *Wizard) Look() tea.Cmd {
+// Inspect shows the check-only page.
+func (w *Wizard) Inspect() tea.Cmd {
 	w.looking, w.Err, w.leaving = w.lookPage(), nil, false
 	w.glass.cover()
 	return w.looking.Enter(w)

@@ -32,8 +32,8 @@ type Guest struct {
 // A Dump is the result: values by key. Keys begin with the object, such as "host esx-01 option Net.X".
 type Dump map[string]string
 
-// Look dumps a whole site. Guests of VMs that are off are left out.
-func Look(ctx context.Context, s Site) (Dump, error) {
+// Inspect dumps a whole site. Guests of VMs that are off are left out.
+func Inspect(ctx context.Context, s Site) (Dump, error) {
 	out, err := vcenter(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("vCenter: %w", err)
