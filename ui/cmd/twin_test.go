@@ -130,7 +130,7 @@ func TestTwinIsTheSite(t *testing.T) {
 		scenario, mode string
 		hosts, vms     int
 	}{
-		{"healthy", "pvrdma", 2, 4}, {"drifted", "pvrdma", 2, 3}, {"esx-6.7", "pvrdma", 1, 1}, {"bare", "sriov", 2, 2}, {"sriov-api", "sriov", 1, 1},
+		{"healthy", "pvrdma", 2, 4}, {"drifted", "pvrdma", 2, 3}, {"esx-6.7", "pvrdma", 1, 1}, {"bare", "sriov", 2, 2}, {"sriov-image", "sriov", 2, 2}, {"sriov-mixed", "sriov", 3, 3}, {"sriov-api", "sriov", 1, 1},
 		{"sriov-added", "sriov", 1, 1}, {"gpudirect-done", "gpudirect", 2, 2}, {"gpu-other-vm", "gpudirect", 2, 2},
 	} {
 		t.Run(row.scenario, func(t *testing.T) {

@@ -137,11 +137,15 @@ func (r *Rehearsal) ends() []string {
 		out = append(out, fmt.Sprintf("measurements on the twin (SIMULATED): %d of %d as expected", good, len(r.Measurements)))
 	}
 	if r.Rollback != "" {
-		text := "rollback on the twin: " + r.Rollback + "; the plan is the same again"
-		if !r.Restored {
-			text = "rollback on the twin: " + r.Rollback + "; the plan is not the same as before: changes that it marks as irreversible stay"
+		text := "; the plan is the same again"
+		switch {
+		case r.Restored:
+		case len(r.Differs) == 0: // such as a component that vCenter keeps, and need not fetch again
+			text = "; the plan has the same changes again, and describes some of them differently"
+		default:
+			text = "; the plan is not the same as before: changes that it marks as irreversible stay"
 		}
-		out = append(out, text)
+		out = append(out, "rollback on the twin: "+r.Rollback+text)
 	}
 	return out
 }

@@ -124,8 +124,7 @@ func (t *Twin) Found(s *world.State) error {
 func (t *Twin) cluster(s *world.State) {
 	for _, h := range t.site.Hosts {
 		if s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
-			s.Lifecycle = &world.Lifecycle{Base: h.Version, Components: map[string]string{}, Commits: 1}
-			t.note("", "the image of the cluster was not read: a base image of "+h.Version+" without components, and no depots")
+			t.lifecycle(s, &h)
 		}
 		if f := system(&h).Resync; f.Known() {
 			s.Services.Resync = f.Value

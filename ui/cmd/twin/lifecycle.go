@@ -1,0 +1,99 @@
+package twin
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/image"
+)
+
+// lifecycle copies the image that manages the cluster, the depots of vCenter, and the offline bundles that the answers name.
+func (t *Twin) lifecycle(s *world.State, h *backends.Host) {
+	l := &world.Lifecycle{Base: h.Version, Components: map[string]string{}, Commits: 1}
+	s.Lifecycle = l
+	c := t.site.Cluster(h.Cluster)
+	if c == nil || c.Image == nil || c.Image.Error != "" {
+		t.note("", "the image of the cluster was not read: a base image of "+h.Version+" without components, and no depots")
+	} else {
+		img := c.Image
+		l.Base, l.AddOn, l.Hardware, l.QuickBoot = img.Base, img.AddOn, strings.Join(img.Hardware, ", "), img.QuickBoot
+		l.PowerOff = img.Power != image.KeepPower
+		for _, d := range img.Drafts {
+			if !d.Ours {
+				l.NewDraft(d.Owner)
+			}
+		}
+		offered := maps.Clone(img.Offered)
+		for name, version := range img.Components {
+			l.Components[name] = version
+			if !slices.Contains(offered[name], version) {
+				offered[name] = append(slices.Clone(offered[name]), version)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(offered)) {
+			for _, version := range offered[name] {
+				at := "depot of vCenter: " + name + " " + version
+				l.Depots = append(l.Depots, at)
+				l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: name, Version: version, VIBs: t.vibs(name, version)})
+			}
+		}
+	}
+	if t.answers != nil {
+		for _, at := range t.answers.SRIOV.Components {
+			if b, ok := nic.Bundle(at); ok {
+				l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: b.Name, Version: b.Version, VIBs: t.vibs(b.Name, b.Version)})
+			}
+		}
+	}
+	t.installed(s)
+}
+
+// vibs returns the VIBs by which the lab knows a component: those of firmware tools and drivers, in the version that a host with the
+// component has; else one that is named after it.
+func (t *Twin) vibs(component, version string) []world.VIB {
+	var list []world.VIB
+	for _, f := range nic.Families() {
+		rules := nic.FirmwareOf(f)
+		if rules == nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(rules.Components)) {
+			if rules.Components[name] == component {
+				list = append(list, world.VIB{Name: name, Version: version, Vendor: "MEL", Acceptance: "PartnerSupported"})
+			}
+		}
+	}
+	if len(list) == 0 {
+		list = []world.VIB{{Name: strings.ToLower(component), Version: version, Vendor: "VMware", Acceptance: "VMwareCertified"}}
+	}
+	for _, h := range t.site.Hosts {
+		sys := system(&h)
+		for i, v := range list {
+			if has := sys.VIBs.Value[v.Name].Version; has != "" && sys.Components.Value[component] == version {
+				list[i].Version = has
+			}
+		}
+	}
+	return list
+}
+
+// installed gives hosts the VIBs of the image's components that they have.
+func (t *Twin) installed(s *world.State) {
+	for i := range t.site.Hosts {
+		w := s.Hosts[i]
+		for _, b := range s.Lifecycle.Bundles {
+			if v := s.Lifecycle.Components[b.Name]; v != b.Version || system(&t.site.Hosts[i]).Components.Value[b.Name] != v {
+				continue
+			}
+			for _, v := range b.VIBs {
+				if w.Active(v.Name) == nil {
+					w.VIBs = append(w.VIBs, v)
+				}
+			}
+		}
+	}
+}
