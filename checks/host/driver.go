@@ -30,11 +30,14 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	return row.Fail(t, "%s: driver %s is not known to support RoCE v2", n.Device, cmp.Or(n.Driver, "none"))
 }
 
+// unreported says why the firmware of a pNIC is not known.
+const unreported = "vCenter does not report it; a check without --quick asks the host (esxcli network nic get)"
+
 // firmwareMatrix compares the firmware with the oldest version that the driver's family documents.
 func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	t := backends.HostRef(h.Name)
 	if n.Firmware == "" {
-		return row.Waiting(t, "the firmware of %s was not read: vCenter does not report it; a check without --quick asks the host (esxcli network nic get)", n.Device)
+		return row.Waiting(t, "the firmware of %s was not read: %s", n.Device, unreported)
 	}
 	pair, ok := nic.PairOf(n, n.DriverVersion, n.Firmware)
 	if !ok {
@@ -55,7 +58,7 @@ func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answe
 	case !nic.Listed(n):
 		return row.Waiting(t, "%s: neither bulletin lists card %s:%s (%s)", n.Device, n.Vendor, n.PCIDeviceID, n.Model)
 	case !known:
-		return row.Waiting(t, "%s: its firmware version is not known (%s): vCenter does not report it; a check without --quick asks the host (esxcli network nic get)", n.Device, cmp.Or(n.Firmware, "not read"))
+		return row.Waiting(t, "%s: its firmware version is not known (%s): %s", n.Device, cmp.Or(n.Firmware, "not read"), unreported)
 	case len(list) == 0:
 		return row.Pass(t, "%s: firmware %s has no published vulnerability that a user of a VF can reach", n.Device, n.Firmware)
 	}
