@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -55,9 +56,11 @@ func runWizard(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 			case <-finished:
 				return
 			case sig := <-signals:
-				if console.IsHangup(sig) {
+				switch {
+				case sig == syscall.SIGPIPE: // also of a connection that its other end closed; a lost terminal sends SIGHUP
+				case console.IsHangup(sig):
 					closeOnce(hangup)
-				} else if stopped.CompareAndSwap(false, true) {
+				case stopped.CompareAndSwap(false, true):
 					close(stop)
 				}
 			}

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -114,5 +115,19 @@ func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 	before, _, asked := strings.Cut(text, "Apply these changes?")
 	if err != nil || !asked || !strings.Contains(before, cost) {
 		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// The footer names the word in the same frame that shows the end of the plan: the screen is drawn once for each key.
+func TestTheFooterFollowsTheEndOfThePlan(t *testing.T) {
+	for _, width := range []int{80, 120, 200} {
+		bubble(t, fmt.Sprint(width), func(t *testing.T) {
+			k := onPlan(t, &world{shared: true, long: 40}, width, 24)
+			k.screen()
+			k.press("end")
+			if s := k.screen(); !strings.Contains(s, "Type yes, then Enter, to apply this plan. Esc goes back.") || !strings.Contains(s, "yes Enter APPLY") {
+				t.Error(s)
+			}
+		})
 	}
 }

@@ -272,6 +272,21 @@ func TestE2EWizard(t *testing.T) {
 		}
 		s.restored()
 	})
+	t.Run("SIGPIPE of a connection that was closed leaves the screen", func(t *testing.T) {
+		s := start(t, bin, nil, "--lab")
+		s.shows("vCenter address")
+		for range 3 {
+			if err := s.cmd.Process.Signal(syscall.SIGPIPE); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.press("\r\r")
+		s.shows("Which hosts should be set up")
+		s.press("\x03")
+		if code := s.exit(); code != 130 {
+			t.Errorf("exit code %d", code)
+		}
+	})
 	for name, sig := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
 		t.Run(name+" before a run leaves, and the terminal is as it was", func(t *testing.T) {
 			s := start(t, bin, nil, "--lab")
