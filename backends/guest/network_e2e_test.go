@@ -53,10 +53,10 @@ until_true 120 networkd networkctl --no-pager`, ""},
 ` + test.start + `
 sh /turn/there || { echo "the turn failed" >&2; cat /turn/log >&2; exit 1; }
 sh /turn/keep || exit 1
-until_true 20 "the address is there" routed 192.168.60.21/24 9000
+until_true 120 "the address is there" routed 192.168.60.21/24 9000
 show @there
 sh /turn/there && sh /turn/keep || exit 1
-until_true 20 "the address is still there" routed 192.168.60.21/24 9000
+until_true 120 "the address is still there" routed 192.168.60.21/24 9000
 show @twice
 ip link del ens224f0
 plug
