@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints what sysfs shows about each RDMA device: driver, firmware, state, traffic class, network interfaces, GIDs. read is used
-# for its speed: soft-RoCE has a thousand GIDs.
+# Prints what sysfs shows about each RDMA device: driver, firmware, state, traffic class, network interfaces, GIDs. One grep finds the
+# GIDs, because soft-RoCE has a thousand slots for them; /dev/null makes it name the file of a single one.
 for d in /sys/class/infiniband/*; do
 	[ -d "$d" ] || continue
 	p=$d/ports/1
@@ -27,13 +27,12 @@ for d in /sys/class/infiniband/*; do
 	fi
 	read -r x <"$d/parent" && echo "netdev $x"
 	for n in "$d"/device/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
-	for n in "$p"/gids/*; do
-		read -r x <"$n" || continue
-		case $x in 0000:0000:0000:0000:0000:0000:0000:0000 | '') continue ;; esac
-		i=${n##*/} t='' v=''
+	grep -v '^0000:0000:0000:0000:0000:0000:0000:0000$' "$p"/gids/* /dev/null | while read -r x; do
+		x=${x#"$p/gids/"} t='' v=''
+		i=${x%%:*}
 		read -r t <"$p/gid_attrs/types/$i"
 		read -r v <"$p/gid_attrs/ndevs/$i"
-		echo "gid $i|$x|$t|$v"
+		echo "gid $i|${x#*:}|$t|$v"
 	done
 	x=$(readlink -f "$d/device") && for n in "${x%.*}".0/net/*; do [ -e "$n" ] && echo "netdev ${n##*/}"; done
 done

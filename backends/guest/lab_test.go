@@ -19,6 +19,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
@@ -107,7 +108,7 @@ func newMachine(t *testing.T, c config) *machine {
 			}
 		})
 	}
-	lm, err := linux.New(&linux.Site{World: w}, lc)
+	lm, err := linux.New(&linux.Site{World: w, Scripts: sh.NewScripts()}, lc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,9 @@ func (m *Machine) sysPCI() vfs.Tree {
 func (m *Machine) sysDevices() vfs.Tree {
 	t := m.rdma.Tree()
 	for _, g := range m.site.gpus(m.cfg.VM) {
-		rdma.Function(t, rdma.SlotPath(g.Slot)+"0", "0x10de", fmt.Sprintf("%#04x", g.Device), fmt.Sprintf("%#06x", int(g.Class)<<8), cmp.Or(m.loaded("nvidia"), m.loaded("nouveau")))
+		t[rdma.SlotPath(g.Slot)+"0"] = vfs.Entry{Sub: func() vfs.Tree {
+			return rdma.Function("0x10de", fmt.Sprintf("%#04x", g.Device), fmt.Sprintf("%#06x", int(g.Class)<<8), cmp.Or(m.loaded("nvidia"), m.loaded("nouveau")))
+		}}
 	}
 	return t
 }

@@ -84,7 +84,7 @@ type bootSession struct {
 
 // New creates a guest with a freshly installed disk, or one that is set up according to cfg.Preset.
 func New(site *Site, cfg Config) (*Machine, error) {
-	m := &Machine{cfg: cfg, site: site, distro: newDistro(cfg.OS), people: people(cfg)}
+	m := &Machine{cfg: cfg, site: site, distro: site.distro(cfg.OS), people: people(cfg)}
 	if m.flawed(world.NoDriver) {
 		m.distro.modules = kernel.Without(m.distro.modules, rdma.Driver)
 	}
@@ -104,7 +104,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	stack := &netif.Stack{Named: m.linkName, Fresh: func(name string) netif.Conf { return netif.Sysctls(m.sys.FS, name) }}
 	m.net = &netif.Config{Stack: stack, FS: m.sys.FS, Wire: wire{m}, Netplan: m.distro.deb, Strict: m.distro.version == "22.04", DHCP: m.dhcp, Now: time.Now,
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
-	m.rdma = &rdma.Devices{Stack: stack, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
+	m.rdma = &rdma.Devices{Stack: stack, Modules: m.kernel.Version, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },
 		ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)

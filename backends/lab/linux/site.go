@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/fabric"
@@ -30,6 +31,16 @@ type Site struct {
 
 	meeting perftest.Meeting
 	load    fabric.Load
+	distros sync.Map // by the name of the system; guests share them and change nothing in them
+}
+
+// distro returns the distribution of a system.
+func (s *Site) distro(os string) distro {
+	if d, known := s.distros.Load(os); known {
+		return d.(distro)
+	}
+	d, _ := s.distros.LoadOrStore(os, newDistro(os))
+	return d.(distro)
 }
 
 func (s *Site) adapters(vm string) []world.Adapter {

@@ -18,20 +18,20 @@ func number(s string) uint64 {
 // mounts adds the computed parts to the file system.
 func (m *Machine) mounts() error {
 	f := m.sys.FS
-	for dir, tree := range map[string]func() vfs.Tree{
-		"/proc":                       m.proc,
-		"/sys/class/infiniband":       m.rdma.Infiniband,
-		"/sys/class/infiniband_verbs": m.rdma.Verbs,
-		"/sys/class/net":              m.rdma.Net,
-		"/sys/devices":                m.sysDevices,
-		"/sys/bus/pci":                m.sysPCI,
-		"/sys/firmware":               m.sysFirmware,
-		"/sys/module":                 m.sysModules,
-		"/sys/class/dmi/id":           m.dmi,
-		"/sys/kernel/config":          m.configfs,
-		"/dev/infiniband":             func() vfs.Tree { return m.rdma.Nodes(m.kernel.Loaded) },
+	for dir, e := range map[string]vfs.Entry{
+		"/proc":                       vfs.Listed(procFiles, m.procFile),
+		"/sys/class/infiniband":       {Sub: m.rdma.Infiniband, Version: m.rdma.Version},
+		"/sys/class/infiniband_verbs": {Sub: m.rdma.Verbs, Version: m.rdma.Version},
+		"/sys/class/net":              {Sub: m.rdma.Net, Version: m.rdma.Version},
+		"/sys/devices":                {Sub: m.sysDevices, Version: m.rdma.Version},
+		"/sys/bus/pci":                {Sub: m.sysPCI, Version: m.rdma.Version},
+		"/sys/firmware":               {Sub: m.sysFirmware},
+		"/sys/module":                 {Sub: m.sysModules},
+		"/sys/class/dmi/id":           {Sub: m.dmi},
+		"/sys/kernel/config":          {Sub: m.configfs},
+		"/dev/infiniband":             {Sub: func() vfs.Tree { return m.rdma.Nodes(m.kernel.Loaded) }},
 	} {
-		if err := f.Mount(dir, tree); err != nil {
+		if err := f.Mount(dir, e); err != nil {
 			return err
 		}
 	}
@@ -43,37 +43,55 @@ func (m *Machine) mounts() error {
 	return nil
 }
 
-func (m *Machine) proc() vfs.Tree {
-	t := vfs.Tree{
-		"modules": {Read: m.kernel.Proc},
-		"meminfo": {Read: func() string {
-			total := m.cfg.MemoryMB * 1024
-			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
-				"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)
-		}},
-		"cpuinfo": {Read: func() string {
-			return strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)
-		}},
-		"uptime": {Read: func() string {
-			up := m.sys.Now().Sub(m.kernel.Booted()).Seconds()
-			return fmt.Sprintf("%.2f %.2f\n", up, up*3)
-		}},
-		"loadavg":                   {Data: "0.00 0.01 0.00 1/142 1234\n"},
-		"version":                   {Data: "Linux version " + m.distro.kernel + "\n"},
-		"cmdline":                   {Data: "BOOT_IMAGE=/boot/vmlinuz-" + m.distro.kernel + " root=/dev/sda2 ro\n"},
-		"sys/kernel/random/boot_id": {Data: m.boot().id + "\n"},
-		"sys/kernel/osrelease":      {Data: m.distro.kernel + "\n"},
-		"sys/kernel/hostname":       {Data: m.cfg.Hostname + "\n"},
-		"sys/net/ipv4/ip_forward":   {Data: "0\n", Mode: 0o644},
-		"sys/net/ipv4/conf":         {Sub: m.net.Stack.Conf},
-		"self/limits":               {Data: "Limit                     Soft Limit           Hard Limit           Units     \n"},
-		"mounts":                    {Data: "/dev/sda2 / ext4 rw,relatime 0 0\n"},
-		"kallsyms":                  {Read: m.kallsyms},
+// procFiles are what /proc has.
+var procFiles = []string{"modules", "meminfo", "cpuinfo", "uptime", "loadavg", "version", "cmdline", "sys", "self", "mounts", "kallsyms", "driver"}
+
+// procFile is a file or a directory of /proc.
+func (m *Machine) procFile(name string) (vfs.Entry, bool) {
+	switch name {
+	case "modules":
+		return vfs.Entry{Data: m.kernel.Proc()}, true
+	case "meminfo":
+		total := m.cfg.MemoryMB * 1024
+		return vfs.Entry{Data: fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n"+
+			"SwapTotal:             0 kB\nSwapFree:              0 kB\nHugePages_Total:       0\nHugepagesize:       2048 kB\n", total, total*3/5, total*4/5)}, true
+	case "cpuinfo":
+		return vfs.Entry{Data: strings.Repeat("processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz\n\n", m.cfg.CPUs)}, true
+	case "uptime":
+		up := m.sys.Now().Sub(m.kernel.Booted()).Seconds()
+		return vfs.Entry{Data: fmt.Sprintf("%.2f %.2f\n", up, up*3)}, true
+	case "loadavg":
+		return vfs.Entry{Data: "0.00 0.01 0.00 1/142 1234\n"}, true
+	case "version":
+		return vfs.Entry{Data: "Linux version " + m.distro.kernel + "\n"}, true
+	case "cmdline":
+		return vfs.Entry{Data: "BOOT_IMAGE=/boot/vmlinuz-" + m.distro.kernel + " root=/dev/sda2 ro\n"}, true
+	case "sys":
+		return vfs.Entry{Sub: m.procSys}, true
+	case "self":
+		return vfs.Entry{Sub: func() vfs.Tree {
+			return vfs.Tree{"limits": {Data: "Limit                     Soft Limit           Hard Limit           Units     \n"}}
+		}}, true
+	case "mounts":
+		return vfs.Entry{Data: "/dev/sda2 / ext4 rw,relatime 0 0\n"}, true
+	case "kallsyms":
+		return vfs.Entry{Data: m.kallsyms()}, true
+	case "driver":
+		text := m.nvidia.Proc()
+		return vfs.Entry{Sub: func() vfs.Tree { return vfs.Tree{"nvidia/version": {Data: text}} }}, text != ""
 	}
-	if text := m.nvidia.Proc(); text != "" {
-		t["driver/nvidia/version"] = vfs.Entry{Data: text}
+	return vfs.Entry{}, false
+}
+
+// procSys is /proc/sys.
+func (m *Machine) procSys() vfs.Tree {
+	return vfs.Tree{
+		"kernel/random/boot_id": {Data: m.boot().id + "\n"},
+		"kernel/osrelease":      {Data: m.distro.kernel + "\n"},
+		"kernel/hostname":       {Data: m.cfg.Hostname + "\n"},
+		"net/ipv4/ip_forward":   {Data: "0\n", Mode: 0o644},
+		"net/ipv4/conf":         {Sub: m.net.Stack.Conf},
 	}
-	return t
 }
 
 // configfs contains a directory for each module that uses it.

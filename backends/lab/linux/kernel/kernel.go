@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,13 +40,14 @@ type Kernel struct {
 	Extra   func() []Module           // modules from packages; nil for none
 	Init    func(module string) error // initialises one of these modules; nil if none can fail
 
-	now    func() time.Time
-	mu     sync.Mutex
-	found  []Module
-	loaded []string // the newest first, as lsmod shows them
-	users  map[string]int
-	log    []string
-	booted time.Time
+	now     func() time.Time
+	version atomic.Uint64
+	mu      sync.Mutex
+	found   []Module
+	loaded  []string // the newest first, as lsmod shows them
+	users   map[string]int
+	log     []string
+	booted  time.Time
 }
 
 // New returns a kernel with the available modules, none of them loaded.
@@ -53,10 +55,14 @@ func New(release string, modules []Module, now func() time.Time) *Kernel {
 	return &Kernel{Release: release, found: modules, now: now, booted: now()}
 }
 
+// Version is another number after each change of the loaded modules.
+func (k *Kernel) Version() uint64 { return k.version.Load() }
+
 // Boot clears all state that is lost in a reboot.
 func (k *Kernel) Boot() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.version.Add(1)
 	k.loaded, k.users, k.log, k.booted = nil, map[string]int{}, nil, k.now()
 }
 
@@ -132,6 +138,7 @@ func (k *Kernel) Load(name string) error {
 		return nil
 	}
 	k.loaded = append([]string{m.Name}, k.loaded...)
+	k.version.Add(1)
 	k.mu.Unlock()
 	if k.Probed != nil {
 		k.Probed(m.Name)
@@ -155,6 +162,7 @@ func (k *Kernel) Unload(name string, deps bool) error {
 		return ErrInUse
 	}
 	k.loaded = slices.DeleteFunc(k.loaded, func(l string) bool { return l == name })
+	k.version.Add(1)
 	k.mu.Unlock()
 	if k.Removed != nil {
 		k.Removed(name)

@@ -41,5 +41,5 @@ func Nouveau() Module {
 
 // Without returns the modules except those that a distribution does not build.
 func Without(list []Module, names ...string) []Module {
-	return slices.DeleteFunc(list, func(m Module) bool { return slices.Contains(names, m.Name) })
+	return slices.DeleteFunc(slices.Clone(list), func(m Module) bool { return slices.Contains(names, m.Name) })
 }

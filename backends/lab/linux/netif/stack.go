@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // MaxMTU is the maximum MTU of vmxnet3, in bytes.
@@ -107,6 +108,8 @@ type Stack struct {
 	Named    func(Port) string // the name that a file makes udev assign to an adapter, "" for none; may be nil
 	Fresh    func(string) Conf // settings from files for an interface that appears; nil: none
 
+	version atomic.Uint64
+
 	mu     sync.Mutex
 	links  []*Link
 	rules  []Rule
@@ -114,10 +117,14 @@ type Stack struct {
 	tables []int // tables that had a route
 }
 
+// Version is another number after each change of the interfaces.
+func (s *Stack) Version() uint64 { return s.version.Load() }
+
 // Boot replaces the interfaces with those of the given adapters, all down and without addresses.
 func (s *Stack) Boot(ports []Port) {
 	s.mu.Lock()
 	s.links, s.rules, s.routes, s.tables = nil, nil, nil, nil
+	s.version.Add(1)
 	s.mu.Unlock()
 	s.Plug(ports)
 }
@@ -148,6 +155,7 @@ func (s *Stack) Plug(ports []Port) {
 		l.Index = i + 2 // lo is 1
 	}
 	s.links = links
+	s.version.Add(1)
 	s.prune()
 	s.mu.Unlock()
 	s.changed()
@@ -189,6 +197,7 @@ func (s *Stack) change(name string, f func(*Link) error) error {
 		return ErrNoDevice
 	}
 	err := f(s.links[i])
+	s.version.Add(1)
 	s.prune()
 	s.mu.Unlock()
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 )
@@ -109,6 +110,10 @@ type Devices struct {
 	ECN    func() bool                      // the driver shows ECN of each priority: MLNX_OFED's does
 	Logf   func(format string, args ...any) // the kernel log
 
+	// Modules is another number after each change of the kernel's modules.
+	Modules func() uint64
+
+	version  atomic.Uint64
 	mu       sync.Mutex
 	adapters []Adapter
 	attached []attached
@@ -135,11 +140,15 @@ type Counters struct {
 func (d *Devices) Plug(adapters []Adapter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.version.Add(1)
 	d.adapters = adapters
 	d.attached = slices.DeleteFunc(d.attached, func(a attached) bool {
 		return !slices.ContainsFunc(adapters, func(b Adapter) bool { return a.MAC == b.MAC })
 	})
 }
+
+// Version is another number after each change of what sysfs shows of interfaces and devices, except for counters.
+func (d *Devices) Version() uint64 { return d.version.Load() + d.Stack.Version() + d.Modules() }
 
 // Adapters returns the current adapters, attached or not.
 func (d *Devices) Adapters() []Adapter {
@@ -185,6 +194,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 			name = fmt.Sprintf("rocep%ds0f1", netif.Bus(a.Slot))
 		}
 		// The driver registers for events of netdevs, and the kernel then reports those that are up.
+		d.version.Add(1)
 		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
 		d.mu.Unlock()
 		d.Logf("vmw_pvrdma %s: device version 20, driver version 20", pci)
@@ -208,6 +218,7 @@ func (d *Devices) Detach(driver string) {
 		}
 	}
 	d.attached = kept
+	d.version.Add(1)
 	d.mu.Unlock()
 	for _, a := range gone {
 		if a.HCA == nil {
@@ -227,6 +238,7 @@ func (d *Devices) NetdevUp(name string) {
 	for i := range d.attached {
 		if d.attached[i].MAC == l.MAC && !d.attached[i].deaf {
 			d.attached[i].enabled = true
+			d.version.Add(1)
 		}
 	}
 }

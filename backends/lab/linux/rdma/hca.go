@@ -46,5 +46,6 @@ func (d *Devices) attachHCA(a Adapter) {
 	if d.Named() {
 		name = fmt.Sprintf("rocep%ds0", netif.Bus(a.Slot))
 	}
+	d.version.Add(1)
 	d.attached = append(d.attached, attached{Adapter: a, name: name, enabled: true})
 }

@@ -93,29 +93,44 @@ func (d *Devices) PCI() vfs.Tree {
 }
 
 // Tree is /sys/devices: the PCI functions with the interfaces and the RDMA devices below them. The RDMA function has no
-// netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. The content of an interface
+// netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. The content of a function, an interface
 // or a device is only created when it is read, because walking sysfs reads hundreds of files one by one.
 func (d *Devices) Tree() vfs.Tree {
-	t := vfs.Tree{"virtual/net/lo/address": {Data: "00:00:00:00:00:00\n"}, "virtual/net/lo/mtu": {Data: "65536\n"},
-		"virtual/net/lo/operstate": {Data: "unknown\n"}, "virtual/net/lo/flags": {Data: "0x9\n"}}
+	t := vfs.Tree{"virtual/net/lo": {Sub: func() vfs.Tree {
+		return vfs.Tree{"address": line("00:00:00:00:00:00"), "mtu": line("65536"), "operstate": line("unknown"), "flags": line("0x9")}
+	}}}
 	for _, l := range d.Stack.Links() {
-		if l.HCA != nil {
-			Function(t, SlotPath(l.Slot)+"0", "0x15b3", fmt.Sprintf("%#04x", l.HCA.Device), "0x020000", vfNetDriver)
-		} else {
-			Function(t, SlotPath(l.Slot)+"0", vmware, "0x07b0", "0x020000", "vmxnet3")
-		}
-		t[SlotPath(l.Slot)+"0/net/"+l.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.netFiles(l) }}
+		t[SlotPath(l.Slot)+"0"] = vfs.Entry{Version: d.Version, Sub: func() vfs.Tree {
+			f := Function(vmware, "0x07b0", "0x020000", "vmxnet3")
+			if l.HCA != nil {
+				f = Function("0x15b3", fmt.Sprintf("%#04x", l.HCA.Device), "0x020000", vfNetDriver)
+				d.verbs(f, l.Slot, "0")
+			}
+			f["net/"+l.Name] = d.netFiles(l)
+			return f
+		}}
 		if l.Paired {
-			Function(t, SlotPath(l.Slot)+"1", vmware, "0x0820", "0x020700", "")
+			t[SlotPath(l.Slot)+"1"] = vfs.Entry{Version: d.Version, Sub: func() vfs.Tree {
+				f := Function(vmware, "0x0820", "0x020700", "")
+				if d.verbs(f, l.Slot, "1") {
+					driven(f, Driver)
+				}
+				return f
+			}}
 		}
-	}
-	for _, dev := range d.List() {
-		if dev.HCA == nil {
-			Function(t, SlotPath(dev.Slot)+"1", vmware, "0x0820", "0x020700", Driver)
-		}
-		t[SlotPath(dev.Slot)+dev.function()+"/infiniband/"+dev.Name] = vfs.Entry{Sub: func() vfs.Tree { return d.verbsFiles(dev) }}
 	}
 	return t
+}
+
+// verbs adds the RDMA devices of a PCI function, and reports whether there is one.
+func (d *Devices) verbs(f vfs.Tree, slot int, function string) (driven bool) {
+	for _, dev := range d.List() {
+		if dev.Slot == slot && dev.function() == function {
+			f["infiniband/"+dev.Name] = d.verbsFiles(dev)
+			driven = true
+		}
+	}
+	return driven
 }
 
 const (
@@ -123,68 +138,91 @@ const (
 	vfNetDriver = "mlx5_core"
 )
 
-// Function fills in a PCI function.
-func Function(t vfs.Tree, at, vendor, device, class, driver string) {
-	t[at+"/vendor"] = vfs.Entry{Data: vendor + "\n"}
-	t[at+"/device"] = vfs.Entry{Data: device + "\n"}
-	t[at+"/class"] = vfs.Entry{Data: class + "\n"}
-	t[at+"/numa_node"] = vfs.Entry{Data: "-1\n"}
+// Function is the directory of a PCI function.
+func Function(vendor, device, class, driver string) vfs.Tree {
+	t := vfs.Tree{"vendor": line(vendor), "device": line(device), "class": line(class), "numa_node": line("-1")}
 	if driver != "" {
-		t[at+"/driver"] = vfs.Entry{Link: "../../../../bus/pci/drivers/" + driver}
+		driven(t, driver)
 	}
+	return t
+}
+
+// driven gives a PCI function its driver.
+func driven(t vfs.Tree, driver string) {
+	t["driver"] = vfs.Entry{Link: "../../../../bus/pci/drivers/" + driver}
 }
 
 // verbsFiles are the files of an RDMA device.
-func (d *Devices) verbsFiles(dev Device) vfs.Tree {
-	t := vfs.Tree{
-		"sys_image_guid": line(dev.Image().SystemGUID),
-		"node_guid":      line(dev.NodeGUID()),
-		"node_type":      line("1: CA"),
-		"node_desc":      line(""),
-		"fw_ver":         line(dev.Image().Firmware),
-		"board_id":       line(dev.Image().Board),
-		"hca_type":       line(dev.Image().Type),
-		"hw_rev":         line(strconv.Itoa(dev.Image().Hardware)),
-		"ports/1":        {Sub: func() vfs.Tree { return d.portFiles(dev) }},
-	}
-	at := SlotPath(dev.Slot)
-	t["device"] = vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + dev.function()}
-	return t
+func (d *Devices) verbsFiles(dev Device) vfs.Entry {
+	return vfs.Listed([]string{"sys_image_guid", "node_guid", "node_type", "node_desc", "fw_ver", "board_id", "hca_type", "hw_rev", "ports", "device"}, func(name string) (vfs.Entry, bool) {
+		switch name {
+		case "sys_image_guid":
+			return line(dev.Image().SystemGUID), true
+		case "node_guid":
+			return line(dev.NodeGUID()), true
+		case "node_type":
+			return line("1: CA"), true
+		case "node_desc":
+			return line(""), true
+		case "fw_ver":
+			return line(dev.Image().Firmware), true
+		case "board_id":
+			return line(dev.Image().Board), true
+		case "hca_type":
+			return line(dev.Image().Type), true
+		case "hw_rev":
+			return line(strconv.Itoa(dev.Image().Hardware)), true
+		case "ports":
+			return vfs.Entry{Sub: func() vfs.Tree { return vfs.Tree{"1": d.portFiles(dev)} }}, true
+		case "device":
+			at := SlotPath(dev.Slot)
+			return vfs.Entry{Link: "../../../" + at[strings.LastIndexByte(at, '/')+1:] + dev.function()}, true
+		}
+		return vfs.Entry{}, false
+	})
 }
 
 // portFiles are the files of a device's port.
-func (d *Devices) portFiles(dev Device) vfs.Tree {
-	state, word := dev.State()
-	phys, physWord := dev.Phys()
-	gbps, lanes := dev.Rate()
-	t := vfs.Tree{
-		"state":      line(fmt.Sprintf("%d: %s", state, word)),
-		"phys_state": line(fmt.Sprintf("%d: %s", phys, physWord)),
-		"rate":       line(fmt.Sprintf("%s Gb/sec (%s)", gbps, lanes)),
-		"link_layer": line("Ethernet"),
-		"lid":        line("0x0"),
-		"sm_lid":     line("0x0"),
-		"cap_mask":   line("0x04010000"),
-		"gids": {Sub: func() vfs.Tree {
-			return dev.slots(line("0000:0000:0000:0000:0000:0000:0000:0000"), GID.Full)
-		}},
-		// The kernel answers EINVAL for the attributes of an empty slot.
-		"gid_attrs/types": {Sub: func() vfs.Tree { return dev.slots(vfs.Entry{Err: syscall.EINVAL}, GID.Type) }},
-		"gid_attrs/ndevs": {Sub: func() vfs.Tree {
-			return dev.slots(vfs.Entry{Err: syscall.EINVAL}, func(GID) string { return dev.Netdev })
-		}},
-		"counters": {Sub: func() vfs.Tree {
-			c := d.count(dev.Name)
-			return vfs.Tree{
-				"port_xmit_data": line(strconv.FormatInt(c.SentBytes/4, 10)), "port_rcv_data": line(strconv.FormatInt(c.ReceivedBytes/4, 10)),
-				"port_xmit_packets": line(strconv.FormatInt(c.SentPackets, 10)), "port_rcv_packets": line(strconv.FormatInt(c.ReceivedPackets, 10)),
-			}
-		}},
-	}
-	if dev.HCA != nil {
-		t["hw_counters"] = vfs.Entry{Sub: func() vfs.Tree { return hardwareCounters(d.count(dev.Name)) }}
-	}
-	return t
+func (d *Devices) portFiles(dev Device) vfs.Entry {
+	return vfs.Listed([]string{"state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask", "gids", "gid_attrs", "counters", "hw_counters"}, func(name string) (vfs.Entry, bool) {
+		switch name {
+		case "state":
+			state, word := dev.State()
+			return line(fmt.Sprintf("%d: %s", state, word)), true
+		case "phys_state":
+			state, word := dev.Phys()
+			return line(fmt.Sprintf("%d: %s", state, word)), true
+		case "rate":
+			gbps, lanes := dev.Rate()
+			return line(fmt.Sprintf("%s Gb/sec (%s)", gbps, lanes)), true
+		case "link_layer":
+			return line("Ethernet"), true
+		case "lid", "sm_lid":
+			return line("0x0"), true
+		case "cap_mask":
+			return line("0x04010000"), true
+		case "gids":
+			return dev.slots(line("0000:0000:0000:0000:0000:0000:0000:0000"), GID.Full), true
+		case "gid_attrs": // the kernel answers EINVAL for the attributes of an empty slot
+			return vfs.Entry{Sub: func() vfs.Tree {
+				return vfs.Tree{
+					"types": dev.slots(vfs.Entry{Err: syscall.EINVAL}, GID.Type),
+					"ndevs": dev.slots(vfs.Entry{Err: syscall.EINVAL}, func(GID) string { return dev.Netdev }),
+				}
+			}}, true
+		case "counters":
+			return vfs.Entry{Sub: func() vfs.Tree {
+				c := d.count(dev.Name)
+				return vfs.Tree{
+					"port_xmit_data": line(strconv.FormatInt(c.SentBytes/4, 10)), "port_rcv_data": line(strconv.FormatInt(c.ReceivedBytes/4, 10)),
+					"port_xmit_packets": line(strconv.FormatInt(c.SentPackets, 10)), "port_rcv_packets": line(strconv.FormatInt(c.ReceivedPackets, 10)),
+				}
+			}}, true
+		case "hw_counters":
+			return vfs.Entry{Sub: func() vfs.Tree { return hardwareCounters(d.count(dev.Name)) }}, dev.HCA != nil
+		}
+		return vfs.Entry{}, false
+	})
 }
 
 // hardwareCounters are the q counters and the congestion counters of mlx5 (drivers/infiniband/hw/mlx5/counters.c).
@@ -197,48 +235,73 @@ func hardwareCounters(c Counters) vfs.Tree {
 	return t
 }
 
-// slots are the files of the GID table, one a slot.
-func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Tree {
-	t := make(vfs.Tree, gidSlots)
-	for i := range gidSlots {
-		e := empty
-		if i < len(d.GIDs) {
-			e = line(of(d.GIDs[i]))
+// slots is a directory of the GID table, a file for each slot.
+func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Entry {
+	slot := func(i int) vfs.Entry {
+		if i >= 0 && i < len(d.GIDs) {
+			return line(of(d.GIDs[i]))
 		}
-		t[strconv.Itoa(i)] = e
+		return empty
 	}
-	return t
+	return vfs.Entry{
+		Sub: func() vfs.Tree {
+			t := make(vfs.Tree, gidSlots)
+			for i := range gidSlots {
+				t[strconv.Itoa(i)] = slot(i)
+			}
+			return t
+		},
+		One: func(name string) (vfs.Entry, bool) {
+			i, err := strconv.Atoi(name)
+			return slot(i), err == nil && i >= 0 && i < gidSlots && strconv.Itoa(i) == name
+		},
+	}
 }
 
 func line(s string) vfs.Entry { return vfs.Entry{Data: s + "\n"} }
 
 // netFiles are the files of an interface.
-func (d *Devices) netFiles(l netif.Link) vfs.Tree {
-	state, flags := "down", 0x1002
-	if l.Up {
-		flags |= 1
-	}
-	if l.Running() {
-		state = "up"
-	}
-	t := vfs.Tree{
-		"address": line(l.MAC), "mtu": line(strconv.Itoa(l.MTU)), "operstate": line(state), "flags": line(fmt.Sprintf("%#x", flags)),
-		"ifindex": line(strconv.Itoa(l.Index)), "type": line("1"), "device": {Link: "../../../" + l.PCI()},
-		// Linux answers EINVAL for the carrier and the speed of an interface that is down.
-		"carrier": {Err: syscall.EINVAL}, "speed": {Err: syscall.EINVAL},
-	}
-	switch {
-	case l.Up && l.Connected && l.HCA != nil:
-		t["carrier"], t["speed"] = line("1"), line(strconv.Itoa(l.HCA.SpeedMbps))
-	case l.Up && l.Connected:
-		t["carrier"], t["speed"] = line("1"), line("10000")
-	case l.Up:
-		t["carrier"], t["speed"] = line("0"), line("-1")
-	}
-	if l.HCA != nil && l.HCA.DCB != nil && d.ECN() {
-		t["ecn"] = vfs.Entry{Dir: true, Mode: 0o755, Sub: l.HCA.ECN}
-	}
-	return t
+func (d *Devices) netFiles(l netif.Link) vfs.Entry {
+	return vfs.Listed([]string{"address", "mtu", "operstate", "flags", "ifindex", "type", "device", "carrier", "speed", "ecn"}, func(name string) (vfs.Entry, bool) {
+		switch name {
+		case "address":
+			return line(l.MAC), true
+		case "mtu":
+			return line(strconv.Itoa(l.MTU)), true
+		case "operstate":
+			if l.Running() {
+				return line("up"), true
+			}
+			return line("down"), true
+		case "flags":
+			if l.Up {
+				return line("0x1003"), true
+			}
+			return line("0x1002"), true
+		case "ifindex":
+			return line(strconv.Itoa(l.Index)), true
+		case "type":
+			return line("1"), true
+		case "device":
+			return vfs.Entry{Link: "../../../" + l.PCI()}, true
+		case "carrier", "speed":
+			carrier, speed := "0", "-1"
+			switch {
+			case !l.Up: // Linux answers EINVAL for the carrier and the speed of an interface that is down
+				return vfs.Entry{Err: syscall.EINVAL}, true
+			case l.Connected && l.HCA != nil:
+				carrier, speed = "1", strconv.Itoa(l.HCA.SpeedMbps)
+			case l.Connected:
+				carrier, speed = "1", "10000"
+			}
+			return line(map[string]string{"carrier": carrier, "speed": speed}[name]), true
+		case "ecn":
+			if l.HCA != nil && l.HCA.DCB != nil && d.ECN() {
+				return vfs.Entry{Dir: true, Mode: 0o755, Sub: l.HCA.ECN}, true
+			}
+		}
+		return vfs.Entry{}, false
+	})
 }
 
 // Verbs is /sys/class/infiniband_verbs.

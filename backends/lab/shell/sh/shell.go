@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
@@ -138,8 +139,12 @@ func pipe(in io.Reader) (f *os.File, release func(), err error) {
 
 // Copy copies what is mostly a few lines: io.Copy would take 32 KB for each, which hundreds of guests do all the time.
 func Copy(to io.Writer, from io.Reader) (int64, error) {
-	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 4096))
+	room := rooms.Get().(*[4096]byte)
+	defer rooms.Put(room)
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, room[:])
 }
+
+var rooms = sync.Pool{New: func() any { return new([4096]byte) }}
 
 type shell struct {
 	p     *Proc

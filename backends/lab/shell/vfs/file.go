@@ -35,7 +35,7 @@ func (f *FS) Open(c Cred, p string, flag int, perm fs.FileMode) (*File, error) {
 		if at, _, err = f.vacancy(c, "open", p, true); err != nil {
 			return nil, err
 		}
-		at.node = &node{mode: perm.Perm()}
+		at.node = &node{mode: perm.Perm(), source: ordinary}
 		f.put(c, at, at.node)
 		return &File{fs: f, node: at.node, name: p, flag: flag}, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -43,22 +44,32 @@ type FS struct {
 
 type node struct {
 	mode     fs.FileMode // with the type bits
-	uid, gid int
+	uid, gid int32
 	mtime    time.Time
 	data     []byte
 	children map[string]*node
-	target   string      // of a symbolic link
-	tree     func() Tree // of a directory that is computed
+	target   string // of a symbolic link
+	*source
+}
+
+// source is where the content of a computed file or directory is from. Ordinary files, of which a site has many, share one.
+type source struct {
 	computed bool        // made by a tree
+	tree     func() Tree // of a directory that is computed
+	one      func(name string) (Entry, bool)
+	version  func() uint64
+	kept     atomic.Pointer[kept]
 	mkdir    func(name string) error
 	rmdir    func(name string) error
 	store    func(s string) error // of a computed file that can be written
 	fail     error                // of a computed file that cannot be read
 }
 
+var ordinary, computed = &source{}, &source{computed: true}
+
 // New returns an empty tree whose times come from now.
 func New(now func() time.Time) *FS {
-	return &FS{now: now, root: &node{mode: fs.ModeDir | 0o755, mtime: now(), children: map[string]*node{}}}
+	return &FS{now: now, root: &node{mode: fs.ModeDir | 0o755, mtime: now(), children: map[string]*node{}, source: ordinary}}
 }
 
 func (n *node) dir() bool { return n.mode.IsDir() }
@@ -70,9 +81,9 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	}
 	bits := n.mode.Perm()
 	switch {
-	case c.UID == n.uid:
+	case c.UID == int(n.uid):
 		bits >>= 6
-	case slices.Contains(c.GIDs, n.gid):
+	case slices.Contains(c.GIDs, int(n.gid)):
 		bits >>= 3
 	}
 	return bits&want == want
@@ -156,10 +167,36 @@ func (n *node) child(name string) *node {
 	if child, ok := n.children[name]; ok {
 		return child
 	}
+	if n.one != nil {
+		if e, ok := n.one(name); ok {
+			return e.node()
+		}
+		return nil
+	}
 	if n.tree != nil {
-		return n.tree().node(name).children[name]
+		return n.computes(name)[name]
 	}
 	return nil
+}
+
+// kept is what a computed directory had at a version.
+type kept struct {
+	version  uint64
+	children map[string]*node
+}
+
+// computes returns what is in a computed directory, or where only is not "" at least the child of that name.
+func (n *node) computes(only string) map[string]*node {
+	if n.version == nil {
+		return n.tree().node(only).children
+	}
+	now := n.version()
+	if k := n.kept.Load(); k != nil && k.version == now {
+		return k.children
+	}
+	k := &kept{version: now, children: n.tree().node("").children}
+	n.kept.Store(k)
+	return k.children
 }
 
 func (f *FS) existing(c Cred, op, p string, follow bool) (place, error) {
@@ -191,7 +228,7 @@ func (f *FS) vacancy(c Cred, op, p string, follow bool) (at place, exists bool, 
 }
 
 func (f *FS) put(c Cred, at place, n *node) {
-	n.uid, n.gid, n.mtime = c.UID, c.GID(), f.now()
+	n.uid, n.gid, n.mtime = int32(c.UID), int32(c.GID()), f.now()
 	if n.children == nil && n.dir() {
 		n.children = map[string]*node{}
 	}

@@ -45,7 +45,7 @@ func (i Info) Type() fs.FileMode { return i.mode.Type() }
 func (i Info) Info() (fs.FileInfo, error) { return i, nil }
 
 func (f *FS) info(name string, n *node) Info {
-	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: n.mtime, UID: n.uid, GID: n.gid, Target: n.target}
+	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: n.mtime, UID: int(n.uid), GID: int(n.gid), Target: n.target}
 	if n.dir() {
 		i.size = 4096
 	}
@@ -122,7 +122,7 @@ func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	}
 	children := maps.Clone(at.node.children)
 	if at.node.tree != nil {
-		maps.Copy(children, at.node.tree().node("").children)
+		maps.Copy(children, at.node.computes(""))
 	}
 	list := make([]Info, 0, len(children))
 	for _, name := range slices.Sorted(maps.Keys(children)) {
@@ -145,17 +145,17 @@ func (f *FS) Readlink(c Cred, p string) (string, error) {
 
 // Mkdir makes one directory.
 func (f *FS) Mkdir(c Cred, p string, perm fs.FileMode) error {
-	return f.make(c, "mkdir", p, &node{mode: fs.ModeDir | perm.Perm()})
+	return f.make(c, "mkdir", p, &node{mode: fs.ModeDir | perm.Perm(), source: ordinary})
 }
 
 // Symlink makes p a symbolic link to target, which need not exist.
 func (f *FS) Symlink(c Cred, target, p string) error {
-	return f.make(c, "symlink", p, &node{mode: fs.ModeSymlink | 0o777, target: target})
+	return f.make(c, "symlink", p, &node{mode: fs.ModeSymlink | 0o777, target: target, source: ordinary})
 }
 
 // Mknod makes a node of a special type, such as a device.
 func (f *FS) Mknod(c Cred, p string, mode fs.FileMode) error {
-	return f.make(c, "mknod", p, &node{mode: mode})
+	return f.make(c, "mknod", p, &node{mode: mode, source: ordinary})
 }
 
 func (f *FS) make(c Cred, op, p string, n *node) error {
@@ -235,7 +235,7 @@ func (f *FS) remove(c Cred, p string, all bool) error {
 		return fail(syscall.EACCES)
 	case at.node.dir() && len(at.node.children) > 0 && !all:
 		return fail(syscall.ENOTEMPTY)
-	case at.parent.mode&fs.ModeSticky != 0 && c.UID != 0 && c.UID != at.node.uid && c.UID != at.parent.uid:
+	case at.parent.mode&fs.ModeSticky != 0 && c.UID != 0 && c.UID != int(at.node.uid) && c.UID != int(at.parent.uid):
 		return fail(syscall.EPERM)
 	}
 	delete(at.parent.children, at.name)
@@ -278,26 +278,26 @@ func (f *FS) Rename(c Cred, from, to string) error {
 // Chmod sets the permission bits, the sticky and the set-id bits.
 func (f *FS) Chmod(c Cred, p string, mode fs.FileMode) error {
 	const settable = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
-	return f.change(c, "chmod", p, true, func(n *node) bool { return c.UID == n.uid },
+	return f.change(c, "chmod", p, true, func(n *node) bool { return c.UID == int(n.uid) },
 		func(n *node) { n.mode = n.mode&^settable | mode&settable })
 }
 
 // Chown changes the owner and group of p; -1 leaves one unchanged.
 func (f *FS) Chown(c Cred, p string, uid, gid int) error {
-	may := func(n *node) bool { return c.UID == n.uid && uid == -1 && slices.Contains(c.GIDs, gid) }
+	may := func(n *node) bool { return c.UID == int(n.uid) && uid == -1 && slices.Contains(c.GIDs, gid) }
 	return f.change(c, "chown", p, true, may, func(n *node) {
 		if uid >= 0 {
-			n.uid = uid
+			n.uid = int32(uid)
 		}
 		if gid >= 0 {
-			n.gid = gid
+			n.gid = int32(gid)
 		}
 	})
 }
 
 // Chtimes sets the time of the last change.
 func (f *FS) Chtimes(c Cred, p string, t time.Time) error {
-	return f.change(c, "chtimes", p, true, func(n *node) bool { return c.UID == n.uid }, func(n *node) { n.mtime = t })
+	return f.change(c, "chtimes", p, true, func(n *node) bool { return c.UID == int(n.uid) }, func(n *node) { n.mtime = t })
 }
 
 func (f *FS) change(c Cred, op, p string, follow bool, may func(*node) bool, do func(*node)) error {

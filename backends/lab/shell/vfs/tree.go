@@ -17,18 +17,34 @@ type Entry struct {
 	Read func() string // instead of Data if it is expensive: called when this entry is read
 	Link string
 	Dir  bool
-	Sub  func() Tree          // of a directory that is computed only when it is read
-	Mode fs.FileMode          // 0444 when zero; 0555 for directories
-	Set  func(s string) error // what writing does; nil: it cannot be written
-	Err  error                // what reading answers
+	Sub  func() Tree                     // of a directory that is computed only when it is read
+	One  func(name string) (Entry, bool) // of a directory with Sub: what Sub has under a name, computed without the rest; nil: it is taken from Sub
+	// Version is a number for what Sub of a directory returns, which is kept until the number is another; nil: it is not kept.
+	Version func() uint64
+	Mode    fs.FileMode          // 0444 when zero; 0555 for directories
+	Set     func(s string) error // what writing does; nil: it cannot be written
+	Err     error                // what reading answers
 
 	// Of a directory in which directories are made and removed, as configfs has it; nil: they are not.
 	Mkdir, Rmdir func(name string) error
 }
 
-// Mount has tree computed whenever something at or below dir is looked at. Missing directories are made.
-// tree must not touch the file system; so whatever lock it takes must not be held by those who do.
-func (f *FS) Mount(dir string, tree func() Tree) error {
+// Listed is a directory whose entries have names and are computed one by one. One of which one says false is not there.
+func Listed(names []string, one func(name string) (Entry, bool)) Entry {
+	return Entry{One: one, Sub: func() Tree {
+		t := make(Tree, len(names))
+		for _, name := range names {
+			if e, ok := one(name); ok {
+				t[name] = e
+			}
+		}
+		return t
+	}}
+}
+
+// Mount has the directory e, which has Sub, computed whenever something at or below dir is looked at. Missing directories are made.
+// Sub and One must not touch the file system; so whatever lock they take must not be held by those who do.
+func (f *FS) Mount(dir string, e Entry) error {
 	if err := f.MkdirAll(Root(), dir, 0o755); err != nil {
 		return err
 	}
@@ -38,7 +54,7 @@ func (f *FS) Mount(dir string, tree func() Tree) error {
 	if err != nil {
 		return err
 	}
-	at.node.tree = tree
+	at.node.source = &source{tree: e.Sub, one: e.One, version: e.Version}
 	return nil
 }
 
@@ -71,20 +87,23 @@ func (t Tree) node(only string) *node {
 func (e Entry) node() *node {
 	switch {
 	case e.Link != "":
-		return &node{mode: fs.ModeSymlink | 0o777, target: e.Link}
+		return &node{mode: fs.ModeSymlink | 0o777, target: e.Link, source: ordinary}
 	case e.Dir || e.Sub != nil:
 		mode := e.Mode
 		if mode == 0 {
 			mode = 0o555
 		}
 		dir := dirNode(mode)
-		dir.tree, dir.mkdir, dir.rmdir = e.Sub, e.Mkdir, e.Rmdir
+		dir.source = &source{computed: true, tree: e.Sub, one: e.One, version: e.Version, mkdir: e.Mkdir, rmdir: e.Rmdir}
 		return dir
 	}
 	if e.Read != nil {
 		e.Data = e.Read()
 	}
-	n := &node{mode: e.Mode, data: []byte(e.Data), store: e.Set, fail: e.Err, computed: true}
+	n := &node{mode: e.Mode, data: []byte(e.Data), source: computed}
+	if e.Set != nil || e.Err != nil {
+		n.source = &source{computed: true, store: e.Set, fail: e.Err}
+	}
 	if n.mode == 0 {
 		n.mode = 0o444
 	}
@@ -92,7 +111,7 @@ func (e Entry) node() *node {
 }
 
 func dirNode(mode fs.FileMode) *node {
-	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, computed: true}
+	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, source: computed}
 }
 
 // Join makes p absolute, seen from dir.

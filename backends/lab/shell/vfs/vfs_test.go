@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,9 +31,9 @@ func fixture(t *testing.T) *vfs.FS {
 		f.Mkdir(root, "/tmp", 0o777),
 		f.Chmod(root, "/tmp", 0o777|fs.ModeSticky),
 		f.WriteFile(root, "/tmp/roots", nil, 0o644),
-		f.Mount("/proc", func() vfs.Tree {
+		f.Mount("/proc", vfs.Entry{Sub: func() vfs.Tree {
 			return vfs.Tree{"sys/kernel/name": {Data: "box\n"}, "self": {Link: "sys"}, "bad": {Err: syscall.EINVAL}}
-		}),
+		}}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +131,7 @@ func TestWalkAndRename(t *testing.T) {
 func TestSetsOfComputedFiles(t *testing.T) {
 	f := vfs.New(time.Now)
 	got := ""
-	err := f.Mount("/proc/sys", func() vfs.Tree {
+	err := f.Mount("/proc/sys", vfs.Entry{Sub: func() vfs.Tree {
 		return vfs.Tree{"flag": {Data: got, Mode: 0o644, Set: func(s string) error {
 			if strings.TrimSpace(s) == "bad" {
 				return syscall.EINVAL
@@ -138,7 +139,7 @@ func TestSetsOfComputedFiles(t *testing.T) {
 			got = s
 			return nil
 		}}}
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,5 +155,55 @@ func TestReason(t *testing.T) {
 	_, err := fixture(t).ReadFile(vfs.Root(), "/nope")
 	if got := vfs.Reason(err); got != "No such file or directory" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// A directory with a version is computed again when the number is another, and not before; one that is listed computes what is asked for.
+func TestComputedDirectories(t *testing.T) {
+	f := vfs.New(time.Now)
+	var version uint64
+	names, asked := []string{"eth0"}, map[string]int{}
+	err := f.Mount("/sys/net", vfs.Entry{Version: func() uint64 { return version }, Sub: func() vfs.Tree {
+		t := vfs.Tree{}
+		for _, n := range names {
+			t[n] = vfs.Listed([]string{"mtu", "speed", "ecn"}, func(file string) (vfs.Entry, bool) {
+				asked[file]++
+				return vfs.Entry{Data: file + " of " + n}, file != "ecn"
+			})
+		}
+		return t
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(p string) (out []string) {
+		infos, err := f.ReadDir(vfs.Root(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range infos {
+			out = append(out, i.Name())
+		}
+		return out
+	}
+	if b, err := f.ReadFile(vfs.Root(), "/sys/net/eth0/mtu"); err != nil || string(b) != "mtu of eth0" || asked["speed"] != 0 {
+		t.Errorf("%q, %v, asked for %v", b, err, asked)
+	}
+	if _, err := f.Stat(vfs.Root(), "/sys/net/eth0/ecn"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("ecn: %v", err)
+	}
+	if got := list("/sys/net/eth0"); !slices.Equal(got, []string{"mtu", "speed"}) {
+		t.Errorf("eth0 has %q", got)
+	}
+	names = append(names, "eth1")
+	if got := list("/sys/net"); !slices.Equal(got, []string{"eth0"}) {
+		t.Errorf("without another version: %q", got)
+	}
+	version++
+	if got := list("/sys/net"); !slices.Equal(got, []string{"eth0", "eth1"}) {
+		t.Errorf("with another version: %q", got)
+	}
+	if _, err := f.Stat(vfs.Root(), "/sys/net/eth1/mtu"); err != nil {
+		t.Error(err)
 	}
 }
