@@ -44,7 +44,7 @@ func (s *site) control(method, path string, into any) {
 }
 
 type outages struct {
-	Outages  []struct{ Host string }
+	Outages []struct{ Host string }
 	MaxDown int `json:"most_down"`
 }
 

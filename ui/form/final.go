@@ -16,7 +16,7 @@ type finalPage struct{ reading }
 
 func (p *finalPage) Title() string       { return "Report" }
 func (p *finalPage) Hints() []frame.Hint { return p.hints() }
-func (p *finalPage) EnterLabel() string   { return "finish" }
+func (p *finalPage) EnterLabel() string  { return "finish" }
 
 func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 	var b strings.Builder

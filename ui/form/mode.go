@@ -20,7 +20,7 @@ type modePage struct {
 
 func (p *modePage) Title() string       { return "Mode" }
 func (p *modePage) Hints() []frame.Hint { return []frame.Hint{{Key: "Up Down", Does: "choose"}} }
-func (p *modePage) EnterLabel() string   { return "continue" }
+func (p *modePage) EnterLabel() string  { return "continue" }
 func (p *modePage) Typing() bool        { return false }
 
 func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {

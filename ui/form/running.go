@@ -30,7 +30,7 @@ func (p *runPage) Hints() []frame.Hint {
 	return hints
 }
 func (p *runPage) EnterLabel() string { return "" }
-func (p *runPage) Typing() bool      { return p.screen != nil && p.screen.Typing() }
+func (p *runPage) Typing() bool       { return p.screen != nil && p.screen.Typing() }
 
 // A newsMsg contains the events since the last update of the screen.
 type newsMsg struct {

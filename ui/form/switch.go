@@ -64,7 +64,7 @@ func (p *switchPage) Title() string {
 	return "Switch and vmknic"
 }
 func (p *switchPage) Hints() []frame.Hint { return p.fields.hints() }
-func (p *switchPage) EnterLabel() string   { return p.fields.enterLabel("continue") }
+func (p *switchPage) EnterLabel() string  { return p.fields.enterLabel("continue") }
 func (p *switchPage) Typing() bool        { return p.fields.Typing() }
 
 // Editing reports whether Enter and Esc belong to a list of values.

@@ -29,7 +29,7 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 		return
 	case "GET /lab/outages":
 		reply(w, struct {
-			Outages  []world.Outage `json:"outages"`
+			Outages []world.Outage `json:"outages"`
 			MaxDown int            `json:"most_down"`
 		}{f.world.Log.Outages(), f.world.Log.MaxDown()})
 		return
