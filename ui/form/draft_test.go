@@ -3,6 +3,7 @@ package form
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -25,6 +26,26 @@ func TestTheWizardGoesOnFromADraft(t *testing.T) {
 		again.press("enter", "enter", "enter", "enter").on("VMs and guests").shows("ops").shows("4 chosen")
 		again.press("esc", "esc", "esc", "esc", "esc").on("vCenter").lacks("F3")
 	})
+}
+
+// What is on the page is kept too when the wizard ends there, also by a lost terminal.
+func TestThePageThatIsLeftIsKept(t *testing.T) {
+	for name, leave := range map[string]func(s *session){
+		"Ctrl-C": func(s *session) { s.press("\x03") }, "q": func(s *session) { s.press("qy") }, "a lost terminal": func(s *session) { close(s.hangup) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &busy{world: world{shared: true}}
+				s := open(t, b)
+				s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"Password of", "right\r"}, [2]string{"Which hosts", " "})
+				leave(s)
+				s.end()
+				if b.draft == nil || len(b.draft.Hosts.Names) != 1 || b.draft.Hosts.Names[0] != "esx-01" {
+					t.Errorf("kept: %+v", b.draft)
+				}
+			})
+		})
+	}
 }
 
 func TestARunLeavesNoDraft(t *testing.T) {

@@ -31,6 +31,8 @@ type keyboard struct {
 	quit   bool
 	leaves bool // for the editor
 
+	pressed int // keys
+
 	answer tea.Msg // for a command that the test delays
 }
 
@@ -45,6 +47,9 @@ func sit(t *testing.T, f live.Fabric, width, height int) *keyboard {
 }
 
 func (k *keyboard) send(m tea.Msg) {
+	if _, key := m.(tea.KeyPressMsg); key {
+		k.pressed++
+	}
 	_, cmd := k.w.Update(m)
 	k.do(cmd)
 }
@@ -98,6 +103,8 @@ func (k *keyboard) press(keys ...string) *keyboard {
 func keyPress(key string) tea.KeyPressMsg {
 	named := map[string]rune{"enter": tea.KeyEnter, "return": tea.KeyEnter, "left": tea.KeyLeft, "right": tea.KeyRight, "f4": tea.KeyF4, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "space": tea.KeySpace, "backspace": tea.KeyBackspace, "f1": tea.KeyF1, "f2": tea.KeyF2, "f3": tea.KeyF3, "pgup": tea.KeyPgUp, "pgdn": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd}
 	switch {
+	case key == "shift+tab":
+		return tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift}
 	case strings.HasPrefix(key, "ctrl+"):
 		return tea.KeyPressMsg{Code: rune(key[len(key)-1]), Mod: tea.ModCtrl}
 	case named[key] != 0:

@@ -24,7 +24,7 @@ type runPage struct {
 func (p *runPage) Title() string { return "Run" }
 func (p *runPage) Hints() []frame.Hint {
 	hints := []frame.Hint{{Key: "Ctrl-C", Does: "stop"}}
-	for _, k := range live.Keys {
+	for _, k := range p.screen.Keys() {
 		hints = append(hints, frame.Hint{Key: k[0], Does: k[1]})
 	}
 	return hints

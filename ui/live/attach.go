@@ -125,8 +125,12 @@ func (a *attached) View() tea.View {
 
 // footer returns the keys, on as many lines as they need.
 func (a *attached) footer() []string {
-	lines := []string{"q leave (the run goes on)"}
-	for _, k := range Keys {
+	leave := "q leave (the run goes on)"
+	if a.run.Typing() {
+		leave = "Ctrl-C leave (the run goes on)"
+	}
+	lines := []string{leave}
+	for _, k := range a.run.Keys() {
 		hint := k[0] + " " + k[1]
 		if last := &lines[len(lines)-1]; len(*last)+2+len(hint) <= a.width {
 			*last += "  " + hint

@@ -26,8 +26,18 @@ type list struct {
 	said    string // result of the last control
 }
 
-// Keys returns the keys of the run page, for the line below it and for its help.
-var Keys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
+// Keys returns the keys that have an effect now, for the line below the page.
+func (r *Run) Keys() [][2]string {
+	switch {
+	case r.list.confirm != nil:
+		return [][2]string{{"y", "yes"}, {"n", "no"}}
+	case r.list.typing:
+		return [][2]string{{"Enter", "keep the filter"}, {"Esc", "clear it"}}
+	}
+	return runKeys
+}
+
+var runKeys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
 
 // Typing reports whether letters are meant for the filter or for an answer.
 func (r *Run) Typing() bool { return r.list.typing || r.list.confirm != nil }

@@ -78,6 +78,7 @@ func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.
 		err = nil // the terminal may be gone; only the run and its report matter
 	}
 	w.wait()
+	w.keepDraft()
 	lost := o.Hangup != nil && isClosed(o.Hangup)
 	return entry.Outcome{Interrupted: w.running == nil && (w.interrupted || lost), Answers: w.Answers, Path: w.Saved, Result: w.Result, Report: w.Report, Inspected: w.Inspected, Err: w.RunErr}, err
 }

@@ -32,6 +32,16 @@ func (w *Wizard) keep() error {
 	return nil
 }
 
+// keepDraft keeps what was typed on the page that the operator left the wizard from, or that a lost terminal showed.
+func (w *Wizard) keepDraft() {
+	if w.running != nil || !w.savable() {
+		return
+	}
+	if err := w.keep(); err == nil || w.far > HostsAt {
+		_ = w.Fabric.KeepDraft(w.Answers)
+	}
+}
+
 // save writes the answers. If another file exists it asks.
 func (w *Wizard) save(how live.Saving) tea.Cmd {
 	incomplete := w.keep() // the other pages are saved all the same

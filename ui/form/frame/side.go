@@ -88,13 +88,12 @@ const helpText = `  Enter     next field; on the last, accept the page; a plan s
   e l       edit the address, the login      E L  of all chosen VMs
   F2 F3     on the first page: read-only report, continue with kept answers
   r         read again; rehearse a plan      g  from a refusal to its answer
-  Tab f F h choose a section of a report, fold it, fold all; write HTML
+  Tab f F   choose a section of a report, fold it, fold all
+  n N h     next and previous match in a report; write it as HTML
+  p x R d   on the run page: pause or continue, skip, retry, details; f /
   s Ctrl-S  save the answers     e Ctrl-E  open them in $EDITOR
   q         leave      Ctrl-C  stop: once lets running steps finish,
                                twice stops at once
   ? F1      this help
 
-Nothing is written to vCenter, a host or a guest before you accept the plan.
-A run can be resumed (rdma-setup resume) and rolled back (rdma-setup rollback).
-
-Any key closes this help.`
+Nothing is written before you accept the plan. Any key closes this help.`

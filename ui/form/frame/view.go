@@ -120,7 +120,7 @@ func (w *Wizard) keys() string {
 	}
 	room := w.width - len(help.Key) - len(help.Does) - 4
 	shown := w.hint(help)
-	if w.question() != nil || w.clash != nil || w.edits() {
+	if w.question() != nil || w.clash != nil || w.edits() || w.leaving || w.help {
 		shown = "" // the keys belong to what is shown over the page
 	}
 	lines, used := []string{" "}, 1
@@ -152,10 +152,14 @@ func (w *Wizard) hints() []Hint {
 	if q := w.question(); q != nil {
 		return q.hints()
 	}
-	if w.clash != nil {
+	switch {
+	case w.leaving:
+		return []Hint{{"y", "leave"}, {"Any other key", "stay"}}
+	case w.help:
+		return []Hint{{"Any key", "close the help"}}
+	case w.clash != nil:
 		return []Hint{{"y", "overwrite"}, {"n", "save beside it"}, {"Esc", "save nothing"}}
-	}
-	if w.edits() {
+	case w.edits():
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
 	var all []Hint
