@@ -61,7 +61,7 @@ func (x *exchange) start() error {
 	x.session.Stdout, x.session.Stderr = x.out, x.err
 	stdin, err := x.session.StdinPipe()
 	if err == nil {
-		err = x.session.Start(bootstrap(x.frame.outer(x.cmd.script())))
+		err = x.session.Start(bootstrap(x.frame.outer(x.cmd.script()), x.frame.mark))
 	}
 	if err != nil {
 		close(x.over)

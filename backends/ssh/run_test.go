@@ -252,3 +252,26 @@ func TestFiles(t *testing.T) {
 		t.Error("the content of the file is on a command line")
 	}
 }
+
+// The text of a command is the same each time: only the mark behind it differs, so whoever parses commands can keep what was parsed.
+func TestACommandHasOneText(t *testing.T) {
+	s := startServer(t, nil)
+	c := dial(t, s, nil)
+	for range 2 {
+		if r, err := c.Run(t.Context(), ssh.Command{Script: "echo $#"}); err != nil || r.Stdout != "0\n" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(s.lines()), "\n")
+	text := func(line string) (before, mark string) {
+		i := strings.LastIndex(line, " ")
+		return line[:i], line[i+1:]
+	}
+	if len(lines) != 2 {
+		t.Fatalf("%d commands: %q", len(lines), lines)
+	}
+	first, mark := text(lines[0])
+	if again, other := text(lines[1]); first != again || mark == other || len(mark) != 16 {
+		t.Errorf("%q\nand\n%q", lines[0], lines[1])
+	}
+}

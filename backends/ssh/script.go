@@ -34,15 +34,15 @@ func QuoteAll(argv ...string) string {
 
 // bootstrap returns the command for the login shell, which may be bash, fish, csh or zsh. They agree on little: in single quotes,
 // a backslash is literal unless a quote, a backslash, a newline or ! follows (fish and csh). So the script contains none of
-// these: printf restores them from octal escapes (POSIX printf, %b).
-func bootstrap(script string) string {
-	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `'`
+// these: printf restores them from octal escapes (POSIX printf, %b). mark is the script's second argument.
+func bootstrap(script, mark string) string {
+	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `' ` + mark
 }
 
 var escapes = strings.NewReplacer("\x00", "", `\`, `\0134`, "'", `\0047`, "!", `\0041`, "\n", `\n`)
 
 // A frame wraps a script: markers around its output separate it from the output of login shells, profiles and sudo, and its
-// process group is reported so that it can be ended.
+// process group is reported so that it can be ended. The mark is an argument, so that a script has one text each time it runs.
 type frame struct {
 	mark     string
 	sudo     bool
@@ -69,33 +69,33 @@ unset ENV BASH_ENV
 func (f frame) outer(script string) string {
 	inner := f.inner(script)
 	if !f.sudo {
-		return environment + "set -- \"$SSH_CONNECTION\" \"$(ulimit -l)\"\n" + inner
+		return environment + "set -- \"$SSH_CONNECTION\" \"$(ulimit -l)\" \"$2\"\n" + inner
 	}
 	flags := "-n"
 	if f.password {
 		flags = "-S -p ''"
 	}
-	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) + " sh \"$SSH_CONNECTION\" \"$(ulimit -l)\"\n"
+	return environment + "exec sudo " + flags + " -- /bin/sh -c " + Quote(environment+inner) + " sh \"$SSH_CONNECTION\" \"$(ulimit -l)\" \"$2\"\n"
 }
 
 func (f frame) inner(script string) string {
 	var b strings.Builder
-	b.WriteString(`SSH_CONNECTION=$1 SSH_MEMLOCK=$2
-shift 2
+	b.WriteString(`SSH_CONNECTION=$1 SSH_MEMLOCK=$2 rds_m=$3
+shift 3
 rds_g=0
 if [ -r /proc/$$/stat ]; then
 	read -r rds_x rds_x rds_x rds_x rds_g rds_x </proc/$$/stat
 	read -r rds_x </proc/$rds_g/comm || rds_x=
 	case $rds_x in *sh|sudo|busybox) ;; *) rds_g=0 ;; esac
 fi
-printf '%s\n' ` + Quote(f.begin()) + `$rds_g
-printf '%s\n' ` + Quote(f.begin()) + ` >&2
+printf '%s\n' "<<$rds_m $rds_g"
+printf '%s\n' "<<$rds_m " >&2
 `)
 	if f.password {
 		// If sudo did not ask, the password is still in the stream: skip it.
-		b.WriteString("while IFS= read -r rds_x; do [ \"$rds_x\" = " + Quote(f.mark) + " ] && break; done\n")
+		b.WriteString("while IFS= read -r rds_x; do [ \"$rds_x\" = \"$rds_m\" ] && break; done\n")
 	}
-	b.WriteString("unset rds_x rds_g\n( eval " + Quote(script) + "\n)\nset -- $?\nprintf '%s\\n' " + Quote(f.end()) + "$1\nexit $1\n")
+	b.WriteString("unset rds_x rds_g\n( eval " + Quote(script) + "\n)\nset -- $?\nprintf '%s\\n' \">>$rds_m $1\"\nexit $1\n")
 	return b.String()
 }
 
