@@ -122,7 +122,9 @@ func (r Refusal) Error() string { return string(r) }
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
 // Key is the name of a field in the API.
-func (f Field) Key() string { return strings.NewReplacer(" ", "", "-", "", "/", "").Replace(f.Name) }
+func (f Field) Key() string { return joined.Replace(f.Name) }
+
+var joined = strings.NewReplacer(" ", "", "-", "", "/", "")
 
 // hidden are fields that esxcli does not print.
 func hidden(pairs ...string) []Field {

@@ -170,7 +170,16 @@ func (f *FS) ReadFile(c Cred, p string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(file)
+	info, err := file.Stat()
+	if err != nil || info.IsDir() || file.node.fail != nil || file.device() {
+		return io.ReadAll(file)
+	}
+	data := make([]byte, info.Size())
+	n, err := file.ReadAt(data, 0)
+	if err == io.EOF { // it is shorter now
+		err = nil
+	}
+	return data[:n], err
 }
 
 // WriteFile writes p, made with perm when it is new.
