@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,14 +19,27 @@ func IsURL(location string) bool {
 	return strings.HasPrefix(location, "https://") || strings.HasPrefix(location, "http://")
 }
 
+// IsFile distinguishes offline bundles on this computer, which are served to vCenter while it imports them. The path is absolute, so
+// that a run can be resumed from another directory.
+func IsFile(location string) bool {
+	return filepath.IsAbs(location) && !strings.HasPrefix(location, "/vmfs/volumes/")
+}
+
+// ForImage reports whether a location is of an offline bundle for an image, and not a path on a datastore.
+func ForImage(location string) bool { return IsURL(location) || IsFile(location) }
+
 // Bundle derives the component in an offline bundle from the bundle's file name, COMPONENT_VERSION_BUILD.zip, as VMware's and
 // NVIDIA's downloads are named (Mellanox-NATIVE-NMST_4.18.1.14-1OEM.700.1.0.15843807_19206114.zip). ok is false for other names.
 func Bundle(location string) (c backends.Component, ok bool) {
-	u, err := url.Parse(location)
-	if !IsURL(location) || err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return c, false
+	name := filepath.Base(location)
+	if !IsFile(location) {
+		u, err := url.Parse(location)
+		if !IsURL(location) || err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return c, false
+		}
+		name = path.Base(u.Path)
 	}
-	m := bundleName.FindStringSubmatch(path.Base(u.Path))
+	m := bundleName.FindStringSubmatch(name)
 	if m == nil {
 		return c, false
 	}

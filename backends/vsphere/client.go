@@ -113,11 +113,11 @@ func (c *Client) Esxcli(ctx context.Context, host string, args ...string) ([]map
 	return c.esxcli.Run(ctx, host, args...)
 }
 
-// Depots sets the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs, and the URLs of offline
-// bundles from which KindImageComponent takes what vCenter does not have.
+// Depots sets the files on datastores (.vib, .zip, absolute paths) from which KindComponent installs, and the URLs and
+// files of offline bundles from which KindImageComponent takes what vCenter does not have.
 func (c *Client) Depots(components []string) {
-	c.system.Depots(slices.DeleteFunc(slices.Clone(components), nic.IsURL))
-	c.images.Depots(slices.DeleteFunc(slices.Clone(components), func(p string) bool { return !nic.IsURL(p) }))
+	c.system.Depots(slices.DeleteFunc(slices.Clone(components), nic.ForImage))
+	c.images.Depots(slices.DeleteFunc(slices.Clone(components), func(p string) bool { return !nic.ForImage(p) }))
 }
 
 // Images reads the Lifecycle Manager images that manage the clusters of these hosts, and the components of the hosts. It makes no

@@ -2,6 +2,9 @@ package vsphere_test
 
 import (
 	"context"
+	"os"
+	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +105,42 @@ func TestImageThatIsNotEdited(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A bundle of this computer is served to vCenter while it fetches it (PULL), and not longer. The lab fetches it from the network.
+func TestImageFromAFileOfThisComputer(t *testing.T) {
+	l, c, set := imaged(t)
+	file := filepath.Join(t.TempDir(), path.Base(mftBundle))
+	c.Depots([]string{file})
+	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Fatalf("without the file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
+		t.Fatal(err)
+	}
+	lifecycle(t, l, func(i *events.Lifecycle) {
+		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release || len(i.Depots) != 1 {
+			t.Errorf("%d drafts, components %v, depots %v", len(i.Drafts), i.Components, i.Depots)
+		}
+	})
+}
+
+// If vCenter cannot import it, the operator is told what it was to fetch, and how to do it by hand.
+func TestImageFromAFileThatIsNotImported(t *testing.T) {
+	l, c, set := imaged(t)
+	lifecycle(t, l, func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] })
+	file := filepath.Join(t.TempDir(), path.Base(mftBundle))
+	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Depots([]string{file})
+	err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil)
+	if err == nil || !strings.Contains(err.Error(), "which vCenter was to fetch at http://127.0.0.1:") || !strings.Contains(backends.HintOf(err), "Import Updates") {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
 	}
 }
 

@@ -118,7 +118,7 @@ type QoS struct {
 // SRIOVOpt are the settings of mode sriov (or gpudirect with VFs).
 type SRIOVOpt struct {
 	VFs        int      `yaml:"vfs" json:"vfs"`
-	Components []string `yaml:"components" json:"components"` // datastore paths
+	Components []string `yaml:"components" json:"components"` // datastore paths, or URLs and files of offline bundles
 	ResetPCI   bool     `yaml:"reset_advanced_pci" json:"reset_advanced_pci"`
 
 	Firmware map[string]string `yaml:"firmware" json:"firmware,omitempty"` // datastore path of firmware by PSID

@@ -115,10 +115,10 @@ func fixedKeys() []Key {
 		{Path: "sriov", Doc: "Virtual functions.", Mode: SRIOV},
 		{Path: "sriov.vfs", Doc: "VFs of the chosen pNIC", Default: "8", Min: 1, Max: 127, Mode: SRIOV},
 		{Path: "sriov.components",
-			Doc: "datastore paths of VIBs and offline bundles, absolute; for clusters that an image manages, URLs of offline bundles from which vCenter can fetch them", Mode: SRIOV},
-		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE, or https://SERVER/COMPONENT_VERSION_BUILD.zip",
+			Doc: "datastore paths of VIBs and offline bundles, absolute; for clusters that an image manages, URLs of offline bundles that vCenter can fetch, or files on this computer", Mode: SRIOV},
+		{Path: "sriov.components[]", Doc: "/vmfs/volumes/DATASTORE/FILE; https://SERVER/COMPONENT_VERSION_BUILD.zip or /DIRECTORY/COMPONENT_VERSION_BUILD.zip",
 			Hint: "write the path as ESXi sees it: /vmfs/volumes/DATASTORE/FILE.zip. For a cluster that an image manages, write the URL of a " +
-				"web server that vCenter reaches, or import the file in the vSphere Client (Lifecycle Manager, Import Updates) and leave it out"},
+				"web server that vCenter reaches, or the absolute path of the file on this computer, and keep its name: COMPONENT_VERSION_BUILD.zip"},
 		{Path: "sriov.reset_advanced_pci", Doc: "when firmware settings are changed, also set ADVANCED_PCI_SETTINGS=0; tuned PCI values of the card are lost", Default: "false", Mode: SRIOV},
 		{Path: "sriov.firmware", Doc: "{PSID: file}: firmware for RDMA cards whose firmware is older, by board id (PSID); cannot be undone. {}: none",
 			Mode: SRIOV},

@@ -238,6 +238,9 @@ func (c *checker) fabric(a *Answers) {
 			}
 			continue
 		}
+		if _, ok := nic.Bundle(p); ok {
+			continue // a file of this computer
+		}
 		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
 			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is no datastore path", clip(p))
 		}

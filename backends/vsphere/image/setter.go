@@ -230,14 +230,27 @@ func (s setter) fetch(ctx context.Context, name, version string) error {
 		return ok && c.Name == name && c.Version == version
 	})
 	if i < 0 {
-		return backends.Errorf(backends.KindRefused, "", "name the URL of its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
+		return backends.Errorf(backends.KindRefused, "", "name its offline bundle under sriov.components in the answers, or import it: Lifecycle Manager, Actions, Import Updates",
 			"no depot of vCenter has %s %s", name, version)
 	}
-	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: locations[i], Description: "rdma-setup: " + name + " " + version}
+	from := locations[i]
+	if nic.IsFile(from) {
+		url, stop, err := s.serve(ctx, from)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		from = url
+	}
+	spec := depots.SettingsDepotsOfflineCreateSpec{SourceType: string(depots.SourceTypePull), Location: from, Description: "rdma-setup: " + name + " " + version}
 	// An import that an earlier run started makes a second one fail, and may have finished by now.
 	failed := s.conn.RESTTask(ctx, editLimit, depots.DepotsOfflinePath+"?vmw-task=true", spec, nil)
 	has, err = s.offered(ctx)
 	if failed != nil && (err != nil || !slices.Contains(has[name], version)) {
+		if from != locations[i] {
+			return backends.Errorf(backends.KindRefused, "", "let vCenter reach this computer, or import the file: Lifecycle Manager, Actions, Import Updates; then resume",
+				"import %s, which vCenter was to fetch at %s: %w", locations[i], from, failed)
+		}
 		return fmt.Errorf("import %s: %w", locations[i], failed)
 	}
 	if err == nil && !slices.Contains(has[name], version) {

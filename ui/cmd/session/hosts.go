@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 
@@ -93,12 +94,33 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 		}
 	}
 	s.VC.Depots(a.SRIOV.Components)
-	paths := slices.DeleteFunc(slices.Clone(a.SRIOV.Components), nic.IsURL)
+	paths := slices.DeleteFunc(slices.Clone(a.SRIOV.Components), nic.ForImage)
 	s.VC.System(ctx, hosts, vsphere.SystemOptions{
 		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: paths, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic.Of,
 	})
 	if slices.Contains(what, system.Offers) {
 		s.VC.Images(ctx, inv, hosts)
+		missingFiles(a.SRIOV.Components, hosts)
+	}
+}
+
+// missingFiles adds the files of this computer that cannot be read to what hosts with an image are offered.
+func missingFiles(components []string, hosts []*backends.Host) {
+	for _, file := range components {
+		if !nic.IsFile(file) {
+			continue
+		}
+		why := ""
+		if info, err := os.Stat(file); err != nil {
+			why = err.Error()
+		} else if !info.Mode().IsRegular() {
+			why = file + " is no file"
+		}
+		for _, h := range hosts {
+			if why != "" && h.Imaged() && h.System != nil {
+				h.System.Offers = append(h.System.Offers, backends.Component{Path: file, Error: why})
+			}
+		}
 	}
 }
 

@@ -29,11 +29,17 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	if img.Error == "" {
 		needs := nic.NeededInImage(d.fam, d.sys, img, d.Answers.SRIOV.Components, firmware)
 		if len(needs.Lacking) > 0 {
-			return refuse("name the URLs of their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip), or import them: Lifecycle Manager, Actions, Import Updates",
+			return refuse("name their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip, or files on this computer), "+
+				"or import them: Lifecycle Manager, Actions, Import Updates",
 				"is managed by an image; the firmware has to be set for VFs, and neither the image nor a depot of vCenter has %s", strings.Join(needs.Lacking, " and "))
 		}
 		if len(needs.Components) == 0 {
 			return nil, true
+		}
+		for _, o := range d.sys.Offers {
+			if o.Error != "" && slices.ContainsFunc(needs.Components, func(c backends.Component) bool { return c.Path == o.Path }) {
+				return refuse("correct sriov.components", "an offline bundle cannot be read on this computer: %s", o.Error)
+			}
 		}
 		d.upgrades = needs.Driver
 		return needs.Components, d.editable(img, needs.Components, refuse)
@@ -45,15 +51,15 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 }
 
 // noteUnused names the packages of the answers that the host cannot take: an image takes them from URLs, a host without an image
-// from datastores.
+// from datastores. An image also takes files of this computer.
 func (d *driverPart) noteUnused() {
 	imaged := d.h.Imaged()
-	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components), func(location string) bool { return nic.IsURL(location) == imaged })
+	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components), func(location string) bool { return nic.ForImage(location) == imaged })
 	switch {
 	case len(unused) == 0:
 	case imaged:
-		d.NoteEach(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, or import it: "+
-			"Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
+		d.NoteEach(d.h.Name, "managed by an image, which takes nothing from datastores: %s is not installed; name the URL of its offline bundle, its path on "+
+			"this computer, or import it: Lifecycle Manager, Actions, Import Updates", strings.Join(unused, ", "))
 	default:
 		d.NoteEach(d.h.Name, "not managed by an image: %s is not installed; name its path on a datastore", strings.Join(unused, ", "))
 	}
@@ -103,7 +109,11 @@ func (d *driverPart) editImage(install []backends.Component) {
 		set := backends.Setting{Target: backends.ClusterRef(d.h.Cluster), Kind: backends.KindImageComponent, Name: c.Name}
 		planned := func(p plan.Change) bool { return p.ID() == set.ID() }
 		from := "from a depot of vCenter"
-		if c.Path != "" {
+		switch {
+		case nic.IsFile(c.Path):
+			from = "from " + c.Path + " on this computer, which serves it to vCenter by HTTP while vCenter imports it, and keeps it"
+			d.Note("vCenter fetches offline bundles from this computer by HTTP, at a port that is open while it does: no firewall may prevent that")
+		case c.Path != "":
 			from = "from " + c.Path + ", which vCenter fetches and keeps"
 		}
 		if !slices.ContainsFunc(d.Plan.Changes, planned) &&

@@ -1,11 +1,15 @@
 package lifecycle
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
@@ -76,7 +80,8 @@ func (h *Handler) depots(c call) {
 	})
 }
 
-// addDepot imports an offline bundle. One that vCenter cannot fetch, or that holds nothing for ESXi, fails the task.
+// addDepot imports an offline bundle. One that vCenter cannot fetch, or that holds nothing for ESXi, fails the task. What is not
+// one of the lab's own locations is fetched from the network, and known by its name.
 func (h *Handler) addDepot(c call) {
 	var spec struct {
 		SourceType string `json:"source_type"`
@@ -90,6 +95,9 @@ func (h *Handler) addDepot(c call) {
 		return
 	}
 	h.start(c, "depots.offline", "create", func(*frame.Task) (any, error) {
+		if err := h.fetch(c.r.Context(), &spec.Location); err != nil {
+			return nil, err
+		}
 		return nil, h.change(func(l *world.Lifecycle) error {
 			switch {
 			case l == nil || !slices.ContainsFunc(l.Bundles, func(b world.Bundle) bool { return b.Location == spec.Location }):
@@ -101,6 +109,45 @@ func (h *Handler) addDepot(c call) {
 			return nil
 		})
 	})
+}
+
+// fetch reads an offline bundle from the network, unless its location is one of the lab's own, and replaces the location by that of
+// the lab's bundle of this name.
+func (h *Handler) fetch(ctx context.Context, location *string) error {
+	known, own := false, ""
+	h.view(func(_ *world.State, l *world.Lifecycle) {
+		if l != nil {
+			for _, b := range l.Bundles {
+				known = known || b.Location == *location
+				if path.Base(b.Location) == path.Base(*location) {
+					own = b.Location
+				}
+			}
+		}
+	})
+	if known || !strings.HasPrefix(*location, "http://127.0.0.1:") {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(limited, http.MethodGet, *location, nil)
+	if err != nil {
+		return err
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("cannot download from %s: %w", *location, err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	n, err := io.Copy(io.Discard, got.Body)
+	switch {
+	case err != nil || got.StatusCode != http.StatusOK:
+		return fmt.Errorf("cannot download from %s: HTTP Error Code: %d", *location, got.StatusCode)
+	case n == 0 || own == "":
+		return fmt.Errorf("the bundle at %s is not valid", *location)
+	}
+	*location = own
+	return nil
 }
 
 func (h *Handler) components(c call) {
