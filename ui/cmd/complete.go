@@ -8,26 +8,53 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
 // completionLimit is how long completion may wait for a vCenter.
 const completionLimit = 5 * time.Second
 
-// completeFlags adds completion to the flags that name hosts, pNICs and checks.
+// fixed are flags that take one of a few words, beside those whose value is a console.Choice.
+var fixed = map[string][]string{
+	"pairs": {"ring", "all"}, "on-conflict": {string(rollback.Keep), string(rollback.Restore), string(rollback.Stop)},
+	"log-level": {"debug", "info", "warn", "error"}, "systems": lab.Systems(),
+}
+
+// completeFlags adds completion to the flags that name hosts, VMs, pNICs and checks, and to those that take one of a few words.
 func completeFlags(c *cobra.Command, e *console.Env) {
 	for flag, offer := range map[string]cobra.CompletionFunc{
-		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks,
+		"limit": completeHosts(e), "force-nic": completeNICs(e), "skip": completeChecks, "only": completeChecks, "explain": completeChecks, "vm": completeVMs,
 	} {
 		if c.Flags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, offer) // fails only for an unknown flag
 		}
 	}
+	words := func(f *pflag.Flag) {
+		from := fixed[f.Name]
+		if f.Name == "for" && c.Name() == "check" {
+			releases, _ := assets.Releases()
+			for _, r := range releases {
+				from = append(from, strings.ReplaceAll(r.Name, " ", ""))
+			}
+		}
+		if choice, ok := f.Value.(*console.Choice); ok {
+			from = choice.From
+		}
+		if from != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(from, cobra.ShellCompDirectiveNoFileComp)) // fails where the command has done so
+		}
+	}
+	c.Flags().VisitAll(words)
+	c.PersistentFlags().VisitAll(words)
 	for _, sub := range c.Commands() {
 		completeFlags(sub, e)
 	}
@@ -46,6 +73,19 @@ func completeHosts(e *console.Env) cobra.CompletionFunc {
 		}
 		return listed(typed, names)
 	}
+}
+
+// completeVMs offers the VMs of the answers.
+func completeVMs(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	a := answersOf(cmd)
+	if a == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, v := range a.VMs {
+		names = append(names, v.Name)
+	}
+	return listed(typed, names)
 }
 
 // completeNICs offers HOST/vmnicN of what vCenter has.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
@@ -28,6 +29,14 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
   rdma-setup mmio b300=8
   rdma-setup mmio x9000:96=8`,
 		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			names := []string{"nic"}
+			table, _ := assets.GPUs()
+			for _, g := range table {
+				names = append(names, g.Name)
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			gpus, others, err := gpuArguments(args)
 			if err != nil {
