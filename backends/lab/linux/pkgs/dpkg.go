@@ -159,7 +159,10 @@ func (db *DB) dpkgShow(p *sh.Proc, o sh.Options) int {
 		}
 		for _, pkg := range list {
 			state := db.state(pkg.Name)
-			status := map[string]string{"ii": "installed", unpacked: "unpacked", tornUnpacked: "unpacked", halfConfigured: "half-configured", halfInstalled: "half-installed", halfRemoved: "half-installed"}[state]
+			status := map[string]string{
+				"ii": "installed", unpacked: "unpacked", tornUnpacked: "unpacked",
+				halfConfigured: "half-configured", halfInstalled: "half-installed", halfRemoved: "half-installed",
+			}[state]
 			want := map[string]string{halfInstalled: "install reinstreq ", tornUnpacked: "install reinstreq ", halfRemoved: "purge ok "}[state]
 			if want == "" {
 				want = "install ok "
