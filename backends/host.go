@@ -24,7 +24,7 @@ func (inv *Inventory) UnsupportedBaselines(h *Host) bool {
 }
 
 // DeadBaselines is the text for that case, as a predicate of a host.
-const DeadBaselines = "its cluster is managed by baselines, by which vCenter 9 patches no ESX 9 host and upgrades no host (KB 379388)"
+const DeadBaselines = "its cluster is managed by baselines, with which vCenter 9 does not patch ESX 9 hosts and does not upgrade hosts (KB 379388)"
 
 // A Host is an ESXi host.
 type Host struct {

@@ -57,7 +57,7 @@ func TestFirmwareImageThatDoesNotFit(t *testing.T) {
 	s := backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirmwareImage, Name: cx5}
 	for file, want := range map[string]string{
 		"MCX515A-CCA_Ax_Bx-UEFI-14.29.15-FlexBoot-3.6.902.bin": "is for boards with PSID MT_0000000011, and the card has PSID MT_0000000009",
-		"MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin":    "tells version 16.35.8008, and it holds 16.35.4506",
+		"MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin":    "says version 16.35.8008, but it contains 16.35.4506",
 		"nowhere.bin": "Cannot open Image",
 	} {
 		err := h.Setters()[s.Kind].Set(t.Context(), s, newFirmware(file), func(int) {})

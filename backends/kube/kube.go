@@ -123,7 +123,7 @@ func hintOf(err error, why string) string {
 func (c *Client) Survey(ctx context.Context) (*backends.Kubernetes, error) {
 	k := &backends.Kubernetes{Context: c.context}
 	misread := func(what string, err error) error {
-		return backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of %s is not understood: %w", what, err)
+		return backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about %s cannot be parsed: %w", what, err)
 	}
 	text, err := c.call(ctx, nil, "get", "nodes", "-o", "json")
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Client) MPIJob(ctx context.Context) (versions []string, waits bool, err
 		return nil, false, err
 	}
 	if versions, waits, err = served(text); err != nil {
-		return nil, false, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of MPIJob is not understood: %w", err)
+		return nil, false, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about MPIJob cannot be parsed: %w", err)
 	}
 	return versions, waits, nil
 }
@@ -176,7 +176,7 @@ func (c *Client) policy(ctx context.Context) (*backends.NICPolicy, error) {
 	}
 	p, err := policyOf(text)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "what kubectl says of NicClusterPolicy is not understood: %w", err)
+		return nil, backends.Errorf(backends.KindPermanent, c.context, "", "the output of kubectl about NicClusterPolicy cannot be parsed: %w", err)
 	}
 	return p, nil
 }

@@ -143,14 +143,14 @@ func TestDialNobodyThere(t *testing.T) {
 	defer host.Close()
 
 	for _, tt := range []struct{ name, url, says string }{
-		{"a web server without the SDK", web.URL + "/sdk", "no vCenter"},
-		{"a web page", web.URL + "/page/sdk", "no vCenter"},
+		{"a web server without the SDK", web.URL + "/sdk", "not a vCenter"},
+		{"a web page", web.URL + "/page/sdk", "not a vCenter"},
 		{"services still starting", web.URL + "/busy/sdk", "vCenter is starting"},
-		{"plain HTTP on the port", "https://" + plain.Listener.Addr().String(), "does not speak TLS"},
+		{"plain HTTP on the port", "https://" + plain.Listener.Addr().String(), "does not use TLS"},
 		{"nobody listens", "https://" + closed.Addr().String(), "connection refused"},
 		{"nobody answers", "https://" + silent.Addr().String(), "no answer within"},
 		{"no such name", "https://vcenter.invalid", "vcenter.invalid"},
-		{"an ESXi host", "http://" + host.URL.Host + "/sdk", "no vCenter but"},
+		{"an ESXi host", "http://" + host.URL.Host + "/sdk", "not a vCenter but"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := time.Now()

@@ -77,7 +77,7 @@ func TestSwitchIsOurs(t *testing.T) {
 	newer.Version = "8.0.3"
 	mustSet(t, c.Setters(), dvs, newer)
 	err = c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.ValueOf(dvs1), nil)
-	check(t, err, backends.KindPermanent, "cannot become 8.0.0")
+	check(t, err, backends.KindPermanent, "cannot be changed to 8.0.0")
 }
 
 func TestMemoryAndAdapterInOneReconfigure(t *testing.T) {

@@ -41,7 +41,7 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-VGPULIC-038", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
-			Criteria: "each vGPU is licensed / the license status is not told, or the time without one runs / a vGPU has no license, and is slowed down",
+			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
 				"allow the guest to reach the license server (TCP 443 and 80), and restart nvidia-gridd.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
@@ -49,9 +49,9 @@ func guestDeviceChecks() []checks.Check {
 					switch {
 					case !d.VGPU:
 					case d.License == "":
-						return row.Warn(t, "%s: nvidia-smi -q tells no license status: the driver may not be the vGPU guest driver", d.Name)
+						return row.Warn(t, "%s: nvidia-smi -q reports no license status: the driver may not be the vGPU guest driver", d.Name)
 					case strings.Contains(d.License, "Unrestricted"):
-						return row.Warn(t, "%s: license status %s: the time without a license runs", d.Name, d.License)
+						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended", d.Name, d.License)
 					case !strings.HasPrefix(d.License, "Licensed"):
 						return row.Fail(t, "%s: license status %s; a client configuration token is there: %t", d.Name, d.License, g.NVIDIA.Token)
 					}

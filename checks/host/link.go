@@ -50,7 +50,7 @@ func nicLinkChecks() []checks.Check {
 		},
 		{
 			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual, Source: "NVIDIA, DOCA documentation: BlueField Modes of Operation",
-			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is no BlueField / - / in DPU mode",
+			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is not a BlueField / - / in DPU mode",
 			Remedy:   "Set NIC mode (INTERNAL_CPU_OFFLOAD_ENGINE=1 in the card's firmware) and power-cycle the server; a reset of the card's firmware configuration sets DPU mode again.",
 			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				t := backends.HostRef(h.Name)

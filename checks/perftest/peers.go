@@ -34,7 +34,7 @@ func (r *Runner) GPUPairs(ctx context.Context, vm string) string {
 	case out.Exit != 0:
 		why = fmt.Sprintf("p2pBandwidthLatencyTest failed (exit status %d): %s", out.Exit, last)
 	case !ok:
-		why = "p2pBandwidthLatencyTest printed what is not understood: " + last
+		why = "the output of p2pBandwidthLatencyTest cannot be parsed: " + last
 	}
 	if why != "" {
 		return vm + ": the bandwidth between its GPUs was not measured: " + why

@@ -42,7 +42,7 @@ func TestGPUPairs(t *testing.T) {
 		"too slow":        {peerGuest{out: perftest.Output{Exit: 124}}, not + "p2pBandwidthLatencyTest did not end within 2 minutes"},
 		"fails":           {peerGuest{out: perftest.Output{Exit: 1, Stdout: "[P2P]\nCuda failure x.cu:599: 'no device'\n"}}, not + "p2pBandwidthLatencyTest failed (exit status 1): Cuda failure x.cu:599: 'no device'"},
 		"no answer":       {peerGuest{err: errors.New("connection lost")}, not + "connection lost"},
-		"another program": {peerGuest{out: perftest.Output{Stdout: "hello\n"}}, not + "p2pBandwidthLatencyTest printed what is not understood: hello"},
+		"another program": {peerGuest{out: perftest.Output{Stdout: "hello\n"}}, not + "the output of p2pBandwidthLatencyTest cannot be parsed: hello"},
 	} {
 		if got := (&perftest.Runner{Shell: tt.guest}).GPUPairs(t.Context(), "vm-1"); got != tt.want {
 			t.Errorf("%s: %s", name, got)

@@ -74,7 +74,7 @@ func vmTuningChecks() []checks.Check {
 				if h == nil || h.Sockets == 0 || h.Cores == 0 {
 					return row.Waiting(t, "the cores of host %s are not known", cmp.Or(v.Host, "none"))
 				}
-				return row.WarnIf(v.CPUs > h.Cores/h.Sockets, t, "%d vCPUs, %d cores a socket", v.CPUs, h.Cores/h.Sockets)
+				return row.WarnIf(v.CPUs > h.Cores/h.Sockets, t, "%d vCPUs, %d cores per socket", v.CPUs, h.Cores/h.Sockets)
 			}),
 		},
 	}

@@ -168,7 +168,7 @@ func changes(before []checks.Finding, now Round) []Change {
 	}
 	for _, k := range gone {
 		if _, still := is[k]; !still {
-			note(k, old[k].Status, checks.Pass, "not told any more")
+			note(k, old[k].Status, checks.Pass, "no longer reported")
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Change) int { return rank(b.To) - rank(a.To) })

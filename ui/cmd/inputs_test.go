@@ -234,9 +234,9 @@ func TestRepliesAreLimited(t *testing.T) {
 		}
 	}
 	for _, tt := range append([]reply{
-		{"objects before log-in", "", `<about/>`, true, "no vCenter"},
-		{"nested before log-in", "", `<about>`, true, "no vCenter"},
-		{"one word before log-in", "", "x", true, "no vCenter"},
+		{"objects before log-in", "", `<about/>`, true, "not a vCenter"},
+		{"nested before log-in", "", `<about>`, true, "not a vCenter"},
+		{"one word before log-in", "", "x", true, "not a vCenter"},
 		{"nested", "", `<objects>`, false, "128 elements in one another"},
 		{"nested values", `<objects><propSet><name>x</name>`, `<val xsi:type="ArrayOfAnyType"><anyType xsi:type="ArrayOfAnyType">`, false, "128 elements in one another"},
 		{"one word", `<token>`, "x", false, "bytes in one text"},

@@ -106,7 +106,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		if r.Run != "" {
 			fmt.Fprintf(e.Stderr, "report  rdma-setup report %s\n", r.Run)
 			if r.Status == string(engine.StatusPartial) || r.Status == string(engine.StatusInterrupted) || r.Status == string(engine.StatusFailed) {
-				fmt.Fprintf(e.Stderr, "go on   rdma-setup resume %s\n", r.Run)
+				fmt.Fprintf(e.Stderr, "resume  rdma-setup resume %s\n", r.Run)
 			}
 			if own, ok := f.(*fabric); ok {
 				fmt.Fprintf(e.Stderr, "undo    %s\n", own.s.Undo(r.Run, out.Result.Status.Exit()))
@@ -118,12 +118,12 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		if r.Simulated {
 			words += " (simulated)"
 		}
-		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nagain   %s\n", backends.Clean(words), f.InspectCommand())
+		fmt.Fprintf(e.Stderr, "%s\nnothing was changed\nrepeat  %s\n", backends.Clean(words), f.InspectCommand())
 	} else if out.Report == nil {
 		fmt.Fprintln(e.Stderr, "the wizard was closed before anything was changed")
 	}
 	if out.Path != "" {
-		fmt.Fprintf(e.Stderr, "again   %s\n", f.ReplayCommand(out.Path))
+		fmt.Fprintf(e.Stderr, "repeat  %s\n", f.ReplayCommand(out.Path))
 	}
 }
 

@@ -134,7 +134,7 @@ func TestAddressesThatFollow(t *testing.T) {
 		"of the network itself":     {"192.168.1.0/24", 1, "the address of the subnet itself"},
 		"from DHCP":                 {"dhcp", 3, "dhcp"},
 		"no address":                {"192.168.1", 2, "want the first address"},
-		"IPv6":                      {"fd00::1/64", 2, "no IPv4 address"},
+		"IPv6":                      {"fd00::1/64", 2, "not an IPv4 address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := entry.Guests{Mode: answers.PVRDMA, VM: map[string]answers.VM{}, Member: func(string) bool { return true }}

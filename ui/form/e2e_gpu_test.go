@@ -43,7 +43,7 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s.press("\x1b")
 	s.shows("MMIO window")
 	s.press("\t\t\t/mnt/share/driver.run\r\r\r")
-	s.shows("is no path of NVIDIA's installer")
+	s.shows("is not a path of NVIDIA's installer")
 	s.press("\x15/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run\t/mnt/share/perftest-24.10.0-0.65.tar.gz\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\x1b")

@@ -330,7 +330,7 @@ checks on the twin: 2 fail, 211 pass, 14 unknown, 6 warn
 measurements on the twin (SIMULATED): 4 of 4 as expected
 rollback on the twin: done; the plan is the same again
 
-how long things take:
+durations:
   a host reboots: 10m0s (stated)
   a host enters maintenance mode: 5m0s (stated)
   a guest shuts down: 30s (stated)

@@ -227,7 +227,7 @@ func TestModeSRIOVAsksForVFs(t *testing.T) {
 			k.press("enter").write("right").press("enter").on("Hosts").press("enter").on("Mode").press("down", "enter").on("pNICs").press("enter").on("Switch and VFs")
 			golden(t, filepath.Join("testdata", size.name, "6-switch-sriov.txt"), k.screen())
 			k.press("tab", "tab", "tab", "tab").press("backspace").write("200").press("enter").on("Switch and VFs").shows("127")
-			k.press("backspace", "backspace", "backspace").write("12").press("tab").write("mft.vib").press("enter").on("Switch and VFs").shows("no datastore path")
+			k.press("backspace", "backspace", "backspace").write("12").press("tab").write("mft.vib").press("enter").on("Switch and VFs").shows("not a datastore path")
 			for range len("mft.vib") {
 				k.press("backspace")
 			}

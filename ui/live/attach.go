@@ -125,9 +125,9 @@ func (a *attached) View() tea.View {
 
 // footer returns the keys, on as many lines as they need.
 func (a *attached) footer() []string {
-	leave := "q leave (the run goes on)"
+	leave := "q leave (the run continues)"
 	if a.run.Typing() {
-		leave = "Ctrl-C leave (the run goes on)"
+		leave = "Ctrl-C leave (the run continues)"
 	}
 	lines := []string{leave}
 	for _, k := range a.run.Keys() {

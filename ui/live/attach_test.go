@@ -24,7 +24,7 @@ func TestAttachNamesAllKeys(t *testing.T) {
 		a.Update(eventMsg{Type: engine.EventPlanned, Nodes: nodes})
 		a.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 		view := a.View().Content
-		for _, k := range append(runKeys, [2]string{"q", "leave (the run goes on)"}) {
+		for _, k := range append(runKeys, [2]string{"q", "leave (the run continues)"}) {
 			if !strings.Contains(view, k[0]+" "+k[1]) {
 				t.Errorf("%v: %v is not shown:\n%s", size, k, view)
 			}

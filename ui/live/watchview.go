@@ -63,7 +63,7 @@ func (w *watcher) title() string {
 // clock returns the only line that changes while nothing happens.
 func (w *watcher) clock() string {
 	h, now := &w.history, w.o.Now()
-	what := fmt.Sprintf("looking for %s", now.Sub(w.begun).Round(time.Second))
+	what := fmt.Sprintf("checking for %s", now.Sub(w.begun).Round(time.Second))
 	if !w.looking {
 		what = fmt.Sprintf("next in %s", max(0, w.next().Sub(now)).Round(time.Second))
 	}
@@ -73,7 +73,7 @@ func (w *watcher) clock() string {
 	}
 	s := fmt.Sprintf("%s  every %s, %s", now.Format("15:04:05 MST"), every, what)
 	if l := h.Last; l != nil {
-		s += fmt.Sprintf("; look %d took %s and %d calls", h.Rounds, l.Took.Round(10*time.Millisecond), l.Calls)
+		s += fmt.Sprintf("; check %d took %s and %d calls", h.Rounds, l.Took.Round(10*time.Millisecond), l.Calls)
 	}
 	return w.theme.Quiet.Render(w.theme.Cut(s, w.width))
 }
@@ -89,7 +89,7 @@ func (w *watcher) standing() []string {
 	if h.Err != nil {
 		s := fmt.Sprintf("AWAY since %s: %s", h.Since.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		if h.Last != nil {
-			s = fmt.Sprintf("AWAY since %s, what stands here is of %s: %s", h.Since.Format("15:04:05"), h.Last.At.Format("15:04:05"), backends.Clean(h.Err.Error()))
+			s = fmt.Sprintf("AWAY since %s; this is the state of %s: %s", h.Since.Format("15:04:05"), h.Last.At.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		}
 		folded := strings.Split(theme.Fold(s, w.width), "\n")
 		if len(folded) > 2 {
@@ -100,7 +100,7 @@ func (w *watcher) standing() []string {
 		}
 	}
 	if lines == nil {
-		lines = []string{"the first look is on"}
+		lines = []string{"the first check is running"}
 	}
 	return lines
 }
@@ -129,7 +129,7 @@ func (w *watcher) chain() []string {
 	if len(whole) > 0 {
 		now = whole[len(whole)-1]
 	}
-	return append(lines, row("whole", now, "", whole))
+	return append(lines, row("overall", now, "", whole))
 }
 
 func counted(n map[checks.Status]int) string {
@@ -218,7 +218,7 @@ func loud(all []checks.Finding) []checks.Finding {
 
 func (w *watcher) keys() string {
 	var parts []string
-	for _, k := range [][2]string{{"q", "leave"}, {"Enter", "look now"}, {"Up/Down", "scroll"}} {
+	for _, k := range [][2]string{{"q", "leave"}, {"Enter", "check now"}, {"Up/Down", "scroll"}} {
 		parts = append(parts, w.theme.Accent.Render(k[0])+" "+w.theme.Quiet.Render(k[1]))
 	}
 	return strings.Join(parts, "  ")

@@ -214,7 +214,7 @@ func (g Group) Evidence() []string {
 	var lines []string
 	for i, e := range seen {
 		if i == keepEvidence-1 && len(seen) > keepEvidence {
-			return append(lines, fmt.Sprintf("and %d more, each something else", len(seen)-i))
+			return append(lines, fmt.Sprintf("and %d more, each with different evidence", len(seen)-i))
 		}
 		lines = append(lines, Names(by[e])+": "+backends.Clean(e))
 	}

@@ -21,7 +21,7 @@ func Markdown(w io.Writer, p *plan.Plan) error {
 	case !p.Empty():
 		out.line("**Cost:** %s\n", cell(Cost(p)))
 	case len(p.Conflicts) == 0:
-		out.line("No changes: everything is as the answers ask.\n")
+		out.line("No changes: the current state matches the answers.\n")
 	}
 	for _, n := range p.Notes {
 		out.line("- %s", cell(n))

@@ -11,7 +11,7 @@ import (
 )
 
 // NoChanges is the text for an empty plan.
-const NoChanges = "no changes: everything is as the answers ask"
+const NoChanges = "no changes: the current state matches the answers"
 
 // Plan prints the changes, then the cost. A change that many targets share is printed once.
 func Plan(w io.Writer, p *plan.Plan) error {

@@ -32,7 +32,7 @@ func Watched(w io.Writer, h *watch.History, line string) error {
 		}
 	}
 	out.line("  %s", strings.Join(links, ", "))
-	out.line("  last looks %s", trace(h.Overall()))
+	out.line("  last checks %s", trace(h.Overall()))
 	for _, g := range watch.Grouped(h.Changes) {
 		out.line("  %s", Changed(g))
 	}

@@ -83,7 +83,7 @@ func (p *printer) heat(m *page.Map) {
 		p.cells(m)
 	}
 	for _, s := range m.Suspects {
-		p.line("    %s look there first: %s", p.t.Symbol(theme.Warn), s)
+		p.line("    %s check first: %s", p.t.Symbol(theme.Warn), s)
 	}
 }
 

@@ -182,7 +182,7 @@ func (m *marked) heat(h *page.Map) {
 	}
 	for i, s := range h.Suspects {
 		if i == 0 {
-			m.line("\nLook there first, nearly all of their pairs are outliers:\n")
+			m.line("\nCheck these first; nearly all of their pairs are outliers:\n")
 		}
 		m.line("- %s", md(s))
 	}

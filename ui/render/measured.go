@@ -226,7 +226,7 @@ func (p *printer) figure(m perftest.Measurement) string {
 	case m.Instead != "":
 		return m.Figure() + ", not judged"
 	case m.Verdict == perftest.VerdictNotApplicable:
-		return "n/a: the traffic never meets the fabric"
+		return "n/a: the traffic never reaches the fabric"
 	case m.AchievedGbps > 0 && m.ExpectedGbps > 0:
 		share := m.AchievedGbps / m.ExpectedGbps
 		return fmt.Sprintf("%6.1f Gb/s  %s %3.0f %% of %.1f expected", m.AchievedGbps, p.t.Bar(share, 10), share*100, m.ExpectedGbps)

@@ -120,7 +120,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
-		d.report(n, path, "write a list: [a, b] or one \"- item\" a line", "want a list, not %s", describe(n))
+		d.report(n, path, "write a list: [a, b], or one \"- item\" per line", "want a list, not %s", describe(n))
 		return
 	}
 	if len(n.Content) == 0 {
@@ -149,7 +149,7 @@ func (d *decoder) mapping(n *yaml.Node, path string, visit func(key string, kn, 
 			continue
 		}
 		if line, twice := seen[kn.Value]; twice {
-			d.report(kn, join(path, kn.Value), "keep one of the two", "stands twice, first in line %d", line)
+			d.report(kn, join(path, kn.Value), "keep one of the two", "appears twice, first in line %d", line)
 			continue
 		}
 		seen[kn.Value] = kn.Line

@@ -37,7 +37,7 @@ func (g GPUOpt) DriverFile() (f DriverFile, ok bool) {
 func archiveInGuest(file string, endings ...string) error {
 	switch {
 	case !path.IsAbs(file) || path.Clean(file) != file:
-		return errors.New("is no absolute path")
+		return errors.New("is not an absolute path")
 	case !slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(file, e) }):
 		return errors.New("ends in none of " + strings.Join(endings, ", "))
 	}
@@ -50,14 +50,14 @@ func (c *checker) software(g GPUOpt) {
 		at := "gpudirect.driver[" + string(rune('0'+min(i, 9))) + "]"
 		if !strings.Contains(d, "/") && !strings.HasSuffix(d, ".run") {
 			if !packageName.MatchString(d) {
-				c.bad(at, "", "%q is not the name of a package", clip(d))
+				c.bad(at, "", "%q is not a valid package name", clip(d))
 			}
 			continue
 		}
 		if _, ok := (GPUOpt{Driver: []string{d}}).DriverFile(); !ok || path.Clean(d) != d {
-			c.bad(at, "write the path in the guests, the file's name as NVIDIA gave it: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", "%q is no path of NVIDIA's installer", clip(d))
+			c.bad(at, "write the path in the guests, with NVIDIA's file name: /mnt/share/NVIDIA-Linux-x86_64-570.133.20.run", "%q is not a path of NVIDIA's installer", clip(d))
 		} else if len(g.Driver) > 1 {
-			c.bad(at, "name the installer alone, or packages alone", "%q stands beside others", clip(d))
+			c.bad(at, "name the installer alone, or packages alone", "%q cannot be combined with others", clip(d))
 		}
 	}
 	if g.Perftest != "" {
@@ -101,11 +101,11 @@ func sourceError(src string) error {
 	u, err := url.Parse(src)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(src, " '\"`\\"):
-		return errors.New("is no URL of a web server")
+		return errors.New("is not a URL of a web server")
 	case u.User != nil:
 		return errors.New("holds a user")
 	case u.Fragment != "" && !sumSuffix.MatchString(u.Fragment):
-		return errors.New("has no SHA-256 behind #sha256=")
+		return errors.New("has no SHA-256 after #sha256=")
 	case u.Scheme == "http" && u.Fragment == "":
 		return errors.New("is not protected: name its SHA-256, or use https")
 	}

@@ -30,7 +30,7 @@ func (g *Gbps) UnmarshalText(b []byte) error {
 	}
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil || !(v >= 0.001 && v <= mostGbps) {
-		return fmt.Errorf("%q is no bandwidth in Gb/s", b)
+		return fmt.Errorf("%q is not a bandwidth in Gb/s", b)
 	}
 	*g = Gbps(v)
 	return nil

@@ -84,7 +84,7 @@ func (d *decoder) rails(root *yaml.Node, a *Answers) {
 	}
 	for _, key := range []string{"nic", "switch"} {
 		if n := child(root, key); n != nil {
-			d.report(n, key, "keep one of the two: each rail has its own "+key, "stands beside rails")
+			d.report(n, key, "keep one of the two: each rail has its own "+key, "cannot be combined with rails")
 		}
 	}
 	a.FromRails(a.Rails)
@@ -149,7 +149,7 @@ var yamlLine = regexp.MustCompile(`line ([0-9]+): *`)
 // parse returns the root mapping of the only document; nil after a fatal problem.
 func (d *decoder) parse(raw []byte) *yaml.Node {
 	if len(raw) > sizeLimit {
-		d.report(nil, "", "", "is larger than %d MB: these are no answers", sizeLimit>>20)
+		d.report(nil, "", "", "is larger than %d MB, which no answers file is", sizeLimit>>20)
 		return nil
 	}
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
@@ -224,7 +224,7 @@ func (d *decoder) syntax(err error, raw []byte) {
 	if hint == "" {
 		hint = "compare with: rdma-setup generate answers"
 	}
-	p.What, p.Hint = "is no YAML: "+clip(what), hint
+	p.What, p.Hint = "is not valid YAML: "+clip(what), hint
 	d.problems = append(d.problems, p)
 }
 
@@ -248,7 +248,7 @@ func (d *decoder) migrate(root *yaml.Node) bool {
 	}
 	hint := "write apiVersion: " + APIVersion
 	if v, ok := strings.CutPrefix(n.Value, "rdma-setup/v"); ok && v > "1" && v != "" {
-		hint = "the file was made for a newer rdma-setup: use that one"
+		hint = "the file was written for a newer rdma-setup: use that release"
 	}
 	d.report(n, "apiVersion", hint, "this program reads %s, not %s", APIVersion, describe(n))
 	return false

@@ -34,7 +34,7 @@ func ParseOFED(file string) (OFEDArchive, error) {
 	base := path.Base(file)
 	switch lower := strings.ToLower(base); {
 	case !path.IsAbs(file) || path.Clean(file) != file:
-		return OFEDArchive{}, errors.New("is no absolute path")
+		return OFEDArchive{}, errors.New("is not an absolute path")
 	case strings.HasPrefix(lower, "doca"):
 		return parseDOCA(base)
 	case strings.HasSuffix(lower, ".iso"):
@@ -42,7 +42,7 @@ func ParseOFED(file string) (OFEDArchive, error) {
 	}
 	m := ofedName.FindStringSubmatch(base)
 	if m == nil {
-		return OFEDArchive{}, errors.New("is no name of an archive of MLNX_OFED")
+		return OFEDArchive{}, errors.New("is not the name of an MLNX_OFED archive")
 	}
 	if compareRelease(m[1], LastOFED) > 0 {
 		return OFEDArchive{}, fmt.Errorf("is release %s; MLNX_OFED ended with %s, what came after is DOCA-OFED", m[1], LastOFED)
@@ -57,7 +57,7 @@ func parseDOCA(base string) (OFEDArchive, error) {
 		m = docaRPM.FindStringSubmatch(base)
 	}
 	if m == nil {
-		return OFEDArchive{}, errors.New("is no name of the package doca-host of DOCA (its local repository)")
+		return OFEDArchive{}, errors.New("is not the name of DOCA's package doca-host (its local repository)")
 	}
 	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[m[4]]
 	return OFEDArchive{Version: "DOCA-OFED-" + m[1], Distro: m[2] + dottedRelease(m[2], m[3]), Arch: cmp.Or(arch, m[4]), DOCA: true}, nil

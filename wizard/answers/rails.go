@@ -166,7 +166,7 @@ func (c *checker) rails(a *Answers) {
 			return
 		}
 		if first, twice := owner[what+name]; twice {
-			c.bad(path, hint, "%q is that of %s too", clip(name), first)
+			c.bad(path, hint, "%q is also used by %s", clip(name), first)
 			return
 		}
 		owner[what+name] = path[:strings.IndexByte(path, ']')+1]
@@ -174,7 +174,7 @@ func (c *checker) rails(a *Answers) {
 	for i, r := range a.Rails {
 		at := fmt.Sprintf("rails[%d]", i)
 		if r.Name != "" && !railName.MatchString(r.Name) {
-			c.bad(at+".name", "", "%q is no name of a rail", clip(r.Name))
+			c.bad(at+".name", "", "%q is not a valid rail name", clip(r.Name))
 		}
 		once(at+".name", "rail ", r.Name, "give each rail a name of its own")
 		c.nic(r.NIC, at+".nic")
@@ -192,7 +192,7 @@ func (c *checker) rails(a *Answers) {
 			once(at+".nic.macs{"+host+"}", "MAC ", string(r.NIC.MACs[host]), "rails never share a pNIC")
 		}
 		if n := r.Network; n.IsValid() && (!n.Addr().Is4() || n != n.Masked() || n.Bits() < 8 || n.Bits() > 30) {
-			c.bad(at+".network", "", "%s is no IPv4 network", n)
+			c.bad(at+".network", "", "%s is not an IPv4 network", n)
 		}
 	}
 }
@@ -200,20 +200,20 @@ func (c *checker) rails(a *Answers) {
 // nic checks the description of the pNIC of a rail.
 func (c *checker) nic(n NIC, at string) {
 	if n.Device != "" && !vmnic.MatchString(n.Device) && !pciText.MatchString(n.Device) {
-		c.bad(at+".device", "", "%q is no device", clip(n.Device))
+		c.bad(at+".device", "", "%q is not a device", clip(n.Device))
 	}
 	if n.Slot != "" && !slotText.MatchString(n.Slot) {
-		c.bad(at+".slot", "", "%q is no PCI slot", clip(n.Slot))
+		c.bad(at+".slot", "", "%q is not a PCI slot", clip(n.Slot))
 	}
 	owner := map[MAC]string{}
 	for _, host := range sorted(n.MACs) {
 		mac, path := n.MACs[host], at+".macs{"+host+"}"
 		if !mac.valid() {
-			c.bad(path, "", "%q is no MAC address", clip(string(mac)))
+			c.bad(path, "", "%q is not a MAC address", clip(string(mac)))
 			continue
 		}
 		if other, twice := owner[mac]; twice {
-			c.bad(path, "each pNIC has its own MAC address", "%s is that of %q too", mac, clip(other))
+			c.bad(path, "each pNIC has its own MAC address", "%s is also used by %q", mac, clip(other))
 		}
 		owner[mac] = host
 	}
@@ -224,9 +224,9 @@ func (c *checker) network(s Switch, at string) {
 	c.objectName(s.Name, at+".name")
 	c.objectName(s.PortGroup, at+".portgroup")
 	if s.PortGroup == s.Name && s.Name != "" {
-		c.bad(at+".portgroup", "give the port group a name of its own", "%q is that of the switch too", clip(s.Name))
+		c.bad(at+".portgroup", "give the port group a name of its own", "%q is also the name of the switch", clip(s.Name))
 	}
 	if s.Version != "" && !version.MatchString(s.Version) {
-		c.bad(at+".version", "", "%q is no version", clip(s.Version))
+		c.bad(at+".version", "", "%q is not a version", clip(s.Version))
 	}
 }

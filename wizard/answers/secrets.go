@@ -7,7 +7,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-const secretHint = "take it out and change it; secrets come from a prompt, RDMA_SETUP_PASSWORD, --password-file or --password-stdin"
+const secretHint = "remove it and change the secret; secrets come from a prompt, RDMA_SETUP_PASSWORD, --password-file or --password-stdin"
 
 var (
 	secretName = regexp.MustCompile(`(?i)(pass(word|wd|phrase)?$|^pw$|pwd$|secret|token|private[-_ ]?key|api[-_ ]?key|access[-_ ]?key|credential|ssh[-_ ]?key$)`)
@@ -33,9 +33,9 @@ func (d *decoder) secrets(n *yaml.Node, path string) {
 			kn, vn := n.Content[i], n.Content[i+1]
 			switch {
 			case secretText(kn.Value):
-				d.report(kn, path, secretHint, "a secret has no place in this file")
+				d.report(kn, path, secretHint, "secrets are not allowed in this file")
 			case kn.Kind == yaml.ScalarNode && secretKey(kn.Value):
-				d.report(kn, join(path, clip(kn.Value)), secretHint, "a secret has no place in this file")
+				d.report(kn, join(path, clip(kn.Value)), secretHint, "secrets are not allowed in this file")
 			default:
 				d.secrets(vn, join(path, clip(kn.Value)))
 			}
@@ -45,7 +45,7 @@ func (d *decoder) secrets(n *yaml.Node, path string) {
 		case strings.Contains(n.Value, "-----BEGIN "):
 			d.report(n, path, secretHint, "holds a key or certificate")
 		case userInfo.MatchString(n.Value):
-			d.report(n, path, "leave user and password out of the URL; the user goes to vcenter.username", "the URL holds a password")
+			d.report(n, path, "remove user and password from the URL, and write the user under vcenter.username", "the URL holds a password")
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (s *Speed) UnmarshalText(b []byte) error {
 	}
 	m := speedText.FindStringSubmatch(text)
 	if m == nil {
-		return fmt.Errorf("%q is no link speed", clip(text))
+		return fmt.Errorf("%q is not a link speed", clip(text))
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil {
@@ -54,14 +54,14 @@ func (s *Speed) UnmarshalText(b []byte) error {
 	}
 	if strings.EqualFold(m[3], "m") {
 		if tenth != 0 {
-			return fmt.Errorf("%q is no link speed", clip(text))
+			return fmt.Errorf("%q is not a link speed", clip(text))
 		}
 		*s = Speed(n)
 	} else {
 		*s = Speed(n*1000 + tenth*100)
 	}
 	if *s <= 0 || *s > 3_200_000 {
-		return fmt.Errorf("%q is no link speed", clip(text))
+		return fmt.Errorf("%q is not a link speed", clip(text))
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (m *MAC) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	hw, err := net.ParseMAC(text)
 	if err != nil || len(hw) != 6 {
-		return fmt.Errorf("%q is no MAC address", clip(text))
+		return fmt.Errorf("%q is not a MAC address", clip(text))
 	}
 	*m = MAC(hw.String())
 	return nil
@@ -98,7 +98,7 @@ func (p *PCI) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	m := pciText.FindStringSubmatch(text)
 	if m == nil {
-		return fmt.Errorf("%q is no PCI address", clip(text))
+		return fmt.Errorf("%q is not a PCI address", clip(text))
 	}
 	if m[1] == "" {
 		m[1] = "0000"
@@ -117,7 +117,7 @@ type Node string
 func (n *Node) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	if v, err := strconv.Atoi(text); text != "" && (err != nil || v < 0 || v > 255) {
-		return fmt.Errorf("%q is no NUMA node", clip(text))
+		return fmt.Errorf("%q is not a NUMA node", clip(text))
 	}
 	*n = Node(text)
 	return nil
@@ -147,7 +147,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(strings.TrimSpace(string(b)))
 	if err != nil {
-		return fmt.Errorf("%q is no duration", clip(string(b)))
+		return fmt.Errorf("%q is not a duration", clip(string(b)))
 	}
 	*d = Duration(v)
 	return nil
@@ -292,7 +292,7 @@ func (c *ClockTime) UnmarshalText(b []byte) error {
 	}
 	t, err := time.Parse(clockLayout, text)
 	if err != nil {
-		return fmt.Errorf("%q is no time of day", clip(text))
+		return fmt.Errorf("%q is not a time of day", clip(text))
 	}
 	*c = ClockTime(t.Format(clockLayout))
 	return nil

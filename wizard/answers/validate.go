@@ -115,9 +115,9 @@ func (c *checker) word(s, path string, k Key) {
 // printable refuses characters that are unsafe on a terminal, in a file or in a shell, or not allowed in YAML.
 func (c *checker) printable(s, path string) {
 	if !utf8.ValidString(s) {
-		c.bad(path, "write it as UTF-8", "is no valid text")
+		c.bad(path, "write it as UTF-8", "is not valid text")
 	} else if strings.ContainsRune(s, 0) {
-		c.bad(path, "take the NUL character out", "is no valid text")
+		c.bad(path, "remove the NUL character", "is not valid text")
 	} else if secretText(s) {
 		c.bad(path, secretHint, "holds a secret")
 	}
@@ -135,9 +135,9 @@ func (c *checker) vcenter(v VCenter) {
 		u, err := url.Parse(v.URL)
 		switch {
 		case err != nil || u.Host == "" || u.Hostname() == "":
-			c.bad("vcenter.url", "", "%q is no URL", clip(v.URL))
+			c.bad("vcenter.url", "", "%q is not a URL", clip(v.URL))
 		case u.Scheme != "https":
-			c.bad("vcenter.url", "write https://; the password would travel in clear otherwise", "%q is not https", u.Scheme)
+			c.bad("vcenter.url", "write https://; otherwise the password is sent unencrypted", "%q is not https", u.Scheme)
 		case u.User != nil:
 			c.bad("vcenter.url", "write the account under vcenter.username", "holds user info")
 		default:
@@ -150,7 +150,7 @@ func (c *checker) vcenter(v VCenter) {
 		c.bad("vcenter.thumbprint", "read the SHA-256 one with: openssl s_client -connect HOST:443 </dev/null | openssl x509 -noout -fingerprint -sha256",
 			"is a SHA-1 thumbprint, which is not accepted")
 	} else if v.Thumbprint != "" && !thumbprint.MatchString(v.Thumbprint) {
-		c.bad("vcenter.thumbprint", "", "%q is no thumbprint", clip(v.Thumbprint))
+		c.bad("vcenter.thumbprint", "", "%q is not a thumbprint", clip(v.Thumbprint))
 	}
 }
 
@@ -167,7 +167,7 @@ func (c *checker) hosts(a *Answers) {
 		if n == "" {
 			c.bad(path, "", "is empty")
 		} else if first, twice := seen[n]; twice {
-			c.bad(path, "name each host once", "%q stands twice, first as hosts.names[%d]", clip(n), first)
+			c.bad(path, "name each host once", "%q appears twice, first as hosts.names[%d]", clip(n), first)
 		} else {
 			seen[n] = i
 		}
@@ -184,7 +184,7 @@ func (c *checker) container(o Container) {
 	for path, name := range map[string]string{"container.image": o.Image, "container.base": o.Base} {
 		_, last, _ := strings.Cut(name[strings.LastIndex(name, "/")+1:], ":")
 		if name != "" && (!imageName.MatchString(name) || last == "" && !strings.Contains(name, "@")) {
-			c.bad(path, "", "%q is no container image with a tag", clip(name))
+			c.bad(path, "", "%q is not a container image with a tag", clip(name))
 		}
 	}
 	switch {
@@ -205,7 +205,7 @@ func (c *checker) dialable(s, path string, port bool) {
 		h, p, err := net.SplitHostPort(s)
 		n, perr := strconv.Atoi(p)
 		if err != nil || perr != nil || n < 1 || n > 65535 || !port {
-			c.bad(path, "", "%q is no address", clip(s))
+			c.bad(path, "", "%q is not an address", clip(s))
 			return
 		}
 		host = h
@@ -214,7 +214,7 @@ func (c *checker) dialable(s, path string, port bool) {
 	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/@'\"`$;&|<>()", r)
 	}) {
-		c.bad(path, "", "%q is no address", clip(s))
+		c.bad(path, "", "%q is not an address", clip(s))
 	}
 }
 
@@ -234,7 +234,7 @@ func (c *checker) fabric(a *Answers) {
 		if strings.Contains(p, "://") {
 			if _, ok := nic.Bundle(p); !ok {
 				c.bad(fmt.Sprintf("sriov.components[%d]", i), "write http:// or https://, without a password, and keep the name of the bundle: COMPONENT_VERSION_BUILD.zip",
-					"%q is no URL of an offline bundle", clip(p))
+					"%q is not a URL of an offline bundle", clip(p))
 			}
 			continue
 		}
@@ -242,18 +242,18 @@ func (c *checker) fabric(a *Answers) {
 			continue // a file of this computer
 		}
 		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
-			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is no datastore path", clip(p))
+			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is not a datastore path", clip(p))
 		}
 	}
 	for _, psid := range sorted(a.SRIOV.Firmware) {
 		file, path := nic.DatastorePath(a.SRIOV.Firmware[psid]), "sriov.firmware{"+psid+"}"
 		switch {
 		case !boardID.MatchString(psid):
-			c.bad(path, "write the PSID of the card, as the check HOST-PNIC-PSID-008 shows it: MT_0000000009", "%q is no id of a board", clip(psid))
+			c.bad(path, "write the PSID of the card, as the check HOST-PNIC-PSID-008 shows it: MT_0000000009", "%q is not a PSID", clip(psid))
 		case !strings.HasPrefix(file, "/vmfs/volumes/") || strings.Contains(file, "/../"):
-			c.bad(path, "", "%q is no datastore path", clip(a.SRIOV.Firmware[psid]))
+			c.bad(path, "", "%q is not a datastore path", clip(a.SRIOV.Firmware[psid]))
 		case nic.ImageVersion(file) == "":
-			c.bad(path, "", "the name of %q does not tell the version of its firmware", clip(a.SRIOV.Firmware[psid]))
+			c.bad(path, "", "the name of %q does not contain the version of its firmware", clip(a.SRIOV.Firmware[psid]))
 		}
 	}
 	if t := a.Run.Reboot.Limit(); t.Minutes() < 1 || t.Hours() > 24 {
@@ -267,11 +267,11 @@ func (c *checker) objectName(s, path string) {
 	case s == "":
 		c.bad(path, "", "is empty")
 	case utf8.RuneCountInString(s) > 80:
-		c.bad(path, "vSphere takes up to 80 characters", "is too long")
+		c.bad(path, "vSphere allows up to 80 characters", "is too long")
 	case strings.ContainsFunc(s, unicode.IsControl):
-		c.bad(path, "write a name without control characters", "%q is no name", clip(s))
+		c.bad(path, "write a name without control characters", "%q is not a valid name", clip(s))
 	case strings.TrimSpace(s) != s:
-		c.bad(path, "take the spaces around it off", "%q begins or ends with a space", clip(s))
+		c.bad(path, "remove the spaces around it", "%q begins or ends with a space", clip(s))
 	}
 }
 

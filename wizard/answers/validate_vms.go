@@ -16,7 +16,7 @@ func (c *checker) vms(a *Answers) {
 	for i, v := range a.VMs {
 		path := fmt.Sprintf("vms[%d]", i)
 		if first, twice := names[v.Name]; twice && v.Name != "" {
-			c.bad(path+".name", "name each VM once", "%q stands twice, first as vms[%d]", clip(v.Name), first)
+			c.bad(path+".name", "name each VM once", "%q appears twice, first as vms[%d]", clip(v.Name), first)
 		} else {
 			names[v.Name] = i
 		}
@@ -24,11 +24,11 @@ func (c *checker) vms(a *Answers) {
 			c.dialable(v.Guest.Address, path+".guest.address", false)
 		}
 		if strings.HasPrefix(v.Guest.User, "-") || strings.ContainsAny(v.Guest.User, " \t\r\n@:/'\"`$") {
-			c.bad(path+".guest.user", "write the bare account name", "%q is no user", clip(v.Guest.User))
+			c.bad(path+".guest.user", "write the bare account name", "%q is not a valid user name", clip(v.Guest.User))
 		}
 		switch {
 		case !v.Guest.Managed() && (v.Guest.Install != nil || v.Guest.Persist != nil):
-			c.bad(path+".guest", "take install and persist out, or set manage to true", "nothing is installed or kept in a guest with manage: false")
+			c.bad(path+".guest", "remove install and persist, or set manage to true", "nothing is installed or made persistent in a guest with manage: false")
 		case !v.Guest.Managed() && a.Mode == GPUDirect:
 			c.bad(path+".guest.manage", "set up the guest too, or choose another mode", "false is not for mode gpudirect: only the guest shows whether its GPU reaches the card")
 		}
@@ -72,11 +72,11 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 		}
 		group := cmp.Or(n.PortGroup, a.RailOf(n).Switch.PortGroup)
 		if i := slices.IndexFunc(a.Rails, func(r Rail) bool { return r.Switch.PortGroup == group && r.Name != n.Rail }); i >= 0 && a.Several() {
-			c.bad(p+".portgroup", "", "%q is that of the rail %s", clip(group), a.Rails[i].Name)
+			c.bad(p+".portgroup", "", "%q belongs to the rail %s", clip(group), a.Rails[i].Name)
 		}
 		if first, twice := groups[group]; twice {
 			c.bad(p+".portgroup", "give each adapter a port group of its own: it is known by it",
-				"%q is that of adapters[%d] too", clip(group), first)
+				"%q is also used by adapters[%d]", clip(group), first)
 		}
 		groups[group] = j
 		if n.IP.DHCP {
@@ -112,7 +112,7 @@ func (c *checker) onRail(n Adapter, path string, names []string) bool {
 	case slices.Contains(names, n.Rail), len(names) <= 1 && n.Rail == "":
 		return true
 	case len(names) == 0:
-		c.bad(path, "list it under rails, or take the key out", "%q: the answers have no rails", clip(n.Rail))
+		c.bad(path, "list it under rails, or remove the key", "%q: the answers have no rails", clip(n.Rail))
 	case n.Rail == "":
 		c.bad(path, hint, "the rail is missing")
 	default:
@@ -136,13 +136,13 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 	}
 	switch {
 	case !ip.Is4():
-		c.bad(path, hint, "%s is no IPv4 address", p)
+		c.bad(path, hint, "%s is not an IPv4 address", p)
 		return
 	case special(ip):
-		c.bad(path, hint, "%s is no address of a machine", ip)
+		c.bad(path, hint, "%s is not an address of a machine", ip)
 		return
 	case p.Bits() == 0 || p.Bits() == 32:
-		c.bad(path, hint, "/%d makes no subnet", p.Bits())
+		c.bad(path, hint, "/%d is not a subnet", p.Bits())
 		return
 	case p.Bits() < 31 && ip == p.Masked().Addr():
 		c.bad(path, hint, "%s is the address of the subnet itself", ip)
@@ -152,7 +152,7 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 		return
 	}
 	if other, twice := owner[ip]; twice {
-		c.bad(path, "give each VM its own address", "%s is that of %s too", ip, other)
+		c.bad(path, "give each VM its own address", "%s is also used by %s", ip, other)
 	} else {
 		owner[ip] = strings.TrimSuffix(path, ".ip")
 	}
@@ -192,9 +192,9 @@ func (c *checker) ofed(a *Answers) {
 	switch {
 	case len(a.Guest.OFED) == 0:
 	case a.Mode == PVRDMA:
-		c.bad("guest.ofed", "take it out: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not know PVRDMA")
+		c.bad("guest.ofed", "remove it: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not know PVRDMA")
 	case !a.Guest.Install:
-		c.bad("guest.ofed", "set guest.install to true, or take guest.ofed out", "cannot be installed while guest.install is false")
+		c.bad("guest.ofed", "set guest.install to true, or remove guest.ofed", "cannot be installed while guest.install is false")
 	}
 }
 
@@ -204,7 +204,7 @@ var pciIDs = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{4}$`)
 func (c *checker) gpus(a *Answers) {
 	switch nic := a.GPUDirect.NIC; {
 	case a.Mode == SRIOV && len(a.GPUDirect.GPUs) > 0:
-		c.bad("gpudirect.gpus", "write mode: gpudirect with gpudirect.nic: sriov, or take it out", "contradicts mode sriov, which gives VMs no GPU")
+		c.bad("gpudirect.gpus", "write mode: gpudirect with gpudirect.nic: sriov, or remove it", "contradicts mode sriov, which gives VMs no GPU")
 	case a.Mode == SRIOV && nic == NICPVRDMA:
 		c.bad("gpudirect.nic", "write mode: gpudirect or pvrdma", "pvrdma contradicts mode sriov")
 	case a.Mode == PVRDMA && nic == "sriov":
@@ -214,25 +214,25 @@ func (c *checker) gpus(a *Answers) {
 	case "kb", "minimal", "guide":
 	default:
 		if gb := a.GPUDirect.MMIO.GB(); gb < 1 || gb&(gb-1) != 0 {
-			c.bad("gpudirect.mmio", "", "%q is no size", clip(string(a.GPUDirect.MMIO)))
+			c.bad("gpudirect.mmio", "", "%q is not a size", clip(string(a.GPUDirect.MMIO)))
 		}
 	}
 	for _, ids := range sorted(a.GPUDirect.Models) {
 		path, m := "gpudirect.models{"+ids+"}", a.GPUDirect.Models[ids]
 		if !pciIDs.MatchString(ids) {
-			c.bad(path, "write vendor and device in lower case hexadecimal, as 10de:2fff", "%q are no PCI ids", clip(ids))
+			c.bad(path, "write vendor and device in lower case hexadecimal, as 10de:2fff", "%q are not PCI IDs", clip(ids))
 		}
 		if m.Framebuffer == 0 && m.BAR == 0 {
 			c.bad(path, "write {framebuffer: 48}, or {framebuffer: 48, bar: 64}", "states no size")
 		}
 		if m.BAR&(m.BAR-1) != 0 {
-			c.bad(path+".bar", "write the size of BAR1 in GB, as lspci -vv or nvidia-smi -q show it", "%d is no power of two", m.BAR)
+			c.bad(path+".bar", "write the size of BAR1 in GB, as lspci -vv or nvidia-smi -q show it", "%d is not a power of two", m.BAR)
 		}
 	}
 	for _, vm := range sorted(a.GPUDirect.GPUs) {
 		path := "gpudirect.gpus{" + vm + "}"
 		if !slices.ContainsFunc(a.VMs, func(v VM) bool { return v.Name == vm }) {
-			c.bad(path, "add it to vms, or take it out here", "%q is not among vms", clip(vm))
+			c.bad(path, "add it to vms, or remove it here", "%q is not among vms", clip(vm))
 		}
 		seen := map[PCI]bool{}
 		g := a.GPUDirect.GPUs[vm]
@@ -240,19 +240,19 @@ func (c *checker) gpus(a *Answers) {
 		case g.Group != "" && (g.Profile != "" || g.Count != 0 || len(g.Whole) > 0):
 			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds", "stands beside other GPUs")
 		case strings.ContainsFunc(g.Group, func(r rune) bool { return r <= ' ' || r > '~' }):
-			c.bad(path+".group", "write a vendor device group as rdma-setup discover lists it", "%q is no vendor device group", clip(g.Group))
+			c.bad(path+".group", "write a vendor device group as rdma-setup discover lists it", "%q is not a vendor device group", clip(g.Group))
 		case g.Profile == "" && g.Count != 0:
 			c.bad(path+".profile", "write the profile too: {profile: grid_a100d-80c, count: 1}", "is missing beside count")
 		case g.Profile != "" && len(g.Whole) > 0:
 			c.bad(path, "name PCI addresses, or a profile", "has whole GPUs and vGPUs")
 		case strings.ContainsFunc(g.Profile, func(r rune) bool { return r <= ' ' || r > '~' }):
-			c.bad(path+".profile", "write a profile as rdma-setup discover lists it", "%q is no profile", clip(g.Profile))
+			c.bad(path+".profile", "write a profile as rdma-setup discover lists it", "%q is not a profile", clip(g.Profile))
 		}
 		for i, p := range g.Whole {
 			ip := fmt.Sprintf("%s[%d]", path, i)
 			var clean PCI
 			if err := clean.UnmarshalText([]byte(p)); err != nil || clean != p {
-				c.bad(ip, "", "%q is no PCI address", clip(string(p)))
+				c.bad(ip, "", "%q is not a PCI address", clip(string(p)))
 			} else if seen[p] {
 				c.bad(ip, "name each GPU once", "%s stands twice", p)
 			}

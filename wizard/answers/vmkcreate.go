@@ -37,7 +37,7 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 	const path = "pvrdma.vmknic.create"
 	c.objectName(k.PortGroup, path+".portgroup")
 	if k.PortGroup == s.Name && k.PortGroup != "" {
-		c.bad(path+".portgroup", "give it a name of its own", "%q is that of the switch too", clip(k.PortGroup))
+		c.bad(path+".portgroup", "give it a name of its own", "%q is also the name of the switch", clip(k.PortGroup))
 	}
 	if k.VLAN < 0 || k.VLAN > 4094 {
 		c.bad(path+".vlan", "", "%d is not between 0 and 4094", k.VLAN)
@@ -47,7 +47,7 @@ func (c *checker) vmkCreate(k VMKCreate, s Switch) {
 		c.bad(path+".network", "", "is missing")
 		return
 	case !k.Network.Addr().Is4() || k.Network.Bits() > 30:
-		c.bad(path+".network", "", "%s is no IPv4 network with room for hosts", k.Network)
+		c.bad(path+".network", "", "%s is not an IPv4 network with room for hosts", k.Network)
 		return
 	case slices.ContainsFunc(noMachines, k.Network.Overlaps):
 		c.bad(path+".network", "", "%s has addresses that no machine can have", k.Network)

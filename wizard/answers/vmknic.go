@@ -69,7 +69,7 @@ func (c *checker) vmknic(k VMKNic, s Switch) {
 		c.vmk(k.Name, "pvrdma.vmknic")
 	} else {
 		if k.Name != "" {
-			c.bad("pvrdma.vmknic.name", "remove one of both", "%q stands beside create, which replaces it", clip(k.Name))
+			c.bad("pvrdma.vmknic.name", "remove one of both", "%q cannot be combined with create, which replaces it", clip(k.Name))
 		}
 		c.vmkCreate(*k.Create, s)
 	}
@@ -84,9 +84,9 @@ func (c *checker) vmk(k, path string) {
 	}
 	hint := ""
 	if bare := strings.Trim(k, `"' `); vmk.MatchString(bare) {
-		hint = "quotes belong to the guides' screens, not to the value: write " + bare
+		hint = "the quotes in the guides' screens are not part of the value: write " + bare
 	} else if strings.EqualFold(bare, "vmko") {
 		hint = "write vmk0 with the digit zero"
 	}
-	c.bad(path, hint, "%q is no vmknic", clip(k))
+	c.bad(path, hint, "%q is not a vmknic", clip(k))
 }

@@ -60,7 +60,7 @@ func (r *Remote) Ask(ctx context.Context, c Control) (text string, err error) {
 	case <-r.over:
 		return "", backends.Errorf(backends.KindRefused, "", "Run rdma-setup resume to try again what failed.", "the changes of this run have ended")
 	case <-ctx.Done():
-		return "", backends.Errorf(backends.KindTransient, "", "Try again when the run carries out steps.", "the run is reading the inventory and has not answered: %w", ctx.Err())
+		return "", backends.Errorf(backends.KindTransient, "", "Try again while steps are running.", "the run is reading the inventory and has not answered: %w", ctx.Err())
 	}
 	a := <-back
 	return a.text, a.err
@@ -113,7 +113,7 @@ func (s *stage) pause(c Control) (string, func(), error) {
 	if s.paused {
 		return "", nil, backends.Errorf(backends.KindRefused, "", "", "the run is paused already")
 	}
-	text := "no step is begun until the run is continued"
+	text := "no step starts until the run is continued"
 	if open := s.unclosed(); len(open) > 0 {
 		text += "; finished first: " + strings.Join(open, ", ")
 	}

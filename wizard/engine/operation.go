@@ -253,7 +253,7 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 		case back != nil:
 			o.err = backends.Errorf(backends.KindOf(back[k].err), n.target.Name, "Run rdma-setup resume.", "%s: it was accepted, but cannot be read back: %w", n.title, back[k].err)
 		default:
-			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: broken off before it was read back", n.title)
+			o.err = backends.Errorf(backends.KindInterrupted, n.target.Name, "Run rdma-setup resume.", "%s: interrupted before it was read back", n.title)
 		}
 		o.state = NodeDone
 		if o.err != nil {

@@ -119,7 +119,7 @@ func leftovers(s *journal.State) map[string]*bracket {
 	for _, b := range s.OpenBrackets() {
 		out[b.Node] = &bracket{
 			Bracket: plan.Bracket{
-				Kind: b.Kind, Target: b.Target, Why: "left open when the run broke off", Leave: b.Leave, Round: plan.RoundOf(b.Node),
+				Kind: b.Kind, Target: b.Target, Why: "left open when the run was interrupted", Leave: b.Leave, Round: plan.RoundOf(b.Node),
 			},
 			found: b.Found, leave: b.Leave, effect: b.Body, closing: b.Closing,
 		}

@@ -171,7 +171,7 @@ func (r *runner) unsettled(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
 		if known && c.From.Known() && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {
-			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; where it ends like this again, look at the setting by hand.",
+			return backends.Errorf(backends.KindPermanent, c.Target.Name, "Run rdma-setup resume; if it ends like this again, check the setting manually.",
 				"%s: the change succeeded, but a later read shows %s", plan.Title(c), c.From)
 		}
 	}

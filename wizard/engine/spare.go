@@ -22,7 +22,7 @@ func (d *operation) grounds(ctx context.Context, n *node, failure error) string 
 }
 
 func (r *runner) groundsOf(ctx context.Context, t backends.Ref) (string, error) {
-	return guard(ctx, r.limits.Operation, r.limits.Grace, t.Name, "read what the refusal rests on", func(ctx context.Context) (string, error) {
+	return guard(ctx, r.limits.Operation, r.limits.Grace, t.Name, "read what the refusal depends on", func(ctx context.Context) (string, error) {
 		return r.job.Grounds(ctx, t)
 	})
 }
@@ -52,12 +52,12 @@ func (s *stage) spare(ctx context.Context) {
 		if is != rec.Grounds {
 			continue
 		}
-		hint := "Remove the cause, then run it again; with --insist it is tried even so."
+		hint := "Remove the cause, then run it again, or add --insist to try anyway."
 		if rec.Hint != "" {
-			hint = strings.TrimSuffix(rec.Hint, ".") + ". With --insist it is tried even so."
+			hint = strings.TrimSuffix(rec.Hint, ".") + ". Add --insist to try anyway."
 		}
 		s.settle(n, outcome{state: NodeFailed, err: backends.Errorf(backends.KindRefused, n.target.Name, hint,
-			"not powered off again: %s failed in the attempt before, and nothing that it rests on has changed since (%s): %s", n.title, is, strings.TrimPrefix(rec.Err, n.target.Name+": "))})
+			"not powered off again: %s failed in the attempt before, and nothing that it depends on has changed since (%s): %s", n.title, is, strings.TrimPrefix(rec.Err, n.target.Name+": "))})
 	}
 }
 

@@ -221,11 +221,11 @@ func (s *stage) run(ctx context.Context) {
 	}
 }
 
-const stopText = "stopping: what runs is finished, nothing new is begun"
+const stopText = "stopping: running steps are finished, and no new ones are started"
 
 // abort starts nothing more, not even a closing.
 func (s *stage) abort() {
-	s.halt("stopping at once: running calls are broken off")
+	s.halt("stopping at once: running calls are cancelled")
 	s.settleAll(func(*node) bool { return true }, outcome{state: NodePending})
 }
 

@@ -26,7 +26,7 @@ func (h Horovod) Check() error {
 	seen := map[netip.Addr]bool{}
 	for _, a := range h.Hosts {
 		if !a.Is4() || seen[a] {
-			return fmt.Errorf("%s is no IPv4 address, or is there twice", a)
+			return fmt.Errorf("%s is not an IPv4 address, or appears twice", a)
 		}
 		seen[a] = true
 	}
@@ -34,13 +34,13 @@ func (h Horovod) Check() error {
 	case len(h.Hosts) < 2:
 		return fmt.Errorf("%d guests: Horovod over a network needs two", len(h.Hosts))
 	case !image.MatchString(h.Image):
-		return fmt.Errorf("%q is no container image", h.Image)
+		return fmt.Errorf("%q is not a container image", h.Image)
 	case h.GPUs < 1 || h.GPUs > 16:
 		return fmt.Errorf("%d GPUs for each guest: want 1 to 16", h.GPUs)
 	case h.Port < 0 || h.Port > 65535:
-		return fmt.Errorf("%d is no port", h.Port)
+		return fmt.Errorf("%d is not a port", h.Port)
 	case h.Model != "" && !deviceName.MatchString(h.Model):
-		return fmt.Errorf("%q is no name of a model", h.Model)
+		return fmt.Errorf("%q is not a valid model name", h.Model)
 	}
 	return h.Net.Check()
 }

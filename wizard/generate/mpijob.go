@@ -60,21 +60,21 @@ var (
 func (j Job) Check() error {
 	switch {
 	case j.API != V2Beta1 && j.API != V1Alpha2:
-		return fmt.Errorf("%q is no version of MPIJob: v2beta1 or v1alpha2", j.API)
+		return fmt.Errorf("%q is not a version of MPIJob: v2beta1 or v1alpha2", j.API)
 	case !kubeName.MatchString(j.Name):
-		return fmt.Errorf("%q is no name for a job: small letters, digits and hyphens, 40 at most", j.Name)
+		return fmt.Errorf("%q is not a valid job name: lower-case letters, digits and hyphens, 40 at most", j.Name)
 	case j.Namespace != "" && !kubeName.MatchString(j.Namespace):
-		return fmt.Errorf("%q is no name of a namespace", j.Namespace)
+		return fmt.Errorf("%q is not a valid namespace name", j.Namespace)
 	case !image.MatchString(j.Image):
-		return fmt.Errorf("%q is no container image", j.Image)
+		return fmt.Errorf("%q is not a container image", j.Image)
 	case j.Workers < 1 || j.Workers > 1000 || j.GPUs < 0 || j.GPUs > 16 || j.Slots < 0 || j.Slots > 256:
 		return fmt.Errorf("%d workers with %d GPUs and %d slots each: want 1 to 1000, 0 to 16 and up to 256", j.Workers, j.GPUs, j.Slots)
 	case j.Batches < 0:
 		return fmt.Errorf("%d batches cannot be run", j.Batches)
 	case j.Resource != "" && !resource.MatchString(j.Resource):
-		return fmt.Errorf("%q is no resource of a device plugin: want one like rdma/hca_shared_devices_a", j.Resource)
+		return fmt.Errorf("%q is not a resource of a device plugin: want one like rdma/hca_shared_devices_a", j.Resource)
 	case j.Network != "" && !multus.MatchString(j.Network):
-		return fmt.Errorf("%q is no name of a network: want NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition", j.Network)
+		return fmt.Errorf("%q is not a valid network name: want NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition", j.Network)
 	case j.Resource != "" && j.Net.Path == TCP:
 		return fmt.Errorf("a job over TCP needs no %s", j.Resource)
 	}

@@ -43,15 +43,15 @@ var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 func (n NCCL) Check() error {
 	switch {
 	case n.Path != PVRDMA && n.Path != SRIOV && n.Path != GPUDirect && n.Path != TCP:
-		return fmt.Errorf("%q is no way to move data: pvrdma, sriov, gpudirect or tcp", n.Path)
+		return fmt.Errorf("%q is not a transport: pvrdma, sriov, gpudirect or tcp", n.Path)
 	case n.Device != "" && !deviceName.MatchString(n.Device):
-		return fmt.Errorf("%q is no name of an RDMA device", n.Device)
+		return fmt.Errorf("%q is not a valid name of an RDMA device", n.Device)
 	case n.Interface != "" && !deviceName.MatchString(n.Interface):
-		return fmt.Errorf("%q is no name of a network interface", n.Interface)
+		return fmt.Errorf("%q is not a valid name of a network interface", n.Interface)
 	case n.GID < -1 || n.GID > 255:
 		return fmt.Errorf("GID index %d is not between 0 and 255", n.GID)
 	case n.Level != "" && levelNumbers[n.Level] == "":
-		return fmt.Errorf("%q is no GDR level: LOC, PIX, PXB, PHB or SYS", n.Level)
+		return fmt.Errorf("%q is not a GDR level: LOC, PIX, PXB, PHB or SYS", n.Level)
 	case n.Class < 0 || n.Class > 255:
 		return fmt.Errorf("traffic class %d is not between 0 and 255", n.Class)
 	}

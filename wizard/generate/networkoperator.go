@@ -68,9 +68,9 @@ func (n NetworkOperator) Check() error {
 	v, err := version.NewVersion(n.Release)
 	switch {
 	case n.NIC != NodePVRDMA && n.NIC != NodeSRIOV && n.NIC != NodePassthrough:
-		return fmt.Errorf("%q is no adapter of a node: pvrdma, sriov or passthrough", n.NIC)
+		return fmt.Errorf("%q is not an adapter of a node: pvrdma, sriov or passthrough", n.NIC)
 	case err != nil || !release.MatchString(n.Release):
-		return fmt.Errorf("%q is no release of the Network Operator: want one like v26.4.0", n.Release)
+		return fmt.Errorf("%q is not a release of the Network Operator: want one like v26.4.0", n.Release)
 	case v.LessThan(oldest):
 		return fmt.Errorf("components of release %s have their own versions: want v%s.0 or later", n.Release, oldest.Original())
 	case n.NIC == NodePVRDMA && n.Subnet.IsValid():
@@ -84,9 +84,9 @@ func (n NetworkOperator) Check() error {
 	case n.MTU != 0 && (n.MTU < 576 || n.MTU > 9216):
 		return fmt.Errorf("MTU %d is not between 576 and 9216", n.MTU)
 	case !kubeName.MatchString(n.Namespace):
-		return fmt.Errorf("%q is no name of a namespace", n.Namespace)
+		return fmt.Errorf("%q is not a valid namespace name", n.Namespace)
 	case n.NIC == NodePassthrough && !deviceName.MatchString(n.Interface):
-		return fmt.Errorf("%q is no name of a network interface", n.Interface)
+		return fmt.Errorf("%q is not a valid name of a network interface", n.Interface)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (s OSU) Check() error {
 	seen := map[netip.Addr]bool{}
 	for _, h := range s.Hosts {
 		if !h.Is4() || seen[h] {
-			return fmt.Errorf("%s is no IPv4 address, or is there twice", h)
+			return fmt.Errorf("%s is not an IPv4 address, or appears twice", h)
 		}
 		seen[h] = true
 	}

@@ -33,7 +33,7 @@ func (t Topology) Check() error {
 	gpus, nics, seen := 0, 0, map[string]bool{}
 	for _, d := range t.Devices {
 		if !pciAddress.MatchString(d.Address) || seen[d.Address] {
-			return fmt.Errorf("%q is no PCI address, or is there twice", d.Address)
+			return fmt.Errorf("%q is not a PCI address, or appears twice", d.Address)
 		}
 		seen[d.Address] = true
 		if d.GPU {
@@ -49,9 +49,9 @@ func (t Topology) Check() error {
 	case gpus == 0 || nics == 0:
 		return fmt.Errorf("%d GPUs and %d RDMA devices: a topology joins at least one of each", gpus, nics)
 	case !linkSpeed.MatchString(t.Speed):
-		return fmt.Errorf("%q is no speed of a PCIe link, as 16.0 GT/s PCIe", t.Speed)
+		return fmt.Errorf("%q is not a PCIe link speed, such as 16.0 GT/s PCIe", t.Speed)
 	case !slices.Contains([]int{1, 2, 4, 8, 16, 32}, t.Width):
-		return fmt.Errorf("%d is no width of a PCIe link", t.Width)
+		return fmt.Errorf("%d is not a PCIe link width", t.Width)
 	}
 	return nil
 }

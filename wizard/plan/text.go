@@ -70,7 +70,7 @@ func Title(c Change) string {
 		return deviceTitle(c, removed)
 	case backends.KindVGPU:
 		if removed {
-			return "take its vGPUs " + c.Name + " out"
+			return "remove its vGPUs " + c.Name + " out"
 		}
 		return fmt.Sprintf("assign %s vGPU %s", c.To, c.Name)
 	case backends.KindDeviceGroup:
@@ -117,7 +117,7 @@ func systemTitle(c Change) string {
 		_ = c.To.Decode(&g)
 		return "set graphics type to " + g.Default
 	case backends.KindActiveGraphics:
-		return "find GPUs that serve for vGPUs"
+		return "find GPUs that offer vGPUs"
 	case backends.KindActivePassthrough:
 		return "find " + c.Name + " passed through"
 	case backends.KindActiveVFs:
@@ -148,7 +148,7 @@ func imageTitle(c Change) string {
 	case image && c.To.IsAbsent():
 		return "remove " + c.Name + " from the image"
 	case image:
-		return fmt.Sprintf("put %s %s into the image", c.Name, c.To)
+		return fmt.Sprintf("add %s %s to the image", c.Name, c.To)
 	case c.To.IsAbsent():
 		return "remediate to the image without " + c.Name
 	}

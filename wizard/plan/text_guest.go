@@ -24,7 +24,7 @@ func guestTitle(c Change, removed bool) string {
 		return "load RDMA modules"
 	case backends.KindNouveau:
 		if removed {
-			return "let nouveau take GPUs again from the next boot on"
+			return "allow nouveau to use GPUs again from the next boot on"
 		}
 		return "keep nouveau from the GPU and reboot the guest"
 	case backends.KindNICName:
@@ -34,14 +34,14 @@ func guestTitle(c Change, removed bool) string {
 		return "keep the name of the interface " + place(c.Name) + " by its MAC"
 	case backends.KindPersist:
 		if removed {
-			return "forget RDMA modules at boot"
+			return "stop loading RDMA modules at boot"
 		}
 		return "load RDMA modules at every boot"
 	case backends.KindAddress:
 		var a backends.AddressSpec
 		switch {
 		case removed:
-			return "take address off the interface on " + place(c.Name)
+			return "remove the address of the interface on " + place(c.Name)
 		case c.To.Decode(&a) == nil && a.CIDR == backends.DHCP:
 			return fmt.Sprintf("set address by DHCP, MTU %d on %s", a.MTU, place(c.Name))
 		case c.To.Decode(&a) == nil:

@@ -215,7 +215,7 @@ var migName = regexp.MustCompile(`-[0-9]+-[0-9]+c?[a-z]+$`)
 func (w Window) Check(gb int) error {
 	switch {
 	case gb < 1 || gb&(gb-1) != 0:
-		return fmt.Errorf("%d GB is no power of two", gb)
+		return fmt.Errorf("%d GB is not a power of two", gb)
 	case gb < w.Minimal:
 		return fmt.Errorf("%d GB is too small: the BARs take %.2f GB, so %d GB is the least (KB 323402 asks for %d)", gb, w.TotalGB, w.Minimal, w.KB)
 	case gb >= AddressableGB:

@@ -69,8 +69,8 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 		return backends.Errorf(backends.KindRefused, s.Host(), "name the vendor's image for this board under sriov.firmware: {"+has.PSID+": FILE}",
 			"%s: %s is for boards with PSID %s, and the card has PSID %s", what, want.File, file.PSID, has.PSID)
 	case file.Version != want.Version:
-		return backends.Errorf(backends.KindRefused, s.Host(), "give the file the name back that its vendor gave it",
-			"%s: the name of %s tells version %s, and it holds %s", what, want.File, want.Version, file.Version)
+		return backends.Errorf(backends.KindRefused, s.Host(), "rename the file to the name that its vendor gave it",
+			"%s: the name of %s says version %s, but it contains %s", what, want.File, want.Version, file.Version)
 	}
 	progress.Report(10)
 	text, failed, err := s.toolFor(ctx, burnLimit, "flint", "-d", d.name, "-i", want.File, "burn")

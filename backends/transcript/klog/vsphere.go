@@ -86,11 +86,11 @@ func symptoms() []symptom {
 			regexp.MustCompile(`(?i)pciMmioError`), nothing,
 		},
 		{
-			DeviceBusy, "Another VM has the device, or the host cannot give it away now.", "unavailable hardware",
+			DeviceBusy, "Another VM uses the device, or the host cannot assign it now.", "unavailable hardware",
 			regexp.MustCompile(`(?i)failed\s+to\s+register\s+the\s+device\s+pciPassthru[0-9]+\s+for\s+` + vsphereAddressPattern + `\s+due\s+to\s+unavailable\s+hardware`), deviceOnly,
 		},
 		{
-			NoDeviceFree, "The host has no device free of the make that the VM asks for.", "not available on host",
+			NoDeviceFree, "The host has no free device of the model that the VM requires.", "not available on host",
 			regexp.MustCompile(`(?i)one\s+or\s+more\s+devices[^.]{0,80}?required\s+by\s+VM[^.]{0,200}?are\s+not\s+available\s+on\s+host`), nothing,
 		},
 		{
@@ -98,23 +98,23 @@ func symptoms() []symptom {
 			regexp.MustCompile(`(?i)nested\s+hardware-assisted\s+virtualization\s+is\s+not\s+supported`), nothing,
 		},
 		{
-			IOMMUFault, "The host's IOMMU turned an access of the device down.", "iommu fault",
+			IOMMUFault, "The host's IOMMU rejected an access by the device.", "iommu fault",
 			regexp.MustCompile(`(?i)IOMMU\s+fault`), nothing,
 		},
 		{
-			NotPassthroughDevice, "The device given to the VM is not set aside for passthrough on this host.", "passthrough device",
+			NotPassthroughDevice, "The device assigned to the VM is not enabled for passthrough on this host.", "passthrough device",
 			regexp.MustCompile(`(?i)device\s+` + vsphereAddressPattern + `\s+is\s+not\s+a\s+passthrough\s+device`), deviceOnly,
 		},
 		{
-			NotPassthroughDevice, "The device given to the VM is not set aside for passthrough on this host.", "passthrough device",
+			NotPassthroughDevice, "The device assigned to the VM is not enabled for passthrough on this host.", "passthrough device",
 			regexp.MustCompile(`(?i)is\s+not\s+a\s+passthrough\s+device`), nothing,
 		},
 		{
-			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
+			DeviceIDMismatch, "The host has another device at the address that the VM requires.", "does not match",
 			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match\s[^.]*?device\s+(?:currently\s+)?at\s+` + vsphereAddressPattern), deviceOnly,
 		},
 		{
-			DeviceIDMismatch, "The host has another device at the address that the VM asks for.", "does not match",
+			DeviceIDMismatch, "The host has another device at the address that the VM requires.", "does not match",
 			regexp.MustCompile(`(?i)(?:systemId|deviceId|vendorId)\s+does\s+not\s+match`), nothing,
 		},
 		{
@@ -178,7 +178,7 @@ func VSphereError(text string) Failure {
 		return f.is(PassthroughBARs, "The log lists the memory regions of a passthrough device.")
 	}
 	if around(text, lower, "devicepoweron", devicePowerOn) != nil {
-		return f.is(DevicePowerOnFailed, "A device of the VM could not be powered on; vmware.log tells which and why.")
+		return f.is(DevicePowerOnFailed, "A device of the VM could not be powered on; vmware.log shows which and why.")
 	}
 	f.NotUnderstood(false, text)
 	return f

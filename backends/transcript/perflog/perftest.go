@@ -41,7 +41,7 @@ type Address struct {
 	LID     *int64  `json:"lid"`
 	QPN     *int64  `json:"qpn"`
 	PSN     *int64  `json:"psn"`
-	GIDIPv4 *string `json:"gid_ipv4"` // nil when the GID is no mapped IPv4 address
+	GIDIPv4 *string `json:"gid_ipv4"` // nil when the GID is not a mapped IPv4 address
 }
 
 // BandwidthRow is one message size. A peak of zero means "not measured" and is nil.

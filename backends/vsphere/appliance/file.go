@@ -34,7 +34,7 @@ func Open(path, configuration string) (*File, error) {
 	case ".ovf":
 		f.files, err = asArchive(openFolder(path))
 	default:
-		return nil, backends.Errorf(backends.KindUsage, "", "name a file that ends in .ova or .ovf", "%s is no appliance", path)
+		return nil, backends.Errorf(backends.KindUsage, "", "name a file that ends in .ova or .ovf", "%s is not an appliance", path)
 	}
 	if err == nil {
 		if err = f.read(configuration); err != nil {

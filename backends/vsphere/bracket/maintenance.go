@@ -120,15 +120,15 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 		default:
 			if unread++; unread == wire.Tries {
 				return backends.Errorf(backends.KindRefused, t.Name, "Check vSAN of the cluster by hand (Monitor, vSAN, Resyncing Objects), restore the answer of the host, then resume.",
-					"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only whole ones: %w", what, err)
+					"%s: what vSAN still has to copy cannot be read, and the host's objects may be the only complete ones: %w", what, err)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-deadline.C:
-			return backends.Errorf(backends.KindTransient, t.Name, "see what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
-				"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only whole ones", what, left, s.opt.Evacuate)
+			return backends.Errorf(backends.KindTransient, t.Name, "check what vSAN waits for (cluster, Monitor, vSAN, Resyncing Objects), then resume",
+				"%s: vSAN still has %d bytes to copy after %s; the host's objects may be the only complete ones", what, left, s.opt.Evacuate)
 		case <-time.After(wait):
 		}
 	}

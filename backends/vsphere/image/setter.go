@@ -149,7 +149,7 @@ func (s setter) edit(ctx context.Context, t backends.Setting, cluster place.Ref,
 	}
 	after, err := s.components(ctx, software(cluster))
 	if err == nil && after[t.Name] != version {
-		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it", "it was committed, but reads %q", after[t.Name])
+		err = backends.Errorf(backends.KindConflict, "", "look at the image of the cluster (Updates, Image); somebody else edits it", "it was committed, but reads back as %q", after[t.Name])
 	}
 	return err
 }

@@ -148,7 +148,7 @@ func newAdapter(kind string) (types.BaseVirtualDevice, error) {
 	case "e1000":
 		return &types.VirtualE1000{}, nil
 	}
-	return nil, backends.Errorf(backends.KindPermanent, "", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be made", kind)
+	return nil, backends.Errorf(backends.KindPermanent, "", "use pvrdma, sriov or vmxnet3", "an adapter of type %q cannot be created", kind)
 }
 
 // complete sets the fields that an adapter's spec names.

@@ -166,8 +166,8 @@ func (s switchSetter) upgrade(ctx context.Context, v *switchView, to string, pro
 	from, err1 := version.NewVersion(v.spec.Version)
 	next, err2 := version.NewVersion(to)
 	if err1 != nil || err2 != nil || next.LessThan(from) {
-		return backends.Errorf(backends.KindPermanent, "", "keep the version or make another switch",
-			"a distributed switch of version %s cannot become %s", v.spec.Version, to)
+		return backends.Errorf(backends.KindPermanent, "", "keep the version, or create another switch",
+			"a distributed switch of version %s cannot be changed to %s", v.spec.Version, to)
 	}
 	res, err := methods.PerformDvsProductSpecOperation_Task(ctx, s.conn.VIM(), &types.PerformDvsProductSpecOperation_Task{
 		This: v.ref, Operation: string(types.DistributedVirtualSwitchProductSpecOperationTypeUpgrade),

@@ -58,7 +58,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		case err != nil || is == want:
 			return err
 		case is > want:
-			return backends.Errorf(backends.KindPermanent, "", "a newer hardware version stays", "it is vmx-%d already and cannot be lowered", is)
+			return backends.Errorf(backends.KindPermanent, "", "a newer hardware version is kept", "it is vmx-%d already and cannot be lowered", is)
 		case power != types.VirtualMachinePowerStatePoweredOff:
 			return errNotOff(power)
 		}

@@ -77,7 +77,7 @@ func (s memberSetter) SetMany(ctx context.Context, as []backends.Assignment, pro
 		case v == nil:
 			return all(backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the distributed switch %s does not exist", dvs))
 		case try > wire.Tries:
-			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but does not read so"))
+			return all(backends.Errorf(backends.KindConflict, "", "look at the events of "+dvs+" in vCenter", "it was accepted, but reads back differently"))
 		}
 		if err = s.reconfigure(ctx, v, as, hosts, pending, progress); err == nil {
 			continue // the next iteration reads it back

@@ -95,7 +95,7 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 		return err
 	}
 	if ip, err := netip.ParseAddr(t.Name); err != nil || !ip.Is4() || want.PrefixLen < 1 || want.PrefixLen > 32 {
-		return backends.Errorf(backends.KindPermanent, "", "", "%s/%d is no IPv4 address", t.Name, want.PrefixLen)
+		return backends.Errorf(backends.KindPermanent, "", "", "%s/%d is not an IPv4 address", t.Name, want.PrefixLen)
 	}
 	group, err := s.places.Find(ctx, backends.PortGroupRef(want.PortGroup))
 	if err != nil {

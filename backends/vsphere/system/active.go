@@ -71,5 +71,5 @@ func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	return backends.Errorf(backends.KindPermanent, t.Target.Name,
 		"look in vmkernel.log for \"is not a passthrough device\" and pciehp: where the host takes the device away by PCIe hot-plug (HPE a00121002), switch "+
 			"PCIe hot-plug off in the host's kernel settings as that advisory says, and reboot; else see that no driver of the host has claimed it; then resume",
-		"pass %s through: it is enabled, but not active after the boot", t.Name)
+		"pass %s through: it is enabled, but not active after the reboot", t.Name)
 }

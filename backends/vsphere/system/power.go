@@ -33,7 +33,7 @@ func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 	}
 	name := wire.Value[string](o, currentPolicy)
 	if name == "" {
-		return backends.Absent, backends.Errorf(backends.KindUnreachable, t.Target.Name, "check the host's connection in vCenter", "%s: the host does not tell it", what)
+		return backends.Absent, backends.Errorf(backends.KindUnreachable, t.Target.Name, "check the host's connection in vCenter", "%s: the host does not report it", what)
 	}
 	return backends.ValueOf(name), nil
 }

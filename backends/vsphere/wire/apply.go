@@ -49,7 +49,7 @@ func Confirm(ctx context.Context, target, what string, to backends.Value, read f
 		}
 		if try == Tries || !Pause(ctx, try) {
 			return backends.Errorf(backends.KindConflict, target, "another user or program sets it back; check the object's events in vCenter",
-				"%s: it was accepted, but reads %s, not %s", what, got, to)
+				"%s: it was accepted, but reads back as %s, not %s", what, got, to)
 		}
 	}
 }

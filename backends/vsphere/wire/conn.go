@@ -124,11 +124,11 @@ func (c *Conn) greet(ctx context.Context) error {
 		return c.explainConnect(ctx, err)
 	}
 	if content.About.ApiType != "VirtualCenter" {
-		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of the vCenter that manages this host",
-			"this is no vCenter but %s", content.About.FullName)
+		return backends.Errorf(backends.KindUnreachable, c.host, "use the address of the vCenter that manages this host",
+			"this is not a vCenter but %s", content.About.FullName)
 	}
 	if content.SessionManager == nil || content.ViewManager == nil || content.PropertyCollector.Value == "" {
-		return backends.Errorf(backends.KindUnreachable, c.host, "give the address of a vCenter, such as https://vcenter.example/sdk",
+		return backends.Errorf(backends.KindUnreachable, c.host, "use the address of a vCenter, such as https://vcenter.example/sdk",
 			"no vCenter answers there")
 	}
 	c.soap.Version = speak(content.About.ApiVersion)

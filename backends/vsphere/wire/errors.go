@@ -82,12 +82,12 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 	case errors.As(err, &status):
 		return backends.KindUnreachable, text, "check that the address is a vCenter's"
 	case isLong(err):
-		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "see what stands between this " +
-			"machine and vCenter, and what vCenter's log says; then resume"
+		return backends.KindPermanent, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "check what is between this " +
+			"machine and vCenter (proxies, firewalls), and vCenter's log; then resume"
 	case isUnreadable(err):
-		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "resume: what was done is read again first"
+		return backends.KindTransient, "vCenter's reply cannot be read (" + text + "); whether it took effect is not known", "run rdma-setup resume, which first reads what was done"
 	case isBroken(err):
-		return backends.KindTransient, "the connection to vCenter broke; whether it took effect is not known", "resume: what was done is read again first"
+		return backends.KindTransient, "the connection to vCenter was lost; whether it took effect is not known", "run rdma-setup resume, which first reads what was done"
 	}
 	var netErr net.Error
 	if errors.As(err, &netErr) {
@@ -116,7 +116,7 @@ func classifyFault(f types.BaseMethodFault) (backends.ErrorKind, string) {
 	case types.BaseTaskInProgress:
 		return backends.KindTransient, "another task is working on it; wait for it to end, then resume"
 	case *types.RequestCanceled:
-		return backends.KindPermanent, "the task was cancelled in vCenter; resume to go on"
+		return backends.KindPermanent, "the task was cancelled in vCenter; run rdma-setup resume"
 	case types.BaseHostCommunication:
 		return backends.KindUnreachable, "check the host's connection in vCenter, then resume"
 	case types.BaseTimedout:
@@ -196,15 +196,15 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 	fail := func(kind backends.ErrorKind, hint, format string, args ...any) error {
 		return backends.Errorf(kind, at, hint, format, args...)
 	}
-	const noVCenter = "give the address of a vCenter, such as https://vcenter.example/sdk"
+	const noVCenter = "use the address of a vCenter, such as https://vcenter.example/sdk"
 	switch {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fail(backends.KindInterrupted, "", "connect: %w", ctx.Err())
 	case errors.As(err, &unknown):
-		return fail(backends.KindAuth, "compare the fingerprint with the vCenter administrator's; then go on with --thumbprint "+unknown.SHA256+" or set GOVC_TLS_CA_CERTS",
+		return fail(backends.KindAuth, "compare the fingerprint with the vCenter administrator's; then continue with --thumbprint "+unknown.SHA256+" or set GOVC_TLS_CA_CERTS",
 			"the certificate is not trusted (SHA-256 %s): %w", unknown.SHA256, unknown.Err)
 	case errors.As(err, &mismatch):
-		return fail(backends.KindAuth, "ask the vCenter administrator whether the certificate was renewed; if so, give the new one with --thumbprint",
+		return fail(backends.KindAuth, "ask the vCenter administrator whether the certificate was renewed; if so, set the new one with --thumbprint",
 			"the certificate is not the expected one: SHA-256 %s, expected %s", mismatch.Got, mismatch.Want)
 	case errors.As(err, &dns) && !dns.IsTimeout:
 		return fail(backends.KindUnreachable, "check the name and the resolver of this machine", "the name %s does not resolve: %w", dns.Name, dns)
@@ -213,17 +213,17 @@ func (c *Conn) explainConnect(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return fail(backends.KindUnreachable, "check routing and VPN of this machine", "%s", plain(err))
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response"):
-		return fail(backends.KindUnreachable, noVCenter, "what answers there does not speak TLS")
+		return fail(backends.KindUnreachable, noVCenter, "the server at this address does not use TLS")
 	case isRestarting(err):
 		return fail(backends.KindUnreachable, "wait until vCenter's services are up, then try again", "vCenter is starting: %w", err)
 	case errors.As(err, &status):
-		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter: %w", status)
+		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but it is not a vCenter: %w", status)
 	case errors.Is(err, errSilence), errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fail(backends.KindUnreachable, "check address, routing and firewalls between this machine and vCenter", "no answer within %s", c.cfg.timeout())
 	case isLong(err), isUnreadable(err), strings.Contains(err.Error(), "expected element"):
-		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but no vCenter")
+		return fail(backends.KindUnreachable, noVCenter, "a web server answers, but it is not a vCenter")
 	case FaultOf(err) != nil || soap.IsSoapFault(err):
-		return fail(backends.KindUnreachable, noVCenter, "what answers there is no vCenter: %s", Text(err))
+		return fail(backends.KindUnreachable, noVCenter, "the server at this address is not a vCenter: %s", Text(err))
 	}
 	return fail(backends.KindUnreachable, noVCenter, "connect: %s", plain(err))
 }

@@ -18,7 +18,7 @@ import (
 func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
 	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
 	if !ok {
-		return "", backends.Errorf(backends.KindPermanent, path, "", "that is no path of a datastore")
+		return "", backends.Errorf(backends.KindPermanent, path, "", "that is not a path of a datastore")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.limitOf("Download"), errSilence)
 	defer cancel()

@@ -87,7 +87,7 @@ func (c *Conn) restSession(ctx context.Context, stale string) (string, error) {
 	id := ""
 	err := c.send(ctx, http.MethodPost, "/api/session", func(r *http.Request) { r.SetBasicAuth(c.cfg.Username, password) }, nil, &id)
 	if err == nil && id == "" {
-		err = errors.New("it gave no session")
+		err = errors.New("it did not create a session")
 	}
 	if err != nil {
 		return "", Explain(err, "vCenter", "log in to the vSphere Automation API")
@@ -243,7 +243,7 @@ var errEndless = errors.New("it took too long")
 func unended(ctx context.Context, id string, limit time.Duration) error {
 	if context.Cause(ctx) == errEndless {
 		return backends.Errorf(backends.KindUnreachable, "", "see the task in vCenter; resume when it has ended",
-			"its task %s goes on in vCenter and has not ended within %s", id, limit)
+			"its task %s is still running in vCenter after %s", id, limit)
 	}
-	return fmt.Errorf("its task %s goes on in vCenter: %w", id, context.Cause(ctx))
+	return fmt.Errorf("its task %s is still running in vCenter: %w", id, context.Cause(ctx))
 }

@@ -20,7 +20,7 @@ func TestTaskThatIsNotWaitedFor(t *testing.T) {
 		kind backends.ErrorKind
 		says string
 	}{
-		"late":        {late, backends.KindUnreachable, "its task 52 goes on in vCenter and has not ended within 15m0s"},
+		"late":        {late, backends.KindUnreachable, "its task 52 is still running in vCenter after 15m0s"},
 		"interrupted": {stopped, backends.KindInterrupted, "interrupted"},
 	} {
 		<-c.ctx.Done()

@@ -18,7 +18,7 @@ import (
 func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 	if file == "" {
 		if lab == nil {
-			return nil, console.Usage("give -f answers.yaml; the wizard writes one, and rdma-setup generate answers prints one to begin with", "no answers file was given")
+			return nil, console.Usage("use -f answers.yaml; the wizard writes such a file, and rdma-setup generate answers prints a template", "no answers file was given")
 		}
 		file = lab.answersFile("pvrdma")
 	}
@@ -34,7 +34,7 @@ func Load(e *console.Env, file string, lab *Lab) (*answers.Answers, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints one to begin with", "answers: %v", err)
+		return nil, console.Usage("the wizard writes such a file, and rdma-setup generate answers prints a template", "answers: %v", err)
 	}
 	return answers.Load(bytes.NewReader(b), file)
 }

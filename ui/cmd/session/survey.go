@@ -80,7 +80,7 @@ func (s *Session) reachGuests() error {
 	if s.Env.Terminal() {
 		cfg.Passphrase = func(ctx context.Context, file string) (string, error) {
 			if s.Screen.Load() && s.onScreen() == nil {
-				return "", errors.New("is encrypted; the agent (ssh-add) can give it where nobody can be asked")
+				return "", errors.New("is encrypted, and its passphrase cannot be prompted for here; add the key to the agent (ssh-add)")
 			}
 			return s.askPerson(ctx, "passphrase of "+file)
 		}

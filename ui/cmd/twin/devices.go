@@ -116,7 +116,7 @@ func (t *Twin) unnamed(h *backends.Host, w *world.Host, d backends.PCIDevice, wh
 		}
 	}
 	w.PNICs = append(w.PNICs, p)
-	t.note(h.Name+" "+d.Address, why+", so that the host tells neither its name nor its MAC nor its speed: 100 Gbps with a link")
+	t.note(h.Name+" "+d.Address, why+", so the host reports neither its name nor its MAC nor its speed: 100 Gbps with a link is assumed")
 }
 
 // cards adds the firmware of Mellanox adapters.
@@ -128,7 +128,7 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 		}
 		c := scenario.NewCard(d.Device, p.PCI, p.MAC)
 		if c == nil {
-			t.note(h.Name+" "+p.PCI, "the lab does not know the firmware of this card: firmware tools do not find it")
+			t.note(h.Name+" "+p.PCI, "the lab does not support the firmware of this card: firmware tools do not find it")
 			continue
 		}
 		c.Version = cmp.Or(p.Firmware, c.Version)
@@ -144,7 +144,7 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 		if read, told := system(h).Firmware[p.PCI]; told {
 			settle(c, read)
 		} else {
-			t.note(h.Name, "firmware settings were not read (collect --esxi-shell does): those that fit the number of VFs, else of the factory")
+			t.note(h.Name, "firmware settings were not read (collect --esxi-shell reads them): values that fit the number of VFs, otherwise factory defaults")
 		}
 		w.Cards = append(w.Cards, c)
 	}

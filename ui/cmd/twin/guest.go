@@ -39,7 +39,7 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	if g == nil || g.Error != "" || g.OS == "" {
 		w.Guest.User = scenario.User(standIn)
 		if at >= 0 {
-			t.note(v.Name, "the guest was not read: a fresh "+standIn+" stands in for it")
+			t.note(v.Name, "the guest was not read: a fresh "+standIn+" is used instead")
 		}
 		return
 	}
@@ -51,7 +51,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	w.Guest.OS = systemOf(g)
 	if w.Guest.OS == "" {
 		w.Guest.OS = standIn
-		t.note(v.Name, "the lab does not know "+cmp.Or(g.Pretty, g.OS)+": "+standIn+" stands in for it")
+		t.note(v.Name, "the lab does not know "+cmp.Or(g.Pretty, g.OS)+": "+standIn+" is used instead")
 	}
 	w.Guest.User, w.Guest.SudoAsks = scenario.User(w.Guest.OS), g.Sudo == "password"
 	if g.Sudo == "none" {
@@ -74,7 +74,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 		w.Guest.Flaws = append(w.Guest.Flaws, flaws(g)...)
 	}
 	t.addresses(w, v, g)
-	t.note("", "guests have the packages of a fresh system, and what a guide would have them install where they were found set up; files of other software are left out")
+	t.note("", "guests have the packages of a new installation, and the RDMA packages if they were found to be set up; files of other software are left out")
 }
 
 // systemOf returns the lab's name of a guest's system, "" if it has none.

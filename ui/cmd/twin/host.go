@@ -51,7 +51,7 @@ func (t *Twin) host(i int, h *backends.Host) *world.Host {
 // settings copies the details of the inventory, which are missing for hosts that the answers do not name.
 func (t *Twin) settings(h *backends.Host, w *world.Host) {
 	if h.Firewall == nil {
-		t.note(h.Name, "settings (PVRDMA vmknic, firewall, services, time servers, power policy) were not read: those of a fresh host")
+		t.note(h.Name, "settings (PVRDMA vmknic, firewall, services, time servers, power policy) were not read: those of a new host are used")
 		return
 	}
 	if v, has := h.Options[backends.VMKNICOption]; has {
@@ -65,7 +65,7 @@ func (t *Twin) settings(h *backends.Host, w *world.Host) {
 		w.Firewall = append(w.Firewall, &world.Ruleset{Key: key, Enabled: r.Enabled, AllIP: r.AllIP, Networks: r.Networks})
 	}
 	if h.Services == nil {
-		t.note(h.Name, "services other than SSH were not collected (the bundle is of an older release): those of a fresh host")
+		t.note(h.Name, "services other than SSH were not collected (the bundle was written by an older release): those of a new host are used")
 		w.Service("TSM-SSH").Running, w.Service("ntpd").Running = h.SSHRunning, h.NTPActive
 	} else {
 		fresh := w.Services
@@ -114,7 +114,7 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 			w.Address = k.IP
 		}
 		if slices.Contains(k.Roles, "nfs") {
-			t.note(h.Name+"/"+k.Device, "mounts NFS, which the twin does not")
+			t.note(h.Name+"/"+k.Device, "mounts NFS, which the twin does not simulate")
 		}
 		w.VMKs = append(w.VMKs, v)
 	}
@@ -122,7 +122,7 @@ func (t *Twin) networks(h *backends.Host, w *world.Host) {
 
 // oldSwitches guesses the standard switches of a bundle that does not list them.
 func (t *Twin) oldSwitches(h *backends.Host, w *world.Host) {
-	t.note(h.Name, "standard switches were not collected (the bundle is of an older release): MTU 1500, port groups on the first")
+	t.note(h.Name, "standard switches were not collected (the bundle was written by an older release): MTU 1500, all port groups on the first switch")
 	for _, n := range h.NICs {
 		if !n.Use.Standard {
 			continue
@@ -160,7 +160,7 @@ func (t *Twin) switches(s *world.State) {
 			d.Folder = folders(s, &s.NetFolders, "group-n", below)
 		}
 		if sw.LAGs > 0 || sw.NSX || sw.OffloadID != "" {
-			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not played")
+			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not simulated")
 		}
 		s.Switches = append(s.Switches, d)
 	}
@@ -189,7 +189,7 @@ func (t *Twin) portGroup(sw string, g backends.PortGroup) *world.PortGroup {
 		p.VLAN = n
 	} else if p.Trunk = g.VLAN; strings.HasPrefix(g.VLAN, "pvlan") || strings.Contains(g.VLAN, ",") {
 		p.Trunk = "0-4094"
-		t.note(sw+"/"+g.Name, "private VLANs and lists of VLANs: a trunk of all VLANs")
+		t.note(sw+"/"+g.Name, "private VLANs and lists of VLANs: a trunk of all VLANs is used")
 	}
 	if m := g.Security; m != nil && (m.MACChanges || m.Forged) {
 		p.Setting = model.Security(m.MACChanges, m.Forged)

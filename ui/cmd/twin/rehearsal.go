@@ -107,8 +107,8 @@ func (r *Rehearsal) lists() []list {
 		}
 	}
 	return []list{
-		{"failed:", r.Failed}, {"checks that fail after the run on the twin:", r.Findings}, {"measured below what is expected (SIMULATED):", measured},
-		{"not as before after the rollback on the twin:", r.Differs}, {"how long things take:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
+		{"failed:", r.Failed}, {"checks that failed after the run on the twin:", r.Findings}, {"measured below the expected value (SIMULATED):", measured},
+		{"not as before after the rollback on the twin:", r.Differs}, {"durations:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
 	}
 }
 

@@ -108,7 +108,7 @@ func packages(known []world.VIB, sys *backends.HostSystem) []world.VIB {
 func (t *Twin) parameters(h *backends.Host, w *world.Host) {
 	sys := system(h)
 	if len(sys.Modules) == 0 {
-		t.note(h.Name, "parameters of kernel modules were not read: none is set but max_vfs, where the VFs tell it")
+		t.note(h.Name, "parameters of kernel modules were not read: none is set except max_vfs, which is derived from the VFs")
 	}
 	for _, name := range slices.Sorted(maps.Keys(sys.Modules)) {
 		f := sys.Modules[name]
@@ -132,7 +132,7 @@ func (t *Twin) parameters(h *backends.Host, w *world.Host) {
 			m.Parameters = append(m.Parameters, row)
 		}
 		if len(f.Value.Params) > 0 {
-			t.note(h.Name, "parameters of modules that are set are in force since the last boot")
+			t.note(h.Name, "module parameters that are set have been active since the last boot")
 		}
 	}
 	t.functions(h, w)
@@ -164,7 +164,7 @@ func (t *Twin) functions(h *backends.Host, w *world.Host) {
 				if n := h.NIC(p.Device); n != nil && n.SRIOV != nil && (n.SRIOV.Enabled || n.SRIOV.VFs > 0) {
 					p.SRIOV = &world.SRIOVRequest{Enabled: n.SRIOV.Enabled, VFs: n.SRIOV.VFs, Booted: true}
 					if n.SRIOV.Requested != n.SRIOV.VFs {
-						t.note(h.Name+"/"+p.Device, "VFs that vCenter was asked for and that wait for a reboot are not played")
+						t.note(h.Name+"/"+p.Device, "VFs that were requested in vCenter and wait for a reboot are not simulated")
 					}
 				}
 			}

@@ -69,8 +69,8 @@ func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(places
 func (t *Twin) narrow() error {
 	all := places(t.site, t.answers)
 	if len(all) != 1 {
-		return console.Usage("collect with -f answers.yaml whose hosts: names one datacenter and one cluster",
-			"a twin is of one cluster, and the bundle has %d", len(all))
+		return console.Usage("collect with -f answers.yaml, and set one datacenter and one cluster under hosts",
+			"a twin has one cluster, and the bundle has %d", len(all))
 	}
 	site := *t.site
 	site.Hosts, site.VMs, site.Switches = nil, nil, nil
@@ -78,7 +78,7 @@ func (t *Twin) narrow() error {
 		if (place{h.Datacenter, h.Cluster}) == all[0] {
 			site.Hosts = append(site.Hosts, h)
 		} else {
-			t.note(h.Name, "left out, because a twin is of one cluster")
+			t.note(h.Name, "left out, because a twin has one cluster")
 		}
 	}
 	for _, v := range t.site.VMs {
@@ -102,7 +102,7 @@ func (t *Twin) Found(s *world.State) error {
 	first := t.site.Hosts[0]
 	s.Datacenter, s.Cluster, s.VCenter = first.Datacenter, cmp.Or(first.Cluster, "none"), t.site.VCenter.Version
 	if first.Cluster == "" {
-		t.note("", "the hosts are in no cluster; the lab puts them into one, with DRS")
+		t.note("", "the hosts are not in a cluster; the lab puts them into one, with DRS")
 	}
 	for i := range t.site.Hosts {
 		s.Hosts = append(s.Hosts, t.host(i, &t.site.Hosts[i]))
@@ -131,7 +131,7 @@ func (t *Twin) cluster(s *world.State) {
 		}
 		for _, owner := range h.ManagedBy {
 			if owner != "vLCM image" {
-				t.note(h.Name, "is managed by "+owner+", which the twin does not know")
+				t.note(h.Name, "is managed by "+owner+", which the twin does not simulate")
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func (t *Twin) cluster(s *world.State) {
 		v.EVC = *c.EVC
 	}
 	if len(c.DRSOverride) > 0 {
-		t.note("", "DRS overrides of single VMs are not played")
+		t.note("", "DRS overrides of single VMs are not simulated")
 	}
 	for i, r := range c.Rules {
 		v.Rules = append(v.Rules, world.Rule{Key: int32(i + 1), Name: r.Name, Apart: r.Kind == backends.RuleApart, Must: r.Mandatory,
@@ -159,11 +159,11 @@ func (t *Twin) cluster(s *world.State) {
 
 // always adds the assumptions about what no bundle contains.
 func (t *Twin) always() {
-	t.note("", "advanced options other than "+backends.VMKNICOption+": those of a fresh ESXi 8.0 U3")
-	t.note("", "datastores: one that all hosts share, and one of a host where a disk of a VM lies there alone; disks of 40 GiB")
+	t.note("", "advanced options other than "+backends.VMKNICOption+": those of a new ESXi 8.0 U3 are used")
+	t.note("", "datastores: one that all hosts share, and a local one on a host if a VM has a disk only there; disks of 40 GiB")
 	t.note("", "the physical switches: they trust DSCP, pause what the hosts pause, mark for ECN and pass 9216 bytes")
-	t.note("", "how long things take: the lab's times, unless flags state others")
-	t.note("", "passwords and keys: the lab's own")
+	t.note("", "durations: those of the lab, unless flags set others")
+	t.note("", "passwords and keys: those of the lab")
 	if t.lacksErr != nil {
 		t.note("", "the account may do everything: which privileges it has on the site could not be read")
 	}

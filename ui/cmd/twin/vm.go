@@ -33,7 +33,7 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 		w.Title = world.Unescaped(path.Base(v.Path))
 	}
 	if v.Snapshots > 0 {
-		t.note(v.Name, "snapshots are counted; their names are made up")
+		t.note(v.Name, "the number of snapshots is the same; their names are not")
 	}
 	for n := range v.Snapshots {
 		w.Snap(fmt.Sprintf("snapshot %d", n+1), "")
@@ -60,13 +60,13 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 // oddities notes facts of a VM that the lab does not support.
 func (t *Twin) oddities(v *backends.VM) {
 	if v.Power == "suspended" {
-		t.note(v.Name, "is suspended: off in the twin")
+		t.note(v.Name, "is suspended; it is off in the twin")
 	}
 	if v.CPUHotAdd || v.MemHotAdd || v.FaultTolerant {
 		t.note(v.Name, "hot-add and Fault Tolerance are off in the twin")
 	}
 	if v.State != "" && v.State != "connected" {
-		t.note(v.Name, "is "+v.State+": connected in the twin, unless its host is away")
+		t.note(v.Name, "is "+v.State+"; it is connected in the twin, unless its host is disconnected")
 	}
 }
 
@@ -75,13 +75,13 @@ func (t *Twin) folder(s *world.State, w *world.VM) {
 	below, ok := strings.CutPrefix(path.Dir(w.Path), "/"+world.Escaped(s.Datacenter)+"/vm")
 	if w.VApp != "" {
 		if path.Dir(below) != "/" {
-			t.note(w.Name, "its vApp is in a folder or in another vApp: in the folder vm in the twin")
+			t.note(w.Name, "its vApp is in a folder or in another vApp; in the twin it is in the folder vm")
 			w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(w.VApp) + "/" + path.Base(w.Path)
 		}
 		return
 	}
 	if !ok {
-		t.note(w.Name, "is in a place that vCenter does not tell: in the folder vm in the twin")
+		t.note(w.Name, "its folder is not shown by vCenter; in the twin it is in the folder vm")
 		w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(path.Base(w.Name))
 		return
 	}
@@ -182,7 +182,7 @@ func (t *Twin) devices(w *world.VM, h *world.Host, v *backends.VM) {
 		}
 		w.Devices = append(w.Devices, p)
 		if w.On && d.Backing != backends.VGPUBacking && h.PCIDevice(d.PCI) == nil {
-			t.note(v.Name, "runs with the device "+d.PCI+", which its host does not list: off in the twin")
+			t.note(v.Name, "runs with the device "+d.PCI+", which its host does not list; it is off in the twin")
 			w.On, w.Guest.Up = false, false
 		}
 	}

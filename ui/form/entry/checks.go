@@ -33,7 +33,7 @@ func VCenter(s string) error {
 	case err != nil:
 		return err
 	case u.Scheme != "https":
-		return errors.New("use https://; otherwise the password would be sent in clear")
+		return errors.New("use https://; otherwise the password is sent unencrypted")
 	case u.User != nil:
 		return errors.New("enter the account in the field below")
 	}

@@ -119,7 +119,7 @@ func bandwidthCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 		c.rule("expected", fmt.Sprintf("expected %.1f Gb/s", v), y(v), true)
 	}
 	c.lines(x, y, some, all, rate)
-	c.Desc = fmt.Sprintf("%s. At %s the slowest gave %s, the middle one %s, the fastest %s Gb/s.", count(len(some), "pair"),
+	c.Desc = fmt.Sprintf("%s. At %s the slowest pair reached %s, the median %s, the fastest %s Gb/s.", count(len(some), "pair"),
 		size(all.sizes[len(all.sizes)-1]), three(all.low[len(all.low)-1]), three(all.mid[len(all.mid)-1]), three(top))
 	t := Table{Caption: name + " by message size, Gb/s", Head: []string{"message", "slowest pair", "median", "fastest pair"}}
 	for i, b := range all.sizes {
@@ -155,7 +155,7 @@ func latencyCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 			c.Lines = append(c.Lines, Line{extra.class, points(x, y, extra.sizes, extra.mid), extra.label + " (median of pairs)"})
 		}
 	}
-	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the middle pair %s us.", count(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
+	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the median pair %s us.", count(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
 	t := Table{Caption: name + " by message size, us", Head: []string{"message", "fastest pair", "median", "slowest pair", "99 % median", "99.9 % median", "99.9 % worst"}}
 	for i, b := range all.sizes {
 		if kept(i, len(all.sizes)) {

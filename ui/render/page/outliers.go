@@ -66,7 +66,7 @@ func because(m perftest.Measurement, below float64, latency bool) string {
 		if latency {
 			word = "above"
 		}
-		said = append(said, fmt.Sprintf("%.0f %% %s the middle of all pairs", below*100, word))
+		said = append(said, fmt.Sprintf("%.0f %% %s the median of all pairs", below*100, word))
 	}
 	return strings.Join(said, ", ")
 }

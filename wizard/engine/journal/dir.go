@@ -307,7 +307,7 @@ func syncDir(dir string) error {
 }
 
 func stateError(root string, err error) error {
-	return backends.Errorf(backends.KindPermanent, "", "Give another directory with --state-dir.",
+	return backends.Errorf(backends.KindPermanent, "", "Set another directory with --state-dir.",
 		"the state directory %s cannot be used: %w", root, err)
 }
 

@@ -327,7 +327,7 @@ func TestAnotherVersionIsRefusedInWords(t *testing.T) {
 		rec := fmt.Sprintf(`{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":%d,"run":%q}}`, version, run)
 		for _, text := range []string{lineOf(run, rec), `{"crc":"01234567","rec":` + rec + "}\n"} {
 			_, err := journal.Parse(strings.NewReader(text))
-			if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), fmt.Sprintf("version %d, this program reads version 2", version)) {
+			if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), fmt.Sprintf("version %d; this program reads version 2", version)) {
 				t.Error(err)
 			}
 		}
@@ -382,7 +382,7 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Join(texts[1], nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "that of run "+names[1]) {
+	if _, err := journal.Read(root, names[0]); backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), "belongs to run "+names[1]) {
 		t.Error(err)
 	}
 }

@@ -100,13 +100,13 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 			h := headerOf(b)
 			if h.Version > 0 && h.Version != Version {
 				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the version of rdma-setup that started the run.",
-					"the journal is of version %d, this program reads version %d", h.Version, Version)
+					"the journal has version %d; this program reads version %d", h.Version, Version)
 			}
 			if run == "" {
 				run = h.Run
 			}
 			if first := decode(h.Run, 1, b); h.Run != run && first.bad == nil {
-				return nil, false, backends.Errorf(backends.KindRefused, "", "Restore the run's own journal.", "the journal is that of run %s", h.Run)
+				return nil, false, backends.Errorf(backends.KindRefused, "", "Restore the run's own journal.", "the journal belongs to run %s", h.Run)
 			}
 		}
 		lines = append(lines, decode(run, n, b))
@@ -157,7 +157,7 @@ func (s *State) follow(l scanned) error {
 // add appends a record that was read or has just been written.
 func (s *State) add(r Record) error {
 	if want := int64(len(s.Records) + 1); r.Seq != want {
-		return fmt.Errorf("record %d stands where %d belongs", r.Seq, want)
+		return fmt.Errorf("record %d is in the place of record %d", r.Seq, want)
 	}
 	if first := len(s.Records) == 0; first != (r.Type == TypeHeader && r.Header != nil) {
 		return fmt.Errorf("record %d is of type %q", r.Seq, r.Type)

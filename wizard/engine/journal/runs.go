@@ -104,7 +104,7 @@ func LastChanged(root string) (run, fruitless string, err error) {
 	}
 	hint := "begin one with: rdma-setup apply -f answers.yaml"
 	if fruitless != "" {
-		hint = "The latest run ended before its first change. Carry it on by name: rdma-setup resume " + fruitless
+		hint = "The latest run ended before its first change. To continue it, name it: rdma-setup resume " + fruitless
 	}
 	return "", fruitless, backends.Errorf(backends.KindUsage, "", hint, "no run has changed anything yet")
 }

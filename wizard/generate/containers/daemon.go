@@ -27,7 +27,7 @@ type Daemon struct {
 func (d Daemon) Check() error {
 	switch {
 	case d.Bridge.IsValid() && (!d.Bridge.Addr().Is4() || d.Bridge.Bits() > 30 || d.Bridge.Addr() == d.Bridge.Masked().Addr()):
-		return fmt.Errorf("bip %s is no IPv4 address of a host in its network: write it like 172.30.1.1/24", d.Bridge)
+		return fmt.Errorf("bip %s is not an IPv4 address of a host in its network: write it like 172.30.1.1/24", d.Bridge)
 	case d.Range.IsValid() && (!d.Range.Addr().Is4() || !d.Bridge.IsValid() || !d.Bridge.Masked().Contains(d.Range.Addr()) || d.Range.Bits() < d.Bridge.Bits()):
 		return fmt.Errorf("fixed-cidr %s does not lie in the network of bip %s", d.Range, d.Bridge)
 	case d.MTU != 0 && (d.MTU < 576 || d.MTU > 9216):
@@ -165,7 +165,7 @@ func parseObject(text []byte) (object, error) {
 		return nil, err
 	}
 	if t != json.Delim('{') {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	o := object{}
 	for dec.More() {

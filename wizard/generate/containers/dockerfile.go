@@ -48,17 +48,17 @@ func (d Dockerfile) Check() error {
 	_, last, _ := cutLast(d.Base, "/")
 	switch {
 	case !reference.MatchString(d.Base):
-		return fmt.Errorf("%q is no container image", d.Base)
+		return fmt.Errorf("%q is not a container image", d.Base)
 	case !strings.Contains(last, ":") && !strings.Contains(d.Base, "@"), strings.HasSuffix(d.Base, ":latest"):
 		return fmt.Errorf("%s may be another image tomorrow: name a tag or a digest", d.Base)
 	case d.Name != "" && !reference.MatchString(d.Name):
-		return fmt.Errorf("%q is no name for an image", d.Name)
+		return fmt.Errorf("%q is not a valid image name", d.Name)
 	case d.Codename != "" && !word.MatchString(d.Codename):
-		return fmt.Errorf("%q is no codename of a release", d.Codename)
+		return fmt.Errorf("%q is not a codename of a release", d.Codename)
 	case d.Timezone != "" && !word.MatchString(d.Timezone):
-		return fmt.Errorf("%q is no time zone", d.Timezone)
+		return fmt.Errorf("%q is not a time zone", d.Timezone)
 	case d.SHA256 != "" && (!sha256sum.MatchString(d.SHA256) || d.Bitfusion == ""):
-		return fmt.Errorf("%q is no SHA-256 of the Bitfusion package", d.SHA256)
+		return fmt.Errorf("%q is not a SHA-256 of the Bitfusion package", d.SHA256)
 	case d.Class < 0 || d.Class > 255:
 		return fmt.Errorf("traffic class %d is not between 0 and 255", d.Class)
 	case d.EL && (d.Bitfusion != "" || d.Sample || d.Codename != "" || d.Remove != nil):
@@ -66,13 +66,13 @@ func (d Dockerfile) Check() error {
 	}
 	for _, p := range append(slices.Clone(d.Packages), d.Remove...) {
 		if !packageName.MatchString(p) {
-			return fmt.Errorf("%q is no name of a package", p)
+			return fmt.Errorf("%q is not a valid package name", p)
 		}
 	}
 	if d.Bitfusion != "" {
 		u, err := url.Parse(d.Bitfusion)
 		if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(d.Bitfusion, " \t\r\n'\"\\$`<>") || !strings.HasSuffix(u.Path, ".deb") {
-			return fmt.Errorf("%q is no https address of a .deb package", d.Bitfusion)
+			return fmt.Errorf("%q is not an https address of a .deb package", d.Bitfusion)
 		}
 	}
 	return nil

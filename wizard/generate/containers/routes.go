@@ -29,7 +29,7 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])
 func Spread(all netip.Prefix, hosts []Host) ([]Host, error) {
 	const bits = 24
 	if !all.IsValid() || !all.Addr().Is4() || all.Bits() > bits-1 || all.Masked() != all {
-		return nil, fmt.Errorf("%s is no IPv4 network with room for one /%d a host: write it like 172.30.0.0/16", all, bits)
+		return nil, fmt.Errorf("%s is not an IPv4 network with room for one /%d per host: write it like 172.30.0.0/16", all, bits)
 	}
 	if room := 1<<(bits-all.Bits()) - 1; len(hosts) > room {
 		return nil, fmt.Errorf("%s has room for %d hosts, not for %d", all, room, len(hosts))
@@ -40,9 +40,9 @@ func Spread(all netip.Prefix, hosts []Host) ([]Host, error) {
 	for i, h := range hosts {
 		switch {
 		case !hostName.MatchString(h.Name):
-			return nil, fmt.Errorf("%q is no name of a host", h.Name)
+			return nil, fmt.Errorf("%q is not a valid host name", h.Name)
 		case !h.Address.Is4():
-			return nil, fmt.Errorf("%s: %s is no IPv4 address", h.Name, h.Address)
+			return nil, fmt.Errorf("%s: %s is not an IPv4 address", h.Name, h.Address)
 		case all.Contains(h.Address):
 			return nil, fmt.Errorf("%s: its address %s lies in the containers' network %s", h.Name, h.Address, all)
 		case seen[h.Name] || seen[h.Address.String()]:
@@ -97,7 +97,7 @@ func Routes(self string, all netip.Prefix, hosts []Host, forward Forward, o gene
 		start = append(start, "/sbin/iptables -P FORWARD ACCEPT")
 		stop = append(stop, "-/sbin/iptables -P FORWARD DROP")
 	default:
-		return "", fmt.Errorf("%q is no way to forward: containers, all or leave", forward)
+		return "", fmt.Errorf("%q is not a forwarding mode: containers, all or leave", forward)
 	}
 	var b strings.Builder
 	b.WriteString(o.Comment("#"))

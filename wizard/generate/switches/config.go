@@ -62,7 +62,7 @@ type Wish struct {
 func (w Wish) Check() error {
 	switch {
 	case !slices.Contains(Systems(), string(w.OS)):
-		return fmt.Errorf("%q is no switch system that is known: %s", w.OS, strings.Join(Systems(), ", "))
+		return fmt.Errorf("%q is not a supported switch system: %s", w.OS, strings.Join(Systems(), ", "))
 	case w.VLAN < 0 || w.VLAN > 4094:
 		return fmt.Errorf("VLAN %d is not between 0 and 4094", w.VLAN)
 	case w.Priority < 1 || w.Priority > 5:

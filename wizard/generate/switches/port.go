@@ -22,11 +22,11 @@ var spellings = map[OS]struct {
 func Name(os OS, port string) (string, error) {
 	s, ok := spellings[os]
 	if !ok {
-		return "", fmt.Errorf("%q is no switch system that is known", os)
+		return "", fmt.Errorf("%q is not a supported switch system", os)
 	}
 	m := s.form.FindStringSubmatch(port)
 	if m == nil {
-		return "", fmt.Errorf("%q is no port of %s: its ports are called like %s", port, os, s.example)
+		return "", fmt.Errorf("%q is not a port of %s: its ports are called like %s", port, os, s.example)
 	}
 	return s.prefix + m[1], nil
 }

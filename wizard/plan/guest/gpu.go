@@ -52,7 +52,7 @@ func (g *guestPart) gpu() {
 	g.cudaPerftest("")
 	if f.NVIDIA.Driver == "" {
 		g.Object(g.ref, checkDriver, "install the headers of the kernel and build the driver's modules again (dkms autoinstall), or reboot the guest into the kernel that they were built for",
-			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it tells no version"))
+			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it reports no version"))
 		return
 	}
 	module, why, no := peerWay(f)
@@ -115,7 +115,7 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	denied := f.PeerAPI != nil && !*f.PeerAPI && f.MOFED == ""
 	switch {
 	case slices.Contains(f.Loaded, peermem) && slices.Contains(f.Loaded, oldPeermem):
-		return "", "", &plan.Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and take each other's place",
+		return "", "", &plan.Refusal{Why: oldPeermem + " and " + peermem + " are both loaded and replace each other",
 			Remedy: "remove the package of " + oldPeermem + " (nvidia-peer-memory-dkms), which the driver's own module replaces"}
 	case slices.Contains(f.Loaded, peermem):
 		return peermem, "nvidia-peermem is loaded already and stays", nil
@@ -127,7 +127,7 @@ func peerWay(f *backends.Guest) (module, why string, no *plan.Refusal) {
 	case there(peermem):
 		return peermem, "the NIC reaches GPU memory by nvidia-peermem, which comes with the driver", nil
 	case there(oldPeermem) && major(n.Driver) < 470:
-		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem is the way to GPU memory", n.Driver), nil
+		return oldPeermem, fmt.Sprintf("driver %s is older than nvidia-peermem (470): nv_peer_mem gives access to GPU memory", n.Driver), nil
 	}
 	return "", "", &plan.Refusal{
 		Why:    fmt.Sprintf("nothing lets the NIC reach GPU memory: driver %s has neither DMA-BUF (open kernel modules, kernel 5.12) nor nvidia-peermem", cmp.Or(n.Driver, "of an unknown release")),

@@ -39,7 +39,7 @@ func TestTitles(t *testing.T) {
 		"reserve 0 MB of memory":              {Setting: backends.Setting{Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{})},
 		"remove packages b":                   {Setting: backends.Setting{Kind: backends.KindPackages}, From: backends.ValueOf(backends.PackageSpec{Installed: []string{"a", "b"}}), To: backends.ValueOf(backends.PackageSpec{Installed: []string{"a"}})},
 		"install RDMA packages":               {Setting: backends.Setting{Kind: backends.KindPackages}, To: backends.Unknown("x")},
-		"take address off the interface on P": {Setting: backends.Setting{Kind: backends.KindAddress, Name: "P"}, From: backends.ValueOf(1)},
+		"remove the address of the interface on P": {Setting: backends.Setting{Kind: backends.KindAddress, Name: "P"}, From: backends.ValueOf(1)},
 		"upgrade hardware version to 17":      {Setting: backends.Setting{Kind: backends.KindHardware}, To: backends.ValueOf(17)},
 	} {
 		if got := plan.Title(c); got != want {

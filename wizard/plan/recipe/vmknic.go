@@ -99,7 +99,7 @@ func (b *builder) createVMKNics() {
 		if member := draft.MemberSetting(h.Name, group); current.Value(b.Inventory, member).IsAbsent() {
 			if !slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Setting == member }) {
 				b.Refuse(backends.HostRef(h.Name), "HOST-VMKNIC-EXIST-002", "add the host to "+group+", or choose another pvrdma.vmknic.create.portgroup",
-					"is no member of %s, the switch of the port group %s", group, create.PortGroup)
+					"is not a member of %s, the switch of the port group %s", group, create.PortGroup)
 				continue
 			}
 			after = append(after, member.ID())

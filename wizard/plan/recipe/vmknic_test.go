@@ -65,7 +65,7 @@ func TestVMKNicsAreCreated(t *testing.T) {
 		"no host on it": {func(_ *answers.Answers, inv *backends.Inventory) {
 			group(inv, "0")
 			delete(inv.Switches[0].Members, "esx-03")
-		}, plan.Options{}, "is no member of OTHER"},
+		}, plan.Options{}, "is not a member of OTHER"},
 		"no address is left": {func(a *answers.Answers, _ *backends.Inventory) {
 			a.PVRDMA.VMKNic.Create.Start = netip.MustParseAddr("10.1.0.253")
 		}, plan.Options{}, "no address of 10.1.0.0/24 is left"},

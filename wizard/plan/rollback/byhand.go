@@ -32,9 +32,9 @@ func ByHand(changes []plan.Change, kept map[string]*backends.Kept) []Step {
 		s := Step{Change: c, Kept: kept[c.ID()]}
 		switch {
 		case c.Irreversible != "":
-			s.Text = "There is no way back: " + c.Irreversible + "."
+			s.Text = "It cannot be undone: " + c.Irreversible + "."
 		case !c.From.Known():
-			s.Text = "The earlier value is read just before the change and stands in journal.jsonl: " + c.From.String() + "."
+			s.Text = "The earlier value is read just before the change and is in journal.jsonl: " + c.From.String() + "."
 		default:
 			s.Text, s.Commands = byHand(c)
 		}
@@ -95,7 +95,7 @@ func hostByHand(c plan.Change) (string, []string) {
 	esxcli := func(format string, args ...any) []string {
 		return []string{"govc host.esxcli -host " + word(host) + " " + fmt.Sprintf(format, args...)}
 	}
-	const reboot = "It holds from the next reboot of the host."
+	const reboot = "It takes effect at the next reboot of the host."
 	var text string
 	var on bool
 	var params map[string]string
@@ -169,7 +169,7 @@ func hostByHand(c plan.Change) (string, []string) {
 		}
 	case backends.KindPassthrough:
 		if c.From.Decode(&on) == nil {
-			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may hold from the next reboot only.",
+			return "ESXi 7.0 and later; before, in the vSphere Client: the host, Configure, Hardware, PCI Devices. It may take effect only at the next reboot.",
 				esxcli("hardware pci pcipassthru set -d %s -e %t -a", word(c.Name), on)
 		}
 	}

@@ -59,7 +59,7 @@ func TestManualSteps(t *testing.T) {
 		at += i
 	}
 	g, v, h := strings.Index(page, "## Guest vm-01"), strings.Index(page, "## VM it's vm"), strings.Index(page, "## Host esx-01")
-	if g < 0 || g > v || v > h || !strings.Contains(page, "There is no way back: a hardware version cannot be lowered.") ||
+	if g < 0 || g > v || v > h || !strings.Contains(page, "It cannot be undone: a hardware version cannot be lowered.") ||
 		!strings.Contains(page, "`sudo rm -f '/etc/modules-load.d/rdma-setup.conf'`") {
 		t.Errorf("the page:\n%s", page)
 	}

@@ -107,7 +107,7 @@ func itemByHand(i backends.Item) (string, []string) {
 		if absent {
 			return "", []string{"sudo rm -f " + name}
 		}
-		return fmt.Sprintf("%s existed (%s); its content stands in journal.jsonl, base64, in the record of this change.", i, i.State), nil
+		return fmt.Sprintf("%s existed (%s); its content is in journal.jsonl (base64), in the record of this change.", i, i.State), nil
 	case backends.ItemDirectory:
 		if absent {
 			return "", []string{"sudo rmdir " + name}

@@ -25,7 +25,7 @@ func (p Page) Markdown() string {
 	say("# Undo run %s manually\n", p.Run)
 	say("vCenter: %s\n", p.VCenter)
 	say("`rdma-setup rollback %s` does all of this. Use this page only where the program cannot be used. Log in with govc first (GOVC_URL, GOVC_USERNAME,", p.Run)
-	say("GOVC_PASSWORD). Steps stand in the order in which they must be taken; those of changes that were never made are not needed.")
+	say("GOVC_PASSWORD). The steps are in the order in which they must be taken; skip those of changes that were never made.")
 	if !p.Complete {
 		say("\nThis page was written before the first change, from the plan.")
 	}
@@ -35,7 +35,7 @@ func (p Page) Markdown() string {
 			say("- %s", s)
 		}
 		say("\nA host configuration is restored on the host itself, in maintenance mode and with the same ESXi build; the host reboots at once and takes")
-		say("all settings back that were changed since, by whomever (KB 2042141):\n")
+		say("all settings back that were changed since, whoever changed them (KB 2042141):\n")
 		say("    vim-cmd hostsvc/maintenance_mode_enter\n    cp host-NAME.tgz /tmp/configBundle.tgz\n    vim-cmd hostsvc/firmware/restore_config 1 /tmp/configBundle.tgz")
 		say("\nAn exported switch is restored with pyVmomi: build a vim.dvs.EntityBackup.Config of each entry of the file (configBlob is base64) and call")
 		say("content.dvSwitchManager.DVSManagerImportEntity_Task(entries, \"applyToEntitySpecified\").")

@@ -63,7 +63,7 @@ func TestRecordedItems(t *testing.T) {
 		"edited, stop":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), conflict: unit + " is now theirs; the run left it as ours"},
 		"edited, keep":                     {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Keep, restores: []string{list}, leaves: []string{unit}},
 		"cannot be had, keep":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), on: rollback.Keep, back: true, leaves: []string{unit}},
-		"cannot be had, stop":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), back: true, conflict: "cannot be had any more"},
+		"cannot be had, stop":              {left: left, now: kept(file(unit, "ours"), file(list, nil)), back: true, conflict: "is no longer available"},
 		"only edited, keep":                {left: left, now: kept(file(unit, "theirs"), file(list, nil)), on: rollback.Keep, leaves: []string{unit}},
 		"edited, restore":                  {left: left, now: kept(file(unit, "theirs"), file(list, "ours")), on: rollback.Restore, restores: []string{list, unit}},
 		"made again after a rollback":      {left: was, now: kept(file(unit, nil), file(list, "theirs")), conflict: "the run left none"},

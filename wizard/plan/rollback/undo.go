@@ -24,7 +24,7 @@ func (u *undo) rest() {
 		}
 		if c.Kind == backends.KindVMKNic && c.To.IsAbsent() {
 			if roles := u.services(c.Setting); len(roles) > 0 {
-				u.stays(c.Target, "take these services off it, then roll back again", "%s stays: it carries %s now", subject(c), strings.Join(roles, ", "))
+				u.stays(c.Target, "take these services off it, then roll back again", "%s stays: it now carries %s", subject(c), strings.Join(roles, ", "))
 			}
 		}
 		if c.Kind == backends.KindMember && c.To.IsAbsent() {
