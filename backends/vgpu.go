@@ -54,9 +54,17 @@ func (v *VM) HasGroup(name string) bool {
 // public lists of VIBs have NVD-AIE_ESXi_8.0.0_Driver, NVIDIA-AIE_ESXi_8.0.0_Driver and NVIDIA-VMware_ESXi_7.0.2_Driver.
 func VGPUManager(vibs map[string]VIB) (name string, v VIB) {
 	for _, name := range slices.Sorted(maps.Keys(vibs)) {
-		if up := strings.ToUpper(name); strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA") {
+		if IsVGPUManager(name) {
 			return name, vibs[name]
 		}
 	}
 	return "", VIB{}
+}
+
+// IsVGPUManager reports whether a VIB, or a component of Lifecycle Manager, is the NVIDIA vGPU Manager by its name: NVIDIA's download
+// NVD-AIE-800_525.105.14-1OEM.800.1.0.20613240_21506612.zip holds NVD-AIE_ESXi_8.0.0_Driver_525.105.14-1OEM.800.1.0.20613240.vib (a public
+// listing of its directory Host_Drivers), and govc's documentation of cluster.draft.component.add has the component NVD-AIE-800.
+func IsVGPUManager(name string) bool {
+	up := strings.ToUpper(name)
+	return strings.HasPrefix(up, "NVD-") || strings.HasPrefix(up, "NVIDIA")
 }

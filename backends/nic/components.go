@@ -43,13 +43,13 @@ func Needed(f Family, sys *backends.HostSystem, esxi string, firmware bool) (ins
 			switch {
 			case o == nil && missing(name):
 				lacking = append(lacking, name+forLater(sys.Offers, name))
-			case o != nil && (missing(name) || older(image[name].Version, o.Version)):
+			case o != nil && (missing(name) || Older(image[name].Version, o.Version)):
 				install = append(install, *o)
 			}
 		}
 	}
 	for _, name := range f.VIBs() {
-		if o := best(sys.Offers, name, esxi); o != nil && older(image[name].Version, o.Version) {
+		if o := best(sys.Offers, name, esxi); o != nil && Older(image[name].Version, o.Version) {
 			install = append(install, *o)
 		}
 	}
@@ -115,7 +115,7 @@ func better(a, b, esxi string) bool {
 			return slices.Compare(x, y) > 0
 		}
 	}
-	return older(b, a)
+	return Older(b, a)
 }
 
 // forLater names the packages of a name that are for other releases of ESXi, "" if there are none.
@@ -138,8 +138,8 @@ func short(version string) string {
 	return version
 }
 
-// older compares versions without that build.
-func older(a, b string) bool {
+// Older compares versions without that build.
+func Older(a, b string) bool {
 	x, err := version.NewVersion(short(a))
 	y, err2 := version.NewVersion(short(b))
 	return err == nil && err2 == nil && x.LessThan(y)

@@ -93,7 +93,7 @@ func NeededInImage(f Family, sys *backends.HostSystem, img *backends.ClusterImag
 	for _, vib := range f.VIBs() {
 		name := rules.Components[vib]
 		c := best(named, name, esxi)
-		if c != nil && older(sys.VIBs.Value[vib].Version, c.Version) && !slices.Contains(out.Driver, name) {
+		if c != nil && Older(sys.VIBs.Value[vib].Version, c.Version) && !slices.Contains(out.Driver, name) {
 			out.Components, out.Driver = append(out.Components, *c), append(out.Driver, name)
 		}
 	}

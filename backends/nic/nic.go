@@ -185,7 +185,7 @@ func (Known) IWARP(n *backends.NIC) string {
 
 // TooOld returns the oldest driver version that supports RDMA if this driver is older; "" otherwise.
 func TooOld(n *backends.NIC) string {
-	if f := Of(n.Driver); f != nil && f.RoCE().Least != "" && older(n.DriverVersion, f.RoCE().Least) {
+	if f := Of(n.Driver); f != nil && f.RoCE().Least != "" && Older(n.DriverVersion, f.RoCE().Least) {
 		return f.RoCE().Least
 	}
 	return ""

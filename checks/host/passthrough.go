@@ -105,7 +105,7 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-VGPUMGR-019", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Fix: checks.Manual,
 			Source:   "NVIDIA AI Enterprise User Guide, Installing and Configuring the NVIDIA Virtual GPU Manager for VMware vSphere",
 			Criteria: "the NVIDIA vGPU Manager is installed and offers profiles, or no VM has vGPUs / installed without profiles / not installed",
-			Remedy: "Install the NVIDIA vGPU Manager with an image or as a component (vSphere Lifecycle Manager), or with esxcli software component apply, " +
+			Remedy: "Install the NVIDIA vGPU Manager (gpudirect.manager, an image or a component of vSphere Lifecycle Manager, or esxcli software component apply), " +
 				"enable SR-IOV and VT-d or IOMMU in the BIOS, and reboot the host.",
 			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 				t := backends.HostRef(h.Name)

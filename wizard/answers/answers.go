@@ -136,13 +136,9 @@ type GPUOpt struct {
 	Driver   []string          `yaml:"driver" json:"driver"`     // packages with the NVIDIA driver for guests without one, or its .run file
 	Perftest string            `yaml:"perftest" json:"perftest"` // source of perftest in the guests, "": it is not built
 
-	Models map[string]GPUModel `yaml:"models" json:"models,omitempty"` // by PCI ids, 10de:2fff
-}
+	Manager string `yaml:"manager" json:"manager"` // NVIDIA vGPU Manager: datastore path, or URL of its offline bundle
 
-// A GPUModel is the operator's data about a GPU model, in GB; 0: not stated.
-type GPUModel struct {
-	Framebuffer int `yaml:"framebuffer" json:"framebuffer,omitempty"`
-	BAR         int `yaml:"bar" json:"bar,omitempty"`
+	Models map[string]GPUModel `yaml:"models" json:"models,omitempty"` // by PCI ids, 10de:2fff
 }
 
 // ESXi says how to reach the shell of a host.

@@ -1,5 +1,13 @@
 package answers
 
+import "slices"
+
+// A GPUModel is the operator's data about a GPU model, in GB; 0: not stated.
+type GPUModel struct {
+	Framebuffer int `yaml:"framebuffer" json:"framebuffer,omitempty"`
+	BAR         int `yaml:"bar" json:"bar,omitempty"`
+}
+
 // VMGPUs are the GPUs of a VM: whole ones, written as a list of PCI addresses, vGPUs, written as {profile, count}, or the vGPUs of a
 // vendor device group, written as {group}.
 type VMGPUs struct {
@@ -31,4 +39,13 @@ func (a *Answers) VGPUs() bool {
 		}
 	}
 	return false
+}
+
+// HostPackages returns the locations of all files with packages for hosts.
+func (a *Answers) HostPackages() []string {
+	out := slices.Clone(a.SRIOV.Components)
+	if a.GPUDirect.Manager != "" && a.VGPUs() {
+		out = append(out, a.GPUDirect.Manager)
+	}
+	return out
 }

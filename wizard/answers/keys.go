@@ -133,6 +133,10 @@ func fixedKeys() []Key {
 		{Path: "gpudirect.gpus{}.profile", Doc: "profile of vGPU, as rdma-setup discover lists it"},
 		{Path: "gpudirect.gpus{}.count", Doc: "vGPUs of this profile; 0: 1", Max: 16},
 		{Path: "gpudirect.gpus{}.group", Doc: "vendor device group of vGPUs, as rdma-setup discover lists it (vSphere 8 and later)"},
+		{Path: "gpudirect.manager", Mode: GPUDirect,
+			Doc: "NVIDIA vGPU Manager to install on hosts that lack it or have an older one: path of its VIB or offline bundle on a datastore; for a cluster " +
+				"that an image manages, the URL of its offline bundle, or a file on this computer; \"\": it is not installed",
+			Hint: "write /vmfs/volumes/DATASTORE/FILE, or for a cluster that an image manages https://SERVER/COMPONENT_VERSION_BUILD.zip"},
 		{Path: "gpudirect.nic",
 			Doc:     "passthrough | sriov | pvrdma (a PVRDMA adapter beside the GPUs, without peer-to-peer; the same as mode pvrdma with gpudirect.gpus)",
 			Default: "passthrough", Enum: []string{"passthrough", "sriov", NICPVRDMA}, Mode: GPUDirect},

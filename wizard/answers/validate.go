@@ -231,19 +231,7 @@ func (c *checker) fabric(a *Answers) {
 			"DSCP %d falls into priority %d, PFC protects priority %d", a.QoS.DSCP, a.QoS.DSCP/8, a.QoS.Priority)
 	}
 	for i, p := range a.SRIOV.Components {
-		if strings.Contains(p, "://") {
-			if _, ok := nic.Bundle(p); !ok {
-				c.bad(fmt.Sprintf("sriov.components[%d]", i), "write http:// or https://, without a password, and keep the name of the bundle: COMPONENT_VERSION_BUILD.zip",
-					"%q is not a URL of an offline bundle", clip(p))
-			}
-			continue
-		}
-		if _, ok := nic.Bundle(p); ok {
-			continue // a file of this computer
-		}
-		if !strings.HasPrefix(p, "/vmfs/volumes/") || strings.Contains(p, "/../") {
-			c.bad(fmt.Sprintf("sriov.components[%d]", i), "", "%q is not a datastore path", clip(p))
-		}
+		c.packaged(fmt.Sprintf("sriov.components[%d]", i), p)
 	}
 	for _, psid := range sorted(a.SRIOV.Firmware) {
 		file, path := nic.DatastorePath(a.SRIOV.Firmware[psid]), "sriov.firmware{"+psid+"}"
@@ -282,4 +270,19 @@ func sorted[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// packaged checks the location of a file with packages for hosts.
+func (c *checker) packaged(path, location string) {
+	switch {
+	case strings.Contains(location, "://"):
+		if _, ok := nic.Bundle(location); !ok {
+			c.bad(path, "write http:// or https://, without a password, and keep the name of the bundle: COMPONENT_VERSION_BUILD.zip",
+				"%q is not a URL of an offline bundle", clip(location))
+		}
+	case !strings.HasPrefix(location, "/vmfs/volumes/") || strings.Contains(location, "/../"):
+		if _, ok := nic.Bundle(location); !ok { // else a file of this computer
+			c.bad(path, "", "%q is not a datastore path", clip(location))
+		}
+	}
 }

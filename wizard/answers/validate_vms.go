@@ -229,6 +229,12 @@ func (c *checker) gpus(a *Answers) {
 			c.bad(path+".bar", "write the size of BAR1 in GB, as lspci -vv or nvidia-smi -q show it", "%d is not a power of two", m.BAR)
 		}
 	}
+	if m := a.GPUDirect.Manager; m != "" {
+		c.packaged("gpudirect.manager", m)
+		if !a.VGPUs() {
+			c.bad("gpudirect.manager", "ask for vGPUs in gpudirect.gpus, or take it out", "is named, and no VM gets a vGPU")
+		}
+	}
 	for _, vm := range sorted(a.GPUDirect.GPUs) {
 		path := "gpudirect.gpus{" + vm + "}"
 		if !slices.ContainsFunc(a.VMs, func(v VM) bool { return v.Name == vm }) {

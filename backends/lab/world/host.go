@@ -75,6 +75,7 @@ type Host struct {
 
 	Groups []DeviceGroup
 	VGPUs  []string // vGPU profiles that the driver of the host offers
+	Shares []string // and those that it offers while NVIDIA's vGPU Manager is in the image that it booted; nil: VGPUs do not change
 	Shared string   // graphics type of a GPU that is not passed through: "shared" (also ""), "sharedDirect"
 	// The graphics type from the next boot on, "": the current one (NVIDIA, Virtual GPU Software User Guide, "Changing the Default
 	// Graphics Type in VMware vSphere": restart the ESXi host).

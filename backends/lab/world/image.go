@@ -247,6 +247,12 @@ func (h *Host) bootImage() {
 	for i := range h.VIBs {
 		h.VIBs[i].Pending = ""
 	}
+	if h.Shares != nil {
+		h.VGPUs = nil
+		if slices.ContainsFunc(h.VIBs, func(v VIB) bool { return strings.HasPrefix(strings.ToUpper(v.Name), "NVD-") }) {
+			h.VGPUs = h.Shares
+		}
+	}
 	for vib, module := range map[string]string{"nmlx5-core": Nmlx5, "nmlx5-rdma": "nmlx5_rdma"} {
 		v, m := h.Active(vib), h.Module(module)
 		if m == nil || v == nil || m.Version == v.Version {

@@ -41,6 +41,7 @@ type State struct {
 	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
 	Port      string              // PCI address of the RDMA port, for the answers for SR-IOV; "": by speed
 	VGPU      string              // profile of the vGPU that the answers for GPUDirect request in each VM, "": whole GPUs
+	Manager   string              // file with NVIDIA's vGPU Manager that the answers for GPUDirect name, "": none
 	Beside    bool                // the answers for GPUDirect request GPUs in addition to PVRDMA adapters
 	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
 	Strangers []string            // VMs that the answers do not name

@@ -61,7 +61,7 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 			want[t] = append(want[t], p)
 		}
 	}
-	if slices.ContainsFunc(a.SRIOV.Components, nic.ForImage) && slices.ContainsFunc(Reachable(a, inv), (*backends.Host).Imaged) {
+	if slices.ContainsFunc(a.HostPackages(), nic.ForImage) && slices.ContainsFunc(Reachable(a, inv), (*backends.Host).Imaged) {
 		want[site] = append(want[site], checks.Images()...)
 	}
 	return want

@@ -27,7 +27,7 @@ func planAsks(a *answers.Answers) []system.Question {
 	if a.QoS.Lossless == answers.LosslessPause {
 		out = append(out, system.Pause)
 	}
-	if a.VFs() || ats || lossless && len(a.SRIOV.Components) > 0 {
+	if a.VFs() || ats || lossless && len(a.SRIOV.Components) > 0 || a.VGPUs() && a.GPUDirect.Manager != "" {
 		out = append(out, system.Versions, system.VIBs, system.NextVIBs, system.Acceptance, system.Offers, system.Exceptions)
 	} else if a.VGPUs() { // the vGPU Manager
 		out = append(out, system.VIBs)
@@ -60,7 +60,7 @@ func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends
 	}
 	inv.Took = took
 	what := []system.Question{system.VIBs, system.NextVIBs, system.Acceptance, system.Exceptions, system.VFs, system.BootDevice}
-	if len(a.SRIOV.Components) > 0 {
+	if len(a.HostPackages()) > 0 {
 		what = append(what, system.Offers)
 	}
 	s.ask(ctx, a, inv, what)
@@ -93,14 +93,14 @@ func (s *Session) ask(ctx context.Context, a *answers.Answers, inv *backends.Inv
 			}
 		}
 	}
-	s.VC.Depots(a.SRIOV.Components)
-	paths := slices.DeleteFunc(slices.Clone(a.SRIOV.Components), nic.ForImage)
+	s.VC.Depots(a.HostPackages())
+	paths := slices.DeleteFunc(a.HostPackages(), nic.ForImage)
 	s.VC.System(ctx, hosts, vsphere.SystemOptions{
 		Ask: what, Parallel: a.Run.Parallel, Limit: s.Set.HostTimeout, Depots: paths, PNICs: pnics, VMKNic: a.PVRDMA.VMKNic.Of,
 	})
 	if slices.Contains(what, system.Offers) {
 		s.VC.Images(ctx, inv, hosts)
-		missingFiles(a.SRIOV.Components, hosts)
+		missingFiles(a.HostPackages(), hosts)
 	}
 }
 

@@ -22,6 +22,14 @@ func (t *Twin) host(i int, h *backends.Host) *world.Host {
 	w.Maintenance, w.RebootRequired, w.NoThreads = h.InMaintenance, h.RebootRequired, !h.Hyperthreads
 	w.Sockets, w.Cores, w.MemoryMB = max(1, h.Sockets), cmp.Or(h.Cores, w.Cores), cmp.Or(h.MemoryMB, w.MemoryMB)
 	w.VGPUs = h.Profiles
+	if a := t.answers; a != nil && a.GPUDirect.Manager != "" && len(h.Profiles) == 0 {
+		for _, vm := range slices.Sorted(maps.Keys(a.GPUDirect.GPUs)) {
+			if g := a.GPUDirect.GPUs[vm]; g.Profile != "" && !slices.Contains(w.Shares, g.Profile) {
+				w.Shares = append(w.Shares, g.Profile)
+			}
+		}
+		t.note(h.Name, "which vGPUs it offers with the vGPU Manager is not known: those of the answers")
+	}
 	for _, name := range h.DeviceGroups {
 		w.Groups = append(w.Groups, world.DeviceGroup{Name: name, VGPUs: h.GroupVGPUs[name]})
 	}

@@ -43,7 +43,7 @@ func (t *Twin) lifecycle(s *world.State, h *backends.Host) {
 		}
 	}
 	if t.answers != nil {
-		for _, at := range t.answers.SRIOV.Components {
+		for _, at := range t.answers.HostPackages() {
 			if b, ok := nic.Bundle(at); ok {
 				l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: b.Name, Version: b.Version, VIBs: t.vibs(b.Name, b.Version)})
 			}

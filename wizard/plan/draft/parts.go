@@ -16,6 +16,7 @@ type Host struct {
 	Ports   []*backends.NIC     // by rail; nil if none could be chosen, or if the host does not have the rail
 	Shell   string              // id of the bracket that opens SSH, "" if there is none
 	Looks   string              // id of the bracket that opens SSH after the last reboot, "" if there is none
+	Manager string              // id of the change that installs the NVIDIA vGPU Manager, "" if there is none
 	Reboots []string            // ids of its reboots, in order
 	Out     []string            // ids of the brackets that take it out of service: its reboots, or the maintenance mode around several
 	Ready   []string            // ids that its VMs wait for before they get a VF or a device

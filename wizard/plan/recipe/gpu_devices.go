@@ -11,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/plan/driver"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -28,6 +29,10 @@ func (b *builder) assign(h *draft.Host) {
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
 		whole := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
 		if slices.ContainsFunc(on, whole) && !b.boardTakes(h) {
+			return
+		}
+		shared := func(v *draft.VM) bool { return b.Answers.GPUDirect.GPUs[v.Wish.Name].Shared() }
+		if b.Answers.GPUDirect.Manager != "" && slices.ContainsFunc(on, shared) && !driver.VGPUManager(b.Draft, h) {
 			return
 		}
 		for _, v := range on {

@@ -27,13 +27,15 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 	}
 	installed, manager := vgpuManager(h)
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
+	case !listed && h.Manager != "":
+		b.NoteEach(h.Name, "the NVIDIA vGPU Manager is installed by this run: whether the host offers %s is known when it runs", wish.Profile)
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
 		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
 		b.NoteEach(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
 		before := len(b.Refusals)
-		b.Object(backends.HostRef(h.Name), checkVGPU, "install the NVIDIA vGPU Manager of the release of the guests' driver, with an image or as a component (vSphere Lifecycle Manager), "+
-			"or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
+		b.Object(backends.HostRef(h.Name), checkVGPU, "name the NVIDIA vGPU Manager of the release of the guests' driver in gpudirect.manager, or install it with an image or as a component "+
+			"(vSphere Lifecycle Manager), or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
 			"offers no vGPU: %s", manager)
 		if len(b.Refusals) > before {
 			return
@@ -174,6 +176,19 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 	}
 	ref := backends.HostRef(h.Name)
 	set := backends.Setting{Target: ref, Kind: backends.KindGraphics}
+	live := backends.Setting{Target: ref, Kind: backends.KindActiveGraphics}
+	if h.Manager != "" { // what the host reports before the vGPU Manager runs may differ
+		spec := backends.GraphicsSpec{Default: backends.SharedDirect, Devices: map[string]string{}}
+		for _, g := range vgpuGPUs(h, "") {
+			spec.Devices[g.PCI] = backends.SharedDirect
+		}
+		unread := backends.Unknown(h.Manager)
+		return []plan.Change{
+			{Setting: set, From: unread, To: backends.ValueOf(spec), After: append([]string{h.Manager}, h.Reboots[0]), Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"},
+			{Setting: live, From: unread, To: backends.ValueOf(true), State: true, After: []string{set.ID()},
+				Why: "checked after the last reboot: without a running vGPU Manager the GPUs stay of type Basic"},
+		}, true
+	}
 	from := current.Value(b.Inventory, set)
 	spec := backends.GraphicsSpec{Devices: map[string]string{}}
 	if !from.Known() || from.Decode(&spec) != nil {
@@ -185,7 +200,6 @@ func (b *builder) graphics(h *draft.Host) (out []plan.Change, reboot bool) {
 		spec.Devices[id] = backends.SharedDirect
 	}
 	out = append(out, plan.Change{Setting: set, From: from, To: backends.ValueOf(spec), Why: "GPUs that serve for vGPUs have the graphics type Shared Direct"})
-	live := backends.Setting{Target: ref, Kind: backends.KindActiveGraphics}
 	if reboot = !h.ServesVGPUs(); reboot {
 		out = append(out, plan.Change{Setting: live, From: current.Value(b.Inventory, live), To: backends.ValueOf(true), State: true, After: []string{set.ID()},
 			Why: "checked after the reboot: without a running vGPU Manager the GPUs stay of type Basic"})

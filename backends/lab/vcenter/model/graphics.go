@@ -20,6 +20,7 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		switch {
 		case d.PassthruActive:
 			g.GraphicsType = "direct"
+		case h.Shares != nil && len(h.VGPUs) == 0: // no vGPU Manager runs
 		case h.Shared != "" || len(h.VGPUs) > 0:
 			g.GraphicsType = cmp.Or(h.Shared, "shared")
 			for _, v := range s.VMs {
@@ -39,7 +40,7 @@ func graphicsConfig(h *world.Host) *types.HostGraphicsConfig {
 		c.HostDefaultGraphicsType = configured
 	}
 	for _, d := range h.PCI {
-		if d.GPU != nil && len(h.VGPUs) > 0 {
+		if d.GPU != nil && (len(h.VGPUs) > 0 || h.Shares != nil) {
 			c.DeviceType = append(c.DeviceType, types.HostGraphicsConfigDeviceType{DeviceId: d.Address, GraphicsType: c.HostDefaultGraphicsType})
 		}
 	}

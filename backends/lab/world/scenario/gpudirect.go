@@ -53,6 +53,8 @@ func gpudirect() []Scenario {
 		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches; the answers ask for all GPUs", hgxH100),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
 		one("vgpu-gdr", "the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct", vgpuGDR),
+		one("vgpu-bare", "vgpu-gdr without the vGPU Manager on the hosts; its offline bundle is on the datastore and named in the answers", vgpuBare),
+		one("vgpu-image", "vgpu-bare, the cluster is managed by an image, and a web server has the bundle", vgpuImage),
 		one("gpudirect-vgpu", "GPUs are shared: VMs have vGPUs", gpuShared),
 		one("gpudirect-old", "a VM with hardware version 13, little memory and a snapshot", func(s *world.State) {
 			lastAsked(func(v *world.VM) {

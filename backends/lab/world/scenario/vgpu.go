@@ -5,10 +5,12 @@ import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 // a100Profiles are vGPUs of an A100 with 80 GB: time-sliced ones of the C series, MIG-backed ones, one of the Q series.
 var a100Profiles = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c", "grid_a100d-3-40c", "grid_a100d-7-80c", "grid_a100d-4q"}
 
-// manager installs NVIDIA's vGPU Manager, which lists profiles (NVIDIA AI Enterprise, Deployment Guide for VMware vSphere: NVD-AIE_ESXi_8.0.0_Driver).
+// vgpuManager is NVIDIA's vGPU Manager (NVIDIA AI Enterprise, Deployment Guide for VMware vSphere: NVD-AIE_ESXi_8.0.0_Driver).
+var vgpuManager = world.VIB{Name: "NVD-AIE_ESXi_8.0.0_Driver", Version: "570.133.10-1OEM.800.1.0.20613240", Vendor: "NVIDIA", Acceptance: "VMwareAccepted"}
+
+// manager installs the vGPU Manager, which lists profiles.
 func manager(h *world.Host, profiles []string) {
-	h.VGPUs = profiles
-	h.VIBs = append(h.VIBs, world.VIB{Name: "NVD-AIE_ESXi_8.0.0_Driver", Version: "570.133.10-1OEM.800.1.0.20613240", Vendor: "NVIDIA", Acceptance: "VMwareAccepted"})
+	h.VGPUs, h.VIBs = profiles, append(h.VIBs, vgpuManager)
 }
 
 // vgpuGDR leaves each host only the A100 on the switch of the HCA, and requests all of it as a vGPU.
@@ -21,4 +23,25 @@ func vgpuGDR(s *world.State) {
 	for _, v := range s.Asked() {
 		v.Guest.Preset = "vgpu"
 	}
+}
+
+// vgpuBare is vgpuGDR without the vGPU Manager, which is on the datastore as NVIDIA's offline bundle.
+func vgpuBare(s *world.State) {
+	vgpuGDR(s)
+	for _, h := range s.Hosts {
+		h.VGPUs, h.Shares, h.VIBs = nil, h.VGPUs, h.VIBs[:len(h.VIBs)-1]
+	}
+	s.Manager = "/vmfs/volumes/shared-01/rdma/" + vgpuBundle
+	s.Depot = append(s.Depot, &world.Package{Path: s.Manager, VIBs: []world.VIB{vgpuManager}})
+}
+
+// vgpuBundle is named as NVIDIA names its download.
+const vgpuBundle = "NVD-AIE-800_570.133.10-1OEM.800.1.0.20613240_24624534.zip"
+
+// vgpuImage is vgpuBare in a cluster that an image manages; a web server has the bundle.
+func vgpuImage(s *world.State) {
+	vgpuBare(s)
+	s.Depot, s.Manager = nil, ImageDepot+vgpuBundle
+	s.Lifecycle = &world.Lifecycle{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1, Bundles: []world.Bundle{
+		{Location: s.Manager, Name: "NVD-AIE-800", Version: vgpuManager.Version, Vendor: "NVIDIA", VIBs: []world.VIB{vgpuManager}}}}
 }

@@ -1,0 +1,89 @@
+package cmd_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A vendor device group of an HGX board: its vGPUs are assigned as one unit, with the role of the mode and no more, another client sees
+// the group and its devices, the GPUs reach each other over NVLink, and all is rolled back. What the host does not list is refused.
+func TestVendorDeviceGroup(t *testing.T) {
+	t.Parallel()
+	env, whole := gpuLab(t, "hgx-h100")
+	const name = "Nvidia:2@grid_h100xm-80c%NVLink"
+	file := edited(t, whole, `["0000:3c:00.0"]`, fmt.Sprintf("{group: %q}", name))
+	start := hardware(t, env, file)
+	_, errs, code := inProcess(env, "plan", "-f", edited(t, file, "Nvidia:2@", "Nvidia:3@"))
+	if code != 3 || !strings.Contains(errs, "esx-01 lists no vendor device group Nvidia:3@grid_h100xm-80c%NVLink") || !strings.Contains(errs, "name one of: "+name) {
+		t.Errorf("an unknown group: exit %d\n%s", code, errs)
+	}
+	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	if code != 0 || !strings.Contains(errs, "hardware version 19: vendor device groups came with ESXi 8.0") || !strings.Contains(out, "50.4 GB/s in one direction") {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, errs)
+	}
+	for _, vm := range []string{"vm-01", "vm-02"} {
+		seen := foreignVM(t, env, vm)
+		if !slices.Equal(seen.groups, []string{name + " 0/1 0/2"}) || len(seen.vgpus) != 2 || seen.extra["pciPassthru.64bitMMIOSizeGB"] != "512" {
+			t.Errorf("%s: %+v", vm, seen)
+		}
+	}
+	if out, _, _ := inProcess(env, "check", "-f", file, "--only", "GST-GPUP2P-040,GST-NVSMI-027,HOST-GPU-GFX-018", "-o", "json"); strings.Count(out, `"status": "pass"`) != 6 {
+		t.Errorf("check:\n%s", out)
+	}
+	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
+		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
+	}
+	if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+		t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+	}
+	if diff := cmp.Diff(start, hardware(t, env, file)); diff != "" {
+		t.Errorf("the rollback leaves:\n%s", diff)
+	}
+}
+
+// NVIDIA's vGPU Manager comes from the datastore, or into the image of the cluster, before the graphics type is set: two reboots of each
+// host, with the role of the mode and no more. A rollback removes it from an image, not from a host without one.
+func TestVGPUManagerIsInstalled(t *testing.T) {
+	for scenario, stays := range map[string]bool{"vgpu-bare": true, "vgpu-image": false} {
+		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
+			env, file := gpuLab(t, scenario)
+			start := hardware(t, env, file)
+			out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+			if said := out + errs; code != 0 || !strings.Contains(said, "2 VM power cycles") || !strings.Contains(said, "4 host reboots") || !strings.Contains(said, "% of host memory's") {
+				t.Fatalf("apply: exit %d\n%s", code, said)
+			}
+			if seen := foreignVM(t, env, "vm-01"); !slices.Equal(seen.vgpus, []string{"grid_a100d-80c"}) {
+				t.Errorf("%+v", seen)
+			}
+			if out, _, _ := inProcess(env, "check", "-f", file, "--only", "HOST-VGPUMGR-019,HOST-GPU-GFX-018", "-o", "json"); strings.Count(out, `"status": "pass"`) != 4 {
+				t.Errorf("check:\n%s", out)
+			}
+			if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
+				t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
+			}
+			if out, errs, code := inProcess(env, "rollback", "--yes"); code != 0 {
+				t.Fatalf("rollback: exit %d\n%s%s", code, out, errs)
+			}
+			now := hardware(t, env, file)
+			for i := range now.Hosts {
+				if has := len(now.Hosts[i].Profiles) > 0; has != stays {
+					t.Errorf("%s offers vGPUs after the rollback: %t", now.Hosts[i].Name, has)
+				}
+				if stays {
+					now.Hosts[i].Profiles = nil
+					for g := range now.Hosts[i].GPUs {
+						now.Hosts[i].GPUs[g].Graphics = start.Hosts[i].GPUs[g].Graphics
+					}
+				}
+			}
+			if diff := cmp.Diff(start, now); diff != "" {
+				t.Errorf("the rollback leaves:\n%s", diff)
+			}
+		})
+	}
+}
