@@ -20,8 +20,8 @@ build:
 
 # The race detector watches the packages, and of ui/cmd, whose tests are whole runs on labs and take four times as long with it,
 # those in which most goroutines of the program meet. make e2e-full has it watch all of them.
-RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestALookNeedsAReadOnlyAccountAlone|TestAWatch.*|TestTwoRails|
-RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestIllHostHoldsTheNextWave|TestInterruptDuringBackups|
+RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
+RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups|
 RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
 RUNS   := ./ui/cmd ./ui/cmd/torture
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$

@@ -150,7 +150,7 @@ func (d Difference) String() string {
 }
 
 // Differences compares the current state with a record, item by item, in the order of the record. An item that only one of them
-// contains counts as absent in the other. A runtime state that no longer exists is no difference.
+// contains counts as absent in the other. A runtime state that no longer exists is not a difference.
 func Differences(was, is Kept) []Difference {
 	var out []Difference
 	for _, i := range was.With(is).Items {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Took is how long operations took at a site, as vCenter's history of tasks and events tells.
+// Took is how long operations took at a site, according to vCenter's history of tasks and events.
 type Took struct {
 	Reboot   []time.Duration `json:"reboot,omitempty"`   // of a host, from the request until vCenter was connected to it again
 	Evacuate []time.Duration `json:"evacuate,omitempty"` // until a host was in maintenance mode, whether VMs ran on it or not

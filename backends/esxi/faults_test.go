@@ -125,7 +125,7 @@ func TestToolHangs(t *testing.T) {
 	}
 }
 
-// mst that was started before says so, and is no failure.
+// mst that was started before says so, and is not a failure.
 func TestAlreadyStarted(t *testing.T) {
 	l, h := start(t, "healthy", "command=/opt/mellanox/bin/mst start,do=fail:Module mst is already loaded")
 	l.World().View(func(s *world.State) { s.Host("esx-01").MST = true })

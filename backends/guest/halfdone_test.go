@@ -293,7 +293,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 	}
 }
 
-// What somebody else's write has left when it was cut short is no part of the record: the write of this change takes it away,
+// Files left by an interrupted write of another program are not part of the record: the write of this change takes it away,
 // and the undo does not bring it back.
 func TestRestoreLeavesOutTheWritesOfOthers(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func TestNICNameOutlivesItsSlot(t *testing.T) {
 	}
 }
 
-// A file that gives the name by MAC and comes before ours, as those of netplan do (set-name), is no hindrance.
+// A file that gives the name by MAC and comes before ours, as those of netplan do (set-name), is not a hindrance.
 func TestNICNameThatNetplanKeeps(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, config{os: "ubuntu-22.04"})

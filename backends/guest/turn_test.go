@@ -100,7 +100,7 @@ func newTurn(nonce string) turn {
 	return turn{nonce: nonce, system: netconf.Netplan, nic: a.NIC, slug: "RDMA-PG", file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU}
 }
 
-func TestATurnThatNobodyConfirmsIsTakenBack(t *testing.T) {
+func TestUnconfirmedAddressChangeIsUndone(t *testing.T) {
 	for name, old := range map[string]string{"there was no file": "none", "there was a file": "network: {version: 2}\n"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)
@@ -129,7 +129,7 @@ func TestATurnThatNobodyConfirmsIsTakenBack(t *testing.T) {
 }
 
 // The guest may be reached again as soon as its old file is back, and long before all is.
-func TestATurnThatIsBeingTakenBackIsNotConfirmed(t *testing.T) {
+func TestAddressChangeBeingUndoneIsNotConfirmed(t *testing.T) {
 	b := newBox(t)
 	turn := newTurn("a")
 	if out, err := b.run(turn.script(time.Second, time.Second)); err != nil {
@@ -152,7 +152,7 @@ func TestATurnThatIsBeingTakenBackIsNotConfirmed(t *testing.T) {
 	}
 }
 
-func TestATurnThatIsConfirmedStays(t *testing.T) {
+func TestConfirmedAddressChangeStays(t *testing.T) {
 	b := newBox(t)
 	first, second := newTurn("a"), newTurn("b")
 	for _, turn := range []turn{first, second} {

@@ -231,7 +231,7 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 			k.public = publicHalf(file)
 		}
 		if k.public == nil {
-			// Nothing tells in advance whether the server accepts this key: decrypt it now.
+			// It is not known in advance whether the server accepts this key: decrypt it now.
 			return k.unlock()
 		}
 		return k, nil

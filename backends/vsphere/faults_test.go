@@ -73,7 +73,7 @@ func TestOneFaultEach(t *testing.T) {
 }
 
 // TestWaitingAloneIsRefused holds that a wait ends, and what came of the task is read, where something between here and
-// vCenter lets no call wait while everything else is answered: that is no restart, which is waited out.
+// vCenter lets no call wait while everything else is answered: that is not a restart, which is waited out.
 func TestWaitingAloneIsRefused(t *testing.T) {
 	t.Parallel()
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=http:503"}})

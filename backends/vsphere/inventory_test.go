@@ -24,7 +24,7 @@ func inventory(t *testing.T, c *vsphere.Client, scope backends.Scope) *backends.
 }
 
 func TestInventoryOfStock(t *testing.T) {
-	// vcsim names itself so (govmomi, vcsim/main.go): it is no lab of this program.
+	// vcsim names itself so (govmomi, vcsim/main.go): it is not a lab of this program.
 	w := start(t, func(m *simulator.Model) { m.ServiceContent.About.Name += " (govmomi simulator)" }, nil)
 	inv := inventory(t, w.dial(t), backends.Scope{Details: true})
 	if len(inv.Hosts) != 4 || len(inv.VMs) != 4 || len(inv.Switches) != 1 || inv.VCenter.Simulated {

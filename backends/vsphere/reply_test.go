@@ -106,7 +106,7 @@ func (t *tape) forge(method string, reply []byte) {
 	t.method, t.forged, t.at = method, reply, map[string]int{}
 }
 
-// look reads all that there is to read of a vCenter. What one host cannot tell is no error of it.
+// look reads all that there is to read of a vCenter. What one host cannot tell is not an error of it.
 func look(url, user, password string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -81,7 +81,7 @@ func to8(t *testing.T) assets.Release {
 	return r
 }
 
-// A vCenter manages hosts of other updates of its generation: one that is older than the update is no failure.
+// A vCenter manages hosts of other updates of its generation: one that is older than the update is not a failure.
 func TestReadyWithinAGeneration(t *testing.T) {
 	for name, want := range map[string]checks.Status{"8.0.2": checks.Warn, "8.0.3": checks.Pass, "7.0.3": checks.Fail} {
 		to, ok := assets.ReleaseOf("8.0.3", 0)

@@ -158,7 +158,7 @@ func TestEmptyInventoryBreaksNoRow(t *testing.T) {
 	}
 }
 
-// What was not asked for is told, and is no failure.
+// A check that was not requested is listed, and does not count as a failure.
 func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
 	f := healthy(p)
 	f.Answers.QoS.Lossless, f.Answers.Confirmed.SwitchPFC = answers.LosslessNone, false
@@ -186,7 +186,7 @@ func TestGuestsOfVMsThatAreOff(t *testing.T) {
 	}
 }
 
-// A check without answers asks no guest: that is no reason to worry.
+// A check without answers reads no guest, which does not raise the status.
 func TestGuestsThatNobodyAsked(t *testing.T) {
 	f := healthy(p)
 	f.Inventory.Guests, f.Inventory.VMs[2].Power = nil, "poweredOff"

@@ -181,7 +181,7 @@ func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer 
 	return row.Pass(t, "%s is on node %d, and no VM here is pinned to another", n.Device, n.NUMA)
 }
 
-// onSwitch evaluates a host's membership in the target DVS; a host that is no member has its own row (DVS-MEMBER-003).
+// onSwitch evaluates a host's membership in the target DVS; a host that is not a member has its own row (DVS-MEMBER-003).
 func onSwitch(ask func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
 		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {

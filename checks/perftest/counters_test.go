@@ -111,7 +111,7 @@ func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
 	}
 }
 
-// Counters of a host's RDMA device that went back were reset: that is no TCP fallback.
+// Counters of a host's RDMA device that went back were reset: that is not a TCP fallback.
 func TestResetCountersTellNothing(t *testing.T) {
 	said := int64(1 << 32)
 	r := perftest.Runner{

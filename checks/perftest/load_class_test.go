@@ -11,7 +11,7 @@ import (
 )
 
 // A flow that breaks off while it sends is judged by its counters all the same: retries that were used up are the worst of losses,
-// and a standstill under pause frames ends so too. What could not be read is no fault of a port.
+// and a standstill under pause frames ends so too. What could not be read is not a fault of a port.
 func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 	const quiet = "packet_seq_err 0\nout_of_sequence 0\nrx_prio3_pause 0\nnp_ecn_marked_roce_packets 7\n"
 	for name, tc := range map[string]struct {

@@ -20,7 +20,7 @@ const (
 
 // A Shell runs commands in guests.
 type Shell interface {
-	// Exec runs one POSIX shell command line in the guest of a VM. A non-zero exit status is no error; an error means that the
+	// Exec runs one POSIX shell command line in the guest of a VM. A non-zero exit status is not an error; an error means that the
 	// guest could not be reached or the connection was lost. Cancelling ctx ends the remote command.
 	Exec(ctx context.Context, vm string, c Command) (Output, error)
 }

@@ -87,7 +87,7 @@ func (g *gate) forget(causes map[string]bool) {
 	}
 }
 
-// holds returns the reasons against taking the next targets out of service. What vCenter does not show is no reason.
+// holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason.
 func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back))
 	if err != nil {

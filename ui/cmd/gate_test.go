@@ -38,10 +38,10 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 	b.wentDown("esx-01", "esx-02")
 }
 
-// TestIllHostHoldsTheNextWave: after its reboot the first host has a dead storage path, an NSX switch that is down or a red alarm.
+// TestUnhealthyHostHoldsTheNextWave: after its reboot the first host has a dead storage path, an NSX switch that is down or a red alarm.
 // The others stay in service, and what holds all of them is waited for once, not once a host. What was so before the run holds
 // nothing.
-func TestIllHostHoldsTheNextWave(t *testing.T) {
+func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	ills := map[world.Ill]string{
 		world.DeadPath:   "storage path vmhba64:C0:T1:L1 of esx-01 is dead",

@@ -38,7 +38,7 @@ func (r *runner) settle(ctx context.Context, vms []string) {
 }
 
 // waitFor waits for what the run has rebooted, shut down or powered on, as the run itself would have done, and then reads the
-// world. What does not come back is no error here: the plan handles it.
+// world. What does not come back is not an error here: the plan handles it.
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

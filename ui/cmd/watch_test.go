@@ -109,7 +109,7 @@ func TestAWatchOutlivesVCenterAndItsSession(t *testing.T) {
 	}
 }
 
-func TestAWatchInJSONIsALineALook(t *testing.T) {
+func TestAWatchInJSONPrintsOneLinePerCheck(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
 	out, stop := b.watch("-o", "json")

@@ -76,7 +76,7 @@ func TestWizardOnTheLab(t *testing.T) {
 	}
 }
 
-func TestALookNeedsAReadOnlyAccountAlone(t *testing.T) {
+func TestReadOnlyReportNeedsOnlyAReadOnlyAccount(t *testing.T) {
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 2, VMs: 2, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (k *keyboard) fits(name, size string, width, height int) {
 	k.within(width, height)
 }
 
-func TestALookWritesNothingAndLeadsToSettingUp(t *testing.T) {
+func TestReadOnlyReportWritesNothingAndContinuesWithSetup(t *testing.T) {
 	for _, size := range []struct {
 		name          string
 		width, height int

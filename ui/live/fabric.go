@@ -60,7 +60,7 @@ type Fabric interface {
 	// is not the private lab.
 	Rehearsable(l Login, a *answers.Answers) bool
 	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and
-	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is no error.
+	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is not an error.
 	Rehearse(ctx context.Context, a *answers.Answers) (string, error)
 	// Apply executes the plan. Closing stop finishes running steps and starts nothing new; remote, if set, passes on the
 	// operator's requests.

@@ -241,7 +241,7 @@ func TestAllProblemsComeAtOnceInTheOrderOfTheFile(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlainYAML(t *testing.T) {
+func TestInvalidYAML(t *testing.T) {
 	for name, c := range map[string]struct{ text, what string }{
 		"nothing":          {"", "is empty"},
 		"only a comment":   {"# hello\n", "is empty"},

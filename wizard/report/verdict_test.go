@@ -56,7 +56,7 @@ func TestVerdictOfRails(t *testing.T) {
 	}
 }
 
-// Ports of one card whose PCIe width nothing tells are measured together without a verdict: that is no warning, and no pass either.
+// Ports of one card with an unknown PCIe width are measured together without a verdict: that is not a warning, and no pass either.
 func TestVerdictOfAllRailsAtOnce(t *testing.T) {
 	alone := perftest.Measurement{Test: "ib_send_bw", RailFrom: "rail-1", RailTo: "rail-1", Verdict: perftest.VerdictPass}
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ const SameSize = "Time-sliced vGPUs of one GPU have one size unless the GPU is s
 // A SharedGPU is a GPU that serves for vGPUs.
 type SharedGPU struct {
 	GB   int      // of framebuffer
-	Mode string   // HostGraphicsInfoVgpuMode: sameSize, mixedSize, multiInstanceGpu, none; "" where the host does not tell
+	Mode string   // HostGraphicsInfoVgpuMode: sameSize, mixedSize, multiInstanceGpu, none; "" if the host does not report it
 	Has  []string // profiles of its vGPUs
 }
 

@@ -15,7 +15,7 @@ const (
 	ms     = time.Millisecond
 )
 
-// durations are the times by command: the base name of the program and its first words. Rows whose name is no command
+// durations are the times by command: the base name of the program and its first words. Rows whose name is not a command
 // are parts of one. Those measured were measured with time(1) on Debian 12; estimates give the order of magnitude.
 var durations = map[string]duration{
 	// Initial RAM disks: mkinitramfs(8) copies modules for most of the time, then packs them.

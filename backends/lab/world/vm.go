@@ -252,7 +252,7 @@ func (d *DVS) PortGroup(name string) *PortGroup {
 	return find(d.PortGroups, func(p *PortGroup) bool { return p.Name == name })
 }
 
-// Member finds a host's membership; nil when it is no member.
+// Member finds a host's membership; nil when it is not a member.
 func (d *DVS) Member(host string) *Member {
 	return find(d.Members, func(m *Member) bool { return m.Host == host })
 }

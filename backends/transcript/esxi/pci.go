@@ -127,7 +127,7 @@ type LSPCIDevices struct {
 	Devices []LSPCIDevice `json:"devices"`
 }
 
-// LSPCIDevice is one line of it. The alias is the name that VMkernel gives the device ("vmnic2").
+// LSPCIDevice is one line of the list. The alias is the name that VMkernel gives the device ("vmnic2").
 type LSPCIDevice struct {
 	PCIAddress  string  `json:"pci_address"`
 	ClassName   *string `json:"class_name"`

@@ -81,7 +81,7 @@ func messages(line string) []string {
 	return append(out, line[from:])
 }
 
-// isStamp tells "[ 4769.352187]".
+// isStamp matches "[ 4769.352187]".
 func isStamp(s string) bool {
 	end := strings.IndexByte(s[:min(len(s), 24)], ']')
 	if end < 4 {

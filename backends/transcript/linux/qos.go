@@ -45,7 +45,7 @@ func QoS(text string) QoSResult {
 	text = scan.Unfold(text, qosStart)
 	understood := false
 	prio := int64(-1) // of the dscp list that may go on in the next line
-	buffers := false  // the list of buffers goes on in the next line
+	buffers := false  // the list of buffers continues on the next line
 	for line := range scan.Lines(text) {
 		if line == "" {
 			continue

@@ -210,7 +210,7 @@ func (p *parser) words(line string) {
 	}
 }
 
-// isDashes tells a line of three or more dashes, as perftest draws above and below its blocks.
+// isDashes matches a line of three or more dashes, as perftest draws above and below its blocks.
 func isDashes(line string) bool { return len(line) >= 3 && strings.Trim(line, "-") == "" }
 
 // isOption recognizes a line of the usage text, which mentions everything that can go wrong.

@@ -9,7 +9,7 @@ import (
 
 // PCI converts a PCI address to "0000:3b:00.1". It accepts 8-digit domains, no domain, upper case, a colon before the function
 // and no function (then 0); the decimal form of old ESXi tables is recognized by its 5-digit domain with a 3-digit bus. Nil if s
-// is no PCI address.
+// is not a PCI address.
 func PCI(s string) *string {
 	s = strings.Trim(strings.TrimSpace(s), "[](),;'\"")
 	if len(s) > 32 {
@@ -80,7 +80,7 @@ func pciAddress(domain, bus, slot, function string, base int) *string {
 	return &v
 }
 
-// HexID converts a PCI id to lower case without 0x: "15b3". Nil if s is no hexadecimal number of at most 8 digits.
+// HexID converts a PCI id to lower case without 0x: "15b3". Nil if s is not a hexadecimal number of at most 8 digits.
 func HexID(s string) *string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.TrimPrefix(s, "0x")

@@ -28,7 +28,7 @@ func IsRule(line string) bool {
 	return n >= 3
 }
 
-// IsPrompt tells a line that starts with a shell prompt (of bash, sh, zsh or ESXi), with or without a command behind it:
+// IsPrompt matches a line that starts with a shell prompt (of bash, sh, zsh or ESXi), with or without a command behind it:
 //
 //	[root@esx-01:~] esxcli ...    [guest OS]$ ...    root@vm-01:~# ...    vm-01:~ # ...    sh-5.1# ...    $ ...    # ...
 //
@@ -68,7 +68,7 @@ func IsPrompt(line string) bool {
 	if strings.ContainsRune(first, '@') && strings.ContainsRune(first, ':') && strings.HasSuffix(first, ">") {
 		return true
 	}
-	// The sign stands alone: "vm-01:~ # cmd", "user@vm-01 ~ % cmd".
+	// The prompt character has blanks on both sides: "vm-01:~ # cmd", "user@vm-01 ~ % cmd".
 	if first != "~" && !strings.HasSuffix(first, ":~") && !strings.Contains(first, "@") && !strings.Contains(first, ":/") {
 		return false
 	}

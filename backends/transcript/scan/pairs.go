@@ -103,7 +103,7 @@ func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
 	}
 }
 
-// looksLikePair tells a line with a key of its own, known or not.
+// looksLikePair matches a line with a separate key, known or not.
 func looksLikePair(line string) bool {
 	i := strings.IndexByte(line, ':')
 	return i > 0 && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')

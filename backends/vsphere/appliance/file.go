@@ -24,7 +24,7 @@ type File struct {
 }
 
 // Open reads the descriptor of an appliance for one of its configurations, "" for the default. It fails with kind usage if the
-// file is no appliance.
+// file is not an appliance.
 func Open(path, configuration string) (*File, error) {
 	f := &File{Path: path}
 	var err error

@@ -6,7 +6,7 @@ import (
 )
 
 // vSphere tells of a boot by its time only, which setting the host's clock moves as well (NTP, by hand).
-func TestABootIsToldFromAClockThatWasSet(t *testing.T) {
+func TestRebootIsDistinguishedFromAClockChange(t *testing.T) {
 	read := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
 	days := read.Add(-9 * 24 * time.Hour)
 	before := Boot{Booted: days, Read: read}

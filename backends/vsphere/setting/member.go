@@ -15,7 +15,7 @@ import (
 
 type memberSetter struct{ *site }
 
-// Read returns a host's membership in a DVS; Absent if the host is no member or the switch does not exist.
+// Read returns a host's membership in a DVS; Absent if the host is not a member or the switch does not exist.
 func (s memberSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	host, err := s.places.Find(ctx, t.Target)
 	if err != nil {

@@ -74,7 +74,7 @@ func overview(view place.Ref) types.PropertyFilterSpec {
 	})
 }
 
-// names is what tells hosts apart, and which of them can be chosen.
+// names are the properties that identify hosts and show which of them can be chosen.
 func names(view place.Ref) types.PropertyFilterSpec {
 	return place.Through(view, []types.PropertySpec{
 		{Type: "Datacenter", PathSet: placePaths},

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A task that is not waited for any more is no silence of vCenter's, and an interruption is no lack of time.
+// A task that is still running after the limit is no lost connection, and an interruption is no timeout.
 func TestTaskThatIsNotWaitedFor(t *testing.T) {
 	late, cancel := context.WithTimeoutCause(t.Context(), 0, errEndless)
 	defer cancel()

@@ -142,7 +142,7 @@ func (c *Config) outage() time.Duration {
 	return outage
 }
 
-// reads reports whether a method changes nothing in vCenter except this session's views. A method that starts a task is no read,
+// reads reports whether a method changes nothing in vCenter except this session's views. A method that starts a task is not a read,
 // whatever its name.
 func reads(method string) bool {
 	if strings.HasSuffix(method, "_Task") {

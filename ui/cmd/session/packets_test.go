@@ -2,7 +2,7 @@ package session
 
 import "testing"
 
-// Counters that were not told are no counters that stand still: that would be taken for a TCP fallback.
+// Counters that were not read must not count as unchanged: that would look like a TCP fallback.
 func TestPacketsThatWereNotToldAreUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows []map[string]string

@@ -170,7 +170,7 @@ func TestSharedLock(t *testing.T) {
 	if !strings.Contains(strings.Join(questions, "\n"), "has expired. Take it over") {
 		t.Errorf("asked: %q", questions)
 	}
-	// Ctrl-C at the question ends the program; it is no refusal.
+	// Ctrl-C at the question ends the program; it is not a refusal.
 	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
 	s.confirm = func(question string) (bool, error) {
 		if strings.Contains(question, "Take it over") {

@@ -24,7 +24,7 @@ type Stated struct {
 	from map[string]string // where a time is from, by its flag; the operator states the others
 }
 
-// Measure takes over what the history of the site tells, where the operator has not stated a time with its flag. took may be nil.
+// Measure takes durations from the history of the site, where the operator has not stated a time with its flag. took may be nil.
 func (s *Stated) Measure(took *backends.Took, stated func(flag string) bool) {
 	s.from = map[string]string{}
 	if took == nil {

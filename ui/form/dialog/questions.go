@@ -71,7 +71,7 @@ func (q *questions) read(in *bufio.Reader) {
 	for range q.want {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return // an incomplete line is no answer
+			return // an incomplete line is not an answer
 		}
 		q.lines <- line
 	}

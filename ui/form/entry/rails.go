@@ -154,7 +154,7 @@ func Described(inv *backends.Inventory, picks map[string]string) answers.NIC {
 	return out
 }
 
-// Hidden reports whether one of the chosen ports, by host name, is no pNIC yet: it has no MAC address to describe it by.
+// Hidden reports whether one of the chosen ports, by host name, is not a pNIC yet: it has no MAC address to describe it by.
 func Hidden(inv *backends.Inventory, picks map[string]string) bool {
 	for host, device := range picks {
 		if n := inv.Host(host).NIC(device); n != nil && n.Hidden != "" {

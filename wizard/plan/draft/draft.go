@@ -84,7 +84,7 @@ func (d *Draft) NoteEach(name, format string, args ...any) {
 	}
 }
 
-// tell converts what Each collected to notes.
+// tell converts what NoteEach collected to notes.
 func (d *Draft) tell() {
 	const most = 5
 	for _, s := range d.tales {

@@ -64,7 +64,7 @@ func (b *builder) keys(v *draft.VM) []plan.Change {
 	return out
 }
 
-// peers reports whether the RDMA device in a VM can access the memory of its GPUs: a PVRDMA adapter is no PCI device of the host
+// peers reports whether the RDMA device in a VM can access the memory of its GPUs: a PVRDMA adapter is not a PCI device of the host
 // (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019: NCCL_IB_GDR_LEVEL=0).
 func (b *builder) peers() bool { return b.Answers.Mode == answers.GPUDirect }
 

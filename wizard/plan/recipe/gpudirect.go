@@ -107,7 +107,7 @@ func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
 	return true
 }
 
-// passedOn returns the only card that is passed through, is no pNIC and belongs to no VM.
+// passedOn returns the only card that is passed through, is not a pNIC and belongs to no VM.
 func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.PCIDevice {
 	var free []*backends.PCIDevice
 	for i := range cards {

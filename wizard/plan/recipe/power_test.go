@@ -95,7 +95,7 @@ func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 		inv.VM(pair[1]).Host = inv.VM(pair[0]).Host
 		rules = append(rules, backends.DRSRule{Name: pair[0], Kind: backends.RuleApart, VMs: pair})
 	}
-	rules = append(rules, rules[0]) // one VM is no pair
+	rules = append(rules, rules[0]) // one VM is not a pair
 	inv.Clusters = []backends.Cluster{{Name: inv.Hosts[0].Cluster, DRS: true, DRSMode: "fullyAutomated", Rules: rules}}
 	a := sriovAnswers(inv)
 	var first []plan.Refusal

@@ -288,7 +288,7 @@ func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	wasThere, isSet := p.Found.Decode(&found) == nil, c.To.Decode(&set) == nil
 	var want backends.AddressSpec
 	switch {
-	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address assigned by DHCP is no drift
+	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address assigned by DHCP is not a drift
 		want = set
 	case wasThere:
 		want = found

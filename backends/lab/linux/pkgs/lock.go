@@ -16,7 +16,7 @@ import (
 // it ends with the process, but the file stays.
 const lockFile = "/var/lib/dpkg/lock-frontend"
 
-// locked tells programs started by a frontend that it holds the lock already.
+// locked marks programs whose frontend already holds the lock.
 const locked = "DPKG_FRONTEND_LOCKED"
 
 // A lock is held by one process at a time.

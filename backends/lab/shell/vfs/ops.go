@@ -204,7 +204,7 @@ func (f *FS) MkdirAll(c Cred, p string, perm fs.FileMode) error {
 // Remove removes a file or an empty directory.
 func (f *FS) Remove(c Cred, p string) error { return f.remove(c, p, false) }
 
-// RemoveAll removes p and what is below it. It is no error when p is absent.
+// RemoveAll removes p and what is below it. It is not an error when p is absent.
 func (f *FS) RemoveAll(c Cred, p string) error {
 	err := f.remove(c, p, true)
 	if err != nil && unwrap(err) == syscall.ENOENT {
