@@ -161,7 +161,7 @@ func TestAWatchIsLeft(t *testing.T) {
 	}{
 		"by q": {"q", false, false}, "by Ctrl-C": {"\x03", true, false}, "by a signal": {"", true, false},
 		"by q, with keys behind it": {strings.Repeat("q", 20), false, false},
-		"by q during a check":        {"q", false, true}, "by Ctrl-C during a check": {"\x03", true, true},
+		"by q during a check":       {"q", false, true}, "by Ctrl-C during a check": {"\x03", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, press := io.Pipe()

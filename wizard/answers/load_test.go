@@ -164,7 +164,7 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"device":                              {"mode: pvrdma\nnic: {device: eth0}", 2, "nic.device", "not a device", "vmnic2"},
 		"host twice":                          {"mode: pvrdma\nhosts: {names: [a, b, a]}", 2, "hosts.names[2]", "twice", ""},
 		"http":                                {"mode: pvrdma\nvcenter: {url: http://vc/sdk}", 2, "vcenter.url", "not https", ""},
-		"not a URL":                              {"mode: pvrdma\nvcenter: {url: vcenter}", 2, "vcenter.url", "not a URL", "https://"},
+		"not a URL":                           {"mode: pvrdma\nvcenter: {url: vcenter}", 2, "vcenter.url", "not a URL", "https://"},
 		"SHA-1 thumbprint":                    {"mode: pvrdma\nvcenter: {thumbprint: \"" + strings.Repeat("12:", 19) + "34\"}", 2, "vcenter.thumbprint", "is a SHA-1 thumbprint", "openssl"},
 		"thumbprint":                          {"mode: pvrdma\nvcenter: {thumbprint: 12:34}", 2, "vcenter.thumbprint", "not a thumbprint", "hexadecimal"},
 		"IP without prefix":                   {"mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1}]", 2, "vms[0].ip", "cannot be read", "192.168.50.11/24"},

@@ -31,16 +31,16 @@ func TestTitles(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]plan.Change{
-		"disable firewall ruleset pvrdma":     {Setting: backends.Setting{Kind: backends.KindFirewall, Name: "pvrdma"}, To: backends.ValueOf(false)},
-		"clear option X":                      {Setting: backends.Setting{Kind: backends.KindOption, Name: "X"}, To: backends.ValueOf("")},
-		"leave distributed switch D":          {Setting: backends.Setting{Kind: backends.KindMember, Name: "D"}, From: backends.ValueOf(backends.MemberSpec{})},
-		"remove distributed switch D":         {Setting: backends.Setting{Target: backends.SwitchRef("D"), Kind: backends.KindSwitch}, From: backends.ValueOf(1)},
-		"remove PVRDMA adapter from P":        {Setting: backends.Setting{Kind: backends.KindAdapter, Name: "P"}, From: backends.ValueOf(backends.AdapterSpec{Type: "pvrdma"})},
-		"reserve 0 MB of memory":              {Setting: backends.Setting{Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{})},
-		"remove packages b":                   {Setting: backends.Setting{Kind: backends.KindPackages}, From: backends.ValueOf(backends.PackageSpec{Installed: []string{"a", "b"}}), To: backends.ValueOf(backends.PackageSpec{Installed: []string{"a"}})},
-		"install RDMA packages":               {Setting: backends.Setting{Kind: backends.KindPackages}, To: backends.Unknown("x")},
+		"disable firewall ruleset pvrdma":          {Setting: backends.Setting{Kind: backends.KindFirewall, Name: "pvrdma"}, To: backends.ValueOf(false)},
+		"clear option X":                           {Setting: backends.Setting{Kind: backends.KindOption, Name: "X"}, To: backends.ValueOf("")},
+		"leave distributed switch D":               {Setting: backends.Setting{Kind: backends.KindMember, Name: "D"}, From: backends.ValueOf(backends.MemberSpec{})},
+		"remove distributed switch D":              {Setting: backends.Setting{Target: backends.SwitchRef("D"), Kind: backends.KindSwitch}, From: backends.ValueOf(1)},
+		"remove PVRDMA adapter from P":             {Setting: backends.Setting{Kind: backends.KindAdapter, Name: "P"}, From: backends.ValueOf(backends.AdapterSpec{Type: "pvrdma"})},
+		"reserve 0 MB of memory":                   {Setting: backends.Setting{Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{})},
+		"remove packages b":                        {Setting: backends.Setting{Kind: backends.KindPackages}, From: backends.ValueOf(backends.PackageSpec{Installed: []string{"a", "b"}}), To: backends.ValueOf(backends.PackageSpec{Installed: []string{"a"}})},
+		"install RDMA packages":                    {Setting: backends.Setting{Kind: backends.KindPackages}, To: backends.Unknown("x")},
 		"remove the address of the interface on P": {Setting: backends.Setting{Kind: backends.KindAddress, Name: "P"}, From: backends.ValueOf(1)},
-		"upgrade hardware version to 17":      {Setting: backends.Setting{Kind: backends.KindHardware}, To: backends.ValueOf(17)},
+		"upgrade hardware version to 17":           {Setting: backends.Setting{Kind: backends.KindHardware}, To: backends.ValueOf(17)},
 	} {
 		if got := plan.Title(c); got != want {
 			t.Errorf("%q, want %q", got, want)
