@@ -7,7 +7,15 @@ bin=$(realpath "$1")
 out=$(mkdir -p "$2" && realpath "$2")
 work=$(mktemp -d)
 tm() { tmux -L "rdma-pictures-$$" -f /dev/null "$@"; }
-trap 'tm kill-server 2>/dev/null || true; rm -rf "$work"' EXIT
+# The program's lab ends a moment after its terminal, and writes until then.
+clear_up() {
+  tm kill-server 2>/dev/null || true
+  for _ in $(seq 100); do
+    rm -rf "$work" 2>/dev/null && return
+    sleep 0.1
+  done
+}
+trap clear_up EXIT
 for tool in tmux aha chromium; do
   command -v "$tool" >/dev/null || { echo "pictures: $tool is not installed" >&2; exit 1; }
 done
@@ -50,9 +58,10 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
   local settings=""
   if [ $# -gt 0 ]; then settings=$(printf '%q ' "$@"); fi
   tm kill-server 2>/dev/null || true
-  rm -rf "$work/run" && mkdir -p "$work/run"
+  local run=$work/$prefix
+  mkdir -p "$run"
   tm new-session -d -x "$columns" -y "$rows" -s s \
-    "cd '$work/run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$work/run' $settings '$bin' --lab"
+    "cd '$run' && exec env TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 XDG_STATE_HOME='$run' $settings '$bin' --lab"
   local n=0
   picture() { # NAME
     n=$((n + 1))

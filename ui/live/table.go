@@ -95,6 +95,7 @@ func field(t theme.Theme, prompt string) textinput.Model {
 	f.Prompt = prompt
 	s := f.Styles()
 	s.Focused.Prompt, s.Focused.Text = t.Accent, lipgloss.NewStyle()
+	s.Cursor.Blink = false // an idle page sends nothing, and no timer outlives it
 	f.SetStyles(s)
 	return f
 }
