@@ -182,6 +182,9 @@ func TestEveryKeyOfTheRunPageDoesSomething(t *testing.T) {
 					t.Errorf("%s of %v does nothing:\n%s", key, keys, before)
 				}
 				if key == "x" || key == "R" || key == "/" {
+					if named := k.named(); slices.Contains(named, "F1") {
+						t.Errorf("after %s the footer names F1, which does nothing there: %v", key, named)
+					}
 					k.press("esc")
 				}
 				if key == "?" {

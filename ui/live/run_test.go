@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -157,6 +158,39 @@ func TestRunScreens(t *testing.T) {
 			}
 			golden(t, name+".txt", strings.NewReplacer("\x1b[1m", "", "\x1b[m", "").Replace(got)+"\n")
 		})
+	}
+}
+
+// The page of attach, in three sizes.
+func TestAttachScreens(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
+		name := fmt.Sprintf("attach-%dx%d.txt", size[0], size[1])
+		t.Run(name, func(t *testing.T) {
+			got := live.AttachView(paused(100, "down", "down"), "rdma-setup attach 20261124-101500-pvrdma-abcd", size[0], size[1], begin.Add(75*time.Second))
+			if lipgloss.Width(got) > size[0] || lipgloss.Height(got) > size[1] {
+				t.Errorf("%d x %d", lipgloss.Width(got), lipgloss.Height(got))
+			}
+			golden(t, name, ansi.Strip(got)+"\n")
+		})
+	}
+}
+
+// While the measurement is on, the keys that act on changes are neither named nor taken.
+func TestKeysWhileItMeasures(t *testing.T) {
+	r := part(4)
+	r.Measured(perftest.Progress{Total: 4, Test: perftest.SendBandwidth})
+	for _, key := range []string{"p", "x", "R"} {
+		for _, k := range r.Keys() {
+			if k[0] == key {
+				t.Errorf("%s is named", key)
+			}
+		}
+		if c, used := r.Key(key, key); c != nil || !used {
+			t.Errorf("%s: control %v, used %t", key, c, used)
+		}
+		if got := r.View(78, 19, begin); !strings.Contains(got, "the changes are done; Ctrl-C stops the measurement") {
+			t.Errorf("%s says nothing:\n%s", key, got)
+		}
 	}
 }
 

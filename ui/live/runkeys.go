@@ -33,9 +33,17 @@ func (r *Run) Keys() [][2]string {
 		return [][2]string{{"y", "yes"}, {"n", "no"}}
 	case r.list.typing:
 		return [][2]string{{"Enter", "keep the filter"}, {"Esc", "clear it"}}
+	case r.measures():
+		return slices.DeleteFunc(slices.Clone(runKeys), func(k [2]string) bool { return controls[k[0]] })
 	}
 	return runKeys
 }
+
+// measures reports whether the changes are done and the measurement has started.
+func (r *Run) measures() bool { return r.tests > 0 || r.load.Load != "" }
+
+// controls are the keys that act on the changes of a run, not on its page.
+var controls = map[string]bool{"p": true, "x": true, "R": true}
 
 var runKeys = [][2]string{{"p", "pause/continue"}, {"Up Down", "choose"}, {"d", "details"}, {"x", "skip"}, {"R", "retry"}, {"f", "fold done"}, {"/", "filter"}}
 
@@ -78,6 +86,10 @@ func (r *Run) Key(key, text string) (c *engine.Control, used bool) {
 		return nil, true
 	}
 	l.said = ""
+	if r.measures() && controls[key] {
+		l.said = "the changes are done; Ctrl-C stops the measurement"
+		return nil, true
+	}
 	all := r.listed()
 	switch key {
 	case "p":

@@ -120,7 +120,8 @@ func (w *Wizard) keys() string {
 	}
 	room := w.width - len(help.Key) - len(help.Does) - 4
 	shown := w.hint(help)
-	if w.question() != nil || w.clash != nil || w.edits() || w.leaving || w.help {
+	asks := w.running != nil && w.Page().Typing() // the run page reads a filter or a yes or no
+	if w.question() != nil || w.clash != nil || w.edits() || w.leaving || w.help || asks {
 		shown = "" // the keys belong to what is shown over the page
 	}
 	lines, used := []string{" "}, 1
