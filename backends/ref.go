@@ -48,7 +48,7 @@ func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func (r *Ref) UnmarshalText(b []byte) error {
 	typ, name, ok := strings.Cut(string(b), "/")
 	if !ok || typ == "" {
-		return fmt.Errorf("target %q: want type/name", b)
+		return fmt.Errorf("target %q: expected type/name", b)
 	}
 	r.Type, r.Name = TargetType(typ), name
 	return nil

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Works with apt-get and dpkg as root. Configuration files that were changed by hand are kept, and no question is asked.
 #
-#   apt-get.sh repair                      finishes what an interrupted dpkg left undone
+#   apt-get.sh repair                      completes what an interrupted dpkg left half done
 #   apt-get.sh update                      fetches the lists
-#   apt-get.sh install|would-install NAME...  those of the names that can be had; "would" only says what would happen
-#   apt-get.sh exact NAME=VERSION...       those of these versions that can be had, older ones too
+#   apt-get.sh install|would-install NAME...  installs those of the names that are available; "would" only simulates
+#   apt-get.sh exact NAME=VERSION...       installs those of these versions that are available, also older ones
 #   apt-get.sh remove|would-remove NAME...
 do=$1
 shift
@@ -13,7 +13,7 @@ configure() { dpkg --force-confdef --force-confold --configure -a; }
 get() { apt-get -q -y -o DPkg::Lock::Timeout=60 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$@"; }
 
 case $do in install | would-install)
-	# apt-get installs nothing when one name is unknown: the names that can be had are found one by one.
+	# apt-get installs nothing if one name is unknown: the available names are found one by one.
 	apt-get -s -qq install -- "$@" >/dev/null 2>&1 || for p; do
 		shift
 		if said=$(apt-get -s -qq install -- "$p" 2>&1 >/dev/null); then set -- "$@" "$p"; else echo "$said" >&2; fi
@@ -21,7 +21,7 @@ case $do in install | would-install)
 	[ $# -gt 0 ] || exit 0
 	;;
 exact)
-	# It does nothing either when one version is not to be had: the others go back without it.
+	# It does nothing either if one version is not available: the others are installed without it.
 	for p; do
 		shift
 		if apt-cache madison "${p%%=*}" 2>/dev/null | grep -qF " ${p#*=} |"; then
@@ -35,10 +35,10 @@ exact)
 esac
 case $do in
 repair)
-	# A killed dpkg leaves a journal, files whose names are numbers, and apt-get refuses to work then; a dpkg that was
-	# stopped between two packages only leaves packages that are not configured. What the power failed under while it was
-	# unpacked has to be unpacked again first (the third letter of its state is R, dpkg-query(1)): dpkg does not configure it,
-	# and apt-get alone tries just that if the package counts as unpacked already.
+	# A killed dpkg leaves a journal (files whose names are numbers), and apt-get refuses to work until it is processed; a dpkg
+	# that was stopped between two packages only leaves packages that are not configured. A package that was cut off while it
+	# was unpacked must be unpacked again first (the third letter of its state is R, dpkg-query(1)): dpkg does not configure it,
+	# and apt-get by itself only tries to configure it if it counts as unpacked.
 	# shellcheck disable=SC2010 # the names are numbers
 	if ls /var/lib/dpkg/updates 2>/dev/null | grep -q '^[0-9][0-9]*$' || [ -n "$(dpkg --audit 2>/dev/null)" ]; then
 		configure >/dev/null 2>&1 || : # apt-get refuses to work as long as there is a journal

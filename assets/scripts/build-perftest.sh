@@ -41,7 +41,7 @@ rm -rf -- "$work"
 [ $ended = 0 ] || exit 1
 if [ -z "$header" ]; then
 	if ! "$prefix"/bin/ib_send_bw --version 2>&1 | grep -q '^Version'; then
-		echo 'what was built tells no version' >&2
+		echo 'the program that was built reports no version' >&2
 		exit 1
 	fi
 elif ! "$prefix"/bin/ib_write_bw --help 2>&1 | grep -q -e --use_cuda; then

@@ -1,15 +1,15 @@
 #!/bin/sh
 # Works with dnf or yum, which take the same options, as root. No question is asked.
 #
-#   dnf.sh PROGRAM install|would-install NAME...  those of the names that can be had; "would" only says what would happen
-#   dnf.sh PROGRAM exact NAME-VERSION...  those of these versions that can be had, older or newer than what is there
+#   dnf.sh PROGRAM install|would-install NAME...  installs those of the names that are available; "would" only simulates
+#   dnf.sh PROGRAM exact NAME-VERSION...  installs those of these versions that are available, older or newer than the installed ones
 #   dnf.sh PROGRAM remove|would-remove NAME...
 dnf=$1 do=$2 none=
 shift 2
 answer=-y
 case $do in would-*) answer=--assumeno ;; esac
 
-# known installs those of the names that can be had. One unknown name keeps dnf from installing the others, and the option
+# known installs those of the names that are available. One unknown name keeps dnf from installing the others, and the option
 # against that differs between dnf 4 and 5.
 known() {
 	for p; do
@@ -34,7 +34,7 @@ case $do in
 	exit "$status"
 	;;
 exact)
-	# Nothing is done when one version is not to be had, or when it lies the other way: down and up are two commands.
+	# dnf does nothing if one version is not available or in the other direction: downgrade and upgrade are two commands.
 	for p; do
 		shift
 		if "$dnf" -q list --showduplicates "$p" >/dev/null 2>&1; then set -- "$@" "$p"; else echo "No package $p available." >&2; fi

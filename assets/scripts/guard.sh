@@ -25,7 +25,7 @@ running() {
 	[ -f "$g_dir/running" ] && [ ! -L "$g_dir/running" ] && cat "$g_dir/running"
 }
 
-# waits says for how long another step is waited for, and tells what it is.
+# waits sets g_wait, the seconds for which the caller waits for another step, and prints which step it is.
 waits() {
 	g_wait=60
 	g_note=$(running 2>/dev/null) || return 0

@@ -113,7 +113,7 @@ if lacks $wanted; then
 	if [ $engine = docker-ce ] && has containerd && ! has docker.io; then die "containerd of the distribution is installed, and containerd.io would replace it: it is left alone"; fi
 fi
 
-# Another Docker stands in the way of the one that is wanted.
+# Another Docker conflicts with the requested one.
 for p in $old; do
 	has $p || continue
 	[ $remove_old = yes ] || die "$p is installed: generate this script with --remove-old to take it away; images and containers stay"

@@ -42,7 +42,7 @@ func TestBuildPerftestScript(t *testing.T) {
 		"another SHA-256":         {url + "#sha256=" + strings.Repeat("0", 64), loads, install, "the SHA-256 of " + url + " is not 000"},
 		"half of it is loaded":    {url, `echo half >"$5"; echo 'curl: (18) transfer closed' >&2; exit 18`, install, "cannot download " + url + ": curl: (18) transfer closed"},
 		"/opt is read-only":       {archive, "", `case $* in *install) echo "mkdir: cannot create directory '/opt': Read-only file system"; echo lots; exit 1 ;; esac`, "Read-only file system"},
-		"what is built says none": {archive, "", "exit 0", "tells no version"},
+		"what is built says none": {archive, "", "exit 0", "reports no version"},
 	} {
 		dir := t.TempDir()
 		built, prefix := filepath.Join(dir, "built"), filepath.Join(dir, "opt", "perftest-same")

@@ -43,24 +43,24 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 // nothing.
 func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
-	ills := map[world.Ill]string{
+	problems := map[world.HostProblem]string{
 		world.DeadPath:   "storage path vmhba64:C0:T1:L1 of esx-01 is dead",
 		world.SwitchDown: "NSX switch nvds-overlay of esx-01 is not up",
 		world.RedAlarm:   `alarm "Host hardware fan status" is red on esx-01`,
 	}
-	sick := func(t *testing.T, before, after []world.Ill) (*bench, []string) {
+	withProblems := func(t *testing.T, before, after []world.HostProblem) (*bench, []string) {
 		t.Parallel()
 		b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 3, VMs: 3})
 		b.change(world.Event{What: world.HostHardware, Host: "esx-01"}, func(s *world.State) {
 			h := s.Hosts[0]
 			h.Opaque = append(h.Opaque, &world.OpaqueSwitch{ID: world.UUID("opaque", 0), Name: "nvds-overlay", Uplinks: []string{"vmnic3"}})
-			h.Ills, h.IllsLater = before, after
+			h.Problems, h.ProblemsLater = before, after
 		})
 		return b, []string{"apply", "-f", edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {reboot: {timeout: 2m}}"), "--yes"}
 	}
-	for ill, says := range ills {
-		t.Run(string(ill), func(t *testing.T) {
-			b, apply := sick(t, nil, []world.Ill{ill})
+	for problem, says := range problems {
+		t.Run(string(problem), func(t *testing.T) {
+			b, apply := withProblems(t, nil, []world.HostProblem{problem})
 			b.hurry()
 			_, said := b.must(5, apply...)
 			if !strings.Contains(said, says) {
@@ -73,8 +73,8 @@ func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 		})
 	}
 	t.Run("before the run", func(t *testing.T) {
-		all := slices.Collect(maps.Keys(ills))
-		b, apply := sick(t, all, all)
+		all := slices.Collect(maps.Keys(problems))
+		b, apply := withProblems(t, all, all)
 		b.must(0, apply...)
 	})
 }

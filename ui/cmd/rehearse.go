@@ -137,7 +137,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 			if err := site.Found(s); err != nil {
 				return err
 			}
-			return scenario.Spoil(s, f.scenario)
+			return scenario.Break(s, f.scenario)
 		}
 	}
 	l, err := lab.Start(ctx, o)

@@ -98,7 +98,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 
 // nameStrays reports what is among the runs and is not a run.
 func nameStrays(e *console.Env, state string) {
-	names, err := journal.Strays(state)
+	names, err := journal.InvalidEntries(state)
 	if err != nil {
 		return // Create reports what is wrong
 	}

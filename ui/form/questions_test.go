@@ -101,7 +101,7 @@ func TestQuestionsTakeAnswers(t *testing.T) {
 		t.Errorf("%+v", a.VMs)
 	}
 	for _, said := range []string{"there is no host esx-09", "esx-03 is disconnected", "name at least one", `there is no mode "roce"`, `esx-02 has no pNIC "vmnic7"`, "vmnic0 cannot be chosen: it carries management",
-		"want a number", `no vmknic "vmk9" on esx-02`, "vm-01 is on esx-01, which is not one of the selected hosts", "want an address with its prefix length", `"x" is not a port`} {
+		"expected a number", `no vmknic "vmk9" on esx-02`, "vm-01 is on esx-01, which is not one of the selected hosts", "expected an address with its prefix length", `"x" is not a port`} {
 		if !strings.Contains(text, said) {
 			t.Errorf("%q is not said:\n%s", said, text)
 		}

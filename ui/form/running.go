@@ -103,7 +103,7 @@ func (f *feed) flush() {
 func (p *runPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.screen, p.remote = live.NewRun(w.Theme), engine.NewRemote()
 	news := &feed{send: w.Send}
-	run := w.Carry(func(ctx context.Context, stop <-chan struct{}) {
+	run := w.StartRun(func(ctx context.Context, stop <-chan struct{}) {
 		p.carryOut(ctx, stop, w, news)
 		news.flush()
 	}, func() tea.Cmd {

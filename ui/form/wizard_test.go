@@ -112,7 +112,7 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 		}, "pNICs", "no pNIC is chosen on esx-01"},
 		"an MTU that is no number": {func(k *keyboard) {
 			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "tab", "tab").write("x").press("enter")
-		}, "Switch and vmknic", "want a number"},
+		}, "Switch and vmknic", "expected a number"},
 		"an address that is taken": {func(k *keyboard) {
 			k.press("enter").write("right").press("enter", "enter", "enter", "enter", "enter", "e")
 			k.press("backspace", "backspace", "backspace", "backspace").write("2/24").press("enter")

@@ -110,7 +110,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		if hint == "" {
 			hint = "write a whole number, without quotes"
 		}
-		d.report(n, path, hint, "want a whole number, not %s", describe(n))
+		d.report(n, path, hint, "expected a whole number, not %s", describe(n))
 	case reflect.String:
 		if s, ok := d.scalar(n, path); ok {
 			v.SetString(s)
@@ -205,7 +205,7 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		d.report(n, path, d.hint(path), "want one value, not %s", describe(n))
+		d.report(n, path, d.hint(path), "expected one value, not %s", describe(n))
 	case n.ShortTag() == "!!bool":
 		d.report(n, path, "put it in quotes when it is a name", "want text, not %s", describe(n))
 	case n.ShortTag() == "!!binary" || !utf8.ValidString(n.Value):

@@ -52,7 +52,7 @@ func (g GPUOperator) Check() error {
 	tagged := strings.LastIndexByte(g.Driver, ':') > strings.LastIndexByte(g.Driver, '/')
 	switch {
 	case g.Driver != "" && (!image.MatchString(g.Driver) || !tagged || !strings.Contains(g.Driver, "/") || strings.Contains(g.Driver, "@")):
-		return fmt.Errorf("%q is not an image of a driver: want REPOSITORY/NAME:VERSION", g.Driver)
+		return fmt.Errorf("%q is not an image of a driver: expected REPOSITORY/NAME:VERSION", g.Driver)
 	case g.Secret != "" && !kubeName.MatchString(g.Secret):
 		return fmt.Errorf("%q is not a valid secret name", g.Secret)
 	case g.Secret != "" && g.Driver == "":

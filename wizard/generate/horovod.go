@@ -36,7 +36,7 @@ func (h Horovod) Check() error {
 	case !image.MatchString(h.Image):
 		return fmt.Errorf("%q is not a container image", h.Image)
 	case h.GPUs < 1 || h.GPUs > 16:
-		return fmt.Errorf("%d GPUs for each guest: want 1 to 16", h.GPUs)
+		return fmt.Errorf("%d GPUs for each guest: expected 1 to 16", h.GPUs)
 	case h.Port < 0 || h.Port > 65535:
 		return fmt.Errorf("%d is not a port", h.Port)
 	case h.Model != "" && !deviceName.MatchString(h.Model):

@@ -68,13 +68,13 @@ func (j Job) Check() error {
 	case !image.MatchString(j.Image):
 		return fmt.Errorf("%q is not a container image", j.Image)
 	case j.Workers < 1 || j.Workers > 1000 || j.GPUs < 0 || j.GPUs > 16 || j.Slots < 0 || j.Slots > 256:
-		return fmt.Errorf("%d workers with %d GPUs and %d slots each: want 1 to 1000, 0 to 16 and up to 256", j.Workers, j.GPUs, j.Slots)
+		return fmt.Errorf("%d workers with %d GPUs and %d slots each: expected 1 to 1000, 0 to 16 and up to 256", j.Workers, j.GPUs, j.Slots)
 	case j.Batches < 0:
 		return fmt.Errorf("%d batches cannot be run", j.Batches)
 	case j.Resource != "" && !resource.MatchString(j.Resource):
-		return fmt.Errorf("%q is not a resource of a device plugin: want one like rdma/hca_shared_devices_a", j.Resource)
+		return fmt.Errorf("%q is not a resource of a device plugin: expected one like rdma/hca_shared_devices_a", j.Resource)
 	case j.Network != "" && !multus.MatchString(j.Network):
-		return fmt.Errorf("%q is not a valid network name: want NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition", j.Network)
+		return fmt.Errorf("%q is not a valid network name: expected NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition", j.Network)
 	case j.Resource != "" && j.Net.Path == TCP:
 		return fmt.Errorf("a job over TCP needs no %s", j.Resource)
 	}

@@ -70,15 +70,15 @@ func (n NetworkOperator) Check() error {
 	case n.NIC != NodePVRDMA && n.NIC != NodeSRIOV && n.NIC != NodePassthrough:
 		return fmt.Errorf("%q is not an adapter of a node: pvrdma, sriov or passthrough", n.NIC)
 	case err != nil || !release.MatchString(n.Release):
-		return fmt.Errorf("%q is not a release of the Network Operator: want one like v26.4.0", n.Release)
+		return fmt.Errorf("%q is not a release of the Network Operator: expected one like v26.4.0", n.Release)
 	case v.LessThan(oldest):
-		return fmt.Errorf("components of release %s have their own versions: want v%s.0 or later", n.Release, oldest.Original())
+		return fmt.Errorf("components of release %s have their own versions: expected v%s.0 or later", n.Release, oldest.Original())
 	case n.NIC == NodePVRDMA && n.Subnet.IsValid():
 		return fmt.Errorf("pods on PVRDMA have no second interface: a port group does not forward to MAC addresses that the VM's adapter does not have")
 	case n.NIC == NodePVRDMA:
 		return nil
 	case !n.Subnet.IsValid() || !n.Subnet.Addr().Is4() || n.Subnet.Masked() != n.Subnet:
-		return fmt.Errorf("pods need addresses of their own: want an IPv4 network like 192.168.60.0/24, not %s", n.Subnet)
+		return fmt.Errorf("pods need addresses of their own: expected an IPv4 network like 192.168.60.0/24, not %s", n.Subnet)
 	case n.PerNode < 1 || n.Subnet.Bits() < 8 || n.PerNode > 1<<(32-n.Subnet.Bits())-2:
 		return fmt.Errorf("%s has no room for %d addresses a node", n.Subnet, n.PerNode)
 	case n.MTU != 0 && (n.MTU < 576 || n.MTU > 9216):

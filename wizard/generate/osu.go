@@ -47,7 +47,7 @@ func (s OSU) Check() error {
 		seen[h] = true
 	}
 	if s.Runs < 0 || s.Runs > 100 {
-		return fmt.Errorf("%d runs: want 1 to 100", s.Runs)
+		return fmt.Errorf("%d runs: expected 1 to 100", s.Runs)
 	}
 	return NCCL{Path: SRIOV, Device: s.Device, GID: -1, Class: s.Class}.Check()
 }

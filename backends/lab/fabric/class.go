@@ -31,12 +31,12 @@ const (
 	leftAfterLoss   = 0.45 // go-back-N sends a window again for each lost packet
 )
 
-// Carry computes what happens to a flow from the first to the second port of the path. A packet has the priority that its
+// Transmit computes what happens to a flow from the first to the second port of the path. A packet has the priority that its
 // sender's card gives it; at the switch it keeps that if the switch port of the sender trusts DSCP; otherwise it is moved to
 // priority 0 and its DSCP is cleared (Cisco, "Configuring QoS", untrusted ports). If a queue fills up, the switch pauses the
 // priority at the ingress port (IEEE 802.1Qbb); packets that are not paused there, or by a card that ignores pause frames, are
 // dropped.
-func (p Path) Carry(s *world.State, f Flow) Effect {
+func (p Path) Transmit(s *world.State, f Flow) Effect {
 	e := Effect{Left: 1}
 	if len(p.Ports) < 2 {
 		return e

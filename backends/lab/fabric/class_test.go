@@ -41,7 +41,7 @@ func TestQueuesOfTheSwitch(t *testing.T) {
 			}
 			f := fabric.Flow{TrafficClass: dscp26, Bytes: 4096 << 20, Packets: 1 << 20, Crowd: tc.crowd}
 			var e fabric.Effect
-			w.View(func(s *world.State) { e = p.Carry(s, f) })
+			w.View(func(s *world.State) { e = p.Transmit(s, f) })
 			if e.SentIn != tc.sentIn || e.ArrivedIn != tc.arrivedIn || e.Paused > 0 != tc.paused || e.Lost > 0 != tc.lost || e.Marked > 0 != tc.marked {
 				t.Errorf("%+v", e)
 			}

@@ -302,10 +302,10 @@ func (w wire) Path(a, b fabric.End) fabric.Path {
 	return p
 }
 
-// Carry implements perftest.Network.
-func (w wire) Carry(p fabric.Path, f fabric.Flow) fabric.Effect {
+// Transmit implements perftest.Network.
+func (w wire) Transmit(p fabric.Path, f fabric.Flow) fabric.Effect {
 	var e fabric.Effect
-	w.m.site.World.View(func(st *world.State) { e = p.Carry(st, f) })
+	w.m.site.World.View(func(st *world.State) { e = p.Transmit(st, f) })
 	p.Count(w.m.site.World, f, e)
 	bytes, packets := f.Bytes, f.Packets
 	for i, d := range p.Devices {

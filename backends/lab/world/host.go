@@ -31,23 +31,23 @@ type Host struct {
 	Disconnected bool
 	BootTime     time.Time
 
-	HAAgent     string   // state of its HA agent while it is in service; "": healthy
-	HALater     string   // and the state from its next boot on
-	Ills        []Ill    // what is wrong with it
-	IllsLater   []Ill    // and from its next boot on
-	Address     string   // of the management vmknic
-	UUID        string   // of the BIOS
-	ShellAddr   string   // 127.0.0.1:PORT of its SSH server, "" until it listens
-	Lockdown    string   // lockdownDisabled, lockdownNormal, lockdownStrict
-	Exceptions  []string // accounts that lockdown mode lets in
-	Password    string   // of root in its shell; "": that of World.Secrets
-	Refused     int      // refused logins of root since the last successful one
-	LockedUntil time.Time
-	MemoryMB    int64
-	Sockets     int
-	Cores       int // in all sockets
-	PowerPolicy string
-	Make        Server
+	HAAgent       string        // state of its HA agent while it is in service; "": healthy
+	HALater       string        // and the state from its next boot on
+	Problems      []HostProblem // what is wrong with it
+	ProblemsLater []HostProblem // and from its next boot on
+	Address       string        // of the management vmknic
+	UUID          string        // of the BIOS
+	ShellAddr     string        // 127.0.0.1:PORT of its SSH server, "" until it listens
+	Lockdown      string        // lockdownDisabled, lockdownNormal, lockdownStrict
+	Exceptions    []string      // accounts that lockdown mode lets in
+	Password      string        // of root in its shell; "": that of World.Secrets
+	Refused       int           // refused logins of root since the last successful one
+	LockedUntil   time.Time
+	MemoryMB      int64
+	Sockets       int
+	Cores         int // in all sockets
+	PowerPolicy   string
+	Make          Server
 
 	RebootRequired bool // a change is pending until the next boot
 	NoThreads      bool // hyper-threading is off in the BIOS
@@ -346,15 +346,15 @@ func VersionLess(a, b string) bool {
 	return false
 }
 
-// An Ill is a problem of a running host.
-type Ill string
+// A HostProblem is a problem of a running host.
+type HostProblem string
 
 // The problems.
 const (
-	DeadPath   Ill = "path"   // one of its storage paths is dead
-	SwitchDown Ill = "switch" // its opaque switches are not up
-	RedAlarm   Ill = "alarm"  // an alarm of it is red
+	DeadPath   HostProblem = "path"   // one of its storage paths is dead
+	SwitchDown HostProblem = "switch" // its opaque switches are not up
+	RedAlarm   HostProblem = "alarm"  // an alarm of it is red
 )
 
-// IsIll reports whether a host has a problem.
-func (h *Host) IsIll(ill Ill) bool { return slices.Contains(h.Ills, ill) }
+// HasProblem reports whether a host has a problem.
+func (h *Host) HasProblem(p HostProblem) bool { return slices.Contains(h.Problems, p) }

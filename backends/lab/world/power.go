@@ -272,7 +272,7 @@ func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 // boot makes pending settings take effect: VIBs, firmware, module parameters, passthrough, VFs. Cut: its cards were without power.
 func (h *Host) boot(cut bool) {
 	h.MST, h.RebootRequired = false, false
-	h.HAAgent, h.Ills = h.HALater, h.IllsLater
+	h.HAAgent, h.Problems = h.HALater, h.ProblemsLater
 	h.bootImage()
 	for _, c := range h.Cards {
 		c.Boot(cut)

@@ -148,7 +148,7 @@ func (g Guests) SetAddress(id, text string) error {
 	case len(vm.Adapters) > 0:
 		return errors.New("this VM has several RDMA adapters: change them in the answers file")
 	case err != nil:
-		return fmt.Errorf("%q: want an address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
+		return fmt.Errorf("%q: expected an address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
 	}
 	for other, v := range g.VM {
 		if other != id && g.Member(other) && v.IP.IsValid() && v.IP.Addr() == ip.Addr() {
@@ -164,7 +164,7 @@ func (g Guests) SetAddress(id, text string) error {
 func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error {
 	var ip answers.Address
 	if err := ip.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("%q: want the first address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
+		return fmt.Errorf("%q: expected the first address with its prefix length, such as 192.168.50.11/24, or dhcp", text)
 	}
 	used := taken(all)
 	for id, v := range g.VM {
@@ -194,7 +194,7 @@ func (g Guests) SetAddresses(ids []string, text string, all []backends.VM) error
 // SetLogins sets one login for several VMs; it must not contain an address, which belongs to one guest only.
 func (g Guests) SetLogins(ids []string, text string) error {
 	if strings.Contains(text, "@") && len(ids) > 1 {
-		return fmt.Errorf("%q: want an account without an address: VMware Tools reports the address of each guest", text)
+		return fmt.Errorf("%q: expected an account without an address: VMware Tools reports the address of each guest", text)
 	}
 	for _, id := range ids {
 		if err := g.SetLogin(id, text); err != nil {
@@ -230,7 +230,7 @@ func (g Guests) Pasted(text string) ([]string, error) {
 		}
 		f := fields(line)
 		if len(f) < 2 || len(f) > 3 {
-			return nil, fmt.Errorf("line %d: want NAME,ADDRESS/PREFIX or NAME,ADDRESS/PREFIX,LOGIN", i+1)
+			return nil, fmt.Errorf("line %d: expected NAME,ADDRESS/PREFIX or NAME,ADDRESS/PREFIX,LOGIN", i+1)
 		}
 		id := f[0]
 		if _, known := g.VM[id]; !known {
@@ -261,7 +261,7 @@ func (g Guests) SetLogin(id, text string) error {
 	if host, port, ok := cutPort(address); ok {
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 1 || n > 65535 {
-			return fmt.Errorf("%q is not a port: want a number from 1 to 65535", port)
+			return fmt.Errorf("%q is not a port: expected a number from 1 to 65535", port)
 		}
 		vm.Guest.Address, vm.Guest.Port = host, n
 	}

@@ -106,7 +106,7 @@ func number(title, about, path string, at func(*answers.Answers) *int) Question 
 		Set: func(a *answers.Answers, s string) error {
 			n, err := strconv.Atoi(strings.TrimSpace(s))
 			if err != nil {
-				return errors.New("want a number")
+				return errors.New("expected a number")
 			}
 			*at(a) = n
 			return nil

@@ -148,8 +148,8 @@ func (w *Wizard) Fail(err error) tea.Cmd {
 // Say shows under the page what was done.
 func (w *Wizard) Say(what string) { w.said = backends.Clean(what) }
 
-// Carry starts the run, which continues even if the screen ends, then shows the next page.
-func (w *Wizard) Carry(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
+// StartRun starts the run, which continues even if the screen ends, then shows the next page.
+func (w *Wizard) StartRun(run func(ctx context.Context, stop <-chan struct{}), then func() tea.Cmd) tea.Cmd {
 	w.running = make(chan struct{})
 	_ = w.Fabric.KeepDraft(nil) // from now on the journal contains the answers
 	ctx, cancel := context.WithCancel(w.ctx)

@@ -30,7 +30,7 @@ func NewRun(now time.Time, mode string) string {
 }
 
 // NextRun returns a run id that sorts after all existing ones in root, even if the clock was set back or the last run was created
-// in the same second: the run that sorts last must be the last run. Invalid directories (see Strays) do not count.
+// in the same second: the run that sorts last must be the last run. Invalid directories (see InvalidEntries) do not count.
 func NextRun(root string, now time.Time, mode string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if err != nil {
@@ -59,8 +59,8 @@ func madeOf(run string) (time.Time, bool) {
 	return made, err == nil && made.Year() < farFuture
 }
 
-// Strays returns the entries among the runs of a state directory that are not runs: a foreign name, or an impossible date.
-func Strays(root string) ([]string, error) {
+// InvalidEntries returns the entries among the runs of a state directory that are not runs: a foreign name, or an impossible date.
+func InvalidEntries(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, "runs"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

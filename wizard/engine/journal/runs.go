@@ -126,7 +126,7 @@ func notMeant(runs []Summary, at int) error {
 
 // strayRun fails if a directory that is not a valid run has a journal: it was renamed or copied there.
 func strayRun(root string) error {
-	names, err := Strays(root)
+	names, err := InvalidEntries(root)
 	if err != nil {
 		return err
 	}

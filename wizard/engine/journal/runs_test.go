@@ -77,7 +77,7 @@ func TestForeignDirectoriesAmongTheRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := journal.Strays(root); err != nil || !slices.Equal(got, strays) {
+	if got, err := journal.InvalidEntries(root); err != nil || !slices.Equal(got, strays) {
 		t.Errorf("%q, %v", got, err)
 	}
 	next := journal.NextRun(root, noon, "pvrdma")

@@ -76,7 +76,7 @@ func (w Wish) Check() error {
 	case w.OS == Onyx && w.DSCP/8 != w.Priority:
 		return fmt.Errorf("DSCP %d falls into priority %d by the default map of Onyx, not %d; no other map could be verified for Onyx", w.DSCP, w.DSCP/8, w.Priority)
 	case w.Queue != "" && w.Queue != "tx-queue" && w.Queue != "uc-tx-queue":
-		return fmt.Errorf("queue %q: want tx-queue or uc-tx-queue", w.Queue)
+		return fmt.Errorf("queue %q: expected tx-queue or uc-tx-queue", w.Queue)
 	}
 	seen := map[string]bool{}
 	for _, p := range w.Ports {

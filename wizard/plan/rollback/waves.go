@@ -157,7 +157,7 @@ func (u *undo) keepVCenterUp() {
 }
 
 // bystander determines what happens to a running VM on a host that reboots. VMs of the run are shut down if they cannot be moved.
-func (u *undo) bystander(v *backends.VM) (waves.Fate, string) {
+func (u *undo) bystander(v *backends.VM) (waves.BystanderOutcome, string) {
 	how := u.opts.Bystanders
 	if how == "" || slices.Contains(u.opts.Listed, v.Name) {
 		how = answers.BystandersShutdown

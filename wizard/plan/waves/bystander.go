@@ -9,23 +9,23 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A Fate is what happens to a running VM that the answers do not list when its host reboots.
-type Fate string
+// A BystanderOutcome is what happens to a running VM that the answers do not list when its host reboots.
+type BystanderOutcome string
 
 // The fates.
 const (
-	BystanderService  Fate = "service"  // vCenter or a solution manages it
-	BystanderMoved    Fate = "moved"    // DRS moves it
-	BystanderMigrated Fate = "migrated" // it is moved by vMotion
-	BystanderShut     Fate = "shut"     // it is shut down and started again
-	BystanderRefused  Fate = "refused"  // its host cannot reboot
+	BystanderService  BystanderOutcome = "service"  // vCenter or a solution manages it
+	BystanderMoved    BystanderOutcome = "moved"    // DRS moves it
+	BystanderMigrated BystanderOutcome = "migrated" // it is moved by vMotion
+	BystanderShut     BystanderOutcome = "shut"     // it is shut down and started again
+	BystanderRefused  BystanderOutcome = "refused"  // its host cannot reboot
 )
 
 const bystanderRemedy = "Move it to another host, set DRS to fully automated, or set run.bystanders to migrate or shutdown."
 
 // BystanderOf returns what happens to a running VM that the answers do not list on a host that reboots, and why. Free is the
 // memory that other hosts have for VMs that are moved by vMotion, in MB by host; a VM's memory is deducted. nil: not counted.
-func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) (Fate, string) {
+func BystanderOf(how answers.Bystanders, inv *backends.Inventory, v *backends.VM, h *backends.Host, free map[string]int64) (BystanderOutcome, string) {
 	if why := service(v); why != "" {
 		return BystanderService, why
 	}

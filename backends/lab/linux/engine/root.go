@@ -94,6 +94,6 @@ func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Pro
 // alone is the network of a container without the host's network: its listener is behind the guest's address translation.
 type alone struct{}
 
-func (alone) Reach(netip.Addr) (string, bool)              { return "", false }
-func (alone) Path(fabric.End, fabric.End) fabric.Path      { return fabric.Path{} }
-func (alone) Carry(fabric.Path, fabric.Flow) fabric.Effect { return fabric.Effect{Left: 1} }
+func (alone) Reach(netip.Addr) (string, bool)                 { return "", false }
+func (alone) Path(fabric.End, fabric.End) fabric.Path         { return fabric.Path{} }
+func (alone) Transmit(fabric.Path, fabric.Flow) fabric.Effect { return fabric.Effect{Left: 1} }

@@ -113,7 +113,7 @@ func (t Tool) count(path fabric.Path, self side, r *row, mtu int, crowd float64)
 	packets := max(int64(r.iters), bytes/int64(mtu))
 	e := fabric.Effect{Left: 1}
 	if path.RDMA && !path.SameHost {
-		e = t.Net.Carry(path, fabric.Flow{TrafficClass: self.opt.class, Bytes: bytes, Packets: packets, Crowd: crowd})
+		e = t.Net.Transmit(path, fabric.Flow{TrafficClass: self.opt.class, Bytes: bytes, Packets: packets, Crowd: crowd})
 	}
 	r.bw.average, r.bw.peak, r.bw.rate = r.bw.average*e.Left, r.bw.peak*e.Left, r.bw.rate*e.Left
 	notified := e.Marked / 8 // one notification for many marks

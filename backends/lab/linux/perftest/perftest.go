@@ -23,8 +23,8 @@ type Network interface {
 	Reach(ip netip.Addr) (vm string, ok bool)
 	// Path returns the current path between two interfaces.
 	Path(a, b fabric.End) fabric.Path
-	// Carry counts the traffic on the path from a to b, on the ports and the RDMA devices of the hosts, and returns the result.
-	Carry(p fabric.Path, f fabric.Flow) fabric.Effect
+	// Transmit counts the traffic on the path from a to b, on the ports and the RDMA devices of the hosts, and returns the result.
+	Transmit(p fabric.Path, f fabric.Flow) fabric.Effect
 }
 
 // A Tool is perftest in one guest.

@@ -90,11 +90,11 @@ var hostAlarm = ref("Alarm", "alarm-21")
 // ills writes what is wrong with a host to its properties: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere
 // Web Services API).
 func ills(obj *mo.HostSystem, h *world.Host) {
-	if h.IsIll(world.DeadPath) {
+	if h.HasProblem(world.DeadPath) {
 		obj.Config.MultipathState = &types.HostMultipathStateInfo{Path: []types.HostMultipathStateInfoPath{
 			{Name: "vmhba64:C0:T0:L1", PathState: string(types.MultipathStateActive)}, {Name: "vmhba64:C0:T1:L1", PathState: string(types.MultipathStateDead)}}}
 	}
-	if h.IsIll(world.RedAlarm) {
+	if h.HasProblem(world.RedAlarm) {
 		obj.TriggeredAlarmState = []types.AlarmState{{Key: hostAlarm.Value + "." + obj.Self.Value, Entity: obj.Self, Alarm: hostAlarm,
 			OverallStatus: types.ManagedEntityStatusRed, Time: h.BootTime}}
 	}

@@ -44,7 +44,7 @@ func network(s *world.State, h *world.Host) *types.HostNetworkInfo {
 	}
 	for _, o := range h.Opaque {
 		status := "up"
-		if h.IsIll(world.SwitchDown) {
+		if h.HasProblem(world.SwitchDown) {
 			status = "down"
 		}
 		info.OpaqueSwitch = append(info.OpaqueSwitch, types.HostOpaqueSwitch{Key: o.ID, Name: o.Name, Pnic: pnicKeys(o.Uplinks), Status: status})

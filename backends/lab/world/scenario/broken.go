@@ -36,9 +36,9 @@ func Broken() []string {
 	return names
 }
 
-// Spoil applies the fault of a scenario of Broken to another site. It returns an error if there is no such scenario, or if the
+// Break applies the fault of a scenario of Broken to another site. It returns an error if there is no such scenario, or if the
 // site does not have what it breaks.
-func Spoil(s *world.State, name string) (err error) {
+func Break(s *world.State, name string) (err error) {
 	for _, rows := range spoilers() {
 		for _, r := range rows {
 			if "broken-"+r.name != name {

@@ -14,11 +14,11 @@ func TestSpoil(t *testing.T) {
 	if err := scenario.Build(&s, scenario.Spec{Scenario: "healthy", Hosts: 2, VMs: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if err := scenario.Spoil(&s, "broken-no-rdma"); err != nil || s.Hosts[1].PNICs[2].RDMA != nil || s.Hosts[0].PNICs[2].RDMA == nil {
+	if err := scenario.Break(&s, "broken-no-rdma"); err != nil || s.Hosts[1].PNICs[2].RDMA != nil || s.Hosts[0].PNICs[2].RDMA == nil {
 		t.Errorf("%v: the first host %+v, the last %+v", err, s.Hosts[0].PNICs[2].RDMA, s.Hosts[1].PNICs[2].RDMA)
 	}
 	for name, want := range map[string]string{"broken-nothing": "broken-no-rdma", "broken-no-rdma": "does not fit this site"} {
-		if err := scenario.Spoil(&world.State{Hosts: []*world.Host{{}}}, name); err == nil || !strings.Contains(err.Error(), want) {
+		if err := scenario.Break(&world.State{Hosts: []*world.Host{{}}}, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
