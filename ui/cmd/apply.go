@@ -155,7 +155,7 @@ func (r *runner) consent(p *planned) error {
 	return nil
 }
 
-// sink shows events; the engine's own result is held back, because measurements and the report follow it.
+// sink shows events; the engine's own result is delayed, because measurements and the report follow it.
 func (r *runner) sink() engine.Sink {
 	show := plain.Lines(r.env.Stderr)
 	if r.json {

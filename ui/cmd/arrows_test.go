@@ -14,7 +14,7 @@ import (
 
 const module = "github.com/rdma-setup/rdma-setup/"
 
-// allowed names, for each room of the house, the rooms below it that it may import. A room covers its sub-packages.
+// allowed lists, for each package, the packages below it that it may import. An entry covers its sub-packages.
 var allowed = map[string][]string{
 	"ui/cmd":          {"ui", "wizard", "backends", "checks", "assets"},
 	"ui/cmd/console":  {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"ui/cmd/session": {"ui/cmd/console", "ui/live", "wizard/answers", "wizard/sizing", "wizard/plan", "wizard/engine/journal",
 		"wizard/generate", "wizard/report", "backends", "checks", "assets"},
 
-	"ui/cmd/torture/witness": {}, // what it judges must not be its own
+	"ui/cmd/torture/witness": {}, // the witness shares no code with the program that it checks
 
 	"ui/form":        {"ui/form", "ui/theme", "ui/live", "ui/plain", "ui/render", "wizard", "checks", "backends", "assets"},
 	"ui/form/frame":  {"ui/form/entry", "ui/theme", "ui/live", "ui/plain", "wizard", "checks", "backends"},
@@ -55,12 +55,12 @@ var allowed = map[string][]string{
 	"assets":              {},
 }
 
-// wordsOnly are rooms that may import the package backends itself but none below it, the parsers and the interface to
-// families of NICs apart.
+// wordsOnly are packages that may import package backends itself but none of its sub-packages, except the parsers and the interface
+// to NIC families.
 var wordsOnly = []string{"ui/form", "ui/live", "ui/plain", "ui/render", "wizard", "checks"}
 
-// doors are packages that nobody enters but those who are named: rows stand beside each other, the catalogue gathers
-// them; parts of a plan too, and recipe has them planned.
+// doors are packages that only the listed packages may import. For example, only the catalogue imports the packages of check rows;
+// the rows do not import each other.
 var doors = map[string][]string{
 	"checks/vcenter": {"checks/catalogue"},
 	"checks/host":    {"checks/catalogue"},
@@ -69,7 +69,7 @@ var doors = map[string][]string{
 	"checks/guest":   {"checks/catalogue"},
 	"checks/row":     {"checks/vcenter", "checks/host", "checks/network", "checks/vm", "checks/guest"},
 
-	// Families of NICs are known by their interface only.
+	// NIC families are used only through their interface.
 	"backends/nic/e810": {"backends/nic"},
 	"backends/nic/mlx5": {"backends/nic"},
 
@@ -113,7 +113,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// room returns the most particular room that a package lies in.
+// room returns the entry with the longest path that contains a package.
 func room(path string) string {
 	best := ""
 	for name := range allowed {
@@ -164,7 +164,7 @@ func mayImport(here, to string) bool {
 	return ok && !(below && narrow)
 }
 
-// thirdParty keeps each outside library in the room that owns it.
+// thirdParty fails the test if an external library is imported outside the packages that own it.
 func thirdParty(t *testing.T, from, imp string) {
 	t.Helper()
 	owners := map[string][]string{
@@ -184,7 +184,7 @@ func thirdParty(t *testing.T, from, imp string) {
 	}
 }
 
-func TestTopLevelHoldsWhatTheOwnerNamed(t *testing.T) {
+func TestTopLevelEntries(t *testing.T) {
 	named := []string{"main.go", "ui", "wizard", "backends", "checks", "assets", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE", "bin", "dist"}
 	entries, err := os.ReadDir(root(t))
 	if err != nil {

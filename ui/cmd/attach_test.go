@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// A going run is one of this process: its journal, its lock and its log.
+// A goingRun is a run in progress in this process: its journal, lock and log.
 type goingRun struct {
 	t     *testing.T
 	state string
@@ -63,7 +63,7 @@ func (g *goingRun) write(text string) {
 	}
 }
 
-// end writes the result of the run, if it has one, and lets its lock go.
+// end writes the result of the run, if it has one, and releases its lock.
 func (g *goingRun) end(status engine.Status) {
 	g.t.Helper()
 	var err error
@@ -76,8 +76,8 @@ func (g *goingRun) end(status engine.Status) {
 	g.lock.Release()
 }
 
-// TestAttach follows runs of this process from another one: what has been comes first, then each event as it is written, whole
-// lines only, and the end of the run decides the exit code.
+// TestAttach follows runs of this process from another process. Earlier events are printed first, then each new event when it is
+// written, complete lines only. The result of the run determines the exit code.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -88,7 +88,7 @@ func TestAttach(t *testing.T) {
 		{engine.StatusDone, 0, "the run has ended: done"},
 		{engine.StatusPartial, 5, "rdma-setup resume"},
 		{engine.StatusFailed, 1, "rdma-setup resume"},
-		{"", 130, "the run was interrupted"}, // its process is gone
+		{"", 130, "the run was interrupted"}, // the process of the run has ended
 	} {
 		t.Run("ends "+string(tt.status), func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestAttach(t *testing.T) {
 				}
 			}
 			next("begin       esx-01: set option Net.PVRDMAVmknic to vmk0")
-			g.write(`{"time":"2026-11-23T10:15:01Z","level":"DEBUG","msg":"call"}` + "\n") // a run at level debug has these too
+			g.write(`{"time":"2026-11-23T10:15:01Z","level":"DEBUG","msg":"call"}` + "\n") // a run at log level debug writes these lines too
 			g.write(`{"event":"skipped","time":"2026-11-23T10:15:02Z","node":"n","target":"host/esx-01",`)
 			g.write(`"title":"set option Net.PVRDMAVmknic to vmk0","text":"it is so already"}` + "\n")
 			next("already set esx-01: set option Net.PVRDMAVmknic to vmk0: it is so already")
@@ -132,7 +132,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// TestAttachLeavesTheRunAlone interrupts attach while the run continues.
+// TestAttachLeavesTheRunAlone interrupts attach; the run continues.
 func TestAttachLeavesTheRunAlone(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -166,7 +166,7 @@ func TestAttachLeavesTheRunAlone(t *testing.T) {
 	g.end(engine.StatusDone)
 }
 
-// TestAttachWithoutARun covers state directories in which there is nothing to follow, or nothing by that name.
+// TestAttachWithoutARun covers state directories without a run, or without the named run.
 func TestAttachWithoutARun(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()

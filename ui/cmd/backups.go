@@ -28,7 +28,7 @@ const (
 	backupSize   = 512 << 20 // bytes
 )
 
-// backups is what is saved before the first change of a run, so that everything can be undone without this program.
+// backups are made before the first change of a run, so that everything can be undone without this program.
 type backups struct {
 	s    *session.Session
 	run  string
@@ -38,8 +38,8 @@ type backups struct {
 	size int
 }
 
-// saveBefore saves the configuration of what a plan touches, and the page of manual steps. Targets that cannot be saved are a
-// warning; if nothing can be written beside the journal, it is an error. Stop ends it at once: nothing has changed yet.
+// saveBefore saves the configuration of the targets of a plan, and the page of manual steps. Targets that cannot be saved cause a
+// warning; if nothing can be written beside the journal, it is an error. Stop ends it immediately: nothing has changed yet.
 func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, run string) (*backups, error) {
 	h := &backups{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL, Steps: rollback.ByHand(p.plan.Changes, nil)}}
 	jobs := h.jobs(p)
@@ -56,8 +56,8 @@ func saveBefore(ctx context.Context, stop <-chan struct{}, s *session.Session, p
 	return h, nil
 }
 
-// saveRest saves what a resume touches and no earlier attempt has: existing backups stay as they were before the run, and what
-// was changed already is not saved.
+// saveRest saves targets that a resume touches and no earlier attempt has touched. Existing backups stay as they were before the
+// run, and targets that were already changed are not saved.
 func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *planned, st *journal.State) (*backups, error) {
 	run := st.Header.Run
 	h := &backups{s: s, run: run, page: rollback.Page{Run: run, VCenter: p.inv.VCenter.URL}}
@@ -81,8 +81,8 @@ func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *
 	return h, h.saveAll(ctx, stop, rest)
 }
 
-// moreDevices saves the virtual hardware of VMs that a resume touches and no earlier attempt has, in a file of their own, because
-// existing backups are not changed.
+// moreDevices saves the virtual hardware of VMs that a resume touches and no earlier attempt has touched, in a separate file,
+// because existing backups are not changed.
 func (h *backups) moreDevices(before, next []plan.Change) []backup {
 	saved := map[string]bool{}
 	n := 1

@@ -18,8 +18,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// TestBackupsBeforeARun: what a run touches is saved before its first change, and a page says how to take it back by hand. An
-// account that may not save host configurations gets a warning, and the run goes on.
+// TestBackupsBeforeARun: targets are saved before the first change, and a page describes how to undo the run manually. If the
+// account cannot save host configurations, the run prints a warning and continues.
 func TestBackupsBeforeARun(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -113,9 +113,9 @@ func isBundle(t *testing.T, path string) {
 	}
 }
 
-// TestResumeKeepsThePageOfTheRun: a run sets one host up and cannot evacuate the other. The resume keeps the backups from before the
-// run, makes none of what was changed already, saves a VM that the first attempt did not touch in a file of its own, and the page
-// then has the steps of the other host's VM too.
+// TestResumeKeepsThePageOfTheRun: a run sets up one host and cannot evacuate the other. The resume keeps the backups from before
+// the run and does not save already changed targets again. It saves a VM that the first attempt did not touch in a separate file,
+// and the page then includes the steps for that VM.
 func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,method=EnterMaintenanceMode_Task,do=fault:NoPermission"}})
@@ -163,7 +163,8 @@ func TestResumeKeepsThePageOfTheRun(t *testing.T) {
 	}
 }
 
-// TestInterruptDuringBackups: Ctrl-C while the backups are made, which may take minutes, ends the program at once and changes nothing.
+// TestInterruptDuringBackups: creating backups can take minutes; Ctrl-C during that time ends the program immediately without
+// changes.
 func TestInterruptDuringBackups(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 1, VMs: 1, Faults: []string{"method=BackupFirmwareConfiguration,do=hang"}})

@@ -43,7 +43,7 @@ func newBench(t *testing.T, o lab.Options) *bench {
 	return b
 }
 
-// run carries out a command without a terminal; "ANSWERS" stands for the lab's answers for PVRDMA.
+// run executes a command without a terminal; "ANSWERS" stands for the lab's answers for PVRDMA.
 func (b *bench) run(args ...string) (code int, stdout, stderr string) {
 	b.t.Helper()
 	for i := range args {
@@ -65,7 +65,7 @@ func (b *bench) run(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// change alters the world behind everybody's back.
+// change modifies the world from outside the program under test.
 func (b *bench) change(e world.Event, f func(s *world.State)) {
 	b.t.Helper()
 	err := b.lab.World().Update(func(s *world.State) ([]world.Event, error) { f(s); return []world.Event{e}, nil })

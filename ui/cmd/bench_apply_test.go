@@ -19,8 +19,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// applies carries a whole PVRDMA plan out on a hundred hosts and holds the time it took against the longest chain of
-// steps that had to wait for one another.
+// applies runs a complete PVRDMA plan on a hundred hosts and compares its duration with the longest chain of dependent steps.
 func applies(ctx context.Context, b *board) {
 	const hosts = 100
 	one := b.serve("--hosts", "1", "--vms", "1", "--latency", "20ms")
@@ -58,7 +57,8 @@ func applies(ctx context.Context, b *board) {
 	b.tell("  all SOAP calls of the apply", at, fmt.Sprint(total(calls)))
 }
 
-// unbounded is the answers for PVRDMA with all VMs off at the same time: the bound is about the engine, not about caution.
+// unbounded returns the answers for PVRDMA that allow all VMs to be off at the same time, because the bound concerns the engine,
+// not the limits.
 func unbounded(s *site) string {
 	s.t.Helper()
 	b, err := os.ReadFile(s.answers("pvrdma"))
@@ -78,17 +78,17 @@ type step struct {
 	target     backends.Ref
 	begin, end time.Time
 	waits      []string
-	before     *step // the last of those that it waited for
+	before     *step // the last of the steps that it waited for
 	reach      time.Duration
 }
 
 type traced struct {
 	steps    map[string]*step
-	order    []*step // by begin
+	order    []*step // sorted by begin
 	progress int
 }
 
-// trace joins the events of a run with its plan.
+// trace combines the events of a run with its plan.
 func trace(b *board, s *site, out string) *traced {
 	b.t.Helper()
 	r := &traced{steps: map[string]*step{}}
@@ -150,8 +150,8 @@ func (r *traced) took() time.Duration {
 	return last.Sub(r.order[0].begin)
 }
 
-// chain is the longest sum of steps of which each must wait for the one before: by the plan, or because both change the
-// same machine.
+// chain returns the largest total duration of a sequence of steps in which each waits for the previous one: because the plan
+// requires it, or because both change the same machine.
 func (r *traced) chain() (time.Duration, *step) {
 	lanes := map[backends.Ref]*step{}
 	var last *step
@@ -189,7 +189,7 @@ func (r *traced) path(last *step) []*step {
 	return out
 }
 
-// kindOf is what a step is about, without its target.
+// kindOf returns the kind of a step, without its target.
 func kindOf(id string) string {
 	id, opens := strings.CutPrefix(id, "open ")
 	if parts := strings.SplitN(id, "/", 3); len(parts) == 3 {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// TestBounds holds the program against its bounds and prints one table: make bench. What can be counted (calls, bytes,
-// rounds) fails when it is over its bound; times are those of a machine that others may use, and are only told.
+// TestBounds compares the program with its bounds and prints one table (make bench). Counts (calls, bytes, rounds) fail if they
+// exceed their bound; durations depend on the machine and its load, and are only reported.
 func TestBounds(t *testing.T) {
 	b := &board{}
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *board)
-		limit   time.Duration // many times what it takes on two free cores
+		limit   time.Duration // many times the duration on two idle cores
 	}{
 		{"start", beginnings, 2 * time.Minute}, {"growth", growth, 8 * time.Minute}, {"reads", reads, 5 * time.Minute}, {"sets", sets, 5 * time.Minute},
 		{"rails", railed, 5 * time.Minute}, {"apply", applies, 10 * time.Minute}, {"waves", waves, time.Minute}, {"rounds", rounds, time.Minute},
@@ -43,27 +43,27 @@ func TestBounds(t *testing.T) {
 	b.print()
 }
 
-// A board gathers what was measured and holds it against the bounds.
+// A board collects measurements and compares them with their bounds.
 type board struct {
 	t    *testing.T
-	ctx  context.Context // of the part that is measured: ends when it has taken too long
+	ctx  context.Context // context of the current part; it ends if the part takes too long
 	rows [][5]string
 }
 
-// Verdicts. A slow row is a time over its bound: worth a look, but it may be the machine.
+// Verdicts. A slow row is a duration over its bound; the machine may be the cause.
 const (
 	isGood = "ok"
 	isSlow = "SLOW (time)"
 	isOver = "OVER"
 )
 
-// serve starts a lab that ends with the part that is measured, and so do its commands.
+// serve starts a lab that ends, with its commands, at the end of the current part.
 func (b *board) serve(flags ...string) *site {
 	b.t.Helper()
 	return serveIn(b.ctx, b.t, flags...)
 }
 
-// tell is a row without a bound.
+// tell adds a row without a bound.
 func (b *board) tell(what, at, measured string) {
 	b.rows = append(b.rows, [5]string{what, at, "", measured, ""})
 }
@@ -76,25 +76,25 @@ func (b *board) row(what, at, bound, measured, verdict string) {
 	}
 }
 
-// count is for what does not depend on the machine.
+// count adds a row for a number that does not depend on the machine.
 func (b *board) count(what, at string, measured, bound int) {
 	b.t.Helper()
 	b.row(what, at, fmt.Sprintf("<= %d", bound), fmt.Sprint(measured), verdict(measured <= bound, isOver))
 }
 
-// share is a count that is not whole: a ratio of bytes.
+// share adds a row for a ratio of bytes.
 func (b *board) share(what, at string, measured, bound float64) {
 	b.t.Helper()
 	b.row(what, at, fmt.Sprintf("<= %.2f", bound), fmt.Sprintf("%.2f", measured), verdict(measured <= bound, isOver))
 }
 
-// times is a ratio of times or of CPU.
+// times adds a row for a ratio of durations or CPU times.
 func (b *board) times(what, at string, measured, bound float64) {
 	b.t.Helper()
 	b.row(what, at, fmt.Sprintf("<= %.1fx", bound), fmt.Sprintf("%.2fx", measured), verdict(measured <= bound, isSlow))
 }
 
-// takes is a time.
+// takes adds a row for a duration.
 func (b *board) takes(what, at string, measured, bound time.Duration) {
 	b.t.Helper()
 	b.row(what, at, "<= "+bound.String(), short(measured), verdict(measured <= bound, isSlow))
@@ -116,7 +116,7 @@ func (b *board) print() {
 	_ = w.Flush() // to stdout
 }
 
-// short is a duration to read: 12.3ms, 1.23s.
+// short formats a duration: 12.3ms, 1.23s.
 func short(d time.Duration) string {
 	switch {
 	case d > time.Second:
@@ -127,7 +127,7 @@ func short(d time.Duration) string {
 	return d.Round(100 * time.Microsecond).String()
 }
 
-// median of durations, and percentile 99; the slice is sorted.
+// median returns the median of durations, and p99 their 99th percentile; both sort the slice.
 func median(d []time.Duration) time.Duration {
 	slices.Sort(d)
 	return d[len(d)/2]

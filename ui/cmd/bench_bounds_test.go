@@ -24,7 +24,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// beginnings is about the binary: its size, and how long it takes until it does something.
+// beginnings measures the size of the binary, and the time until it does something.
 func beginnings(ctx context.Context, b *board) {
 	s := b.serve("--hosts", "4")
 	info, err := os.Stat(s.bin)
@@ -58,7 +58,7 @@ func libraries(t *testing.T, file string) int {
 	return len(libs)
 }
 
-// best is the shortest of n: what the program takes when nobody else is at work.
+// best returns the shortest of n durations, which other processes disturb least.
 func best(n int, do func()) time.Duration {
 	least := time.Hour
 	for range n {
@@ -69,7 +69,7 @@ func best(n int, do func()) time.Duration {
 	return least
 }
 
-// firstPage starts the wizard on a terminal and waits for its first page. It gives the CPU that this took.
+// firstPage starts the wizard on a terminal, waits for its first page, and returns the CPU time used.
 func (s *site) firstPage(ctx context.Context) time.Duration {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
@@ -95,7 +95,7 @@ func (s *site) firstPage(ctx context.Context) time.Duration {
 	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 }
 
-// growth discovers ever more hosts. What grows faster than the hosts do would show in the last columns.
+// growth runs discover on increasing numbers of hosts. Costs that grow faster than the number of hosts show in the last columns.
 func growth(ctx context.Context, b *board) {
 	var before struct{ per float64 }
 	for _, hosts := range []int{10, 100, 1000} {
@@ -148,7 +148,7 @@ func growth(ctx context.Context, b *board) {
 	}
 }
 
-// calls is what the lab has been asked, by SOAP method.
+// calls returns the number of calls that the lab received, by SOAP method.
 func (s *site) calls() map[string]int {
 	s.t.Helper()
 	res, err := s.httpClient().Get(strings.TrimSuffix(s.value("GOVC_URL"), "/sdk") + "/lab/calls")
@@ -171,7 +171,7 @@ func total(calls map[string]int) int {
 	return n
 }
 
-// reads holds the program's reading against that of a program which only reads, in one process and by turns.
+// reads compares the program's reads with those of a minimal reader, alternately in one process.
 func reads(ctx context.Context, b *board) {
 	begin := time.Now()
 	s := b.serve("--hosts", "500", "--vms", "2000", "--scenario", "done")
@@ -201,7 +201,7 @@ func reads(ctx context.Context, b *board) {
 	b.times("wall time, against a bare govmomi reader", at, float64(median(mine))/float64(median(theirs)), 1.3)
 	b.tell("  ours; bare", at, fmt.Sprintf("%s; %s; %.1f MB", median(mine).Round(time.Millisecond), median(theirs).Round(time.Millisecond), float64(sizes[0])/1e6))
 
-	// The quick check, in this process, against the read that it stands on.
+	// The quick check, in this process, compared with the read that it includes.
 	read := cpu()
 	if _, err := ours.Inventory(ctx, backends.Scope{Details: true}); err != nil {
 		b.t.Fatal(err)
@@ -219,7 +219,7 @@ func reads(ctx context.Context, b *board) {
 	b.times("CPU of a quick check, against its read alone", at, float64(whole)/float64(read), 1.5)
 }
 
-// inProcess is the environment of a command that runs in this process, its output thrown away.
+// inProcess returns the environment of a command that runs in this process and whose output is discarded.
 func (s *site) inProcess() *console.Env {
 	e := console.OSEnv()
 	e.Stdin, e.Stdout, e.Stderr = strings.NewReader(""), io.Discard, io.Discard

@@ -19,12 +19,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A crowd is a world of many hosts that answers at once, so that what is measured is the screen.
+// A crowd is a world of many hosts that answers immediately, so that only the screen is measured.
 type crowd struct {
 	hosts     int
 	perSecond int           // events of each host while the run is busy
-	busy      time.Duration // and how long that is
-	began     chan struct{} // closed when it begins
+	busy      time.Duration // and how long it is busy
+	began     chan struct{} // closed when the run begins
 	finish    chan struct{} // closed to end the run
 }
 
@@ -48,7 +48,7 @@ func (c *crowd) KeepDraft(*answers.Answers) error     { return nil }
 func (c *crowd) InspectCommand() string               { return "rdma-setup check" }
 func (c *crowd) ReplayCommand(string) string          { return "rdma-setup apply -f answers.yaml" }
 
-// Propose names two VMs: the fewest that can be measured.
+// Propose selects two VMs, the minimum for a measurement.
 func (c *crowd) Propose(a *answers.Answers, _ *backends.Inventory) *answers.Answers {
 	if len(a.VMs) == 0 {
 		for i := range byte(2) {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// second gives vm-01 another GPU on the switch of its first, and vm-02 one below the other socket.
+// second adds to vm-01 a GPU on the same switch as its first, and to vm-02 a GPU at the other socket.
 func second(s *world.State) {
 	for n, name := range []string{"vm-01", "vm-02"} {
 		v := s.VM(name)
@@ -30,9 +30,9 @@ func second(s *world.State) {
 	}
 }
 
-// On one switch GPU memory keeps up with host memory; below the other socket it does not, and the hint says that no setting
+// On the same switch, GPU memory is as fast as host memory; at the other socket it is slower, and the hint says that no setting
 // fixes that.
-func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
+func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
 	for scenario, want := range map[string]struct {
 		code        int
 		verdict     perftest.Verdict
@@ -55,7 +55,7 @@ func TestBenchHoldsGPUMemoryAgainstHostMemory(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			l.World().View(second)
 			env := environment(l, t.TempDir())
-			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m" // a busy machine is no dead guest
+			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m" // longer timeout, because a busy machine must not be reported as a failed guest
 			out, errs, code := inProcess(env, "bench", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "-o", "json")
 			if code != want.code {
 				t.Fatalf("exit %d\n%s", code, errs)

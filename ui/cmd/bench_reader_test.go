@@ -21,7 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// narrow are the properties that hold what discover tells, and nothing else: the floor for any reader.
+// narrow are exactly the properties that discover prints, the minimum for any reader.
 var narrow = map[string][]string{
 	"Datacenter": {"name", "parent"},
 	"Folder":     {"name", "parent"},
@@ -38,7 +38,7 @@ var narrow = map[string][]string{
 		"summary.quickStats.overallMemoryUsage", "config.hyperThread.active",
 		// pNICs: link, driver, MAC, PCI, RDMA device, SR-IOV, NUMA
 		"config.network.pnic", "config.network.rdmaDevice", "config.pciPassthruInfo", "hardware.pciDevice", "hardware.numaInfo.numaNode",
-		// what they are used for
+		// usage
 		"config.network.vswitch", "config.network.proxySwitch", "config.network.portgroup", "config.network.vnic",
 		"config.virtualNicManagerInfo.netConfig", "config.storageDevice.hostBusAdapter",
 		// GPUs
@@ -56,7 +56,7 @@ var narrow = map[string][]string{
 	"DistributedVirtualPortgroup": {"name", "parent", "key", "config"},
 }
 
-// A bareReader is govmomi and nothing else.
+// A bareReader uses govmomi only.
 type bareReader struct {
 	vim      *vim25.Client
 	received *atomic.Int64
@@ -82,8 +82,8 @@ func (s *site) reader(ctx context.Context, t *testing.T) *bareReader {
 	return r
 }
 
-// read reads the narrow properties of everything through one container view, 500 objects a page. It gives the number of
-// objects and drops them.
+// read reads the narrow properties of all objects through one container view, 500 objects a page. It returns the number of objects
+// and discards them.
 func (r *bareReader) read(ctx context.Context, t *testing.T) int {
 	t.Helper()
 	var kinds []string
@@ -127,7 +127,7 @@ func (r *bareReader) read(ctx context.Context, t *testing.T) int {
 	return n
 }
 
-// weighed counts the bytes of bodies that come in.
+// weighed counts the bytes of received bodies.
 type weighed struct {
 	http.RoundTripper
 	n *atomic.Int64
@@ -152,7 +152,7 @@ func (b *weighedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dial connects this process to the lab as the program does.
+// dial connects this process to the lab in the same way as the program.
 func (s *site) dial(ctx context.Context, t *testing.T) *vsphere.Client {
 	t.Helper()
 	c, err := vsphere.Dial(ctx, vsphere.Config{
@@ -166,7 +166,7 @@ func (s *site) dial(ctx context.Context, t *testing.T) *vsphere.Client {
 	return c
 }
 
-// cpu is what this process has used so far.
+// cpu returns the CPU time that this process has used so far.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

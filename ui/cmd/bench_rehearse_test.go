@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// rehearses plays a change on the twin of a large site. The CPU is that of two cores for a minute.
+// rehearses rehearses a plan on the twin of a large site. The CPU bound is that of two cores for one minute.
 func rehearses(_ context.Context, b *board) {
 	const at = "100 hosts, 400 VMs"
 	s := b.serve("--hosts", "100", "--vms", "400")

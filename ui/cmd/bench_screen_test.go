@@ -20,17 +20,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A desk is the wizard on a pseudo-terminal, and somebody who reads what is drawn.
+// A desk is the wizard on a pseudo-terminal, with a reader of its output.
 type desk struct {
 	t     *testing.T
 	tty   *os.File
 	ended chan error
 
-	presses int // measured
+	presses int // number of measured key presses
 
 	mu    sync.Mutex
 	drawn bytes.Buffer
-	last  time.Time // of what was drawn
+	last  time.Time // time of the last output
 	news  chan struct{}
 }
 
@@ -81,7 +81,7 @@ func (d *desk) read() {
 	}
 }
 
-// take returns what was drawn since it was last asked, and when the last of it came.
+// take returns what was drawn since the previous call, and the time of the last output.
 func (d *desk) take() (string, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,7 +97,7 @@ func (d *desk) press(keys string) {
 	}
 }
 
-// shows waits until words stand on the screen.
+// shows waits until a text is on the screen.
 func (d *desk) shows(words string) {
 	d.t.Helper()
 	bare := func(s string) string { return strings.ReplaceAll(ansi.Strip(s), " ", "") }
@@ -129,7 +129,7 @@ func (d *desk) quiet() {
 	}
 }
 
-// to goes on to the page that shows some words.
+// to advances to the page that shows a text.
 func (d *desk) to(words string) {
 	d.t.Helper()
 	for _, p := range []string{"vCenter address", "Which hosts", "How should", "Which pNIC", "Distributed switch", "Which VMs", "prevents the setup", "Enter to apply this plan"} {
@@ -138,7 +138,7 @@ func (d *desk) to(words string) {
 			break
 		}
 		d.press("\r")
-		switch p { // their other fields
+		switch p { // the other fields of the page
 		case "vCenter address":
 			d.press("\r")
 		case "Distributed switch":
@@ -147,7 +147,8 @@ func (d *desk) to(words string) {
 	}
 }
 
-// keyPresses measures from a key to the redrawn screen in the picker of pNICs: through the terminal, the loop and the renderer.
+// keyPresses measures the time from a key to the redrawn screen in the pNIC picker: through the terminal, the loop and the
+// renderer.
 func keyPresses(_ context.Context, b *board) {
 	for _, c := range []struct{ hosts, rounds int }{{10, 5}, {100, 5}, {1000, 15}} {
 		d := sit(b.t, &crowd{hosts: c.hosts, perSecond: 1})
@@ -155,7 +156,7 @@ func keyPresses(_ context.Context, b *board) {
 		at := fmt.Sprintf("%d hosts x 6 pNICs", c.hosts)
 		const down, up, end, home, back = "\x1b[B", "\x1b[A", "\x1b[F", "\x1b[H", "\x7f"
 		moves := []string{down, down, up, end, home, down, down, down, up, "\x1b[6~", "\x1b[5~"}
-		// Every key changes something that is drawn: each narrows the list, or takes a letter back.
+		// Every key changes the screen: it narrows the list or deletes a letter.
 		typed := []string{"e", "s", "x", "-", "0", "0", back, back, back, back, back, back}
 		before := cpu()
 		moving := d.best(moves, c.rounds)
@@ -170,10 +171,10 @@ func keyPresses(_ context.Context, b *board) {
 	}
 }
 
-// frame is how soon a key must be seen.
+// frame is the time within which a key must be visible.
 const frame = 16 * time.Millisecond
 
-// best returns the better of two measurements where the first was over its bound: others may use the machine.
+// best repeats a measurement that was over its bound and returns the better one, because other processes may use the machine.
 func (d *desk) best(keys []string, rounds int) []time.Duration {
 	d.t.Helper()
 	first := d.latencies(keys, rounds)
@@ -186,7 +187,7 @@ func (d *desk) best(keys []string, rounds int) []time.Duration {
 	return first
 }
 
-// latencies presses keys one after the other, each when the screen has come to rest.
+// latencies presses keys one at a time, each after the screen has stopped changing.
 func (d *desk) latencies(keys []string, rounds int) []time.Duration {
 	d.t.Helper()
 	var took []time.Duration
@@ -208,7 +209,7 @@ func (d *desk) latencies(keys []string, rounds int) []time.Duration {
 	return took
 }
 
-// runScreen counts what is sent to the terminal while a hundred hosts are at work, and while nothing happens.
+// runScreen counts the bytes sent to the terminal while a hundred hosts are busy, and while nothing happens.
 func runScreen(_ context.Context, b *board) {
 	const busy, idle = 5, 5
 	c := &crowd{hosts: 100, perSecond: 10, busy: busy * time.Second}

@@ -21,8 +21,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// sets carries out plans of one sort with the real engine and counts what crosses the wire: the reads for the journal,
-// the changes, and the reads back.
+// sets executes plans of one kind with the real engine and counts the calls: reads for the journal, changes, and reads after the
+// changes.
 func sets(ctx context.Context, b *board) {
 	for _, hosts := range []int{10, 100, 1000} {
 		s := b.serve("--hosts", fmt.Sprint(hosts), "--vms", "1")
@@ -54,7 +54,7 @@ func sets(ctx context.Context, b *board) {
 	}
 }
 
-// carryOut runs a plan and gives the calls that it cost.
+// carryOut runs a plan and returns the number of calls.
 func carryOut(ctx context.Context, b *board, s *site, vc *vsphere.Client, p plan.Plan) int {
 	b.t.Helper()
 	p.Mode = "bench"
@@ -71,7 +71,7 @@ func carryOut(ctx context.Context, b *board, s *site, vc *vsphere.Client, p plan
 	return total(s.calls()) - before
 }
 
-// waves reboots hosts in a world where it takes as long as it is told and time is not real.
+// waves reboots hosts in a world with given durations and a simulated clock.
 func waves(_ context.Context, b *board) {
 	const reboot, evacuate = 10 * time.Minute, 3 * time.Minute
 	for _, c := range []struct{ hosts, down int }{{10, 1}, {100, 4}, {101, 8}} {
@@ -82,7 +82,7 @@ func waves(_ context.Context, b *board) {
 	}
 }
 
-// rounds looks at the schedule of all pairs.
+// rounds checks the schedule of all pairs.
 func rounds(_ context.Context, b *board) {
 	for _, n := range []int{10, 15, 100, 101} {
 		var nodes []perftest.Node
@@ -109,7 +109,7 @@ func rounds(_ context.Context, b *board) {
 		}
 		at := fmt.Sprintf("%d nodes on %d hosts", n, n)
 		b.count("rounds of all pairs", at, len(rounds), n-1+n%2)
-		// Of an odd number one rests in every round, which no order of rounds can change.
+		// If the number of nodes is odd, one is idle in every round, whatever the order.
 		b.share("idle places, %", at, 100-100*float64(busy)/float64(len(rounds)*(n-n%2)), 10)
 	}
 }
@@ -148,7 +148,7 @@ func reboots(b *board, hosts, down int, reboot, evacuate time.Duration) (took ti
 			t.Errorf("%d hosts down at once, bound %d", w.MaxDown(), down)
 		}
 		took = time.Since(begin)
-		_ = j.Close() // inside the bubble
+		_ = j.Close() // closed inside the bubble
 	})
 	return took
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// broken says what check has to name in the scenarios that break one link.
+// broken lists what check must report in the scenarios that break one link.
 var broken = map[string]struct {
 	first string
 	exit  int
-	with  []string // what else has to be told, as a consequence of the same cause
+	with  []string // other rows that must be reported as a consequence of the same cause
 }{
 	"broken-cpu-mixed":            {"CL-CPU-003", 1, nil},
 	"broken-nic-mixed":            {"CL-NIC-004", 1, nil},
@@ -61,7 +61,7 @@ var broken = map[string]struct {
 	"broken-vmknic-cable":         {"HOST-VMKNIC-PING-005", 2, nil},
 	"broken-vmknic-mtu":           {"PAIR-MTU-HOST-003", 2, nil},
 	"broken-firewall":             {"HOST-FW-PVRDMA-007", 2, nil},
-	"broken-dvs-missing":          {"DVS-EXIST-001", 2, []string{"DVS-PG-007", "VM-NIC-DVS-019", "GST-LSPCI-003", "GST-PVLSPCI-050"}}, // all that hung on it
+	"broken-dvs-missing":          {"DVS-EXIST-001", 2, []string{"DVS-PG-007", "VM-NIC-DVS-019", "GST-LSPCI-003", "GST-PVLSPCI-050"}}, // all of them depend on the DVS
 	"broken-dvs-version":          {"DVS-VERSION-002", 1, nil},
 	"broken-not-member":           {"DVS-MEMBER-003", 2, nil},
 	"broken-uplink-second":        {"HOST-PNIC-ONLYUPLINK-013", 2, []string{"DVS-UPLINKS-004"}}, // the second uplink needs a name on the DVS
@@ -69,35 +69,35 @@ var broken = map[string]struct {
 	"broken-uplink-standby":       {"DVS-UPLINKS-004", 2, nil},
 	"broken-uplink-team":          {"DVS-UPLINKS-004", 2, nil},
 	"broken-uplink-unused":        {"DVS-UPLINKS-004", 1, nil},
-	"broken-ens":                  {"HOST-ENS-017", 1, nil}, // nobody says that ConnectX has no RDMA with it
+	"broken-ens":                  {"HOST-ENS-017", 1, nil}, // no source says that ConnectX does not support RDMA with it
 	"broken-nioc":                 {"DVS-NIOC-005", 1, nil},
 	"broken-dvs-mtu":              {"DVS-MTU-006", 2, nil},
 	"broken-dvs-mtu-low":          {"DVS-MTU-006", 1, nil},
-	"broken-pg-missing":           {"DVS-PG-007", 2, []string{"VM-NIC-DVS-019"}}, // adapters stay where they were, so that the planned group has none
+	"broken-pg-missing":           {"DVS-PG-007", 2, []string{"VM-NIC-DVS-019"}}, // adapters keep their group, so that the planned group has none
 	"broken-pg-binding":           {"DVS-PG-007", 1, nil},
 	"broken-pg-vlan":              {"DVS-PG-VLAN-008", 2, nil},
-	"broken-one-host":             {"CL-RULE-013", 1, []string{"VM-PLACEMENT-030", "PAIR-HOSTS-005"}}, // two more rows look at where VMs live
+	"broken-one-host":             {"CL-RULE-013", 1, []string{"VM-PLACEMENT-030", "PAIR-HOSTS-005"}}, // two more rows depend on where VMs run
 	"broken-hwversion":            {"VM-HWVER-002", 2, nil},
 	"broken-hwversion-old":        {"VM-HWVER-002", 1, nil},
 	"broken-snapshot":             {"VM-SNAP-P-006", 1, nil},
 	"broken-memory-reservation":   {"VM-MEMRES-007", 1, nil},
 	"broken-vcpus":                {"VM-NUMA-013", 1, nil},
-	"broken-adapter-missing":      {"VM-NIC-DVS-019", 2, []string{"GST-LSPCI-003", "GST-PVLSPCI-050"}}, // the guest does not see what is not there
+	"broken-adapter-missing":      {"VM-NIC-DVS-019", 2, []string{"GST-LSPCI-003", "GST-PVLSPCI-050"}}, // the guest has no such device
 	"broken-adapter-first":        {"VM-NIC-FIRST-014", 2, nil},
 	"broken-adapter-twice":        {"VM-NIC-PVCOUNT-016", 1, nil},
-	"broken-adapter-disconnected": {"VM-NIC-CONNECT-018", 2, []string{"GST-PORT-010"}}, // the port follows the adapter
+	"broken-adapter-disconnected": {"VM-NIC-CONNECT-018", 2, []string{"GST-PORT-010"}}, // the port goes down with the adapter
 	"broken-adapter-elsewhere":    {"VM-NIC-DVS-019", 2, nil},
-	"broken-protocol-mixed":       {"VM-NIC-PROTO-017", 2, []string{"GST-GID-019"}},           // a device of RoCE v1 has no GID of v2
+	"broken-protocol-mixed":       {"VM-NIC-PROTO-017", 2, []string{"GST-GID-019"}},           // a RoCE v1 device has no v2 GID
 	"broken-guest-driver":         {"GST-OS-001", 2, []string{"GST-MOD-007", "GST-PORT-010"}}, // no driver, no module, no port
 	"broken-guest-login":          {"GST-OS-001", 1, nil},
-	"broken-sudo":                 {"GST-SUDO-002", 2, []string{"GST-IPPERSIST-018"}}, // netplan's files are root's
+	"broken-sudo":                 {"GST-SUDO-002", 2, []string{"GST-IPPERSIST-018"}}, // only root can read netplan's files
 	"broken-packages":             {"GST-PKG-005", 2, nil},
 	"broken-tools-missing":        {"GST-PKG-005", 1, nil},
-	"broken-perftest-missing":     {"GST-PKG-005", 2, []string{"GST-PERFTEST-023"}}, // the package is one of those of the list
+	"broken-perftest-missing":     {"GST-PKG-005", 2, []string{"GST-PERFTEST-023"}}, // the package is one of the required packages
 	"broken-perftest-version":     {"GST-PERFTEST-023", 1, nil},
 	"broken-mofed":                {"GST-MOFED-006", 2, nil},
 	"broken-modules":              {"GST-MOD-007", 1, nil},
-	"broken-persist":              {"GST-PERSIST-009", 2, []string{"GST-PORT-010"}}, // without the unit the port stays down after a boot, as the guide for Ubuntu says
+	"broken-persist":              {"GST-PERSIST-009", 2, []string{"GST-PORT-010"}}, // without the unit the port is down after a boot, according to the guide for Ubuntu
 	"broken-port-down":            {"GST-PORT-010", 2, nil},
 	"broken-guest-mtu":            {"GST-MTU-012", 1, []string{"GST-IBMTU-013"}}, // the RDMA MTU follows
 	"broken-no-address":           {"GST-IP-014", 2, []string{"GST-GID-019"}},    // GIDs follow the addresses
@@ -109,12 +109,11 @@ var broken = map[string]struct {
 	"broken-kernel-trace":         {"GST-DMESG-051", 2, nil},
 }
 
-// TestBrokenLinks holds check against sites in which one link is broken: it names that link first, and nothing that is
-// not a consequence of it.
+// TestBrokenLinks runs check on sites in which one link is broken: it reports that link first, and otherwise only its consequences.
 func TestBrokenLinks(t *testing.T) { brokenLinks(t, 0) }
 
-// brokenLinks tries every fourth scenario where nth is 0, and the others where it is 1: make test has the one part, make e2e
-// the other.
+// brokenLinks tests every fourth scenario if nth is 0, and the others if it is 1: make test runs the first part, make e2e the
+// second.
 func brokenLinks(t *testing.T, nth int) {
 	const every = 4
 	seen := 0
@@ -146,7 +145,7 @@ func brokenLinks(t *testing.T, nth int) {
 					continue
 				}
 				if b := doc.FirstBroken; b != nil && f.Target == b.Target && f.Evidence == b.Evidence {
-					continue // the same words about the same target: rows that a dead guest leaves without an answer
+					continue // the same text for the same target: rows that an unreachable guest leaves unevaluated
 				}
 				told[f.ID] = true
 				if !slices.Contains(want.with, f.ID) {
@@ -160,7 +159,7 @@ func brokenLinks(t *testing.T, nth int) {
 			}
 		})
 	}
-	if seen != len(broken)+1 { // those of the physical network are found by measuring alone
+	if seen != len(broken)+1 { // problems of the physical network are found only by measuring
 		t.Errorf("%d scenarios, %d are expected", seen, len(broken)+1)
 	}
 }
@@ -170,7 +169,7 @@ type brokenDoc struct {
 	Results     []checks.Finding `json:"results"`
 }
 
-// checkScenario runs check in this process, with the environment that the lab gives.
+// checkScenario runs check in this process, with the environment that the lab provides.
 func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 	t.Helper()
 	o := lab.Options{Scenario: s.Name, Hosts: s.Hosts, VMs: s.VMs, Dir: t.TempDir()}

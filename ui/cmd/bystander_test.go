@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// TestBystandersKeepRunning: VMs of others on hosts that reboot, as another client sees them. vMotion moves billing-01, which
-// DRS does not, and it never restarts. VMs of vSphere Cluster Services, of either kind (KB 370222), stop no wave: nobody but
-// vCenter touches them, and they are on again afterwards.
+// TestBystandersKeepRunning checks VMs of others on hosts that reboot, as another client sees them. vMotion moves billing-01, which
+// DRS does not move, and it never restarts. VMs of vSphere Cluster Services, of either kind (KB 370222), do not stop a wave: only
+// vCenter powers them off, and they are on again afterwards.
 func TestBystandersKeepRunning(t *testing.T) {
 	t.Parallel()
 	for scenario, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestBystandersKeepRunning(t *testing.T) {
 	}
 }
 
-// runningVMs tells since when the VMs with a prefix have been on.
+// runningVMs returns since when the VMs with a prefix have been on.
 func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]time.Time {
 	t.Helper()
 	c := outsider(t.Context(), t, env)
@@ -82,8 +82,8 @@ func runningVMs(t *testing.T, env map[string]string, prefix string) map[string]t
 	return out
 }
 
-// TestMovesAreProvenBeforeResumeAndRollback: vCenter finds since the apply that a VM of others cannot move. Resume and rollback stop
-// before a VM is off or a host out of service, and name it.
+// TestMovesAreProvenBeforeResumeAndRollback: after the apply, vCenter reports that a VM of others cannot move. Resume and rollback
+// stop and name it before a VM is off or a host is out of service.
 func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2, Faults: []string{"method=RelocateVM_Task,nth=2,do=fault:NoPermission"}})

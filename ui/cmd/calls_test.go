@@ -9,11 +9,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// perHost bounds the esxcli calls of one command for each host.
+// perHost bounds the esxcli calls of one command per host.
 const perHost = 10
 
-// TestCallsPerHost counts at the lab's end of the wire what plan and check ask of each host by esxcli. The bound holds for
-// any number of hosts; make e2e-full has a hundred.
+// TestCallsPerHost counts, in the lab, the esxcli calls of plan and check for each host. The bound holds for any number of hosts;
+// make e2e-full has a hundred.
 func TestCallsPerHost(t *testing.T) {
 	many := 12
 	if full {
@@ -51,7 +51,7 @@ func TestCallsPerHost(t *testing.T) {
 	}
 }
 
-// The calls of a plan grow with the hosts and not with their rails: two rails and eight take the same number.
+// The calls of a plan depend on the number of hosts, not of rails: two rails and eight take the same number.
 func TestCallsOfRails(t *testing.T) {
 	t.Parallel()
 	calls := map[string]int{}

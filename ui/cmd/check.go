@@ -25,7 +25,7 @@ const (
 	checkUnknown  = 3
 )
 
-// checkFlags are the flags of check: what is checked, what it is compared with, and what happens with the result.
+// checkFlags are the flags of check: what is checked, the baseline, and the output.
 type checkFlags struct {
 	planFlags
 	sel      checks.Selection
@@ -196,7 +196,7 @@ func (f *checkFlags) show(e *console.Env, c *checked) error {
 	return err
 }
 
-// ended gives an error the exit code for monitoring systems: nothing could be judged.
+// ended adds the exit code for monitoring systems to an error: nothing could be evaluated.
 func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error {
 	var judged *console.CodeError
 	switch {

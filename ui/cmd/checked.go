@@ -19,13 +19,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A checked is the result of a health check, with its exit code and the word for it.
+// A checked is the result of a health check, with its exit code and its status word.
 type checked struct {
 	code   int
 	word   string
 	report *report.Report
 	calls  int
-	// baseline is what everything was compared with; nil: nothing.
+	// baseline is the baseline of the comparison; nil: none.
 	baseline *bundle.Baseline
 }
 
@@ -125,7 +125,7 @@ func worstMeasured(all []perftest.Measurement) *perftest.Measurement {
 	return nil
 }
 
-// judged returns the exit code and the word for it.
+// judged returns the exit code and the status word.
 func judged(findings []checks.Finding, measured []perftest.Measurement) (int, string) {
 	code, word := checkOK, "ok"
 	if worstMeasured(measured) != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestExitCodesOfCheck is the table of the monitoring-plugin convention: 0 OK, 1 WARNING, 2 CRITICAL, 3 nothing could be
-// judged.
+// TestExitCodesOfCheck covers the exit codes of the monitoring-plugin convention: 0 OK, 1 WARNING, 2 CRITICAL, 3 nothing could be
+// evaluated.
 func TestExitCodesOfCheck(t *testing.T) {
 	t.Parallel()
 	away := func(b *bench) { b.env["GOVC_URL"] = "https://127.0.0.1:1/sdk" }
@@ -87,7 +87,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 	}
 }
 
-// Guests that hang are asked at the same time, each for its limit: all of them begin before the first is given up.
+// Guests that hang are read at the same time, each with its own timeout: all reads begin before the first one times out.
 func TestDeadGuestsCostOneLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 6 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// Mode sriov configures a lossless class by default, and the test runs in it. Guests on VFs do not see the counters of the
-// port: the class is configured and not proven, which is no failure.
+// Mode sriov configures a lossless class by default, and the test runs in it. Guests on VFs cannot read the counters of the port:
+// the class is configured but not proven, which is not a failure.
 func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
@@ -57,7 +57,7 @@ func TestSRIOVIsMeasuredInTheConfiguredClass(t *testing.T) {
 	}
 }
 
-// measure.link_gbps stands in the place of the port's speed, and measure.repeat runs each test so often.
+// measure.link_gbps replaces the speed of the port, and measure.repeat sets how often each test runs.
 func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2})
@@ -81,7 +81,7 @@ func TestLinkSpeedAndRepetitionsOfTheAnswers(t *testing.T) {
 	}
 }
 
-// A switch that trusts no DSCP is found by one pair: the port of the receiving host counts another priority.
+// One pair is enough to find a switch that does not trust DSCP: the port of the receiving host counts another priority.
 func TestSwitchThatTrustsNoDSCP(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "broken-dscp-trust", Hosts: 3, VMs: 3})
@@ -109,7 +109,7 @@ func TestSwitchThatTrustsNoDSCP(t *testing.T) {
 	}
 }
 
-// incast lets two VMs at a time send to the third and gives what bench printed.
+// incast has two VMs at a time send to the third, and returns what bench printed.
 func (b *bench) incast(file string, code int) []perftest.Measurement {
 	t := b.t
 	t.Helper()
@@ -137,8 +137,8 @@ func (b *bench) incast(file string, code int) []perftest.Measurement {
 	return rep.Measurements
 }
 
-// A port that does not pause the lossless priority passes pair by pair and fails under incast: the pairs that send by it are named,
-// and the side of the cable.
+// If a port does not pause the lossless priority, each pair passes alone but fails under incast: the result names the pairs that
+// send through it, and the side of the cable.
 func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "broken-pfc-priority", Hosts: 3, VMs: 3})
@@ -155,8 +155,8 @@ func TestPortWithoutPFCFailsUnderIncastAlone(t *testing.T) {
 	}
 }
 
-// A card that sends too few messages a second fails by the shape of its curve, whatever its best row is.
-func TestSlowSmallMessagesAreNotSound(t *testing.T) {
+// A card that sends too few messages per second fails because of the shape of its curve, even if its best row is good.
+func TestSlowSmallMessagesFail(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "slow-small", Hosts: 2, VMs: 2})
 	b.must(0, "apply", "-f", file, "--yes", "--measure=false")
@@ -182,7 +182,7 @@ func TestSlowSmallMessagesAreNotSound(t *testing.T) {
 	}
 }
 
-// What the physical network lacks is named by a load, each by its own cause.
+// A load finds each problem of the physical network and names its cause.
 func TestLoadNamesTheCause(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -207,9 +207,9 @@ func TestLoadNamesTheCause(t *testing.T) {
 	}
 }
 
-// What a pair measures by itself names its cause: a hop that passes small frames is not taken for programs that differ, and a narrow
-// slot is named by what it carries, with the latency of large messages as what follows from it. What nothing is said of passes.
-func TestPairsNameTheCause(t *testing.T) {
+// The measurement of one pair names its cause: a hop that passes only small frames is not reported as different program versions,
+// and a narrow slot is named by its bandwidth, with the latency of large messages as a consequence. Tests that are not listed pass.
+func TestPairNamesTheCause(t *testing.T) {
 	t.Parallel()
 	for scenario, says := range map[string]map[string]string{
 		"slow-large":     {perftest.SendBandwidth: "bandwidth drops from 128 KiB on: 48."},
@@ -239,8 +239,8 @@ func TestPairsNameTheCause(t *testing.T) {
 	}
 }
 
-// Pairs of two leaves pass with the latency of the switches between them, which their expectation counts and names; the leaves are
-// known by LLDP.
+// Pairs of two leaf switches pass with the additional latency of the switches between them, which their expected value includes and
+// names; the leaf switches are identified by LLDP.
 func TestSwitchesBetweenLeavesAreExpected(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "leaf-spine", Hosts: 4, VMs: 4})

@@ -23,7 +23,7 @@ import (
 // completionLimit is how long completion may wait for a vCenter.
 const completionLimit = 5 * time.Second
 
-// fixed are flags that take one of a few words, beside those whose value is a console.Choice.
+// fixed are flags whose value is one of a few words, in addition to those of type console.Choice.
 var fixed = map[string][]string{
 	"pairs": {"ring", "all"}, "on-conflict": {string(rollback.Keep), string(rollback.Restore), string(rollback.Stop)},
 	"log-level": {"debug", "info", "warn", "error"}, "systems": lab.Systems(),
@@ -88,7 +88,7 @@ func completeVMs(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.
 	return listed(typed, names)
 }
 
-// completeNICs offers HOST/vmnicN of what vCenter has.
+// completeNICs offers HOST/vmnicN from vCenter.
 func completeNICs(e *console.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var names []string

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// decide asks, target by target, what to do with what someone else has changed since the run. A target without a decision is not
+// decide asks for each target what to do with changes that others have made since the run. A target without a decision is not
 // changed.
 func decide(e *console.Env, conflicts []plan.Refusal) (map[backends.Ref]rollback.OnConflict, error) {
 	out, asked := map[backends.Ref]rollback.OnConflict{}, map[backends.Ref]bool{}

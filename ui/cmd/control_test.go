@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// TestControlSocket serves the socket of a run in a directory with a long name, where a killed process has left one behind; two
-// controllers ask at once, and the journal gets the one that pauses, with its process.
+// TestControlSocket serves the socket of a run in a directory with a long name, in which a killed process has left a socket. Two
+// controllers send a request at the same time; the journal records the one that pauses, with its process.
 func TestControlSocket(t *testing.T) {
 	state := filepath.Join(t.TempDir(), strings.Repeat("long-", 25))
 	j, err := journal.Create(state, journal.Header{VCenter: "vc", Mode: "pvrdma"}, []byte("{}"))
@@ -104,7 +104,7 @@ func TestControlSocket(t *testing.T) {
 	}
 }
 
-// A slowSetter sets when it is let.
+// A slowSetter blocks in Set until it is released.
 type slowSetter struct {
 	free chan struct{}
 	set  atomic.Bool
@@ -127,7 +127,7 @@ func (s *slowSetter) Set(ctx context.Context, _ backends.Setting, _ backends.Val
 	}
 }
 
-// heldJob changes one setting, once free is closed.
+// heldJob changes one setting after free is closed.
 func heldJob(j *journal.Journal, r *engine.Remote, free chan struct{}) engine.Job {
 	c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "x"}, To: backends.ValueOf(1)}
 	return engine.Job{

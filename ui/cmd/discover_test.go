@@ -14,14 +14,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// noView answers as a vCenter whose account has no role on the root folder.
+// noView answers as a vCenter on which the account has no role on the root folder.
 type noView struct{ mo.AuthorizationManager }
 
 func (n *noView) HasPrivilegeOnEntity(*types.HasPrivilegeOnEntity) soap.HasFault {
 	return &refusal{Res: &refused{"false"}}
 }
 
-// A refusal is the reply as vCenter sends it; govmomi's own type leaves false values out.
+// A refusal is the reply in vCenter's form; govmomi's own type omits false values.
 type refusal struct {
 	Res *refused `xml:"urn:vim25 HasPrivilegeOnEntityResponse"`
 }
@@ -32,11 +32,11 @@ type refused struct {
 
 func (r *refusal) Fault() *soap.Fault { return nil }
 
-// discover says why there is nothing to choose: nothing to see, or nothing that answers.
+// discover explains why there is nothing to select: there is none, or the account cannot see it.
 func TestDiscoverSaysWhyNothingFits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		datacenters int
-		blind       bool // the account may not look at the root folder
+		blind       bool // the account cannot read the root folder
 		want        string
 	}{
 		"no datacenter": {0, false, "no host was found: vCenter has no datacenter"},

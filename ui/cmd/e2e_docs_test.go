@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// notRun are the commands of the documents that this test leaves out, each with what it would need.
+// notRun are the documented commands that this test omits, each with its requirement.
 var notRun = map[string]string{
 	"deploy server.ova": "an appliance",
 	"check --kube":      "a Kubernetes cluster",
@@ -25,7 +25,7 @@ var notRun = map[string]string{
 	"--fix":             "findings that can be fixed: TestFix and others have them",
 }
 
-// documented returns the commands in the code blocks of a document, in their order.
+// documented returns the commands in the code blocks of a document, in order.
 func documented(t *testing.T, path string) []string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -53,8 +53,8 @@ func leftOut(line string) bool {
 	return false
 }
 
-// TestE2EDocumentation runs the commands of README.md, in its order, on a kept lab as if it were a site, and then those of the
-// guides. Consent is given by --yes where a person would type it.
+// TestE2EDocumentation runs the commands of README.md in order on a kept lab as if it were a site, and then those of the guides.
+// Where the user would type the consent, it passes --yes.
 func TestE2EDocumentation(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "4", "--vms", "4", "--reboot-time", "1s")
@@ -88,10 +88,10 @@ func TestE2EDocumentation(t *testing.T) {
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err := cmd.Run()
 		if strings.HasPrefix(line, "rdma-setup check") && cmd.ProcessState.ExitCode() == 1 {
-			err = nil // warnings, and nothing worse, as for monitoring plugins
+			err = nil // only warnings, as for monitoring plugins
 		}
 		if strings.Contains(line, "--scenario broken-") && cmd.ProcessState.ExitCode() == 3 {
-			err = nil // what is rehearsed is a site that refuses the answers
+			err = nil // the rehearsed site refuses the answers
 		}
 		if err != nil {
 			t.Errorf("%s: %s: %v\n%s", filepath.Base(doc), line, err, tail(out.String()))
@@ -114,11 +114,11 @@ func TestE2EDocumentation(t *testing.T) {
 			}
 			run(doc, line)
 			if strings.HasSuffix(line, "> answers.yaml") {
-				put("answers.yaml") // what the operator fills in
+				put("answers.yaml") // the values that the operator fills in
 			}
 		}
 		if filepath.Base(doc) == "README.md" {
-			run(doc, "rdma-setup apply -f answers.yaml --yes") // it ends with a rollback; the guides begin with a site that works
+			run(doc, "rdma-setup apply -f answers.yaml --yes") // the README ends with a rollback; the guides begin with a site that works
 		}
 	}
 	if ran < 25 {

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// TestE2EJumpHostIsLost starts apply in a terminal on a real sshd, as people do on a jump host, and cuts the connection
-// while the first host reboots. The run goes on to its end, a resume has nothing to do, and rollback leads to the start.
+// TestE2EJumpHostIsLost starts apply in a terminal on a real sshd, as on a jump host, and cuts the connection while the first host
+// reboots. The run continues to its end, a resume has nothing to do, and rollback restores the start.
 func TestE2EJumpHostIsLost(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "2", "--vms", "2", "--reboot-time", "1s")
@@ -44,7 +44,7 @@ func TestE2EJumpHostIsLost(t *testing.T) {
 		t.Fatalf("the run has ended before the connection was lost\n%s", tail(said.String()))
 	}
 	cut()
-	// Its result is written before its process ends; until then it is running.
+	// The result is written before the process ends; until then the run counts as running.
 	var out string
 	until(t, "the run ends", func() bool {
 		out, _ = s.must(0, "runs", "-o", "json")
@@ -63,7 +63,7 @@ func TestE2EJumpHostIsLost(t *testing.T) {
 	}
 }
 
-// journal is the text of the journals of all runs.
+// journal returns the text of the journals of all runs.
 func (s *site) journal() string {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.state, "rdma-setup", "runs", "*", "journal.jsonl"))
@@ -81,7 +81,7 @@ func (s *site) journal() string {
 	return all.String()
 }
 
-// remotely starts the program in a terminal of a real sshd on loopback. Cut ends the connection silently.
+// remotely starts the program in a terminal of a real sshd on loopback. cut ends the connection without a message.
 func (s *site) remotely(said *listener, args ...string) (cut func()) {
 	s.t.Helper()
 	_, key, err := ed25519.GenerateKey(nil)
@@ -96,7 +96,7 @@ func (s *site) remotely(said *listener, args ...string) (cut func()) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	// One key serves both sides.
+	// One key is used for both sides.
 	conn := s.sshd(s.file("key", pem.EncodeToMemory(block)), s.file("authorized", ssh.MarshalAuthorizedKey(signer.PublicKey())))
 	me, err := user.Current()
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *site) remotely(said *listener, args ...string) (cut func()) {
 	}
 	return func() {
 		if tcp, is := conn.(*net.TCPConn); is {
-			_ = tcp.SetLinger(0) // a reset, and no word of farewell
+			_ = tcp.SetLinger(0) // sends a TCP reset, without closing SSH properly
 		}
 		_ = conn.Close()
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// What stands here takes the most time of the tests on labs in the same process.
+// These tests take the longest of those on labs in the same process.
 
 func TestE2EBrokenLinks(t *testing.T) { brokenLinks(t, 1) }
 
@@ -22,7 +22,7 @@ func TestE2ERolesAreExact(t *testing.T) {
 	}
 }
 
-func TestE2ESRIOVBesideWhatOthersHaveSet(t *testing.T) {
+func TestE2ESRIOVKeepsSettingsOfOthers(t *testing.T) {
 	for name, c := range map[string]beside{
 		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, true, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
 		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, false, map[string]string{
@@ -35,8 +35,8 @@ func TestE2ESRIOVBesideWhatOthersHaveSet(t *testing.T) {
 	}
 }
 
-// Driver and perftest are built from the files that the answers name, GPU memory is measured with them, and a rollback
-// leaves nothing of them.
+// Driver and perftest are built from the files that the answers name and GPU memory is measured with them; a rollback removes all
+// of it.
 func TestE2EGPUDirectFromFiles(t *testing.T) {
 	t.Parallel()
 	env, file := gpuLab(t, "gpudirect-source")

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Eight rails with GPUDirect: two VMs share the cards of a host as VFs, and its GPUs without overlap; another client sees an adapter
-// on the port of each rail, GPU memory is measured with a GPU near each rail, and a rollback takes all of it back.
+// Eight rails with GPUDirect: two VMs share the cards of a host as VFs, and its GPUs without overlap. Another client sees an
+// adapter on the port of each rail, GPU memory is measured with a GPU near each rail, and a rollback undoes everything.
 func TestE2EEightRails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 3, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
@@ -62,9 +62,9 @@ func TestE2EEightRails(t *testing.T) {
 	})
 }
 
-// Eight rails with PVRDMA and with SR-IOV, from nothing to the judged measurement: another client sees an adapter of each VM on the port
-// group of each rail, with SR-IOV from the port of that rail; each rail is measured, then all at once; nothing is left to do, and a
-// rollback takes all of it back.
+// Eight rails with PVRDMA and with SR-IOV, from an unconfigured site to the evaluated measurement: another client sees an adapter
+// of each VM on the port group of each rail, with SR-IOV from the port of that rail. Each rail is measured, then all at once; a
+// second plan is empty, and a rollback undoes everything.
 func TestE2EEightRailsWithoutGPUs(t *testing.T) {
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestE2EEightRailsWithoutGPUs(t *testing.T) {
 	}
 }
 
-// Whole cards of eight rails for two VMs of each host, whose answers write no adapters: each card and each GPU goes to one VM, those of
-// one socket together, every rail is measured, and a rollback takes all of it back.
+// Whole cards of eight rails for two VMs on each host, with answers that do not list adapters: each card and each GPU is assigned
+// to one VM, those of one socket together. Every rail is measured, and a rollback undoes everything.
 func TestE2EWholeCardsAreShared(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 4, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})

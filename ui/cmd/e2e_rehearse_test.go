@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
-// A rehearsal by the durations that a run had foretells the run: its waves, how long it takes, and how long a VM is off. A second of
-// the lab is a minute of the rehearsal, which counts in whole seconds.
+// A rehearsal with the durations of an earlier run predicts the run: its waves, its duration, and how long a VM is off. One second
+// of the lab is one minute of the rehearsal, which counts in whole seconds.
 func TestE2ERehearsalForetellsTheRun(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 6, BootTime: 6 * time.Second})
@@ -86,7 +86,7 @@ func TestE2ERehearsalForetellsTheRun(t *testing.T) {
 			waves = append(waves, s.Target)
 		}
 	}
-	for i := range order { // of one wave any may be first: the canary goes alone, then there are places for two
+	for i := range order { // the order within a wave is not fixed: the canary is first, then two VMs at a time
 		if want := order[max(0, i-1):min(len(order), i+2)]; i >= len(waves) || !slices.Contains(want, waves[i]) {
 			t.Errorf("VMs go off in the order %v, in the rehearsal %v", order, waves)
 			break

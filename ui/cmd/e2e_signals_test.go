@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A listener keeps what a command prints and lets others wait for it.
+// A listener buffers what a command prints and lets tests wait for a text.
 type listener struct {
 	mu   sync.Mutex
 	said bytes.Buffer
@@ -36,8 +36,8 @@ func (l *listener) String() string {
 	return l.said.String()
 }
 
-// TestE2ESignals sends signals while the first host reboots. Whatever comes, the journal is whole, the exit code is that
-// of the contract, resume leads to the end of an undisturbed run and rollback to the start.
+// TestE2ESignals sends signals while the first host reboots. In every case the journal is intact, the exit code is the documented
+// one, resume reaches the state of an undisturbed run, and rollback restores the start.
 func TestE2ESignals(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "2", "--vms", "2", "--reboot-time", "1s")
@@ -84,7 +84,7 @@ func TestE2ESignals(t *testing.T) {
 	}
 }
 
-// signalled applies, disturbs when a host reboots, and gives what was printed.
+// signalled runs apply, calls disturb while a host reboots, and returns what was printed.
 func (s *site) signalled(file string, exit int, disturb func(*os.Process, *listener)) string {
 	s.t.Helper()
 	said := &listener{}
@@ -114,7 +114,7 @@ func (s *site) signalled(file string, exit int, disturb func(*os.Process, *liste
 	return said.String()
 }
 
-// TestE2EStreamsThatAreClosed runs commands without the one or other stream, as cron and broken scripts do.
+// TestE2EStreamsThatAreClosed runs commands with closed standard streams, as cron and faulty scripts do.
 func TestE2EStreamsThatAreClosed(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "1", "--vms", "1")
@@ -126,9 +126,9 @@ func TestE2EStreamsThatAreClosed(t *testing.T) {
 		{`"$0" discover --password-stdin <&-`, 4},
 		{`"$0" plan -f "$1" <&- >&- 2>&-`, 0},
 		{`"$0" check -f "$1" --quick 2>&- | head -c 1 | wc`, 0},
-		{`"$0" apply -f "$1" <&-`, 2}, // nobody can agree to the plan
+		{`"$0" apply -f "$1" <&-`, 2}, // no consent is possible
 		{`"$0" apply -f "$1" --yes <&- >&- 2>&-`, 0},
-		{`"$0" apply -f "$1" <&-`, 0}, // nothing is left to agree to
+		{`"$0" apply -f "$1" <&-`, 0}, // no consent is needed
 	} {
 		cmd := exec.Command("/bin/sh", "-c", test.line, s.bin, s.quick())
 		cmd.Env = s.env
@@ -146,7 +146,7 @@ func TestE2EStreamsThatAreClosed(t *testing.T) {
 	}
 }
 
-// lossless is answers that cost a reboot of every host and touch no VM.
+// lossless returns answers that require a reboot of every host and change no VM.
 func (s *site) lossless() string {
 	s.t.Helper()
 	f, err := os.Open(s.quick())

@@ -28,14 +28,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A site is a lab served by the real binary in a process of its own, and a state directory for the runs on it.
+// A site is a lab that the real binary serves in a separate process, and a state directory for the runs on it.
 type site struct {
 	t     *testing.T
 	bin   string
 	dir   string
 	state string
 	env   []string
-	ctx   context.Context // ends its commands
+	ctx   context.Context // context of its commands
 }
 
 // serve starts rdma-setup lab and waits for its "ready".
@@ -47,7 +47,7 @@ func serve(t *testing.T, flags ...string) *site {
 // ending is how long a lab may take to end.
 const ending = 30 * time.Second
 
-// serveIn starts a lab that ends with ctx, and so do its commands.
+// serveIn starts a lab that ends, with its commands, when ctx ends.
 func serveIn(ctx context.Context, t *testing.T, flags ...string) *site {
 	t.Helper()
 	bin, err := filepath.Abs(filepath.Join("..", "..", "bin", "rdma-setup"))
@@ -60,7 +60,7 @@ func serveIn(ctx context.Context, t *testing.T, flags ...string) *site {
 	s := &site{t: t, bin: bin, dir: filepath.Join(t.TempDir(), "lab"), state: t.TempDir(), ctx: ctx}
 	cmd := exec.CommandContext(ctx, bin, append([]string{"lab", "--dir", s.dir}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = ending // then it is killed
+	cmd.WaitDelay = ending // the process is killed after this delay
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func (s *site) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command and gives what it printed and its exit code.
+// run runs a command and returns what it printed and its exit code.
 func (s *site) run(args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	cmd := s.command(args...)
@@ -136,7 +136,7 @@ func (s *site) run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// must runs a command that has to exit with the given code.
+// must runs a command that must exit with the given code.
 func (s *site) must(code int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	out, errs, got := s.run(args...)
@@ -151,7 +151,7 @@ func tail(s string) string {
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")
 }
 
-// client is a SOAP client that shares nothing with the program under test.
+// client returns a SOAP client that shares no code with the program under test.
 func (s *site) client() *govmomi.Client {
 	s.t.Helper()
 	u, err := url.Parse(s.value("GOVC_URL"))
@@ -167,7 +167,7 @@ func (s *site) client() *govmomi.Client {
 	return c
 }
 
-// facts is the state of the whole site as one map: what a run may change, told by the API and by the guests.
+// facts returns the state of the site that a run can change, as the API and the guests report it, as one map.
 func (s *site) facts() map[string]string {
 	s.t.Helper()
 	ctx := context.Background()
@@ -180,7 +180,7 @@ func (s *site) facts() map[string]string {
 	for _, pg := range pgs {
 		groups[pg.Self.Value] = pg.Name
 		if pg.Config.Uplink != nil && *pg.Config.Uplink {
-			continue // vCenter makes its name up
+			continue // vCenter generates its name
 		}
 		out["portgroup "+pg.Name] = fmt.Sprintf("%s %d ports %+v", pg.Config.Type, pg.Config.NumPorts, vlanOf(pg))
 	}
@@ -270,7 +270,7 @@ func (s *site) vmFacts(c *govmomi.Client, groups map[string]string, out map[stri
 	}
 }
 
-// guestFacts asks every guest for its files, packages, modules and addresses.
+// guestFacts reads from every guest its files, packages, modules and addresses.
 func (s *site) guestFacts(out map[string]string) {
 	s.t.Helper()
 	for _, v := range s.guests() {
@@ -288,7 +288,7 @@ func (s *site) guestFacts(out map[string]string) {
 	}
 }
 
-// sudo makes a command line that runs as root; some guests want the password.
+// sudo returns a command line that runs as root; some guests require the password.
 func (s *site) sudo(command string) string {
 	return fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", s.value("RDMA_SETUP_SUDO_PASSWORD"), command)
 }
@@ -307,7 +307,7 @@ func (s *site) guests() []answers.VM {
 	return a.VMs
 }
 
-// guest runs a command in a guest over SSH that must succeed, and gives its output.
+// guest runs a command in a guest over SSH that must succeed, and returns its output.
 func (s *site) guest(v answers.VM, command string) string {
 	s.t.Helper()
 	out, err := s.tryGuest(v, command)
@@ -342,7 +342,7 @@ func (s *site) tryGuest(v answers.VM, command string) (string, error) {
 	return string(out), err
 }
 
-// shutFirewall closes the ruleset pvrdma of a host behind the program's back.
+// shutFirewall closes the ruleset pvrdma of a host from outside the program under test.
 func (s *site) shutFirewall(name string) {
 	s.t.Helper()
 	c := s.client()
@@ -360,7 +360,7 @@ func (s *site) shutFirewall(name string) {
 	s.t.Fatalf("no host %s", name)
 }
 
-// until waits for a condition, asking again every 50 ms, and fails after five minutes.
+// until checks a condition every 50 ms until it is true, and fails after five minutes.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(5 * time.Minute)

@@ -19,7 +19,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// control asks the lab, or has a hand on it, from outside of the program under test.
+// control reads or changes the lab from outside the program under test.
 func (s *site) control(method, path string, into any) {
 	s.t.Helper()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -48,7 +48,7 @@ type outages struct {
 	MaxDown int `json:"most_down"`
 }
 
-// holds checks the lab's own log: so many reboots of each of the four hosts, never more than one down.
+// holds checks in the lab's own log that each of the four hosts rebooted this many times, and never more than one at a time.
 func (s *site) holds(reboots int) {
 	s.t.Helper()
 	var log outages
@@ -67,7 +67,7 @@ func (s *site) holds(reboots int) {
 	}
 }
 
-// hardwareFacts are what mode sriov changes on hosts.
+// hardwareFacts returns what mode sriov changes on hosts.
 func (s *site) hardwareFacts() map[string]string {
 	s.t.Helper()
 	out := s.facts()
@@ -90,7 +90,7 @@ func (s *site) hardwareFacts() map[string]string {
 	return out
 }
 
-// passed holds that every test was made and passed.
+// passed checks that every test was run and passed.
 func passed(t *testing.T, out string, tests int) {
 	t.Helper()
 	res := result(t, out)
@@ -176,7 +176,7 @@ func TestE2ESRIOVFromHalfWay(t *testing.T) {
 			t.Parallel()
 			s := serve(t, "--hosts", "4", "--vms", "4", "--scenario", scenario, "--reboot-time", "300ms")
 			var start map[string]string
-			if scenario != "sriov-added" { // its VMs are off: their guests tell nothing
+			if scenario != "sriov-added" { // its VMs are off, so their guests cannot be read
 				start = s.hardwareFacts()
 			}
 			out, _ := s.must(0, "apply", "-f", s.answers("sriov"), "--yes", "-o", "json")
@@ -187,13 +187,13 @@ func TestE2ESRIOVFromHalfWay(t *testing.T) {
 				t.Error("the plan says nothing")
 			}
 			if scenario == "sriov-added" {
-				return // its VMs had an adapter that the run did not make
+				return // its VMs had an adapter that the run did not create
 			}
 			s.must(0, "rollback", "--yes")
 			end := s.hardwareFacts()
 			for key := range end {
 				if scenario == "sriov-half" && strings.Contains(key, " 0000:") {
-					delete(end, key) // the firmware that waited for a reboot has had one
+					delete(end, key) // the firmware change that was pending has become effective with the reboot
 				}
 			}
 			if diff := cmp.Diff(start, end); diff != "" {
@@ -231,7 +231,7 @@ func TestE2ESRIOVHostThatNeverReturns(t *testing.T) {
 	s.holds(1)
 }
 
-// The host of vCenter goes last, a VM that nobody moves is started again, and vSAN is waited for.
+// The host of vCenter is last, a VM that nothing moves is started again, and the run waits for vSAN.
 func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 	for scenario, last := range map[string]string{"sriov-vcenter": "esx-01", "sriov-drs-manual": "", "sriov-vsan": ""} {
 		t.Run(scenario, func(t *testing.T) {
@@ -262,7 +262,8 @@ func TestE2ESRIOVInAClusterOfOthers(t *testing.T) {
 	}
 }
 
-// Where the lab's machine has an address of its own, the VM that reports it is taken for ourselves.
+// If the lab's machine has an address other than loopback, the VM that reports it is recognised as the machine that runs the
+// program.
 func TestE2ESRIOVOnTheHostThatRunsUs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "2", "--vms", "2", "--scenario", "sriov-ourselves")

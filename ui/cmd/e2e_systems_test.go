@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// VFs in guests of every system, with all that makes them answer evenly: address, MTU and traffic class outlive a reboot, a
-// second apply has nothing to do, and the rollback leaves nothing behind on the guests' disks.
+// VFs in guests of every system, with consistent settings: address, MTU and traffic class are persistent, a second apply has
+// nothing to do, and the rollback leaves nothing on the guests' disks.
 func TestE2ESRIOVOnEverySystem(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--hosts", "3", "--vms", "6", "--scenario", "sriov-ready", "--systems", "debian-12,rhel-8,rhel-9,centos-8,ubuntu-22.04,rocky-9")

@@ -67,12 +67,12 @@ func TestE2EPVRDMAFromNothingToMeasured(t *testing.T) {
 	}
 }
 
-// restart reboots a guest and waits until it answers with another boot id.
+// restart reboots a guest and waits until it responds with another boot id.
 func (s *site) restart(v answers.VM) {
 	s.t.Helper()
 	const bootID = "cat /proc/sys/kernel/random/boot_id"
 	before := s.guest(v, bootID)
-	_, _ = s.tryGuest(v, s.sudo("reboot")) // the connection ends with the guest
+	_, _ = s.tryGuest(v, s.sudo("reboot")) // the connection ends when the guest reboots
 	until(s.t, v.Name+" is back", func() bool {
 		out, err := s.tryGuest(v, bootID)
 		return err == nil && out != before
@@ -88,7 +88,7 @@ type e2eResult struct {
 	}
 }
 
-// result is the last line of apply -o json.
+// result returns the last line of apply -o json.
 func result(t *testing.T, out string) e2eResult {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -121,7 +121,7 @@ func TestE2EScenarioMixed(t *testing.T) {
 	s.must(0, "apply", "-f", good, "--yes", "-o", "json")
 }
 
-// without writes answers that leave the named hosts and the VMs on them out.
+// without writes answers that exclude the named hosts and the VMs on them.
 func (s *site) without(hosts []string) string {
 	s.t.Helper()
 	var inv struct {
@@ -227,8 +227,8 @@ func TestE2EOneHostFailsOthersFinish(t *testing.T) {
 	s.must(0, "resume", "--yes")
 }
 
-// TestE2EKillAndResume kills apply with SIGKILL at ten random instants. Resume must end where an undisturbed run ends,
-// rollback where it began.
+// TestE2EKillAndResume kills apply with SIGKILL at ten random times. Resume must reach the state of an undisturbed run, and
+// rollback must restore the start.
 func TestE2EKillAndResume(t *testing.T) {
 	for _, half := range []string{"five", "five more"} {
 		t.Run(half, func(t *testing.T) {
@@ -261,7 +261,7 @@ func killAndResume(t *testing.T) {
 		cmd.Wait()
 		timer.Stop()
 		if run := s.interrupted(); run != "" {
-			// By name: a run that was killed before its first change is not what resume takes by itself.
+			// The run is named, because resume without a name ignores a run that was killed before its first change.
 			s.must(0, "resume", run, "--yes", "-o", "json")
 		} else {
 			s.must(0, "apply", "-f", s.quick(), "--yes", "-o", "json")
@@ -276,7 +276,7 @@ func killAndResume(t *testing.T) {
 	}
 }
 
-// interrupted is the run that was interrupted, if one was.
+// interrupted returns the interrupted run, or "".
 func (s *site) interrupted() string {
 	s.t.Helper()
 	var doc struct {
@@ -294,7 +294,7 @@ func (s *site) interrupted() string {
 	return ""
 }
 
-// quick is the answers without the measurement.
+// quick writes answers without the measurement.
 func (s *site) quick() string {
 	s.t.Helper()
 	path := filepath.Join(s.state, "quick.yaml")

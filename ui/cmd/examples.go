@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A description is the help of a command besides its one line and its flags.
+// A description is the help of a command, except for its one-line summary and its flags.
 type description struct {
 	long     string // "": the command has a paragraph of its own
 	examples string // one per line

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// An explained is everything that is known about one check.
+// An explained is the documentation of one check.
 type explained struct {
 	checkRow
 	Link    checks.LinkName `json:"link"`

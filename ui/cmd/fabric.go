@@ -81,8 +81,8 @@ func (f *fabric) Reachable(ctx context.Context, l live.Login) error {
 	return err
 }
 
-// memoryOfOverview bounds the memory while the overview is read, so that the wizard stays under 120 MB with a thousand hosts and ten
-// thousand VMs. More of them take more, and more CPU.
+// memoryOfOverview is the memory limit while the overview is read, so that the wizard stays under 120 MB with a thousand hosts and
+// ten thousand VMs. Larger sites take more memory and CPU time.
 const memoryOfOverview = 72 << 20
 
 // Connect implements live.Fabric.
@@ -206,7 +206,7 @@ func (f *fabric) Measure(ctx context.Context, a *answers.Answers, stop <-chan st
 	return append(all, more...), err
 }
 
-// notLoaded returns why loads of this cost are left out; nil if they are not.
+// notLoaded returns why loads with this cost are omitted; nil if they are not.
 func (f *fabric) notLoaded(a *answers.Answers, plans []perftest.LoadPlan) error {
 	if f.s.Simulated() || covers(f.loads, plans) {
 		return nil

@@ -50,7 +50,7 @@ func TestFixAppliesAutomaticFixesAndCanBeRolledBack(t *testing.T) {
 
 func TestFixDoesNoMoreThanTheFindingsAskFor(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, lab.Options{Hosts: 2, VMs: 2}) // sound, and nothing set up: a plan for it has dozens of changes
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2}) // healthy but not set up: a full plan has dozens of changes
 	code, _, errs := b.run("check", "--fix", "--yes", "-f", "ANSWERS", "--only", "HOST-FW-PVRDMA-007,HOST-NTP-004", "--limit", "esx-02")
 	if code != 0 || !strings.Contains(errs, "fixed in run") {
 		t.Errorf("exit %d: %s", code, errs)
@@ -62,7 +62,7 @@ func TestFixDoesNoMoreThanTheFindingsAskFor(t *testing.T) {
 	})
 }
 
-// A run of --fix that fails half way is partial, and resume carries on what was chosen and nothing else.
+// If a run of --fix fails half way, it is partial, and resume continues with the selected fixes only.
 func TestFixIsResumed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission"}})

@@ -34,8 +34,8 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, whole: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
 }
 
-// pass waits until nothing holds the wave, and returns the cause after its time limit. A cause that holds several waves is waited
-// for once: its time counts from when it was first seen.
+// pass waits until nothing blocks the wave, and returns the cause after its time limit. The wait for a cause that blocks several
+// waves happens once: its time counts from when it was first seen.
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
 	for wait := time.Second / 4; ; wait = min(2*wait, gateLook) {
@@ -170,7 +170,7 @@ func (g *gate) remember(hosts []backends.Ref, now map[backends.Ref]vsphere.Healt
 	}
 }
 
-// host returns what is wrong with a host that has been out of service.
+// host returns the problems of a host that has been out of service.
 func (g *gate) host(t backends.Ref, x vsphere.Health) []string {
 	g.mu.Lock()
 	was, known := g.before[t]

@@ -16,7 +16,7 @@ import (
 )
 
 // TestHAAgentHoldsTheNextWave: the HA agent of the first host does not start after its reboot. The second host stays in service,
-// in the resume too, until the agent is back.
+// also in the resume, until the agent is running again.
 func TestHAAgentHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-ha-agent", Hosts: 2, VMs: 2})
@@ -38,9 +38,9 @@ func TestHAAgentHoldsTheNextWave(t *testing.T) {
 	b.wentDown("esx-01", "esx-02")
 }
 
-// TestUnhealthyHostHoldsTheNextWave: after its reboot the first host has a dead storage path, an NSX switch that is down or a red alarm.
-// The others stay in service, and what holds all of them is waited for once, not once a host. What was so before the run holds
-// nothing.
+// TestUnhealthyHostHoldsTheNextWave: after its reboot the first host has a dead storage path, an NSX switch that is down, or a red
+// alarm. The others stay in service, and the run waits once for their common cause, not once per host. Conditions from before the
+// run do not block it.
 func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	problems := map[world.HostProblem]string{
@@ -79,7 +79,7 @@ func TestUnhealthyHostHoldsTheNextWave(t *testing.T) {
 	})
 }
 
-// TestBackupHoldsItsVM: a backup reads the disks of a VM by a snapshot. The VM stays on until the snapshot is gone.
+// TestBackupHoldsItsVM: a backup program reads the disks of a VM from a snapshot. The VM stays on until the snapshot is removed.
 func TestBackupHoldsItsVM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond})
@@ -98,8 +98,8 @@ func TestBackupHoldsItsVM(t *testing.T) {
 	b.must(0, "resume", "--yes")
 }
 
-// TestSnapshotTaskHoldsItsVM: while the gate holds the second VM, somebody begins a snapshot of it. The gate waits for the task too, then
-// the run goes on by itself. The preflight would have refused a task that was there before.
+// TestSnapshotTaskHoldsItsVM: while the gate waits for the second VM, another client starts a snapshot of it. The gate waits for
+// the task too, then the run continues without input. The preflight would have refused a task that was already running.
 func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect", "method=CreateSnapshot_Task,do=task-stay"}})
@@ -129,7 +129,7 @@ func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 	}
 }
 
-// stayedOn fails when a VM was powered off.
+// stayedOn fails the test if a VM was powered off.
 func (b *bench) stayedOn(vm string) {
 	b.t.Helper()
 	for _, e := range b.lab.World().Log.Events() {
@@ -139,14 +139,14 @@ func (b *bench) stayedOn(vm string) {
 	}
 }
 
-// hurry lets the clock of the program go twenty times as fast.
+// hurry makes the clock of the program run twenty times as fast.
 func (b *bench) hurry() {
 	begin := time.Now()
 	b.now = func() time.Time { return begin.Add(20 * time.Since(begin)) }
 }
 
-// TestAdapterThatDoesNotConnectHoldsTheNextWave: nobody logs in to the guests, and the RDMA adapter of the canary does not connect when
-// the VM is powered on again. The other VM stays on, in the resume too, until vCenter shows the adapter connected.
+// TestAdapterThatDoesNotConnectHoldsTheNextWave: the run does not log in to guests, and the RDMA adapter of the canary does not
+// connect when the VM is powered on again. The other VM stays on, also in the resume, until vCenter shows the adapter as connected.
 func TestAdapterThatDoesNotConnectHoldsTheNextWave(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})

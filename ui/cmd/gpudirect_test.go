@@ -21,7 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// gpuLab is a lab whose account holds exactly what generate role prints for the mode.
+// gpuLab is a lab whose account has exactly the privileges that generate role prints for the mode.
 func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) {
 	t.Helper()
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
@@ -38,7 +38,8 @@ func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) 
 	return env, filepath.Join(l.Dir(), "answers-gpudirect.yaml")
 }
 
-// hardware is what a rollback must bring back: devices, keys and reservations, without what boots and clocks move.
+// hardware returns what a rollback must restore: devices, keys and reservations, without values that change at each boot or with
+// time.
 func hardware(t *testing.T, env map[string]string, file string) *backends.Inventory {
 	t.Helper()
 	out, errs, code := inProcess(env, "discover", "-o", "json")
@@ -56,7 +57,7 @@ func hardware(t *testing.T, env map[string]string, file string) *backends.Invent
 	return &inv
 }
 
-// edited writes the answers anew with a word replaced.
+// edited rewrites the answers with a word replaced.
 func edited(t *testing.T, file, old, now string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -74,8 +75,8 @@ func edited(t *testing.T, file, old, now string) string {
 	return file
 }
 
-// With the role of the mode and no more: apply, nothing left to do, rollback to what was there. A window that is too small
-// is refused; forced, the VM does not start, the cause is named, and rollback brings everything back.
+// With exactly the role of the mode: apply, an empty second plan, and rollback to the original state. An MMIO window that is too
+// small is refused; if it is forced, the VM does not start, the cause is named, and rollback restores everything.
 func TestGPUDirectFromBareToBack(t *testing.T) {
 	t.Parallel()
 	env, file := gpuLab(t, "gpudirect")
@@ -108,7 +109,7 @@ func TestGPUDirectFromBareToBack(t *testing.T) {
 	back("of the run")
 }
 
-// What cannot work is refused before anything is written, with what to do instead.
+// Configurations that cannot work are refused before anything is written, with a suggestion.
 func TestGPUDirectIsRefused(t *testing.T) {
 	for scenario, want := range map[string]string{
 		"gpudirect-bios": "create a new VM with EFI firmware", "gpudirect-busy": "belongs to render-01 (powered on", "gpudirect-vgpu": "vGPU grid_a100d-40c",
@@ -126,7 +127,7 @@ func TestGPUDirectIsRefused(t *testing.T) {
 	}
 }
 
-// GPU and NIC below different sockets: refused before a host reboots for it, and planned with --skip.
+// GPU and NIC at different sockets: refused before a host reboots for them, and planned with --skip.
 func TestGPUDirectSplitIsRefusedBeforeReboots(t *testing.T) {
 	env, file := gpuLab(t, "gpudirect-split")
 	out, errs, code := inProcess(env, "plan", "-f", file)
@@ -138,7 +139,7 @@ func TestGPUDirectSplitIsRefusedBeforeReboots(t *testing.T) {
 	}
 }
 
-// Another VM that has the card and the GPU is named, with its power state, its folder and what to do.
+// Another VM that uses the card and the GPU is named, with its power state, its folder and what to do.
 func TestGPUInAnotherVMIsNamed(t *testing.T) {
 	env, file := gpuLab(t, "gpu-other-vm")
 	_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
@@ -152,8 +153,8 @@ func TestGPUInAnotherVMIsNamed(t *testing.T) {
 	}
 }
 
-// HGX boards are named, whole GPUs of them refused with NVIDIA's source and what is supported, and the functions that lead to
-// NVSwitches are never offered as adapters.
+// HGX boards are named. Whole GPUs of them are refused with NVIDIA's source and the supported alternative, and the PCI functions
+// that lead to NVSwitches are never offered as adapters.
 func TestHGXBoards(t *testing.T) {
 	for scenario, want := range map[string]struct{ board, profile string }{
 		"hgx-h100": {"HGX H100 baseboard (Hopper, 8 GPUs, NVSwitches 0000:c9:00.0", "grid_h100xm-80c"},
@@ -188,7 +189,7 @@ func TestHGXBoards(t *testing.T) {
 	}
 }
 
-// GPUs beside PVRDMA adapters: applied, seen by another client, nothing left to do, and rolled back.
+// GPUs together with PVRDMA adapters: applied, visible to another client, empty second plan, and rolled back.
 func TestGPUBesidePVRDMA(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: "gpu-pvrdma", Hosts: 2, VMs: 2, Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
@@ -226,9 +227,9 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 	}
 }
 
-// vGPUs of the C series beside whole cards, with the role of the mode and no more: the host's graphics type, the device and its keys are
-// set, seen by another client, GPU memory is measured, nothing is left to do, and all is rolled back. What NVIDIA does not document for
-// GPUDirect RDMA, or the host does not have, is refused.
+// vGPUs of the C series together with whole cards, with exactly the role of the mode: the host's graphics type, the device and its
+// keys are set and visible to another client, GPU memory is measured, a second plan is empty, and a rollback undoes everything.
+// vGPU types that NVIDIA does not document for GPUDirect RDMA, or that the host does not have, are refused.
 func TestVGPUBesideCard(t *testing.T) {
 	t.Parallel()
 	env, file := gpuLab(t, "vgpu-gdr")
@@ -270,7 +271,7 @@ func TestVGPUBesideCard(t *testing.T) {
 	}
 }
 
-// foreign is what a client of somebody else's sees of a VM.
+// foreign is what an independent client sees of a VM.
 type foreign struct {
 	pvrdma       int
 	fixed, vgpus []string
@@ -321,7 +322,7 @@ func foreignVM(t *testing.T, env map[string]string, name string) foreign {
 	return out
 }
 
-// The answers of the lab's default world apply as they are.
+// The answers of the lab's default world can be applied without changes.
 func TestDefaultLabAppliesGPUDirect(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Dir: t.TempDir(), RebootTime: 100 * time.Millisecond})
@@ -335,8 +336,8 @@ func TestDefaultLabAppliesGPUDirect(t *testing.T) {
 	}
 }
 
-// The first comment of the answers tells with what apply exits where a scenario is made to be refused, and only there.
-func TestLabTellsTheExitCodeOfGPUScenarios(t *testing.T) {
+// The first comment of the answers names the exit code of apply if the scenario causes a refusal, and only then.
+func TestLabAnswersNameTheExitCodeOfGPUScenarios(t *testing.T) {
 	t.Parallel()
 	for _, scenario := range lab.Scenarios() {
 		if !strings.HasPrefix(scenario, "gpu") && !strings.HasPrefix(scenario, "hgx") && scenario != "nouveau" && !strings.HasPrefix(scenario, "vgpu") || strings.Contains(scenario, "broken") {

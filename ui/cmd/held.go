@@ -36,5 +36,5 @@ func (h *held) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.screen = false
-	_, _ = h.kept.WriteTo(h.to) // nobody is left to tell
+	_, _ = h.kept.WriteTo(h.to) // if this fails, there is no other output left
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// TestNothingIsWrittenIntoTheWizardsScreen: what a run writes to stderr, such as where its backups are, waits until the screen
-// has ended. Written at once, it stays in the screen until the terminal is resized.
+// TestNothingIsWrittenIntoTheWizardsScreen: what a run writes to stderr, such as the location of its backups, is held until the
+// screen has ended. If it were written immediately, it would stay on the screen until the terminal is resized.
 func TestNothingIsWrittenIntoTheWizardsScreen(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})

@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// TestHelpTopics prints every topic at 80 columns, code blocks included, and no Markdown is left over. Only the lines of code
-// with these URLs are wider.
+// TestHelpTopics prints every topic at 80 columns, including code blocks, and checks that no Markdown remains. Only code lines with
+// these URLs are wider.
 func TestHelpTopics(t *testing.T) {
 	t.Parallel()
 	wider := []string{"https://packages.vmware.com/bitfusion/", "https://depot.example/Mellanox-MFT-", "https://depot.example/Mellanox-NATIVE-NMST_"}
@@ -40,7 +40,8 @@ func TestHelpTopics(t *testing.T) {
 	}
 }
 
-// TestHelpOfCommands is cobra's help, beside which the topics stand: a command comes first, so no topic may have its name.
+// TestHelpOfCommands covers cobra's help next to the topics: a command takes precedence, so no topic may have the name of a
+// command.
 func TestHelpOfCommands(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"check"}, {"lab"}, {"generate", "switch"}, {"completion", "bash"}, {"help"}} {
@@ -88,7 +89,8 @@ func TestHelpOfCommands(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasExamples: each command says in a paragraph what it is for, and has two examples or more whose flags exist.
+// TestEveryCommandHasExamples: the help of each command has a paragraph about its purpose, and at least two examples whose flags
+// exist.
 func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	var walk func(path []string)

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// said returns what a check in a mode says of a row: the first finding of the worst status.
+// said returns, for each row of a check in a mode, the first finding with the worst status.
 func (b *bench) said(mode string) map[string]checks.Finding {
 	b.t.Helper()
 	_, out, errs := b.run("check", "-f", filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml"), "-o", "json")
@@ -32,7 +32,7 @@ func (b *bench) said(mode string) map[string]checks.Finding {
 	return worst
 }
 
-func TestWhatHostsAreAskedFor(t *testing.T) {
+func TestHostFactsInChecks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
 	for i, host := range []string{"esx-01", "esx-02"} {
@@ -61,7 +61,7 @@ func TestWhatHostsAreAskedFor(t *testing.T) {
 			"HOST-GPU-GFX-018":  {checks.Pass, "default graphics type shared"},
 			"VM-CPURES-012":     {checks.Pass, ""},
 			"HOST-USBBOOT-017":  {checks.Pass, "the USB controller 0000:00:14.0 is passed through, ESXi boots from disk"},
-			"HOST-PNIC-ERR-016": {checks.Unknown, "the check does not apply to anything that was found"}, // a card that a VM has whole is no pNIC of the host
+			"HOST-PNIC-ERR-016": {checks.Unknown, "the check does not apply to anything that was found"}, // a card in passthrough mode is not a pNIC of the host
 		},
 	} {
 		said := b.said(mode)
@@ -73,8 +73,8 @@ func TestWhatHostsAreAskedFor(t *testing.T) {
 	}
 }
 
-// The firmware is asked where SSH runs and the operator allows it; a check starts nothing.
-func TestShellsAreAskedWhereTheyAreOpen(t *testing.T) {
+// The firmware is read over SSH if SSH is running and the operator allows it; a check does not start SSH.
+func TestFirmwareIsReadOnlyIfSSHRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
 	if err := b.lab.World().SetService("esx-01", "TSM-SSH", true); err != nil {
@@ -118,8 +118,8 @@ func TestShellsAreAskedWhereTheyAreOpen(t *testing.T) {
 	}
 }
 
-// A module parameter that a run set after the last boot is not in force yet, and the journal is what knows.
-func TestJournalsTellOfParametersThatWaitForABoot(t *testing.T) {
+// A module parameter that a run set after the last boot is not effective yet; only the journal records that.
+func TestParametersPendingAReboot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 2, VMs: 2})
 	_, out, _ := b.run("discover", "-o", "json")
@@ -160,7 +160,7 @@ func TestJournalsTellOfParametersThatWaitForABoot(t *testing.T) {
 	}
 }
 
-// uuid is the instance UUID of the lab's vCenter, as a baseline names it.
+// uuid returns the instance UUID of the lab's vCenter, in the form that a baseline contains.
 func (b *bench) uuid() string {
 	b.t.Helper()
 	if code, _, errs := b.run("check", "--quick", "--save-baseline", "--force"); code == 3 {

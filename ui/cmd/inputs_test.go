@@ -23,10 +23,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// mostMemory is what no input may make the program take; the race detector takes up to ten times as much for itself.
+// mostMemory is the memory limit of the program for any input; the race detector itself uses up to ten times as much.
 var mostMemory = int64(500<<20) * memoryFactor
 
-// runMeasured runs the program as a process of its own and returns its exit code, what it said and its largest resident set.
+// runMeasured runs the program as a separate process and returns its exit code, its output and its largest resident set.
 func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (code int, said string, rss int64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +51,7 @@ func runMeasured(t *testing.T, stdin io.Reader, env []string, args ...string) (c
 	return c.ProcessState.ExitCode(), out.String(), kib << 10
 }
 
-// repeated is a file of head, as many pieces as fit below size, and tail.
+// repeated is a file that consists of head, as many pieces as fit below size, and tail.
 func repeated(t *testing.T, name, head, piece, tail string, size int) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -68,7 +68,7 @@ func repeated(t *testing.T, name, head, piece, tail string, size int) string {
 	return path
 }
 
-// bundleOf is a bundle with this inventory, and with nothing else in it.
+// bundleOf returns a bundle that contains only this inventory.
 func bundleOf(t *testing.T, inventory string) string {
 	t.Helper()
 	texts := map[string]string{"inventory.json": inventory, "guests.json": "null", "pairs.json": "null", "facts.json": "{}"}
@@ -126,7 +126,7 @@ func sparseAppliance(t *testing.T) string {
 	return path
 }
 
-// TestInputsAreLimited hands every input that is read before log-in more than it may be.
+// TestInputsAreLimited exceeds the limit of every input that is read before login.
 func TestInputsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := fakeVCenter(t, func(w io.Writer, method string) {})
@@ -185,7 +185,7 @@ func TestInputsAreLimited(t *testing.T) {
 	}
 }
 
-// The replies of a vCenter that takes every password.
+// The replies of a vCenter that accepts every password.
 const (
 	soapHead = `<?xml version="1.0"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><Body>`
 	soapTail = `</Body></Envelope>`
@@ -199,7 +199,7 @@ const (
 
 var methodCalled = regexp.MustCompile(`Body[^>]*><(?:\w+:)?(\w+)`)
 
-// fakeVCenter answers as one does, unless reply has written something.
+// fakeVCenter answers as a vCenter does; reply can write something before each answer.
 func fakeVCenter(t *testing.T, reply func(w io.Writer, method string)) *httptest.Server {
 	t.Helper()
 	known := map[string]string{"RetrieveServiceContent": content, "Login": login, "CreateContainerView": `<returnval type="ContainerView">c</returnval>`}
@@ -217,16 +217,16 @@ func fakeVCenter(t *testing.T, reply func(w io.Writer, method string)) *httptest
 	return s
 }
 
-// TestRepliesAreLimited lets vCenters answer with more than a program can hold, before and after it has sent the password.
+// TestRepliesAreLimited has vCenters send replies that do not fit into memory, before and after the password is sent.
 func TestRepliesAreLimited(t *testing.T) {
 	t.Parallel()
 	type reply struct {
 		name, head, piece string
-		before            bool // it begins with the first answer
+		before            bool // the oversized reply is already the first one
 		says              string
 	}
 	var counted []reply
-	if full { // counting so far takes a while
+	if full { // counting to this limit takes a while
 		counted = []reply{
 			{"objects", "", `<objects/>`, false, "1200000 elements"},
 			{"properties", `<objects>`, `<propSet/>`, false, "1200000 elements"},

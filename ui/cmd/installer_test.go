@@ -9,14 +9,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
-// A clock on which an hour takes 1.2 s, and what 90 minutes are on it.
+// The scale of a clock on which an hour takes 1.2 s, and the duration of 90 minutes on it.
 const (
 	hour     = 1200 * time.Millisecond
 	installs = 90 * hour / 60
 )
 
-// TestNinetyMinuteInstaller: an installer that takes 90 minutes on the scaled clock of the lab finishes under apply, and so does the
-// rollback. A shorter limit of the operator's ends it: the run fails and says so.
+// TestNinetyMinuteInstaller: an installer that takes 90 minutes on the scaled clock of the lab finishes during apply, and during
+// the rollback. If the operator sets a shorter timeout, the run fails and reports it.
 func TestNinetyMinuteInstaller(t *testing.T) {
 	t.Parallel()
 	scaled := float64(hour) / float64(time.Hour)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// TestIntelE810: PVRDMA on cards of another family, from the answers to the report; VFs of them are refused with the reason.
+// TestIntelE810: PVRDMA on cards of another family, from the answers to the report; VFs of them are refused with a reason.
 func TestIntelE810(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "e810", Hosts: 2, VMs: 2, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
@@ -29,7 +29,7 @@ func TestIntelE810(t *testing.T) {
 	}
 }
 
-// TestIntelIWARP: a card that speaks iWARP is refused, with the module whose parameter changes that.
+// TestIntelIWARP: a card that uses iWARP is refused, and the message names the module parameter that changes this.
 func TestIntelIWARP(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "broken-iwarp", Hosts: 2, VMs: 2})
@@ -39,7 +39,7 @@ func TestIntelIWARP(t *testing.T) {
 	}
 }
 
-// TestIntelRDMAOff: icen with RDMA off is switched on by the plan, with a reboot of the host, and off again by rollback.
+// TestIntelRDMAOff: the plan enables RDMA in icen, with a reboot of the host, and rollback disables it again.
 func TestIntelRDMAOff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "e810-off", Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})

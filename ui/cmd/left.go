@@ -88,7 +88,8 @@ func leftIn(st *journal.State) *report.LeftBehind {
 	return l
 }
 
-// was reports whether a target was in a state before its bracket was first opened: the state is a word, or a flag of that name.
+// was reports whether a target was in a state before its bracket was first opened: the state is a single value, or a flag with that
+// name.
 func was(found backends.Value, state string) bool {
 	var flags map[string]json.RawMessage
 	if found.Decode(&flags) == nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// What loading a real fabric costs is said before anything is changed or measured, and refused there where nobody can be asked.
+// The cost of loading a real fabric is printed before anything is changed or measured; without a terminal for the consent, the
+// command is refused at that point.
 func TestConsentToLoadComesFirst(t *testing.T) {
 	a := answers.Default(answers.SRIOV)
 	a.NIC.Device, a.Measure.Load, a.Switch.PortGroup = "0000:3b:00.0", "incast", "RDMA-PG"
@@ -90,7 +91,7 @@ func TestConsentToLoadComesFirst(t *testing.T) {
 	}
 }
 
-// The wizard loads the fabric only as it was agreed to.
+// The wizard loads the fabric only with the consent that was given.
 func TestWizardLoadsWhatWasAgreedTo(t *testing.T) {
 	a := answers.Default(answers.SRIOV)
 	a.Measure.Load = "incast"
@@ -112,7 +113,7 @@ func TestWizardLoadsWhatWasAgreedTo(t *testing.T) {
 	}
 }
 
-// A run that is stopped while it measures pairs does not load the fabric afterwards: of apply and of the wizard.
+// If a run is stopped while it measures pairs, it does not load the fabric afterwards: with apply and with the wizard.
 func TestStoppedRunDoesNotLoad(t *testing.T) {
 	a := answers.Default(answers.SRIOV)
 	a.Measure.Load, a.Measure.Pairs = "incast", "none"
@@ -130,8 +131,8 @@ func TestStoppedRunDoesNotLoad(t *testing.T) {
 	stopped(err)
 }
 
-// What a load costs follows from the ports that the answers choose, also where they name none: what runs after the changes, on these
-// ports, is then what was agreed to.
+// The cost of a load depends on the ports that the answers select, even if they do not name any. The load after the changes uses
+// the ports that the operator agreed to.
 func TestCostOfALoadFollowsTheChoice(t *testing.T) {
 	for name, wish := range map[string]answers.NIC{"by speed": {Speed: 100000}, "by MAC": {MACs: map[string]answers.MAC{}}, "open": {}, "by PCI address": {Device: "0000:3b:00.0"}} {
 		a := answers.Default(answers.PVRDMA)
@@ -156,7 +157,7 @@ func TestCostOfALoadFollowsTheChoice(t *testing.T) {
 	}
 }
 
-// The last line of apply -o json tells what each receiver of a load got together, beside the flows.
+// The last line of apply -o json contains the total throughput of each receiver of a load, next to the flows.
 func TestResultLineHasReceivers(t *testing.T) {
 	var b bytes.Buffer
 	r := &runner{env: &console.Env{Stdout: &b}}

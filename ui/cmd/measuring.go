@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// consentToMeasure determines whether a run without changes measures: a measurement loads the fabric, and nothing printed so far
-// has said so. --measure decides; --yes agrees; on a terminal it asks; otherwise nothing is measured.
+// consentToMeasure determines whether a run without changes measures, which loads the fabric and was not announced by the plan.
+// --measure decides; --yes consents; on a terminal it asks; otherwise nothing is measured.
 func (r *runner) consentToMeasure(p *planned) error {
 	few, _ := limited(r.a, p.inv, r.flags.limit)
 	if r.measure != nil || few.Measure.Pairs == "none" || !few.Measure.Bandwidth && !few.Measure.Latency || len(few.VMs) < 2 {
@@ -73,7 +73,7 @@ func covers(agreed, plans []perftest.LoadPlan) bool {
 	return len(plans) > 0
 }
 
-// cost prints what a load costs.
+// cost prints the cost of a load.
 func (r *runner) cost(p perftest.LoadPlan) {
 	fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 }
@@ -160,7 +160,7 @@ func noPair(few *answers.Answers, limit []string) string {
 	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
 }
 
-// progress prints what will be measured, then each test when it ends.
+// progress prints the tests to run, then each test when it ends.
 func (r *runner) progress() func(perftest.Progress) {
 	announced, warned := false, map[string]bool{}
 	return func(p perftest.Progress) {

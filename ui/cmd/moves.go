@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// provenMoves refuses a plan that moves other VMs by vMotion if vCenter says that no host can take one of them. It runs at
+// provenMoves refuses a plan that moves other VMs by vMotion if vCenter reports that no host can run one of them. It runs at
 // planning time, so that no VM or host goes out of service for a run that would stop at the evacuation.
 func provenMoves(ctx context.Context, s *session.Session, a *answers.Answers, inv *backends.Inventory, p *plan.Plan) error {
 	if a.Run.Bystanders != answers.BystandersMigrate {

@@ -11,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestUpgradeKeepsTheNamesOfInterfaces: an upgrade to hardware version 21 puts the adapters of VMs with EFI firmware into other PCI slots
-// (Broadcom KB 407595). The first interface of each guest has the same name before and after, and after the rollback, which leaves the
-// version and therefore the names. Without the change the guests rename it.
+// TestUpgradeKeepsTheNamesOfInterfaces: an upgrade to hardware version 21 moves the adapters of VMs with EFI firmware to other PCI
+// slots (Broadcom KB 407595). The first interface of each guest keeps its name, also after the rollback, which keeps the hardware
+// version and therefore the names. Without the program's change, the guests rename the interface.
 func TestUpgradeKeepsTheNamesOfInterfaces(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]bool{"kept": true, "skipped": false} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// nouveau drives the GPU of each guest: it is blacklisted and the guest rebooted inside the run, then NVIDIA's driver installed and
-// measured; planned again there is nothing of it to do, and a rollback ends well.
+// nouveau drives the GPU of each guest: it is blacklisted and the guest rebooted during the run, then NVIDIA's driver is installed
+// and measured. A second plan contains no change for it, and a rollback succeeds.
 func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 	env, file := gpuLab(t, "nouveau")
 	out, errs, code := inProcess(env, "plan", "-f", file)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// Plan, apply, its report in each format, and the rollback count the same changes in the same words.
+// Plan, apply, its report in each format, and the rollback print the same number of changes in the same words.
 func TestNumbersAgree(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 2, VMs: 2})

@@ -14,12 +14,12 @@ import (
 // vCenter after its process was killed.
 const leftRunning = 2 * time.Minute
 
-// passing is how long to wait for a task that takes nothing out of service: backups, storage plug-ins and other services have
-// accounts of their own, and their tasks are short.
+// passing is how long to wait for a task that takes nothing out of service: backups, storage plug-ins and other services use
+// separate accounts, and their tasks are short.
 const passing = 30 * time.Second
 
-// busy returns what others do on targets: if the shared lock was taken away, all targets are theirs. again: an earlier attempt
-// may have left tasks running.
+// busy returns the activities of others on targets: if the shared lock was lost, all targets count as in use. again: an earlier
+// attempt may have left tasks running.
 func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
 	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
 		if err := shared.renew(ctx); backends.KindOf(err) == backends.KindConflict {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmware/govmomi"
 )
 
-// outsider logs another client in with the account of env, and out when the test ends.
+// outsider logs in another client with the account of env, and logs it out when the test ends.
 func outsider(ctx context.Context, t testing.TB, env map[string]string) *govmomi.Client {
 	t.Helper()
 	u, err := url.Parse(env["GOVC_URL"])

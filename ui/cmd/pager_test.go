@@ -10,7 +10,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestPager prints the catalogue of checks, several screens of it, on terminals: the pager has it only where the operator named one
+// TestPager prints the catalogue of checks, several screens long, on terminals: the pager is used only if the operator has set one
 // and the output is longer than the terminal.
 func TestPager(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestPager(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer tty.Close()
-			out, _ := io.ReadAll(tty) // Linux ends the output of a terminal that nobody holds any more with EIO
+			out, _ := io.ReadAll(tty) // Linux ends the output of a terminal that no process has open with EIO
 			if err := c.Wait(); err != nil {
 				t.Fatalf("%v:\n%s", err, out)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A plan that was saved and read again has the hash it had, whatever its changes and brackets hold; one without changes too.
+// A plan that is saved and read again has the same hash, whatever its changes and brackets contain; a plan without changes too.
 func TestSavedPlanKeepsItsHash(t *testing.T) {
 	host, vm := backends.HostRef("esx-01"), backends.VMRef("a/b <c>")
 	full := plan.Plan{Mode: "sriov", Changes: []plan.Change{

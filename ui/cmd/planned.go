@@ -33,11 +33,11 @@ type planFlags struct {
 	parallel int
 	canary   bool
 	given    func(flag string) bool // set on the command line
-	only     []string               // ids of changes; what check --fix chose
+	only     []string               // ids of changes; the steps of check --fix
 
 	barred    []plan.Refusal // guests whose login failed: only the logins to hosts are tested
 	breakLock bool           // take over a shared lock that has expired
-	ask       bool           // the operator may be asked about one
+	ask       bool           // the operator can be prompted about one
 	// operation bounds one operation; zero: the limit of its kind.
 	operation time.Duration
 	// remote passes on the keys of the wizard's run page; nil if there is none.
@@ -63,8 +63,8 @@ func (f *planFlags) options() plan.Options {
 	return plan.Options{Skip: f.skip, Limit: f.limit, ForceNIC: f.forceNIC, Only: f.only, Ourselves: ownAddresses(), Dockerfile: dockerfile}
 }
 
-// dockerfile returns the Dockerfile for container.base. It contains neither a release of this program nor a time, because they
-// would make an image be rebuilt.
+// dockerfile returns the Dockerfile for container.base. It contains neither a release of this program nor a time, because the image
+// would then be rebuilt for each.
 func dockerfile(base string) (string, error) {
 	return containers.Dockerfile{Base: base}.Text(generate.Origin{Tool: "rdma-setup", What: "container.base"})
 }
@@ -97,7 +97,7 @@ func recorded(m map[string]string) (planFlags, error) {
 			return f, backends.Errorf(backends.KindRefused, "", "", "the journal's --%s cannot be read: %w", name, err)
 		}
 	}
-	f.parallel, _ = strconv.Atoi(m["parallel"]) // what is missing is in the answers
+	f.parallel, _ = strconv.Atoi(m["parallel"]) // missing values are in the answers
 	f.canary = m["canary"] == "true"
 	f.given = func(flag string) bool { return flag == "canary" && m["canary"] != "" }
 	return f, nil
@@ -213,19 +213,19 @@ func refusal(err error, findings []checks.Finding) error {
 	return &r
 }
 
-// topic is the common prefix of checks of one thing: HOST-PNIC of HOST-PNIC-RDMA-001. An unsuitable pNIC is refused once, not by
-// every row about it.
+// topic is the common prefix of checks about one subject: HOST-PNIC of HOST-PNIC-RDMA-001. An unsuitable pNIC is refused once, not
+// by each of its checks.
 func topic(check string) string {
 	parts := strings.SplitN(check, "-", 3)
 	return strings.Join(parts[:min(2, len(parts))], "-")
 }
 
-// ownAddresses returns those of this machine, without loopback.
+// ownAddresses returns the addresses of this machine, without loopback.
 func ownAddresses() []string {
 	var out []string
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil // then nobody is taken for ourselves
+		return nil // then no VM is recognised as this machine
 	}
 	for _, a := range addrs {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {

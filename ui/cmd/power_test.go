@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// A powerWatch is another client of the vCenter that looks at the power of all VMs ten times a second.
+// A powerWatch is another client of the vCenter that reads the power state of all VMs ten times a second.
 type powerWatch struct {
 	stop func()
 
@@ -28,7 +28,7 @@ type powerWatch struct {
 	most    int
 	firsts  map[string]bool // VMs that were seen off
 	alone   string          // the first VM that was seen off
-	crowded bool            // another was seen off while the first one was the only one that had ever been off
+	crowded bool            // another VM was seen off while the first one was the only one seen off so far
 	looks   int
 	apart   []string // VMs of one anti-affinity rule
 	both    bool     // two of them were seen off at the same time
@@ -88,7 +88,7 @@ func (w *powerWatch) see(vms []mo.VirtualMachine) {
 			w.alone = vm.Name
 		}
 	}
-	if len(w.firsts) == 2 && off == 2 && w.firsts[w.alone] { // the second one joined while the first was still off
+	if len(w.firsts) == 2 && off == 2 && w.firsts[w.alone] { // the second VM was off while the first one was still off
 		for _, vm := range vms {
 			if vm.Name == w.alone && vm.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOff {
 				w.crowded = true
@@ -128,12 +128,12 @@ func keepApart(t *testing.T, env map[string]string, names ...string) {
 	c.CloseIdleConnections()
 }
 
-// TestVMsAreOffInWaves: 10 VMs, 40 in make e2e-full, at most four of them off at the same time and never two of one anti-affinity rule, as
-// another client sees it: in an apply that is killed while the canary is off, in a resume that is killed half way, in the
-// resume after it and in the rollback. The canary is alone until its chain is done, in the first resume too.
+// TestVMsAreOffInWaves: of 10 VMs (40 in make e2e-full), another client sees at most four off at the same time and never two of one
+// anti-affinity rule. This covers an apply that is killed while the canary is off, a resume that is killed half way, the next
+// resume, and the rollback. No other VM is off until the canary is done, also in the first resume.
 func TestVMsAreOffInWaves(t *testing.T) {
 	t.Parallel()
-	hosts, vms := 2, 10 // what a kill leaves is still more than four
+	hosts, vms := 2, 10 // more than four VMs remain after a kill
 	if full {
 		hosts, vms = 4, 40
 	}
@@ -143,7 +143,7 @@ func TestVMsAreOffInWaves(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		args  []string
-		kill  int // when so many VMs were seen off; 0: never
+		kill  int // after this many VMs were seen off; 0: never
 		alone bool
 		least int // VMs seen off, in percent
 	}{
@@ -175,7 +175,7 @@ func TestVMsAreOffInWaves(t *testing.T) {
 	}
 }
 
-// child carries out a command in a process of its own and kills it once enough tells so; the exit status is -1 then.
+// child runs a command in a separate process and kills it when enough returns true; the exit status is then -1.
 func (b *bench) child(enough func() bool, args ...string) (code int, output string) {
 	b.t.Helper()
 	c := exec.Command("rdma-setup", args...)

@@ -26,8 +26,8 @@ func TestTheRoleOfPVRDMAIsExact(t *testing.T) {
 	roleIsExact(t, answers.PVRDMA, "")
 }
 
-// roleIsExact has an account that holds exactly the privileges which generate role prints: apply and rollback work with
-// them, and without any one of them apply stops before it has written and names it.
+// roleIsExact uses an account that has exactly the privileges that generate role prints: apply and rollback work with them. Without
+// any one of them, apply stops before the first write and names the missing privilege.
 func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: scenario, Hosts: 1, VMs: 1, Dir: t.TempDir(), RebootTime: 1200 * time.Millisecond})
 	if err != nil {
@@ -56,7 +56,8 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	}
 }
 
-// TestTheRoleMovesBystanders: the role of SR-IOV is enough to ask DRS where a VM of others should go, to check it, and to move it.
+// TestTheRoleMovesBystanders: the role of SR-IOV is sufficient to request a DRS placement for a VM of others, to check the move,
+// and to move it.
 func TestTheRoleMovesBystanders(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2})
@@ -68,7 +69,7 @@ func TestTheRoleMovesBystanders(t *testing.T) {
 	}
 }
 
-// TestTheRoleUpgradesHardware: the role of PVRDMA is enough to upgrade the hardware version of a VM.
+// TestTheRoleUpgradesHardware: the role of PVRDMA is sufficient to upgrade the hardware version of a VM.
 func TestTheRoleUpgradesHardware(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "gpudirect-old", Hosts: 2, VMs: 2})
@@ -81,9 +82,9 @@ func TestTheRoleUpgradesHardware(t *testing.T) {
 	}
 }
 
-// TestMissingPrivilegeOnOneHost: the account has its role everywhere, and one without a privilege on one host. Nothing is changed,
-// and the first lines name the host, the privilege and what to do. Who skips that check is refused by vCenter in the run, and the
-// first lines of its report say the same in every format.
+// TestMissingPrivilegeOnOneHost: the account has its role everywhere, except for a role without one privilege on one host. Nothing
+// is changed, and the first lines name the host, the privilege and what to do. If the check is skipped, vCenter refuses the
+// operation during the run, and the first lines of the report say the same in every format.
 func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Hosts: 3, VMs: 3})
@@ -124,7 +125,7 @@ func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	}
 }
 
-// Where the account may not write the shared lock, the run says so and goes on with the local one.
+// If the account cannot write the shared lock, the run reports it and continues with the local lock.
 func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
@@ -154,7 +155,7 @@ func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 	}
 }
 
-// A role is the one that the account of the environment has.
+// A role is the role of the account in the environment.
 type role struct {
 	auth *object.AuthorizationManager
 	find *find.Finder
@@ -177,8 +178,8 @@ func (r role) lacks(t *testing.T, host string, privileges []string) {
 	}
 }
 
-// newRole logs in as the administrator, makes a role, gives it to the lab's read-only account on the one datacenter, as
-// careful people do, and puts that account into env.
+// newRole logs in as the administrator, creates a role, assigns it to the lab's read-only account on the datacenter only, as a
+// careful administrator does, and sets that account in env.
 func newRole(t *testing.T, env map[string]string) role {
 	t.Helper()
 	c := outsider(t.Context(), t, env)
@@ -206,7 +207,7 @@ func (r role) hold(t *testing.T, privileges []string) {
 	}
 }
 
-// environment is what the lab says to put into it, with a state directory.
+// environment returns the variables that the lab prints, with a state directory.
 func environment(l *lab.Lab, state string) map[string]string {
 	env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}
 	for _, kv := range l.Env() {
@@ -216,12 +217,12 @@ func environment(l *lab.Lab, state string) map[string]string {
 	return env
 }
 
-// inProcess carries out a command line in this process, without a terminal.
+// inProcess runs a command line in this process, without a terminal.
 func inProcess(env map[string]string, args ...string) (stdout, stderr string, code int) {
 	return inProcessWith(env, "", args...)
 }
 
-// inProcessWith gives it something on stdin.
+// inProcessWith does the same with a text on stdin.
 func inProcessWith(env map[string]string, in string, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	code = cmd.Run(context.Background(), &console.Env{

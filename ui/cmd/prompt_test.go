@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A screen is what a program has written to a terminal so far.
+// A screen collects what a program has written to a terminal.
 type screen struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -50,7 +50,7 @@ func (s *screen) String() string {
 
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	limit := time.After(5 * time.Minute) // it hangs
+	limit := time.After(5 * time.Minute) // after this time the program is considered hung
 	for !strings.Contains(s.String(), text) {
 		select {
 		case <-s.wrote:
@@ -60,9 +60,8 @@ func (s *screen) await(t *testing.T, text string) {
 	}
 }
 
-// TestInterruptAtPrompts presses Ctrl-C at each kind of question, and ends the program by a signal there: it ends
-// with exit code 130, and leaves the terminal and the hosts as it found them. TestAnInterruptedProofIsClosedInTime bounds how
-// long it may take.
+// TestInterruptAtPrompts presses Ctrl-C at each kind of prompt, and sends a signal there: the program exits with code 130, and
+// leaves the terminal and the hosts unchanged. TestAnInterruptedProofIsClosedInTime bounds how long it may take.
 func TestInterruptAtPrompts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +81,7 @@ func TestInterruptAtPrompts(t *testing.T) {
 		name   string
 		env    []string // variables of the lab's environment to leave out
 		args   []string
-		before []string // questions and their answers
+		before []string // prompts before it, and their answers
 		asks   string
 	}{
 		{"the vCenter password", []string{"GOVC_PASSWORD"}, []string{"discover"}, nil, "password of "},
@@ -141,7 +140,7 @@ func TestInterruptAtPrompts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = c.Wait() // its exit code is looked at
+				_ = c.Wait() // the exit code is checked later
 				if code := c.ProcessState.ExitCode(); code != 130 {
 					t.Errorf("exit code %d:\n%s", code, s)
 				}

@@ -60,7 +60,7 @@ func (b *bench) states() map[string]string {
 	return out
 }
 
-// written is what has been changed in the lab: everything but SSH services and log-ins.
+// written returns what was changed in the lab, except for SSH services and logins.
 func (b *bench) written() []string {
 	var out []string
 	for _, e := range b.lab.World().Log.Events() {
@@ -72,7 +72,7 @@ func (b *bench) written() []string {
 	return out
 }
 
-// logins counts the passwords that a host was given for root.
+// logins counts the passwords that were sent to a host for root.
 func (b *bench) logins(host, verdict string) int {
 	n := 0
 	for _, e := range b.lab.World().Log.Events() {
@@ -83,7 +83,7 @@ func (b *bench) logins(host, verdict string) int {
 	return n
 }
 
-// spoilKeys writes the key of the host other for the shells of hosts and guests into the known_hosts file; restore puts it back.
+// spoilKeys writes the key of another host for the shells of hosts and guests to the known_hosts file; restore undoes it.
 func (b *bench) spoilKeys(other string, names ...string) (restore func()) {
 	b.t.Helper()
 	path := b.env["RDMA_SETUP_KNOWN_HOSTS"]
@@ -124,10 +124,10 @@ func (b *bench) spoilKeys(other string, names ...string) (restore func()) {
 	}
 }
 
-// TestLogInsAreProvenBeforeAnythingElse: a stale host key, an SSH service that may not be started and a wrong password on three
-// hosts are listed together with a guest whose host key is stale, and nothing but the SSH services has been touched, which are
-// off again. Once fixed, the same command works. Source of the lockout: see backends/lab/esxi/password.go.
-func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
+// TestLoginsAreTestedBeforeAnythingElse: a stale host key, an SSH service that may not be started, a wrong password on a third
+// host, and a guest with a stale host key are listed together. Only the SSH services were changed, and they are off again. After
+// they are fixed, the same command works. Source of the lockout: see backends/lab/esxi/password.go.
+func TestLoginsAreTestedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3, Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""
@@ -166,7 +166,7 @@ func TestLogInsAreProvenBeforeAnythingElse(t *testing.T) {
 	b.must(0, "apply", "-f", file, "--yes", "--esxi-passwords", passwords)
 }
 
-// TestProofIsConfinedByLimit leaves the host out whose password is wrong: nobody logs in to it.
+// TestProofIsConfinedByLimit excludes the host with the wrong password: there is no login to it.
 func TestProofIsConfinedByLimit(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 2, VMs: 2})
@@ -181,9 +181,9 @@ func TestProofIsConfinedByLimit(t *testing.T) {
 	}
 }
 
-// TestResumeAndRollbackProveTheirLogIns lets a run fail on one host after the firmware of the other was set, then changes the
-// root password of both: resume and rollback stop before they change anything, and tell each host.
-func TestResumeAndRollbackProveTheirLogIns(t *testing.T) {
+// TestResumeAndRollbackTestTheirLogins has a run fail on one host after the firmware of the other was set, then changes the root
+// password of both: resume and rollback stop before they change anything, and name each host.
+func TestResumeAndRollbackTestTheirLogins(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2, Faults: []string{"host=esx-02,command=mlxconfig,do=fail:-E- the card is busy with something"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""

@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// pageSize is how many objects one call for properties brings.
+// pageSize is the number of objects that one call for properties returns.
 const pageSize = 500
 
-// TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts on the side of the vCenter, login and logout included.
-// make e2e-full has more hosts.
+// TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts counts calls in the vCenter, including login and logout. make e2e-full has
+// more hosts.
 func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
 	t.Parallel()
 	counts := []int{4, 12}
@@ -23,7 +23,7 @@ func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
 			const vms = 20
 			b := newBench(t, lab.Options{Hosts: hosts, VMs: vms})
-			pages := (2*hosts + 2*vms + 20) / pageSize // every object of the overview, and the chosen ones again
+			pages := (2*hosts + 2*vms + 20) / pageSize // every object of the overview, and the selected ones again
 			for _, args := range [][]string{{"check", "--quick", "-o", "json"}, {"check", "--quick", "-o", "json", "-f", "ANSWERS"}} {
 				before := b.lab.Calls()
 				_, out, errs := b.run(args...)
@@ -38,7 +38,7 @@ func TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts(t *testing.T) {
 				if n > 15+pages {
 					t.Errorf("%v: %d calls for %d hosts, at most 15 and one for each of %d further pages", args, n, hosts, pages)
 				}
-				if doc.APICalls > n || doc.APICalls < n-2 { // the logout, and what the server counts beside it, come after the document
+				if doc.APICalls > n || doc.APICalls < n-2 { // the logout, and other calls that the server counts, come after the document
 					t.Errorf("%v: it says %d calls, the vCenter counted %d", args, doc.APICalls, n)
 				}
 				if len(doc.Results) < 10*hosts {

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Whole cards on two rails, from nothing to the judged measurement: each VM has both ports of its host's card and a GPU, the second
-// plan changes nothing, and a rollback takes the cards back.
+// Whole cards on two rails, from an unconfigured site to the evaluated measurement: each VM has both ports of its host's card and a
+// GPU, the second plan is empty, and a rollback removes the cards.
 func TestWholeCardsOnTwoRails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails", Hosts: 2, VMs: 2, RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
@@ -57,7 +57,7 @@ func TestWholeCardsOnTwoRails(t *testing.T) {
 	})
 }
 
-// measuredOn are the measurements of a report by one test, "vm-01 rail-1 vm-02 rail-1 pass".
+// measuredOn returns the measurements of one test in a report, "vm-01 rail-1 vm-02 rail-1 pass".
 func measuredOn(t *testing.T, report, test string) []string {
 	t.Helper()
 	var r struct {

@@ -59,8 +59,8 @@ func (b *bench) adapters() []string {
 	return out
 }
 
-// Two rails, from nothing to the judged measurement: one adapter for each rail on its port group, in mode sriov a VF of each port
-// (the guide's max_vfs=0,0,8,7), pairs measured on each rail, nothing to do afterwards, and back.
+// Two rails, from an unconfigured site to the evaluated measurement: one adapter for each rail on its port group, in mode sriov a
+// VF of each port (the guide's max_vfs=0,0,8,7). Pairs are measured on each rail, a second plan is empty, and a rollback follows.
 func TestTwoRails(t *testing.T) {
 	for mode, want := range map[string][]string{
 		"pvrdma": {"vm-01 pvrdma RDMA-PG-1", "vm-01 pvrdma RDMA-PG-2", "vm-02 pvrdma RDMA-PG-1", "vm-02 pvrdma RDMA-PG-2"},
@@ -69,7 +69,7 @@ func TestTwoRails(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			system := map[string]string{"pvrdma": "ubuntu-22.04", "sriov": "rhel-9"}[mode] // arping is not there, and is
+			system := map[string]string{"pvrdma": "ubuntu-22.04", "sriov": "rhel-9"}[mode] // ubuntu-22.04 is a guest without arping, rhel-9 has it
 			b := newBench(t, lab.Options{Scenario: "rails", Hosts: 2, VMs: 2, Systems: []string{system},
 				RebootTime: 50 * time.Millisecond, BootTime: 50 * time.Millisecond})
 			file := filepath.Join(b.lab.Dir(), "answers-"+mode+".yaml")
@@ -154,8 +154,8 @@ func TestTwoRails(t *testing.T) {
 	}
 }
 
-// together looks at the measurements of all rails at once in a report: both ports are of one card, whose slot of PCIe 3.0 carries less
-// than both.
+// together checks the measurements of all rails at once in a report: both ports belong to one card, whose PCIe 3.0 slot has less
+// bandwidth than both ports.
 func (b *bench) together(report string) {
 	b.t.Helper()
 	var r struct {
@@ -198,7 +198,7 @@ func (b *bench) together(report string) {
 	}
 }
 
-// A VM alone on a host of eight rails has a VF of each, and every GPU goes with the card beside it.
+// If a host of eight rails has only one VM, the VM has a VF of each rail, and every GPU is paired with the card next to it.
 func TestAloneOnEightRails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "rails-8", Hosts: 2, VMs: 2})
@@ -211,7 +211,7 @@ func TestAloneOnEightRails(t *testing.T) {
 	}
 }
 
-// generated looks at files for guests and switches: each rail has its MTU and its ports.
+// generated checks the files for guests and switches: each rail has its MTU and its ports.
 func (b *bench) generated(mode, file string) {
 	b.t.Helper()
 	if mode == "pvrdma" {
@@ -233,8 +233,8 @@ func (b *bench) generated(mode, file string) {
 	}
 }
 
-// Cables of two rails that are swapped on one host are named with the host, its pNICs and the ports of the switches; the other
-// hosts pass, and RDMA is measured over the spine.
+// If the cables of two rails are swapped on one host, the result names the host, its pNICs and the switch ports. The other hosts
+// pass, and RDMA is measured over the spine.
 func TestSwappedCablesAreNamed(t *testing.T) {
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// What the journal keeps of the flags is what was given: vCenter lets a name have a comma.
+// The journal keeps flag values exactly as given: vCenter allows a comma in a name.
 func TestFlagsSurviveTheJournal(t *testing.T) {
 	var f planFlags
 	c := &cobra.Command{}

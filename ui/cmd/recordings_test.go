@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// TestForeignInventories reads vCenters that are not the lab: the stock simulator of govmomi and, where RDMA_SETUP_RECORDINGS names
-// a directory of inventories that "govc object.save" recorded, those. None has an RDMA card, and each command says exactly that.
+// TestForeignInventories reads vCenters other than the lab: the stock simulator of govmomi and, if RDMA_SETUP_RECORDINGS names a
+// directory of inventories recorded with "govc object.save", those. None has an RDMA card, and each command reports exactly that.
 func TestForeignInventories(t *testing.T) {
 	t.Parallel()
 	vpx := simulator.VPX()

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// A bundle without the site's names is judged as the one with them, name by name; here names mean something to shells, YAML and paths.
+// A redacted bundle gets the same findings as the original, name by name; the names here have a meaning in shells, YAML and paths.
 func TestRedactedBundleIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "names", Hosts: 2})

@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "write the generated parts of assets/docs")
 
-// generatedMark begins the part of a document that TestReferences writes.
+// generatedMark begins the part of a document that TestReferences generates.
 const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run TestReferences -update -->\n"
 
-// TestReferences holds the references in assets/docs against the table of keys, the catalogue and the command tree.
+// TestReferences compares the references in assets/docs with the table of keys, the catalogue and the command tree.
 func TestReferences(t *testing.T) {
 	for name, generated := range map[string]string{
 		"answers": keyReference(), "checks": checkReference(), "cli": commandReference(), "releases": releaseReference(t), "sources": sourceReference(t),
@@ -50,7 +50,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestNamedChecksExist holds each id of a check in the documents and in the help of commands against the catalogue.
+// TestNamedChecksExist checks that each check id in the documents and in the help of commands is in the catalogue.
 func TestNamedChecksExist(t *testing.T) {
 	t.Parallel()
 	texts := map[string]string{}
@@ -136,7 +136,7 @@ func checkReference() string {
 	return b.String()
 }
 
-// releaseReference is the table of releases: one section a topic, one row a change of the fact.
+// releaseReference returns the table of releases: one section per topic, one row per change of the fact.
 func releaseReference(t *testing.T) string {
 	rows, err := assets.Releases()
 	if err != nil {
@@ -179,7 +179,7 @@ func commandReference() string {
 	return b.String()
 }
 
-// sentence ends a text with a full stop.
+// sentence adds a full stop to a text if it has none.
 func sentence(s string) string {
 	if strings.HasSuffix(s, ".") {
 		return s

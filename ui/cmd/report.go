@@ -44,7 +44,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 	return c
 }
 
-// reportKept returns the report of a run, with what has happened to it since.
+// reportKept returns the saved report of a run, with later events such as a rollback.
 func reportKept(state, run string) (*report.Report, error) {
 	b, err := journal.ReadFile(state, run, "report.json")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,7 +30,7 @@ func newRollbackCmd(e *console.Env) *cobra.Command {
 	return carryOnCmd(e, "rollback [RUN]", "Restore everything that a run changed", &carryOn{name: "rollback", back: true})
 }
 
-// carryOn is what resume and rollback have in common: both continue with the journal of a run.
+// carryOn contains what resume and rollback share: both continue with the journal of a run.
 type carryOn struct {
 	name string
 	back bool
@@ -171,7 +171,7 @@ func endedLab(st *journal.State, err error) error {
 		"the run used a lab that no longer answers: %w", err)
 }
 
-// carryOn reads the world again, shows what is left to do or to undo, and does it.
+// carryOn reads the inventory again, shows the remaining changes of a resume or rollback, and makes them.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
 	r.until = r.a.Run.Window.End(r.env.Now())
 	inv, err := r.s.Survey(ctx, r.a)
@@ -189,7 +189,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
 	if away := underway(inv, st, r.goingOff(ctx)); len(away) > 0 {
-		// For a host that does not answer it is unknown what is left to do, or what was there before.
+		// For a host that does not respond, the remaining changes and the earlier values are unknown.
 		if inv, err = r.waitFor(ctx, away); err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *journal.State, back bool) (*plan.Plan, error) {
 	priors := engine.Priors(st)
 	for _, p := range priors {
-		// What became of an unfinished operation is read by what it wanted, also where today's plan has nothing left of it.
+		// The outcome of an unfinished operation is read by its requested value, even if the new plan does not contain the change.
 		if p.Change.Target.Type == backends.TypeGuest {
 			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
@@ -349,7 +349,7 @@ func groups(a *answers.Answers, inv *backends.Inventory) map[string][]string {
 	return out
 }
 
-// tookBack ends a rollback: nothing is measured; everything is restored, except what a damaged journal does not prove.
+// tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
 	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes), LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}

@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// Who stops a run before its first change and then says resume, or rollback, must not be led to an older run in silence.
-func TestRunThatHasJustEndedIsToldFromTheOneThatIsTaken(t *testing.T) {
+// If a run is stopped before its first change, a following resume or rollback must not silently use an older run.
+func TestResumeDoesNotSilentlyUseAnOlderRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 2, VMs: 2})
 	if code, out, errs := b.run("apply", "-f", "ANSWERS", "--yes"); code != 0 {

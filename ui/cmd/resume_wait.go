@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// answering removes what needs a guest that does not answer.
+// answering removes the changes that need a guest that does not respond.
 func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
 	return slices.DeleteFunc(slices.Clone(priors), func(p plan.Prior) bool {
 		t := p.Change.Target
@@ -23,8 +23,8 @@ func answering(priors []plan.Prior, inv *backends.Inventory) []plan.Prior {
 	})
 }
 
-// settle waits until what the run left running in guests has ended: a package manager continues after its client was killed, and
-// facts read meanwhile are soon outdated. The survey reports guests that cannot be reached.
+// settle waits until operations that the run left running in guests have ended: a package manager continues after its client was
+// killed, and facts read meanwhile are soon outdated. The survey reports guests that cannot be reached.
 func (r *runner) settle(ctx context.Context, vms []string) {
 	var g errgroup.Group
 	g.SetLimit(max(r.a.Run.Parallel, 1))
@@ -37,8 +37,8 @@ func (r *runner) settle(ctx context.Context, vms []string) {
 	_ = g.Wait()
 }
 
-// waitFor waits for what the run has rebooted, shut down or powered on, as the run itself would have done, and then reads the
-// world. What does not come back is not an error here: the plan handles it.
+// waitFor waits for hosts, VMs and guests that the run has rebooted, shut down or powered on, as the run itself would have done,
+// and then reads the inventory. Targets that do not come back are not an error here: the plan handles them.
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,10 +59,10 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 			g.Go(func() error { return r.s.VC.HostBack(ctx, t.Name, limit) })
 		case backends.TypeVM:
 			vms = append(vms, t.Name)
-			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey says how it stands
+			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey reports its state
 		default:
 			guests = append(guests, t.Name)
-			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey says what is wrong with it
+			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey reports what is wrong with it
 		}
 	}
 	if len(hosts) > 0 {

@@ -96,7 +96,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	return res, errors.Join(err, j.Close(), done())
 }
 
-// nameStrays reports what is among the runs and is not a run.
+// nameStrays reports files among the runs that are not a run.
 func nameStrays(e *console.Env, state string) {
 	names, err := journal.InvalidEntries(state)
 	if err != nil {
@@ -107,7 +107,7 @@ func nameStrays(e *console.Env, state string) {
 	}
 }
 
-// leftBehind reports what a run whose state directory was lost has changed, because no other record exists.
+// leftBehind reports the changes of a run whose state directory was lost, because no other record exists.
 func leftBehind(j *journal.Journal) []string {
 	if !errors.Is(j.Err(), journal.ErrLost) {
 		return nil
@@ -191,7 +191,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 	}
 }
 
-// reportOf builds the report of a run and saves it beside its journal. earlier is what earlier attempts have done.
+// reportOf builds the report of a run and saves it beside its journal. earlier contains the changes of earlier attempts.
 func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome, runErr error) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A file of other answers is overwritten only when that was requested; the one that this wizard has written is its own.
+// A file with other answers is overwritten only on request; a file that this wizard has written is overwritten.
 func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "answers.yaml")
@@ -55,7 +55,7 @@ func TestSavedAnswersOverwriteNothingUnasked(t *testing.T) {
 	}
 }
 
-// The report page writes a file that only its owner reads, and never over another report.
+// The report page writes a file that only its owner can read, and never overwrites another report.
 func TestSavedReportIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	f := &fabric{file: filepath.Join(dir, "answers.yaml")}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSBOMNamesLicenses has a binary with two modules, one of which no table knows. (Test binaries do not say what is linked
-// into them; package assets holds the table against all modules of the real one.)
+// TestSBOMNamesLicenses uses a binary with two modules, one of which is not in any table. (Test binaries do not list their linked
+// modules; package assets compares the table with all modules of the real binary.)
 func TestSBOMNamesLicenses(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Path: "github.com/rdma-setup/rdma-setup"},
 		Deps: []*debug.Module{{Path: "github.com/vmware/govmomi", Version: "v0.56.0"}, {Path: "example.com/unknown", Version: "v1.0.0"}}}

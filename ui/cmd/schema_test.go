@@ -10,8 +10,8 @@ import (
 	jsonschema "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// valid holds the documents of a file, or of stdout, against the schema that is published of them: valid KIND FILE. The published schema lets
-// fields be added; here each must be in it.
+// valid validates the documents of a file, or of stdout, against their published schema: valid KIND FILE. The published schema
+// allows additional fields; here each field must be in the schema.
 func valid(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: valid KIND FILE")

@@ -24,15 +24,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// The race detector has every program sleep for a second before it ends, which is for goroutines that nobody waits for;
-// the commands that the tests run, hundreds of them, wait for theirs.
+// The race detector makes every program sleep for a second before it ends, for goroutines that are still running; the hundreds of
+// commands that the tests run wait for their goroutines.
 const prompt = "atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", prompt)
 	testscript.Main(clean{m}, map[string]func(){
 		"rdma-setup": func() { os.Exit(measured(cmd.Main)) },
-		"rdma-setup-in-no-hurry": func() { // however slow the machine is, hosts are left as they were found
+		"rdma-setup-in-no-hurry": func() { // with no time limit, so that hosts are restored on a slow machine too
 			e := console.OSEnv()
 			e.PutBackLimit = time.Hour
 			os.Exit(cmd.Run(context.Background(), e, os.Args[1:]))
@@ -40,21 +40,21 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// full asks for the full size of what make test does with fewer hosts, VMs and answers; make e2e-full sets it.
+// full requests the full size of tests that make test runs with fewer hosts, VMs and answers; make e2e-full sets it.
 var full = os.Getenv("RDMA_SETUP_TEST_FULL") != ""
 
-// terminalReader are Bubble Tea's own goroutines. One that has read a key after the program ended offers it to nobody for
-// ever (ultraviolet, TerminalReader.sendEvents), and one that is not waited for may still be in its read.
+// terminalReader lists goroutines of Bubble Tea that may outlive a program. One that has read a key after the program ended blocks
+// forever because nobody receives the key (ultraviolet, TerminalReader.sendEvents), and another may still be blocked in its read.
 var terminalReader = []goleak.Option{
 	goleak.IgnoreAnyFunction("charm.land/bubbletea/v2.(*Program).readLoop"),
 	goleak.IgnoreAnyFunction("github.com/charmbracelet/ultraviolet.(*TerminalReader).StreamEvents.func1"),
 }
 
-// peakVariable names a file that the program writes its largest resident set to, in KiB, when it ends.
+// peakVariable names a file to which the program writes its largest resident set, in KiB, when it ends.
 const peakVariable = "RDMA_SETUP_TEST_PEAK"
 
-// measured runs the program. The kernel counts the peak (VmHWM, proc(5)) per address space, so it is that of the program alone;
-// what wait4(2) tells of a child counts the parent that it was forked from.
+// measured runs the program. The kernel counts the peak (VmHWM, proc(5)) per address space, so it covers the program alone;
+// wait4(2) would include the parent from which it was forked.
 func measured(run func() int) int {
 	code := run()
 	if file := os.Getenv(peakVariable); file != "" {
@@ -71,7 +71,7 @@ func measured(run func() int) int {
 	return code
 }
 
-// clean runs the tests, and fails where a command has left a goroutine behind.
+// clean runs the tests, and fails if a command has left a goroutine running.
 type clean struct{ *testing.M }
 
 func (m clean) Run() int {
@@ -141,7 +141,7 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// labs are the labs of the scripts by their directories.
+// labs are the labs of the scripts, by directory.
 var labs sync.Map
 
 func asRoot(ts *testscript.TestScript, neg bool, args []string) {

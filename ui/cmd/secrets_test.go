@@ -19,9 +19,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// TestNoSecretIsLeftAnywhere makes a run with a log at debug level, a resume of nothing, checks, reports and a rollback,
-// and looks for every secret that was handed in: in what was printed, in every file that was written and in the
-// arguments of every program that ran in a guest or on a host. Files are closed to others.
+// TestNoSecretIsLeftAnywhere performs a run with a log at debug level, an empty resume, checks, reports and a rollback. It searches
+// for every secret in all output, in every file that was written and in the arguments of every program that ran in a guest or on a
+// host. The files are readable by their owner only.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	const user, password = "ops@vsphere.local", "unique-vcenter-7Yq"
 	l, err := lab.Start(t.Context(), lab.Options{
@@ -145,7 +145,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	}
 }
 
-// TestFilesTakeThePlaceOfLinks writes to names that somebody has made links of: what the links point to stays as it is.
+// TestFilesTakeThePlaceOfLinks writes to names that another user has replaced by links: the targets of the links stay unchanged.
 func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
@@ -182,8 +182,8 @@ func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 	}
 }
 
-// TestChildrenGetNoSecrets starts the programs that this one starts on its own machine, the lab and kubectl, as scripts that
-// tell their environment.
+// TestChildrenGetNoSecrets runs the programs that this one starts on its own machine, the lab and kubectl, as scripts that print
+// their environment.
 func TestChildrenGetNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	told := filepath.Join(dir, "environment")

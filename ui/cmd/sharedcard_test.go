@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// TestOtherTrafficOnTheRDMACard: vMotion of a host leaves only through the second port of the card whose firmware the plan sets,
-// as another client of vCenter sees it. The plan refuses and names it; --skip accepts it.
+// TestOtherTrafficOnTheRDMACard: vMotion of a host uses only the second port of the card whose firmware the plan sets, as another
+// client of vCenter sees it. The plan is refused and names this; --skip accepts it.
 func TestOtherTrafficOnTheRDMACard(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Scenario: "shared-card", Hosts: 1, VMs: 1, Dir: t.TempDir()})

@@ -140,8 +140,7 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	return k, nil
 }
 
-// namelessTime is how long the owner of a lock without a name is assumed to be about to write it: two calls to vCenter lie
-// between.
+// namelessTime is how long the owner of a lock without a name may take to write it, which needs two calls to vCenter.
 const namelessTime = 20 * time.Second
 
 // takeLease takes the lock of one target. It replaces the lock of a dead process of this machine, or an expired one of another
@@ -203,7 +202,7 @@ func expired(h vsphere.Holder) string {
 	return "has expired"
 }
 
-// agreed asks on a terminal; without one the answer is no.
+// agreed asks on a terminal; without a terminal the answer is no.
 func agreed(s *session.Session, f planFlags, question string) (bool, error) {
 	if !f.ask || s.Screen.Load() || !s.Env.Terminal() || s.Env.Confirm == nil {
 		return false, nil

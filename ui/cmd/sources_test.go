@@ -11,8 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 )
 
-// publications are the titles that checks cite, and where each is found. A check cites a title, then its section behind a comma or
-// in brackets; several titles stand apart by semicolons or by ", " before another title of this list. $1 and $2 are of the title.
+// publications are the titles that checks cite, and where each is published. A check cites a title, then its section after a comma
+// or in brackets. Several titles are separated by semicolons, or by ", " before another title of this list. $1 and $2 are groups of
+// the title.
 var publications = []struct{ title, where string }{
 	{`RoCE SR-IOV Setup and Performance Study on vSphere 7\.x \(VMware, 2022\)`, "by title"},
 	{`PVRDMA and vSphere Bitfusion \(VMware, 2021\)`, "by title"},
@@ -49,7 +50,7 @@ var publications = []struct{ title, where string }{
 	{`rules of DSCP`, "RFC 2474 and RFC 3168: DSCP and ECN are the two parts of one byte"},
 }
 
-// sourceReference is the table of what checks cite. It fails the test where a citation is of no known publication.
+// sourceReference returns the table of cited sources. It fails the test if a citation names an unknown publication.
 func sourceReference(t *testing.T) string {
 	type row struct {
 		where            string
@@ -96,7 +97,7 @@ func sourceReference(t *testing.T) string {
 	return b.String()
 }
 
-// cited splits a citation into title and section, and says where the title is found; "" for an unknown one.
+// cited splits a citation into title and section, and returns where the title is published; "" for an unknown one.
 func cited(part string) (title, section, where string) {
 	for _, p := range publications {
 		re := regexp.MustCompile(`^(?:` + p.title + `)`)
@@ -107,7 +108,7 @@ func cited(part string) (title, section, where string) {
 		where = string(re.ExpandString(nil, p.where, part, at))
 		title, section = part[:at[1]], strings.Trim(part[at[1]:], " ,:()")
 		if strings.HasSuffix(p.where, "by title") && !strings.HasSuffix(title, ")") || strings.HasSuffix(title, ": ") || strings.HasPrefix(part, "dcb-") {
-			title, section, _ = strings.Cut(part, ", ") // only the publisher is known: the whole is the title
+			title, section, _ = strings.Cut(part, ", ") // only the publisher is known: all of it is the title
 			if strings.HasPrefix(part, "NVIDIA, ") || strings.HasPrefix(part, "dcb-") {
 				title, section = part, ""
 			}

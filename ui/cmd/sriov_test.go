@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// sriovBench is a small lab and its answers for mode sriov.
+// sriovBench returns a small lab and its answers for mode sriov.
 func sriovBench(t *testing.T, o lab.Options) (b *bench, file string) {
 	t.Helper()
 	o.RebootTime, o.BootTime = 50*time.Millisecond, 50*time.Millisecond
@@ -21,7 +21,7 @@ func sriovBench(t *testing.T, o lab.Options) (b *bench, file string) {
 	return b, filepath.Join(b.lab.Dir(), "answers-sriov.yaml")
 }
 
-// must carries out a command that exits with code.
+// must runs a command that must exit with code.
 func (b *bench) must(code int, args ...string) (stdout, stderr string) {
 	b.t.Helper()
 	got, stdout, stderr := b.run(args...)
@@ -31,7 +31,7 @@ func (b *bench) must(code int, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// hardware is what mode sriov moves on the first host and in the first VM, as the lab has it.
+// hardware returns what mode sriov changes on the first host and in the first VM, from the lab's state.
 func (b *bench) hardware() map[string]string {
 	b.t.Helper()
 	out := map[string]string{}
@@ -69,7 +69,7 @@ func (b *bench) hardware() map[string]string {
 	return out
 }
 
-// classes asks the guest of the first VM for the traffic classes that it marks with; "" when it marks nothing.
+// classes reads from the guest of the first VM the traffic classes that it sets; "" if it sets none.
 func (b *bench) classes() string {
 	b.t.Helper()
 	var address, user string
@@ -84,23 +84,23 @@ func (b *bench) classes() string {
 	return strings.Join(strings.Fields(out), " ")
 }
 
-// A beside is a host that others have set up before: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 whose
-// second port has 7 VFs already, 8 more wanted on the first (RoCE SR-IOV Setup and Performance Study on vSphere 7.x,
-// VMware, 2022).
+// A beside is a host that has been configured by others: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 that already
+// has 7 VFs on its second port. 8 more are requested on the first (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware,
+// 2022).
 type beside struct {
 	scenario, before, after string
-	firmware                int  // NUM_OF_VFS of the card before
-	reset                   bool // its advanced PCI settings too
+	firmware                int  // NUM_OF_VFS of the card before the run
+	reset                   bool // its advanced PCI settings are set too
 	want                    map[string]string
 }
 
-func TestSRIOVBesideWhatOthersHaveSet(t *testing.T) {
+func TestSRIOVKeepsSettingsOfOthers(t *testing.T) {
 	t.Parallel()
 	beside{"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
 		"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}}.there(t)
 }
 
-// there applies and rolls back: right by PCI order, whatever the vmnics are called, and nothing of others is lost.
+// there applies and rolls back: the list follows PCI order, whatever the vmnic names are, and settings of others are kept.
 func (c beside) there(t *testing.T) {
 	t.Helper()
 	b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
@@ -150,7 +150,7 @@ func (c beside) there(t *testing.T) {
 	}
 }
 
-// Neither plan nor check, quick or full, starts SSH on a host or runs anything in its shell: the lab's own log says so.
+// Neither plan nor check, quick or full, starts SSH on a host or runs anything in its shell; the lab's own log is the evidence.
 func TestPlanAndCheckStartNoSSH(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "bare", Hosts: 2, VMs: 2})
@@ -160,22 +160,22 @@ func TestPlanAndCheckStartNoSSH(t *testing.T) {
 		b.run(args...)
 	}
 	for _, e := range b.lab.World().Log.Events()[from:] {
-		if e.What == world.HostService && e.Detail != "refreshed" || // vCenter reads its copy of the services anew
+		if e.What == world.HostService && e.Detail != "refreshed" || // vCenter refreshes its copy of the services
 			e.What == world.Process && e.VM == "" {
 			t.Errorf("%+v", e)
 		}
 	}
 }
 
-// A driver that is older than the one named is brought up to it, in the reboot that is due anyway or in one of its own; what
-// Secure Boot does not let in stops the host with the reason, and nothing is forced.
+// A driver that is older than the named one is updated, during a reboot that is needed anyway or during one of its own. A package
+// that Secure Boot rejects stops the host with the reason; the installation is not forced.
 func TestSRIOVComponents(t *testing.T) {
 	const newer = "4.24.0.7-1OEM.803.0.0.24022510"
 	for name, c := range map[string]struct {
 		scenario string
 		vib      world.VIB
 		exit     int
-		said     []string // by the run
+		said     []string // texts that the run must print
 	}{
 		"too old": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified"}, 0,
 			[]string{"install nmlx5-core " + newer, "without -f", "done        esx-01: install nmlx5-core"}},

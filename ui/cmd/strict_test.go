@@ -23,8 +23,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
-// A strict stands between the commands and a simulator and refuses property paths that the declared type of a managed
-// object does not have, as vCenter does.
+// A strict is a proxy between the commands and a simulator. It refuses property paths that the declared type of a managed object
+// does not have, as vCenter does.
 type strict struct {
 	*httptest.Server
 	ca string
@@ -34,7 +34,7 @@ type strict struct {
 	refused []string
 }
 
-// between puts a strict before a simulator.
+// between starts a strict in front of a simulator.
 func between(t *testing.T, target url.URL) *strict {
 	t.Helper()
 	target.User, target.Path = nil, ""
@@ -79,7 +79,7 @@ func between(t *testing.T, target url.URL) *strict {
 	return s
 }
 
-// undeclared reads the property paths that a call asks for.
+// undeclared reads the property paths that a call requests.
 func (s *strict) undeclared(body []byte) (string, bool) {
 	if !slices.ContainsFunc([]string{"<RetrieveProperties", "<CreateFilter"}, func(m string) bool { return bytes.Contains(body, []byte(m)) }) {
 		return "", false
@@ -114,8 +114,8 @@ func (s *strict) note(path string) {
 	s.refused = append(s.refused, path)
 }
 
-// TestNoCommandAsksForUndeclaredProperties runs the commands on the lab and on the stock simulator, which accepts every
-// path. What is refused on the way is a mistake of the product, whatever the command makes of it.
+// TestNoCommandAsksForUndeclaredProperties runs the commands on the lab and on the stock simulator, which accepts every path. Each
+// refused path is an error of the program, even if the command handles the refusal.
 func TestNoCommandAsksForUndeclaredProperties(t *testing.T) {
 	t.Parallel()
 	commands := [][]string{

@@ -30,12 +30,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 )
 
-// assumed are the keys of an outside client's dump that a twin has by assumption, or makes up.
+// assumed matches the keys of an outside client's dump that a twin assumes or generates.
 var assumed = regexp.MustCompile(`^(vm .* device .* fileName` + // files on the datastore
 	`|vm .* snapshot .*` +
 	`|host .* label|host .* device .* (systemId|subDeviceId|subVendorId)|host .* vib .*)$`)
 
-// An older release wrote no services and no standard switches.
+// Bundles of an older release do not contain services and standard switches.
 func TestTwinOfAnOldBundle(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
@@ -61,7 +61,7 @@ func TestTwinOfAnOldBundle(t *testing.T) {
 	}
 }
 
-// bundle collects the site of a bench.
+// bundle runs collect on the site of a bench.
 func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "site.tgz")
@@ -83,7 +83,7 @@ func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 	return read, tw
 }
 
-// twinOf collects the site of a bench and serves its twin, with answers for it.
+// twinOf runs collect on the site of a bench and serves its twin, with answers for it.
 func twinOf(t *testing.T, site *bench, answersFile string) (*bench, *twin.Twin, string) {
 	t.Helper()
 	_, tw := site.bundle(answersFile)
@@ -99,7 +99,7 @@ func twinOf(t *testing.T, site *bench, answersFile string) (*bench, *twin.Twin, 
 	return served, tw, path
 }
 
-// planHash is the hash of a plan, or where the inventory refuses what it says.
+// planHash returns the hash of a plan, or the text of a refusal by the inventory.
 func (b *bench) planHash(answersFile string) string {
 	b.t.Helper()
 	code, out, errs := b.run("plan", "-f", answersFile, "-o", "json")
@@ -113,7 +113,7 @@ func (b *bench) planHash(answersFile string) string {
 	return doc.Hash
 }
 
-// outside is what a client that shares no code with the program sees of the vCenter.
+// outside returns what a client that shares no code with the program sees of the vCenter.
 func (b *bench) outside() witness.Dump {
 	b.t.Helper()
 	d, err := witness.Inspect(b.t.Context(), witness.Site{URL: b.lab.URL().String(), User: b.env["GOVC_USERNAME"], Password: b.env["GOVC_PASSWORD"], CACerts: b.env["GOVC_TLS_CA_CERTS"]})
@@ -123,7 +123,7 @@ func (b *bench) outside() witness.Dump {
 	return d
 }
 
-// The twin of a site has the plan of the site, and an outside client finds both alike.
+// The twin of a site has the same plan as the site, and an outside client sees no difference between them.
 func TestTwinIsTheSite(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -150,7 +150,7 @@ func TestTwinIsTheSite(t *testing.T) {
 			if row.scenario != "healthy" {
 				return
 			}
-			start := served.outside() // which a rollback on the twin brings back
+			start := served.outside() // the state that a rollback on the twin restores
 			for _, args := range [][]string{{"apply", "-f", again, "--yes"}, {"rollback", "--yes"}} {
 				if code, out, errs := served.run(args...); code != 0 {
 					t.Fatalf("%v: %d\n%s\n%s", args, code, out, errs)
@@ -163,7 +163,7 @@ func TestTwinIsTheSite(t *testing.T) {
 	}
 }
 
-// odd is a site of 12 hosts and 60 VMs that was set up once and where a lot has happened since.
+// odd is a site of 12 hosts and 60 VMs that was set up once and has changed in many ways since.
 func odd(s *world.State) error {
 	if err := scenario.Build(s, scenario.Spec{Scenario: "drifted", Hosts: 12, VMs: 60}); err != nil {
 		return err
@@ -202,7 +202,7 @@ func odd(s *world.State) error {
 	s.Folders = append(s.Folders, folder)
 	s.VMs[20].Folder, s.VMs[20].Path = folder.ID, "/DC/vm/Team A/"+s.VMs[20].Name
 	s.VMs[21].VApp, s.VMs[21].Path = "app-01", "/DC/vm/app-01/"+s.VMs[21].Name
-	s.VMs[22].Sharing = "physicalSharing" // disks that are shared, as an RDM of a cluster is
+	s.VMs[22].Sharing = "physicalSharing" // shared disks, such as an RDM of a cluster
 	s.VMs[23].Local = true
 	s.VMs[24].Snap("before the patch", "")
 	for _, v := range []*world.VM{s.VMs[25], s.VMs[27]} {
@@ -214,7 +214,7 @@ func odd(s *world.State) error {
 	return nil
 }
 
-// The same of a site with a past.
+// The same for a site with a history.
 func TestTwinOfAnOddSite(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Found: odd})
@@ -222,7 +222,7 @@ func TestTwinOfAnOddSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := filepath.Join(t.TempDir(), "answers.yaml") // two folders have the names of switch and port group
+	answers := filepath.Join(t.TempDir(), "answers.yaml") // two folders have the names of the switch and the port group
 	text = regexp.MustCompile(`\bRDMA-(DVS|PG)\b`).ReplaceAll(text, []byte("/DC/network/$0"))
 	if err := os.WriteFile(answers, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -236,10 +236,11 @@ func TestTwinOfAnOddSite(t *testing.T) {
 	}
 }
 
-// lookups are the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices have vCenter read hosts again.
+// lookups matches the calls that a rehearsal may make on the site; RefreshFirewall and RefreshServices make vCenter read hosts
+// again.
 var lookups = regexp.MustCompile(`^(Retrieve|Login|Logout|Query|Fetch|Find|Has|Refresh(Firewall|Services)|Current|CreateCollectorFor|ReadNext|(Create|Destroy|Continue|Cancel)(Container|List|Property|View|Filter|Retrieve|Wait)|Destroy|WaitForUpdates|ExecuteSoap|RetrieveManagedMethod|RetrieveDynamic|CheckMigrate|Place)`)
 
-// history is what an outside client reads of the site's tasks, from the first on, and of its sessions without its own.
+// history returns what an outside client reads of the site's tasks, from the first one, and of its sessions without its own.
 func (b *bench) history() (tasks, sessions []string) {
 	b.t.Helper()
 	ctx, u := b.t.Context(), b.lab.URL()
@@ -280,7 +281,7 @@ func (b *bench) history() (tasks, sessions []string) {
 	return tasks, sessions
 }
 
-// A rehearsal sets up the twin, not the site.
+// A rehearsal sets up the twin and does not change the site.
 func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 2, VMs: 2})
@@ -322,7 +323,7 @@ func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 	}
 }
 
-// What fails on the twin is in the rehearsal, and in its exit code.
+// A failure on the twin is in the output of the rehearsal, and in its exit code.
 func TestRehearseAFault(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Hosts: 1, VMs: 1})
@@ -332,8 +333,8 @@ func TestRehearseAFault(t *testing.T) {
 	}
 }
 
-// The account of the twin may do everything: what the one on the site lacks is told with what the twin assumes.
-func TestTwinTellsMissingPrivileges(t *testing.T) {
+// The account of the twin has all privileges: those missing on the site are listed with the assumptions of the twin.
+func TestTwinReportsMissingPrivileges(t *testing.T) {
 	t.Parallel()
 	site := newBench(t, lab.Options{Scenario: "broken-privileges", Hosts: 1, VMs: 1})
 	_, tw := site.bundle(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))

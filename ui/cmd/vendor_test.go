@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// TestNoVendorAboveTheSeam: only families below backends/nic name drivers, their modules and firmware tools. Plans, checks
-// and screens ask the interface.
-func TestNoVendorAboveTheSeam(t *testing.T) {
+// TestVendorNamesAreBelowNICOnly: only families below backends/nic contain the names of drivers, their modules and firmware tools.
+// Plans, checks and screens use the interface.
+func TestVendorNamesAreBelowNICOnly(t *testing.T) {
 	t.Parallel()
 	names := append(nic.RDMAModules(), "nmlx4_core", "nmlx4_en", "bnxtnet", "qedentv", "mlxconfig", "flint", "mst", "mlnx_qos")
 	for _, f := range nic.Families() {

@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A vendor device group of an HGX board: its vGPUs are assigned as one unit, with the role of the mode and no more, another client sees
-// the group and its devices, the GPUs reach each other over NVLink, and all is rolled back. What the host does not list is refused.
+// A vendor device group of an HGX board: its vGPUs are assigned as one unit, with exactly the role of the mode. Another client sees
+// the group and its devices, the GPUs are connected over NVLink, and a rollback undoes everything. Groups that the host does not
+// list are refused.
 func TestVendorDeviceGroup(t *testing.T) {
 	t.Parallel()
 	env, whole := gpuLab(t, "hgx-h100")
@@ -45,8 +46,9 @@ func TestVendorDeviceGroup(t *testing.T) {
 	}
 }
 
-// NVIDIA's vGPU Manager comes from the datastore, or into the image of the cluster, before the graphics type is set: two reboots of each
-// host, with the role of the mode and no more. A rollback removes it from an image, not from a host without one.
+// NVIDIA's vGPU Manager is installed from the datastore, or through the image of the cluster, before the graphics type is set: two
+// reboots of each host, with exactly the role of the mode. A rollback removes it from an image, but not from a host without an
+// image.
 func TestVGPUManagerIsInstalled(t *testing.T) {
 	for scenario, stays := range map[string]bool{"vgpu-bare": true, "vgpu-image": false} {
 		t.Run(scenario, func(t *testing.T) {

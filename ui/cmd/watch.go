@@ -57,7 +57,7 @@ func untilSignalled(ctx context.Context, e *console.Env, do func(ctx context.Con
 	return do(ctx, stop)
 }
 
-// one checks once, within a limit, and updates the file of --out.
+// one checks once, within a time limit, and updates the file of --out.
 func (w *watching) one(ctx context.Context) watch.Round {
 	l := watch.Round{At: w.s.Env.Now()}
 	ctx, cancel := context.WithTimeout(ctx, max(2*w.flags.every, 5*time.Minute))

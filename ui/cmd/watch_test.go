@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// A reader is where a command writes while somebody waits for words.
+// A reader collects the output of a command and lets tests wait for a text.
 type reader struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,7 +46,7 @@ func (r *reader) String() string {
 	return r.text.String()
 }
 
-// wait waits until words stand n times in what was written.
+// wait waits until a text occurs n times in the output.
 func (r *reader) wait(t *testing.T, words string, n int) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -59,7 +59,7 @@ func (r *reader) wait(t *testing.T, words string, n int) {
 	}
 }
 
-// watch begins a watch without a terminal; stop ends it by a signal and gives the exit code.
+// watch starts a watch without a terminal; stop ends it by a signal and returns the exit code.
 func (b *bench) watch(args ...string) (out *reader, stop func() int) {
 	b.t.Helper()
 	b.interrupts = make(chan os.Signal, 1)
@@ -72,7 +72,7 @@ func (b *bench) watch(args ...string) (out *reader, stop func() int) {
 	}
 }
 
-// begin carries out a command without a terminal while the test goes on; end waits for its exit code.
+// begin starts a command without a terminal in the background; end waits for its exit code.
 func (b *bench) begin(out, errs io.Writer, args ...string) (end func() int) {
 	b.t.Helper()
 	signals, done := b.interrupts, make(chan int, 1)
@@ -89,7 +89,7 @@ func (b *bench) begin(out, errs io.Writer, args ...string) (end func() int) {
 
 func TestAWatchOutlivesVCenterAndItsSession(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2, Idle: 400 * time.Millisecond}) // the session ends between two looks
+	b := newBench(t, lab.Options{Scenario: "done", Hosts: 2, VMs: 2, Idle: 400 * time.Millisecond}) // the session expires between two checks
 	out, stop := b.watch("--quick")
 	out.wait(t, "nothing has changed", 1)
 	b.change(world.Event{What: world.HostFirewall, Host: "esx-02"}, func(s *world.State) { s.Hosts[1].Ruleset("pvrdma").Enabled = false })

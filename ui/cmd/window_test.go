@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestWindowTooShortForTheSecondWave: it is 03:00 when the run begins and 04:30 when the first host is back; run.window.until is
-// 05:00. The second host stays in service, the run says what is left, and the resume in the next night finishes.
+// TestWindowTooShortForTheSecondWave: the run begins at 03:00, the first host is back at 04:30, and run.window.until is 05:00. The
+// second host stays in service, the run lists the remaining work, and a resume in the next night finishes it.
 func TestWindowTooShortForTheSecondWave(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 2, VMs: 2})
@@ -34,7 +34,7 @@ func TestWindowTooShortForTheSecondWave(t *testing.T) {
 	b.wentDown("esx-01", "esx-02")
 }
 
-// wentDown holds which hosts have been in maintenance mode, in their order, and that all are back with their VMs on.
+// wentDown checks which hosts have been in maintenance mode, in order, and that all are back with their VMs on.
 func (b *bench) wentDown(hosts ...string) {
 	b.t.Helper()
 	var were []string
@@ -60,9 +60,9 @@ func (b *bench) wentDown(hosts ...string) {
 	})
 }
 
-// TestLateYesDoesNotMoveTheWindow: the window of a plan ends before the run begins, while its backups are made. No host goes out of
-// service, as if the window of the next day had begun.
-func TestLateYesDoesNotMoveTheWindow(t *testing.T) {
+// TestLateConsentDoesNotMoveTheWindow: the window of a plan ends before the run begins, while its backups are made. No host goes
+// out of service: the run does not assume the window of the next day.
+func TestLateConsentDoesNotMoveTheWindow(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-half", Hosts: 1, VMs: 1})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {window: {until: \"05:00\"}}")

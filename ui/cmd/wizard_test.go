@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
 
-// typed runs the wizard's plain questions as if a person sat there and typed these lines.
+// typed runs the plain questions of the wizard with these lines as typed input.
 func typed(t *testing.T, env map[string]string, lines []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs strings.Builder

@@ -21,7 +21,7 @@ func (k *keyboard) lacks(text string) *keyboard {
 	return k
 }
 
-// site is a world of n hosts with two VMs each; one guest already has an address of the proposed network.
+// site returns a world of n hosts with two VMs each; one guest already has an address of the proposed network.
 func site(n int) *world {
 	inv := inventory()
 	host := inv.Hosts[0]
@@ -38,7 +38,7 @@ func site(n int) *world {
 	return &world{inv: inv, shared: true}
 }
 
-// onVMs goes to the page of the VMs with the first two hosts chosen.
+// onVMs goes to the VM page with the first two hosts selected.
 func onVMs(t *testing.T, f *world) *keyboard {
 	t.Helper()
 	k := sit(t, f, 120, 40)
@@ -62,7 +62,7 @@ func TestAddressesOfAllChosenVMs(t *testing.T) {
 			k.press("backspace")
 		}
 		k.write("192.168.60.11/24").press("enter")
-		k.shows("192.168.60.11/24").shows("192.168.60.13/24").shows("192.168.60.15/24").lacks("192.168.60.12/24") // a guest has it
+		k.shows("192.168.60.11/24").shows("192.168.60.13/24").shows("192.168.60.15/24").lacks("192.168.60.12/24") // a guest has .12
 		k.press("L").write("ops").press("enter", "enter")
 		if n := len(k.w.Answers.VMs); n != 4 || k.w.Answers.VMs[3].Guest.User != "ops" {
 			t.Errorf("%d VMs: %+v", n, k.w.Answers.VMs)
@@ -79,7 +79,7 @@ func TestAListIsPasted(t *testing.T) {
 		k.shows("line 2: vm-0001 is in the list twice").lacks("192.168.70.1")
 		k.send(tea.PasteMsg{Content: "vm-0001, 192.168.70.1/24\r\nvm-0003;192.168.70.3/24;root@10.0.0.3\r\n\r\n"})
 		k.shows("192.168.70.1/24").shows("root@10.0.0.3").shows("2 chosen")
-		k.send(tea.PasteMsg{Content: "vm-0003,192.168.70.1/24\nvm-0001,192.168.70.3/24"}) // exchanged
+		k.send(tea.PasteMsg{Content: "vm-0003,192.168.70.1/24\nvm-0001,192.168.70.3/24"}) // addresses exchanged
 		k.press("enter")
 		if vms := k.w.Answers.VMs; len(vms) != 2 || vms[0].IP.String() != "192.168.70.3/24" || vms[1].IP.String() != "192.168.70.1/24" {
 			t.Errorf("%+v", vms)
@@ -87,7 +87,7 @@ func TestAListIsPasted(t *testing.T) {
 	})
 }
 
-// An address is refused where it is typed if the mode does not allow it.
+// An address that the mode does not allow is refused in its field.
 func TestNoDHCPForWholeCards(t *testing.T) {
 	for mode, want := range map[answers.Mode]bool{answers.PVRDMA: true, answers.GPUDirect: false} {
 		g := entry.Guests{Mode: mode, VM: map[string]answers.VM{"vm-1": answers.DefaultVM("vm-1")}}
@@ -97,7 +97,7 @@ func TestNoDHCPForWholeCards(t *testing.T) {
 	}
 }
 
-// TestTheProposalIsNeverRefused: whatever is proposed for any number of VMs passes the answers' own check.
+// TestTheProposalIsNeverRefused: for any number of VMs the proposal passes the validation of the answers.
 func TestTheProposalIsNeverRefused(t *testing.T) {
 	for _, n := range []int{1, 2, 200, 244, 1000, 10000} {
 		a := answers.Default(answers.PVRDMA)
@@ -124,7 +124,7 @@ func TestAddressesThatFollow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first string
 		n     int
-		want  string // of the last one, or the error
+		want  string // the last address, or the error
 	}{
 		"in order":                  {"192.168.1.11/24", 3, "192.168.1.13/24"},
 		"from the beginning again":  {"192.168.1.253/24", 4, "192.168.1.2/24"},
@@ -158,8 +158,8 @@ func TestAddressesThatFollow(t *testing.T) {
 	}
 }
 
-// TestAPairOfFiveHundredHosts: two of 500 hosts and all their VMs, from the first page to the plan, take at most 40 keys, those
-// of the password and of a filter included.
+// TestAPairOfFiveHundredHosts: selecting two of 500 hosts and all their VMs, from the first page to the plan, takes at most 40
+// keys, including those of the password and of a filter.
 func TestAPairOfFiveHundredHosts(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := sit(t, site(500), 80, 24)

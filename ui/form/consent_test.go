@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// hold presses Enter again and again, and lets the screen be drawn.
+// hold presses Enter n times, and has the screen drawn regularly.
 func (k *keyboard) hold(times int) *keyboard {
 	for i := range times {
 		k.press("enter")
-		if i%40 == 0 { // the screen draws less often than a key repeats
+		if i%40 == 0 { // the screen is drawn less often than a key repeats
 			_ = k.w.View()
 		}
 	}
 	return k
 }
 
-// held is how often a key repeats in 30 s, 40 times a second.
+// held is the number of repeats of a key in 30 s, 40 per second.
 const held = 1200
 
-// Outside the private lab nothing is chosen before somebody chooses, and no number of Enters begins a run: not from the first page,
-// not with everything chosen, not on the plan.
+// Except on the private lab, nothing is preselected, and pressing Enter any number of times never starts a run: not from the first
+// page, not with everything selected, not on the plan.
 func TestHeldEnterNeverBeginsARun(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{shared: true, long: 40}
@@ -43,7 +43,7 @@ func TestHeldEnterNeverBeginsARun(t *testing.T) {
 	})
 }
 
-// Hosts outside of any cluster are not chosen before somebody chooses either.
+// Hosts outside of a cluster are not preselected either.
 func TestHostsWithoutClusterAreNotPreselected(t *testing.T) {
 	still(t, func(t *testing.T) {
 		inv := inventory()
@@ -54,7 +54,7 @@ func TestHostsWithoutClusterAreNotPreselected(t *testing.T) {
 	})
 }
 
-// The word is taken once the end of the plan has been shown, and the cost stands above it all the time.
+// The typed consent is accepted only after the end of the plan was shown, and the cost is visible above it all the time.
 func TestPlanIsReadToItsEnd(t *testing.T) {
 	for _, size := range []struct {
 		name          string
@@ -79,8 +79,8 @@ func TestPlanIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// With nothing to change, measuring takes the word as well: it loads the fabric.
-func TestMeasuringTakesTheWord(t *testing.T) {
+// If there is nothing to change, measuring requires the typed consent too, because it loads the fabric.
+func TestMeasuringRequiresConsent(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{shared: true, nothing: true}
 		k := sit(t, f, 80, 24)
@@ -92,18 +92,18 @@ func TestMeasuringTakesTheWord(t *testing.T) {
 	})
 }
 
-// What loading the fabric after the changes costs stands on the plan, before the word is taken; plain questions say it too.
+// The cost of loading the fabric after the changes is on the plan page before the consent; the plain questions print it too.
 func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 	const cost = "loaded: incast: 2 rounds with up to 3 senders at once: about 20 s, 150 GB, at most 100 Gb/s"
 	still(t, func(t *testing.T) {
 		k := sit(t, &world{shared: true, loads: true}, 200, 60)
 		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan").shows(cost)
 	})
-	bubble(t, "nothing to change", func(t *testing.T) { // then there is no cost of changes beside which it could stand
+	bubble(t, "nothing to change", func(t *testing.T) { // without changes there is no other cost on the page
 		k := sit(t, &world{shared: true, loads: true, nothing: true}, 200, 60)
 		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan").shows(cost)
 	})
-	bubble(t, "80x24", func(t *testing.T) { // the list of changes, which is read to its end, has it as well
+	bubble(t, "80x24", func(t *testing.T) { // the list of changes, which must be scrolled to its end, contains it too
 		k := sit(t, &world{shared: true, loads: true, long: 40}, 80, 24)
 		k.press("enter").write("right").press("enter", "a", "enter", "enter", "enter", "enter", "a", "enter", "enter").on("Plan")
 		for range 30 {
@@ -118,7 +118,7 @@ func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 	}
 }
 
-// The footer names the word in the same frame that shows the end of the plan: the screen is drawn once for each key.
+// The footer names the consent word in the same frame that shows the end of the plan, because each key draws the screen once.
 func TestTheFooterFollowsTheEndOfThePlan(t *testing.T) {
 	for _, width := range []int{80, 120, 200} {
 		bubble(t, fmt.Sprint(width), func(t *testing.T) {

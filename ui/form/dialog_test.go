@@ -12,7 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// As on the screen, nothing is chosen on a vCenter that is not the private lab: any number of Enters ends at the hosts.
+// As on the screen, nothing is preselected on a vCenter other than the private lab: pressing Enter any number of times stops at the
+// hosts.
 func TestPlainQuestionsChooseNothingByThemselves(t *testing.T) {
 	f := &world{shared: true}
 	_, text, err := answer(f, make([]string, 500)...)
@@ -44,7 +45,7 @@ func TestPlainQuestionsSelectManyAtOnce(t *testing.T) {
 	}
 }
 
-// All VMs get addresses and an account at once, and :back returns to the questions before.
+// All VMs get addresses and an account at once, and :back returns to earlier questions.
 func TestPlainQuestionsAboutAllVMs(t *testing.T) {
 	f := site(3)
 	lines := chosen()
@@ -62,7 +63,7 @@ func TestPlainQuestionsAboutAllVMs(t *testing.T) {
 }
 
 // After a refusal the answers of a page can be changed, and everything is read again.
-func TestPlainQuestionsGoOnAfterARefusal(t *testing.T) {
+func TestPlainQuestionsContinueAfterARefusal(t *testing.T) {
 	for name, f := range map[string]*world{
 		"a plan":  {refuse: &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link"}}}},
 		"a check": {findings: []checks.Finding{{ID: "HOST-LINK-003", Target: backends.HostRef("esx-02"), Status: checks.Fail, Evidence: "vmnic2 has no link"}}},
@@ -75,7 +76,7 @@ func TestPlainQuestionsGoOnAfterARefusal(t *testing.T) {
 	}
 }
 
-// The plain questions ask for every value that the page of the screen has, in all modes.
+// The plain questions ask for every value on the page of the screen, in all modes.
 func TestPlainQuestionsAskWhatThePageAsks(t *testing.T) {
 	for mode, down := range map[answers.Mode]int{answers.PVRDMA: 0, answers.SRIOV: 1, answers.GPUDirect: 2} {
 		bubble(t, string(mode), func(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// TestTheWizardGoesOnFromADraft: who leaves before anything is carried out finds the answers again, on the screen and with the
-// plain questions; a run that was begun leaves no draft.
-func TestTheWizardGoesOnFromADraft(t *testing.T) {
+// TestTheWizardContinuesFromADraft: if the operator leaves before a run, the wizard offers the answers again, on the screen and in
+// the plain questions. A started run leaves no draft.
+func TestTheWizardContinuesFromADraft(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := site(4)
 		k := onVMs(t, f)
@@ -28,8 +28,8 @@ func TestTheWizardGoesOnFromADraft(t *testing.T) {
 	})
 }
 
-// What is on the page is kept too when the wizard ends there, also by a lost terminal.
-func TestThePageThatIsLeftIsKept(t *testing.T) {
+// The input of the current page is kept too if the wizard ends there, even if the terminal is lost.
+func TestInputOfTheLastPageIsKept(t *testing.T) {
 	for name, leave := range map[string]func(s *session){
 		"Ctrl-C": func(s *session) { s.press("\x03") }, "q": func(s *session) { s.press("qy") }, "a lost terminal": func(s *session) { close(s.hangup) },
 	} {
@@ -62,7 +62,7 @@ func TestARunLeavesNoDraft(t *testing.T) {
 	})
 }
 
-func TestPlainQuestionsGoOnFromADraft(t *testing.T) {
+func TestPlainQuestionsContinueFromADraft(t *testing.T) {
 	for first, want := range map[string]string{"": "esx-02", "no": "esx-01"} {
 		a := answers.Default(answers.PVRDMA)
 		a.Hosts.Names = []string{"esx-02"}

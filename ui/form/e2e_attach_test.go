@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// TestE2EAttach kills the terminal of a run, follows the run from a second one, and from a third when that is killed too: the history
-// is there, pause, skip, retry and continue by keys are in the journal, and the run ends as if nobody had left.
+// TestE2EAttach kills the terminal of a run, follows the run from a second one, and from a third after killing the second: the
+// history is shown, pause, skip, retry and continue by keys are in the journal, and the run completes as if the terminal had not
+// been lost.
 func TestE2EAttach(t *testing.T) {
 	bin := build(t)
 	env, file := lossless(t, bin)

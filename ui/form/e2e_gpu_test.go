@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// files serves a lab whose guests have the driver and perftest as files alone, with answers that name neither.
+// files starts a lab whose guests can install driver and perftest only from files, with answers that name neither.
 func files(t *testing.T, bin string) (env []string, answers string) {
 	t.Helper()
 	return served(t, bin, "gpudirect", func(text string) string {
@@ -21,8 +21,8 @@ func files(t *testing.T, bin string) (env []string, answers string) {
 	}, "--scenario", "gpudirect-source", "--reboot-time", "1500ms")
 }
 
-// GPUDirect by hand: wrong input, a refusal, back with what was typed kept, another size while it runs, a stop in a wave of
-// reboots, resume to the end, and back to what was.
+// GPUDirect by keyboard: invalid input, a refusal, back with the input kept, another screen size during the run, a stop in a wave
+// of reboots, resume to the end, and rollback.
 func TestE2EWizardGPUDirect(t *testing.T) {
 	bin := build(t)
 	env, file := files(t, bin)
@@ -47,7 +47,7 @@ func TestE2EWizardGPUDirect(t *testing.T) {
 	s.press("\x15/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run\t/mnt/share/perftest-24.10.0-0.65.tar.gz\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\x1b")
-	s.shows("570.133.20.run") // what was typed is kept
+	s.shows("570.133.20.run") // the input is kept
 	s.press("\r\r\r\r\r\r")
 	s.shows("Which VMs get an RDMA")
 	s.press("\r")

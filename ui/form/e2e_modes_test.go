@@ -15,8 +15,8 @@ import (
 	"golang.org/x/term"
 )
 
-// restored wants the terminal as a shell needs it: as a fresh one is, echo and line editing on, the screen from before, a
-// cursor, and no mouse or paste reports.
+// restored checks that the terminal is in the state that a shell needs: like a new one, with echo and line editing on, the original
+// screen, a cursor, and without mouse or paste reports.
 func (s *terminal) restored() {
 	s.t.Helper()
 	master, fresh, err := pty.Open()
@@ -46,8 +46,7 @@ func (s *terminal) restored() {
 	}
 }
 
-// served starts a lab in a process of its own, and gives its environment and the file into which the text of one of its
-// answers goes as change makes it.
+// served starts a lab in a separate process, and returns its environment and a file with one of its answers, as modified by change.
 func served(t *testing.T, bin, mode string, change func(text string) string, flags ...string) (env []string, answers string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "lab")
@@ -78,11 +77,11 @@ func served(t *testing.T, bin, mode string, change func(text string) string, fla
 	if err := os.WriteFile(answers, []byte(change(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The machine may be busy with other tests: reading a guest then takes longer than the 40 s that are allowed.
+	// The machine may run other tests: reading a guest can then exceed the timeout of 40 s.
 	return append(strings.Fields(string(b)), "RDMA_SETUP_GUEST_TIMEOUT=2m"), answers
 }
 
-// lossless serves a lab with answers that cost a reboot of every host.
+// lossless starts a lab with answers that require a reboot of every host.
 func lossless(t *testing.T, bin string) (env []string, answers string) {
 	t.Helper()
 	return served(t, bin, "pvrdma", func(text string) string { return text + "qos: {lossless: pfc}\n" }, "--reboot-time", "1s")

@@ -27,7 +27,7 @@ type terminal struct {
 	tty     *os.File
 	dir     string
 	ended   chan error
-	drained chan struct{} // closed when nobody writes any more
+	drained chan struct{} // closed when no process writes any more
 	width   uint16
 	keys    int
 
@@ -83,7 +83,7 @@ func (s *terminal) read() {
 	}
 }
 
-// text returns what was drawn since clear, without colours and blanks: the screen is drawn in pieces.
+// text returns what was drawn since clear, without colours and blanks, because the screen is drawn in parts.
 func (s *terminal) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *terminal) clear() {
 	s.drawn.Reset()
 }
 
-// shows waits until one of the texts was drawn and gives it. What stands on the screen already is not drawn again: a
-// change of the size makes the program do so.
+// shows waits until one of the texts was drawn and returns it. Text that is already on the screen is not drawn again; a change of
+// the size makes the program redraw it.
 func (s *terminal) shows(texts ...string) string {
 	s.t.Helper()
 	limit, redraw := time.After(5*time.Minute), time.NewTicker(2*time.Second)
@@ -132,12 +132,12 @@ func (s *terminal) press(keys string) {
 	s.keys++
 }
 
-// exit waits for the end and gives the exit code.
+// exit waits for the end and returns the exit code.
 func (s *terminal) exit() int {
 	s.t.Helper()
 	select {
 	case err := <-s.ended:
-		// What it wrote last may still be on its way.
+		// The last output may not have arrived yet.
 		select {
 		case <-s.drained:
 		case <-time.After(time.Minute):
@@ -154,7 +154,7 @@ func (s *terminal) exit() int {
 	return -1
 }
 
-// kept is the report that the run left on disk.
+// kept returns the report that the run saved.
 func (s *terminal) kept() report.Report {
 	s.t.Helper()
 	found, err := filepath.Glob(filepath.Join(s.dir, "rdma-setup", "runs", "*", "report.json"))
@@ -185,7 +185,7 @@ func (s *terminal) complete() {
 	}
 }
 
-// toPlan accepts one page after the other up to the plan of the private lab, which Enter takes.
+// toPlan accepts each page up to the plan of the private lab, where Enter is the consent.
 func (s *terminal) toPlan() {
 	s.t.Helper()
 	s.pages()
@@ -201,7 +201,7 @@ func (s *terminal) pages() {
 	}
 }
 
-// fieldsOf is how often Enter is pressed on a page of the default answers: once for each field.
+// fieldsOf is the number of times Enter is pressed on a page of the default answers: once per field.
 var fieldsOf = map[string]int{"vCenter address": 2, "Which hosts should be set up": 1, "How should the guests": 1, "Which pNIC of each host": 1,
 	"Distributed switch": 5, "Which VMs get an RDMA": 1, "Nothing prevents the setup": 1}
 
@@ -316,7 +316,7 @@ func TestE2EWizard(t *testing.T) {
 		if r.Status != "interrupted" {
 			t.Errorf("status %q", r.Status)
 		}
-		// By name, as the last page says it: Ctrl-C may have come before the first change.
+		// The run is named, as on the last page: Ctrl-C may have come before the first change.
 		again := start(t, bin, []string{"XDG_STATE_HOME=" + s.dir}, "resume", r.Run, "--yes")
 		if code := again.exit(); code != 0 {
 			t.Errorf("resume: exit code %d\n%s", code, again.text())
@@ -344,7 +344,7 @@ func TestE2EWizard(t *testing.T) {
 	}
 }
 
-// last is the end of what was drawn: after minutes of drawing anew nobody reads the rest.
+// last returns the end of the output, because minutes of redrawing are too long for a message.
 func last(text string) string {
 	const most = 8000
 	return text[max(0, len(text)-most):]

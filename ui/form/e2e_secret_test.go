@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestE2EWizardAsksForPasswords has no password but that of the vCenter: the screen asks for those of guests, sudo and ESXi hosts,
-// again where one is refused; Ctrl-C at a question ends the program, in a run too, with nothing changed.
+// TestE2EWizardAsksForPasswords has only the password of the vCenter: the screen prompts for those of guests, sudo and ESXi hosts,
+// again if one is refused. Ctrl-C at a prompt ends the program, also during a run, without changes.
 func TestE2EWizardAsksForPasswords(t *testing.T) {
 	bin := build(t)
 	env, file := served(t, bin, "sriov", func(text string) string { return text }, "--scenario", "sriov-half")

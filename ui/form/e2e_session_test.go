@@ -9,7 +9,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// resize makes the terminal another size.
+// resize changes the size of the terminal.
 func (s *terminal) resize(columns, rows uint16) {
 	s.t.Helper()
 	s.clear()
@@ -18,7 +18,7 @@ func (s *terminal) resize(columns, rows uint16) {
 	}
 }
 
-// A session has one text to wait for and the keys to press then, again and again.
+// session waits for each text and then presses its keys.
 func (s *terminal) session(steps ...[2]string) {
 	s.t.Helper()
 	for _, step := range steps {
@@ -29,8 +29,8 @@ func (s *terminal) session(steps ...[2]string) {
 
 const esc, down, tab, f2 = "\x1b", "\x1b[B", "\t", "\x1bOQ"
 
-// Whole sessions with the keyboard on the real program: a look first, back with what was typed kept, other sizes while
-// pages and the run are shown, a stop in the middle, and the resume that the last page names.
+// Whole sessions with the keyboard on the real program: a check first, back with the input kept, other screen sizes on pages and
+// during the run, a stop in the middle, and the resume that the last page names.
 func TestE2ESessions(t *testing.T) {
 	bin := build(t)
 	for mode, pages := range map[string][][2]string{
@@ -49,7 +49,7 @@ func TestE2ESessions(t *testing.T) {
 			term.session([2]string{"Which VMs get an RDMA", "\r"}, [2]string{"Nothing prevents the setup", "\r"})
 			term.shows("Scroll to the end (Enter)")
 			term.resize(140, 50)
-			term.press(strings.Repeat("\r", 50)) // Enter alone never begins a run on a vCenter that is reached by an address
+			term.press(strings.Repeat("\r", 50)) // Enter alone never starts a run on a vCenter that is reached by an address
 			term.session([2]string{"the plan was not accepted", "yes\r"})
 			term.shows("reboot, wait")
 			term.resize(80, 24)

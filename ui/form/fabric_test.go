@@ -22,41 +22,41 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// world is a fabric that behaves: a small cluster, a login with one password, a plan of two changes.
+// world is a simulated fabric: a small cluster, a login with one password, a plan of two changes.
 type world struct {
 	unknownCert bool
 	refuse      error
 	applied     int
 	stopped     bool
-	html        string // as it was written
+	html        string // the saved report
 	saved       *answers.Answers
 	draft       *answers.Answers
 	surveys     int
 	looks       int
 	ask         live.Ask
-	unmet       []live.HostKey      // shown by the survey
-	asks        []live.Question     // by the survey
-	inRun       *live.Question      // by the run
-	told        []live.Answer       // to these
-	trusted     []bool              // what was answered
-	hang        bool                // the survey waits until it is cancelled
-	findings    []checks.Finding    // of the preflight, instead of the usual ones
-	logins      []live.Login        // as they were tried
-	inv         *backends.Inventory // instead of the usual one
+	unmet       []live.HostKey      // host keys that the survey shows
+	asks        []live.Question     // prompts during the survey
+	inRun       *live.Question      // prompt during the run
+	told        []live.Answer       // the answers to these prompts
+	trusted     []bool              // the answers about host keys
+	hang        bool                // the survey blocks until it is cancelled
+	findings    []checks.Finding    // of the preflight, in place of the default findings
+	logins      []live.Login        // all login attempts
+	inv         *backends.Inventory // in place of the default inventory
 	reads       int32               // overviews that are being read
-	late        chan error          // the overview comes after names and states, when something is sent here
+	late        chan error          // if set, the overview follows names and states only when something is sent here
 	nothing     bool                // the plan is empty
 	insecure    []string
-	shared      bool     // it is no private lab: a plan needs a typed yes, and nothing is preselected
-	long        int      // more changes of the plan, one host each
+	shared      bool     // not the private lab: a plan requires a typed yes, and nothing is preselected
+	long        int      // additional changes of the plan, one host each
 	cost        []string // notes
-	alone       bool     // a rehearsal cannot be made
+	alone       bool     // a rehearsal is not possible
 	rehearsals  int
-	unplayed    error // of the rehearsal
-	loads       bool  // the answers ask for a load of the fabric
-	other       bool  // a file of other answers is in the way
+	unplayed    error // error of the rehearsal
+	loads       bool  // the answers include a load of the fabric
+	other       bool  // a file with other answers exists
 	how         []live.Saving
-	editor      func(text string) string // what the operator makes of the answers in the editor
+	editor      func(text string) string // edits the answers as the operator does in the editor
 }
 
 var begin = time.Date(2026, 3, 14, 9, 26, 53, 0, time.UTC)
@@ -313,7 +313,7 @@ func (f *world) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inve
 
 func (f *world) ReplayCommand(path string) string { return "rdma-setup apply -f " + path }
 
-// rehearsed is what a rehearsal of two hosts and two VMs prints.
+// rehearsed is the output of a rehearsal of two hosts and two VMs.
 const rehearsed = `SIMULATED: rehearsed on a twin of the site; nothing was written to the site
 done, plan 8a6f21c0d4e7
 window: 2m25s; expect 1m56s to 2m54s

@@ -241,7 +241,7 @@ func (f *fields) Refuse(i int, err error) error {
 	return fmt.Errorf("%s: %w", f.questions[i].Title, err)
 }
 
-// focus gives a field the keyboard.
+// focus moves the keyboard focus to a field.
 func (f *fields) focus(i int) {
 	for f.at() >= 0 && f.at() < i {
 		f.form.NextField()
@@ -259,7 +259,7 @@ func (f *fields) tell(i int, err error) {
 		text = f.theme.Bad.Render(err.Error())
 	}
 	f.inputs[i].Description(text)
-	f.form.Update(nil) // the form draws anew only on a message
+	f.form.Update(nil) // the form redraws only on a message
 }
 
 // View renders the fields; if they do not all fit, the last line shows which one is focused.
@@ -281,7 +281,7 @@ func (f *fields) View(width, height int) string {
 	if width != f.width || height != f.height {
 		f.width, f.height = width, height
 		f.form = f.form.WithWidth(min(width, 78)).WithHeight(height)
-		f.form.Update(nil) // what is drawn is still as wide as before
+		f.form.Update(nil) // the current rendering still has the old width
 	}
 	return strings.TrimRight(strings.ReplaceAll(f.form.View(), unfocused, ""), "\n") + where
 }
@@ -290,7 +290,7 @@ func (f *fields) View(width, height int) string {
 // background.
 const unfocused = "\x1b[37m"
 
-// huhTheme is our theme in huh's words.
+// huhTheme is our theme in the form of package huh.
 type huhTheme struct{ of theme.Theme }
 
 // Theme implements huh.Theme.

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
-// What is typed or pasted right after Tab belongs to the next field, before anything was drawn.
+// Text that is typed or pasted right after Tab belongs to the next field, even before the screen is redrawn.
 func TestKeysAfterTabAreForTheNextField(t *testing.T) {
 	first, second := "", ""
 	f := newFields(theme.Theme{}, question{Title: "A", Value: &first}, question{Title: "B", Value: &second})

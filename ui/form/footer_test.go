@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// footers are all pages, each by what leads there; a page that has several footers stands here for each.
+// footers lists all pages with the keys that lead to each; a page with several footers is listed once for each.
 var footers = []struct {
 	name  string
 	world world
@@ -42,7 +42,7 @@ var footers = []struct {
 	{"report", world{}, func(k *keyboard) { reach(k, "Plan").press("enter").on("Report") }},
 }
 
-// reach goes on to a page.
+// reach goes to a page.
 func reach(k *keyboard, title string) *keyboard {
 	k.press("enter").write("right").press("enter").on("Hosts")
 	for range 8 {
@@ -59,7 +59,7 @@ func reach(k *keyboard, title string) *keyboard {
 
 var aKey = regexp.MustCompile(`^(Enter|Esc|Space|Tab|Up|Down|Left|Right|PgUp|PgDn|F[0-9]|Ctrl-[A-Z]|yes|[a-zA-Z/?])$`)
 
-// named are the keys that the footer names, as it is drawn.
+// named returns the keys that the displayed footer names.
 func (k *keyboard) named() []string {
 	screen := strings.Split(k.screen(), "\n")
 	rule := 0
@@ -84,7 +84,7 @@ func (k *keyboard) named() []string {
 	return keys
 }
 
-// stroke presses a key by the name that the footer gives it.
+// stroke presses a key by its name in the footer.
 func (k *keyboard) stroke(name string) {
 	switch {
 	case name == "yes":
@@ -98,8 +98,8 @@ func (k *keyboard) stroke(name string) {
 	}
 }
 
-// Every key that a footer names does something that can be seen, and the help has it. Keys that scroll have nothing to do where
-// everything is shown, those that move where the cursor is at that end.
+// Every key that a footer names has a visible effect, and is in the help. Keys that scroll have no effect if everything is visible,
+// and keys that move have none if the cursor is at that end.
 func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		for _, page := range footers {
@@ -132,7 +132,7 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 						continue
 					}
 					other := map[string]string{"Up": "Down", "Down": "Up", "PgUp": "PgDn", "PgDn": "PgUp", "Left": "Right", "Right": "Left"}[key]
-					if other != "" && slices.Contains(keys, other) { // at one end
+					if other != "" && slices.Contains(keys, other) { // the cursor may be at one end
 						k.stroke(other)
 						if moved := k.screen(); moved != before {
 							k.stroke(key)
@@ -156,7 +156,7 @@ func TestEveryKeyOfTheFootersDoesSomething(t *testing.T) {
 	}
 }
 
-// The keys of the run page, while a run is on.
+// The keys of the run page during a run.
 func TestEveryKeyOfTheRunPageDoesSomething(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		bubble(t, fmt.Sprint(size), func(t *testing.T) {

@@ -59,7 +59,7 @@ func TestEveryPageSaysThatSomethingIsNotVerified(t *testing.T) {
 	})
 }
 
-func TestEscCancelsWhatTakesLong(t *testing.T) {
+func TestEscCancelsLongOperations(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{hang: true}
 		k := sit(t, f, 120, 40)
@@ -184,7 +184,7 @@ func TestGuestsAreProposedAndEdited(t *testing.T) {
 	})
 }
 
-func TestVMsOfOneNameAreToldApart(t *testing.T) {
+func TestVMsOfTheSameNameAreDistinguished(t *testing.T) {
 	still(t, func(t *testing.T) {
 		inv := inventory()
 		for i := range inv.VMs {

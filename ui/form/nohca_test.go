@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// withoutHCA is the usual inventory; the second host has no RDMA card.
+// withoutHCA is the default inventory, but the second host has no RDMA card.
 func withoutHCA() *backends.Inventory {
 	inv := inventory()
 	h := &inv.Hosts[1]
@@ -40,7 +40,7 @@ func TestAHostWithoutAnRDMACardIsAccepted(t *testing.T) {
 	})
 }
 
-// The plain questions ask the same; with no, they ask for the hosts again.
+// The plain questions ask the same; if the answer is no, they ask for the hosts again.
 func TestQuestionsAboutAHostWithoutAnRDMACard(t *testing.T) {
 	lines := []string{"", "", "esx-01,esx-02", "", "yes"}
 	f := &world{inv: withoutHCA()}

@@ -70,8 +70,8 @@ func TestARefusalLeadsToItsAnswer(t *testing.T) {
 	}
 }
 
-// What was pasted with blanks around it is taken without them, and a field refuses what the plan would refuse.
-func TestFieldsOfTheSwitchAreCheckedWhereTheyAre(t *testing.T) {
+// Blanks around pasted text are removed, and a field refuses what the plan would refuse.
+func TestSwitchFieldsAreValidatedInPlace(t *testing.T) {
 	still(t, func(t *testing.T) {
 		k := atSwitch(t, &world{inv: twoSwitches()})
 		long := strings.Repeat("n", 81)

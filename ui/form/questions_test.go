@@ -79,14 +79,14 @@ func TestQuestionsTakeAnswers(t *testing.T) {
 	f := &world{}
 	_, text, err := answer(f,
 		"", "", // address, account
-		"esx-09", "esx-03", ",", "esx-02, esx-02", // hosts: unknown, away, none, right
+		"esx-09", "esx-03", ",", "esx-02, esx-02", // hosts: unknown, unavailable, none, valid
 		"roce", "pvrdma",
 		"nn", "no", "vmnic7", "vmnic0", "vmnic2",
 		"DVS-2", "PG-2",
 		"big", "70000", "1500", // MTU
 		"9999", "7", // VLAN
 		"vmk9", "vmk0",
-		"vm-01", "vm-02", // on a host that does not take part
+		"vm-01", "vm-02", // on a host that is not selected
 		"no", "10.9.0.1", "192.168.7.2/24",
 		"u@1.2.3.4:x", "u@1.2.3.4:2022",
 		"yes")
@@ -162,7 +162,7 @@ func TestQuestionsRefuse(t *testing.T) {
 	}
 }
 
-func TestQuestionsTrustACertificateByWord(t *testing.T) {
+func TestQuestionsTrustACertificateAfterConsent(t *testing.T) {
 	f := &world{unknownCert: true}
 	lines := append([]string{"", "", "y"}, defaults()[2:]...)
 	if _, text, err := answer(f, lines...); err != nil || f.saved.VCenter.Thumbprint != "AB:CD:EF" || !strings.Contains(text, "AB:CD:EF") {
@@ -170,7 +170,7 @@ func TestQuestionsTrustACertificateByWord(t *testing.T) {
 	}
 }
 
-func TestStopIsHeardWhileNobodyTypes(t *testing.T) {
+func TestStopIsNoticedWithoutInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, typed := io.Pipe()
 		stop := make(chan struct{})

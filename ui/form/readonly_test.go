@@ -52,7 +52,7 @@ func TestReadOnlyReportWritesNothingAndContinuesWithSetup(t *testing.T) {
 			if f.looks != 2 {
 				t.Errorf("%d looks after r", f.looks)
 			}
-			k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // setting up after all
+			k.press("esc").on("vCenter").press("enter").on("Hosts").press("esc").on("vCenter") // set up after all
 			k.f2().on("Read-only report: nothing is changed").press("enter").on("Hosts").press("enter", "enter", "enter").on("Switch and vmknic")
 		})
 	}
@@ -97,7 +97,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			if word == "y" {
 				k.fits("12-hostkey", "80x24", 80, 24)
 			}
-			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // none of these keys is an answer
+			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // none of these keys answers the prompt
 			k.send(tea.PasteMsg{Content: "y"})
 			k.shows(met.Fingerprint).press(word)
 			<-read
@@ -110,7 +110,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestQuestionsAskAboutHostKeysAndLook(t *testing.T) {
+func TestQuestionsAskAboutHostKeysAndCheck(t *testing.T) {
 	for word, trusted := range map[string]bool{"yes": true, "": false} {
 		f := &world{unmet: []live.HostKey{met}}
 		lines := defaults()

@@ -16,7 +16,7 @@ func onPlan(t *testing.T, f *world, width, height int) *keyboard {
 
 const rehearsalTitle = "Rehearsal: nothing was written"
 
-// r shows the timeline before the consent; Esc returns to the plan, and no key of the page of the rehearsal consents.
+// r shows the timeline before the consent; Esc returns to the plan, and no key of the rehearsal page counts as consent.
 func TestPlanIsRehearsed(t *testing.T) {
 	for _, size := range []struct {
 		name          string
@@ -35,7 +35,7 @@ func TestPlanIsRehearsed(t *testing.T) {
 	}
 }
 
-// Where none can be made, none is offered.
+// If a rehearsal is not possible, it is not offered.
 func TestRehearsalIsOfferedWhereItCanBe(t *testing.T) {
 	for name, f := range map[string]*world{"several clusters": {alone: true}, "nothing to change": {nothing: true}} {
 		bubble(t, name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRehearsalIsCancelledOrFails(t *testing.T) {
 	})
 }
 
-// chosen answers every question before the plan where nothing is proposed: all hosts and all VMs.
+// chosen answers every question before the plan if nothing is preselected: all hosts and all VMs.
 func chosen() []string {
 	lines := make([]string, 12)
 	lines[2], lines[10] = "all", "all"

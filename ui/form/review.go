@@ -62,7 +62,7 @@ func (p *reviewPage) EnterLabel() string {
 	return p.what()
 }
 
-// what describes what an accepted plan does.
+// what returns the effect of accepting the plan.
 func (p *reviewPage) what() string {
 	if p.empty {
 		return "measure"

@@ -13,7 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// On every page after the login, s or Ctrl-S saves the input of the page, and no file is overwritten before the difference was shown.
+// On every page after the login, s or Ctrl-S saves the input of the page, and no file is overwritten before the difference was
+// shown.
 func TestEveryPageSaves(t *testing.T) {
 	still(t, func(t *testing.T) {
 		f := &world{shared: true, other: true}
@@ -92,12 +93,13 @@ func TestAnswersAreEdited(t *testing.T) {
 	}
 }
 
-// After an edit at the plan, the plain questions begin again with the first one whose answer has changed; the plan is made anew.
+// After an edit at the plan, the plain questions begin again with the first question whose answer has changed; the plan is computed
+// again.
 func TestEditAtThePlanAsksAgainWhatChanged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		from, to string
-		again    int            // so many questions before the plan
-		asked    map[string]int // how often
+		again    int            // number of questions before the plan
+		asked    map[string]int // number of times each question is asked
 	}{
 		"the MTU":         {"mtu: 9000", "mtu: 4200", 7, map[string]int{"Take these pNICs": 1, "MTU,": 2, "Apply these changes": 2}},
 		"the parallelism": {"parallel: 16", "parallel: 8", 0, map[string]int{"Take these addresses": 1, "Apply these changes": 2}},

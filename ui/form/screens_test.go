@@ -37,8 +37,8 @@ func (k *keyboard) golden(name string, size string, width, height int) {
 	}
 }
 
-// What can stand on a page or over it, beside the pages that Enter alone leads through.
-func TestGoldenScreensBesideTheWay(t *testing.T) {
+// States of a page, and dialogs over it, that pressing only Enter does not reach.
+func TestGoldenScreensOfOtherStates(t *testing.T) {
 	refused := &plan.Refused{Refusals: []plan.Refusal{{Target: backends.HostRef("esx-02"), Why: "vmnic2 has no link", Remedy: "Check the cable."}}}
 	mode := func(k *keyboard, downs int) *keyboard {
 		reach(k, "Mode")
@@ -86,7 +86,7 @@ func TestGoldenScreensBesideTheWay(t *testing.T) {
 	}
 }
 
-// The run page: at work, with the details of a target, asking about a retry, and stopping.
+// The run page: in progress, with the details of a target, with the retry prompt, and stopping.
 func TestGoldenScreensOfARun(t *testing.T) {
 	for _, size := range sizes {
 		bubble(t, size.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestEveryKeyOfTheHelpDoesSomething(t *testing.T) {
 					return
 				}
 			}
-			// The run page alone has the rest.
+			// Only the run page has the remaining keys.
 			b := &busy{hosts: 60, began: make(chan struct{}), finish: make(chan struct{})}
 			k := sit(t, b, 80, 24)
 			reach(k, "Plan").press("enter").on("Run")
@@ -163,7 +163,7 @@ func TestEveryKeyOfTheHelpDoesSomething(t *testing.T) {
 	}
 }
 
-// helped are pages on which keys of the help do something that no footer needs to name.
+// helped are pages on which keys of the help have an effect that no footer needs to name.
 var helped = []struct {
 	name  string
 	world world

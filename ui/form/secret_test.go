@@ -25,7 +25,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 		read := make(chan struct{})
 		_, cmd := k.w.Update(keyPress("enter"))
 		go func() { defer close(read); k.answer = cmd() }()
-		k.press("?") // the help is open when the question comes
+		k.press("?") // the help is open when the prompt appears
 		k.send(<-k.queue)
 		k.on("Preflight").shows("Sudo password in the guests").press("enter").shows("Sudo password in the guests")
 		k.write("qy? é").press("backspace").write("n")
@@ -56,11 +56,12 @@ func TestPlainQuestionsAskForSecrets(t *testing.T) {
 	}
 }
 
-// toVMs goes up to where hosts and guests are read.
+// toVMs goes to the point where hosts and guests are read.
 var toVMs = [][2]string{{"vCenter address", "\r\r"}, {"Password of", "right\r"}, {"Which hosts", "\r"}, {"How should", "\r"}, {"Which pNIC", "\r"},
 	{"vmknic for PVRDMA", "\r\r\r\r\r"}, {"Which VMs", "\r"}}
 
-// In TestTheSameQuestionTwice a guest refuses a password so fast that nothing else is drawn in between; keys must still be accepted.
+// In TestTheSameQuestionTwice a guest refuses a password so fast that the screen is not drawn in between; keys must still be
+// accepted.
 func TestTheSameQuestionTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo, sudo}}}
@@ -73,8 +74,8 @@ func TestTheSameQuestionTwice(t *testing.T) {
 	})
 }
 
-// TestCtrlCAtAQuestionEndsAtOnce presses Ctrl-C once, before a run and during one: the operation that asks is told, and the program
-// ends without showing the report.
+// TestCtrlCAtAQuestionEndsAtOnce presses Ctrl-C once, before a run and during one: the operation that prompts gets an error, and
+// the program ends without showing the report.
 func TestCtrlCAtAQuestionEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{hosts: 1, world: world{asks: []live.Question{sudo}}}

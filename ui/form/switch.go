@@ -91,7 +91,7 @@ func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	return p.fields.Init()
 }
 
-// at returns the field of a path, -1 if it is not asked for.
+// at returns the field of a path, -1 if the page does not have it.
 func (p *switchPage) at(path string) int {
 	return slices.IndexFunc(p.questions, func(q entry.Question) bool { return q.Path == path })
 }

@@ -24,7 +24,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// A line is the terminal connection that the wizard is drawn on in these tests: it counts and keeps what was sent.
+// A line is the terminal connection on which the wizard is drawn in these tests: it counts and stores what was sent.
 type line struct {
 	mu   sync.Mutex
 	sent bytes.Buffer

@@ -26,15 +26,15 @@ type Login struct {
 type Fabric interface {
 	// Default returns the login from flags, environment and answers, with Password empty if it is not known yet.
 	Default() Login
-	// Simulated reports whether the lab answers.
+	// Simulated reports whether the vCenter is a lab.
 	Simulated() bool
 	// Private reports whether the login is that of the private lab of --lab, where Enter is sufficient consent, because only this
 	// command uses it.
 	Private(l Login) bool
 	// Insecure returns what is not verified at the operator's request, a sentence each; every page shows it.
 	Insecure() []string
-	// Reachable proves that a vCenter answers at the address before anybody types a password. Where the certificate is
-	// not known it returns a *Fingerprint.
+	// Reachable tests that a vCenter responds at the address before a password is typed. If its certificate is not known, it
+	// returns a *Fingerprint.
 	Reachable(ctx context.Context, l Login) error
 	// Connect logs in and reads the overview: hosts, pNICs, switches, VMs. Names, unless nil, is called with the names and states
 	// of the hosts before the rest is read.
@@ -84,7 +84,7 @@ type Fabric interface {
 	Draft() (*answers.Answers, time.Time)
 	// KeepDraft keeps the answers for the next start; nil deletes them.
 	KeepDraft(a *answers.Answers) error
-	// ReplayCommand is the command line that does the same again without a terminal.
+	// ReplayCommand returns the command line that does the same again without a terminal.
 	ReplayCommand(answersPath string) string
 	// InspectCommand returns the command line that repeats the check without a terminal.
 	InspectCommand() string

@@ -175,7 +175,7 @@ func TestAttachScreens(t *testing.T) {
 	}
 }
 
-// While the measurement is on, the keys that act on changes are neither named nor taken.
+// During the measurement, the keys that act on changes are neither named nor accepted.
 func TestKeysWhileItMeasures(t *testing.T) {
 	r := part(4)
 	r.Measured(perftest.Progress{Total: 4, Test: perftest.SendBandwidth})

@@ -15,7 +15,7 @@ import (
 // pinned is how many failures stay on the screen; the report contains all.
 const pinned = 3
 
-// View draws the screen; now moves the clock.
+// View draws the screen; now is the time that its clock shows.
 func (r *Run) View(width, height int, now time.Time) string {
 	lines := append(r.headline(width, now), "")
 	fails := append(r.failures(width), r.asked(width)...)

@@ -89,7 +89,7 @@ func TestChoosing(t *testing.T) {
 	}
 }
 
-func TestEscIsThePagesWhenNothingIsFiltered(t *testing.T) {
+func TestEscIsPassedOnWithoutAFilter(t *testing.T) {
 	table := hosts(4)
 	if press(table, "esc") {
 		t.Error("the table keeps Esc")

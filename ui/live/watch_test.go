@@ -97,7 +97,7 @@ func watchGolden(t *testing.T, name, got string) {
 	}
 }
 
-func TestAnIdleWatchMovesNothingButItsClock(t *testing.T) {
+func TestAnIdleWatchUpdatesOnlyItsClock(t *testing.T) {
 	w := seen(watch.Round{Word: "critical", Findings: found(2)})
 	before := strings.Split(w.draw(), "\n")
 	w.o.Now = func() time.Time { return lookedAt.Add(21 * time.Second) }
@@ -157,7 +157,7 @@ func TestAWatchIsLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key         string // "": Stop
 		interrupted bool
-		during      bool // a look
+		during      bool // during a check
 	}{
 		"by q": {"q", false, false}, "by Ctrl-C": {"\x03", true, false}, "by a signal": {"", true, false},
 		"by q, with keys behind it": {strings.Repeat("q", 20), false, false},

@@ -22,7 +22,7 @@ type Cause struct {
 	Follow string // its consequences, "" if there are none
 }
 
-// Causes formats the first causes of a report, and says how many more there are.
+// Causes formats the first causes of a report, and prints how many more there are.
 func Causes(all []report.Cause) (out []Cause, more int) {
 	for _, c := range all[:min(len(all), keepCauses)] {
 		what := c.Step
@@ -40,7 +40,7 @@ func Causes(all []report.Cause) (out []Cause, more int) {
 	return out, max(0, len(all)-keepCauses)
 }
 
-// LeftBehind formats what an unfinished run has left behind, and what to do next; "" for nil.
+// LeftBehind formats the state that an unfinished run has left behind, and the next step; "" for nil.
 func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	if l == nil {
 		return nil, ""

@@ -12,8 +12,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// CostLines describes the cost of a plan: what reboots and is powered off, how many at a time and for how long, what cannot be
-// undone, what else is affected, and the cost of loading the fabric afterwards. expected is engine.Expected of the plan, 0 if unknown.
+// CostLines describes the cost of a plan: reboots and power-offs, how many at a time and for how long, changes that cannot be
+// undone, other traffic that is affected, and the cost of loading the fabric afterwards. expected is engine.Expected of the plan, 0
+// if unknown.
 func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads []perftest.LoadPlan, expected time.Duration) []string {
 	hosts, cycled, listed := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range a.VMs {

@@ -10,8 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Diff prints how a plan differs from the plan in a file: what it adds, what it no longer has, what it changes differently, and the
-// cost of both.
+// Diff prints how a plan differs from the plan in a file: added, removed and changed settings, and the cost of both.
 func Diff(w io.Writer, file string, before, after *plan.Plan) error {
 	out, d := &writer{w: w}, plan.Compare(before, after)
 	file = backends.Clean(file)

@@ -151,7 +151,7 @@ func (e *entry) moves() []*move {
 	return all
 }
 
-// told formats a value. What an unknown value waits for is in the JSON only.
+// told formats a value. The reason why a value is unknown is in the JSON only.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known yet"

@@ -17,7 +17,7 @@ import (
 
 // The first twelve visible lines say what was left behind, why, and what to do, in every format; the style sheet of HTML
 // does not count.
-func TestCausesStandFirst(t *testing.T) {
+func TestCausesAreFirst(t *testing.T) {
 	style, tag, blank := regexp.MustCompile(`(?s)<style>.*</style>`), regexp.MustCompile(`<[^>]*>`), regexp.MustCompile(`\n\s*\n+`)
 	for name, write := range map[string]func(io.Writer, *report.Report) error{
 		"terminal": func(w io.Writer, r *report.Report) error { return render.Terminal(w, r, theme.Theme{}) },

@@ -84,7 +84,7 @@ func element(t testing.TB, e xml.StartElement, open []string) string {
 	return strings.Join(words, " ")
 }
 
-func TestHTMLStandsAlone(t *testing.T) {
+func TestHTMLIsSelfContained(t *testing.T) {
 	for _, r := range []func() string{
 		func() string { return rendered(t, "html", everything()) }, func() string { return rendered(t, "html", allPairs(64)) },
 	} {
@@ -96,7 +96,7 @@ func TestHTMLStandsAlone(t *testing.T) {
 	}
 }
 
-func TestHTMLTellsThatItIsSimulated(t *testing.T) {
+func TestHTMLSaysThatItIsSimulated(t *testing.T) {
 	r := everything()
 	if doc := rendered(t, "html", r); !strings.Contains(doc, "<strong>SIMULATED</strong>") {
 		t.Error("a simulated report without the word")
@@ -107,7 +107,7 @@ func TestHTMLTellsThatItIsSimulated(t *testing.T) {
 	}
 }
 
-func TestEveryFormatTellsThatItIsInsecure(t *testing.T) {
+func TestEveryFormatSaysThatItIsInsecure(t *testing.T) {
 	r := everything()
 	r.Insecure = []string{"vCenter's certificate is not verified <--insecure>\x1b[2J"}
 	for format := range formats {

@@ -125,7 +125,7 @@ func TestEachPairHasItsCurve(t *testing.T) {
 }
 
 // The median of repeated tests is printed with their number and spread; senders that did not send at the same time are reported.
-func TestMedianAndOverlapAreTold(t *testing.T) {
+func TestMedianAndOverlapAreReported(t *testing.T) {
 	r := well()
 	for i := range r.Measurements {
 		r.Measurements[i].Repeats, r.Measurements[i].Spread = 3, 1.25

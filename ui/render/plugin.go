@@ -16,7 +16,7 @@ func PluginLine(word string, all []checks.Finding) string {
 	return PluginText(word, told(all))
 }
 
-// PluginError is the line of a check that could evaluate nothing.
+// PluginError is the line of a check that could not evaluate anything.
 func PluginError(err error) string { return PluginText("UNKNOWN", err.Error()) }
 
 // PluginText is such a line with a given text.
@@ -43,7 +43,7 @@ func told(all []checks.Finding) string {
 	return said
 }
 
-// unread names the links of the chain that the result says nothing about.
+// unread returns the names of the links of the chain that the result does not cover.
 func unread(all []checks.Finding) string {
 	var names []string
 	for _, l := range catalogue.Chain(all) {
@@ -57,7 +57,7 @@ func unread(all []checks.Finding) string {
 	return "; not evaluated: " + strings.Join(names, ", ")
 }
 
-// first is the first broken link; findings of rows that the catalogue does not hold come after it.
+// first returns the first broken link; findings of rows that are not in the catalogue come after it.
 func first(all []checks.Finding) *checks.Finding {
 	if f := catalogue.FirstBroken(all); f != nil {
 		return f

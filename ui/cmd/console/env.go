@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// Env is what a command gets from its environment; tests provide their own.
+// Env is the environment of a command; tests provide their own.
 type Env struct {
 	Stdin  io.Reader
 	Stdout io.Writer

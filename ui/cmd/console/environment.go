@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// shown are variables besides those of the settings that affect the program.
+// shown are the variables that affect the program, in addition to those of the settings.
 var shown = []string{"TERM", "COLORTERM", "NO_COLOR", "ACCESSIBLE", "LANG", "LC_ALL", "GOGC", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"}
 
 // Environment lists the variables that the program reads, one per line: set ones with their values, secrets and user names only

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Signalled runs do with a context that the first SIGINT or SIGTERM asks to stop and the second cancels. SIGHUP, a lost SSH
+// Signalled runs do with a context that the first SIGINT or SIGTERM requests to stop and the second cancels. SIGHUP, a lost SSH
 // session, and SIGPIPE, a closed reader, do neither: the run continues without a screen.
 func Signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-chan struct{}) error) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -20,7 +20,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Width returns the number of columns of the terminal, or 80 if stdout is none.
+// Width returns the number of columns of the terminal, or 80 if stdout is not a terminal.
 func (e *Env) Width() int {
 	if f, ok := e.Stdout.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {

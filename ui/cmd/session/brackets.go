@@ -31,7 +31,7 @@ type shellAndLogin struct {
 	s *Session
 }
 
-// Unwrap returns the bracket without the log-in.
+// Unwrap returns the bracket without the login.
 func (b shellAndLogin) Unwrap() backends.Bracket { return b.Bracket }
 
 // Open starts the service and logs in.
@@ -42,7 +42,7 @@ func (b shellAndLogin) Open(ctx context.Context, t backends.Ref, progress backen
 	return b.s.Shells.Prove(ctx, t.Name)
 }
 
-// powerAndGuest is the power bracket of a VM whose guest is waited for, because later changes need it to answer.
+// powerAndGuest is the power bracket of a VM; closing it waits for the guest, because later changes need the guest to respond.
 type powerAndGuest struct {
 	backends.Bracket
 	s *Session

@@ -33,8 +33,8 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	return f
 }
 
-// needs returns which privileges the account needs on what. Before a run every host and VM that takes part is included; otherwise
-// the datacenter represents them, which costs nothing for hundreds of hosts.
+// needs returns the required privileges by object. Before a run every host and VM that takes part is included; otherwise the
+// datacenter represents them, which costs nothing for hundreds of hosts.
 func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
 	site := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
 	if a.Hosts.Datacenter != "" {
@@ -67,8 +67,8 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 	return want
 }
 
-// lastChanges returns when runs on this vCenter last set what takes effect at a host's next boot; nil if the journals cannot be
-// read.
+// lastChanges returns when runs on this vCenter last changed a setting that takes effect at a host's next boot; nil if the journals
+// cannot be read.
 func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 	runs, err := journal.Runs(s.Set.StateDir)
 	if err != nil {

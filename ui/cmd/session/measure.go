@@ -322,7 +322,7 @@ type guestShell struct{ guests *guest.Guests }
 
 // Exec implements perftest.Shell.
 func (g guestShell) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
-	// The runner itself ends what takes too long: it knows the duration of each test.
+	// The runner itself ends tests that take too long, because it has the duration of each test.
 	r, err := g.guests.Run(ctx, vm, ssh.Command{Script: c.Line, Sudo: c.Sudo, OnLine: c.OnLine, Limit: time.Hour})
 	return perftest.Output{Stdout: r.Stdout, Stderr: r.Stderr, Exit: r.ExitCode}, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// gpuWorld is two guests with a GPU each and the RoCE v2 address at index 3.
+// gpuWorld is two guests, each with a GPU and the RoCE v2 address at index 3.
 func gpuWorld(mode answers.Mode) (*answers.Answers, *backends.Inventory) {
 	a, inv := answers.Default(mode), &backends.Inventory{}
 	for i := 1; i <= 2; i++ {
@@ -35,7 +35,7 @@ func gpuMeasured(v perftest.Verdict, gbps float64, from, to string) []perftest.M
 		GPU: &perftest.Ends{From: perftest.GPU{Link: from}, To: perftest.GPU{Link: to}}}}
 }
 
-func TestNCCLFromWhatWasMeasured(t *testing.T) {
+func TestNCCLSettingsFromMeasurements(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mode     answers.Mode
 		measured []perftest.Measurement
@@ -89,7 +89,7 @@ func TestNCCLFromWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// A card that is passed through is found by the guest alone; of its GPUs the nearest is measured.
+// Only the guest reports a card in passthrough mode; the GPU nearest to it is measured.
 func TestNodesWithGPUs(t *testing.T) {
 	a, inv := gpuWorld(answers.GPUDirect)
 	a.GPUDirect.RelaxACS = true

@@ -2,8 +2,8 @@ package session
 
 import "testing"
 
-// Counters that were not read must not count as unchanged: that would look like a TCP fallback.
-func TestPacketsThatWereNotToldAreUnknown(t *testing.T) {
+// Counters that could not be read must not count as unchanged, because that would be reported as a TCP fallback.
+func TestUnreadPacketCountersAreUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows []map[string]string
 		sum  int64

@@ -15,7 +15,7 @@ func TestLimitsDoNotRunWhileAPersonIsAsked(t *testing.T) {
 		ctx, cancel := s.within(t.Context(), 40*time.Second, tooSlow)
 		defer cancel()
 		time.Sleep(30 * time.Second)
-		first, second := s.asking(), s.asking() // two guests at once
+		first, second := s.asking(), s.asking() // two guests prompt at the same time
 		time.Sleep(10 * time.Minute)
 		first()
 		time.Sleep(time.Minute)

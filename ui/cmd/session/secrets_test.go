@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/live"
 )
 
-// person answers questions for secrets with these answers, and whether one password is that of all hosts with same.
+// person answers prompts for secrets with these answers; same is the answer to whether one password applies to all hosts.
 func person(asked *[]string, same bool, answers ...string) *console.Env {
 	return &console.Env{
 		Terminal: func() bool { return true },
@@ -57,7 +57,7 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 	asked = nil
 	s = &Session{Env: person(&asked, false, "right"), Set: &console.Settings{ESXiPassword: "wrong"}}
 	first := passwords(t, s, "a", "b")
-	s.forgetESXi("a") // only a has refused it
+	s.forgetESXi("a") // only host a has refused it
 	if got := append(first, passwords(t, s, "a", "b")...); !slices.Equal(got, []string{"wrong", "wrong", "right", "wrong"}) {
 		t.Errorf("refused by one host: %q", got)
 	}
@@ -80,7 +80,7 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 	}
 }
 
-// TestARefusedSecretIsAskedAgain has a mistyped sudo password, which must not be remembered.
+// TestARefusedSecretIsAskedAgain types a wrong sudo password, which must not be stored.
 func TestARefusedSecretIsAskedAgain(t *testing.T) {
 	var asked []string
 	s := &Session{Env: person(&asked, false, "typo", "right"), Set: &console.Settings{}}
@@ -98,7 +98,7 @@ func TestARefusedSecretIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestTheScreenIsAskedForSecrets has the wizard's screen on the terminal: nothing may be asked behind it.
+// TestTheScreenIsAskedForSecrets runs the wizard's screen on the terminal: no prompt may appear behind the screen.
 func TestTheScreenIsAskedForSecrets(t *testing.T) {
 	s := &Session{Env: &console.Env{Terminal: func() bool { return true }}, Set: &console.Settings{}}
 	s.Screen.Store(true)
@@ -124,7 +124,7 @@ func TestTheScreenIsAskedForSecrets(t *testing.T) {
 	if got := passwords(t, s, "a", "b"); !slices.Equal(got, []string{"esxi", "esxi"}) {
 		t.Errorf("the same for the others: %q", got)
 	}
-	for range 2 { // who has none is asked once
+	for range 2 { // a host without a password is asked for once
 		if p, err := s.secret(t.Context(), &s.Set.GuestPassword, "log-in password"); p != "" || err != nil {
 			t.Errorf("%q, %v", p, err)
 		}
@@ -143,7 +143,8 @@ func TestTheScreenIsAskedForSecrets(t *testing.T) {
 	}
 }
 
-// TestSlowTypingCostsNoTimeout lets a person take ten minutes for the sudo password of a guest that has 40 s for its facts.
+// TestSlowTypingCostsNoTimeout has a person take ten minutes to type the sudo password of a guest whose facts have a timeout of 40
+// s.
 func TestSlowTypingCostsNoTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{Set: &console.Settings{}, Env: &console.Env{

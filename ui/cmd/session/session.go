@@ -43,14 +43,14 @@ type Session struct {
 	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
 	declined      map[*string]bool   // secrets that the operator does not have
-	refusedBy     map[*string]string // who refused the secret typed last
+	refusedBy     map[*string]string // targets that refused the secret typed last
 
 	mu        sync.Mutex
 	answers   *answers.Answers    // those whose guests are connected
 	paths     map[string]string   // inventory path by VM
 	reported  map[string]string   // address reported by VMware Tools, by VM
 	simulated atomic.Bool         // the screen asks while another goroutine reads
-	seen      *backends.Inventory // what was read last
+	seen      *backends.Inventory // the inventory that was read last
 	gpuPairs  []string            // results between the GPUs of one VM, for the report
 }
 
@@ -220,7 +220,7 @@ func (s *Session) Close() {
 	s.Trace.Close()
 }
 
-// Last returns what was read last: after a measurement, the state that was measured.
+// Last returns the inventory that was read last: after a measurement, the state that was measured.
 func (s *Session) Last(otherwise *backends.Inventory) *backends.Inventory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

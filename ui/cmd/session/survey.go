@@ -216,7 +216,7 @@ func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.
 	return inv, ctx.Err()
 }
 
-// Scope limits an inventory to what the answers name.
+// Scope limits an inventory to the hosts and VMs that the answers name.
 func Scope(a *answers.Answers) backends.Scope {
 	sc := backends.Scope{Datacenter: a.Hosts.Datacenter, Cluster: a.Hosts.Cluster, Hosts: a.Hosts.Names, Details: true}
 	for _, v := range a.VMs {

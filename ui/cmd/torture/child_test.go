@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// childKey is the environment variable that makes this binary the program, with the harm that is done to it.
+// childKey is the environment variable that makes this test binary run as the program, with the harm to inject.
 const childKey = "RDMA_SETUP_TORTURE"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// left tells of goroutines that stay: what a hung call has held may take a while to notice that its command has ended.
+// left returns the goroutines that are still running, after waiting for them: a goroutine of a hung call may take a while to notice
+// that its command has ended.
 func left() (err error) {
 	for end := time.Now().Add(time.Minute); ; {
 		if err = goleak.Find(); err == nil || time.Now().After(end) {
@@ -47,7 +48,7 @@ func left() (err error) {
 //	before|after|torn:TYPE:N   kill -9 before, after or in the middle of the Nth record of a type; TYPE any: of all;
 //	                           "outcome ID": of one node
 //	full:TYPE:N                the disk is full when that record is written
-//	clock:back                 the clock goes back a minute each time that it is looked at
+//	clock:back                 the clock goes back one minute each time it is read
 func program(harm string) int {
 	e := console.OSEnv()
 	how, what, _ := strings.Cut(harm, ":")
@@ -57,7 +58,7 @@ func program(harm string) int {
 		begun, n := time.Now(), 0
 		e.Now = func() time.Time { n++; return begun.Add(-time.Duration(n) * time.Minute) }
 	default:
-		at := strings.LastIndexByte(what, ':') // ids have colons too
+		at := strings.LastIndexByte(what, ':') // ids contain colons too
 		kind := what[:max(0, at)]
 		n, err := strconv.Atoi(what[at+1:])
 		if err != nil {
@@ -69,15 +70,15 @@ func program(harm string) int {
 	return cmd.Run(context.Background(), e, os.Args[1:])
 }
 
-// harmed is a journal's file on which the process dies, or whose disk is full.
+// harmed is a journal file that kills the process or returns "disk full" at a given record.
 type harmed struct {
 	journal.File
 	how, kind string
-	left      int // records of the kind until it happens
+	left      int // records of the kind until then
 	full      bool
 }
 
-// Write writes record by record, so that a kill falls between two of those that are written together.
+// Write writes one record at a time, so that the process can be killed between two records that are written together.
 func (h *harmed) Write(b []byte) (int, error) {
 	if h.full {
 		return 0, syscall.ENOSPC
@@ -114,10 +115,10 @@ func (h *harmed) Write(b []byte) (int, error) {
 	return written, nil
 }
 
-// die ends the process as kill -9 does; nothing of it runs after that. It leaves word at which record.
+// die ends the process as kill -9 does; no more of its code runs. It prints the record at which the process was killed.
 func die(line string) {
 	var l struct{ Rec struct{ Type, Node string } }
-	_ = json.Unmarshal([]byte(line), &l) // only to name it
+	_ = json.Unmarshal([]byte(line), &l) // only for the message
 	fmt.Fprintf(os.Stderr, "killed at %s %s\n", l.Rec.Type, l.Rec.Node)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}

@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// A course is an undisturbed run and its rollback: what every crash is held against.
+// A course is an undisturbed run and its rollback; every crash is compared with it.
 type course struct {
 	start, end map[string]string
 	apply      []journal.Record // of the run
 	back       []journal.Record // of its rollback
 }
 
-// undisturbed runs and takes back once.
+// undisturbed performs one run and its rollback.
 func (s *site) undisturbed() course {
 	s.t.Helper()
 	c := course{start: s.facts()}
@@ -58,7 +58,7 @@ func (s *site) same(when string, want map[string]string) bool {
 	return true
 }
 
-// started holds that all is as it was before the run, but for what no rollback takes back.
+// started checks that the state is the one before the run, except for what a rollback leaves in place.
 func (s *site) started(when string, c course) bool {
 	s.t.Helper()
 	want, got := s.leaving(c.start), s.leaving(s.facts())
@@ -69,14 +69,14 @@ func (s *site) started(when string, c course) bool {
 	return true
 }
 
-// leaving returns facts without those that a rollback leaves.
+// leaving returns facts without those that a rollback leaves in place.
 func (s *site) leaving(facts map[string]string) map[string]string {
 	facts = maps.Clone(facts)
 	maps.DeleteFunc(facts, func(key, _ string) bool { return s.mode.stays != nil && s.mode.stays.MatchString(key) })
 	return facts
 }
 
-// killed holds that a command died of its harm and not by itself.
+// killed checks that a command was killed by its harm and did not exit normally.
 func (s *site) killed(harm string, got said) {
 	s.t.Helper()
 	if got.code != -1 {
@@ -84,8 +84,8 @@ func (s *site) killed(harm string, got said) {
 	}
 }
 
-// TestKilledInAChain kills a run once at every type of record, each time in the resume of the one before, then lets it
-// finish; the rollback likewise.
+// TestKilledInAChain kills a run once at every type of record, each time in the resume of the previous attempt, then lets it
+// finish; the same with the rollback.
 func TestKilledInAChain(t *testing.T) {
 	for _, m := range sample.modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -114,8 +114,9 @@ func TestKilledInAChain(t *testing.T) {
 	}
 }
 
-// TestKilledAfterTheLastStepOfAnOperation kills a run when the modules of a guest are loaded but the outcome is not in the journal: the
-// resume has nothing left to do there, but must read the result of the operation, and the rollback must recognise it as ours.
+// TestKilledAfterTheLastStepOfAnOperation kills a run when the modules of a guest are loaded but the outcome is not in the journal.
+// The resume has nothing left to do there, but must read the result of the operation, and the rollback must recognise it as a
+// change of this program.
 func TestKilledAfterTheLastStepOfAnOperation(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[1].small())
@@ -131,8 +132,8 @@ func TestKilledAfterTheLastStepOfAnOperation(t *testing.T) {
 	s.started("after the rollback", c)
 }
 
-// chain returns one harm for each type of record, in the order in which a run comes to them first: before, after and in
-// the middle take turns.
+// chain returns one harm for each type of record, in the order in which the types first occur in a run, alternating between before,
+// after and in the middle of the record.
 func chain(records []journal.Record) []string {
 	var out []string
 	seen := map[journal.Type]bool{journal.TypeHeader: true}

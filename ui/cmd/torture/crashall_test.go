@@ -12,8 +12,9 @@ func init() { sample.modes, sample.every = modes, 1 }
 
 var killedAt = regexp.MustCompile(`killed at (\S+ ?\S*)`)
 
-// TestTortureEveryRecord kills a run before, in the middle of and after every record that it writes, and a rollback
-// likewise; with -short on one host. The resume must end where the undisturbed run ends, and the rollback where it began.
+// TestTortureEveryRecord kills a run before, in the middle of and after every record that it writes, and then a rollback in the
+// same way; with -short on one host. The resume must reach the state of the undisturbed run, and the rollback must restore the
+// start.
 func TestTortureEveryRecord(t *testing.T) {
 	for _, m := range modes {
 		if testing.Short() {
@@ -54,7 +55,7 @@ func TestTortureEveryRecord(t *testing.T) {
 								node = found[1]
 							}
 							if got.code == 0 {
-								verdict = "it wrote fewer records this time" // merged otherwise, side by side
+								verdict = "it wrote fewer records this time" // steps that run in parallel were merged differently
 							} else {
 								s.killed(harm, got)
 							}

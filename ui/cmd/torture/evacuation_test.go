@@ -8,9 +8,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestOneEvacuationPerHost: installing the firmware tools and setting the firmware takes two reboots. The host is evacuated
-// once for both, also where the run is killed at any point from the evacuation to the last reboot, and once more by a
-// rollback. The lab's own log counts.
+// TestOneEvacuationPerHost: installing the firmware tools and setting the firmware takes two reboots. The host is evacuated once
+// for both, even if the run is killed at any point from the evacuation to the last reboot, and once more by a rollback. The
+// evacuations are counted in the lab's own log.
 func TestOneEvacuationPerHost(t *testing.T) {
 	const first = " host/esx-01/host-reboot:1"
 	for name, harm := range map[string]string{
@@ -48,8 +48,8 @@ func TestOneEvacuationPerHost(t *testing.T) {
 	}
 }
 
-// wentDown holds how often hosts have entered and left maintenance mode and have rebooted since an event of the lab's log,
-// and that no two of them were in maintenance mode at the same time.
+// wentDown checks how often hosts have entered and left maintenance mode and have rebooted since an event of the lab's log, and
+// that no two of them were in maintenance mode at the same time.
 func (s *site) wentDown(what string, from, evacuations, least, most int) {
 	s.t.Helper()
 	entered, left, reboots := 0, 0, 0

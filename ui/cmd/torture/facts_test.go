@@ -17,15 +17,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// passing are facts of the lab's world that differ from one way to the same state to another: keys and addresses that
-// vCenter makes up, times, counters.
+// passing matches facts of the lab's world that may differ for the same state: keys and addresses that vCenter generates, times,
+// counters.
 var passing = regexp.MustCompile(`(BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
-// numbered are names that vCenter makes up from such keys.
+// numbered matches names that vCenter generates from such keys.
 var numbered = regexp.MustCompile(`DVUplinks-[0-9]+`)
 
-// facts is everything that is there: the whole world of the lab, field by field, and every file of every guest by its
-// hash.
+// facts returns the complete state: the world of the lab, field by field, and every file of every guest by its hash.
 func (s *site) facts() map[string]string {
 	s.t.Helper()
 	out := map[string]string{}
@@ -53,7 +52,7 @@ func (s *site) facts() map[string]string {
 	return out
 }
 
-// flatten makes one entry of each leaf. A list of named things has their names in its keys.
+// flatten makes one entry of each leaf. The keys of a list of named elements contain their names.
 func flatten(at string, tree any, out map[string]string) {
 	join := func(name string) string {
 		return strings.TrimPrefix(at+"."+numbered.ReplaceAllString(name, "DVUplinks"), ".")
@@ -76,22 +75,22 @@ func flatten(at string, tree any, out map[string]string) {
 			}
 			flatten(join(name), sub, out)
 		}
-	case nil: // an empty list and none are the same
+	case nil: // an empty list and no list are equal
 	default:
 		out[at] = numbered.ReplaceAllString(fmt.Sprint(v), "DVUplinks")
 	}
 }
 
-// look is the command that tells what a guest has: files by hash, enabled units, loaded modules, packages.
+// look is the command that prints the state of a guest: files by hash, enabled units, loaded modules, packages.
 const look = `for d in /boot /etc /home /lib /opt /root /srv /usr /var; do find $d -type f 2>/dev/null; done | sort | while read -r f; do sha256sum "$f"; done
 echo modules $(cut -d " " -f 1 /proc/modules | sort)
 echo units $(systemctl list-unit-files --state=enabled --no-legend 2>/dev/null | sort)`
 
-// volatile are files that a guest writes by itself, the key of the lab, and images with a date in them.
+// volatile matches files that a guest writes by itself, the key of the lab, and images that contain a date.
 var volatile = regexp.MustCompile(`^/var/(cache|lib/apt/lists|lib/dpkg|lib/rpm|lib/dnf|lib/systemd|log|tmp)/|/[.]ssh/authorized_keys$|^/boot/initrd`)
 
-// atBoot are modules that the units of rdma-core and of the NVIDIA driver load when a guest boots, or nvidia-smi when it is
-// asked: whether that has been since the packages came differs from one way to the same state to another.
+// atBoot matches modules that the units of rdma-core and of the NVIDIA driver load at boot, or that nvidia-smi loads. Whether the
+// guest has booted since the packages were installed may differ for the same state.
 var atBoot = regexp.MustCompile(`\b(rpcrdma|sunrpc|nvidia(_drm|_modeset|_uvm)?)( |$)`)
 
 func (s *site) guest(v answers.VM, out map[string]string) {
@@ -119,7 +118,7 @@ func (s *site) guest(v answers.VM, out map[string]string) {
 	}
 }
 
-// ask runs a command in a guest, which may be starting still.
+// ask runs a command in a guest that may still be starting.
 func (s *site) ask(v answers.VM, command string) (string, error) {
 	s.t.Helper()
 	key, err := os.ReadFile(filepath.Join(s.lab.Dir(), "id_ed25519"))

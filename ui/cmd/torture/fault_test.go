@@ -12,27 +12,27 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// harms are what can happen to a call. Those to a task make sense for methods that start one only.
+// harms are what can be injected into a call. Task harms apply only to methods that start a task.
 var (
 	callHarms = []string{
 		"fault:SystemError", "fault:NoPermission", "fault:ConcurrentAccess", "hang", "drop", "drop-after", "slow:1s", "garbage", "expire", "http:503",
 	}
 	taskHarms    = []string{"task-error:The operation failed.", "task-cancel", "task-fault:ConcurrentAccess", "task-fault:Timedout"}
 	commandHarms = []string{"fail:No such thing", "hang", "drop", "drop-after", "slow:1s", "garbage"}
-	// insideHarms end a command at its steps: kill -9 of the command itself, and a guest that loses its power.
+	// insideHarms interrupt a command between its steps: kill -9 of the command itself, or a power failure of the guest.
 	insideHarms = []string{"kill:1", "kill:2", "kill:3", "reset:1", "reset:2"}
 )
 
 func (s *site) check() []string { return []string{"check", "-f", s.answers, "-o", "json"} }
 
-// No call and no command may hold a run for longer than this; the tests shorten the program's own limits to it.
+// No call and no command may block a run for longer than this; the tests reduce the program's own timeouts to it.
 const callLimit = 6 * time.Second
 
-// No command may take longer than this, whatever happens to one call, on a machine that is busy with other tests too.
+// No command may take longer than this, whatever happens to one call, even on a machine that runs other tests too.
 const patience = 4 * time.Minute
 
-// try lets harm happen to a subject and holds what every run owes its operator. It leaves the site as it found it. The
-// verdict ends with how often the subject was used more than in an undisturbed run.
+// try injects a harm into a subject and checks what every run must guarantee. It restores the site. The verdict ends with the
+// number of additional uses of the subject, compared with an undisturbed run.
 func (s *site) try(c course, sub subject, do string, always bool) (verdict string) {
 	s.t.Helper()
 	phase, rule := sub.phase(), sub.rule(sub.phase(), do, always)
@@ -105,7 +105,8 @@ func (s *site) fault(rule string) {
 	}
 }
 
-// owes holds what every command owes, however it ended: within its time, with a code that scripts know, without a stack.
+// owes checks what every command must guarantee, however it ended: it ends in time, with a documented exit code and without a stack
+// trace.
 func (s *site) owes(rule string, got said) {
 	s.t.Helper()
 	if got.took > patience {
@@ -119,7 +120,7 @@ func (s *site) owes(rule string, got said) {
 	}
 }
 
-// settled waits until no host reboots, no VM starts or stops and guests answer, so that the world may be looked at.
+// settled waits until no host reboots, no VM starts or stops, and all guests respond, so that the world can be compared.
 func (s *site) settled() {
 	s.t.Helper()
 	s.until("the lab is at rest", func() bool {
@@ -136,10 +137,11 @@ func (s *site) settled() {
 	})
 }
 
-// alike compares as started does.
+// alike compares in the same way as started.
 func (s *site) alike(a, b map[string]string) bool { return cmp.Equal(s.leaving(a), s.leaving(b)) }
 
-// TestFaultsOneByOne tries kinds of harm once each (make torture: all of them), on methods and commands that differ from one kind to the next.
+// TestFaultsOneByOne injects a selection of harms once each (make torture: all of them), into methods and commands that vary by
+// harm.
 func TestFaultsOneByOne(t *testing.T) {
 	for _, m := range rails {
 		t.Run(m.name, func(t *testing.T) {
@@ -177,7 +179,7 @@ func (m mode) oneByOne(t *testing.T) {
 			rows.row(sub.name, sub.phase(), do, sub.calls[sub.phase()], s.try(c, sub, do, false))
 		}
 	}
-	// A rollback that breaks off while it removes what the guest loads at boot must not be taken for done.
+	// A rollback that is interrupted while it removes boot files of the guest must not be considered complete.
 	stop := subject{name: "systemctl stop", command: true, calls: map[string]int{"rollback": 1}, outages: all[0].outages}
 	rows.row(stop.name, stop.phase(), "hang", 1, s.try(c, stop, "hang", false))
 }

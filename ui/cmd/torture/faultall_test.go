@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// lasting are the harms that are also tried on every call.
+// lasting are the harms that are also injected into every call, not only one.
 var lasting = []string{"fault:NoPermission", "http:503", "drop", "fail:No such thing"}
 
-// harms are those that can happen to a subject.
+// harms returns the harms that apply to a subject.
 func (s subject) harms() []string {
 	switch {
 	case s.command:
@@ -22,8 +22,8 @@ func (s subject) harms() []string {
 	return callHarms
 }
 
-// TestTortureEveryFault tries every kind of harm on every SOAP method and every remote command that a run, its check and
-// its rollback use.
+// TestTortureEveryFault injects every harm into every SOAP method and every remote command that a run, its check and its rollback
+// use.
 func TestTortureEveryFault(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {

@@ -15,12 +15,13 @@ import (
 )
 
 // TestKilledAroundAFirmwareUpdate kills a run five times around the update of a card's firmware, each time in the resume of the
-// one before: before it is begun, when it is begun, in the middle of the writing, when the card holds the new firmware, and when
-// the host has loaded it. The last resume ends where an undisturbed run does.
+// previous attempt: before the update, at its start, while it writes, when the card contains the new firmware, and when the host
+// has loaded it. The last resume reaches the state of an undisturbed run.
 func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 	t.Parallel()
 	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05},
-		// Two labs have certificates of their own; a resume that vCenter tells the new firmware does not load the tools to read it.
+		// Two labs have different certificates. A resume to which vCenter reports the new firmware does not load the tools to read
+		// it.
 		stays: regexp.MustCompile(`^HostThumb$|\.MST$`)}
 	const node = "host/esx-01/firmware-image/0000:3b:00.0"
 	wish := func(s *site) {
@@ -66,8 +67,8 @@ func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 	})
 }
 
-// TestKilledBeforeAColdBoot updates a card that loads its firmware only after its power was cut. The run ends without a VF for the VM,
-// killed or not, and a resume reboots nothing; after the power cycle it carries on, with one reboot in all.
+// TestKilledBeforeAColdBoot updates a card that loads new firmware only after a power cycle. The run ends without a VF for the VM,
+// killed or not, and a resume does not reboot. After the power cycle it continues, with one reboot in total.
 func TestKilledBeforeAColdBoot(t *testing.T) {
 	t.Parallel()
 	m := mode{name: "sriov", scenario: "sriov-firmware-cold", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05}}

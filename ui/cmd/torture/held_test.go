@@ -10,15 +10,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A VM that takes no part is shut down for the reboot of its host. Killed right then, the resume keeps it off until the host
-// is back: started before, it would keep its host from being emptied, since nobody moves it.
+// A VM that is not part of the plan is shut down for the reboot of its host. If the run is killed at that time, the resume keeps
+// the VM off until the host is back: if the VM were started earlier, its host could not be evacuated, because nothing moves it.
 func TestKilledWithSomebodyElsesVMOff(t *testing.T) {
 	t.Parallel()
 	s := serve(t, mode{name: "sriov", scenario: "sriov-drs-manual", hosts: 2, reboot: 100 * time.Millisecond})
 	const billing = "VMs.billing-01.On"
-	harm := "after:opened:4" // SSH on both hosts for the proof of the log-ins, SSH for the firmware, then the VM
+	harm := "after:opened:4" // opened: SSH on both hosts to test the logins, SSH for the firmware, then the VM
 	s.killed(harm, s.child(harm, s.apply()...))
-	for n := 0; s.facts()[billing] != "false"; n++ { // the order of two hosts is not sure
+	for n := 0; s.facts()[billing] != "false"; n++ { // the order of the two hosts is not fixed
 		if n == 6 {
 			t.Fatalf("%s is never off", billing)
 		}
@@ -34,8 +34,8 @@ func TestKilledWithSomebodyElsesVMOff(t *testing.T) {
 	}
 }
 
-// Killed while the SSH services run for the proof of the log-ins, a run has changed nothing else: rollback, and resume, put the
-// services back.
+// If a run is killed while the SSH services run for the login test, it has changed nothing else: rollback and resume stop the
+// services again.
 func TestKilledDuringTheProof(t *testing.T) {
 	t.Parallel()
 	for _, then := range []string{"rollback", "resume"} {
@@ -65,8 +65,8 @@ func TestKilledDuringTheProof(t *testing.T) {
 	}
 }
 
-// A guest that was told to shut down answers for a while. Killed right then, the run is taken back only when the VM was off and
-// is on again: else it would go off after the rollback has ended.
+// A guest that was told to shut down responds for a while. If the run is killed at that time, the rollback is complete only after
+// the VM was off and is on again; otherwise the VM would power off after the rollback has ended.
 func TestKilledWhileAGuestShutsDown(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// refusedWith holds that a command was refused in words, and that nothing was changed by it.
+// refusedWith checks that a command was refused with these words, and that it changed nothing.
 func (s *site) refusedWith(got said, code int, words ...string) {
 	s.t.Helper()
 	if got.code != code {
@@ -27,8 +27,8 @@ func (s *site) refusedWith(got said, code int, words ...string) {
 	}
 }
 
-// TestDiskFullWhileTheJournalIsWritten fills the disk at the record of an operation: the operation is not begun, it is said, and a
-// resume goes on when there is space again. The clock, which goes back all the while, disturbs nobody.
+// TestDiskFullWhileTheJournalIsWritten fills the disk at the record of an operation: the operation is not started, the error is
+// reported, and a resume continues when there is space again. The clock goes back all the time, without effect.
 func TestDiskFullWhileTheJournalIsWritten(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
@@ -50,9 +50,9 @@ func TestDiskFullWhileTheJournalIsWritten(t *testing.T) {
 	if second, _ := s.run(); second <= first {
 		t.Errorf("the clock was set back, and run %s is taken for older than %s", second, first)
 	}
-	s.env["XDG_STATE_HOME"] = "/proc/self" // where nobody can write, root neither
+	s.env["XDG_STATE_HOME"] = "/proc/self" // not even root can write here
 	end := s.facts()
-	s.refusedWith(s.here(0, s.apply()...), 0) // nothing to change needs no journal
+	s.refusedWith(s.here(0, s.apply()...), 0) // without changes no journal is needed
 	if got := s.rewriteAndApply(func(a *answers.Answers) { a.Switch.MTU = 4200 }); got.code != 1 || !strings.Contains(got.errs, "--state-dir") {
 		t.Errorf("a state directory that cannot be written: exit %d\n%s", got.code, got)
 	}
@@ -64,12 +64,12 @@ func (s *site) rewriteAndApply(change func(*answers.Answers)) said {
 	return s.here(0, "apply", "-f", s.rewrite(s.answers, change), "--yes")
 }
 
-// TestJournalsOfOthers resumes what must not be resumed: a run of another vCenter, of another version of the program,
-// with other answers, with a damaged journal.
+// TestJournalsOfOthers tries to resume what must not be resumed: a run of another vCenter, of another version of the program, with
+// other answers, or with a damaged journal.
 func TestJournalsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
-	s.killed("intent", s.child("after:intent:1", s.apply()...)) // before its first operation: none is under way when the world is looked at
+	s.killed("intent", s.child("after:intent:1", s.apply()...)) // before its first operation, so that none is running when the state is read
 	id, _ := s.run()
 	before := s.facts()
 	path := filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs", id, "journal.jsonl")
@@ -113,8 +113,8 @@ func TestJournalsOfOthers(t *testing.T) {
 	}
 }
 
-// TestTwoAppliesOnOneVCenter begins a second apply while the first is at work: the second is refused, names the first
-// and changes nothing; the first ends as if it had been alone.
+// TestTwoAppliesOnOneVCenter starts a second apply during the first: the second is refused, names the first and changes nothing;
+// the first is not affected.
 func TestTwoAppliesOnOneVCenter(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
@@ -148,7 +148,7 @@ func TestTwoAppliesOnOneVCenter(t *testing.T) {
 	}
 }
 
-// until waits for a condition, asking again every 20 ms, and fails after two minutes.
+// until checks a condition every 20 ms until it is true, and fails after two minutes.
 func (s *site) until(what string, ok func() bool) {
 	s.t.Helper()
 	deadline := time.After(2 * time.Minute)

@@ -21,26 +21,26 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// systems are what the guests of the killed runs have.
+// systems are the systems of the guests.
 var systems = []string{"ubuntu-22.04", "debian-12", "rhel-9", "rocky-9"}
 
-// A cell is a mode on guests of one system: what is killed, and what became of it.
+// A cell is a mode on guests of one system, with the number of kills and their results.
 type cell struct {
 	mode
 	system string
 
-	kills, inside, between, late            int // late: the run had ended already
+	kills, inside, between, late            int // late: the run had already ended
 	backs, backsExact, resumes, resumeExact int
 }
 
-// A victim is a lab on which runs are killed, and how it looks undisturbed.
+// A victim is a lab on which runs are killed, with its states before and after an undisturbed run.
 type victim struct {
 	*site
 	start, end witness.Dump
-	took       time.Duration // by an undisturbed run
+	took       time.Duration // duration of an undisturbed run
 }
 
-// lookAt dumps the site through the witness.
+// lookAt dumps the site with the witness.
 func (s *site) lookAt() witness.Dump {
 	s.t.Helper()
 	w := witness.Site{URL: s.env["GOVC_URL"], User: s.env["GOVC_USERNAME"], Password: s.env["GOVC_PASSWORD"], CACerts: s.env["GOVC_TLS_CA_CERTS"],
@@ -56,30 +56,30 @@ func (s *site) lookAt() witness.Dump {
 	return d
 }
 
-// quiet waits until nothing runs in the lab and nothing boots: commands outlive the client that started them.
+// quiet waits until no command runs in the lab and nothing boots: commands continue after the client that started them has ended.
 func (s *site) quiet() {
 	s.t.Helper()
 	s.until("no command runs any more", func() bool { return len(s.lab.World().Running()) == 0 })
 	s.settled()
 }
 
-// stay tells which keys of a dump a rollback leaves, as the plan says.
+// stay reports whether a rollback leaves a key of a dump in place, as the plan says.
 func (s *site) stay(key string) bool {
 	return s.mode.stays != nil && strings.Contains(key, " vib ") && (strings.Contains(key, "mft") || strings.Contains(key, "nmst"))
 }
 
-// once tells which keys differ between two runs that end alike: what a run keeps in /run until the next boot has names of
-// its own. It counts where a rollback is judged.
+// once reports whether a key differs between two runs with the same result: files in /run, which remain until the next boot, have
+// different names in each run. It is not used when a rollback is checked.
 func once(key string) bool { return strings.Contains(key, " /run/rdma-setup") }
 
-// undisturbedVictim runs and takes back once, and holds the promise where nobody kills anything.
+// undisturbedVictim performs one run and its rollback, and checks that the rollback restores the start if nothing is killed.
 func undisturbedVictim(t *testing.T, m mode) *victim {
 	t.Helper()
 	v := &victim{site: serve(t, m)}
 	if m.name == "gpudirect" && !slices.Contains([]string{"ubuntu-22.04", "debian-12"}, m.systems[0]) {
 		v.answers = v.rewrite(v.answers, func(a *answers.Answers) { a.GPUDirect.Driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"} })
 	}
-	if m.name == "gpudirect" { // a lock that other operators see goes with the run
+	if m.name == "gpudirect" { // also run with a lock that other operators see
 		v.answers = v.rewrite(v.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
 	}
 	v.start = v.lookAt()
@@ -99,7 +99,7 @@ func undisturbedVictim(t *testing.T, m mode) *victim {
 	return v
 }
 
-// short is the beginning of a list of differences. Those of guests come last: one that is off differs in everything.
+// short returns the beginning of a list of differences. Guests are last, because a guest that is off differs in everything.
 func short(diff []string) string {
 	slices.SortStableFunc(diff, func(a, b string) int {
 		return strings.Compare(strings.SplitN(a, " ", 3)[1], strings.SplitN(b, " ", 3)[1]) * -1
@@ -111,14 +111,14 @@ func short(diff []string) string {
 	return text
 }
 
-// kill kills one run at a random instant, carries on or takes back, and holds what it must look like then. It returns
-// what went wrong, "" for nothing.
+// kill kills one run at a random time, then resumes it or rolls it back, and checks the resulting state. It returns the problem, ""
+// if there is none.
 func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 	v.t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
 	at := time.Duration(random.Float64() * float64(v.took))
 	run := v.site.start("", v.apply()...)
-	time.Sleep(at) // the instant is the point of the test
+	time.Sleep(at) // the time of the kill is what the test varies
 	var inside []string
 	for _, e := range v.lab.World().Running() {
 		inside = append(inside, e.VM+e.Host+": "+e.Detail)
@@ -156,7 +156,8 @@ func (v *victim) kill(c *cell, seed uint64, resume bool) (wrong string) {
 	var back said
 	stay := v.stay
 	if id == "" || status == "not begun" {
-		// There is nothing to roll back. A shared lock that was just taken stays until its lease ends or the next run takes it.
+		// There is nothing to roll back. A shared lock that was just acquired stays until its lease ends or the next run acquires
+		// it.
 		stay = func(key string) bool {
 			return v.stay(key) || strings.HasPrefix(key, "attribute rdma-setup.lock.") || strings.Contains(key, " customValue ")
 		}
@@ -187,7 +188,7 @@ func number(t *testing.T, key string, def uint64) uint64 {
 	return n
 }
 
-// killRandomly kills runs of every mode on every system, the given number on the whole, and prints the table.
+// killRandomly kills runs of every mode on every system, the given number in total, and prints the table.
 func killRandomly(t *testing.T, kills int, modes []mode, systems []string) {
 	seed := number(t, "RDMA_SETUP_TORTURE_SEED", uint64(time.Now().UnixNano())%1e9)
 	scale, err := strconv.ParseFloat(getenv("RDMA_SETUP_TORTURE_SCALE", "0.1"), 64)
@@ -200,7 +201,7 @@ func killRandomly(t *testing.T, kills int, modes []mode, systems []string) {
 	for _, system := range systems {
 		for _, m := range modes {
 			if strings.HasPrefix(m.name, "pvrdma") && system == "debian-12" {
-				continue // the lab's Debian has a kernel without vmw_pvrdma: the run is refused
+				continue // the kernel of the lab's Debian does not have vmw_pvrdma: the run is refused
 			}
 			m.systems, m.clock = []string{system}, timing.Clock{Real: true, Scale: scale}
 			cells = append(cells, &cell{mode: m.small(), system: system})
@@ -226,7 +227,7 @@ func killRandomly(t *testing.T, kills int, modes []mode, systems []string) {
 						mu.Lock()
 						failures = append(failures, wrong)
 						mu.Unlock()
-						v = nil // what is left would spoil the next one
+						v = nil // the remaining state would affect the next kill
 					}
 				}
 			})
@@ -242,7 +243,7 @@ func getenv(key, def string) string {
 	return def
 }
 
-// report prints the table of the kills and keeps it in bin/torture.
+// report prints the table of the kills and writes it to bin/torture.
 func report(t *testing.T, cells []*cell, failures []string) {
 	t.Helper()
 	var b strings.Builder

@@ -10,16 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// An obstacle is something in a guest that keeps a rollback from its end for as long as it lasts.
+// An obstacle is a condition in a guest that prevents a rollback from completing while it lasts.
 type obstacle struct {
 	name   string
 	mode   mode     // empty: PVRDMA
-	before string   // what root does in the guest before the run
-	apply  []string // faults that the run meets
-	code   int      // of that run
-	back   []string // faults that the rollback meets
-	says   string   // why the rollback cannot end
-	rests  string   // what it names as remaining; empty: the obstacle keeps it from nothing
+	before string   // what root runs in the guest before the run
+	apply  []string // faults during the run
+	code   int      // exit code of that run
+	back   []string // faults during the rollback
+	says   string   // why the rollback cannot complete
+	rests  string   // what the rollback reports as remaining; empty: the rollback completes
 }
 
 const (
@@ -33,7 +33,7 @@ const (
 var obstacles = []obstacle{
 	{name: "a full boot file system", mode: mode{name: "gpudirect", scenario: "nouveau", reboot: 200 * time.Millisecond},
 		back: []string{noImage}, says: "No space left on device", rests: "nouveau"},
-	{name: "a boot file system that was full before", code: 1, apply: []string{noImage}, back: []string{noImage}}, // no RAM disk was renewed
+	{name: "a boot file system that was full before", code: 1, apply: []string{noImage}, back: []string{noImage}}, // the RAM disk was not renewed
 	{name: "a full etc", before: "echo \\# of somebody else >/etc/modules-load.d/rdma-setup.conf",
 		back: []string{"command=mktemp /etc" + noRoom}, says: "No space left on device", rests: "file /etc/modules-load.d/rdma-setup.conf has"},
 	{name: "etc is read-only after the first file", code: 1,
@@ -46,8 +46,9 @@ var obstacles = []obstacle{
 		says:  "No space left on device", rests: "packages"},
 }
 
-// TestObstaclesToARollback holds a rollback up by what a guest runs into. While that lasts it ends with exit code 5 and names
-// what remains; once it is gone the same command ends with 0 and all is as before, and so do the next run and its rollback.
+// TestObstaclesToARollback interrupts a rollback with a fault in a guest. While the fault lasts, the rollback exits with 5 and
+// names what remains. Without the fault the same command exits with 0 and restores everything, and so do the next run and its
+// rollback.
 func TestObstaclesToARollback(t *testing.T) {
 	t.Parallel()
 	for _, o := range obstacles {
@@ -70,7 +71,7 @@ func (o obstacle) hinder(t *testing.T) {
 	}
 	look := func() map[string]string {
 		facts := s.facts()
-		for key, value := range facts { // nouveau is loaded again at the next boot
+		for key, value := range facts { // nouveau is loaded again only at the next boot
 			if strings.HasSuffix(key, " modules") {
 				facts[key] = strings.ReplaceAll(value, "nouveau ", "")
 			}
@@ -102,7 +103,7 @@ func (o obstacle) hinder(t *testing.T) {
 	s.settled()
 	faults.Clear()
 	add(o.back)
-	for range 2 { // as long as it lasts
+	for range 2 { // while the fault lasts
 		got := s.back()
 		if o.rests == "" {
 			if got.code != 0 {
@@ -142,7 +143,7 @@ func (o obstacle) hinder(t *testing.T) {
 	}
 }
 
-// failures are the events that tell of what did not work.
+// failures returns the events about failed operations.
 func failures(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(out) {

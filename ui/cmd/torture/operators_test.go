@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// another is a second operator on the same lab, with a state directory of their own.
+// another is a second operator on the same lab, with a separate state directory.
 func (s *site) another() *site {
 	o := *s
 	o.env = maps.Clone(s.env)
@@ -29,7 +29,7 @@ func (s *site) another() *site {
 	return &o
 }
 
-// off names the VMs that are not on.
+// off returns the names of the VMs that are not on.
 func (s *site) off() (names []string) {
 	s.lab.World().View(func(w *world.State) {
 		for _, v := range w.VMs {
@@ -41,17 +41,17 @@ func (s *site) off() (names []string) {
 	return names
 }
 
-// changed reports whether an operator's last run has changed anything that could be rolled back.
+// changed reports whether an operator's last run has made a change that could be rolled back.
 func (s *site) changed() bool {
 	id, status := s.run()
 	return id != "" && status != "not begun"
 }
 
-// A moment is when the second operator begins: when the lab has seen something of the first.
+// A moment is the time at which the second operator starts: after the lab has logged an event of the first.
 type moment struct {
 	name string
-	what string // of an event
-	slow string // fault that holds the first up there
+	what string // kind of the event
+	slow string // fault that slows the first operator down at that time
 }
 
 var moments = []moment{
@@ -62,8 +62,8 @@ var moments = []moment{
 	{"while the VM is powered on", world.FaultApplied, "method=PowerOnVM_Task,do=slow:400ms"},
 }
 
-// TestTwoOperatorsWithTheirOwnStateDirectories begins a second apply at several moments of the first. Whatever both do, no
-// VM stays off, and both rolled back, in either order, end where they began or name what keeps them from it.
+// TestTwoOperatorsWithTheirOwnStateDirectories starts a second apply at several times during the first. In every case no VM stays
+// off. If both are rolled back, in either order, the start is restored, or the remaining obstacle is named.
 func TestTwoOperatorsWithTheirOwnStateDirectories(t *testing.T) {
 	t.Parallel()
 	for i, m := range moments {
@@ -134,9 +134,9 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 	}
 }
 
-// lostItsGuest reports whether a run failed because another run shut the VM of a guest down meanwhile: the connection is lost
-// then, and who shut the VM down is not known once it is on again. Each operation that lost its connection must have run while
-// the other run had the VM out of service.
+// lostItsGuest reports whether a run failed because another run shut down the VM of a guest: the connection is lost, and once the
+// VM is on again, it is not known who shut it down. Each operation that lost its connection must have run while the other run had
+// the VM out of service.
 func lostItsGuest(t *testing.T, failed, other said) bool {
 	t.Helper()
 	type event struct {
@@ -176,8 +176,8 @@ func lostItsGuest(t *testing.T, failed, other said) bool {
 	return lost > 0
 }
 
-// TestWorkOfOthersStopsTheTargetsConcerned has somebody else shut down a VM, and begin to empty a host: the run leaves the
-// target alone, names who is at work and since when, and goes on with what does not rest on it.
+// TestWorkOfOthersStopsTheTargetsConcerned has another user shut down a VM, and start to evacuate a host. The run skips the target,
+// names the user and the start time, and continues with the targets that do not depend on it.
 func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
@@ -218,7 +218,7 @@ func TestWorkOfOthersStopsTheTargetsConcerned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := host.EnterMaintenanceMode(t.Context(), 0, false, nil) // its VM has nowhere to go
+	task, err := host.EnterMaintenanceMode(t.Context(), 0, false, nil) // its VM cannot move to another host
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,8 @@ func intentOf(lines [][]byte, name string) int {
 	})
 }
 
-// TestDamagedJournalsAreNeverSkipped damages the newest of two runs. No command takes the older one for it; named, it is
-// undone as far as its intact records go.
+// TestDamagedJournalsAreNeverSkipped damages the newest of two runs. No command uses the older run in its place; if the damaged run
+// is named, it is undone as far as its intact records allow.
 func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
@@ -65,7 +65,7 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 		t.Fatalf("run %s comes after %s", id, older)
 	}
 
-	// The lines are all there, in another order: everything can be proven.
+	// All lines exist, in another order: everything can be proven.
 	at := intentOf(whole, "option/Net.PVRDMAVmknic")
 	if at < 0 {
 		t.Fatalf("no intent of the option:\n%s", bytes.Join(whole, nil))
@@ -83,7 +83,7 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	s.same("after the rollback of a journal out of order", start)
 	s.refusedWith(s.here(0, "rollback", id, "--yes"), 0)
 
-	// One record is lost: its setting is named and left, the rest is undone.
+	// One record is missing: its setting is named and left in place, the rest is undone.
 	if got := s.here(0, s.apply()...); got.code != 0 {
 		t.Fatalf("apply: exit %d\n%s", got.code, got)
 	}
@@ -116,8 +116,8 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	}
 }
 
-// TestStateDirectoryDeletedDuringTheRun removes it while a switch is being made: no other operation is begun, and what was
-// done is told, because nothing else remembers it.
+// TestStateDirectoryDeletedDuringTheRun deletes the directory while a switch is being created: no other operation is started, and
+// the completed changes are printed, because no other record of them exists.
 func TestStateDirectoryDeletedDuringTheRun(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())

@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A foreigner looks at the shared lock with a client of its own.
+// A foreigner reads and writes the shared lock with an independent client.
 type foreigner struct {
 	t       *testing.T
 	fields  *object.CustomFieldsManager
@@ -49,7 +49,7 @@ func (s *site) foreigner() *foreigner {
 	return f
 }
 
-// key is the key of the lock's attribute, 0 when there is none.
+// key returns the key of the lock's attribute, 0 if there is none.
 func (f *foreigner) key() int32 {
 	f.t.Helper()
 	defs, err := f.fields.Field(f.t.Context())
@@ -64,7 +64,7 @@ func (f *foreigner) key() int32 {
 	return 0
 }
 
-// holder is what the attribute says on the cluster.
+// holder returns the value of the attribute on the cluster.
 func (f *foreigner) holder() (h map[string]any) {
 	f.t.Helper()
 	var c mo.ClusterComputeResource
@@ -90,7 +90,7 @@ func (f *foreigner) holder() (h map[string]any) {
 	return h
 }
 
-// hold puts a lock on the cluster.
+// hold sets a lock on the cluster.
 func (f *foreigner) hold(h map[string]any) {
 	f.t.Helper()
 	key := f.key()
@@ -115,8 +115,8 @@ func lease(run, machine string, until time.Duration) map[string]any {
 	return map[string]any{"run": run, "user": "ada", "machine": machine, "boot": "x", "pid": 1, "since": now.Add(-time.Hour), "until": now.Add(until)}
 }
 
-// TestSharedLock has two operators with state directories of their own: the second is refused while the first is at work,
-// and goes on when the lock is free, has expired, or belongs to a process that is dead.
+// TestSharedLock has two operators with separate state directories: the second is refused during the run of the first, and
+// continues when the lock is free, has expired, or belongs to a process that has ended.
 func TestSharedLock(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())
@@ -145,7 +145,7 @@ func TestSharedLock(t *testing.T) {
 	if b.changed() {
 		t.Error("the second has begun a run")
 	}
-	b.refusedWith(b.here(0, append(b.apply(), "--break-lock")...), 3, id) // it has not expired
+	b.refusedWith(b.here(0, append(b.apply(), "--break-lock")...), 3, id) // the lock has not expired
 	if got := <-first; got.code != 0 {
 		t.Fatalf("the first: exit %d\n%s", got.code, got)
 	}
@@ -158,7 +158,7 @@ func TestSharedLock(t *testing.T) {
 	s.refusedWith(s.here(0, rollback...), 3, "run 20260101-000000-pvrdma-abcd of ada on jump-7", "--break-lock")
 	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
 	s.refusedWith(s.here(0, rollback...), 3, "jump-7", "which has expired", "add --break-lock")
-	// Its owner renews it while the operator is asked: consent to take over what has expired is none to take this.
+	// Its owner renews it while the operator is asked: consent to take over an expired lock does not apply to a renewed one.
 	var questions []string
 	s.confirm = func(question string) (bool, error) {
 		if questions = append(questions, question); strings.Contains(question, "Take it over") {
@@ -170,7 +170,7 @@ func TestSharedLock(t *testing.T) {
 	if !strings.Contains(strings.Join(questions, "\n"), "has expired. Take it over") {
 		t.Errorf("asked: %q", questions)
 	}
-	// Ctrl-C at the question ends the program; it is not a refusal.
+	// Ctrl-C at the prompt ends the program; it does not count as a "no".
 	f.hold(lease("20260101-000000-pvrdma-abcd", "jump-7", -time.Minute))
 	s.confirm = func(question string) (bool, error) {
 		if strings.Contains(question, "Take it over") {
@@ -186,7 +186,7 @@ func TestSharedLock(t *testing.T) {
 		t.Error("the lock is still there")
 	}
 
-	// A process of this machine that is dead holds nothing any more.
+	// A lock of an ended process on this machine is no longer valid.
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
@@ -212,13 +212,13 @@ func TestSharedLock(t *testing.T) {
 	if h := f.holder(); h["run"] != run {
 		t.Errorf("the killed run %s has left the lock to %v", run, h)
 	}
-	got = s.back() // the same run takes its own lock back at once
+	got = s.back() // the same run acquires its own lock again immediately
 	if got.code != 0 || strings.Contains(got.errs, "note: ") || f.key() != 0 {
 		t.Errorf("exit %d, key %d\n%s", got.code, f.key(), got)
 	}
 }
 
-// TestSharedLockThatIsTakenAway removes the lock while the run is at work: no VM is taken out of service after that.
+// TestSharedLockThatIsTakenAway removes the lock during the run: no VM is taken out of service after that.
 func TestSharedLockThatIsTakenAway(t *testing.T) {
 	t.Parallel()
 	s := serve(t, modes[0].small())

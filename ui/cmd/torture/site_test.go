@@ -22,16 +22,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A mode is a row of the matrices: what is set up, and on which lab.
+// A mode is a row of the test matrices: what is set up, and on which lab.
 type mode struct {
 	name     string
-	of       string // the mode, where the name is another
+	of       string // the mode of the answers, if the name differs
 	scenario string
 	hosts    int
 	reboot   time.Duration
-	systems  []string       // of the guests; nil: as the scenario has it
+	systems  []string       // of the guests; nil: those of the scenario
 	clock    timing.Clock   // how long commands take
-	stays    *regexp.Regexp // facts that a rollback leaves, as the plan says
+	stays    *regexp.Regexp // facts that a rollback leaves in place, as the plan says
 }
 
 var modes = []mode{
@@ -42,19 +42,19 @@ var modes = []mode{
 	{name: "sriov-rails", of: "sriov", scenario: "rails", hosts: 2, reboot: 200 * time.Millisecond},
 }
 
-// rails are the modes with one rail and with two that run with all tests.
+// rails are the modes, with one rail and with two, that are part of every test run.
 var rails = []mode{modes[0], modes[3]}
 
-// small is a mode on a lab of one host, for the tests that run every time.
+// small returns the mode on a lab of one host, for the tests that are part of every test run.
 func (m mode) small() mode { m.hosts = 1; return m }
 
-// sample is what runs with all tests, which have ten minutes on two cores; make torture takes everything.
+// sample is what every test run includes, which has ten minutes on two cores; make torture runs everything.
 var sample = struct {
 	modes []mode
-	every int // of so many kinds of harm one
+	every int // one of this many kinds of harm is injected
 }{rails, 20}
 
-// A site is a lab with a state directory and answers that measure nothing.
+// A site is a lab with a state directory and answers without measurements.
 type site struct {
 	t       *testing.T
 	lab     *lab.Lab
@@ -62,7 +62,7 @@ type site struct {
 	mode    mode
 	answers string
 	vms     []answers.VM
-	confirm func(string) (bool, error) // answers what is asked on a terminal; nil: there is none
+	confirm func(string) (bool, error) // answers prompts as on a terminal; nil: there is no terminal
 }
 
 func serve(t *testing.T, m mode) *site {
@@ -89,7 +89,7 @@ func serve(t *testing.T, m mode) *site {
 	return s
 }
 
-// rewrite saves changed answers beside those that are there.
+// rewrite saves modified answers next to the existing ones.
 func (s *site) rewrite(path string, change func(*answers.Answers)) string {
 	s.t.Helper()
 	b, err := os.ReadFile(path)
@@ -112,7 +112,7 @@ func (s *site) rewrite(path string, change func(*answers.Answers)) string {
 	return path
 }
 
-// A said is what a command printed and how it ended; code -1: it was killed.
+// A said is the output of a command and how it ended; code -1: it was killed.
 type said struct {
 	out, errs string
 	code      int
@@ -126,7 +126,7 @@ func tail(text string) string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// here carries out a command line in this process; limit bounds single calls.
+// here runs a command line in this process; limit bounds single calls.
 func (s *site) here(limit time.Duration, args ...string) said {
 	var out, errs bytes.Buffer
 	begun := time.Now()
@@ -141,13 +141,13 @@ func (s *site) here(limit time.Duration, args ...string) said {
 	return said{out.String(), errs.String(), code, time.Since(begun)}
 }
 
-// child carries out a command line in a process of its own, which the spec of harm hurts.
+// child runs a command line in a separate process, into which a harm is injected.
 func (s *site) child(harm string, args ...string) said {
 	s.t.Helper()
 	return s.start(harm, args...).end()
 }
 
-// A begun is a command line in a process of its own that runs.
+// A begun is a running command line in a separate process.
 type begun struct {
 	t         *testing.T
 	cmd       *exec.Cmd
@@ -155,7 +155,7 @@ type begun struct {
 	since     time.Time
 }
 
-// start begins a command line in a process of its own.
+// start starts a command line in a separate process.
 func (s *site) start(harm string, args ...string) *begun {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -187,7 +187,7 @@ func (b *begun) end() said {
 
 func (s *site) apply() []string { return []string{"apply", "-f", s.answers, "--yes", "-o", "json"} }
 
-// run is the last run that is known, and its status; "" when there is none.
+// run returns the last run in the state directory, and its status; "" if there is none.
 func (s *site) run() (id, status string) {
 	s.t.Helper()
 	got := s.here(0, "runs", "-o", "json")
@@ -205,7 +205,7 @@ func (s *site) run() (id, status string) {
 	return last.Run, last.Status
 }
 
-// finish carries on with what is there until it has ended well: the run that was begun, or a new one.
+// finish completes the setup: it resumes the last run, or starts a new one.
 func (s *site) finish() said {
 	s.t.Helper()
 	if id, status := s.run(); id != "" && status != "not begun" && status != "rolled back" {
@@ -214,14 +214,14 @@ func (s *site) finish() said {
 	return s.here(0, s.apply()...)
 }
 
-// back takes everything back that the last run has changed.
+// back rolls back the last run.
 func (s *site) back() said {
 	s.t.Helper()
 	id, _ := s.run()
 	return s.here(0, "rollback", id, "--yes", "-o", "json")
 }
 
-// forget drops the runs that are known, so that the next one is the last.
+// forget deletes the existing runs, so that the next one is the last.
 func (s *site) forget() {
 	s.t.Helper()
 	if err := os.RemoveAll(filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs")); err != nil {

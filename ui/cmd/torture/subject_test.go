@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A subject is a SOAP method or a remote command, and how often an undisturbed run of each phase uses it.
+// A subject is a SOAP method or a remote command, with the number of its uses in each phase of an undisturbed run.
 type subject struct {
 	name    string
 	command bool
@@ -19,22 +19,22 @@ type subject struct {
 	outages map[string]outages
 }
 
-// phases are what a subject can be used in.
+// phases are the commands in which a subject can be used.
 var phases = []string{"apply", "check", "rollback"}
 
-// Outages are what cannot be done a second time without somebody noticing: how often hosts went down and VMs off.
+// Outages count what must not happen a second time: how often hosts went down and VMs were off.
 type outages struct{ hosts, vms int }
 
-// more reports whether there was one more than there should be.
+// more reports whether there were more outages than expected.
 func (d outages) more(than outages) bool { return d.hosts > than.hosts || d.vms > than.vms }
 
-// used is what the lab's log tells since a point: the calls by method, the commands by name, and the outages.
+// used is what the lab has logged since a given time: the calls by method, the commands by name, and the outages.
 type used struct {
 	calls, commands map[string]int
 	outages         outages
 }
 
-// watch begins to count what is used; the function it gives ends it.
+// watch starts to count uses; the returned function stops and returns the counts.
 func (s *site) watch() func() used {
 	log := s.lab.World().Log
 	before, from := log.Calls(), len(log.Events())
@@ -59,7 +59,7 @@ func (s *site) watch() func() used {
 	}
 }
 
-// rule is the fault rule that hits the call in the middle of a phase, or all of them.
+// rule returns the fault rule for the call in the middle of a phase, or for all calls.
 func (s subject) rule(phase, do string, always bool) string {
 	key := "method="
 	if s.command {
@@ -71,7 +71,7 @@ func (s subject) rule(phase, do string, always bool) string {
 	return fmt.Sprintf("%s%s,nth=%d,do=%s", key, s.name, 1+s.calls[phase]/2, do)
 }
 
-// phase is the one in which the subject is tried: the first that uses it.
+// phase returns the phase in which the subject is tested: the first that uses it.
 func (s subject) phase() string {
 	for _, p := range []string{"apply", "rollback"} {
 		if s.calls[p] > 0 {
@@ -81,7 +81,7 @@ func (s subject) phase() string {
 	return "check"
 }
 
-// subjects runs everything once and lists what was used, from the lab's own log.
+// subjects runs every phase once and returns the subjects in the lab's own log.
 func (s *site) subjects() (list []subject, c course) {
 	s.t.Helper()
 	c.start = s.facts()
@@ -98,7 +98,7 @@ func (s *site) subjects() (list []subject, c course) {
 		default:
 			got = s.back()
 		}
-		if got.code != 0 && phase != "check" { // a lab has things to warn of
+		if got.code != 0 && phase != "check" { // a lab causes warnings
 			s.t.Fatalf("undisturbed %s: exit %d\n%s", phase, got.code, got)
 		}
 		note := func(counts map[string]int, command bool) {
@@ -125,7 +125,7 @@ func (s *site) subjects() (list []subject, c course) {
 	return list, c
 }
 
-// program0 names a command as fault rules do: the base name of its first word, with the verb of programs that have many.
+// program0 names a command as fault rules do: the base name of its first word, with the subcommand of programs that have many.
 func program0(argv string) string {
 	words := strings.Fields(argv)
 	name := path.Base(words[0])
@@ -143,11 +143,11 @@ func program0(argv string) string {
 	return name
 }
 
-// repeatable are the methods that may be called again without a look at what the first call did: they only read, or are
-// about our own session, or harm nobody: a guest that shuts down is asked to shut down.
+// repeatable matches methods that can be called again without reading the result of the first call: they only read, or concern our
+// own session, or have no further effect, such as a second shutdown of a guest that is shutting down.
 var repeatable = regexp.MustCompile(`^(Retrieve|ContinueRetrieve|Query|Fetch|CurrentTime|HasPrivilege|WaitFor|CancelWait|Create(ContainerView|ListView|Filter|PropertyCollector)|ModifyListView|DestroyView|Log(in|out)|Refresh|ExecuteSoap|ShutdownGuest)`)
 
-// twice holds that what took effect and was not answered is not done a second time, and tells of repeated calls.
+// twice checks that a call that took effect, but was not answered, does not take effect a second time, and reports repeated calls.
 func (s *site) twice(sub subject, rule, do string, u used) string {
 	s.t.Helper()
 	n, phase := u.calls[sub.name], sub.phase()

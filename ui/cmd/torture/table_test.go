@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A table gathers what became of each case in bin/torture: row by row, so that an interrupted test leaves what it knows,
-// and sorted when its test has ended.
+// A table collects the result of each case in bin/torture: row by row, so that an interrupted test leaves its results so far, and
+// sorted when the test has ended.
 type table struct {
 	mu   sync.Mutex
 	head string
@@ -19,7 +19,7 @@ type table struct {
 	file *os.File
 }
 
-// newTable begins a table; columns are separated by tabs.
+// newTable creates a table; columns are separated by tabs.
 func newTable(t *testing.T, name, head string) *table {
 	t.Helper()
 	dir := filepath.Join("..", "..", "..", "bin", "torture")

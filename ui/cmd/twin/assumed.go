@@ -26,7 +26,7 @@ func (a *assumptions) add(target, what string) {
 	}
 }
 
-// list is a sentence for each.
+// list returns one sentence per assumption.
 func (a *assumptions) list() []string {
 	out := []string{}
 	for _, what := range a.order {

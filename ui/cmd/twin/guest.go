@@ -14,11 +14,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// standIn is the system of a guest about which nothing is known.
+// standIn is the default system of a guest whose system is unknown.
 const standIn = "ubuntu-22.04"
 
-// guest builds the guest of a VM from its facts. One that was not read gets a default system; the answers name it only if they
-// did before.
+// guest builds the guest of a VM from its facts. A guest that was not read gets a default system; the answers of the twin name it
+// only if the answers of the site do.
 func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	g := t.site.Guest(v.Name)
 	w.Guest = world.Guest{OS: standIn, Hostname: hostname(v.Name), Up: w.On && v.Tools == "guestToolsRunning", Booted: t.made, Boots: 1, BIOS: v.Firmware == "bios"}
@@ -88,7 +88,7 @@ func systemOf(g *backends.Guest) string {
 	return ""
 }
 
-// flaws returns what is missing in a guest that is set up for PVRDMA.
+// flaws returns missing settings of a guest that is set up for PVRDMA.
 func flaws(g *backends.Guest) []world.Flaw {
 	var out []world.Flaw
 	for flaw, is := range map[world.Flaw]bool{

@@ -52,8 +52,8 @@ func (t *Twin) lifecycle(s *world.State, h *backends.Host) {
 	t.installed(s)
 }
 
-// vibs returns the VIBs by which the lab knows a component: those of firmware tools and drivers, in the version that a host with the
-// component has; else one that is named after it.
+// vibs returns the VIBs that the lab has for a component: those of firmware tools and drivers, in the version on a host that has
+// the component; otherwise one VIB with the name of the component.
 func (t *Twin) vibs(component, version string) []world.VIB {
 	var list []world.VIB
 	for _, f := range nic.Families() {
@@ -81,7 +81,7 @@ func (t *Twin) vibs(component, version string) []world.VIB {
 	return list
 }
 
-// installed gives hosts the VIBs of the image's components that they have.
+// installed adds to hosts the VIBs of the image's components that they have.
 func (t *Twin) installed(s *world.State) {
 	for i := range t.site.Hosts {
 		w := s.Hosts[i]

@@ -21,7 +21,7 @@ import (
 type Rehearsal struct {
 	Status       string                 `json:"status"`
 	Hash         string                 `json:"plan_hash"`
-	Plan         []string               `json:"plan"` // what is changed, in words
+	Plan         []string               `json:"plan"` // the changes, as text
 	Steps        []Step                 `json:"steps"`
 	Window       int                    `json:"window_s"`
 	Worst        int                    `json:"worst_vm_outage_s"`
@@ -72,7 +72,7 @@ func (r *Rehearsal) Judged(found []checks.Finding) {
 	}
 }
 
-// a row of the Gantt chart.
+// A row is a row of the Gantt chart.
 type row struct {
 	Target string
 	Off    string // for how long a VM is off; "" for none
@@ -98,7 +98,7 @@ func (r *Rehearsal) rows() []row {
 	return rows
 }
 
-// lists are what is printed below the timeline.
+// lists are printed below the timeline.
 func (r *Rehearsal) lists() []list {
 	measured := []string{}
 	for _, m := range r.Measurements {
@@ -204,7 +204,7 @@ func (r *Rehearsal) Text(w io.Writer) error {
 	return err
 }
 
-// cells are the columns of the timeline that leave its lines, with the name before and the outage behind, 78 columns long.
+// cells returns the width of the timeline in a line of 78 columns, which also contains the name and the outage.
 func (r *Rehearsal) cells() int {
 	widest := 0
 	for _, row := range r.rows() {
@@ -213,7 +213,8 @@ func (r *Rehearsal) cells() int {
 	return min(max(20, 78-widest-len("    off for 10h10m10s")), 50)
 }
 
-// Chart draws a line for each target, width columns for the time: # while it is out of service, = while it is worked on, . else.
+// Chart draws a line for each target, width columns for the time: # while it is out of service, = while an operation runs on it, .
+// otherwise.
 func (r *Rehearsal) Chart(width int) []string {
 	rows, widest := r.rows(), len("TARGET")
 	for _, row := range rows {
@@ -260,5 +261,5 @@ func (r *Rehearsal) HTML(w io.Writer) error {
 	})
 }
 
-// Clock is a time in seconds to read: 1h2m3s.
+// Clock formats a time in seconds: 1h2m3s.
 func Clock(seconds int) string { return (time.Duration(seconds) * time.Second).String() }

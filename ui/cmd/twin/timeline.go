@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// Stated says how long things take at the site: a twin does not know.
+// Stated are durations at the site, which a twin cannot determine.
 type Stated struct {
 	Reboot   time.Duration // of a host, until vCenter is connected again
 	Evacuate time.Duration // until a host is in maintenance mode
@@ -167,8 +167,8 @@ func merged(s backends.Setting) string {
 	return ""
 }
 
-// outages computes when what is out of service: from the start of the opening of a bracket to the end of its closing. What does
-// not come back is out of service until the end.
+// outages computes when targets are out of service: from the start of opening a bracket to the end of closing it. Targets that do
+// not come back are out of service until the end.
 func (t *Timeline) outages() {
 	open := map[string]Step{}
 	down := func(s Step, to int) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// site is a plan for VMs that are off for a change of their memory, and a guest in which packages are installed.
+// site returns a plan for VMs that are powered off to change their memory, and a guest in which packages are installed.
 func site(vms int) plan.Plan {
 	var p plan.Plan
 	for i := range vms {
@@ -33,7 +33,7 @@ func TestTimeline(t *testing.T) {
 	const each = 30 + 5 + 60
 	for _, row := range []struct {
 		off, window int
-	}{{1, 4 * each}, {2, 2 * each}, {0, 2 * 60}} { // all at once, the packages take longest
+	}{{1, 4 * each}, {2, 2 * each}, {0, 2 * 60}} { // all at once: the packages take longest
 		got, err := twin.NewTimeline([]plan.Plan{site(4)}, []engine.Event{{Type: engine.EventPlanned}, {Type: engine.EventResult, Status: engine.StatusDone}}, engine.Limits{VMsOff: row.off}, stated)
 		if err != nil || got.Window != row.window || got.Worst() != each || len(got.Out) != 4 || got.Result != engine.StatusDone {
 			t.Errorf("%d off at once: %v, window %d of %d, off %v, %s", row.off, err, got.Window, row.window, got.Out, got.Result)
@@ -41,7 +41,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// A VM that does not come back on the twin is off until the end, and no other goes off after it.
+// A VM that does not start on the twin is off until the end, and no other VM is powered off after it.
 func TestTimelineOfAFailure(t *testing.T) {
 	const lost = "vm/vm-2/vm-power"
 	got, err := twin.NewTimeline([]plan.Plan{site(4)}, []engine.Event{{Type: engine.EventPlanned}, {Type: engine.EventFailed, Node: lost, Err: "it does not start"}}, engine.Limits{VMsOff: 1}, stated)
@@ -67,7 +67,7 @@ func TestTimelineOfAFailure(t *testing.T) {
 	}
 }
 
-// What the operator states wins over the history of the site, and that over what is usual.
+// Durations stated by the operator override the history of the site, which overrides the defaults.
 func TestMeasure(t *testing.T) {
 	s := twin.Stated{Reboot: time.Minute, Evacuate: time.Minute, Shutdown: time.Minute, Boot: 90 * time.Second, Install: time.Minute, Other: time.Second}
 	s.Measure(&backends.Took{Reboot: []time.Duration{8 * time.Minute, 14 * time.Minute, 9 * time.Minute}, Shutdown: []time.Duration{time.Hour}},

@@ -44,7 +44,7 @@ func Of(b *bundle.Bundle) (*Twin, error) {
 	return t, nil
 }
 
-// place is where hosts are.
+// place is the location of hosts.
 type place struct{ datacenter, cluster string }
 
 // places returns the clusters of the hosts that the answers name, or of all; a may be nil.

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// vm takes a VM over.
+// vm copies a VM.
 func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	w := &world.VM{
 		Name: v.Name, Path: v.Path, Index: i, Host: v.Host, On: v.Power == "poweredOn", Template: v.Template, Hardware: v.Hardware, Firmware: v.Firmware,
@@ -29,7 +29,7 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	if v.VCenterVM {
 		w.Product = "VMware vCenter Server"
 	}
-	if v.Name == v.Path { // others have the name, too
+	if v.Name == v.Path { // other VMs have the same name
 		w.Title = world.Unescaped(path.Base(v.Path))
 	}
 	if v.Snapshots > 0 {
@@ -88,7 +88,7 @@ func (t *Twin) folder(s *world.State, w *world.VM) {
 	w.Folder = folders(s, &s.Folders, "group-v", below)
 }
 
-// folders makes the folders of a path in a list, and returns the id of the last one, "" for none.
+// folders creates the folders of a path in a list, and returns the id of the last one, "" for none.
 func folders(s *world.State, list *[]*world.Folder, prefix, path string) (id string) {
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		name = world.Unescaped(name)
@@ -108,7 +108,7 @@ const (
 	firstPassthru = 13000
 )
 
-// slotName is the number of a PCI slot in a name that systemd gives: ens192, ens256f0.
+// slotName is the number of a PCI slot in an interface name of systemd: ens192, ens256f0.
 var slotName = regexp.MustCompile(`^(?:ens|rocep)(\d+)`)
 
 func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {

@@ -219,7 +219,7 @@ const oneByOne = "each"
 
 func (q *questions) each(inv *backends.Inventory, names []string, g entry.Guests) error {
 	sure, how := map[string]bool{}, ""
-	g.Member = func(id string) bool { return sure[id] } // the proposal for a VM that is still to come is free
+	g.Member = func(id string) bool { return sure[id] } // an address proposed for a VM that is asked about later is still free
 	if len(names) > 1 {
 		first := entry.AddressText(g.VM[names[0]])
 		err := q.until("First address of "+entry.Counted(len(names), "VM")+", the others follow; or "+oneByOne, first, func(s string) error {

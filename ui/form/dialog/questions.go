@@ -50,7 +50,7 @@ type questions struct {
 	o        Options
 	a        *answers.Answers
 	outcome  entry.Outcome
-	loads    []perftest.LoadPlan // what loading the fabric after the changes costs
+	loads    []perftest.LoadPlan // cost of loading the fabric after the changes
 	surveyed *backends.Inventory // by the preflight
 	login    live.Login
 	lookOnly bool   // only a report is requested
@@ -58,8 +58,8 @@ type questions struct {
 	rough    string // edited answers with mistakes; otherwise ""
 	inv      *backends.Inventory
 	editable bool // :save, :edit and :back are accepted
-	at       int  // the page that is asked, in the order of pageNames; the preflight and the plan come after them
-	again    int  // the page to ask again: one that was named, or the first whose answer was edited
+	at       int  // the current page, in the order of pageNames; the preflight and the plan come after them
+	again    int  // the page to ask again: a named page, or the first page whose answer was edited
 
 	want  chan struct{} // a line is wanted; closed at the end
 	lines chan string   // closed when the input has ended

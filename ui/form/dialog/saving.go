@@ -75,8 +75,8 @@ func (q *questions) edit() error {
 	return errAgain
 }
 
-// firstChanged returns the first question whose answer differs: hosts, mode, pNICs, switch and settings of the mode, VMs. What no
-// question asks for only changes the plan.
+// firstChanged returns the first question whose answer differs: hosts, mode, pNICs, switch and settings of the mode, VMs. Changes
+// to other answers only change the plan.
 func firstChanged(old, edited *answers.Answers) int {
 	parts := func(a *answers.Answers) []any {
 		rest := *a

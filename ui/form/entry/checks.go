@@ -23,7 +23,7 @@ func NotEmpty(what string) func(string) error {
 	}
 }
 
-// VCenter wants the address of a vCenter that the answers can hold.
+// VCenter requires a vCenter address that is valid in the answers.
 func VCenter(s string) error {
 	if err := NotEmpty("an address")(s); err != nil {
 		return err
@@ -40,7 +40,7 @@ func VCenter(s string) error {
 	return nil
 }
 
-// VCenterURL is an address that VCenter accepts, in full, as the answers have it; another one is as it was written.
+// VCenterURL returns an address that VCenter accepts as a full URL, as in the answers; other text is returned unchanged.
 func VCenterURL(s string) string {
 	if VCenter(s) != nil {
 		return s

@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// Inspected is the report of a look: what was checked, then what was found.
+// Inspected is the report of a check: the findings, then the inventory.
 func Inspected(t theme.Theme, inv *backends.Inventory, rep *report.Report) string {
 	var b strings.Builder
 	_ = render.Terminal(&b, rep, t)
 	return b.String() + Found(t, inv)
 }
 
-// Found is what a look found, for below its report.
+// Found returns the inventory of a check, for display below its report.
 func Found(t theme.Theme, inv *backends.Inventory) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s  vCenter %s, %s, %s\n", t.Title.Render("Found"), backends.Clean(inv.VCenter.Version), Counted(len(inv.Hosts), "host"), Counted(len(inv.VMs), "VM"))

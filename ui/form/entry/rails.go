@@ -27,7 +27,7 @@ func RailPorts(a *answers.Answers, inv *backends.Inventory, choose Chooser) []ma
 	return out
 }
 
-// AboutNoHCA says how VMs communicate on hosts without an RDMA card (pvrdma.allow_no_hca).
+// AboutNoHCA describes how VMs communicate on hosts without an RDMA card (pvrdma.allow_no_hca).
 const AboutNoHCA = "VMs there use memory on the host and TCP to other hosts, not RDMA"
 
 // WithoutHCA returns the chosen hosts that have no RDMA card and that pvrdma.allow_no_hca could accept.

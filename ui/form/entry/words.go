@@ -1,4 +1,4 @@
-// Package entry is what the screen and the plain questions of the wizard have in common: explanations, validation of answers,
+// Package entry contains what the screen and the plain questions of the wizard share: explanations, validation of answers,
 // formatting of answers and findings, and the outcome of the wizard. It does no I/O.
 package entry
 
@@ -39,7 +39,7 @@ func Problem(a *answers.Answers, path string) error {
 	return nil
 }
 
-// OrNone is a list with commas.
+// OrNone joins a list with commas; an empty list is "none".
 func OrNone(list []string) string {
 	if len(list) == 0 {
 		return "none"
@@ -47,7 +47,7 @@ func OrNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Counted is a number of things.
+// Counted formats a number of things.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -48,7 +48,7 @@ func (w *Wizard) question() *questionMsg {
 func (w *Wizard) reply(a live.Answer) {
 	w.questions[0].answer <- a
 	w.questions = w.questions[1:]
-	w.glass.cover() // the next question is another one
+	w.glass.cover() // the next question is a different one
 }
 
 // decide handles a key while a question is shown. Enter alone is not accepted: it may have been meant for the page below.

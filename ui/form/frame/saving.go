@@ -32,7 +32,7 @@ func (w *Wizard) keep() error {
 	return nil
 }
 
-// keepDraft keeps what was typed on the page that the operator left the wizard from, or that a lost terminal showed.
+// keepDraft keeps the input of the page on which the operator quit, or on which the terminal was lost.
 func (w *Wizard) keepDraft() {
 	if w.running != nil || !w.savable() {
 		return

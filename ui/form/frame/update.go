@@ -176,7 +176,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// back shows the previous page, unless something was started that going back cannot undo.
+// back shows the previous page, unless an action was started that cannot be undone by going back.
 func (w *Wizard) back() tea.Cmd {
 	switch {
 	case w.running != nil:

@@ -197,7 +197,7 @@ func (w *Wizard) hint(h Hint) string {
 	return w.Theme.Accent.Render(h.Key) + " " + w.Theme.Quiet.Render(h.Does)
 }
 
-// problem returns what is wrong and what to do about it, in at most four lines.
+// problem returns the problem and its remedy, in at most four lines.
 func (w *Wizard) problem() string {
 	what, hint := w.Err.Error(), backends.HintOf(w.Err)
 	var refused *plan.Refused

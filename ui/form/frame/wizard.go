@@ -1,5 +1,5 @@
-// Package frame is the frame around the pages of the wizard: the loop, the lines above and below, the panel beside them, and the
-// state that pages share. A page handles itself; the frame decides which one is shown.
+// Package frame is the frame around the pages of the wizard: the loop, the lines above and below, the panel at the side, and the
+// state that pages share. A page handles itself; the frame decides which page is shown.
 package frame
 
 import (
@@ -32,7 +32,7 @@ type Wizard struct {
 	Overview  *backends.Inventory
 	Findings  []checks.Finding
 	Plan      *plan.Plan
-	Loads     []perftest.LoadPlan // what loading the fabric after the changes costs
+	Loads     []perftest.LoadPlan // cost of loading the fabric after the changes
 	Expected  time.Duration       // of the plan; 0 unknown
 	Result    engine.Result
 	RunErr    error
@@ -55,7 +55,7 @@ type Wizard struct {
 	questions   []questionMsg // that wait for an answer
 	far         int           // the furthest page that was shown
 	clash       *clash        // an existing file with other answers; nil otherwise
-	said        string        // shown under the page: what was done
+	said        string        // shown under the page: the last completed action
 	rough       string        // edited answers that contain errors; "" otherwise
 	width       int
 	height      int
@@ -168,7 +168,7 @@ func (w *Wizard) Begun() bool { return w.far >= HostsAt }
 // Stopped reports whether the operator requested that nothing new begins.
 func (w *Wizard) Stopped() bool { return isClosed(w.stop) }
 
-// wait waits for a run that was started. It passes on a request to stop when there is no longer a screen to do so.
+// wait waits for a run that was started. It forwards a request to stop when there is no longer a screen to do so.
 func (w *Wizard) wait() {
 	if w.running == nil {
 		return

@@ -115,7 +115,7 @@ func change(o report.Outcome) Change {
 	return c
 }
 
-// told formats a value without what an unknown value waits for.
+// told formats a value without the reason why it is unknown.
 func told(v backends.Value) string {
 	if !v.Known() {
 		return "not known before the run"

@@ -191,7 +191,7 @@ func (m *Map) runs() []Run {
 	return out
 }
 
-// named says that every so many-th node has a name beside its cells, which are of this size.
+// named returns n if every n-th node has a name beside its cells of this size.
 func named(side float64) int { return int(math.Ceil(12 / side)) }
 
 // side is the size of a cell: figures fit up to 24 nodes, and 64 and 200 fit a page.

@@ -139,7 +139,7 @@ func TestRingOfManyHasNoMap(t *testing.T) {
 	}
 }
 
-func TestChartStaysInItsPlot(t *testing.T) {
+func TestChartFitsItsPlot(t *testing.T) {
 	latency := func(us ...float64) []perftest.Measurement {
 		m := perftest.Measurement{Test: perftest.SendLatency, From: "a", To: "b", ExpectedUs: 8, Verdict: perftest.VerdictPass}
 		for i, v := range us {
@@ -254,7 +254,7 @@ func TestChangesGoTogether(t *testing.T) {
 }
 
 // A value that was unknown before the run is reported as it was read: before the operation and after it.
-func TestWhatWasWorkedOutDuringTheRun(t *testing.T) {
+func TestValuesReadDuringTheRun(t *testing.T) {
 	found, params := backends.ValueOf(8), backends.ValueOf(map[string]string{})
 	o := change(backends.KindFirmware, backends.HostRef("esx-01"), "0000:3b:00.0", 1, "done")
 	o.From, o.To, o.Found = params, backends.Unknown("host/esx-01/tools"), &found
@@ -297,7 +297,7 @@ func TestFindingsComeWorstFirstThenAlongTheChain(t *testing.T) {
 	}
 }
 
-func TestEnvironmentGathersWhoIsAlike(t *testing.T) {
+func TestEnvironmentGroupsIdenticalTargets(t *testing.T) {
 	e := &report.Environment{}
 	for i := 1; i <= 5; i++ {
 		fw := "16.35.4030"

@@ -156,7 +156,7 @@ func leaves(at string, tree any, out Dump) {
 	case map[string]any:
 		for name, sub := range v {
 			if name == "_typeName" && len(v) > 1 {
-				continue // of a list; what it holds tells its type
+				continue // of a list; its elements determine its type
 			}
 			next := at + " " + lower(name)
 			if name == "_value" {
@@ -177,7 +177,7 @@ func leaves(at string, tree any, out Dump) {
 	}
 }
 
-// named identifies an element of a list by what people call it, else by its number.
+// named identifies an element of a list by its usual name, else by its number.
 func named(sub any, i int) string {
 	m, is := sub.(map[string]any)
 	if !is {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The witness is worth something because it shares nothing with what it judges.
+// The witness must not share code with the program that it checks.
 func TestWitnessImportsNothingOfTheProduct(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
