@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// BELIEFS.md names every scenario, because a new scenario is a belief about sites that has to be documented.
-func TestEachScenarioIsABelief(t *testing.T) {
+// BELIEFS.md must list every scenario, because a scenario is an assumption about real sites that has to be documented.
+func TestEachScenarioIsInBeliefs(t *testing.T) {
 	text, err := os.ReadFile("BELIEFS.md")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestEachScenarioIsABelief(t *testing.T) {
 	}
 }
 
-// Each belief names an existing file, a source and a second witness; each package of the lab has a belief.
+// Each entry in BELIEFS.md names an existing file, a source and a second witness. Each package of the lab has an entry.
 func TestEachPackageHasABelief(t *testing.T) {
 	text, err := os.ReadFile("BELIEFS.md")
 	if err != nil {

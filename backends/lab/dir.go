@@ -22,7 +22,7 @@ import (
 //go:embed answers.yaml.tmpl
 var templates embed.FS
 
-// modes are the answers files that a lab writes.
+// modes are the modes for which a lab writes an answers file.
 var modes = []string{"pvrdma", "sriov", "gpudirect"}
 
 // A key is the SSH key that guests and ESXi shells accept.
@@ -47,7 +47,7 @@ func newKey() (key, error) {
 	return key{private: pem.EncodeToMemory(block), authorized: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer)))}, nil
 }
 
-// write fills the directory.
+// write writes the files of the lab's directory.
 func (l *Lab) write(k key, authority []byte) error {
 	at := func(name string) string { return filepath.Join(l.dir, name) }
 	l.env = []string{
@@ -80,7 +80,7 @@ func (l *Lab) write(k key, authority []byte) error {
 		files["answers-"+mode+".yaml"] = text
 	}
 	for name, content := range files {
-		// Writing to an existing file keeps its mode, so it is removed first.
+		// Writing to an existing file does not change its mode, so the file is removed first.
 		if err := os.Remove(at(name)); err != nil && !os.IsNotExist(err) {
 			return err
 		}
@@ -91,7 +91,7 @@ func (l *Lab) write(k key, authority []byte) error {
 	return nil
 }
 
-// answers writes the answers file of a mode, with every host and VM of the lab.
+// answers returns the answers file for a mode, with all hosts and VMs of the lab.
 func (l *Lab) answers(mode string) ([]byte, error) {
 	t, err := template.New("answers.yaml.tmpl").Funcs(template.FuncMap{"quote": strconv.Quote, "number": func(i int) int { return i + 1 }}).ParseFS(templates, "answers.yaml.tmpl")
 	if err != nil {
@@ -116,10 +116,10 @@ type labAnswers struct {
 	*world.State
 }
 
-// Exit returns the exit code with which apply ends with these answers, "" if nothing prevents it.
+// Exit returns the exit code of apply if it must refuse these answers, or "" if nothing prevents it.
 func (a labAnswers) Exit() string { return a.Refused[a.Mode] }
 
-// User is the account that people log in to vCenter with.
+// User returns the account that users log in to vCenter with.
 func (l *Lab) User() (name string) {
 	l.world.View(func(s *world.State) { name = user(s) })
 	return name

@@ -1,6 +1,6 @@
-// Package lab runs a whole simulated data centre on the loopback addresses: a vCenter, and the shells of its ESXi hosts
-// and Linux guests. It answers and refuses requests like the real systems. It does not depend on the program under
-// test: no package of the product is imported here.
+// Package lab runs a complete simulated data center on the loopback addresses: a vCenter, and the shells of its ESXi hosts and
+// Linux guests. It accepts and refuses requests like the real systems. It does not depend on the program under test and imports
+// no package of the product.
 package lab
 
 import (
@@ -28,28 +28,28 @@ import (
 // Options define what to build and where to serve it.
 type Options struct {
 	Hosts      int           // 0: as the scenario requires, usually 4
-	VMs        int           // 0: two a host
+	VMs        int           // 0: two per host
 	Scenario   string        // "": healthy; see Scenarios
-	Systems    []string      // systems of the guests in turn; nil: those of the scenario; see linux.Systems
+	Systems    []string      // operating systems that the guests get in turn; nil: those of the scenario; see linux.Systems
 	Latency    time.Duration // of every vCenter call
-	RebootTime time.Duration // of a host; 0: 3 s
-	BootTime   time.Duration // from power-on until a guest answers; 0: 1 s
-	Commands   timing.Clock  // how long commands of guests and hosts take; zero value: no time
-	Faults     []string      // rules, see fault.Rule
+	RebootTime time.Duration // duration of a host reboot; 0: 3 s
+	BootTime   time.Duration // from power-on until a guest responds; 0: 1 s
+	Commands   timing.Clock  // duration of commands on guests and hosts; zero value: no time
+	Faults     []string      // fault rules, see fault.Rule
 	Listen     string        // address of the vCenter; "": 127.0.0.1:0
 	Dir        string        // directory for answers, keys and env; "": a temporary one that Close removes
 
-	// Found fills the data centre instead of a scenario; Hosts, VMs, Scenario and Systems are ignored then.
+	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
 
-	LogText int // bytes of command lines that the log of a Found lab holds at most; 0: 48 MiB
+	LogText int // maximum size in bytes of the command lines in the log, if Found is set; 0: 48 MiB
 
 	Secrets  world.Secrets     // empty fields get the lab's fixed values; the key is always new
 	Accounts []vcenter.Account // in addition to the two that every lab has
-	Idle     time.Duration     // vCenter sessions end when idle for so long; 0: 30 min
+	Idle     time.Duration     // idle timeout of vCenter sessions; 0: 30 min
 }
 
-// A Lab is a running data centre.
+// A Lab is a running data center.
 type Lab struct {
 	world  *world.World
 	vc     *vcenter.Server
@@ -62,7 +62,7 @@ type Lab struct {
 	err  error
 }
 
-// Start builds the data centre, serves it and writes its directory. ctx bounds the start only.
+// Start creates the data center, serves it and writes its directory. ctx limits only the start.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	l := &Lab{dir: o.Dir}
 	err := l.start(ctx, o)
@@ -161,7 +161,7 @@ func (l *Lab) Dir() string { return l.dir }
 // Env returns the content of the file env, as KEY=VALUE.
 func (l *Lab) Env() []string { return append([]string(nil), l.env...) }
 
-// World returns the data centre itself, for tests in the same process.
+// World returns the data center itself, for tests in the same process.
 func (l *Lab) World() *world.World { return l.world }
 
 // Calls returns the number of vCenter calls so far.

@@ -38,7 +38,7 @@ func start(t *testing.T, o lab.Options) *lab.Lab {
 	return l
 }
 
-// variables parses the file env as a shell would, for values without quotes.
+// variables parses the file env as a shell does, for values without quotes.
 func variables(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
@@ -115,7 +115,7 @@ func TestAnswers(t *testing.T) {
 		if a.APIVersion != "rdma-setup/v1" || a.Mode != mode || len(a.Hosts.Names) != 3 || len(a.ESXi.Addresses) != 3 {
 			t.Errorf("%s: %+v", mode, a)
 		}
-		if mode == "gpudirect" { // a whole card is assigned to one VM of a host
+		if mode == "gpudirect" { // a VM gets a complete card, so only one VM per host has one
 			if len(a.VMs) != 3 || a.VMs[2].Name != "vm-03" || len(a.GPUDirect.GPUs["vm-03"]) != 1 {
 				t.Errorf("%s: %+v", mode, a)
 			}
@@ -129,7 +129,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestTemporaryDirectoryGoes(t *testing.T) {
+func TestTemporaryDirectoryIsRemoved(t *testing.T) {
 	t.Parallel()
 	l, err := lab.Start(t.Context(), lab.Options{Hosts: 1, VMs: 1})
 	if err != nil {
@@ -170,7 +170,7 @@ func TestRefusedOptions(t *testing.T) {
 }
 
 // Two labs in one process are independent of each other.
-func TestLabsAreApart(t *testing.T) {
+func TestLabsAreIndependent(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, lab.Options{Hosts: 1, VMs: 1}), start(t, lab.Options{Hosts: 1, VMs: 1})
 	login(t, a)

@@ -20,7 +20,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// held counts the resources that a lab holds.
+// held contains the number of resources that a lab uses.
 type held struct{ files, goroutines, filters int }
 
 func holds(t *testing.T, l *lab.Lab) held {
@@ -32,8 +32,8 @@ func holds(t *testing.T, l *lab.Lab) held {
 	return held{len(files), runtime.NumGoroutine(), l.Filters()}
 }
 
-// TestNothingGrows repeats what check --watch does: it logs in, watches, runs a command in a guest and disconnects.
-// Garbage collection is off, because it would close files that were left open.
+// TestNothingGrows repeats the steps of check --watch: it logs in, watches, runs a command in a guest and disconnects. Garbage
+// collection is disabled, because it would close files that were left open.
 func TestNothingGrows(t *testing.T) {
 	l := start(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir()})
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -60,7 +60,7 @@ func TestNothingGrows(t *testing.T) {
 	for range rounds {
 		round()
 	}
-	// That the other side has closed a connection is noticed a moment later.
+	// A side notices a moment later that the other side has closed a connection.
 	const some = 8
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -75,8 +75,8 @@ func TestNothingGrows(t *testing.T) {
 	}
 }
 
-// A client that is killed does not log out: its filters are removed when its session has been idle for too long.
-func TestIdleSessionsWatchNothing(t *testing.T) {
+// A killed client does not log out. Its filters are removed after the idle timeout of its session.
+func TestIdleSessionsLoseTheirFilters(t *testing.T) {
 	l := start(t, lab.Options{Hosts: 1, VMs: 1, Dir: t.TempDir(), Idle: 300 * time.Millisecond})
 	c := login(t, l)
 	if _, err := property.DefaultCollector(c).CreateFilter(t.Context(), types.CreateFilter{Spec: types.PropertyFilterSpec{
@@ -95,11 +95,11 @@ func TestIdleSessionsWatchNothing(t *testing.T) {
 			t.Fatal("the filter of a session that is over is still there")
 		}
 		login(t, l)
-		_, _ = session.NewManager(login(t, l)).UserSession(t.Context()) // a call with a new cookie
+		_, _ = session.NewManager(login(t, l)).UserSession(t.Context()) // a call with a new session cookie
 	}
 }
 
-// ask runs a script in the guest that reads files and writes through pipes.
+// ask runs a script in the guest that reads files and writes to pipes.
 func ask(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	addr := ""

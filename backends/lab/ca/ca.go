@@ -1,4 +1,4 @@
-// Package ca creates the certificate authority of a lab.
+// Package ca implements the certificate authority of a lab.
 package ca
 
 import (
@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// An Authority signs the certificates of a lab. It lives as long as the process.
+// An Authority signs the certificates of a lab. It exists as long as the process.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	PEM  []byte // the authority's own certificate
+	PEM  []byte // certificate of the authority
 }
 
 // New creates an authority with a new key.
@@ -44,7 +44,7 @@ func New() (*Authority, error) {
 	return &Authority{cert: cert, key: key, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// Server creates the certificate of a server that listens on the loopback addresses.
+// Server creates a certificate for a server that listens on the loopback addresses.
 func (a *Authority) Server(name string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxcli"
 )
 
-// The answers have the properties in the type information of a real host, which govmomi contains as a recording
-// (simulator/esx/type_info.go, of an ESXi 8.0.2). The printed text contains fewer of them than the API.
+// The answers have the properties in the type information of a real host. govmomi contains a recording of it
+// (simulator/esx/type_info.go, from an ESXi 8.0.2). The printed text contains fewer of them than the API.
 func TestColumnsOfRecordedTypes(t *testing.T) {
 	recorded := map[string][]string{}
 	for _, d := range esx.TypeInfo.DataTypeInfo {

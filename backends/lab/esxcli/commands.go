@@ -57,7 +57,7 @@ func Commands() []Command {
 	}...)
 }
 
-// hardware are the commands for images, drivers, VFs and PCI devices.
+// hardware returns the commands for images, drivers, VFs and PCI devices.
 func hardware(nic, module Param) []Command {
 	text := func(name, long, short, help string) Param {
 		return Param{Name: name, Long: long, Short: short, Help: help}

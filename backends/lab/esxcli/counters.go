@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// nicStats returns counters since boot. As on ESXi, RDMA traffic is counted by the RDMA device and not here.
+// nicStats returns the counters since boot. As on ESXi, RDMA traffic is not included: the RDMA device counts it.
 func nicStats(w *world.World, host string, args Args) (Answer, error) {
 	found := false
 	a, err := view(w, host, Record, "NicStats", func(_ *world.State, h *world.Host) (rows [][]Field) {
@@ -28,7 +28,7 @@ func nicStats(w *world.World, host string, args Args) (Answer, error) {
 	return a, err
 }
 
-// deviceList lists only the disk that ESXi booted from; datastores are on an array that no host lists here.
+// deviceList lists only the boot disk. Datastores are on an array that no host lists here.
 func deviceList(w *world.World, host string, _ Args) (Answer, error) {
 	return view(w, host, Titled, "ScsiDevice", func(_ *world.State, h *world.Host) [][]Field {
 		const name = "t10.NVMe____Dell_BOSS2DN1"

@@ -1,5 +1,5 @@
-// Package esxcli answers esxcli commands from the lab's world. The ESXi shells print the answers as text, and the
-// simulated vCenter returns them as data. Both use this package, so their answers agree.
+// Package esxcli runs esxcli commands on the lab's world. The ESXi shells print the answers as text, and the simulated vCenter
+// returns them as data. Both use this package, so their answers are consistent.
 package esxcli
 
 import (
@@ -10,59 +10,59 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Shape is how an answer is printed.
+// Shape is the format in which an answer is printed.
 type Shape int
 
-// The shapes of an answer.
+// The formats of an answer.
 const (
-	Table  Shape = iota // rows under a header
-	Record              // "Name: value" lines, one block a row
-	Text                // one text
-	Titled              // Record below a heading: Answer.Title, or else the row's first value
+	Table  Shape = iota // rows below a header
+	Record              // "Name: value" lines, one block per row
+	Text                // free text
+	Titled              // Record with a heading: Answer.Title, or the row's first value
 )
 
-// A Field is one value of a row. Name is the column's title ("Paired Uplink"); the API's key is the title without
-// blanks and dashes. Sub holds nested fields instead of a value.
+// A Field is one value of a row. Name is the title of the column ("Paired Uplink"); the key in the API is the title without
+// spaces and hyphens. Sub contains nested fields instead of a value.
 type Field struct {
 	Name, Value string
 	Sub         []Field
-	Hidden      bool     // in the API only, not printed
-	List        []string // if not nil, several values; Value contains them for display
+	Hidden      bool     // only in the API, not printed
+	List        []string // if not nil, the values of a list; Value contains them for display
 }
 
 // An Answer is the result of a command.
 type Answer struct {
 	Shape Shape
-	Title string // of a Titled answer
-	Type  string // name of the row's type in the API, "RDMADevice"
+	Title string // title of a Titled answer
+	Type  string // type name of the rows in the API, "RDMADevice"
 	Rows  [][]Field
 	Text  string
 }
 
 // A Param is one option of a command.
 type Param struct {
-	Name     string // as in the API: nic-name is "nicname"
-	Long     string // nic-name
-	Short    string // n
+	Name     string // name in the API: nic-name is "nicname"
+	Long     string // long option, nic-name
+	Short    string // short option, n
 	Help     string
 	Flag     bool // takes no value
 	Required bool
-	Many     bool // may be given more than once; the values are joined by commas
+	Many     bool // can occur more than once; the values are joined by commas
 }
 
-// Args are the values of options by Param.Name, lists joined by commas. Flags have the value "true".
+// Args contains the values of options by Param.Name. The values of a list are joined by commas. Flags have the value "true".
 type Args map[string]string
 
 // A Command is one command of esxcli.
 type Command struct {
-	Path   []string // network nic list
+	Path   []string // command words, network nic list
 	Help   string
 	Params []Param
 	Writes bool
 	Run    func(w *world.World, host string, args Args) (Answer, error)
 }
 
-// Find returns the command that the words begin with and the number of words in its name, or nil if there is none.
+// Find returns the command at the beginning of the words and the number of words in its name, or nil if there is none.
 func Find(words []string) (*Command, int) {
 	for _, c := range Commands() {
 		if len(words) >= len(c.Path) && slices.Equal(words[:len(c.Path)], c.Path) {
@@ -72,7 +72,7 @@ func Find(words []string) (*Command, int) {
 	return nil, 0
 }
 
-// Parse reads the options that follow the command's words.
+// Parse parses the options after the words of the command.
 func (c *Command) Parse(words []string) (Args, error) {
 	args := Args{}
 	for i := 0; i < len(words); i++ {
@@ -113,7 +113,7 @@ func (c *Command) option(word string) *Param {
 	return nil
 }
 
-// A Refusal is an error with the text of ESXi.
+// A Refusal is an error with a message of ESXi.
 type Refusal string
 
 // Error implements error.
@@ -121,12 +121,12 @@ func (r Refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return Refusal(fmt.Sprintf(format, args...)) }
 
-// Key is the name of a field in the API.
+// Key returns the name of a field in the API.
 func (f Field) Key() string { return joined.Replace(f.Name) }
 
 var joined = strings.NewReplacer(" ", "", "-", "", "/", "")
 
-// hidden are fields that esxcli does not print.
+// hidden returns fields that esxcli does not print.
 func hidden(pairs ...string) []Field {
 	fields := row(pairs...)
 	for i := range fields {
@@ -135,12 +135,12 @@ func hidden(pairs ...string) []Field {
 	return fields
 }
 
-// seen returns the fields that are printed.
+// seen returns the fields that esxcli prints.
 func seen(fields []Field) []Field {
 	return slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return f.Hidden })
 }
 
-// Print writes an answer as esxcli does.
+// Print formats an answer as esxcli does.
 func (a Answer) Print() string {
 	var b strings.Builder
 	switch a.Shape {
@@ -228,7 +228,7 @@ func table(b *strings.Builder, rows [][]Field) {
 	}
 }
 
-// isRight reports whether esxcli aligns a value to the right: numbers and booleans.
+// isRight reports whether esxcli right-aligns a value: numbers and booleans.
 func isRight(value string) bool {
 	if value == "true" || value == "false" {
 		return true

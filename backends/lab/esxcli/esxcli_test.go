@@ -99,7 +99,7 @@ func TestParametersAppend(t *testing.T) {
 	if value("pfctx") != "8" || value("pfcrx") != "8" {
 		t.Errorf("pfctx %q, pfcrx %q", value("pfctx"), value("pfcrx"))
 	}
-	// Without append the other parameters are reset to their defaults, which the guides do not mention.
+	// Without append, the other parameters are reset to their defaults. The guides do not mention this.
 	if _, err := run(t, w, "system module parameters set -m nmlx5_core -p max_vfs=0,0,8,8"); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestCountersMove(t *testing.T) {
 	}
 }
 
-// Every command answers on every host without a panic, in both shapes.
+// Every command answers on every host without a panic, in both formats.
 func TestEveryCommand(t *testing.T) {
 	w := lab(t)
 	if err := w.Update(func(s *world.State) ([]world.Event, error) { s.Services.VSAN = true; return nil, nil }); err != nil {
@@ -137,7 +137,7 @@ func TestEveryCommand(t *testing.T) {
 			}
 		}
 		if c.Writes || c.Path[len(c.Path)-1] == "ping" || strings.Join(c.Path, " ") == "network sriovnic vf list" || c.Path[1] == "sources" {
-			continue // PCI functions without VFs, and files that are not on the datastore, are refused
+			continue // the lab refuses PCI functions without VFs, and files that are not on the datastore
 		}
 		a, err := c.Run(w, "esx-02", args)
 		if err != nil {

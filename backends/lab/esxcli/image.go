@@ -13,7 +13,7 @@ func vibList(w *world.World, host string, args Args) (Answer, error) {
 		left := world.PendingInstall
 		if args["rebootingimage"] == "true" {
 			if !h.Staged() {
-				return nil // this image does not exist before something is staged
+				return nil // the staged image does not exist before something is staged
 			}
 			left = world.PendingRemove
 		}
@@ -35,7 +35,7 @@ func sourceList(w *world.World, host string, args Args) (Answer, error) {
 	}, Answer{Shape: Table, Type: "Vib"})
 }
 
-// sourceGet prints the VIBs of a bundle or of a file.
+// sourceGet prints the VIBs in a bundle or a file.
 func sourceGet(w *world.World, host string, args Args) (Answer, error) {
 	file := args["viburl"]
 	if (file == "") == (args["depot"] == "") {

@@ -12,7 +12,7 @@ import (
 
 func path(words string) []string { return strings.Fields(words) }
 
-// view reads a host and turns its rows into an answer.
+// view creates an answer from the rows that a function returns for a host.
 func view(w *world.World, host string, shape Shape, typeName string, rows func(*world.State, *world.Host) [][]Field) (Answer, error) {
 	a := Answer{Shape: shape, Type: typeName}
 	err := fmt.Errorf("no host %q in the lab", host)
@@ -124,7 +124,7 @@ func pauseSet(w *world.World, host string, args Args) (Answer, error) {
 	})
 }
 
-// truth parses a boolean as esxcli does: true, false, 1, 0, yes, no, or a prefix of one.
+// truth parses a boolean as esxcli does: true, false, 1, 0, yes, no, or a prefix of one of these.
 func truth(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "true", "t", "1", "yes", "y":
@@ -170,7 +170,7 @@ func dvsList(w *world.World, host string, _ Args) (Answer, error) {
 	})
 }
 
-// ping sends packets from a vmkernel adapter to that of another host. Whether they arrive depends on links, switches and MTU.
+// ping sends packets from a vmkernel adapter to that of another host. The result depends on links, switches and MTU.
 func ping(w *world.World, host string, args Args) (Answer, error) {
 	count, err := strconv.Atoi(orElse(args["count"], "3"))
 	if err != nil || count < 1 {

@@ -19,7 +19,7 @@ func sriovList(w *world.World, host string, _ Args) (Answer, error) {
 	w.View(func(s *world.State) {
 		for _, r := range all.Rows {
 			if p := s.Host(host).PNIC(r[0].Value); p != nil && p.ActiveVFs > 0 {
-				r = append(r[:3:3], r[4:]...) // without the admin status
+				r = append(r[:3:3], r[4:]...) // without the column for the admin status
 				r[3].Name = "Link"
 				some.Rows = append(some.Rows, r)
 			}
@@ -28,7 +28,7 @@ func sriovList(w *world.World, host string, _ Args) (Answer, error) {
 	return some, nil
 }
 
-// decimalBefore is the version before which VF tables had decimal addresses.
+// decimalBefore is the first version whose VF tables have no decimal addresses.
 const decimalBefore = "8.0.0"
 
 func vfList(w *world.World, host string, args Args) (Answer, error) {

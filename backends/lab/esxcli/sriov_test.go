@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// restart makes pending settings take effect.
+// restart reboots the host, so that pending settings take effect.
 func restart(t *testing.T, w *world.World) {
 	t.Helper()
 	if err := w.LoseHost("esx-01"); err != nil {
@@ -65,7 +65,7 @@ func TestPFCSuspendsPause(t *testing.T) {
 		t.Errorf("PFC before the reboot:\n%s", got)
 	}
 	restart(t, w)
-	// The parameters act on every port of the driver, the service NIC too.
+	// The parameters apply to every port of the driver, including that of the management NIC.
 	if got := must(t, w, "network nic dcb status get -n vmnic0"); !strings.Contains(got, "PFC Enabled: true\n   PFC Configuration: 0 0 0 1 0 0 0 0\n") {
 		t.Errorf("PFC:\n%s", got)
 	}

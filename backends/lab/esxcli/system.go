@@ -53,7 +53,7 @@ func rulesetSet(w *world.World, host string, args Args) (Answer, error) {
 	return Answer{Shape: Text}, nil
 }
 
-// optionKey turns /Net/PVRDMAVmknic into Net.PVRDMAVmknic.
+// optionKey converts /Net/PVRDMAVmknic to Net.PVRDMAVmknic.
 func optionKey(path string) string { return strings.ReplaceAll(strings.Trim(path, "/"), "/", ".") }
 
 func advancedList(w *world.World, host string, args Args) (Answer, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// resyncSummary prints how much vSAN has to copy. A host without vSAN refuses the command.
+// resyncSummary prints the amount of data that vSAN has to resync. On a host without vSAN, the command fails.
 func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
 	vsan := false
 	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, _ *world.Host) [][]Field {

@@ -1,5 +1,5 @@
-// Package esxi implements the shell of an ESXi host of the lab: busybox tools and the host's own commands, on the same
-// state as the simulated vCenter.
+// Package esxi implements the shell of an ESXi host of the lab: BusyBox tools and the commands of ESXi. It uses the same state
+// as the simulated vCenter.
 package esxi
 
 import (
@@ -38,7 +38,7 @@ type Host struct {
 	stop context.CancelFunc
 }
 
-// New creates the shell of a host. Root can log in with the password and, if there is one, with the authorized key.
+// New creates the shell of a host. Root can log in with the password and, if authorizedKey is set, with that key.
 func New(w *world.World, host, authorizedKey string) (*Host, error) {
 	h := &Host{world: w, name: host}
 	if authorizedKey != "" {
@@ -54,7 +54,7 @@ func New(w *world.World, host, authorizedKey string) (*Host, error) {
 	if err := h.image(); err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", host, err)
 	}
-	maps.Copy(h.sys.Programs, h.mft()) // their files are installed and removed with the VIB
+	maps.Copy(h.sys.Programs, h.mft()) // the VIB installs and removes their files
 	return h, nil
 }
 
@@ -91,7 +91,7 @@ func (h *Host) image() error {
 	return nil
 }
 
-// Update applies changes of the world: when the host or its SSH service goes down, all sessions are closed.
+// Update applies changes of the world. When the host or its SSH service stops, all sessions are closed.
 func (h *Host) Update() {
 	up := h.serves()
 	h.mu.Lock()
@@ -114,7 +114,7 @@ func (h *Host) Close() {
 	h.sys.Procs.KillAll(ctx)
 }
 
-// serves reports whether the host answers on port 22.
+// serves reports whether the host accepts connections on port 22.
 func (h *Host) serves() bool {
 	ok := false
 	h.world.View(func(s *world.State) {
@@ -134,7 +134,7 @@ func (h *Host) Up() (context.Context, bool) {
 	return h.ctx, h.ctx.Err() == nil
 }
 
-// Account implements sshd.Machine. In lockdown mode only its exception users get in.
+// Account implements sshd.Machine. In lockdown mode only the exception users can log in.
 func (h *Host) Account(name string) (sshd.Account, bool) {
 	locked := false
 	h.world.View(func(s *world.State) {
@@ -169,7 +169,7 @@ func (h *Host) note(f fault.Rule) {
 	h.world.Log.Note(world.Event{What: world.FaultApplied, Host: h.name, Detail: f.Rule})
 }
 
-// Forward implements sshd.Machine: ESXi does not forward.
+// Forward implements sshd.Machine. ESXi does not support forwarding.
 func (h *Host) Forward(context.Context, string) (net.Conn, error) {
 	return nil, errors.New("administratively prohibited: open failed")
 }
@@ -195,7 +195,7 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 		return 1
 	case fault.DoNoise:
 		if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-			return 141 // SIGPIPE: the reader has closed its end
+			return 141 // exit status after SIGPIPE: the reader has closed its end
 		}
 	case fault.DoHang:
 		<-ctx.Done()

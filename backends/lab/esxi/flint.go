@@ -12,7 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// flint queries the firmware of a device or a file, and writes firmware from a file to a device (mstflint, flint/subcommands.cpp).
+// flint queries the firmware of a device or a file, and burns firmware from a file to a device (mstflint,
+// flint/subcommands.cpp).
 func (h *Host) flint(ctx context.Context, p *sh.Proc) int {
 	name, found := h.named(p.Args)
 	file := ""
@@ -54,7 +55,7 @@ func (h *Host) flint(ctx context.Context, p *sh.Proc) int {
 	return 1
 }
 
-// imageFile finds an image on the datastore, as the host sees it.
+// imageFile returns the image at a path of the datastore, or nil if there is none.
 func (h *Host) imageFile(path string) (image *firmware.Image) {
 	h.world.View(func(s *world.State) {
 		if i := slices.IndexFunc(s.Images, func(i firmware.Image) bool { return i.Path == path }); i >= 0 {
@@ -64,7 +65,7 @@ func (h *Host) imageFile(path string) (image *firmware.Image) {
 	return image
 }
 
-// imageText is the output of a query. It contains the running version only if that differs.
+// imageText returns the output of a query. It contains the running version only if that is different.
 func imageText(version, running, psid, guid, mac, uefi, pxe string) string {
 	var b strings.Builder
 	line := func(label, value string) { fmt.Fprintf(&b, "%-22s %s\n", label, value) }
@@ -89,12 +90,12 @@ func imageText(version, running, psid, guid, mac, uefi, pxe string) string {
 	return b.String()
 }
 
-// burnParts is the number of steps in which an image is written.
+// burnParts is the number of steps in which an image is burned.
 const burnParts = 4
 
-// burn writes an image beside the current one and makes it valid in the last step, so that an interrupted burn leaves the
-// current firmware in place (MFT documentation, flint: the default burn is failsafe and alternates between two locations). An
-// image for another board is refused, and one that is not newer needs confirmation (mstflint, BurnSubCommand::checkPSID and
+// burn writes an image next to the current one and activates it in the last step, so that an interrupted burn leaves the current
+// firmware in place (MFT documentation, flint: the default burn is failsafe and alternates between two locations). An image for
+// another board is refused, and an image that is not newer requires confirmation (mstflint, BurnSubCommand::checkPSID and
 // checkFwVersion). The card runs its old firmware until the next boot.
 func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image firmware.Image) int {
 	var held, psid string
@@ -141,7 +142,7 @@ func (h *Host) burn(ctx context.Context, p *sh.Proc, c *firmware.Card, image fir
 	return 0
 }
 
-// later compares versions number by number.
+// later reports whether a version is newer than another, number by number.
 func later(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(x), len(y)) {
@@ -154,7 +155,7 @@ func later(a, b string) bool {
 	return false
 }
 
-// dropZeros changes 14.29.0015 to 14.29.15.
+// dropZeros removes leading zeros: 14.29.0015 becomes 14.29.15.
 func dropZeros(version string) string {
 	parts := strings.Split(version, ".")
 	for i, part := range parts {

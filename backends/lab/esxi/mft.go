@@ -14,15 +14,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// mftDir is where the VIB mft installs its tools. It is not in the PATH.
+// mftDir is the directory where the VIB mft installs its tools. It is not in the PATH.
 const mftDir = "/opt/mellanox/bin"
 
 func (h *Host) mft() map[string]sh.Program {
 	return map[string]sh.Program{"mst": h.mst, "mlxconfig": h.mlxconfig, "mlxfwmanager": h.mlxfwmanager, "flint": h.flint, "mlxlink": h.mlxlink}
 }
 
-// settle makes the files of the host match its image: the tools exist while the VIB is installed, and the datastore
-// contains the files that the world has on it.
+// settle makes the files of the host match its image. The tools exist while the VIB is installed, and the datastore contains the
+// files that the world defines.
 func (h *Host) settle() {
 	root, f := vfs.Root(), h.sys.FS
 	tools := false
@@ -43,17 +43,17 @@ func (h *Host) settle() {
 			depot = append(depot, i.Path)
 		}
 	})
-	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // the next login tries again
+	_ = f.WriteFile(root, "/var/log/vmkernel.log", []byte(log.String()), 0o644) // retried at the next login
 	_, err := f.Stat(root, mftDir)
 	switch {
 	case tools && err != nil:
 		for name := range h.mft() {
 			if h.sys.Install(name, path.Join(mftDir, name)) != nil {
-				return // the next login tries again
+				return // retried at the next login
 			}
 		}
 	case !tools && err == nil:
-		_ = f.RemoveAll(root, "/opt/mellanox") // likewise
+		_ = f.RemoveAll(root, "/opt/mellanox") // retried at the next login
 	}
 	for _, name := range depot {
 		if _, err := f.Stat(root, name); err != nil && f.MkdirAll(root, path.Dir(name), 0o755) == nil {
@@ -62,13 +62,13 @@ func (h *Host) settle() {
 	}
 }
 
-// A device is a card as MFT calls it on this host.
+// A device is a card with its MFT device name on this host.
 type device struct {
 	name string // mt4119_pciconf1
 	card *firmware.Card
 }
 
-// devices are the host's cards. Their numbers do not follow the PCI order on every host.
+// devices returns the cards of the host. On some hosts their numbers do not follow the PCI order.
 func devices(h *world.Host) []device {
 	cards := slices.Clone(h.Cards)
 	slices.SortFunc(cards, func(a, b *firmware.Card) int { return strings.Compare(a.PCI, b.PCI) })
@@ -82,7 +82,7 @@ func devices(h *world.Host) []device {
 	return list
 }
 
-// open finds a device by name or PCI address while mst is running.
+// open finds a device by name or PCI address. mst must be running.
 func open(h *world.Host, name string) *device {
 	if !h.MST {
 		return nil

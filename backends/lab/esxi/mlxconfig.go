@@ -50,7 +50,7 @@ func parseConfig(args []string) (configCall, error) {
 	return c, nil
 }
 
-// mlxconfig shows and sets the firmware configuration of the next boot.
+// mlxconfig shows and sets the firmware configuration for the next boot.
 func (h *Host) mlxconfig(_ context.Context, p *sh.Proc) int {
 	c, err := parseConfig(p.Args)
 	if err != nil {
@@ -135,7 +135,7 @@ func (h *Host) configure(p *sh.Proc, c configCall, n int, d device) int {
 
 const column = 16
 
-// query prints all parameters, or the named ones, with their values after the next boot; with -e also the current values.
+// query prints all parameters, or the given ones, with their values for the next boot; with -e also the current values.
 func query(card *firmware.Card, c configCall) (string, error) {
 	list := card.Settings
 	if len(c.args) > 0 {
@@ -175,7 +175,7 @@ func unsupported(name string) error {
 	return fmt.Errorf("-E- The Device doesn't support %s parameter", name)
 }
 
-// changes returns the values that a set or a reset requests, and the table that shows them before they are applied.
+// changes returns the values that set or reset changes, and the table that is shown before they are applied.
 func (h *Host) changes(card *firmware.Card, c configCall) (map[*firmware.Setting]int, string, error) {
 	changes := map[*firmware.Setting]int{}
 	text := fmt.Sprintf("%-45s%-*s%s\n", "Configurations:", column, "Next Boot", "New")

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// named returns the device of option -d, and whether the option was given.
+// named returns the device given with the option -d, and whether the option is present.
 func (h *Host) named(args []string) (name string, found []device) {
 	if i := slices.IndexFunc(args, func(a string) bool { return a == "-d" || a == "--dev" }); i >= 0 && i+1 < len(args) {
 		name = args[i+1]
@@ -24,7 +24,7 @@ func (h *Host) named(args []string) (name string, found []device) {
 	return name, found
 }
 
-// mlxfwmanager shows the firmware. It has no images to burn, because the host has no internet access.
+// mlxfwmanager shows the firmware versions. No images are available, because the host has no internet access.
 func (h *Host) mlxfwmanager(_ context.Context, p *sh.Proc) int {
 	if slices.Contains(p.Args, "--online") {
 		p.Printf("-E- Failed to connect to the online server. Check the network connection of the host.\n")
@@ -63,7 +63,7 @@ func (h *Host) mlxfwmanager(_ context.Context, p *sh.Proc) int {
 
 func guid(c *firmware.Card) string { return c.MAC[:6] + "0300" + c.MAC[6:] }
 
-// mlxlink shows the PCIe link of one device: its current speed and width, and in brackets the maximum.
+// mlxlink shows the PCIe link of one device: its current speed and width, with the maximum in brackets.
 func (h *Host) mlxlink(_ context.Context, p *sh.Proc) int {
 	name, found := h.named(p.Args)
 	i := slices.Index(p.Args, "--port_type")

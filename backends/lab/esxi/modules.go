@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// esxcfgModule shows the options of a kernel module, or replaces them.
+// esxcfgModule shows or replaces the options of a kernel module.
 func (h *Host) esxcfgModule(_ context.Context, p *sh.Proc) int {
 	if len(p.Args) == 4 && p.Args[1] == "-s" {
 		if err := h.world.SetModule(h.name, p.Args[3], p.Args[2]); err != nil {
@@ -43,7 +43,7 @@ func (h *Host) esxcfgModule(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// lspci lists the PCI functions in short.
+// lspci lists the PCI functions in short format.
 func (h *Host) lspci(_ context.Context, p *sh.Proc) int {
 	h.host(func(host *world.Host) {
 		for _, d := range host.PCI {

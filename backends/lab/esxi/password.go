@@ -6,9 +6,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// password checks a password for root. After Security.AccountLockFailures refused log-ins in a row the account is locked for
-// Security.AccountUnlockTime seconds and the right password is refused too (vSphere Security, "ESXi Passwords and Account
-// Lockout": over SSH and the API, 5 and 900 by default since 6.5; Broadcom KB 436299). A login by key is not counted.
+// password checks a password for root. After Security.AccountLockFailures consecutive failed logins, the account is locked for
+// Security.AccountUnlockTime seconds, and the correct password is refused too (vSphere Security, "ESXi Passwords and Account
+// Lockout": over SSH and the API, 5 and 900 by default since 6.5; Broadcom KB 436299). Logins with a key are not counted.
 func (h *Host) password(given string) bool {
 	verdict := "refused"
 	_ = h.world.Update(func(s *world.State) ([]world.Event, error) {
@@ -20,7 +20,7 @@ func (h *Host) password(given string) bool {
 		if right == "" {
 			right = h.world.Secrets.ESXi
 		}
-		most, _ := host.Options["Security.AccountLockFailures"].(int64) // 0 or missing: never locked
+		most, _ := host.Options["Security.AccountLockFailures"].(int64) // if 0 or missing, the account is never locked
 		wait, _ := host.Options["Security.AccountUnlockTime"].(int64)
 		now := time.Now()
 		switch {

@@ -21,7 +21,7 @@ func (h *Host) programs() map[string]sh.Program {
 	}
 }
 
-// secureBoot prints whether the host booted with UEFI Secure Boot.
+// secureBoot prints whether UEFI Secure Boot was enabled at boot.
 func (h *Host) secureBoot(_ context.Context, p *sh.Proc) int {
 	if len(p.Args) != 2 || p.Args[1] != "-s" {
 		p.Errorf("usage: secureBoot.py [-h] [-a | -c | -s]\n")
@@ -37,7 +37,7 @@ func (h *Host) secureBoot(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// esxcli prints what the world's esxcli answers.
+// esxcli runs an esxcli command and prints its answer.
 func (h *Host) esxcli(_ context.Context, p *sh.Proc) int {
 	words := p.Args[1:]
 	formatter := ""
@@ -73,7 +73,7 @@ func (h *Host) esxcli(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// csv is the formatter that ends every line with a comma.
+// csv formats an answer as CSV. Every line ends with a comma.
 func csv(a esxcli.Answer) string {
 	var b strings.Builder
 	for i, row := range a.Rows {
@@ -176,7 +176,7 @@ func (h *Host) uptime(_ context.Context, p *sh.Proc) int {
 
 func (h *Host) reboot(context.Context, *sh.Proc) int {
 	w, name := h.world, h.name
-	w.After(30*time.Millisecond, func() { _ = w.RebootHost(name) }) // a host that is already shutting down ignores another request
+	w.After(30*time.Millisecond, func() { _ = w.RebootHost(name) }) // a host that is already shutting down ignores a second request
 	return 0
 }
 
@@ -204,7 +204,7 @@ func (h *Host) vmknics(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// vmkping pings from a vmknic; the world decides what arrives.
+// vmkping sends pings from a vmknic. The world determines which packets arrive.
 func (h *Host) vmkping(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("I: d s: c: 4 6 i: W: S: v")
 	if err != nil || len(o.Args) != 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// vsish prints the statistics of pNICs: the general ones, then those of the driver. nmlx5 uses the names that ethtool shows
-// for mlx5 on Linux.
+// vsish prints the statistics of pNICs: the general ones, then those of the driver. nmlx5 uses the counter names that ethtool
+// shows for mlx5 on Linux.
 func (h *Host) vsish(_ context.Context, p *sh.Proc) int {
 	args := p.Args[1:]
 	if len(args) != 3 || args[0] != "-e" || !slices.Contains([]string{"get", "cat"}, args[1]) {

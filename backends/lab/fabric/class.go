@@ -2,24 +2,24 @@ package fabric
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// A Flow describes what one test has sent.
+// A Flow describes the traffic that one test has sent.
 type Flow struct {
 	TrafficClass   int // byte of the IP header: DSCP << 2 | ECN
 	Bytes, Packets int64
-	Crowd          float64 // part of the time in which other ports sent to the same receiver
+	Crowd          float64 // fraction of the time in which other ports sent to the same receiver
 }
 
-// An Effect is what happens to a flow in the queues of the switch, as the counters of both ends show it.
+// An Effect describes what happens to a flow in the queues of the switch, as the counters of both ends show it.
 type Effect struct {
-	SentIn, ArrivedIn int   // priorities in which the sender's and the receiver's card count it
-	Paused            int64 // pause frames of SentIn that stopped the sender
-	Lost              int64 // packets that the switch dropped
-	Marked            int64 // packets that arrived with "congestion experienced"
+	SentIn, ArrivedIn int   // priorities in which the cards of the sender and the receiver count the flow
+	Paused            int64 // pause frames of priority SentIn that stopped the sender
+	Lost              int64 // packets dropped by the switch
+	Marked            int64 // packets marked with "congestion experienced"
 	Left              float64
 }
 
-// Fractions of the packets of a flow into a congested port; our own estimates. DCQCN slows senders down before the buffer is
-// full, so that pause frames are rare where the switch marks (Zhu et al., "Congestion Control for Large-Scale RDMA
+// Fractions of the packets of a flow to a congested port. These are estimates of this project. DCQCN slows senders down before
+// the buffer is full, so pause frames are rare if the switch marks packets (Zhu et al., "Congestion Control for Large-Scale RDMA
 // Deployments", SIGCOMM 2015).
 const (
 	markedPart      = 1.0 / 40
@@ -31,11 +31,11 @@ const (
 	leftAfterLoss   = 0.45 // go-back-N sends a window again for each lost packet
 )
 
-// Transmit computes what happens to a flow from the first to the second port of the path. A packet has the priority that its
-// sender's card gives it; at the switch it keeps that if the switch port of the sender trusts DSCP; otherwise it is moved to
-// priority 0 and its DSCP is cleared (Cisco, "Configuring QoS", untrusted ports). If a queue fills up, the switch pauses the
-// priority at the ingress port (IEEE 802.1Qbb); packets that are not paused there, or by a card that ignores pause frames, are
-// dropped.
+// Transmit computes what happens to a flow from the first to the second port of the path. The sender's card sets the priority of
+// a packet. The packet keeps its priority at the switch if the sender's switch port trusts DSCP; otherwise the switch moves it
+// to priority 0 and clears its DSCP (Cisco, "Configuring QoS", untrusted ports). If a queue fills up, the switch pauses the
+// priority at the ingress port (IEEE 802.1Qbb). If the priority is not paused there, or the card ignores pause frames, packets
+// are dropped.
 func (p Path) Transmit(s *world.State, f Flow) Effect {
 	e := Effect{Left: 1}
 	if len(p.Ports) < 2 {
@@ -80,7 +80,7 @@ func (p Path) Transmit(s *world.State, f Flow) Effect {
 	return e
 }
 
-// Count adds the effect of a flow to the counters of both cards' ports.
+// Count adds the effect of a flow to the port counters of both cards.
 func (p Path) Count(w *world.World, f Flow, e Effect) {
 	if len(p.Ports) < 2 {
 		return

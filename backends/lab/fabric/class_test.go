@@ -8,16 +8,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// Each scenario of the physical network changes what happens to a flow, for its own reason. The path goes from the last host,
-// where a scenario of one port has its fault, to the first.
-func TestQueuesOfTheSwitch(t *testing.T) {
+// Each scenario of the physical network affects a flow in its own way. The path leads from the last host, where the scenarios
+// that affect one port have their fault, to the first.
+func TestSwitchQueues(t *testing.T) {
 	const dscp26 = 26<<2 | 2
 	for name, tc := range map[string]struct {
 		scenario             string
 		crowd                float64
 		sentIn, arrivedIn    int
 		paused, lost, marked bool
-		back                 bool // the other way round
+		back                 bool // the path leads in the opposite direction
 	}{
 		"nothing is congested":              {scenario: "sriov-ready", sentIn: 3, arrivedIn: 3},
 		"lossless and marked":               {scenario: "sriov-ready", crowd: 1, sentIn: 3, arrivedIn: 3, paused: true, marked: true},
@@ -59,8 +59,8 @@ func TestQueuesOfTheSwitch(t *testing.T) {
 	}
 }
 
-// Ports carry both directions at once, and an incast affects only the ports that take part in it.
-func TestDirectionsAndSenders(t *testing.T) {
+// The directions of a port are independent, and an incast affects only the ports that take part in it.
+func TestSharesByDirectionAndSender(t *testing.T) {
 	port := func(host string) fabric.Port { return fabric.Port{Host: host, PNIC: "vmnic2"} }
 	ab := fabric.Path{Ports: []fabric.Port{port("a"), port("b")}}
 	ba := fabric.Path{Ports: []fabric.Port{port("b"), port("a")}}
@@ -83,8 +83,8 @@ func TestDirectionsAndSenders(t *testing.T) {
 	}
 }
 
-// What slows a card down is visible only at the message sizes that it affects.
-func TestCardsThatAreHeldBack(t *testing.T) {
+// A card that is slowed down is slower only at the message sizes that are affected.
+func TestSlowCards(t *testing.T) {
 	sound := fabric.Path{Reachable: true, RDMA: true, LinkMbps: 100000, MTU: 9000}
 	gbps := func(p fabric.Path, size int) float64 { return p.Gbps(size, 4096, 1, "s") }
 	small, large, narrow, far := sound, sound, sound, sound

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// done returns a data centre that is set up: vm-01 and vm-03 on esx-01, vm-02 and vm-04 on esx-02.
+// done returns a data center that is fully configured: vm-01 and vm-03 are on esx-01, vm-02 and vm-04 on esx-02.
 func done(t *testing.T) *world.World {
 	t.Helper()
 	w, err := scenario.New(scenario.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
@@ -39,7 +39,7 @@ func between(w *world.World, a, b string, spoil func(s *world.State)) fabric.Pat
 	return p
 }
 
-func TestSoundPath(t *testing.T) {
+func TestHealthyPath(t *testing.T) {
 	p := between(done(t), "vm-01", "vm-02", nil)
 	if !p.Reachable || !p.RDMA || p.SameHost || p.LinkMbps != 100000 || p.MTU != 9000 || p.Why != "" {
 		t.Errorf("%+v", p)
@@ -162,7 +162,8 @@ func TestRates(t *testing.T) {
 	for size, want := range map[int]float64{64: 2.78, 1024: 43.7, 4096: 88.2, 8192: 93.8, 65536: 96.6, 8 << 20: 96.2} {
 		near(t, "S2", sound.Gbps(size, 4096, 1, "s"), want, 0.06)
 	}
-	// Headers and gap of a RoCEv2 packet are 82 bytes (IEEE 802.3; InfiniBand Architecture, Annex A17): goodput is mtu/(mtu+82), with a tag mtu/(mtu+86).
+	// The headers and the gap of a RoCEv2 packet are 82 bytes (IEEE 802.3; InfiniBand Architecture, Annex A17): goodput is
+	// mtu/(mtu+82), with a tag mtu/(mtu+86).
 	for mtu, cap := range map[int]float64{4096: 98.0, 2048: 96.2, 1024: 92.6, 512: 86.2} {
 		got := sound.Gbps(1<<20, mtu, 1, "s")
 		if got > cap || got < cap*0.97 {
@@ -217,7 +218,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// Two ports of a card share its PCIe slot, and two cards below a PCIe switch share its uplink: when used at the same time, each gets half.
+// Two ports of a card share its PCIe slot, and two cards below a PCIe switch share its uplink. When both are used at the same
+// time, each gets half of the rate.
 func TestPCIeLinksAreShared(t *testing.T) {
 	slot := func(at string, in bool) fabric.Link { return fabric.Link{Host: "a", At: at, In: in, Gbps: 115} }
 	on := func(pnic string, links ...fabric.Link) fabric.Path {

@@ -2,7 +2,8 @@ package fabric
 
 import "sync"
 
-// Load counts the running tests on each port, separately for each direction. The zero value is ready; it is safe for concurrent use.
+// Load counts the running tests on each port, separately for each direction. The zero value is ready to use. Load is safe for
+// concurrent use.
 type Load struct {
 	mu    sync.Mutex
 	tests map[way]map[Port]int // by the port at the other end
@@ -15,8 +16,8 @@ type way struct {
 	in   bool // towards the host
 }
 
-// ways returns the directions that a path loads, with the port at the other end of each. A path within one port loads its
-// sending direction.
+// ways returns the directions that a path uses, with the port at the other end of each. A path within one port uses only the
+// sending direction of the port.
 func (p Path) ways() map[way]Port {
 	if len(p.Ports) == 0 {
 		return nil
@@ -29,7 +30,7 @@ func (p Path) ways() map[way]Port {
 	return list
 }
 
-// Start records a test on the ports of p. The caller calls end once when the test is over.
+// Start records a test on the ports of p. The caller calls end once, when the test ends.
 func (l *Load) Start(p Path) (end func()) {
 	l.add(p, 1)
 	return func() { l.add(p, -1) }
@@ -59,7 +60,7 @@ func (l *Load) add(p Path, n int) {
 	}
 }
 
-// Share returns the fraction of the ports of p that each test gets now: 1 if there is only one.
+// Share returns the fraction of the port capacity that each test on p currently gets. It is 1 if there is only one test.
 func (l *Load) Share(p Path) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,8 +75,8 @@ func (l *Load) Share(p Path) float64 {
 	return 1 / float64(most)
 }
 
-// Slot returns the rate that the PCIe links of p allow each test now, in Gb/s; 0 means no limit. Tests on two ports of a card, and
-// on two cards below one PCIe switch, share a link.
+// Slot returns the rate in Gb/s that the PCIe links of p currently allow each test; 0 means no limit. Tests on two ports of a
+// card, and on two cards below one PCIe switch, share a link.
 func (l *Load) Slot(p Path) float64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,8 @@ func (l *Load) Slot(p Path) float64 {
 	return least
 }
 
-// Senders returns how many ports send to the receiver of p now. More than one fill the queue of the switch port in front of it.
+// Senders returns the number of ports that currently send to the receiver of p. If there are two or more, the queue of the
+// receiver's switch port fills up.
 func (l *Load) Senders(p Path) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package fabric models what the lab's network does with traffic between two guests: whether it arrives, whether it
-// uses RDMA or falls back to TCP, how fast it is, and what the counters show. It is a function of the world: the result
-// depends on the configuration and on nothing else.
+// Package fabric models how the lab's network handles traffic between two guests: whether it arrives, whether it uses RDMA or
+// falls back to TCP, how fast it is, and what the counters show. The result depends only on the configuration of the world.
 package fabric
 
 import (
@@ -11,45 +10,45 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// An End is an interface of a guest with the settings that the guest has made.
+// An End is an interface of a guest with the settings made in the guest.
 type End struct {
 	VM  string
 	MAC string
-	MTU int // bytes, of the interface
+	MTU int // of the interface, in bytes
 	Up  bool
 }
 
-// A Port is a physical port of a host. Tests that run at the same time share its capacity.
+// A Port is a physical port of a host. Concurrent tests share its capacity.
 type Port struct{ Host, PNIC string }
 
-// A Link is one direction of a PCIe link of a host: of a card's slot, or of the uplink of a PCIe switch.
+// A Link is one direction of a PCIe link of a host: the link of a card's slot, or the uplink of a PCIe switch.
 type Link struct {
-	Host, At string // PCI address of what is below the link
-	In       bool   // towards the host's memory
-	Switch   bool   // the uplink of a PCIe switch
+	Host, At string // PCI address of the device below the link
+	In       bool   // towards the memory of the host
+	Switch   bool   // whether it is the uplink of a PCIe switch
 	Gbps     float64
 }
 
-// A Device is the RDMA device of a host that traffic passes through.
+// A Device is an RDMA device of a host on the path of the traffic.
 type Device struct{ Host, Name string }
 
 // A Path describes the network between two interfaces.
 type Path struct {
 	Reachable bool   // frames arrive
-	Why       string // why they do not, or why RDMA does not use the adapters
+	Why       string // why frames do not arrive, or why RDMA does not use the adapters
 	SameHost  bool
-	VF        bool // between VFs or whole ports: RDMA without the hypervisor
-	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; else TCP between the hosts
+	VF        bool // between VFs or fully assigned ports: RDMA bypasses the hypervisor
+	RDMA      bool // PVRDMA uses the adapters, or memory on the same host; if false, TCP between the hosts
 	LinkMbps  int  // rate of the slower port; 0 on the same host
-	MTU       int  // bytes: the largest IP packet that the switches pass; the guests' own MTU is not in it
+	MTU       int  // largest IP packet in bytes that the switches forward; the MTU of the guests is not considered
 	Tagged    bool // with a VLAN tag
 	Ports     []Port
-	Devices   []Device // whose counters move; empty on the same host and in the fallback
-	Hops      int      // number of switches beyond the first
-	Links     []Link   // PCIe links that it passes; empty on the same host
-	SlotGbps  float64  // rate that these links allow now; 0: no limit
-	Small     float64  // share of the message rate; 0: all of it
-	Large     float64  // share of the bandwidth above 64 KiB; 0: all of it
+	Devices   []Device // devices that count the traffic; empty on the same host and in the fallback
+	Hops      int      // number of switches after the first
+	Links     []Link   // PCIe links on the path; empty on the same host
+	SlotGbps  float64  // rate that these links currently allow; 0: no limit
+	Small     float64  // fraction of the message rate; 0: all of it
+	Large     float64  // fraction of the bandwidth above 64 KiB; 0: all of it
 }
 
 // side is the part of a path on the host of one end.
@@ -61,13 +60,13 @@ type side struct {
 	mtu     int
 	uplink  *world.PNIC
 	teamed  bool
-	whole   bool // the port itself is assigned to the VM: no virtual switch is between it and the cable
+	whole   bool // the physical port is assigned to the VM, without a virtual switch between them
 }
 
 func unreachable(format string, args ...any) Path { return Path{Why: fmt.Sprintf(format, args...)} }
 
-// Between computes the path from a to b. The sources of the conditions for RDMA are VMware's "PVRDMA Support" and KB
-// 328676: the HCA is the only uplink of the DVS, the ruleset pvrdma is open and a vmknic is tagged on both hosts.
+// Between computes the path from a to b. The conditions for RDMA are those of VMware's "PVRDMA Support" and KB 328676: the HCA
+// is the only uplink of the DVS, the ruleset pvrdma is open, and a vmknic is tagged on both hosts.
 func Between(s *world.State, a, b End) Path {
 	x, why := look(s, a)
 	if why != "" {
@@ -80,7 +79,7 @@ func Between(s *world.State, a, b End) Path {
 	switch {
 	case x.vlan != y.vlan:
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
-	case x.whole || y.whole: // they are connected by the physical network
+	case x.whole || y.whole: // connected by the physical network
 	case x.adapter.DVS != "" && y.adapter.DVS != "" && x.uplink != nil && y.uplink != nil: // likewise, or by their virtual switch
 	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
 		return unreachable("%s and %s are on different networks", a.VM, b.VM)
@@ -122,13 +121,14 @@ func Between(s *world.State, a, b End) Path {
 	return p
 }
 
-// leafToLeaf is how many switches a path between two leaves passes beyond the first: a spine and the other leaf.
+// leafToLeaf is the number of additional switches on a path between two leaf switches: a spine and the other leaf.
 const leafToLeaf = 2
 
-// laneGbps is the data rate of a PCIe lane by generation: 8, 16 and 32 GT/s in 128b/130b, less the headers of packets of 256 bytes.
+// laneGbps returns the data rate of a PCIe lane by generation: 8, 16 and 32 GT/s with 128b/130b encoding, minus the headers of
+// packets of 256 bytes.
 func laneGbps(gen int) float64 { return float64(int(1)<<gen) * 128.0 / 130 * 256 / 280 }
 
-// hardware sets how much the cards and their slots limit a path.
+// hardware sets the limits of a path that the cards and their slots cause.
 func (p *Path) hardware(from, to side) {
 	least := func(have, limit float64) float64 {
 		if limit > 0 && (have == 0 || limit < have) {
@@ -146,14 +146,15 @@ func (p *Path) hardware(from, to side) {
 	}
 }
 
-// Beside returns the path of data that stays below the PCIe switches of both ends, as for memory of GPUs below the same switches.
+// Beside returns the path for data that stays below the PCIe switches of both ends, for example for GPU memory below the same
+// switches.
 func (p Path) Beside() Path {
 	p.Links = slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { return l.Switch })
 	return p
 }
 
-// linksOf are the PCIe links between a port and the memory of its host: the slot of its card, and the uplink of the switch that the
-// card is below, which is as wide as the slot. All ports of a card, and all cards below a switch, share them.
+// linksOf returns the PCIe links between a port and the memory of its host: the slot of its card, and the uplink of the PCIe
+// switch above the card, which has the same width as the slot. All ports of a card, and all cards below a switch, share them.
 func linksOf(h *world.Host, c *world.PNIC) []Link {
 	gen, lanes, at := 3, 16, c.PCI
 	if card := h.Card(c.PCI); card != nil {
@@ -204,10 +205,10 @@ func look(s *world.State, e End) (side, string) {
 	return o, why
 }
 
-// switchMTU returns the MTU of the physical switch.
+// switchMTU is the MTU of the physical switch.
 const switchMTU = 9216
 
-// port returns the side of a VM that a whole port is assigned to.
+// port sets the side of a VM to which a physical port is assigned, or returns why it cannot.
 func (o *side) port(p *world.PNIC, e End) string {
 	if !e.Up {
 		return "the interface in " + e.VM + " is down"
@@ -231,7 +232,7 @@ func (o *side) network() string {
 	return o.adapter.PortGroup
 }
 
-// virtualFunction replaces the uplink by the port of the VF: its frames leave there regardless of the teaming policy.
+// virtualFunction replaces the uplink by the port of the VF. The VF sends its frames there, regardless of the teaming policy.
 func (o *side) virtualFunction(s *world.State) string {
 	p, _ := o.host.PortOf(o.adapter)
 	if p == nil {
@@ -341,7 +342,8 @@ func allows(networks []string, ip string) bool {
 	})
 }
 
-// meet reports whether two vmknics can reach each other: they are in the same subnet, or both on the routed management network.
+// meet reports whether two vmknics can reach each other: both are in the same subnet, or both are on the routed management
+// network.
 func meet(a, b *world.VMK) bool {
 	pa, err := netip.ParseAddr(a.IP)
 	if err != nil {

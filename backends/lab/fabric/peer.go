@@ -7,31 +7,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A Peer is how a GPU and a NIC of one VM reach each other without the memory of the host.
+// A Peer describes direct access between a GPU and a NIC of one VM, without the memory of the host.
 type Peer struct {
-	OK       bool    // they can; otherwise the IOMMU blocks them
+	OK       bool    // direct access works; if false, the IOMMU blocks it
 	Share    float64 // fraction of the NIC's rate with host memory
-	Micros   float64 // added to a latency
+	Micros   float64 // added to the latency, in microseconds
 	Distance world.Distance
 	Why      string
 }
 
-// The rate of a card with GPU memory as a fraction of its rate with host memory. Below one switch both are nearly the
-// same; across root ports, reads wait for the processor's buffers, and across sockets for the link between them.
+// The rate of a card with GPU memory as a fraction of its rate with host memory. Below one PCIe switch both rates are nearly
+// equal. Across root ports, reads are limited by the buffers of the processor; across sockets, by the link between them.
 const (
 	switchShare = 0.985
 	treeShare   = 0.97
 	portsShare  = 0.42
 	socketShare = 0.16
-	acsShare    = 0.45 // below one switch, when ACS sends all requests up to the root port
+	acsShare    = 0.45 // below one switch, if ACS redirects all requests to the root port
 )
 
-// peerToPeer is the hardware version from which devices can reach each other without a configuration key.
+// peerToPeer is the first hardware version in which devices can access each other without a configuration key.
 const peerToPeer = 22
 
-// PeerOf computes how the GPU at a PCI address of the host reaches the port behind a MAC of the VM. The keys are those of
-// NVIDIA's GPU Operator guide: allowP2P maps the devices to each other, RelaxACSforP2P lets a switch route requests
-// directly between them.
+// PeerOf computes how the GPU at a PCI address of the host accesses the port with a MAC address of the VM. The configuration
+// keys are those of NVIDIA's GPU Operator guide: allowP2P maps the devices to each other, and RelaxACSforP2P lets a switch route
+// requests directly between them.
 func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 	v := s.VM(vm)
 	if v == nil || s.Host(v.Host) == nil {
@@ -77,8 +77,8 @@ func PeerOf(s *world.State, vm, gpu, mac string) Peer {
 	return p
 }
 
-// vgpuPeers reports whether a card can access the memory of a VM's vGPUs: only vGPUs of the C series on GPUs with SR-IOV,
-// which are Ampere and later (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
+// vgpuPeers reports whether a card can access the memory of a VM's vGPUs. This requires vGPUs of the C series on GPUs with
+// SR-IOV, which are Ampere and later (NVIDIA AI Enterprise, "GPUDirect RDMA and GPUDirect Storage", vGPU support).
 func vgpuPeers(g *world.GPU, v *world.VM) bool {
 	if g == nil || slices.Contains([]string{"Kepler", "Maxwell", "Pascal", "Volta", "Turing"}, g.Architecture) {
 		return false
@@ -86,7 +86,8 @@ func vgpuPeers(g *world.GPU, v *world.VM) bool {
 	return !slices.ContainsFunc(v.Devices, func(d *world.Passthrough) bool { return d.Profile != "" && !strings.HasSuffix(d.Profile, "c") })
 }
 
-// translated reports whether the card gets translated addresses from the IOMMU itself (ATS): a switch may then route its requests directly.
+// translated reports whether the card requests translated addresses from the IOMMU (ATS). A PCIe switch can then route its
+// requests directly.
 func translated(h *world.Host, nic string) bool {
 	c := h.Card(nic)
 	return c != nil && c.Setting("ATS_ENABLED") != nil && c.Setting("ATS_ENABLED").Current == 1

@@ -6,32 +6,32 @@ import (
 	"strconv"
 )
 
-// The model's constants. The shape of the curve over message sizes follows the measurement of a ConnectX-5 100G
-// between VMs (VMware's RoCE SR-IOV study): 2.8 Gb/s at 64 B, 44 at 1 KiB, 88 at 4 KiB, 94 at 8 KiB, 96.7 from 64 KiB.
+// Constants of the model. The shape of the curve over message sizes follows a measurement of a ConnectX-5 100G between VMs
+// (VMware's RoCE SR-IOV study): 2.8 Gb/s at 64 B, 44 at 1 KiB, 88 at 4 KiB, 94 at 8 KiB, 96.7 from 64 KiB.
 const (
 	frameOverhead = 82    // bytes of a RoCE v2 packet in addition to its payload
 	vlanTag       = 4     // bytes
-	efficiency    = 0.985 // fraction of the wire's capacity
-	knee          = 2.3   // how sharply the curve bends
+	efficiency    = 0.985 // fraction of the wire rate
+	knee          = 2.3   // steepness of the curve
 
-	messageRate     = 5.4 // million a second
+	messageRate     = 5.4 // million messages per second
 	fallbackRate    = 0.25
 	fallbackGbps    = 22.0
-	fallbackShare   = 0.9 // maximum fraction of the link
+	fallbackShare   = 0.9 // maximum fraction of the link rate
 	memoryRate      = 4.0
 	memoryGbps      = 64.0
-	rdmaLatency     = 4.1 // microseconds, half a round trip of a small message
-	vfLatency       = 2.0 // likewise, between VFs
+	rdmaLatency     = 4.1 // microseconds, half the round trip of a small message
+	vfLatency       = 2.0 // the same, between VFs
 	fallbackLatency = 38.0
 	memoryLatency   = 2.9
-	copyLatency     = 0.6  // added above the inline size
+	copyLatency     = 0.6  // added for messages above the inline size
 	inlineSize      = 220  // bytes
-	jitter          = 0.01 // of everything
-	hopLatency      = 0.5  // of each further switch
+	jitter          = 0.01 // relative deviation of all results
+	hopLatency      = 0.5  // for each further switch
 	largeFrom       = 64 << 10
 )
 
-// Gbps returns the rate of a stream of messages of size bytes that has the given share (0 to 1] of the ports. ibMTU is
+// Gbps returns the rate of a stream of messages of size bytes. share, in (0, 1], is its fraction of the port capacity. ibMTU is
 // the active MTU that both ends agreed on. salt makes runs differ slightly, but reproducibly.
 func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 	top, rate := 0.0, messageRate
@@ -64,7 +64,7 @@ func (p Path) Gbps(size, ibMTU int, share float64, salt string) float64 {
 	return got * wobble(salt, size)
 }
 
-// segment returns the TCP rate with small segments, relative to 9000-byte packets.
+// segment returns the TCP rate with small segments, relative to the rate with 9000-byte packets.
 func segment(mtu int) float64 { return min(1, 0.55+0.05*float64(mtu)/1000) }
 
 // Latency returns half the round trip of a message of size bytes in microseconds.
@@ -93,9 +93,9 @@ func wobble(salt string, size int) float64 {
 	return 1 + jitter*(float64(h.Sum32()%2000)/1000-1)/2
 }
 
-// Carries reports whether packets of an RDMA message of size bytes pass the switches. Traffic of the TCP fallback, and on the
-// same host, does not depend on the fabric's frame size.
+// Carries reports whether the switches forward the packets of an RDMA message of size bytes. Traffic of the TCP fallback, and on
+// the same host, does not depend on the MTU of the fabric.
 func (p Path) Carries(size, ibMTU int) bool {
-	const headers = 44 // IP, UDP, BTH and ICRC inside the frame
+	const headers = 44 // headers of IP, UDP, BTH and ICRC in the frame
 	return p.SameHost || !p.RDMA || min(size, ibMTU)+headers <= p.MTU
 }

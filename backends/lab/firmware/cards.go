@@ -2,7 +2,7 @@ package firmware
 
 import "strings"
 
-// ConnectX5 is a dual-port 100G VPI card: each port can be InfiniBand or Ethernet.
+// ConnectX5 returns a dual-port 100G VPI card: each port can be InfiniBand or Ethernet.
 func ConnectX5(pci, mac string) *Card {
 	return &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX5", ID: 4119, Part: "MCX556A-ECU_Ax",
@@ -12,7 +12,7 @@ func ConnectX5(pci, mac string) *Card {
 	}
 }
 
-// ConnectX6Dx is a dual-port 100G card that supports only Ethernet, and ATS.
+// ConnectX6Dx returns a dual-port 100G card that supports only Ethernet, and ATS.
 func ConnectX6Dx(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX6DX", ID: 4125, Part: "MCX623106AN-CDA_Ax",
@@ -24,7 +24,7 @@ func ConnectX6Dx(pci, mac string) *Card {
 	return c
 }
 
-// ConnectX7 is a card with one port of 400 Gb/s, InfiniBand or Ethernet, that supports ATS.
+// ConnectX7 returns a card with one port of 400 Gb/s, InfiniBand or Ethernet, that supports ATS.
 func ConnectX7(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 1, Type: "ConnectX7", ID: 4129, Part: "MCX75310AAS-NEA_Ax",
@@ -36,7 +36,7 @@ func ConnectX7(pci, mac string) *Card {
 	return c
 }
 
-// BlueField2 is a dual-port 100G DPU, shipped in DPU mode; in NIC mode it works like a ConnectX-6 Dx.
+// BlueField2 returns a dual-port 100G DPU, which is shipped in DPU mode. In NIC mode it works like a ConnectX-6 Dx.
 func BlueField2(pci, mac string, nicMode bool) *Card {
 	c := ConnectX6Dx(pci, mac)
 	c.Type, c.ID, c.Part, c.PSID, c.Version = "BlueField2", 41686, "MBF2M516A-CECO_Ax_Bx", "MT_0000000702", "24.35.3502"
@@ -49,7 +49,7 @@ func BlueField2(pci, mac string, nicMode bool) *Card {
 	return c
 }
 
-// ConnectX4Lx is a dual-port 25G card that supports only Ethernet: it has no LINK_TYPE.
+// ConnectX4Lx returns a dual-port 25G card that supports only Ethernet. It has no LINK_TYPE.
 func ConnectX4Lx(pci, mac string) *Card {
 	return &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX4LX", ID: 4117, Part: "MCX4121A-ACA_Ax",
@@ -59,7 +59,7 @@ func ConnectX4Lx(pci, mac string) *Card {
 	}
 }
 
-// ConnectX6Lx is a dual-port 25G card; scenarios add it later.
+// ConnectX6Lx returns a dual-port 25G card, which scenarios add later.
 func ConnectX6Lx(pci, mac string) *Card {
 	c := &Card{
 		PCI: pci, Ports: 2, Type: "ConnectX6LX", ID: 4127, Part: "MCX631102AN-ADA_Ax",
@@ -73,7 +73,7 @@ func ConnectX6Lx(pci, mac string) *Card {
 
 func bare(mac string) string { return strings.ReplaceAll(mac, ":", "") }
 
-// settings are the parameters in the order of mlxconfig. By factory default SR-IOV is off, and the ports of a VPI card
+// settings returns the parameters in the order of mlxconfig. By factory default, SR-IOV is disabled and the ports of a VPI card
 // are InfiniBand.
 func settings(ports int, vpi bool, logBar int) []*Setting {
 	port := func(name string, p int) string { return name + "_P" + string(rune('1'+p)) }

@@ -2,8 +2,8 @@ package timing
 
 import "time"
 
-// A duration is how long a command takes. One that steps does its work in parts, and spends the time of other rows
-// between them; its own row has no time.
+// A duration is how long a command takes. If steps is set, the command works in steps and uses the times of other rows for them;
+// its own row has no time.
 type duration struct {
 	time   time.Duration
 	steps  bool
@@ -15,10 +15,10 @@ const (
 	ms     = time.Millisecond
 )
 
-// durations are the times by command: the base name of the program and its first words. Rows whose name is not a command
-// are parts of one. Those measured were measured with time(1) on Debian 12; estimates give the order of magnitude.
+// durations contains the times by command: the base name of the program and its first words. Rows whose name is not a command
+// are steps of one. Measured values were measured with time(1) on Debian 12; estimates are of the correct order of magnitude.
 var durations = map[string]duration{
-	// Initial RAM disks: mkinitramfs(8) copies modules for most of the time, then packs them.
+	// Initial RAM disks: mkinitramfs(8) copies modules for most of the time, then compresses them.
 	"update-initramfs": {steps: true},
 	"mkinitramfs copy": {1800 * ms, false, debian + ": update-initramfs -u, 3 s in all with MODULES=most"},
 	"mkinitramfs pack": {1200 * ms, false, debian},
@@ -41,7 +41,7 @@ var durations = map[string]duration{
 	"mlnxofed part":    {2 * time.Second, false, "MLNX_OFED user manual, Installing MLNX_OFED: about 5 to 20 min on the whole, one part a package"},
 	"openibd":          {8 * time.Second, false, "MLNX_OFED user manual: /etc/init.d/openibd restart unloads and loads the whole stack"},
 
-	// Packages. apt-get spends the time of each archive and dpkg that of each package.
+	// Packages: apt-get uses the time of each archive, and dpkg that of each package.
 	"apt-get install": {steps: true},
 	"apt-get remove":  {steps: true},
 	"apt-get purge":   {steps: true},

@@ -1,5 +1,5 @@
-// Package timing defines how long the commands of the lab's guests and hosts take. By default they take no time; with
-// real command times, each takes as long as the real program, times a scale.
+// Package timing defines how long the commands of the lab's guests and hosts take. By default they take no time. With real
+// command times, each command takes as long as the real program, multiplied by a scale.
 package timing
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A Clock defines how long commands take. The zero Clock takes no time. It may be copied.
+// A Clock defines how long commands take. With the zero Clock, they take no time. A Clock can be copied.
 type Clock struct {
-	Real  bool    // commands take the times of the table
-	Scale float64 // of all times; 0 is 1
+	Real  bool    // commands take the times in the table
+	Scale float64 // factor for all times; 0 means 1
 }
 
-// Of returns the duration for a row of the table with the clock applied.
+// Of returns the time in a row of the table, as scaled by the clock.
 func (c Clock) Of(row string) time.Duration {
 	if !c.Real {
 		return 0
@@ -24,7 +24,7 @@ func (c Clock) Of(row string) time.Duration {
 	return c.scaled(durations[row].time)
 }
 
-// Command returns the time of a command line, and whether its program spends it by itself, between its steps.
+// Command returns the time of a command line, and whether its program waits by itself, between its steps.
 func (c Clock) Command(args []string) (d time.Duration, itself bool) {
 	row := find(args)
 	if !c.Real {
@@ -40,7 +40,7 @@ func (c Clock) scaled(d time.Duration) time.Duration {
 	return d
 }
 
-// Sleep waits and reports whether ctx is still alive.
+// Sleep waits and reports whether ctx is still active afterwards.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -61,7 +61,7 @@ func Long(args []string) bool {
 	return d.steps || d.time >= 50*time.Millisecond
 }
 
-// find returns the row with the longest name that the command line begins with; options do not count.
+// find returns the row with the longest name that is a prefix of the command line. Options are ignored.
 func find(args []string) duration {
 	if len(args) == 0 {
 		return duration{}
@@ -70,17 +70,17 @@ func find(args []string) duration {
 	if words[0] == "dpkg" && !slices.ContainsFunc(args[1:], func(a string) bool {
 		return slices.Contains([]string{"-i", "--install", "--unpack", "--configure", "-r", "--remove", "-P", "--purge"}, a)
 	}) {
-		words[0] = "dpkg-query" // it passes prompts on
+		words[0] = "dpkg-query" // passes queries to dpkg-query
 	}
 	if words[0] == "flint" && slices.ContainsFunc(args[1:], func(a string) bool { return a == "b" || a == "burn" }) {
-		words[0] = "flint burn" // its keyword comes last
+		words[0] = "flint burn" // its subcommand is the last word
 	}
 	for _, a := range args[1:] {
 		if len(words) == 4 {
 			break
 		}
 		if !strings.HasPrefix(a, "-") {
-			if len(a) > 40 { // no row's name has such a word, and a script would be copied here each time
+			if len(a) > 40 { // no row has such a long word, and a script would be copied here each time
 				break
 			}
 			words = append(words, a)

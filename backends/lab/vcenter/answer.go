@@ -17,7 +17,7 @@ const envelope = xml.Header + `<soapenv:Envelope xmlns:soapenv="http://schemas.x
 
 const envelopeEnd = `</soapenv:Body></soapenv:Envelope>`
 
-// writeFault answers with a SOAP fault. A failed write cannot be reported.
+// writeFault writes a SOAP fault as the answer. A failed write cannot be reported.
 func writeFault(w http.ResponseWriter, e *frame.Error) {
 	w.Header().Set("Content-Type", `text/xml; charset="utf-8"`)
 	w.WriteHeader(http.StatusInternalServerError)

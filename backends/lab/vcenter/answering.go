@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// answering makes sure that every call is answered: a panic before a method is reached, and an answer that cannot be
-// written, becomes a SystemError. Only a fault rule can drop the connection.
+// answering ensures that every call gets an answer. A panic before the method is called, or an answer that cannot be written,
+// becomes a SystemError. Only a fault rule can drop the connection.
 type answering struct{ next http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -31,7 +31,7 @@ func (a answering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.next.ServeHTTP(late, r)
 }
 
-// A lateWriter delays the status until the body begins.
+// A lateWriter delays the status until the first byte of the body is written.
 type lateWriter struct {
 	http.ResponseWriter
 	status int

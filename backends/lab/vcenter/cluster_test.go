@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// DRS that only makes recommendations evacuates no host, and no host is evacuated if that would violate HA's failover level.
+// DRS in manual mode does not evacuate a host. A host is also not evacuated if that would violate HA's failover level.
 func TestWhenDRSEvacuatesAHost(t *testing.T) {
 	for name, empties := range map[string]bool{"sriov-half": true, "sriov-drs-manual": false, "sriov-ha": false} {
 		t.Run(name, func(t *testing.T) {

@@ -60,6 +60,6 @@ func (f *front) control(w http.ResponseWriter, r *http.Request) {
 
 func reply(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
-	// The client has gone and cannot be notified.
+	// The client has disconnected and cannot be notified.
 	_ = json.NewEncoder(w).Encode(value)
 }

@@ -25,7 +25,7 @@ func TestAvailableVersions(t *testing.T) {
 	}
 }
 
-// A newSwitch is what a test changes in a valid DVS.
+// A newSwitch contains the values that a test changes in a valid DVS.
 type newSwitch struct {
 	name, version string
 	uplinks       []string
@@ -65,7 +65,7 @@ func (c *client) member(op types.ConfigSpecOperation, host string, pnics ...stri
 	return types.DistributedVirtualSwitchHostMemberConfigSpec{Operation: string(op), Host: c.host(host).Reference(), Backing: b}
 }
 
-// rdmaDVS creates a DVS with all hosts on vmnic2 and a port group.
+// rdmaDVS creates a DVS with vmnic2 of all hosts, and a port group.
 func (c *client) rdmaDVS() (*object.DistributedVirtualSwitch, types.ManagedObjectReference) {
 	c.t.Helper()
 	n := newSwitch{name: "rdma", uplinks: []string{"up1"}, mtu: 9000}
@@ -98,7 +98,7 @@ func (c *client) config(dvs *object.DistributedVirtualSwitch) *types.VMwareDVSCo
 
 func TestCreateSwitchRefused(t *testing.T) {
 	for _, row := range []struct {
-		name       string // with the rule's number in the source where it has one
+		name       string // with the number of the rule in the source, if it has one
 		with       func(*client) newSwitch
 		kind, text string
 	}{

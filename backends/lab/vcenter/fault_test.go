@@ -23,7 +23,7 @@ func TestFaultRules(t *testing.T) {
 	for _, row := range []struct {
 		name, rule string
 		check      func(*testing.T, *client, error)
-		happened   bool // the ruleset was opened nevertheless
+		happened   bool // the ruleset was opened despite the error
 	}{
 		{"fault", "host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission", func(t *testing.T, c *client, err error) {
 			f := refused(t, err, "NoPermission", "Permission to perform this operation was denied.").(*types.NoPermission)
@@ -125,7 +125,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// control calls the lab's control address.
+// control sends a request to the lab's control interface.
 func (c *client) control(method, path string) (int, []byte) {
 	c.t.Helper()
 	u := *c.server.URL

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// fields are the custom attributes of vCenter. A name is unique (DuplicateName), a key is never reused, and removing an
+// fields are the custom attributes of vCenter. Names are unique (DuplicateName), keys are never reused, and removing an
 // attribute removes its values. Source: vSphere Web Services API, Managed Object - CustomFieldsManager.
 type fields struct {
 	f *frame.Frame
@@ -113,7 +113,7 @@ func (m *fields) SetField(ctx *simulator.Context, req *types.SetField) soap.HasF
 	return frame.Answer(types.SetFieldResponse{}, nil)
 }
 
-// set sets a value of an entity, an empty one removes it; it returns false if there is no such entity.
+// set sets the value of an entity; an empty value removes it. It returns false if the entity does not exist.
 func (m *fields) set(entity types.ManagedObjectReference, key int32, value string) bool {
 	var values []types.BaseCustomFieldValue
 	there := m.f.Read(entity, func(obj mo.Reference) {

@@ -12,10 +12,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SearchIndex finds VMs by what VMware Tools report about their guests, and hosts by their names and addresses. Source:
+// SearchIndex finds VMs by the data that VMware Tools report about their guests, and hosts by their names and addresses. Source:
 // vSphere Web Services API, Managed Object - SearchIndex.
 
-// all are the VMs, or the hosts, that one of the functions accepts. The whole inventory is in one datacenter.
+// all returns the VMs, or the hosts, that the given function accepts. The complete inventory is in one datacenter.
 func (m search) all(vms bool, in *types.ManagedObjectReference, vm func(*world.VM) bool, host func(*world.Host) bool) ([]types.ManagedObjectReference, error) {
 	if in != nil && *in != model.Datacenter {
 		if m.f.Reg.Get(*in) == nil {
@@ -61,7 +61,7 @@ func (m search) FindByUuid(_ *simulator.Context, req *types.FindByUuid) soap.Has
 	return frame.Answer(types.FindByUuidResponse{Returnval: first(list)}, err)
 }
 
-// FindAllByUuid finds all of them.
+// FindAllByUuid finds all VMs or hosts with a UUID.
 func (m search) FindAllByUuid(_ *simulator.Context, req *types.FindAllByUuid) soap.HasFault {
 	list, err := m.byUUID(req.Uuid, req.VmSearch, req.InstanceUuid, req.Datacenter)
 	return frame.Answer(types.FindAllByUuidResponse{Returnval: list}, err)
@@ -72,13 +72,13 @@ func (m search) byDNS(name string, vms bool, in *types.ManagedObjectReference) (
 		func(h *world.Host) bool { return strings.EqualFold(h.Name, name) })
 }
 
-// FindByDnsName finds a VM by the host name that Tools report, or a host by its name.
+// FindByDnsName finds a VM by the host name that VMware Tools report, or a host by its name.
 func (m search) FindByDnsName(_ *simulator.Context, req *types.FindByDnsName) soap.HasFault {
 	list, err := m.byDNS(req.DnsName, req.VmSearch, req.Datacenter)
 	return frame.Answer(types.FindByDnsNameResponse{Returnval: first(list)}, err)
 }
 
-// FindAllByDnsName finds all of them.
+// FindAllByDnsName finds all VMs or hosts with a DNS name.
 func (m search) FindAllByDnsName(_ *simulator.Context, req *types.FindAllByDnsName) soap.HasFault {
 	list, err := m.byDNS(req.DnsName, req.VmSearch, req.Datacenter)
 	return frame.Answer(types.FindAllByDnsNameResponse{Returnval: list}, err)
@@ -104,13 +104,13 @@ func (m search) byIP(ip string, vms bool, in *types.ManagedObjectReference) ([]t
 	})
 }
 
-// FindByIp finds a VM by an address of its guest, or a host by the address of a vmkernel adapter.
+// FindByIp finds a VM by an IP address of its guest, or a host by the IP address of a vmkernel adapter.
 func (m search) FindByIp(_ *simulator.Context, req *types.FindByIp) soap.HasFault {
 	list, err := m.byIP(req.Ip, req.VmSearch, req.Datacenter)
 	return frame.Answer(types.FindByIpResponse{Returnval: first(list)}, err)
 }
 
-// FindAllByIp finds all of them.
+// FindAllByIp finds all VMs or hosts with an IP address.
 func (m search) FindAllByIp(_ *simulator.Context, req *types.FindAllByIp) soap.HasFault {
 	list, err := m.byIP(req.Ip, req.VmSearch, req.Datacenter)
 	return frame.Answer(types.FindAllByIpResponse{Returnval: list}, err)

@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// folder serves the files of VMs on the datastore, /folder/vm-01/vmware.log?dcPath=DC&dsName=shared-01, to users who have a
-// session or send name and password, and who may browse the datastore (vSphere Web Services SDK, "Datastore access over
-// HTTP").
+// folder serves the files of VMs on the datastore, for example /folder/vm-01/vmware.log?dcPath=DC&dsName=shared-01. The caller
+// needs a session, or must send a user name and password, and needs the privilege to browse the datastore (vSphere Web Services
+// SDK, "Datastore access over HTTP").
 func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 	user := f.user(r)
 	switch {
@@ -45,10 +45,10 @@ func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = io.WriteString(w, text) // the reader has gone
+	_, _ = io.WriteString(w, text) // the client has disconnected
 }
 
-// user returns the caller: by a valid session, or by name and password.
+// user returns the user name of the caller, identified by a valid session or by name and password.
 func (f *front) user(r *http.Request) string {
 	if name, password, ok := r.BasicAuth(); ok && f.frame.Auth.Valid(name, password) {
 		return name

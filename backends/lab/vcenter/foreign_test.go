@@ -24,8 +24,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What the lab does not implement is NotSupported, and a method that panics is a SystemError. Each can be called again:
-// a lock that was not released would make the second call wait forever.
+// Methods that the lab does not implement return NotSupported, and a method that panics returns a SystemError. Each is called
+// twice: if a lock was not released, the second call would wait forever.
 func TestNoCallHangsOrEndsTheLab(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	for range 2 {
@@ -41,8 +41,8 @@ func TestNoCallHangsOrEndsTheLab(t *testing.T) {
 	}
 }
 
-// A body that names no method, or a data object in its place, is answered with a fault.
-func TestRequestsThatAreNone(t *testing.T) {
+// A request body that names no method, or has a data object in its place, gets a fault as the answer.
+func TestInvalidRequestBodies(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	web := &http.Client{Transport: &http.Transport{TLSClientConfig: c.DefaultTransport().TLSClientConfig.Clone()}}
 	t.Cleanup(web.CloseIdleConnections)
@@ -59,7 +59,8 @@ func TestRequestsThatAreNone(t *testing.T) {
 	}
 }
 
-// What Ansible's modules vmware_host_vmnic_info, vmware_dvs_portgroup_info and vmware_dvs_host read without asking whether it is there.
+// The properties that Ansible's modules vmware_host_vmnic_info, vmware_dvs_portgroup_info and vmware_dvs_host read without
+// checking whether they exist.
 func TestWhatAnsibleReads(t *testing.T) {
 	c := start(t, scenario.Spec{Scenario: "done", Hosts: 1, VMs: 1})
 	var of mo.HostNetworkSystem
@@ -95,7 +96,7 @@ func envelope(body string) string {
 }
 
 // The methods of SearchIndex (vSphere Web Services API, Managed Object - SearchIndex).
-func TestFindByWhatIsKnown(t *testing.T) {
+func TestSearchIndexFind(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 2, VMs: 3})
 	vm, host := c.vm("vm-02").Reference(), c.host("esx-02").Reference()
 	var v world.VM
@@ -135,7 +136,7 @@ func TestFindByWhatIsKnown(t *testing.T) {
 	}
 }
 
-// RFC 9562: 8-4-4-4-12 digits. That of a DVS has its bytes apart, as vCenter writes it.
+// RFC 9562: 8-4-4-4-12 digits. vCenter writes the bytes of a DVS's UUID separately.
 func TestUUIDs(t *testing.T) {
 	for _, kind := range []string{"vm", "host", "x"} {
 		for i := range 300 {
@@ -168,8 +169,8 @@ func TestPerformanceCounters(t *testing.T) {
 	}
 }
 
-// What pyVmomi reads before it logs in (SmartConnect takes the newest version of its own that is listed), and govmomi's
-// UseServiceVersion.
+// The data that pyVmomi reads before it logs in (SmartConnect uses the newest of its own versions that is listed), and that
+// govmomi's UseServiceVersion reads.
 func TestServiceVersions(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	if err := c.UseServiceVersion(); err != nil || c.Namespace != "urn:vim25" || c.Version != "8.0.3.0" {
@@ -190,7 +191,7 @@ func TestServiceVersions(t *testing.T) {
 	if err := xml.NewDecoder(res.Body).Decode(&list); err != nil {
 		t.Fatal(err)
 	}
-	// Those of pyVmomi 6.7.1, which Debian 12 has.
+	// The versions of pyVmomi 6.7.1, which is part of Debian 12.
 	for _, version := range []string{"6.7.1", "6.7", "6.5", "6.0", "5.5", "5.1", "5.0", "4.1", "4.0"} {
 		if !slices.Contains(list.Prior, version) {
 			t.Errorf("%s is not among %v", version, list.Prior)

@@ -24,8 +24,8 @@ import (
 
 const maxRequest = 64 << 20
 
-// A front is in front of the simulator: it adds latency, applies fault rules to the connection, ends idle sessions and detects
-// that a waiting client is gone.
+// A front handles every HTTP request before the simulator does. It adds latency, applies fault rules to the connection, ends
+// idle sessions and detects that a waiting client has disconnected.
 type front struct {
 	world   *world.World
 	frame   *frame.Frame
@@ -39,8 +39,8 @@ type front struct {
 	lifecycle *lifecycle.Handler
 
 	mu       sync.Mutex
-	sessions map[string]time.Time // last use, by cookie
-	ended    map[string]bool      // cookies of sessions that are over
+	sessions map[string]time.Time // time of last use, by cookie
+	ended    map[string]bool      // cookies of ended sessions
 	waiting  map[types.ManagedObjectReference]<-chan struct{}
 }
 
@@ -122,7 +122,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 		whole := httptest.NewRecorder()
 		f.next.ServeHTTP(whole, r)
 		w.Header().Set("Content-Type", "text/xml; charset=utf-8")
-		// A client that got half a reply may have gone.
+		// A client that received half a reply may have disconnected.
 		_, _ = w.Write(append(whole.Body.Bytes()[:whole.Body.Len()/2], "\x00<&"...))
 	case fault.DoExpire:
 		f.expire()
@@ -160,7 +160,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, method string, thi
 	}
 }
 
-// pause waits; it returns false if the client disconnected or the lab ended meanwhile.
+// pause waits. It returns false if the client disconnects or the lab ends before the time has passed.
 func (f *front) pause(r *http.Request, d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -176,7 +176,7 @@ func (f *front) pause(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// session removes the cookie from a request whose session has ended, so that it is not authenticated.
+// session removes the cookie of an ended session from a request, so that the request is not authenticated.
 func (f *front) session(r *http.Request) {
 	c, err := r.Cookie(soap.SessionCookieName)
 	if err != nil {
@@ -198,7 +198,7 @@ func (f *front) session(r *http.Request) {
 	f.sessions[c.Value] = now
 }
 
-// sweep removes sessions that have expired, with their watches: a killed client does not log out. The caller holds the mutex.
+// sweep removes expired sessions and their watches, because a killed client does not log out. The caller holds the mutex.
 func (f *front) sweep(now time.Time) {
 	for cookie, last := range f.sessions {
 		if now.Sub(last) > f.idle {
@@ -210,7 +210,7 @@ func (f *front) sweep(now time.Time) {
 	}
 }
 
-// expire ends all sessions that were used so far.
+// expire ends all current sessions.
 func (f *front) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func (f *front) gone(collector types.ManagedObjectReference) <-chan struct{} {
 	return f.waiting[collector]
 }
 
-// head reads a SOAP request only up to the method and the object.
+// head parses a SOAP request only up to the method and the object.
 func head(body []byte) (method string, this types.ManagedObjectReference) {
 	d := xml.NewDecoder(bytes.NewReader(body))
 	inBody := false

@@ -34,7 +34,7 @@ func (c *client) log(vm, name string) string {
 	return string(text)
 }
 
-// A VM with a GPU does not start if something is missing: the error for the user, and the text in vmware.log.
+// A VM with a GPU does not start if a requirement is not met: the user gets an error, and vmware.log contains the details.
 func TestVMWithGPUDoesNotStart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(*world.State, *world.VM)
@@ -79,7 +79,7 @@ func TestVMWithGPUDoesNotStart(t *testing.T) {
 	}
 }
 
-// A window above 4 GB that is too small is noticed by the firmware: the VM goes off again (KB 323402).
+// If the MMIO window above 4 GB is too small, the firmware detects it and the VM powers off again (KB 323402).
 func TestWindowTooSmallForTheFirmware(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done", Timing: world.Timing{VMBoot: 1}})
 	c.powerOff("vm-01")
@@ -105,8 +105,8 @@ func TestWindowTooSmallForTheFirmware(t *testing.T) {
 	}
 }
 
-// Only users who may browse the datastore can read its files.
-func TestFolderWantsASession(t *testing.T) {
+// Only users with the privilege to browse the datastore can read its files.
+func TestFolderRequiresSession(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	reader, err := c.dial(vcenter.ReadOnly, vcenter.Password)
 	if err != nil {
@@ -128,8 +128,8 @@ func TestFolderWantsASession(t *testing.T) {
 	}
 }
 
-// What VMs with a device cannot do (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
-func TestVMWithGPUStays(t *testing.T) {
+// Operations that VMs with a passthrough device do not support (vSphere Networking, DirectPath I/O; messages msg.pciPassthru.*).
+func TestVMWithGPUCannotMove(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 2, VMs: 3, Scenario: "gpudirect-done"})
 	host, err := c.find.HostSystem(c.ctx, "esx-02")
 	if err != nil {
@@ -163,7 +163,7 @@ func TestVMWithGPUStays(t *testing.T) {
 	}
 }
 
-// A vendor device group is added and removed with all its devices in one request, and never in part (vSphere Web Services API,
+// A vendor device group is added or removed with all its devices in one request, never in part (vSphere Web Services API,
 // VirtualMachineVirtualDeviceGroups).
 func TestDeviceGroupIsOneUnit(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "hgx-h100"})

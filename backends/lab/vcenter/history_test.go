@@ -23,9 +23,9 @@ func kinds(events []types.BaseEvent) string {
 	return strings.Join(out, " ")
 }
 
-// EventFilterSpec and TaskFilterSpec (vSphere Web Services API Reference): what happened is found by entity with its recursion,
-// by type, derived types too, by user, category and chain.
-func TestWhatHappenedIsKept(t *testing.T) {
+// EventFilterSpec and TaskFilterSpec (vSphere Web Services API Reference): events and tasks are found by entity with its
+// recursion option, by type including derived types, by user, category and chain.
+func TestEventAndTaskFilters(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c.powerOff("vm-01")
 	if err := c.done(c.vm("vm-01").PowerOn(c.ctx)); err != nil {
@@ -110,9 +110,9 @@ func TestWhatHappenedIsKept(t *testing.T) {
 	}
 }
 
-// HistoryCollector: it begins before the oldest item; a reset one reads back what the latest page does not show; it belongs to
-// its session and ends with it.
-func TestCollectorsTurnPages(t *testing.T) {
+// HistoryCollector: the position starts before the oldest item. After a reset, reading backwards returns the items that are not
+// on the latest page. A collector belongs to its session and ends with it.
+func TestCollectorPages(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	m := event.NewManager(c.Client.Client)
 	for i := range 7 {

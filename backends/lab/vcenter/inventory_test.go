@@ -29,7 +29,7 @@ func (c *client) fetch(ref types.ManagedObjectReference, paths []string, into an
 	}
 }
 
-// Names that users choose, and folders that they create (vSphere Web Services API, ManagedEntity.name: "Any % (percent)
+// Names that users choose, and folders that users create (vSphere Web Services API, ManagedEntity.name: "Any % (percent)
 // character used in this name parameter must be escaped", and / and \ too).
 func TestRenameAndMove(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
@@ -56,7 +56,7 @@ func TestRenameAndMove(t *testing.T) {
 	if len(inside.ChildEntity) != 1 || *inside.Parent != folders.Reference() {
 		t.Errorf("folder %+v", inside)
 	}
-	c.ended(got.PowerOff(c.ctx)) // by its reference, regardless of its name
+	c.ended(got.PowerOff(c.ctx)) // found by its reference, regardless of its name
 	task, err := f.MoveInto(c.ctx, []types.ManagedObjectReference{f.Reference()})
 	if err == nil {
 		err = task.Wait(c.ctx)
@@ -116,7 +116,7 @@ func TestTemplatesAndSnapshots(t *testing.T) {
 	c.ended(vm.PowerOn(c.ctx))
 }
 
-// A VM continues to run while its host is disconnected; operations that need the host are refused.
+// A VM continues to run while its host is disconnected. Operations that need the host are refused.
 func TestDisconnectAndReconnect(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	host := c.host("esx-01")
@@ -149,7 +149,7 @@ func TestClusterReconfigured(t *testing.T) {
 	}
 }
 
-// A VM has no more vCPUs than the host has logical cores: 96 of 48 cores with hyper-threading.
+// A VM cannot have more vCPUs than the host has logical cores: 48 cores with hyper-threading are 96.
 func TestHostLimitsVCPUs(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	vm := c.vm("vm-01")

@@ -70,7 +70,7 @@ func (a *api) do(req *http.Request) (int, []byte) {
 	return res.StatusCode, body
 }
 
-// want makes a call that is answered with a status and a text.
+// want sends a request and checks the status and text of the response.
 func (a *api) want(status int, text, method, path string, body any) string {
 	a.c.t.Helper()
 	got, reply := a.do(a.request(method, path, body))
@@ -78,17 +78,17 @@ func (a *api) want(status int, text, method, path string, body any) string {
 		a.c.t.Errorf("%s %s: %d %s, want %d %q", method, path, got, reply, status, text)
 	}
 	var id string
-	_ = json.Unmarshal(reply, &id) // only some replies are one
+	_ = json.Unmarshal(reply, &id) // only some replies are an id
 	return id
 }
 
-// ends waits for a task.
+// ends waits for a task and checks its error text.
 func (a *api) ends(id, text string) {
 	a.c.t.Helper()
 	for a.c.ctx.Err() == nil {
 		_, reply := a.do(a.request("GET", "/api/cis/tasks/"+id, nil))
 		if strings.Contains(string(reply), `"RUNNING"`) {
-			continue // a task is requested, as every client of this API does
+			continue // the request is asynchronous, as in every client of this API
 		}
 		if !strings.Contains(string(reply), text) {
 			a.c.t.Errorf("%s, want %q", reply, text)
@@ -99,7 +99,7 @@ func (a *api) ends(id, text string) {
 
 type ids = map[string]any
 
-func TestLifecycleRefusesStrangers(t *testing.T) {
+func TestLifecycleRefusesUnauthorized(t *testing.T) {
 	c := start(t, scenario.Spec{Scenario: "sriov-image", Hosts: 1, VMs: 1})
 	stranger := &api{c: c, http: c.api(vcenter.Admin, vcenter.Password).http}
 	stranger.want(401, "UNAUTHENTICATED", "GET", image, nil)
@@ -128,7 +128,7 @@ func TestDraftsOfAnImage(t *testing.T) {
 	a.want(204, "", "PATCH", draft+"/software/components", ids{"components_to_set": ids{bundle.Name: bundle.Version}})
 	a.want(404, "is not in the draft", "PATCH", draft+"/software/components", ids{"components_to_delete": []string{"no-such"}})
 
-	// No depot has it yet.
+	// No depot contains it yet.
 	a.ends(a.want(202, "", "POST", draft+"?action=validate&vmw-task=true", nil), "cannot be found in depot")
 	a.ends(a.want(202, "", "POST", draft+"?action=commit&vmw-task=true", ids{"message": ""}), "FAILED")
 	add := func(location string) string {
@@ -149,7 +149,7 @@ func TestRemediation(t *testing.T) {
 	if err := c.world.Update(func(s *world.State) ([]world.Event, error) {
 		l := s.Lifecycle
 		l.Depots, l.Components = []string{l.Bundles[0].Location}, map[string]string{l.Bundles[0].Name: l.Bundles[0].Version}
-		s.VMs[0].Local = true // cannot leave the first host
+		s.VMs[0].Local = true // the VM cannot leave the first host
 		return nil, nil
 	}); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// A device is passed through as the host offers it, with the VM off, once; and VMX keys name it with a decimal bus.
-func TestDevicePassedThrough(t *testing.T) {
+// A device can be passed through only as the host offers it, once, and while the VM is off. Its VMX keys contain the bus number
+// in decimal.
+func TestAddPassthroughDevice(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	w := c.world
 	const gpu = "0000:af:00.0"
@@ -83,7 +84,7 @@ func TestDevicePassedThrough(t *testing.T) {
 	}
 }
 
-// vmwareLog is the vmware.log of a VM's last power-on.
+// vmwareLog returns the vmware.log of a VM's last power-on.
 func vmwareLog(c *client, vm string) (text string) {
 	c.world.View(func(s *world.State) { text, _ = s.VM(vm).Log(0) })
 	return text

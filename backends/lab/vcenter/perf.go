@@ -13,17 +13,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// perf returns which counters an entity has. The counters and their samples are those of the simulator.
+// perf lists the counters of an entity. The counters and their samples are those of the simulator.
 type perf struct{ f *frame.Frame }
 
-// realtime is the interval of the samples that hosts keep themselves, kept is for how long (vSphere Monitoring and
-// Performance, "Data Collection Intervals": real-time data is collected every 20 seconds and held for one hour).
+// realtime is the interval in seconds of the samples that hosts keep, and kept is how long they keep them (vSphere Monitoring
+// and Performance, "Data Collection Intervals": real-time data is collected every 20 seconds and held for one hour).
 const (
 	realtime = 20
 	kept     = time.Hour
 )
 
-// QueryAvailablePerfMetric lists the counters of an entity, those of processors once for each of them.
+// QueryAvailablePerfMetric lists the counters of an entity. Processor counters are listed once for each processor.
 func (m perf) QueryAvailablePerfMetric(_ *simulator.Context, req *types.QueryAvailablePerfMetric) soap.HasFault {
 	var list []types.PerfMetricId
 	cpus := 0
@@ -61,7 +61,7 @@ func (m perf) QueryAvailablePerfMetric(_ *simulator.Context, req *types.QueryAva
 	return frame.Answer(types.QueryAvailablePerfMetricResponse{Returnval: out}, nil)
 }
 
-// QueryPerf returns samples: of real time no more than the host keeps.
+// QueryPerf returns samples. It returns no real-time samples that the host no longer keeps.
 func (m perf) QueryPerf(ctx *simulator.Context, req *types.QueryPerf) soap.HasFault {
 	manager, ok := m.f.Reg.Get(req.This).(*simulator.PerformanceManager)
 	if !ok {

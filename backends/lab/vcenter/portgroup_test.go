@@ -82,7 +82,7 @@ func TestReconfigurePortGroupKeepsTheRest(t *testing.T) {
 		"ConcurrentAccess", "Cannot complete operation due to concurrent modification by another operation.")
 }
 
-func TestUplinkPortGroupStays(t *testing.T) {
+func TestUplinkPortGroupCannotBeRemoved(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	dvs, _ := c.rdmaDVS()
 	up := object.NewCommon(c.Client.Client, c.config(dvs).UplinkPortgroup[0])

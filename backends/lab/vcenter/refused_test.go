@@ -18,7 +18,7 @@ func newVim(ctx context.Context, sc *soap.Client) (*vim25.Client, error) {
 
 func newSession(vc *vim25.Client) *session.Manager { return session.NewManager(vc) }
 
-// asFault makes a fault of a value that was decoded without its pointer.
+// asFault converts a value that was decoded as a non-pointer to a fault.
 func asFault(v any) (types.BaseMethodFault, bool) {
 	if v == nil {
 		return nil, false

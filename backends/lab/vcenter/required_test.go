@@ -17,9 +17,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// No required property of a data object is empty: pyVmomi raises at an enumeration without a value ("runtime.recordReplayState"),
-// govc fails with a nil pointer at an empty reference. Which fields are required is defined by govmomi's types, which are
-// generated from VMware's own: a field that is not a pointer and has no omitempty.
+// No required property of a data object is empty. pyVmomi raises an exception for an enumeration without a value
+// ("runtime.recordReplayState"), and govc fails with a nil pointer for an empty reference. govmomi's types, which are generated
+// from VMware's own, define which fields are required: those that are not pointers and have no omitempty.
 func TestRequiredPropertiesAreSet(t *testing.T) {
 	for _, name := range []string{"done", "gpudirect-done"} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRequiredPropertiesAreSet(t *testing.T) {
 	}
 }
 
-// everything are the entities, the managers of vCenter and those of the hosts.
+// everything returns the entities, and the managers of vCenter and of its hosts.
 func (c *client) everything() []types.ManagedObjectReference {
 	c.t.Helper()
 	v, err := view.NewManager(c.Client.Client).CreateContainerView(c.ctx, c.ServiceContent.RootFolder, []string{"ManagedEntity"}, true)

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// views creates views while the inventory does not change.
+// views creates views while the inventory is locked against changes.
 type views struct {
 	f    *frame.Frame
 	tree *model.Tree
@@ -26,20 +26,20 @@ func (m views) CreateContainerView(ctx *simulator.Context, req *types.CreateCont
 	return answer
 }
 
-// clock returns vCenter's time. The rest of ServiceInstance is the simulator's.
+// clock implements ServiceInstance.CurrentTime. The other methods of ServiceInstance are the simulator's.
 type clock struct{ f *frame.Frame }
 
-// CurrentTime returns vCenter's time.
+// CurrentTime returns the time of the vCenter.
 func (c clock) CurrentTime(*simulator.Context, *types.CurrentTime) soap.HasFault {
 	now := time.Now()
 	c.f.World.View(func(s *world.State) { now = now.Add(s.Skew) })
 	return frame.Answer(types.CurrentTimeResponse{Returnval: now}, nil)
 }
 
-// search finds objects by path. The rest of SearchIndex is the simulator's.
+// search finds objects by path. The other methods of SearchIndex are the simulator's.
 type search struct{ f *frame.Frame }
 
-// FindByInventoryPath finds an entity by its path, /DC/vm/vm-01 with or without the first slash.
+// FindByInventoryPath finds an entity by its path, /DC/vm/vm-01. The first slash is optional.
 func (m search) FindByInventoryPath(_ *simulator.Context, req *types.FindByInventoryPath) soap.HasFault {
 	at := &model.Root
 	for _, name := range split(req.InventoryPath) {

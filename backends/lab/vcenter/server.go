@@ -1,5 +1,5 @@
-// Package vcenter serves the lab's world as a vCenter: govmomi's simulator for SOAP, sessions, properties and views, and
-// our own managed objects and methods, which refuse what the real one refuses.
+// Package vcenter serves the lab's world as a vCenter. It uses govmomi's simulator for SOAP, sessions, properties and views, and
+// its own managed objects and methods, which refuse the same requests as a real vCenter.
 package vcenter
 
 import (
@@ -36,10 +36,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// An Account may log in, see [frame.Account].
+// An Account is a user that can log in. See [frame.Account].
 type Account = frame.Account
 
-// The accounts of every lab. The second one may only read.
+// The accounts of every lab. ReadOnly has only read privileges.
 const (
 	Admin    = "administrator@vsphere.local"
 	ReadOnly = "readonly@vsphere.local"
@@ -48,10 +48,10 @@ const (
 
 // Options configure the server.
 type Options struct {
-	Listen   string          // 127.0.0.1:0 when empty
-	Cert     tls.Certificate // of the server
+	Listen   string          // 127.0.0.1:0 if empty
+	Cert     tls.Certificate // certificate of the server
 	Accounts []Account       // in addition to Admin and ReadOnly
-	Idle     time.Duration   // sessions end when idle for so long; 30 min when zero
+	Idle     time.Duration   // idle timeout of sessions; 0 means 30 min
 }
 
 // A Server is a running vCenter.
@@ -66,7 +66,7 @@ type Server struct {
 	wg      sync.WaitGroup
 }
 
-// Serve builds the inventory from the world and serves it until Close.
+// Serve creates the inventory from the world and serves it until Close.
 func Serve(w *world.World, o Options) (*Server, error) {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
@@ -96,7 +96,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	empty.Map.Put(snmp())
 	ctx, instance := simulator.NewServiceInstance(empty, content, vpx.RootFolder)
 	service := simulator.New(ctx, instance)
-	service.Listen = &url.URL{User: url.User("lab")} // makes the simulator ask ValidLogin
+	service.Listen = &url.URL{User: url.User("lab")} // the simulator calls ValidLogin only if a user is set
 	service.RegisterSDK(ctx.Map, ctx.Map.Path+"/vimService")
 	service.ServeMux.HandleFunc(ctx.Map.Path+"/vimServiceVersions.xml", versions(vcenter))
 
@@ -124,7 +124,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 		Handler:           s.front,
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// HTTP/2 would make "drop the connection" mean one stream of it.
+		// HTTP/2 is disabled: a dropped connection would otherwise be only a reset stream.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
 	secure := tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{o.Cert}, MinVersion: tls.VersionTLS12})
@@ -136,10 +136,10 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Filters counts the property filters of all sessions.
+// Filters returns the number of property filters of all sessions.
 func (s *Server) Filters() int { return s.front.watch.Filters() }
 
-// Close ends all calls and tasks and waits for them.
+// Close ends all calls and tasks and waits for them to end.
 func (s *Server) Close() error {
 	s.front.close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -153,7 +153,8 @@ func (s *Server) Close() error {
 	return errors.Join(err, s.nfc.Close(), s.bundles.Close())
 }
 
-// hostCertificate is the hosts' certificate, with its thumbprint in vCenter's form: SHA-1, bytes separated by colons.
+// hostCertificate returns the certificate of the hosts and its thumbprint in the format of vCenter: SHA-1, bytes separated by
+// colons.
 func hostCertificate() (tls.Certificate, string, error) {
 	authority, err := ca.New()
 	if err != nil {
@@ -170,10 +171,11 @@ func hostCertificate() (tls.Certificate, string, error) {
 	return cert, strings.Join(octets, ":"), nil
 }
 
-// builds are those of the vCenters that labs have (Broadcom KB 326316, "Build numbers and versions of VMware vCenter Server").
+// builds contains the build numbers of the vCenter versions that labs have (Broadcom KB 326316, "Build numbers and versions of
+// VMware vCenter Server").
 var builds = map[string]string{"6.7.0": "14367737", "7.0.3": "20395099", "8.0.3": "24022515", "9.0.0": "24755230"}
 
-// about describes the product, and that it is simulated.
+// about returns the product description, which also says that the product is simulated.
 func about(version string) types.AboutInfo {
 	build := builds[version]
 	return types.AboutInfo{
@@ -184,13 +186,13 @@ func about(version string) types.AboutInfo {
 	}
 }
 
-// licences replaces the simulator's licence manager, which writes to variables that all labs of a process share.
+// licences replaces the simulator's license manager, which writes to variables shared by all labs of a process.
 func licences() *mo.LicenseManager {
 	evaluation := types.LicenseManagerLicenseInfo{LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "eval", Name: "Evaluation Mode"}
 	return &mo.LicenseManager{Source: &types.EvaluationLicenseSource{}, Self: *vpx.ServiceContent.LicenseManager, LicensedEdition: "eval", Licenses: []types.LicenseManagerLicenseInfo{evaluation}}
 }
 
-// snmp replaces the simulator's SNMP agent, which lacks what its limits require.
+// snmp replaces the simulator's SNMP agent, which lacks required properties of its limits.
 func snmp() *mo.HostSnmpSystem {
 	return &mo.HostSnmpSystem{Self: *vpx.ServiceContent.SnmpSystem, Limits: types.HostSnmpSystemAgentLimits{Capability: types.HostSnmpAgentCapabilityCONFIGURATION}}
 }

@@ -52,7 +52,7 @@ func TestWithoutSession(t *testing.T) {
 	}
 	_, err := methods.EnableRuleset(c.ctx, c.Client, &types.EnableRuleset{This: system, Id: "pvrdma"})
 	refused(t, err, "NotAuthenticated", "The session is not authenticated.")
-	// The stock simulator answers reads without a session with objects that have no properties.
+	// The simulator without the lab's rules answers reads without a session with objects that have no properties.
 	var h mo.HostSystem
 	err = property.DefaultCollector(c.Client.Client).RetrieveOne(c.ctx, host, []string{"name"}, &h)
 	refused(t, err, "NotAuthenticated", "The session is not authenticated.")
@@ -68,7 +68,7 @@ func TestSessionExpires(t *testing.T) {
 	if err := call(); err != nil {
 		t.Fatal(err)
 	}
-	// Idle for longer than allowed: a wait for something that does not happen.
+	// The session is idle for longer than allowed: the client waits for something that does not happen.
 	pause, cancel := context.WithTimeout(c.ctx, 400*time.Millisecond)
 	<-pause.Done()
 	cancel()
@@ -97,7 +97,7 @@ func TestPrivileges(t *testing.T) {
 	if f := refused(t, err, "NoPermission", "Permission to perform this operation was denied."); f.(*types.NoPermission).PrivilegeId != "VirtualMachine.Config.Resource" {
 		t.Errorf("privilege %s", f.(*types.NoPermission).PrivilegeId)
 	}
-	// The predicted privilege check matches the result of the call.
+	// The result of the privilege check matches the result of the call.
 	auth := object.NewAuthorizationManager(c.Client.Client)
 	has, err := auth.HasPrivilegeOnEntity(c.ctx, c.host("esx-01").Reference(), c.session(), []string{"System.Read", "Host.Config.NetService"})
 	if err != nil || len(has) != 2 || !has[0] || has[1] {
@@ -106,7 +106,7 @@ func TestPrivileges(t *testing.T) {
 	_, err = auth.HasPrivilegeOnEntity(c.ctx, types.ManagedObjectReference{Type: "HostSystem", Value: "host-99"}, c.session(), []string{"System.Read"})
 	refused(t, err, "ManagedObjectNotFound", "The object 'vim.HostSystem:host-99' has already been deleted or has not been completely created")
 
-	// A role given through the API is enforced: on one host, not on the other.
+	// A role that was assigned through the API is enforced on one host, and does not apply to the other.
 	set := object.NewAuthorizationManager(admin.Client)
 	role, err := set.AddRole(c.ctx, "opener", []string{"System.Read", "Host.Config.NetService"})
 	if err != nil {
@@ -175,7 +175,7 @@ func TestWaitEndsWithTheClient(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		t.Errorf("wait ended with %v", err)
 	}
-	// goleak verifies that nothing continues to run in the server.
+	// goleak verifies that no goroutine of the server is left.
 }
 
 func TestAboutSaysSimulated(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *client) sriovInfo(host, id string) *types.HostSriovInfo {
 	return nil
 }
 
-// reboot evacuates nothing: the VMs of the host are off.
+// reboot restarts a host without evacuating it, because its VMs are off.
 func (c *client) reboot(host string) {
 	c.t.Helper()
 	if err := c.world.LoseHost(host); err != nil {
@@ -55,8 +55,9 @@ func vfCard(backing types.BaseVirtualDeviceBackingInfo, id string) *types.Virtua
 	return d
 }
 
-// The life of a VF: requested, pending, existing after the reboot, offered, assigned to a VM, unavailable once all are taken.
-func TestVFChain(t *testing.T) {
+// The states of a VF: requested, pending, existing after the reboot, offered, assigned to a VM, and unavailable once all are in
+// use.
+func TestVFLifecycle(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 3, VMs: 4})
 	if err := c.passthru("esx-01", vfConfig(pf, true, 1)); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestVFsOfTheSwitch(t *testing.T) {
 	if err := edit(vfCard(nil, pf).SriovBacking); err != nil {
 		t.Fatal(err)
 	}
-	// An edit without a backing changes none.
+	// An edit without a backing does not change the backing.
 	d := card(pf)
 	d.SriovBacking = nil
 	if err := c.reconfigure("vm-01", types.VirtualMachineConfigSpec{DeviceChange: []types.BaseVirtualDeviceConfigSpec{
@@ -284,8 +285,8 @@ func sensitive() types.VirtualMachineConfigSpec {
 	return types.VirtualMachineConfigSpec{LatencySensitivity: &types.LatencySensitivity{Level: "high"}, MemoryReservationLockedToMax: types.NewBool(true)}
 }
 
-// High latency sensitivity requires full reservations of CPU and memory: hosts of 7.0 and later refuse to edit the VM,
-// older ones to power it on.
+// High latency sensitivity requires full reservations of CPU and memory. Hosts of 7.0 and later check this when the VM is
+// edited, older hosts at power-on.
 func TestLatencySensitivity(t *testing.T) {
 	mhz, none := int64(9600), int64(0)
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
@@ -325,7 +326,7 @@ func TestLatencySensitivityOnAnOldHost(t *testing.T) {
 	old.must(old.vm("vm-01").PowerOn(old.ctx))
 }
 
-// A host does not reserve more CPU than it has.
+// A host cannot reserve more CPU than it has.
 func TestCPUReservationFits(t *testing.T) {
 	c := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	for _, vm := range []string{"vm-01", "vm-02"} {

@@ -79,7 +79,7 @@ func TestMaintenanceMode(t *testing.T) {
 	}
 	_, err := c.host("esx-01").EnterMaintenanceMode(c.ctx, 30, false, nil)
 	refused(t, err, "InvalidState", "The operation is not allowed in the current state.")
-	// There is no host left for the VMs of the second host: the task waits and times out.
+	// There is no other host for the VMs of the second host, so the task waits and times out.
 	task, err := c.host("esx-02").EnterMaintenanceMode(c.ctx, 1, false, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: option is not %q", host, want)
 		}
 	}
-	// What a shell sets shows here too.
+	// vCenter also shows values that a shell sets.
 	if err := c.world.SetOption("esx-02", "Net.PVRDMAVmknic", "vmk1"); err != nil {
 		t.Fatal(err)
 	}

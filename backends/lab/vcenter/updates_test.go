@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// A watcher asks a property collector for updates, page by page.
+// A watcher reads the updates of a property collector, page by page.
 type watcher struct {
 	c       *client
 	version string
@@ -92,7 +92,7 @@ func TestUpdatesComeInPages(t *testing.T) {
 	}
 }
 
-func TestObjectsComeAndGo(t *testing.T) {
+func TestObjectsAddedAndRemoved(t *testing.T) {
 	c := start(t, scenario.Spec{})
 	w := c.watch("VmwareDistributedVirtualSwitch", "name", "config")
 	if set := w.next(0); set != nil {

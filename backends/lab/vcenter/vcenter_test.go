@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A client is a plain govmomi client of one lab.
+// A client is an ordinary govmomi client of one lab.
 type client struct {
 	*govmomi.Client
 	t      *testing.T
@@ -77,7 +77,7 @@ func start(t *testing.T, spec scenario.Spec, options ...vcenter.Options) *client
 	return c
 }
 
-// dial logs in beside.
+// dial logs in with an additional client.
 func (c *client) dial(user, password string) (*govmomi.Client, error) {
 	u := *c.server.URL
 	u.User = url.UserPassword(user, password)
@@ -153,7 +153,7 @@ func (c *client) done(t *object.Task, err error) error {
 	return err
 }
 
-// must waits for a task that has to succeed.
+// must waits for a task that must succeed.
 func (c *client) must(t *object.Task, err error) {
 	c.t.Helper()
 	if err := c.done(t, err); err != nil {
@@ -161,7 +161,7 @@ func (c *client) must(t *object.Task, err error) {
 	}
 }
 
-// fault returns the fault in an error, of a call or of a task, and its text.
+// fault returns the fault and the text in the error of a call or a task.
 func fault(err error) (types.BaseMethodFault, string) {
 	var te task.Error
 	if errors.As(err, &te) {

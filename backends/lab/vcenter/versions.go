@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// apiVersions are those that a vCenter 9.0 serves, the newest first; an older one serves the end of the list. pyVmomi uses the
-// newest one that it also supports, and refuses a server that has none. Sources: public copies of vimServiceVersions.xml of a
-// vCenter 8.0.3 and of a 7.0.3, the second of which is the end of the first; the older names are those of pyVmomi 6.7.1, that
-// of 9.0 is the one of govmomi.
+// apiVersions are the API versions that a vCenter 9.0 supports, newest first. An older vCenter supports a tail of the list.
+// pyVmomi uses the newest version that it also supports, and refuses a server if there is none. Sources: public copies of
+// vimServiceVersions.xml of a vCenter 8.0.3 and of a 7.0.3, whose list is a tail of the first; the older names are from pyVmomi
+// 6.7.1, the name of 9.0 is from govmomi.
 const apiVersions = "9.0.0.0 8.0.3.0 8.0.2.0 8.0.1.0 8.0.0.2 8.0.0.1 8.0.0.0 7.0.3.2 7.0.3.1 7.0.3.0 7.0.2.1 7.0.2.0 7.0.1.1 7.0.1.0 7.0.0.2 7.0.0.0 " +
 	"6.9.1 6.8.7 6.7.3 6.7.2 6.7.1 6.7 6.5 6.0 5.5 5.1 5.0 4.1 4.0"
 
-// newestAPI is the version of the API that a vCenter serves: 6.7 Update 3 calls itself 6.7.0 and serves 6.7.3.
+// newestAPI returns the newest API version of a vCenter. 6.7 Update 3 has the product version 6.7.0 and the API version 6.7.3.
 func newestAPI(vcenter string) string {
 	if strings.HasPrefix(vcenter, "6.7") {
 		return "6.7.3"
@@ -22,7 +22,7 @@ func newestAPI(vcenter string) string {
 	return vcenter + ".0"
 }
 
-// versions serves the vimServiceVersions.xml of a vCenter.
+// versions serves the file vimServiceVersions.xml of a vCenter.
 func versions(vcenter string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		newest := newestAPI(vcenter)

@@ -112,9 +112,9 @@ func TestPVRDMAAdapter(t *testing.T) {
 	if len(g.Vm) != 1 || g.Vm[0] != c.vm("vm-01").Reference() {
 		t.Errorf("port group shows VMs %v", g.Vm)
 	}
-	// The adapter alone needs no reservation.
+	// A PVRDMA adapter alone does not need a reservation.
 	c.must(c.vm("vm-01").PowerOn(c.ctx))
-	// A second one is legal from 7.0 U2, hot add is not refused by the API.
+	// A second adapter is allowed from 7.0 U2 on, and the API does not refuse hot add.
 	if err := c.addDevice("vm-01", pvrdma(c.backing(group), "rocev2")); err != nil {
 		t.Errorf("second adapter: %v", err)
 	}
@@ -154,7 +154,7 @@ func TestMemoryReservation(t *testing.T) {
 		}
 	}
 	check(true, 8192)
-	// Removing the lock keeps the reservation: an undo has to set both.
+	// Removing the lock keeps the reservation, so an undo has to set both.
 	if err := c.reconfigure("vm-01", lock(false)); err != nil {
 		t.Fatal(err)
 	}

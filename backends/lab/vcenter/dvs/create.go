@@ -57,7 +57,7 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 }
 
 func create(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra types.VMwareDVSConfigSpec) ([]string, error) {
-	spec.Name = "" // it already has the pNIC, and the pNIC is free
+	spec.Name = "" // d already has the name, and freeName has checked it
 	hosts, err := reconfigure(s, d, spec, extra)
 	if err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ func Register(f *frame.Frame) {
 
 type base struct{ f *frame.Frame }
 
-// edit changes a DVS in the world, and reports the changes of the switch and of the affected hosts. change returns the hosts
-// whose own network changed.
+// edit changes a DVS in the world and reports the change of the switch and of the affected hosts. change returns the hosts whose
+// own network changed.
 func (b base) edit(ref types.ManagedObjectReference, change func(*world.State, *world.DVS) (hosts []string, err error)) error {
 	return b.f.World.Update(func(s *world.State) ([]world.Event, error) {
 		d := model.SwitchOf(s, ref)
@@ -69,8 +69,8 @@ func current(given string, changes int) error {
 	return frame.Refuse(&types.ConcurrentAccess{})
 }
 
-// freeName checks the name of a new object in a network folder, "" for the datacenter's own: names are unique relative to the
-// parent (vSphere Web Services API, ManagedEntity.name).
+// freeName checks the name of a new object in a network folder; folder "" is the datacenter's network folder. Names must be
+// unique within their parent (vSphere Web Services API, ManagedEntity.name).
 func freeName(s *world.State, folder, name string) error {
 	if name == "" || len(name) > 80 {
 		return frame.Refuse(&types.InvalidName{Name: name})
@@ -92,7 +92,7 @@ func freeName(s *world.State, folder, name string) error {
 	return nil
 }
 
-// mayTouchHosts asks for the privileges on the hosts of a spec.
+// mayTouchHosts checks that the caller has the required privileges on the hosts in a spec.
 func (b base) mayTouchHosts(ctx *simulator.Context, sw types.ManagedObjectReference, hosts []types.DistributedVirtualSwitchHostMemberConfigSpec) error {
 	if len(hosts) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (b base) mayTouchHosts(ctx *simulator.Context, sw types.ManagedObjectRefere
 
 type sw struct{ base }
 
-// ReconfigureDvsTask changes only what the spec names.
+// ReconfigureDvsTask changes only the settings that the spec contains.
 func (m sw) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs_Task) soap.HasFault {
 	spec, extra, err := split(req.Spec)
 	if err == nil {
@@ -130,7 +130,7 @@ func (m sw) ReconfigureDvsTask(ctx *simulator.Context, req *types.ReconfigureDvs
 	return frame.Answer(types.ReconfigureDvs_TaskResponse{Returnval: task}, nil)
 }
 
-// EnableNetworkResourceManagement switches network I/O control on or off.
+// EnableNetworkResourceManagement enables or disables Network I/O Control.
 func (m sw) EnableNetworkResourceManagement(_ *simulator.Context, req *types.EnableNetworkResourceManagement) soap.HasFault {
 	m.f.Commit.Lock()
 	defer m.f.Commit.Unlock()
@@ -141,7 +141,7 @@ func (m sw) EnableNetworkResourceManagement(_ *simulator.Context, req *types.Ena
 	return frame.Answer(types.EnableNetworkResourceManagementResponse{}, err)
 }
 
-// DestroyTask removes a DVS with its port groups and frees its uplinks, unless something is connected to it.
+// DestroyTask removes a DVS with its port groups and frees its uplinks. It fails if anything is connected to the DVS.
 func (m sw) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualSwitch.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
@@ -212,7 +212,7 @@ func inUse(kind, name string) error {
 	return frame.Refuse(&types.ResourceInUse{Type: kind, Name: name})
 }
 
-// A bulk collects the failures of single hosts.
+// A bulk collects the faults of individual hosts.
 type bulk []types.DvsOperationBulkFaultFaultOnHost
 
 func (b *bulk) add(h *world.Host, err error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// DVSManagerExportEntityTask exports the configuration of switches and port groups; the result of the task is a list of
-// EntityBackupConfig. What the selection names and does not exist is NotFound (vSphere Web Services API,
-// DistributedVirtualSwitchManager). The API reference names no privilege for it.
+// DVSManagerExportEntityTask exports the configuration of switches and port groups. The result of the task is a list of
+// EntityBackupConfig. If a selected object does not exist, the call fails with NotFound (vSphere Web Services API,
+// DistributedVirtualSwitchManager). The API reference lists no required privilege.
 func (m manager) DVSManagerExportEntityTask(ctx *simulator.Context, req *types.DVSManagerExportEntity_Task) soap.HasFault {
 	task := m.f.Start(ctx, "DVSManagerExportEntity_Task", "dvs.DistributedVirtualSwitchManager.exportEntity", req.This, frame.TaskOptions{}, func() (any, error) {
 		var out types.ArrayOfEntityBackupConfig

@@ -14,7 +14,7 @@ import (
 
 const maxPorts = 8192
 
-// AddDVPortgroupTask adds port groups: all of them or none.
+// AddDVPortgroupTask adds port groups: either all of them or none.
 func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup_Task) soap.HasFault {
 	task := m.f.Start(ctx, "AddDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroups", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		_, err := m.addGroups(req.This, req.Spec)
@@ -23,7 +23,7 @@ func (m sw) AddDVPortgroupTask(ctx *simulator.Context, req *types.AddDVPortgroup
 	return frame.Answer(types.AddDVPortgroup_TaskResponse{Returnval: task}, nil)
 }
 
-// CreateDVPortgroupTask adds one port group; the result is its reference.
+// CreateDVPortgroupTask adds one port group. The result of the task is its reference.
 func (m sw) CreateDVPortgroupTask(ctx *simulator.Context, req *types.CreateDVPortgroup_Task) soap.HasFault {
 	task := m.f.Start(ctx, "CreateDVPortgroup_Task", "dvs.DistributedVirtualSwitch.addPortgroup", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		refs, err := m.addGroups(req.This, []types.DVPortgroupConfigSpec{req.Spec})
@@ -63,7 +63,7 @@ func (m sw) addGroups(ref types.ManagedObjectReference, specs []types.DVPortgrou
 
 type group struct{ base }
 
-// ReconfigureDVPortgroupTask changes what the spec names and keeps the rest.
+// ReconfigureDVPortgroupTask changes the settings that the spec contains and keeps the others.
 func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.ReconfigureDVPortgroup_Task) soap.HasFault {
 	task := m.f.Start(ctx, "ReconfigureDVPortgroup_Task", "dvs.DistributedVirtualPortgroup.reconfigure", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
@@ -92,7 +92,7 @@ func (m group) ReconfigureDVPortgroupTask(ctx *simulator.Context, req *types.Rec
 	return frame.Answer(types.ReconfigureDVPortgroup_TaskResponse{Returnval: task}, nil)
 }
 
-// DestroyTask removes a port group to which nothing is connected.
+// DestroyTask removes a port group. It fails if anything is connected to the port group.
 func (m group) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Destroy_Task", "dvs.DistributedVirtualPortgroup.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.edit(req.This, func(s *world.State, d *world.DVS, g *world.PortGroup) error {
@@ -137,7 +137,7 @@ func (m group) edit(ref types.ManagedObjectReference, change func(*world.State, 
 	})
 }
 
-// apply writes a spec into a port group. Fields that are not set stay.
+// apply writes a spec to a port group. Fields that are not set are not changed.
 func apply(d *world.DVS, g *world.PortGroup, spec types.DVPortgroupConfigSpec) error {
 	if spec.Type != "" {
 		if !slices.Contains([]string{"earlyBinding", "lateBinding", "ephemeral"}, spec.Type) {

@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// versions are the DVS versions that a vCenter offers, oldest first: none newer than itself, and none older than the oldest
-// ESXi that it manages (vSphere Networking, "Upgrade a vSphere Distributed Switch to a Later Version"; KB 434420). The
-// versions of 9.0 have no public source.
+// versions returns the DVS versions that a vCenter offers, oldest first. None is newer than the vCenter, and none is older than
+// the oldest ESXi release that it manages (vSphere Networking, "Upgrade a vSphere Distributed Switch to a Later Version"; KB
+// 434420). There is no public source for the versions of 9.0.
 func versions(vcenter string) []string {
 	oldest := "6.0.0"
 	switch {
@@ -32,7 +32,8 @@ func versions(vcenter string) []string {
 	})
 }
 
-// releaseOf is the release of ESXi that brought a DVS version: 6.6.0 came with 6.7; every other version has the number of its release.
+// releaseOf returns the ESXi release that introduced a DVS version. 6.6.0 was introduced in 6.7; every other version has the
+// number of its release.
 func releaseOf(dvs string) string {
 	if dvs == "6.6.0" {
 		return "6.7.0"
@@ -52,7 +53,7 @@ func available(s *world.State, version string) error {
 	return nil
 }
 
-// compatible reports whether a host supports a DVS of that version: the host must not be older.
+// compatible returns an error if a host does not support a DVS version: the host must not be older than the version.
 func compatible(h *world.Host, version string) error {
 	if world.VersionLess(h.Version, releaseOf(version)) {
 		return frame.Refuse(&types.NotSupported{}, "Host "+h.Name+" is not compatible with the VDS version "+version+".")
@@ -62,7 +63,7 @@ func compatible(h *world.Host, version string) error {
 
 type manager struct{ base }
 
-// QueryAvailableDvsSpec lists the versions that a DVS can have: all, or with recommended only the newest.
+// QueryAvailableDvsSpec lists the available DVS versions; with recommended set, only the newest one.
 func (m manager) QueryAvailableDvsSpec(_ *simulator.Context, req *types.QueryAvailableDvsSpec) soap.HasFault {
 	var list []types.DistributedVirtualSwitchProductSpec
 	m.f.World.View(func(s *world.State) {
@@ -94,7 +95,7 @@ func (m manager) QueryDvsByUuid(_ *simulator.Context, req *types.QueryDvsByUuid)
 	return frame.Answer(types.QueryDvsByUuidResponse{Returnval: found}, nil)
 }
 
-// QueryDvsCheckCompatibility returns for each host of a container why it cannot join a DVS, new or existing.
+// QueryDvsCheckCompatibility checks each host of a container and returns why it cannot join a new or existing DVS.
 func (m manager) QueryDvsCheckCompatibility(_ *simulator.Context, req *types.QueryDvsCheckCompatibility) soap.HasFault {
 	hosts, err := m.hosts(req.HostContainer.Container)
 	if err != nil {
@@ -147,7 +148,7 @@ func (m manager) QueryCompatibleHostForNewDvs(_ *simulator.Context, req *types.Q
 	return frame.Answer(types.QueryCompatibleHostForNewDvsResponse{Returnval: hosts}, err)
 }
 
-// QueryCompatibleHostForExistingDvs lists the hosts of a container that can join a DVS.
+// QueryCompatibleHostForExistingDvs lists the hosts of a container that can join an existing DVS.
 func (m manager) QueryCompatibleHostForExistingDvs(_ *simulator.Context, req *types.QueryCompatibleHostForExistingDvs) soap.HasFault {
 	version := ""
 	m.f.World.View(func(s *world.State) {

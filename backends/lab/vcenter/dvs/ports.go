@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// FetchDVPorts lists ports with what is connected to them.
+// FetchDVPorts lists ports and what is connected to each.
 func (m sw) FetchDVPorts(_ *simulator.Context, req *types.FetchDVPorts) soap.HasFault {
 	ports, err := m.ports(req.This, req.Criteria)
 	return frame.Answer(types.FetchDVPortsResponse{Returnval: ports}, err)

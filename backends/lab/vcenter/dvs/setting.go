@@ -22,7 +22,7 @@ func trunk(ranges []types.NumericRange) string {
 
 var teamings = model.Feature().NicTeamingPolicy
 
-// teaming applies an uplink order. Every uplink must exist and may be named only once.
+// teaming applies an uplink order. Every uplink must exist and may be listed only once.
 func teaming(d *world.DVS, g *world.PortGroup, t *types.VmwareUplinkPortTeamingPolicy) error {
 	if t == nil {
 		return nil
@@ -48,7 +48,7 @@ func teaming(d *world.DVS, g *world.PortGroup, t *types.VmwareUplinkPortTeamingP
 	return nil
 }
 
-// merge applies a new setting on top of the earlier ones. VLAN and uplink order are stored in the port group itself.
+// merge applies a new setting on top of the earlier settings. VLAN and uplink order are stored in the port group itself.
 func merge(before any, set types.VMwareDVSPortSetting) types.VMwareDVSPortSetting {
 	out, _ := before.(types.VMwareDVSPortSetting)
 	if set.Blocked != nil {

@@ -13,7 +13,7 @@ import (
 
 const maxUplinks = 32
 
-// split divides a spec into the part of every DVS and the part that only VMware's DVS has.
+// split splits a spec into the generic part and the part specific to the VMware DVS.
 func split(given types.BaseDVSConfigSpec) (types.DVSConfigSpec, types.VMwareDVSConfigSpec, error) {
 	switch spec := given.(type) {
 	case *types.VMwareDVSConfigSpec:
@@ -24,7 +24,7 @@ func split(given types.BaseDVSConfigSpec) (types.DVSConfigSpec, types.VMwareDVSC
 	return types.DVSConfigSpec{}, types.VMwareDVSConfigSpec{}, frame.BadArgument("spec")
 }
 
-// reconfigure validates the whole spec before it changes anything. It returns the hosts that have changed.
+// reconfigure validates the complete spec before it changes anything. It returns the hosts that were changed.
 func reconfigure(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra types.VMwareDVSConfigSpec) ([]string, error) {
 	uplinks, err := uplinkNames(spec.UplinkPortPolicy)
 	if err != nil {
@@ -119,7 +119,7 @@ func uplinkNames(policy types.BaseDVSUplinkPortPolicy) ([]string, error) {
 	return array.UplinkPortName, nil
 }
 
-// renameUplinks renames the uplinks, in the port groups that order them too.
+// renameUplinks renames the uplinks, also in the uplink orders of the port groups.
 func renameUplinks(d *world.DVS, names []string) {
 	to := map[string]string{}
 	for i, old := range d.Uplinks {
@@ -141,7 +141,7 @@ func renameUplinks(d *world.DVS, names []string) {
 	d.Uplinks = slices.Clone(names)
 }
 
-// memberships computes the members after a change, and refuses what a host would refuse.
+// memberships computes the members after a change and returns an error for changes that a host would refuse.
 func memberships(s *world.State, d *world.DVS, uplinks int, specs []types.DistributedVirtualSwitchHostMemberConfigSpec) ([]*world.Member, error) {
 	var faults bulk
 	after := slices.Clone(d.Members)

@@ -11,13 +11,14 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// An Account may log in. Privileges are held on the whole inventory; nil means all of them. System.* is always held.
+// An Account is a user that can log in. Privileges apply to the complete inventory; nil means all privileges. Every account has
+// the System.* privileges.
 type Account struct {
 	Name, Password string
 	Privileges     []string
 }
 
-// Auth decides who may do what. Roles and permissions set through the API are enforced too.
+// Auth checks the privileges of users. Roles and permissions set through the API are also enforced.
 type Auth struct {
 	f *Frame
 
@@ -56,7 +57,7 @@ func (a *Auth) Valid(name, password string) bool {
 	return ok && acc.Password == password && password != ""
 }
 
-// Holds reports whether a user holds a privilege on an entity.
+// Holds reports whether a user has a privilege on an entity.
 func (a *Auth) Holds(user, privilege string, entity types.ManagedObjectReference) bool {
 	if strings.HasPrefix(privilege, "System.") {
 		return true
@@ -66,7 +67,7 @@ func (a *Auth) Holds(user, privilege string, entity types.ManagedObjectReference
 	set := len(a.permissions) > 0
 	a.mu.Unlock()
 	if set {
-		// A permission on the entity or on the nearest parent that propagates replaces what the account holds.
+		// A permission on the entity, or on the nearest parent that propagates it, replaces the privileges of the account.
 		if role, found := a.roleOn(user, entity); found {
 			return a.roleHas(role, privilege)
 		}
@@ -117,7 +118,7 @@ func (a *Auth) roleHas(id int32, privilege string) bool {
 	return false
 }
 
-// principal turns VSPHERE.LOCAL\name into name@vsphere.local.
+// principal converts VSPHERE.LOCAL\name to name@vsphere.local.
 func principal(p string) string {
 	if domain, name, ok := strings.Cut(p, `\`); ok {
 		return name + "@" + strings.ToLower(domain)
@@ -125,7 +126,7 @@ func principal(p string) string {
 	return p
 }
 
-// Need fails with NoPermission, naming object and privilege, unless the caller holds the privilege on the entity.
+// Need returns NoPermission, with the object and the privilege, if the caller does not have the privilege on the entity.
 func (f *Frame) Need(ctx *simulator.Context, privilege string, entity types.ManagedObjectReference) error {
 	entity = f.Owner(entity)
 	if ctx.Session == nil || !f.Auth.Holds(ctx.Session.UserName, privilege, entity) {
@@ -134,7 +135,7 @@ func (f *Frame) Need(ctx *simulator.Context, privilege string, entity types.Mana
 	return nil
 }
 
-// admit returns why a call is refused: no session, wrong password, or a missing privilege.
+// admit returns an error if a call must be refused: no session, a wrong password, or a missing privilege.
 func (f *Frame) admit(ctx *simulator.Context, m *simulator.Method) error {
 	if ctx.Session == nil {
 		return f.admitStranger(m)

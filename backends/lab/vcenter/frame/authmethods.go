@@ -13,13 +13,13 @@ import (
 // authMethods are the methods of AuthorizationManager.
 type authMethods struct{ a *Auth }
 
-// HasPrivilegeOnEntities answers for a session. Unknown entities are refused.
+// HasPrivilegeOnEntities checks privileges of the user of a session. Unknown entities are refused.
 func (m authMethods) HasPrivilegeOnEntities(ctx *simulator.Context, req *types.HasPrivilegeOnEntities) soap.HasFault {
 	list, err := m.granted(ctx.Session.UserName, req.Entity, req.PrivId)
 	return Answer(types.HasPrivilegeOnEntitiesResponse{Returnval: list}, err)
 }
 
-// HasPrivilegeOnEntity is HasPrivilegeOnEntities for one.
+// HasPrivilegeOnEntity is HasPrivilegeOnEntities for one entity.
 func (m authMethods) HasPrivilegeOnEntity(ctx *simulator.Context, req *types.HasPrivilegeOnEntity) soap.HasFault {
 	list, err := m.granted(ctx.Session.UserName, []types.ManagedObjectReference{req.Entity}, req.PrivId)
 	if err != nil {
@@ -32,18 +32,18 @@ func (m authMethods) HasPrivilegeOnEntity(ctx *simulator.Context, req *types.Has
 	return Answer(HasPrivilegeOnEntityResponse{Returnval: granted}, nil)
 }
 
-// HasPrivilegeOnEntityResponse is govmomi's type of that name, whose tag would drop every false.
+// HasPrivilegeOnEntityResponse replaces govmomi's type of the same name, whose struct tag would omit every false.
 type HasPrivilegeOnEntityResponse struct {
 	Returnval []bool `xml:"returnval"`
 }
 
-// HasUserPrivilegeOnEntities answers for a user by name.
+// HasUserPrivilegeOnEntities checks privileges of a user by name.
 func (m authMethods) HasUserPrivilegeOnEntities(_ *simulator.Context, req *types.HasUserPrivilegeOnEntities) soap.HasFault {
 	list, err := m.granted(principal(req.UserName), req.Entities, req.PrivId)
 	return Answer(types.HasUserPrivilegeOnEntitiesResponse{Returnval: list}, err)
 }
 
-// FetchUserPrivilegeOnEntities lists what a user holds.
+// FetchUserPrivilegeOnEntities lists the privileges of a user.
 func (m authMethods) FetchUserPrivilegeOnEntities(_ *simulator.Context, req *types.FetchUserPrivilegeOnEntities) soap.HasFault {
 	all := m.a.all()
 	var out []types.UserPrivilegeResult
@@ -81,7 +81,7 @@ func (m authMethods) granted(user string, entities []types.ManagedObjectReferenc
 	return out, nil
 }
 
-// all are the privileges that exist.
+// all returns the ids of all privileges.
 func (a *Auth) all() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,7 +93,7 @@ func (a *Auth) all() []string {
 	return nil
 }
 
-// exist reports whether these privileges exist.
+// exist reports whether all of these privileges exist.
 func (a *Auth) exist(ids []string) bool {
 	all := a.all()
 	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(all, id) })
@@ -119,7 +119,7 @@ func (m authMethods) AddAuthorizationRole(_ *simulator.Context, req *types.AddAu
 	return Answer(types.AddAuthorizationRoleResponse{Returnval: role.RoleId}, nil)
 }
 
-// UpdateAuthorizationRole renames a role that is not built in and replaces its privileges.
+// UpdateAuthorizationRole renames a role and replaces its privileges. System roles are refused.
 func (m authMethods) UpdateAuthorizationRole(_ *simulator.Context, req *types.UpdateAuthorizationRole) soap.HasFault {
 	if !m.a.exist(req.PrivIds) {
 		return Answer(nil, BadArgument("privIds"))
@@ -152,7 +152,7 @@ func (a *Auth) publish() {
 
 var authRef = types.ManagedObjectReference{Type: "AuthorizationManager", Value: "AuthorizationManager"}
 
-// RemoveAuthorizationRole removes a role that is not built in.
+// RemoveAuthorizationRole removes a role. System roles are refused.
 func (m authMethods) RemoveAuthorizationRole(_ *simulator.Context, req *types.RemoveAuthorizationRole) soap.HasFault {
 	m.a.mu.Lock()
 	defer m.a.mu.Unlock()
@@ -168,7 +168,7 @@ func (m authMethods) RemoveAuthorizationRole(_ *simulator.Context, req *types.Re
 	return Answer(types.RemoveAuthorizationRoleResponse{}, nil)
 }
 
-// SetEntityPermissions sets who holds which role on an entity; from then on it is enforced.
+// SetEntityPermissions assigns roles to users on an entity. The permissions are enforced immediately.
 func (m authMethods) SetEntityPermissions(_ *simulator.Context, req *types.SetEntityPermissions) soap.HasFault {
 	if m.a.f.Reg.Get(req.Entity) == nil {
 		return Answer(nil, Gone(req.Entity))
@@ -195,7 +195,7 @@ func (m authMethods) SetEntityPermissions(_ *simulator.Context, req *types.SetEn
 	return Answer(types.SetEntityPermissionsResponse{}, nil)
 }
 
-// RemoveEntityPermission removes a permission of a principal on an entity.
+// RemoveEntityPermission removes the permission of a principal on an entity.
 func (m authMethods) RemoveEntityPermission(_ *simulator.Context, req *types.RemoveEntityPermission) soap.HasFault {
 	if m.a.f.Reg.Get(req.Entity) == nil {
 		return Answer(nil, Gone(req.Entity))
@@ -213,7 +213,7 @@ func (m authMethods) RemoveEntityPermission(_ *simulator.Context, req *types.Rem
 	return Answer(types.RemoveEntityPermissionResponse{}, nil)
 }
 
-// RetrieveEntityPermissions lists the permissions of an entity, with those of its parents on request.
+// RetrieveEntityPermissions lists the permissions of an entity, and on request also the inherited ones.
 func (m authMethods) RetrieveEntityPermissions(_ *simulator.Context, req *types.RetrieveEntityPermissions) soap.HasFault {
 	if _, ok := m.a.f.Reg.Get(req.Entity).(mo.Entity); !ok {
 		return Answer(nil, Gone(req.Entity))
@@ -230,7 +230,7 @@ func (m authMethods) RetrieveEntityPermissions(_ *simulator.Context, req *types.
 	return Answer(types.RetrieveEntityPermissionsResponse{Returnval: list}, nil)
 }
 
-// RetrieveRolePermissions and RetrieveAllPermissions list the permissions everywhere.
+// RetrieveRolePermissions lists the permissions of a role on all entities.
 func (m authMethods) RetrieveRolePermissions(_ *simulator.Context, req *types.RetrieveRolePermissions) soap.HasFault {
 	return Answer(types.RetrieveRolePermissionsResponse{Returnval: m.permissions(func(p types.Permission) bool { return p.RoleId == req.RoleId })}, nil)
 }

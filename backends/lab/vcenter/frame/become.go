@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Become changes an object until it equals want, a new object of the same type: only the properties that differ, down to the
-// deepest path, so that a client that waits for runtime.powerState is notified.
+// Become changes an object until it equals want, a new object of the same type. It changes only the properties that differ, down
+// to the deepest path, so that a client that waits for runtime.powerState is notified.
 func (f *Frame) Become(want mo.Reference) {
 	obj := f.Reg.Get(want.Reference())
 	if obj == nil {
@@ -36,7 +36,7 @@ func (f *Frame) Become(want mo.Reference) {
 	})
 }
 
-// whole lists structs without properties of their own.
+// whole contains the struct types that are compared and reported as one value.
 var whole = map[reflect.Type]bool{
 	reflect.TypeFor[time.Time]():                    true,
 	reflect.TypeFor[types.ManagedObjectReference](): true,
@@ -44,7 +44,7 @@ var whole = map[reflect.Type]bool{
 
 func diff(prefix string, old, want reflect.Value, out *[]types.PropertyChange) {
 	t := old.Type()
-	named := false // has a name beside the one in ManagedEntity
+	named := false // the type has a Name field in addition to that of ManagedEntity
 	for i := range t.NumField() {
 		named = named || t.Field(i).Name == "Name"
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A dispatcher represents the methods of a kind in the registry. The simulator finds exactly one method on it, Do,
-// because the router renames the call; the real method is called from there, so that a panic becomes a fault.
+// A dispatcher represents the methods of a kind in the registry. The router renames every call to Do, the only method that the
+// simulator finds on a dispatcher. Do calls the real method, so that a panic in it becomes a fault.
 type dispatcher struct {
 	Self types.ManagedObjectReference
 	kind *kind
@@ -22,31 +22,31 @@ type dispatcher struct {
 // Reference implements mo.Reference.
 func (d *dispatcher) Reference() types.ManagedObjectReference { return d.Self }
 
-// Lock does nothing: calls of one kind run concurrently.
+// Lock does nothing: calls to one kind run concurrently.
 func (*dispatcher) Lock() {}
 
-// Unlock does nothing, see Lock.
+// Unlock does nothing. See Lock.
 func (*dispatcher) Unlock() {}
 
-// A gate is a dispatcher that answers under the name Login.
+// A gate is a dispatcher whose only method is called Login.
 type gate struct{ dispatcher }
 
-// Login answers a call that comes without a session.
+// Login handles calls without a session.
 func (g *gate) Login(ctx *simulator.Context, c *call) soap.HasFault { return g.Do(ctx, c) }
 
-// A call is the body that the router puts in place of the request.
+// A call is the request body that the router substitutes for the original one.
 type call struct {
 	method string
 	body   any
 }
 
-// Do calls the method.
+// Do calls the requested method.
 func (d *dispatcher) Do(ctx *simulator.Context, c *call) soap.HasFault {
 	return invoke(ctx, d.kind.find(c.method), c.method, c.body)
 }
 
-// invoke calls a method by its name in the API. A panic in it is a SystemError, and so is an answer without a body, which
-// could not be written.
+// invoke calls a method by its name in the API. If it panics, or returns an answer without a body, which could not be encoded,
+// the result is a SystemError.
 func invoke(ctx *simulator.Context, methods any, method string, body any) (answer soap.HasFault) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -65,7 +65,7 @@ func invoke(ctx *simulator.Context, methods any, method string, body any) (answe
 	return answer
 }
 
-// remember records the user of a calling session until it logs out.
+// remember records the user of a session at its first call and removes it at logout.
 func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
 	switch {
 	case ctx.Session == nil:
@@ -80,21 +80,21 @@ func (f *Frame) remember(ctx *simulator.Context, m *simulator.Method) {
 	}
 }
 
-// SessionUser returns the user of a session by its cookie, or "" if it has made no call or has ended.
+// SessionUser returns the user of a session by its cookie. It returns "" if the session has made no call or has ended.
 func (f *Frame) SessionUser(cookie string) string {
 	name, _ := f.users.Load(cookie)
 	text, _ := name.(string)
 	return text
 }
 
-// route is called for every SOAP call before the simulator looks for the method.
+// route is called for every SOAP call before the simulator searches for the method.
 func (f *Frame) route(ctx *simulator.Context, m *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	f.World.Log.CountCall(m.Name)
 	f.remember(ctx, m)
 	if err := f.admit(ctx, m); err != nil {
 		f.redirect(m, refuserType, "Refuse", &refusal{err: err})
 		if ctx.Session == nil {
-			// Without a session the simulator lets only the names of a few methods pass.
+			// Without a session, the simulator accepts only a few method names; Login is one of them.
 			m.Name = "Login"
 			return f.gate, nil
 		}
@@ -144,7 +144,7 @@ type refusal struct{ err error }
 // Refuse answers with the fault of the refusal.
 func (*refuser) Refuse(r *refusal) soap.HasFault { return Answer(nil, r.err) }
 
-// reply is the body of every answer of the lab. The simulator takes the element's name from the type in Res.
+// reply is the body of every answer of the lab. The simulator derives the name of the XML element from the type in Res.
 type reply struct {
 	Res    any         `xml:"-"`
 	Fault_ *soap.Fault `xml:"http://schemas.xmlsoap.org/soap/envelope/ Fault,omitempty"`
@@ -153,7 +153,7 @@ type reply struct {
 // Fault implements soap.HasFault.
 func (r *reply) Fault() *soap.Fault { return r.Fault_ }
 
-// Answer is what a method returns: the response, a struct named as the API names it, or the fault of err.
+// Answer returns the result of a method: the response, a struct with the name that the API uses, or the fault of err.
 func Answer(response any, err error) soap.HasFault {
 	if err != nil {
 		fault, text := faultOf(err)
@@ -162,7 +162,7 @@ func Answer(response any, err error) soap.HasFault {
 	return &reply{Res: response}
 }
 
-// Response returns the response in an answer that Answer created.
+// Response returns the response inside an answer that Answer created.
 func Response(answer soap.HasFault) any {
 	if r, ok := answer.(*reply); ok {
 		return r.Res

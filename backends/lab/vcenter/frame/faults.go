@@ -9,7 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// An Error is a refusal with the fault and the text of vCenter.
+// An Error is a refused request, with the fault and the message of vCenter.
 type Error struct {
 	Fault types.BaseMethodFault
 	Text  string
@@ -18,7 +18,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Text }
 
-// Refuse creates an error from a fault. Unless a text is given, it is vSphere's text for that type of fault.
+// Refuse creates an error from a fault. Without a text, it uses vSphere's standard text for that type of fault.
 func Refuse(fault types.BaseMethodFault, text ...string) *Error {
 	e := &Error{Fault: fault, Text: strings.Join(text, " ")}
 	if e.Text == "" {
@@ -27,12 +27,12 @@ func Refuse(fault types.BaseMethodFault, text ...string) *Error {
 	return e
 }
 
-// BadArgument refuses a parameter by its name ("spec.name").
+// BadArgument returns an InvalidArgument error for a parameter ("spec.name").
 func BadArgument(name string) *Error {
 	return Refuse(&types.InvalidArgument{InvalidProperty: name})
 }
 
-// Gone refuses a reference to an object that does not exist.
+// Gone returns the error for a reference to an object that does not exist.
 func Gone(ref types.ManagedObjectReference) *Error {
 	return Refuse(&types.ManagedObjectNotFound{Obj: ref})
 }
@@ -45,7 +45,7 @@ func faultOf(err error) (types.BaseMethodFault, string) {
 	return &types.SystemError{Reason: err.Error()}, "A general system error occurred: " + err.Error()
 }
 
-// Named creates the fault of a type by name, as fault rules do, or a SystemError if there is no such type.
+// Named creates a fault from the name of its type, for fault rules. It returns a SystemError if the type does not exist.
 func Named(name, text string) *Error {
 	if t, ok := types.TypeFunc()(name); ok {
 		if fault, ok := reflect.New(t).Interface().(types.BaseMethodFault); ok {

@@ -1,4 +1,4 @@
-// Package frame is the base of the lab's vCenter: it routes every SOAP call of govmomi's simulator through the lab's own rules
+// Package frame is the base of the lab's vCenter. It routes every SOAP call of govmomi's simulator through the lab's own rules
 // (sessions, privileges, missing objects), runs tasks that progress, fail and stop like real ones, formats faults like vSphere,
 // and changes properties so that WaitForUpdatesEx reports them.
 package frame
@@ -17,30 +17,30 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// A Frame contains what the methods of all kinds share.
+// A Frame contains the data shared by the methods of all kinds.
 type Frame struct {
 	World *world.World
 	Reg   *simulator.Registry
 	Auth  *Auth
 	Watch Watcher // is notified of tasks and sessions; may be nil
 
-	// Still calls f while no object of the inventory is added, changed or removed; package model sets it.
+	// Still calls f. While f runs, no object of the inventory is added, changed or removed. Package model sets it.
 	Still func(f func())
 
-	// Commit is locked while a change is checked and made, so that two calls cannot both find a pNIC free.
+	// Commit is locked while a change is validated and applied, so that two calls cannot both take the same free pNIC.
 	Commit sync.Mutex
 
 	gate   *gate
 	kinds  map[string]*kind // by type of managed object
 	owners sync.Map         // sub-object (firewall system, task) -> entity
-	users  sync.Map         // session -> name, of those that have called
+	users  sync.Map         // session -> user name, for sessions that have made a call
 	tasks  tasks
 }
 
-// A Watcher is notified of events in a frame. It is called without any lock held.
+// A Watcher is notified of events in a frame. No lock is held during the notification.
 type Watcher interface {
-	TaskMoved(task types.ManagedObjectReference, ended bool) // it was created, or has ended
-	TaskDone(task types.ManagedObjectReference, result any)  // the task is done, but no client knows yet that it has ended
+	TaskMoved(task types.ManagedObjectReference, ended bool) // the task was created or has ended
+	TaskDone(task types.ManagedObjectReference, result any)  // the task is done, but its end is not yet visible to clients
 	SessionBegan(types.UserSession)
 	SessionEnded(types.UserSession)
 }
@@ -60,17 +60,17 @@ func New(w *world.World, reg *simulator.Registry) *Frame {
 	return f
 }
 
-// Close cancels the tasks that run and waits for them.
+// Close cancels the running tasks and waits for them to end.
 func (f *Frame) Close() { f.tasks.close() }
 
-// A kind contains the methods of one type of managed object. It does not use the simulator's locks.
+// A kind contains the methods of one type of managed object. It does not use the locks of the simulator.
 type kind struct {
 	Self    types.ManagedObjectReference
 	methods []any
-	whole   bool // a method that is not among them does not exist
+	whole   bool // all other methods are refused
 }
 
-// Handle registers methods as the methods of these types of managed object. Their signature is the simulator's:
+// Handle registers methods as the only methods of these types of managed object. Their signature is that of the simulator:
 // func(*simulator.Context, *types.X) soap.HasFault, with X_Task named XTask.
 func (f *Frame) Handle(methods any, typeNames ...string) {
 	f.Extend(methods, typeNames...)
@@ -79,7 +79,7 @@ func (f *Frame) Handle(methods any, typeNames ...string) {
 	}
 }
 
-// Extend is Handle for types whose other methods are the simulator's, or were registered earlier.
+// Extend is like Handle, but the types keep the methods of the simulator and those registered earlier.
 func (f *Frame) Extend(methods any, typeNames ...string) {
 	for _, name := range typeNames {
 		k := f.kinds[name]
@@ -96,7 +96,7 @@ func (k *kind) has(method string) bool {
 	return k.find(method) != nil
 }
 
-// find returns the value that has a method, or nil if none has.
+// find returns the value that has a method, or nil if there is none.
 func (k *kind) find(method string) any {
 	for _, m := range k.methods {
 		if reflect.ValueOf(m).MethodByName(methodName(method)).IsValid() {
@@ -106,7 +106,7 @@ func (k *kind) find(method string) any {
 	return nil
 }
 
-// methodName is the Go name of a method: some begin with a small letter in SOAP.
+// methodName returns the Go name of a method. Some SOAP names begin with a lower-case letter.
 func methodName(soap string) string {
 	soap = strings.ToUpper(soap[:1]) + soap[1:]
 	if base, ok := strings.CutSuffix(soap, "_Task"); ok {
@@ -115,8 +115,8 @@ func methodName(soap string) string {
 	return soap
 }
 
-// Add puts an object that lies outside the inventory, such as a task, into the registry. The simulator looks for each new object in
-// all views of the inventory, which must not change meanwhile.
+// Add adds an object that is not part of the inventory, such as a task, to the registry. The simulator searches all views of the
+// inventory for each new object, so the inventory must not change during the call.
 func (f *Frame) Add(obj mo.Reference) {
 	if f.Still == nil {
 		f.Reg.Put(obj)
@@ -125,7 +125,7 @@ func (f *Frame) Add(obj mo.Reference) {
 	f.Still(func() { f.Reg.Put(obj) })
 }
 
-// Update changes properties of an object.
+// Update changes the properties of an object.
 func (f *Frame) Update(ref types.ManagedObjectReference, changes ...types.PropertyChange) {
 	obj := f.Reg.Get(ref)
 	if obj == nil || len(changes) == 0 {
@@ -136,12 +136,12 @@ func (f *Frame) Update(ref types.ManagedObjectReference, changes ...types.Proper
 	ctx.Update(obj, changes)
 }
 
-// Set is a change of one property.
+// Set returns a change of one property.
 func Set(name string, value any) types.PropertyChange {
 	return types.PropertyChange{Name: name, Val: value}
 }
 
-// Read calls read with the object locked; false if there is no such object.
+// Read calls read with the object locked. It returns false if the object does not exist.
 func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Reference)) bool {
 	obj := f.Reg.Get(ref)
 	if obj == nil {
@@ -152,7 +152,7 @@ func (f *Frame) Read(ref types.ManagedObjectReference, read func(obj mo.Referenc
 	return true
 }
 
-// Own records which entity a sub-object belongs to: faults, privileges and tasks name the entity.
+// Own records the entity that a sub-object belongs to. Faults, privileges and tasks refer to that entity.
 func (f *Frame) Own(sub, entity types.ManagedObjectReference) { f.owners.Store(sub, entity) }
 
 // Owner returns the entity of a sub-object, or the object itself.
@@ -178,7 +178,7 @@ func (f *Frame) Name(ref types.ManagedObjectReference) string {
 	return name
 }
 
-// Target returns which host or VM of the world a call acts on.
+// Target returns the host or VM of the world that a call affects.
 func (f *Frame) Target(ref types.ManagedObjectReference) fault.Target {
 	switch owner := f.Owner(ref); owner.Type {
 	case "HostSystem":

@@ -11,18 +11,18 @@ import (
 
 const guardType = "Guard"
 
-// A guard calls the simulator's own methods. The simulator calls a method with the object's lock held and, if the method panics,
-// neither answers nor releases the lock: the next call on the object would wait forever.
+// A guard calls the simulator's own methods. The simulator holds the object's lock during a call. If the method panics, it sends
+// no answer and does not release the lock, and the next call on the object would wait forever.
 type guard struct{}
 
-// guarded is one such call.
+// A guarded is a call of one such method.
 type guarded struct {
 	obj    mo.Reference
 	method string
 	body   any
 }
 
-// Guard calls the method under the object's lock, and releases the lock.
+// Guard calls the method while holding the object's lock, and always releases the lock.
 func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
 	self := c.obj.Reference()
 	ctx.Caller = &self
@@ -30,8 +30,8 @@ func (*guard) Guard(ctx *simulator.Context, c *guarded) soap.HasFault {
 	return invoke(ctx, c.obj, c.method, c.body)
 }
 
-// borrowed reports whether the simulator's own method of an object may be called. Its task methods may not: they run in their own
-// goroutine, in which a panic ends the process, and expect objects of the simulator's own types.
+// borrowed reports whether the simulator's own method of an object may be called. Task methods may not: they run in their own
+// goroutine, where a panic ends the process, and they expect objects of the simulator's own types.
 func borrowed(obj mo.Reference, method string) bool {
 	if strings.HasSuffix(method, "_Task") {
 		return false

@@ -2,8 +2,8 @@ package frame
 
 import "github.com/vmware/govmomi/vim25/types"
 
-// privileges maps methods to the privileges that they require on their object. Methods check those that depend on the arguments
-// themselves. Source: the "Required Privileges" of the vSphere Web Services API reference.
+// privileges maps methods to the privileges that they require on their object. Privileges that depend on the arguments are
+// checked by the methods. Source: the "Required Privileges" of the vSphere Web Services API reference.
 var privileges = map[string]string{
 	"AddAuthorizationRole":            "Authorization.ModifyRoles",
 	"AddCustomFieldDef":               "Global.ManageCustomFields",
@@ -56,7 +56,7 @@ var privileges = map[string]string{
 	"UpgradeVM_Task":                  "VirtualMachine.Config.UpgradeVirtualHardware",
 }
 
-// byType are methods whose privilege depends on the type of the object.
+// byType contains the methods whose privilege depends on the type of the object.
 var byType = map[string]string{
 	"Destroy_Task VirtualMachine":                 "VirtualMachine.Inventory.Delete",
 	"Destroy_Task VmwareDistributedVirtualSwitch": "DVSwitch.Delete",
@@ -65,7 +65,7 @@ var byType = map[string]string{
 	"Rename_Task DistributedVirtualPortgroup":     "DVPortgroup.Modify",
 }
 
-// Privilege returns what a method requires on an object, or "" if anybody who has logged in may call it.
+// Privilege returns the privilege that a method requires on an object, or "" if every logged-in user may call it.
 func Privilege(method string, this types.ManagedObjectReference) string {
 	if id, ok := privileges[method]; ok {
 		return id

@@ -32,9 +32,9 @@ func (t *tasks) close() {
 
 // A TaskOptions defines the duration and progress of a task.
 type TaskOptions struct {
-	Time       time.Duration // until the effect; 40 ms when zero
+	Time       time.Duration // until the task takes effect; 0 means 40 ms
 	Cancelable bool
-	Silent     bool // shows no progress, as power operations do
+	Silent     bool // reports no progress, as power operations do
 }
 
 // A Task is a running vCenter task.
@@ -46,9 +46,9 @@ type Task struct {
 	once    sync.Once
 }
 
-// Start creates a task on an entity and returns its reference at once. When its time has passed, do runs with Commit locked;
-// a task that is cancelled before that never runs it. descriptionID is "dvs.DistributedVirtualSwitch.reconfigure"-like, name
-// the method's.
+// Start creates a task on an entity and returns its reference immediately. After its duration, do runs with Commit locked. If
+// the task is cancelled before, do does not run. descriptionID is the id of the method in vCenter, for example
+// "dvs.DistributedVirtualSwitch.reconfigure"; name is the name of the method.
 func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
 	options TaskOptions, do func() (result any, err error)) types.ManagedObjectReference {
 	return f.StartLong(ctx, name, descriptionID, entity, options, func(t *Task) (any, error) {
@@ -61,7 +61,7 @@ func (f *Frame) Start(ctx *simulator.Context, name, descriptionID string, entity
 	})
 }
 
-// StartLong is Start for tasks that keep their own time: do runs without any lock and uses Walk and Wait.
+// StartLong is like Start for tasks that control their own duration: do runs without a lock and calls Walk and Wait.
 func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, entity types.ManagedObjectReference,
 	options TaskOptions, do func(*Task) (result any, err error)) types.ManagedObjectReference {
 	now := time.Now()
@@ -94,7 +94,7 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 	return t.Ref
 }
 
-// FailLater creates a task that ends with an error, as a fault rule requests.
+// FailLater creates a task that ends with an error, for a fault rule.
 func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err error) types.ManagedObjectReference {
 	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, TaskOptions{}, func(t *Task) (any, error) {
 		if stopped := t.Walk(0); stopped != nil {
@@ -104,7 +104,7 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 	})
 }
 
-// StayUntil creates a task that does nothing and succeeds when over is closed, as a fault rule requests.
+// StayUntil creates a task that does nothing and succeeds when over is closed, for a fault rule.
 func (f *Frame) StayUntil(name string, entity types.ManagedObjectReference, over <-chan struct{}) types.ManagedObjectReference {
 	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, TaskOptions{}, func(t *Task) (any, error) {
 		select {
@@ -149,7 +149,7 @@ func (t *Task) run(do func(*Task) (any, error)) {
 	}
 }
 
-// safely turns a panic into an error, so that it does not end the lab.
+// safely converts a panic to an error, so that it does not end the lab.
 func safely(t *Task, do func(*Task) (any, error)) (result any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -159,14 +159,14 @@ func safely(t *Task, do func(*Task) (any, error)) (result any, err error) {
 	return do(t)
 }
 
-// Progress reports how far the task is, in percent.
+// Progress sets the progress of the task in percent.
 func (t *Task) Progress(percent int) {
 	if !t.options.Silent {
 		t.f.Update(t.Ref, Set("info.progress", int32(min(percent, 99))))
 	}
 }
 
-// Walk waits while the progress increases. It ends early with RequestCanceled.
+// Walk increases the progress for the given time. If the task is cancelled, it returns RequestCanceled.
 func (t *Task) Walk(total time.Duration) error {
 	if total == 0 {
 		total = 40 * time.Millisecond
@@ -181,7 +181,7 @@ func (t *Task) Walk(total time.Duration) error {
 	return nil
 }
 
-// Wait waits. It ends early with RequestCanceled.
+// Wait waits for the given time. If the task is cancelled, it returns RequestCanceled.
 func (t *Task) Wait(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -194,7 +194,7 @@ func (t *Task) Wait(d time.Duration) error {
 	return Refuse(&types.RequestCanceled{})
 }
 
-// recent keeps an entity's recentTask: the tasks that have not ended.
+// recent updates the recentTask property of an entity, the list of tasks that have not ended.
 func (f *Frame) recent(entity, task types.ManagedObjectReference) {
 	f.editRecent(entity, func(list []types.ManagedObjectReference) []types.ManagedObjectReference {
 		return append(slices.Clone(list), task)
@@ -220,7 +220,7 @@ func (f *Frame) editRecent(entity types.ManagedObjectReference, edit func([]type
 // taskMethods are the methods of Task.
 type taskMethods struct{ f *Frame }
 
-// CancelTask stops a task before it takes effect.
+// CancelTask cancels a task before it takes effect.
 func (m taskMethods) CancelTask(_ *simulator.Context, req *types.CancelTask) soap.HasFault {
 	m.f.tasks.mu.Lock()
 	t := m.f.tasks.running[req.This]

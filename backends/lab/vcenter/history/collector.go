@@ -10,15 +10,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// A collector is a client's view of the events, or of the tasks, of a filter: a page of the latest ones, and a position
-// between two of them.
+// A collector is a client's view of the events or tasks that match a filter: a page with the latest items, and a read position.
 type collector struct {
 	ref     types.ManagedObjectReference
 	session string
-	events  *types.EventFilterSpec // one of the two
+	events  *types.EventFilterSpec // either events or tasks is set
 	tasks   *types.TaskFilterSpec
-	page    int // items that latestPage shows
-	at      int // number of the next item
+	page    int // number of items in latestPage
+	at      int // index of the next item
 }
 
 func (h *History) latestEvents(c *collector) []types.BaseEvent {
@@ -48,7 +47,7 @@ func (h *History) pageOf(c *collector) int {
 	return c.page
 }
 
-// nextEvents are up to n events of a collector from a position on, the oldest first, and the position behind them.
+// nextEvents returns up to n events of a collector, starting at a position, oldest first, and the position after them.
 func (h *History) nextEvents(c *collector, at, n int) ([]types.BaseEvent, int) {
 	h.mu.Lock()
 	items, first := h.happened.items, h.happened.first
@@ -56,7 +55,7 @@ func (h *History) nextEvents(c *collector, at, n int) ([]types.BaseEvent, int) {
 	return next(items, first, at, n, func(e types.BaseEvent) (types.BaseEvent, bool) { return e, h.matches(e, c.events) })
 }
 
-// previousEvents are up to n events before a position, the newest first, and the position before them.
+// previousEvents returns up to n events before a position, newest first, and the position before them.
 func (h *History) previousEvents(c *collector, at, n int) ([]types.BaseEvent, int) {
 	h.mu.Lock()
 	items, first := h.happened.items, h.happened.first
@@ -100,7 +99,7 @@ func previous[T, V any](items []T, first, at, n int, pick func(T) (V, bool)) ([]
 	return out, first + i
 }
 
-// mine returns the collector of a session; a session cannot use the collectors of others.
+// mine returns a collector of the calling session. Collectors of other sessions are refused.
 func (h *History) mine(ctx *simulator.Context, ref types.ManagedObjectReference) (*collector, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +110,7 @@ func (h *History) mine(ctx *simulator.Context, ref types.ManagedObjectReference)
 	return c, nil
 }
 
-// counted is mine for methods that take a number of items.
+// counted is mine for methods with a number of items as a parameter, which it validates.
 func (h *History) counted(ctx *simulator.Context, ref types.ManagedObjectReference, n int32) (*collector, error) {
 	c, err := h.mine(ctx, ref)
 	if err == nil && (n < 1 || n > maxPage) {
@@ -141,7 +140,7 @@ func (h *History) rewind(ctx *simulator.Context, req *types.RewindCollector) soa
 	return frame.Answer(types.RewindCollectorResponse{}, err)
 }
 
-// reset moves the position before the latest page: reading backwards from there returns the items that the page does not show.
+// reset moves the position before the latest page, so that reading backwards returns the items that are not on the page.
 func (h *History) reset(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	c, err := h.mine(ctx, req.This)
 	if err == nil {
@@ -179,7 +178,7 @@ func (h *History) destroy(ctx *simulator.Context, req *types.DestroyCollector) s
 
 type eventCollector struct{ h *History }
 
-// ReadNextEvents reads on towards the newest event.
+// ReadNextEvents reads the next events, towards the newest.
 func (m eventCollector) ReadNextEvents(ctx *simulator.Context, req *types.ReadNextEvents) soap.HasFault {
 	c, err := m.h.counted(ctx, req.This, req.MaxCount)
 	if err != nil {
@@ -190,7 +189,7 @@ func (m eventCollector) ReadNextEvents(ctx *simulator.Context, req *types.ReadNe
 	return frame.Answer(types.ReadNextEventsResponse{Returnval: out}, nil)
 }
 
-// ReadPreviousEvents reads back towards the oldest event.
+// ReadPreviousEvents reads the previous events, towards the oldest.
 func (m eventCollector) ReadPreviousEvents(ctx *simulator.Context, req *types.ReadPreviousEvents) soap.HasFault {
 	c, err := m.h.counted(ctx, req.This, req.MaxCount)
 	if err != nil {
@@ -201,7 +200,7 @@ func (m eventCollector) ReadPreviousEvents(ctx *simulator.Context, req *types.Re
 	return frame.Answer(types.ReadPreviousEventsResponse{Returnval: out}, nil)
 }
 
-// SetCollectorPageSize sets how many items the latest page shows.
+// SetCollectorPageSize sets the number of items on the latest page.
 func (m eventCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.SetCollectorPageSize) soap.HasFault {
 	c, err := m.h.size(ctx, req)
 	if err == nil {
@@ -210,12 +209,12 @@ func (m eventCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.
 	return frame.Answer(types.SetCollectorPageSizeResponse{}, err)
 }
 
-// RewindCollector moves before the oldest event.
+// RewindCollector moves the position before the oldest event.
 func (m eventCollector) RewindCollector(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	return m.h.rewind(ctx, req)
 }
 
-// ResetCollector moves before the latest page.
+// ResetCollector moves the position before the latest page.
 func (m eventCollector) ResetCollector(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	return m.h.reset(ctx, req)
 }
@@ -227,7 +226,7 @@ func (m eventCollector) DestroyCollector(ctx *simulator.Context, req *types.Dest
 
 type taskCollector struct{ h *History }
 
-// ReadNextTasks reads on towards the newest task.
+// ReadNextTasks reads the next tasks, towards the newest.
 func (m taskCollector) ReadNextTasks(ctx *simulator.Context, req *types.ReadNextTasks) soap.HasFault {
 	c, err := m.h.counted(ctx, req.This, req.MaxCount)
 	if err != nil {
@@ -238,7 +237,7 @@ func (m taskCollector) ReadNextTasks(ctx *simulator.Context, req *types.ReadNext
 	return frame.Answer(types.ReadNextTasksResponse{Returnval: out}, nil)
 }
 
-// ReadPreviousTasks reads back towards the oldest task.
+// ReadPreviousTasks reads the previous tasks, towards the oldest.
 func (m taskCollector) ReadPreviousTasks(ctx *simulator.Context, req *types.ReadPreviousTasks) soap.HasFault {
 	c, err := m.h.counted(ctx, req.This, req.MaxCount)
 	if err != nil {
@@ -249,7 +248,7 @@ func (m taskCollector) ReadPreviousTasks(ctx *simulator.Context, req *types.Read
 	return frame.Answer(types.ReadPreviousTasksResponse{Returnval: out}, nil)
 }
 
-// SetCollectorPageSize sets how many items the latest page shows.
+// SetCollectorPageSize sets the number of items on the latest page.
 func (m taskCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.SetCollectorPageSize) soap.HasFault {
 	c, err := m.h.size(ctx, req)
 	if err == nil {
@@ -258,12 +257,12 @@ func (m taskCollector) SetCollectorPageSize(ctx *simulator.Context, req *types.S
 	return frame.Answer(types.SetCollectorPageSizeResponse{}, err)
 }
 
-// RewindCollector moves before the oldest task.
+// RewindCollector moves the position before the oldest task.
 func (m taskCollector) RewindCollector(ctx *simulator.Context, req *types.RewindCollector) soap.HasFault {
 	return m.h.rewind(ctx, req)
 }
 
-// ResetCollector moves before the latest page.
+// ResetCollector moves the position before the latest page.
 func (m taskCollector) ResetCollector(ctx *simulator.Context, req *types.ResetCollector) soap.HasFault {
 	return m.h.reset(ctx, req)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Event types of links, as ESXi reports them to vCenter.
+// Types of link events, as ESXi reports them to vCenter.
 const (
 	linkDown = "esx.problem.net.vmnic.linkstate.down"
 	linkUp   = "esx.clear.net.vmnic.linkstate.up"
 )
 
-// learn records the VMs and their hosts, so that events can also name VMs that were removed.
+// learn records the VMs and their hosts, so that events can also name removed VMs.
 func (h *History) learn(s *world.State) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -24,7 +24,7 @@ func (h *History) learn(s *world.State) {
 	}
 }
 
-// follow posts vCenter's events for an event of the world.
+// follow posts the vCenter events for an event of the world.
 func (h *History) follow(e world.Event) {
 	h.mu.Lock()
 	before := h.hostOf[e.VM]
@@ -69,7 +69,7 @@ func (h *History) followVM(e world.Event, before string) {
 		}
 		if busy {
 			h.post(&moved, chain)
-		} else { // without a task: DRS has moved it
+		} else { // moved by DRS, without a task
 			h.post(&types.DrsVmMigratedEvent{VmMigratedEvent: moved}, chain)
 		}
 	}
@@ -128,7 +128,7 @@ func (h *History) followHost(e world.Event) {
 	}
 }
 
-// host returns the reference to a host in an event, or nil if it does not exist.
+// host returns the reference to a host for an event, or nil if the host does not exist.
 func (h *History) host(name string) *types.HostEventArgument {
 	var out *types.HostEventArgument
 	h.f.World.View(func(s *world.State) {
@@ -139,7 +139,7 @@ func (h *History) host(name string) *types.HostEventArgument {
 	return out
 }
 
-// begun returns the event of a task that begins, if vCenter has one.
+// begun returns the event for the start of a task, if vCenter has one.
 func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 	about := h.about(*info.Entity, info.Reason)
 	switch info.Name {
@@ -155,7 +155,7 @@ func (h *History) begun(info types.TaskInfo) types.BaseEvent {
 	return nil
 }
 
-// ended returns the event of a finished task, if vCenter has one in addition to those of the world.
+// ended returns the event for the end of a task, if vCenter posts one in addition to the events of the world.
 func (h *History) ended(info types.TaskInfo) types.BaseEvent {
 	about := h.about(*info.Entity, info.Reason)
 	vm, dvs := types.VmEvent{Event: about}, types.DvsEvent{Event: about}

@@ -1,4 +1,4 @@
-// Package history keeps the events and the tasks of the lab's vCenter, and serves them by EventManager, TaskManager and their
+// Package history stores the events and tasks of the lab's vCenter, and implements EventManager, TaskManager and their
 // collectors. Source: vSphere Web Services API Reference, EventManager, TaskManager, HistoryCollector, EventHistoryCollector,
 // TaskHistoryCollector, EventFilterSpec and TaskFilterSpec.
 package history
@@ -20,8 +20,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Limits of vCenter: the collectors that a session may have (event.maxCollectors and task.maxCollectors are 32), the items of
-// a page, and those that TaskManager.recentTask shows.
+// Limits of vCenter: the number of collectors per session (event.maxCollectors and task.maxCollectors are 32), of items on a
+// page, and of tasks in TaskManager.recentTask.
 const (
 	maxCollectors = 32
 	maxPage       = 1000
@@ -29,30 +29,30 @@ const (
 	maxRecent     = 200
 )
 
-// recentFor is how long TaskManager.recentTask shows a task that has ended.
+// recentFor is how long an ended task remains in TaskManager.recentTask.
 const recentFor = 10 * time.Minute
 
-// keep is the minimum number of events and tasks that are kept; vCenter purges its database by age.
+// keep is the minimum number of stored events and tasks. A real vCenter purges its database by age.
 const keep = 20_000
 
-// A History contains the events and tasks of a vCenter, the oldest first.
+// A History contains the events and tasks of a vCenter, oldest first.
 type History struct {
 	f *frame.Frame
 
-	posting sync.Mutex // one event at a time, so that keys, pages and times have one order
-	showing sync.Mutex // likewise for pages of tasks: an older page must not replace a newer one
+	posting sync.Mutex // held while one event is posted, so that keys, pages and times have the same order
+	showing sync.Mutex // held while pages of tasks are updated: an older page must not replace a newer one
 
 	mu         sync.Mutex
 	happened   log[types.BaseEvent]
 	done       log[types.ManagedObjectReference]
 	collectors map[types.ManagedObjectReference]*collector
-	names      map[string]types.ManagedObjectReference // VMs by name, also those that are gone
+	names      map[string]types.ManagedObjectReference // VMs by name, including removed ones
 	active     map[types.ManagedObjectReference]types.TaskInfo
-	hostOf     map[string]string // VMs: where each was last
+	hostOf     map[string]string // last known host by VM
 	lastKey    int32
 }
 
-// Register adds the methods to a frame and starts to follow its events.
+// Register adds the methods to a frame and starts to record the events of its world.
 func Register(f *frame.Frame) *History {
 	h := &History{f: f, collectors: map[types.ManagedObjectReference]*collector{}, names: map[string]types.ManagedObjectReference{},
 		active: map[types.ManagedObjectReference]types.TaskInfo{}, hostOf: map[string]string{}}
@@ -82,7 +82,7 @@ func (h *History) End(session string) {
 	}
 }
 
-// A log keeps the last items by number.
+// A log stores the newest items by number.
 type log[T any] struct {
 	first int // number of items[0]
 	items []T
@@ -98,8 +98,8 @@ func (l *log[T]) add(item T) {
 
 func (l *log[T]) end() int { return l.first + len(l.items) }
 
-// post sets an event's key, time and text, and notifies the collectors. chain is the key of the event that it belongs to; 0 for
-// one that begins a chain.
+// post sets the key, time and text of an event and notifies the collectors. chain is the key of the event that it belongs to, or
+// 0 if it starts a chain.
 func (h *History) post(event types.BaseEvent, chain int32) int32 {
 	h.posting.Lock()
 	defer h.posting.Unlock()
@@ -133,7 +133,7 @@ func (h *History) post(event types.BaseEvent, chain int32) int32 {
 	return key
 }
 
-// TaskMoved implements [frame.Watcher]: a task was created, or has ended.
+// TaskMoved implements [frame.Watcher]. It is called when a task is created or has ended.
 func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	info, ok := h.task(ref)
 	if !ok || info.Entity == nil {
@@ -163,7 +163,8 @@ func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	h.showTasks()
 }
 
-// TaskDone implements [frame.Watcher]: when a client sees the end of a task, the event of its effect already exists.
+// TaskDone implements [frame.Watcher]. It posts the event for the effect of a task before clients can see that the task has
+// ended.
 func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
 	info, ok := h.task(ref)
 	if !ok || info.Entity == nil {
@@ -175,7 +176,7 @@ func (h *History) TaskDone(ref types.ManagedObjectReference, result any) {
 	}
 }
 
-// showTasks updates the pages of tasks: a page changes when a task is created or changes its state.
+// showTasks updates the pages of tasks after a task is created or changes its state.
 func (h *History) showTasks() {
 	h.showing.Lock()
 	defer h.showing.Unlock()
@@ -200,7 +201,7 @@ func (h *History) showTasks() {
 	}
 }
 
-// task reads the info of a task.
+// task returns the info of a task.
 func (h *History) task(ref types.ManagedObjectReference) (info types.TaskInfo, ok bool) {
 	h.f.Read(ref, func(obj mo.Reference) {
 		if t, is := obj.(*mo.Task); is {
@@ -228,7 +229,8 @@ func (h *History) SessionEnded(s types.UserSession) {
 
 type eventManager struct{ h *History }
 
-// QueryEvents returns the events of a filter, the oldest first; only the newest ones if the filter limits their number.
+// QueryEvents returns the events that match a filter, oldest first. If the filter limits their number, it returns the newest
+// ones.
 func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) soap.HasFault {
 	out, _ := m.h.nextEvents(&collector{events: &req.Filter}, 0, math.MaxInt)
 	if n := int(req.Filter.MaxCount); n > 0 && len(out) > n {
@@ -237,7 +239,7 @@ func (m eventManager) QueryEvents(_ *simulator.Context, req *types.QueryEvents) 
 	return frame.Answer(types.QueryEventsResponse{Returnval: out}, nil)
 }
 
-// PostEvent stores an event of a client.
+// PostEvent stores an event that a client sends.
 func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) soap.HasFault {
 	if req.EventToPost == nil {
 		return frame.Answer(nil, frame.BadArgument("eventToPost"))
@@ -251,7 +253,7 @@ func (m eventManager) PostEvent(ctx *simulator.Context, req *types.PostEvent) so
 	return frame.Answer(types.PostEventResponse{}, nil)
 }
 
-// LogUserEvent stores a user's text about an entity.
+// LogUserEvent stores a user-defined message about an entity.
 func (m eventManager) LogUserEvent(ctx *simulator.Context, req *types.LogUserEvent) soap.HasFault {
 	if ctx.Map.Get(req.Entity) == nil {
 		return frame.Answer(nil, frame.Gone(req.Entity))
@@ -264,7 +266,7 @@ func (m eventManager) LogUserEvent(ctx *simulator.Context, req *types.LogUserEve
 	return frame.Answer(types.LogUserEventResponse{}, nil)
 }
 
-// CreateCollectorForEvents makes a collector of the events of a filter.
+// CreateCollectorForEvents creates a collector for the events that match a filter.
 func (m eventManager) CreateCollectorForEvents(ctx *simulator.Context, req *types.CreateCollectorForEvents) soap.HasFault {
 	filter := req.Filter
 	c, err := m.h.collect(ctx, &collector{events: &filter}, "EventHistoryCollector")
@@ -278,7 +280,7 @@ func (m eventManager) CreateCollectorForEvents(ctx *simulator.Context, req *type
 
 type taskManager struct{ h *History }
 
-// CreateCollectorForTasks makes a collector of the tasks of a filter.
+// CreateCollectorForTasks creates a collector for the tasks that match a filter.
 func (m taskManager) CreateCollectorForTasks(ctx *simulator.Context, req *types.CreateCollectorForTasks) soap.HasFault {
 	filter := req.Filter
 	c, err := m.h.collect(ctx, &collector{tasks: &filter}, "TaskHistoryCollector")
@@ -297,7 +299,7 @@ func answer(err error, response func() any) soap.HasFault {
 	return frame.Answer(response(), nil)
 }
 
-// collect adds a collector to those of a session. It begins at the oldest item.
+// collect adds a collector to a session. Its position is before the oldest item.
 func (h *History) collect(ctx *simulator.Context, c *collector, kind string) (*collector, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -44,7 +44,7 @@ func (h *History) matches(event types.BaseEvent, filter *types.EventFilterSpec) 
 	return h.within(pertains, filter.Entity.Entity, string(filter.Entity.Recursion))
 }
 
-// wanted returns the current state of a task if it matches a filter.
+// wanted returns the current info of a task and whether it matches a filter.
 func (h *History) wanted(ref types.ManagedObjectReference, filter *types.TaskFilterSpec) (types.TaskInfo, bool) {
 	info, ok := h.task(ref)
 	if !ok {
@@ -91,12 +91,12 @@ func between(at, begin, end *time.Time) bool {
 	return at != nil && (begin == nil || !at.Before(*begin)) && (end == nil || !at.After(*end))
 }
 
-// byUser: an event without a user is the system's.
+// byUser reports whether an item matches a user filter. An event without a user belongs to the system.
 func byUser(name string, system bool, users []string) bool {
 	return name == "" && system || slices.ContainsFunc(users, func(u string) bool { return strings.EqualFold(u, name) })
 }
 
-// isOf reports whether an event is of one of these types, or of one that is derived from them.
+// isOf reports whether an event has one of these types, or a type derived from one of them.
 func isOf(event types.BaseEvent, kinds []string) bool {
 	for _, kind := range kinds {
 		kind = strings.TrimPrefix(kind, "vim.event.")
@@ -115,7 +115,7 @@ func isOf(event types.BaseEvent, kinds []string) bool {
 	return false
 }
 
-// pertaining are the entities that an event is about.
+// pertaining returns the entities that an event refers to.
 func pertaining(e *types.Event) []types.ManagedObjectReference {
 	var out []types.ManagedObjectReference
 	if e.Vm != nil {
@@ -139,7 +139,8 @@ func pertaining(e *types.Event) []types.ManagedObjectReference {
 	return out
 }
 
-// within reports whether one of these entities is the one that a filter names, or below it, or either, by its recursion.
+// within reports whether one of these entities is the filter's entity, a descendant of it, or either, depending on the recursion
+// option.
 func (h *History) within(pertains []types.ManagedObjectReference, entity types.ManagedObjectReference, recursion string) bool {
 	self := slices.Contains(pertains, entity)
 	if recursion == "self" || recursion == "all" && self {
@@ -173,7 +174,7 @@ func (h *History) parent(ref types.ManagedObjectReference) (parent *types.Manage
 	return parent
 }
 
-// descriptions are those of EventManager.description, by type of event.
+// descriptions contains the entries of EventManager.description by event type.
 var descriptions = func() map[string]types.EventDescriptionEventDetail {
 	out := map[string]types.EventDescriptionEventDetail{}
 	for _, d := range esx.EventInfo {
@@ -201,7 +202,7 @@ func category(event types.BaseEvent) string {
 	return "info"
 }
 
-// message returns the text of an event: that of its description, if it has one.
+// message returns the text of an event from its description. Without a description it returns the event type.
 func message(event types.BaseEvent) string {
 	if x, ok := event.(*types.TaskEvent); ok {
 		return "Task: " + x.Info.DescriptionId
@@ -215,7 +216,7 @@ func message(event types.BaseEvent) string {
 	return kindOf(event)
 }
 
-// about returns an event on an entity, with everything that vCenter names around it.
+// about returns an event for an entity, with the related objects that vCenter includes in it.
 func (h *History) about(entity types.ManagedObjectReference, reason types.BaseTaskReason) types.Event {
 	e := types.Event{}
 	if by, ok := reason.(*types.TaskReasonUser); ok {

@@ -16,8 +16,8 @@ import (
 
 type files struct{ base }
 
-// SearchDatastoreTask lists the files of a folder, "[shared-01] rdma", that match one of the patterns. A folder that
-// does not exist is FileNotFound.
+// SearchDatastoreTask lists the files in a folder ("[shared-01] rdma") that match one of the patterns. If the folder does not
+// exist, it fails with FileNotFound.
 func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchDatastore_Task) soap.HasFault {
 	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", model.Datastore, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		return m.search(req.DatastorePath, req.SearchSpec)
@@ -25,7 +25,7 @@ func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchData
 	return frame.Answer(types.SearchDatastore_TaskResponse{Returnval: task}, nil)
 }
 
-// datastoreRoot is where a host mounts the datastore.
+// datastoreRoot is the mount point of the datastore on a host.
 const datastoreRoot = "/vmfs/volumes/shared-01"
 
 func (m files) search(folder string, spec *types.HostDatastoreBrowserSearchSpec) (any, error) {

@@ -18,18 +18,18 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// RetrieveManagedMethodExecuterResponse, like the types after it, has the name that the answer has on the wire:
-// govmomi keeps its own in an internal package.
+// RetrieveManagedMethodExecuterResponse and the types after it have the names of the XML elements in the answer. govmomi has
+// such types only in an internal package.
 type RetrieveManagedMethodExecuterResponse struct {
 	Returnval types.ManagedObjectReference `xml:"urn:vim25 returnval"`
 }
 
-// RetrieveDynamicTypeManagerResponse is an answer of HostSystem.
+// RetrieveDynamicTypeManagerResponse is a response of HostSystem.
 type RetrieveDynamicTypeManagerResponse struct {
 	Returnval types.ManagedObjectReference `xml:"urn:vim25 returnval"`
 }
 
-// ExecuteSoapResponse is the answer of an esxcli command.
+// ExecuteSoapResponse is the response to an esxcli command.
 type ExecuteSoapResponse struct {
 	Returnval soapResult `xml:"urn:vim25 returnval"`
 }
@@ -49,7 +49,7 @@ func (m system) RetrieveManagedMethodExecuter(_ *simulator.Context, req any) soa
 	return frame.Answer(RetrieveManagedMethodExecuterResponse{m.sub(this(req), "ManagedMethodExecuter", "managedMethodExecuter")}, nil)
 }
 
-// RetrieveDynamicTypeManager returns an object that clients request but that has no use here.
+// RetrieveDynamicTypeManager returns an object that clients request but that the lab does not use.
 func (m system) RetrieveDynamicTypeManager(_ *simulator.Context, req any) soap.HasFault {
 	return frame.Answer(RetrieveDynamicTypeManagerResponse{m.sub(this(req), "DynamicTypeManager", "dynamicTypeManager")}, nil)
 }
@@ -63,7 +63,7 @@ func (m system) sub(host types.ManagedObjectReference, kind, prefix string) (ref
 	return ref
 }
 
-// this is the object of a request whose type we cannot name.
+// this returns the object of a request whose type is not exported by govmomi.
 func this(req any) types.ManagedObjectReference {
 	ref, _ := reflect.ValueOf(req).Elem().FieldByName("This").Interface().(types.ManagedObjectReference)
 	return ref
@@ -71,7 +71,7 @@ func this(req any) types.ManagedObjectReference {
 
 type executer struct{ base }
 
-// ExecuteSoap runs one esxcli command, or describes the commands of a namespace.
+// ExecuteSoap runs one esxcli command, or returns a description of the commands of a namespace.
 func (m executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	host, err := m.name(this(req))
 	if err != nil {
@@ -102,7 +102,7 @@ func (m executer) ExecuteSoap(ctx *simulator.Context, req any) soap.HasFault {
 	return frame.Answer(ExecuteSoapResponse{soapResult{Response: render(answer, words)}}, nil)
 }
 
-// arguments reads <name>value</name> pairs; an argument that is given more than once is a list.
+// arguments parses <name>value</name> pairs. An argument that occurs more than once is a list.
 func arguments(list reflect.Value) esxcli.Args {
 	args := esxcli.Args{}
 	for i := range list.Len() {
@@ -160,7 +160,7 @@ func describe(namespace string) ExecuteSoapResponse {
 	return ExecuteSoapResponse{soapResult{Response: string(out)}}
 }
 
-// render writes rows as the API does: an array of data objects, one object, or a text.
+// render formats rows as the API does: an array of data objects, one object, or a text.
 func render(a esxcli.Answer, words []string) string {
 	const xsi = ` xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="`
 	var b strings.Builder
@@ -189,7 +189,7 @@ func render(a esxcli.Answer, words []string) string {
 func object(b *strings.Builder, row []esxcli.Field) {
 	for _, f := range row {
 		if f.List != nil {
-			for _, v := range f.List { // a list repeats its element
+			for _, v := range f.List { // a list has one element for each value
 				object(b, []esxcli.Field{{Name: f.Name, Value: v}})
 			}
 			continue

@@ -12,12 +12,12 @@ import (
 
 type firewall struct{ base }
 
-// EnableRuleset opens a ruleset of one host. Enabling it twice is not an error.
+// EnableRuleset opens a ruleset on one host. Opening an open ruleset is not an error.
 func (m firewall) EnableRuleset(_ *simulator.Context, req *types.EnableRuleset) soap.HasFault {
 	return frame.Answer(types.EnableRulesetResponse{}, m.set(req.This, req.Id, true))
 }
 
-// DisableRuleset closes a ruleset of one host.
+// DisableRuleset closes a ruleset on one host.
 func (m firewall) DisableRuleset(_ *simulator.Context, req *types.DisableRuleset) soap.HasFault {
 	return frame.Answer(types.DisableRulesetResponse{}, m.set(req.This, req.Id, false))
 }
@@ -30,7 +30,7 @@ func (m firewall) set(ref types.ManagedObjectReference, id string, on bool) erro
 	return refusal(m.f.World.SetRuleset(host, id, on), "id")
 }
 
-// UpdateRuleset sets who may use a ruleset.
+// UpdateRuleset sets the allowed addresses of a ruleset.
 func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -48,7 +48,7 @@ func (m firewall) UpdateRuleset(_ *simulator.Context, req *types.UpdateRuleset) 
 	return frame.Answer(types.UpdateRulesetResponse{}, err)
 }
 
-// RefreshFirewall reads the firewall of the host again.
+// RefreshFirewall refreshes the firewall data of the host.
 func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewall) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil {
@@ -59,7 +59,7 @@ func (m firewall) RefreshFirewall(_ *simulator.Context, req *types.RefreshFirewa
 
 type services struct{ base }
 
-// StartService starts a service that is not running.
+// StartService starts a stopped service.
 func (m services) StartService(_ *simulator.Context, req *types.StartService) soap.HasFault {
 	return frame.Answer(types.StartServiceResponse{}, m.run(req.This, req.Id, true, false))
 }
@@ -91,7 +91,7 @@ func (m services) run(ref types.ManagedObjectReference, id string, running, agai
 	return refusal(m.f.World.SetService(host, id, running), "id")
 }
 
-// UpdateServicePolicy sets when a service starts.
+// UpdateServicePolicy sets the startup policy of a service.
 func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateServicePolicy) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil {
@@ -100,7 +100,7 @@ func (m services) UpdateServicePolicy(_ *simulator.Context, req *types.UpdateSer
 	return frame.Answer(types.UpdateServicePolicyResponse{}, err)
 }
 
-// RefreshServices reads the services of the host again.
+// RefreshServices refreshes the service data of the host.
 func (m services) RefreshServices(_ *simulator.Context, req *types.RefreshServices) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// firmware creates configuration bundles. As with a real host, the URL has "*" where the host's address belongs, and the bundle
-// is fetched from the host itself, whose certificate no public authority has signed (vSphere Web Services API,
+// firmware creates configuration bundles. As on a real host, the URL contains "*" in place of the host's address, and the client
+// downloads the bundle from the host itself, whose certificate is not signed by a public authority (vSphere Web Services API,
 // HostFirmwareSystem; KB 2042141 shows "http://*/downloads/.../configBundle-HOST.tgz"). All hosts of the lab share one address.
 type firmware struct {
 	base
@@ -109,10 +109,10 @@ func (m *firmware) give(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	_, _ = w.Write(bundle) // the reader has gone
+	_, _ = w.Write(bundle) // the client has disconnected
 }
 
-// Close ends the server of bundles.
+// Close stops the server for bundles.
 func (m *firmware) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package hosts implements the methods of hosts and of their sub-systems in the lab's vCenter.
+// Package hosts implements the methods of hosts and their sub-objects in the lab's vCenter.
 package hosts
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame. cert is the certificate of hosts on port 443. The vCenter closes the returned value when it ends.
+// Register adds the methods to a frame. cert is the certificate of hosts on port 443. The vCenter closes the returned value when
+// it shuts down.
 func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	b := base{f}
 	f.Handle(system{b}, "HostSystem")
@@ -38,7 +39,7 @@ func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 
 type base struct{ f *frame.Frame }
 
-// name finds the host that a call is for. It fails when vCenter cannot reach the host.
+// name returns the name of the host that a call refers to. It fails if vCenter cannot connect to the host.
 func (b base) name(ref types.ManagedObjectReference) (string, error) {
 	var name string
 	err := error(frame.Gone(ref))
@@ -54,7 +55,7 @@ func (b base) name(ref types.ManagedObjectReference) (string, error) {
 	return name, err
 }
 
-// refusal turns a refusal of the world into vSphere's fault and text.
+// refusal converts an error of the world to vSphere's fault and text.
 func refusal(err error, key string) error {
 	switch {
 	case err == nil:

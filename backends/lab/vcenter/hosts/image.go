@@ -20,7 +20,7 @@ var acceptance = map[string]string{
 	string(types.HostImageAcceptanceLevelCommunity):        "CommunitySupported",
 }
 
-// HostImageConfigGetAcceptance is the lowest level of VIBs that the host takes.
+// HostImageConfigGetAcceptance returns the host acceptance level, the lowest level of VIBs that can be installed.
 func (m image) HostImageConfigGetAcceptance(_ *simulator.Context, req *types.HostImageConfigGetAcceptance) soap.HasFault {
 	host, err := m.name(req.This)
 	level := ""
@@ -39,7 +39,7 @@ func apiLevel(name string) string {
 	return ""
 }
 
-// UpdateHostImageAcceptanceLevel sets that level.
+// UpdateHostImageAcceptanceLevel sets the host acceptance level.
 func (m image) UpdateHostImageAcceptanceLevel(_ *simulator.Context, req *types.UpdateHostImageAcceptanceLevel) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -56,12 +56,12 @@ func (m image) UpdateHostImageAcceptanceLevel(_ *simulator.Context, req *types.U
 	return frame.Answer(types.UpdateHostImageAcceptanceLevelResponse{}, err)
 }
 
-// fetchSoftwarePackagesResponse has the name that the answer has on the wire, with its small letter.
+// fetchSoftwarePackagesResponse has the name of the XML element in the response, which begins with a lower-case letter.
 type fetchSoftwarePackagesResponse struct {
 	Returnval []types.SoftwarePackage `xml:"urn:vim25 returnval,omitempty"`
 }
 
-// FetchSoftwarePackages lists the VIBs that the host runs.
+// FetchSoftwarePackages lists the VIBs that are installed on the host.
 func (m image) FetchSoftwarePackages(_ *simulator.Context, req *types.FetchSoftwarePackages) soap.HasFault {
 	host, err := m.name(req.This)
 	var list []types.SoftwarePackage

@@ -18,7 +18,7 @@ import (
 
 type network struct{ base }
 
-// QueryNetworkHint returns the physical switch's LLDP announcement, for NICs with a link.
+// QueryNetworkHint returns the LLDP data of the physical switch, for NICs with link up.
 func (m network) QueryNetworkHint(_ *simulator.Context, req *types.QueryNetworkHint) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m network) UpdateVirtualNic(_ *simulator.Context, req *types.UpdateVirtual
 
 type nics struct{ base }
 
-// QueryNetConfig returns which vmkernel adapters are enabled for a kind of traffic.
+// QueryNetConfig returns the vmkernel adapters that are enabled for a type of traffic.
 func (m nics) QueryNetConfig(_ *simulator.Context, req *types.QueryNetConfig) soap.HasFault {
 	if _, err := m.name(req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -90,12 +90,12 @@ func (m nics) QueryNetConfig(_ *simulator.Context, req *types.QueryNetConfig) so
 	return frame.Answer(types.QueryNetConfigResponse{Returnval: found}, err)
 }
 
-// SelectVnicForNicType enables a vmkernel adapter for a kind of traffic.
+// SelectVnicForNicType enables a vmkernel adapter for a type of traffic.
 func (m nics) SelectVnicForNicType(_ *simulator.Context, req *types.SelectVnicForNicType) soap.HasFault {
 	return frame.Answer(types.SelectVnicForNicTypeResponse{}, m.role(req.This, req.NicType, req.Device, true))
 }
 
-// DeselectVnicForNicType disables a vmkernel adapter for a kind of traffic.
+// DeselectVnicForNicType disables a vmkernel adapter for a type of traffic.
 func (m nics) DeselectVnicForNicType(_ *simulator.Context, req *types.DeselectVnicForNicType) soap.HasFault {
 	return frame.Answer(types.DeselectVnicForNicTypeResponse{}, m.role(req.This, req.NicType, req.Device, false))
 }

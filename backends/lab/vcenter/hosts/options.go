@@ -12,13 +12,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// options are the advanced options of a host, and for vCenter's own settings those of the simulator.
+// options implements the advanced options of hosts. For vCenter's own settings, it calls the simulator.
 type options struct{ base }
 
 const vcenterSettings = "VpxSettings"
 
-// QueryOptions returns one option, or a part of the tree if the name ends in a dot. Names that do not exist are
-// refused.
+// QueryOptions returns one option, or all options below a name that ends with a dot. Unknown names are refused.
 func (m options) QueryOptions(_ *simulator.Context, req *types.QueryOptions) soap.HasFault {
 	if req.This.Value == vcenterSettings {
 		return m.f.Reg.OptionManager().QueryOptions(req)
@@ -42,8 +41,8 @@ func (m options) QueryOptions(_ *simulator.Context, req *types.QueryOptions) soa
 	return frame.Answer(types.QueryOptionsResponse{Returnval: found}, nil)
 }
 
-// UpdateOptions sets options: all of them or, if one has a name that does not exist (InvalidName) or a value of the
-// wrong type (InvalidArgument), none.
+// UpdateOptions sets options: either all of them or none. An unknown name fails with InvalidName, a value of the wrong type with
+// InvalidArgument.
 func (m options) UpdateOptions(_ *simulator.Context, req *types.UpdateOptions) soap.HasFault {
 	if req.This.Value == vcenterSettings {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))

@@ -15,9 +15,9 @@ import (
 
 type passthru struct{ base }
 
-// UpdatePassthruConfig asks for VFs and for devices to be passed through, one after the other until one is refused. VFs
-// exist after the next reboot; so does the passthrough of a network adapter. Other devices change at once on hosts that
-// can rebind them, unless applyNow says no.
+// UpdatePassthruConfig sets the number of VFs and enables passthrough of devices, one after the other until one is refused. VFs,
+// and the passthrough of a network adapter, take effect after the next reboot. Other devices change immediately on hosts that
+// can rebind them, unless applyNow is false.
 func (m passthru) UpdatePassthruConfig(_ *simulator.Context, req *types.UpdatePassthruConfig) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -42,7 +42,7 @@ func (m passthru) UpdatePassthruConfig(_ *simulator.Context, req *types.UpdatePa
 	return frame.Answer(types.UpdatePassthruConfigResponse{}, nil)
 }
 
-// configFault is the fault with which a host refuses a configuration.
+// configFault returns the fault for a configuration that a host refuses.
 func configFault(err error) error {
 	if errors.Is(err, world.ErrUnknown) || errors.Is(err, world.ErrInvalid) || errors.Is(err, world.ErrBusy) {
 		return frame.Refuse(&types.HostConfigFault{}, "An error occurred during host configuration:", fmt.Sprint(err))
@@ -50,7 +50,7 @@ func configFault(err error) error {
 	return err
 }
 
-// Refresh reads the devices of the host again: until then vCenter may show the old number of VFs.
+// Refresh refreshes the device data of the host. Until then vCenter may show the old number of VFs.
 func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil {
@@ -61,8 +61,8 @@ func (m passthru) Refresh(_ *simulator.Context, req *types.Refresh) soap.HasFaul
 
 type graphics struct{ base }
 
-// UpdateGraphicsConfig sets the graphics type of GPUs. The types of single devices have to be those of the host: the lab's hosts
-// have one for all.
+// UpdateGraphicsConfig sets the graphics type of GPUs. The type of each device must equal that of the host, because a lab host
+// has one type for all devices.
 func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGraphicsConfig) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m graphics) UpdateGraphicsConfig(_ *simulator.Context, req *types.UpdateGr
 
 type assignable struct{ base }
 
-// RetrieveVendorDeviceGroupInfo lists the vendor device groups, with a template of each of their devices.
+// RetrieveVendorDeviceGroupInfo lists the vendor device groups, with a template for each of their devices.
 func (m assignable) RetrieveVendorDeviceGroupInfo(_ *simulator.Context, req *types.RetrieveVendorDeviceGroupInfo) soap.HasFault {
 	host, err := m.name(req.This)
 	var res types.RetrieveVendorDeviceGroupInfoResponse
@@ -103,7 +103,7 @@ func (m assignable) RetrieveVendorDeviceGroupInfo(_ *simulator.Context, req *typ
 
 type power struct{ base }
 
-// ConfigurePowerPolicy sets the power policy by the key that the host lists it under.
+// ConfigurePowerPolicy sets the power policy by its key in the list of the host.
 func (m power) ConfigurePowerPolicy(_ *simulator.Context, req *types.ConfigurePowerPolicy) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 type system struct{ base }
 
-// EnterMaintenanceModeTask moves running VMs to other hosts and waits until none is left. It ends with Timedout if that
-// takes too long; without a timeout it waits until it is cancelled.
+// EnterMaintenanceModeTask migrates running VMs to other hosts and waits until none is left. If that takes longer than the
+// timeout, it fails with Timedout; without a timeout it waits until it is cancelled.
 func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.EnterMaintenanceMode_Task) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil && m.maintenance(host) {
@@ -29,7 +29,7 @@ func (m system) EnterMaintenanceModeTask(ctx *simulator.Context, req *types.Ente
 	return frame.Answer(types.EnterMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
 
-// noVSANRoom is vSAN's message if objects would not be accessible without the host.
+// noVSANRoom is the message of vSAN if objects would become inaccessible without the host.
 const noVSANRoom = "Failed to enter maintenance mode in the current vSAN data migration mode due to insufficient nodes or disk " +
 	"space in the cluster. Retry operation in another mode or after adding more resources to the cluster."
 
@@ -66,7 +66,7 @@ func (m system) maintenance(host string) bool {
 	return on
 }
 
-// ExitMaintenanceModeTask ends maintenance mode.
+// ExitMaintenanceModeTask exits maintenance mode.
 func (m system) ExitMaintenanceModeTask(ctx *simulator.Context, req *types.ExitMaintenanceMode_Task) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil && !m.maintenance(host) {
@@ -80,7 +80,7 @@ func (m system) ExitMaintenanceModeTask(ctx *simulator.Context, req *types.ExitM
 	return frame.Answer(types.ExitMaintenanceMode_TaskResponse{Returnval: task}, nil)
 }
 
-// RebootHostTask restarts a host: without force only in maintenance mode. The task ends when the host goes down.
+// RebootHostTask reboots a host. Without force, the host must be in maintenance mode. The task ends when the host goes down.
 func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Task) soap.HasFault {
 	host, err := m.name(req.This)
 	if err == nil && !req.Force && !m.maintenance(host) {
@@ -96,7 +96,7 @@ func (m system) RebootHostTask(ctx *simulator.Context, req *types.RebootHost_Tas
 
 type access struct{ base }
 
-// QueryLockdownExceptions lists the accounts that lockdown mode lets in.
+// QueryLockdownExceptions lists the exception users of lockdown mode.
 func (m access) QueryLockdownExceptions(_ *simulator.Context, req *types.QueryLockdownExceptions) soap.HasFault {
 	host, err := m.name(req.This)
 	var list []string
@@ -108,7 +108,7 @@ func (m access) QueryLockdownExceptions(_ *simulator.Context, req *types.QueryLo
 
 type clock struct{ base }
 
-// QueryDateTime returns the host's time, which is vCenter's here.
+// QueryDateTime returns the time of the host. In the lab it equals the time of vCenter.
 func (m clock) QueryDateTime(_ *simulator.Context, req *types.QueryDateTime) soap.HasFault {
 	now := time.Now()
 	_, err := m.name(req.This)

@@ -15,10 +15,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// AddVirtualNic adds a vmkernel adapter to a port group of a standard switch, or to one of a distributed switch that the host is a
-// member of. It is refused as "vSphere Web Services API, HostNetworkSystem.AddVirtualNic" says and the module vmware_vmkernel of
-// Ansible's community.vmware expects: AlreadyExists if the standard port group already has an adapter, InvalidArgument if address, mask
-// or MTU are invalid, NotFound if the port group does not exist. That an address which the host already has is refused is unverified.
+// AddVirtualNic adds a vmkernel adapter to a port group of a standard switch, or of a distributed switch that the host is a
+// member of. It fails as documented in "vSphere Web Services API, HostNetworkSystem.AddVirtualNic", and as the module
+// vmware_vmkernel of Ansible's community.vmware expects: AlreadyExists if the standard port group already has an adapter,
+// InvalidArgument if the address, mask or MTU is invalid, NotFound if the port group does not exist. It is unverified that a
+// real host refuses an address that it already has.
 func (m network) AddVirtualNic(_ *simulator.Context, req *types.AddVirtualNic) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {
@@ -65,7 +66,7 @@ func newVMK(s *world.State, h *world.Host, req *types.AddVirtualNic) (*world.VMK
 	return v, nil
 }
 
-// address sets a static address, or one from DHCP, whose server the lab does not model.
+// address sets a static address or DHCP. The lab does not model a DHCP server.
 func address(h *world.Host, v *world.VMK, ip *types.HostIpConfig) error {
 	if ip == nil {
 		return frame.BadArgument("nic.ip")
@@ -93,7 +94,8 @@ func address(h *world.Host, v *world.VMK, ip *types.HostIpConfig) error {
 	return nil
 }
 
-// connect finds the port group: that of a standard switch by its name, that of a distributed one by its key. Exactly one of them is set.
+// connect finds the port group: by name on a standard switch, by key on a distributed switch. Exactly one of the two must be
+// set.
 func connect(s *world.State, h *world.Host, v *world.VMK, req *types.AddVirtualNic) error {
 	port := req.Nic.DistributedVirtualPort
 	if (port == nil) == (req.Portgroup == "") {
@@ -124,8 +126,8 @@ func connect(s *world.State, h *world.Host, v *world.VMK, req *types.AddVirtualN
 	return frame.Refuse(&types.NotFound{})
 }
 
-// RemoveVirtualNic removes a vmkernel adapter; the one by which vCenter manages the host cannot be ("vSphere Networking": network
-// rollback puts it back; here it is refused at once, as the host's own client does).
+// RemoveVirtualNic removes a vmkernel adapter. The adapter by which vCenter manages the host is refused. On a real host, network
+// rollback would restore it ("vSphere Networking"); the lab refuses immediately, as the Host Client does.
 func (m network) RemoveVirtualNic(_ *simulator.Context, req *types.RemoveVirtualNic) soap.HasFault {
 	host, err := m.name(req.This)
 	if err != nil {

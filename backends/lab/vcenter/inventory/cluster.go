@@ -15,8 +15,8 @@ import (
 
 type cluster struct{ base }
 
-// ReconfigureComputeResourceTask sets DRS and HA of the cluster, and its rules between VMs. Groups and overrides are NotSupported, because
-// the lab does not implement them.
+// ReconfigureComputeResourceTask sets DRS, HA and the VM affinity rules of the cluster. Groups and overrides fail with
+// NotSupported, because the lab does not implement them.
 func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *types.ReconfigureComputeResource_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "Host.Inventory.EditCluster", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -45,8 +45,8 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 	return frame.Answer(types.ReconfigureComputeResource_TaskResponse{Returnval: task}, nil)
 }
 
-// PlaceVm asks DRS where a VM should move to. Without DRS there is no recommendation; vCenter considers only the rules in
-// the request (PlacementSpec.rules in the vSphere Web Services API), but the lab always considers its own.
+// PlaceVm requests a DRS recommendation for the placement of a VM. Without DRS there is none. vCenter considers only the rules
+// in the request (PlacementSpec.rules in the vSphere Web Services API), but the lab always uses the rules of its cluster.
 func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault {
 	spec := req.PlacementSpec
 	if spec.PlacementType != string(types.PlacementSpecPlacementTypeRelocate) || spec.Vm == nil {
@@ -79,7 +79,7 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 	return frame.Answer(types.PlaceVmResponse{Returnval: result}, err)
 }
 
-// changeRule adds or removes a rule between VMs. Source: ClusterRuleSpec of the vSphere Web Services API.
+// changeRule adds or removes a VM affinity rule. Source: ClusterRuleSpec of the vSphere Web Services API.
 func changeRule(s *world.State, spec types.ClusterRuleSpec) error {
 	switch spec.Operation {
 	case types.ArrayUpdateOperationRemove:
@@ -154,7 +154,7 @@ func services(s *world.Services, spec *types.ClusterConfigSpecEx) error {
 
 type host struct{ base }
 
-// DisconnectHostTask closes vCenter's connection to a host, whose VMs continue to run. ReconnectHostTask restores it.
+// DisconnectHostTask disconnects a host from vCenter. The VMs of the host continue to run. ReconnectHostTask connects it again.
 // Source: vCenter Server and Host Management, "Disconnecting and Reconnecting a Host".
 func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHost_Task) soap.HasFault {
 	task := m.f.Start(ctx, "DisconnectHost_Task", "HostSystem.disconnect", req.This, frame.TaskOptions{}, func() (any, error) {
@@ -163,7 +163,7 @@ func (m host) DisconnectHostTask(ctx *simulator.Context, req *types.DisconnectHo
 	return frame.Answer(types.DisconnectHost_TaskResponse{Returnval: task}, nil)
 }
 
-// ReconnectHostTask connects a disconnected host; it fails if the host does not answer.
+// ReconnectHostTask reconnects a disconnected host. It fails if the host does not respond.
 func (m host) ReconnectHostTask(ctx *simulator.Context, req *types.ReconnectHost_Task) soap.HasFault {
 	task := m.f.Start(ctx, "ReconnectHost_Task", "HostSystem.reconnect", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.connect(req.This, true)

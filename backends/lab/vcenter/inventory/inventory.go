@@ -1,5 +1,5 @@
-// Package inventory implements the methods that rename, move and arrange objects of the lab's inventory: folders,
-// templates, snapshots, the settings of the cluster, and the connection of hosts.
+// Package inventory implements the methods that rename, move and organize objects of the lab's inventory: folders, templates,
+// snapshots, the settings of the cluster, and the connection of hosts.
 package inventory
 
 import (
@@ -29,7 +29,7 @@ func Register(f *frame.Frame) {
 
 type base struct{ f *frame.Frame }
 
-// maxName is how many characters a name may have (vSphere Web Services API, ManagedEntity.name: less than 80).
+// maxName is the limit for the length of a name in characters (vSphere Web Services API, ManagedEntity.name: less than 80).
 const maxName = 80
 
 func validName(name string) error {
@@ -39,7 +39,7 @@ func validName(name string) error {
 	return nil
 }
 
-// free refuses a name that is already used in a folder of VMs.
+// free returns an error if a name is already used in a VM folder.
 func free(s *world.State, parent, name string, self types.ManagedObjectReference) error {
 	for _, f := range s.Folders {
 		if f.Parent == parent && f.Name == name && folderRef(f) != self {
@@ -58,10 +58,10 @@ func folderRef(f *world.Folder) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: "Folder", Value: f.ID}
 }
 
-// named renames entities of which the lab has only one, so that names cannot conflict.
+// named renames entities of which the lab has exactly one, so that names cannot conflict.
 type named struct{ base }
 
-// RenameTask renames an entity: / \ and % are escaped in it.
+// RenameTask renames an entity. In the stored name, / \ and % are escaped.
 func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Rename_Task", "ManagedEntity.rename", req.This, frame.TaskOptions{}, func() (any, error) {
 		name := world.Unescaped(req.NewName)
@@ -76,7 +76,7 @@ func (m named) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.H
 
 type folder struct{ base }
 
-// id returns the id of a VM folder in the world, and false for any other folder.
+// id returns the id of a VM folder in the world, and false for all other folders.
 func id(s *world.State, ref types.ManagedObjectReference) (string, bool) {
 	if ref == model.VMFolder {
 		return "", true
@@ -110,7 +110,7 @@ func (m folder) CreateFolder(ctx *simulator.Context, req *types.CreateFolder) so
 	return frame.Answer(types.CreateFolderResponse{Returnval: made}, err)
 }
 
-// MoveIntoFolderTask moves VMs and folders into a folder of VMs.
+// MoveIntoFolderTask moves VMs and folders into a VM folder.
 func (m folder) MoveIntoFolderTask(ctx *simulator.Context, req *types.MoveIntoFolder_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "VirtualMachine.Inventory.Move", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -138,7 +138,7 @@ func move(s *world.State, req *types.MoveIntoFolder_Task) ([]world.Event, error)
 			events = append(events, world.Event{What: world.VMDevices, VM: v.Name})
 		case f != nil:
 			for at := to; at != ""; at = s.Folder(at).Parent {
-				if at == f.ID { // not into itself
+				if at == f.ID { // a folder cannot be moved into itself
 					return nil, frame.Refuse(&types.InvalidFolder{Target: folderRef(f)}, "A folder cannot be moved into itself.")
 				}
 			}
@@ -176,7 +176,7 @@ func (m folder) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
 }
 
-// DestroyTask removes an empty VM folder; the lab does not remove the content of a folder.
+// DestroyTask removes an empty VM folder. The lab refuses folders that are not empty.
 func (m folder) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "Folder.Delete", req.This); err != nil {
 		return frame.Answer(nil, err)

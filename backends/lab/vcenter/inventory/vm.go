@@ -28,7 +28,7 @@ func (b base) changeVM(ref types.ManagedObjectReference, change func(*world.Stat
 	})
 }
 
-// RenameTask renames a VM; its folder on the datastore keeps the old one.
+// RenameTask renames a VM. Its folder on the datastore keeps the old name.
 func (m vm) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "VirtualMachine.Config.Rename", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -49,8 +49,8 @@ func (m vm) RenameTask(ctx *simulator.Context, req *types.Rename_Task) soap.HasF
 	return frame.Answer(types.Rename_TaskResponse{Returnval: task}, nil)
 }
 
-// MarkAsTemplate converts a VM that is off to a template. Source: vSphere Web Services API,
-// VirtualMachine.MarkAsTemplate: InvalidPowerState if the VM is not powered off.
+// MarkAsTemplate converts a powered-off VM to a template. Source: vSphere Web Services API, VirtualMachine.MarkAsTemplate:
+// InvalidPowerState if the VM is not powered off.
 func (m vm) MarkAsTemplate(ctx *simulator.Context, req *types.MarkAsTemplate) soap.HasFault {
 	err := m.f.Need(ctx, "VirtualMachine.Provisioning.MarkAsTemplate", req.This)
 	if err == nil {
@@ -90,7 +90,7 @@ func (m vm) MarkAsVirtualMachine(ctx *simulator.Context, req *types.MarkAsVirtua
 	return frame.Answer(types.MarkAsVirtualMachineResponse{}, err)
 }
 
-// drop removes snapshots from a VM and the inventory.
+// drop removes snapshots from a VM and from the inventory.
 func (b base) drop(vm types.ManagedObjectReference, gone func(types.ManagedObjectReference) bool) error {
 	var refs []types.ManagedObjectReference
 	err := b.changeVM(vm, func(_ *world.State, v *world.VM) error {
@@ -110,7 +110,7 @@ func (b base) drop(vm types.ManagedObjectReference, gone func(types.ManagedObjec
 	return err
 }
 
-// RemoveAllSnapshotsTask removes all snapshots of a VM, whatever device it has.
+// RemoveAllSnapshotsTask removes all snapshots of a VM, regardless of its devices.
 func (m vm) RemoveAllSnapshotsTask(ctx *simulator.Context, req *types.RemoveAllSnapshots_Task) soap.HasFault {
 	if err := m.f.Need(ctx, "VirtualMachine.State.RemoveSnapshot", req.This); err != nil {
 		return frame.Answer(nil, err)
@@ -123,7 +123,7 @@ func (m vm) RemoveAllSnapshotsTask(ctx *simulator.Context, req *types.RemoveAllS
 
 type snapshot struct{ base }
 
-// owner returns the VM of a snapshot, and its child snapshots.
+// owner returns the VM and the child snapshots of a snapshot.
 func (m snapshot) owner(ref types.ManagedObjectReference) (vm types.ManagedObjectReference, upon []types.ManagedObjectReference, err error) {
 	err = frame.Gone(ref)
 	m.f.World.View(func(s *world.State) {
@@ -142,7 +142,7 @@ func (m snapshot) owner(ref types.ManagedObjectReference) (vm types.ManagedObjec
 	return vm, upon, err
 }
 
-// RemoveSnapshotTask removes a snapshot, with its children on request.
+// RemoveSnapshotTask removes a snapshot, and on request also its children.
 func (m snapshot) RemoveSnapshotTask(ctx *simulator.Context, req *types.RemoveSnapshot_Task) soap.HasFault {
 	vm, upon, err := m.owner(req.This)
 	if err == nil {

@@ -34,7 +34,7 @@ func (h *Handler) compliance(c call) {
 	})
 }
 
-// act scans the hosts, or remediates the named ones. Only one such operation runs at a time.
+// act scans the hosts, or remediates the given hosts. Only one such operation can run at a time.
 func (h *Handler) act(c call) {
 	switch q := c.r.URL.Query(); {
 	case q.Get("vmw-task") != "true":
@@ -103,7 +103,7 @@ func (h *Handler) apply(c call) {
 		for _, host := range hosts {
 			if err := h.remediate(t, host); err != nil {
 				failed, why = append(failed, host), err
-				break // the operation ends at the first host that fails
+				break // the operation stops at the first host that fails
 			}
 			done = append(done, host)
 		}
@@ -115,8 +115,8 @@ func (h *Handler) apply(c call) {
 	})
 }
 
-// remediate applies the image to one host: it enters maintenance mode unless the host is in it, installs, reboots, and
-// restores the earlier mode.
+// remediate applies the image to one host. It enters maintenance mode if necessary, installs the image, reboots, and restores
+// the earlier mode.
 func (h *Handler) remediate(t *frame.Task, name string) error {
 	ready, before := false, false
 	look := func() {

@@ -16,12 +16,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// view reads the image.
+// view calls read with the world and the image.
 func (h *Handler) view(read func(s *world.State, l *world.Lifecycle)) {
 	h.f.World.View(func(s *world.State) { read(s, s.Lifecycle) })
 }
 
-// change changes the image.
+// change calls do to change the image.
 func (h *Handler) change(do func(l *world.Lifecycle) error) error {
 	return h.f.World.Update(func(s *world.State) ([]world.Event, error) { return nil, do(s.Lifecycle) })
 }
@@ -34,7 +34,7 @@ func details(l *world.Lifecycle, name, version string) map[string]any {
 	return out
 }
 
-// software is an image as the API shows it.
+// software returns an image in the format of the API.
 func software(l *world.Lifecycle, base string, components map[string]string) map[string]any {
 	list := map[string]any{}
 	for name, version := range components {
@@ -80,8 +80,8 @@ func (h *Handler) depots(c call) {
 	})
 }
 
-// addDepot imports an offline bundle. One that vCenter cannot fetch, or that holds nothing for ESXi, fails the task. What is not
-// one of the lab's own locations is fetched from the network, and known by its name.
+// addDepot imports an offline bundle. If vCenter cannot fetch it, or it contains nothing for ESXi, the task fails. A bundle
+// whose location is not one of the lab's own is downloaded and identified by its name.
 func (h *Handler) addDepot(c call) {
 	var spec struct {
 		SourceType string `json:"source_type"`
@@ -111,8 +111,8 @@ func (h *Handler) addDepot(c call) {
 	})
 }
 
-// fetch reads an offline bundle from the network, unless its location is one of the lab's own, and replaces the location by that of
-// the lab's bundle of this name.
+// fetch downloads an offline bundle, unless its location is one of the lab's own, and replaces the location by that of the lab's
+// bundle of this name.
 func (h *Handler) fetch(ctx context.Context, location *string) error {
 	known, own := false, ""
 	h.view(func(_ *world.State, l *world.Lifecycle) {
@@ -179,7 +179,7 @@ func (h *Handler) drafts(c call) {
 	})
 }
 
-// owner is a user as drafts name their owners.
+// owner returns the name of a user as it is shown as the owner of a draft.
 func owner(user string) string {
 	name, domain, ok := strings.Cut(user, "@")
 	if !ok {
@@ -188,7 +188,7 @@ func owner(user string) string {
 	return strings.ToUpper(domain) + `\` + name
 }
 
-// create makes a draft: one for each user.
+// create creates a draft. Each user can have one.
 func (h *Handler) create(c call) {
 	id := ""
 	_ = h.change(func(l *world.Lifecycle) error {
@@ -258,7 +258,7 @@ func (h *Handler) edit(c call) {
 	})
 }
 
-// problems returns the reasons why a draft is not valid.
+// problems returns the reasons why a draft is invalid.
 func problems(l *world.Lifecycle, d *world.Draft) []any {
 	out := []any{}
 	for _, name := range slices.Sorted(maps.Keys(d.Components)) {
@@ -276,7 +276,8 @@ func problems(l *world.Lifecycle, d *world.Draft) []any {
 	return out
 }
 
-// actOnDraft validates a draft, scans the hosts against it, or commits it. Only a valid draft is committed, and it is deleted then.
+// actOnDraft validates a draft, scans the hosts for compliance with it, or commits it. Only a valid draft can be committed, and
+// the commit deletes it.
 func (h *Handler) actOnDraft(c call) {
 	action := c.r.URL.Query().Get("action")
 	if action != "validate" && action != "commit" && action != "scan" || c.r.URL.Query().Get("vmw-task") != "true" {
@@ -320,7 +321,7 @@ func (h *Handler) actOnDraft(c call) {
 	})
 }
 
-// installed lists the components of the running image of a host, which has to answer.
+// installed lists the components of the running image of a host. The host must respond.
 func (h *Handler) installed(c call) {
 	h.view(func(s *world.State, l *world.Lifecycle) {
 		host := hostOf(s, c.r.PathValue("host"))

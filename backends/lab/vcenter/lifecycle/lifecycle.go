@@ -1,6 +1,6 @@
-// Package lifecycle serves the part of the vSphere Automation API by which Lifecycle Manager manages the image of a cluster: depots,
-// drafts, compliance and the remediation of hosts. Source: vSphere Automation API reference, esx/settings, esx/hosts and cis/tasks;
-// VMware vSphere Lifecycle Manager 8.0.
+// Package lifecycle implements the part of the vSphere Automation API that manages the image of a cluster (Lifecycle Manager):
+// depots, drafts, compliance and the remediation of hosts. Source: vSphere Automation API reference, esx/settings, esx/hosts and
+// cis/tasks; VMware vSphere Lifecycle Manager 8.0.
 package lifecycle
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A Handler serves the API. It keeps sessions and tasks.
+// A Handler serves the API. It stores sessions and tasks.
 type Handler struct {
 	f   *frame.Frame
 	mux *http.ServeMux
 
 	mu       sync.Mutex
-	sessions map[string]string // user by id
+	sessions map[string]string // user name by session id
 	tasks    map[string]*task
 }
 
@@ -61,14 +61,14 @@ func Serves(path string) bool { return strings.HasPrefix(path, "/api/") }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// A call is one authorised request of a user.
+// A call is one authorized request of a user.
 type call struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	user string
 }
 
-// handle calls do only for users who are logged in and hold the privilege.
+// handle calls do only if the user is logged in and has the privilege.
 func (h *Handler) handle(pattern, privilege string, do func(call)) {
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		h.mu.Lock()
@@ -93,7 +93,7 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 	})
 }
 
-// holds answers a caller who lacks a privilege.
+// holds reports whether the caller has the privileges. If not, it sends the error response.
 func (h *Handler) holds(c call, privileges ...string) bool {
 	for _, p := range privileges {
 		if !h.f.Auth.Holds(c.user, p, model.Cluster) {
@@ -108,7 +108,7 @@ func (c call) denied(privilege string) {
 	c.refuse(http.StatusForbidden, "UNAUTHORIZED", "Unable to authorize user: "+privilege+" is required.")
 }
 
-// refuse answers with an error in the form of the API.
+// refuse sends an error response in the format of the API.
 func (c call) refuse(status int, kind, text string) {
 	c.answer(status, map[string]any{"error_type": kind, "messages": []any{map[string]any{"id": "com.vmware.lab", "default_message": text, "args": []string{}}}})
 }
@@ -117,7 +117,7 @@ func (c call) answer(status int, body any) {
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(status)
 	if body != nil {
-		_ = json.NewEncoder(c.w).Encode(body) // the client has gone
+		_ = json.NewEncoder(c.w).Encode(body) // the client has disconnected
 	}
 }
 
@@ -161,8 +161,8 @@ type task struct {
 	Result    any            `json:"result,omitempty"`
 }
 
-// fails returns the failure that a fault rule requests for an operation, nil if there is none. Rules name operations
-// "lifecycle." plus the operation's name.
+// fails returns the error that a fault rule defines for an operation, or nil if there is none. In rules, operations are named
+// "lifecycle." plus the name of the operation.
 func (h *Handler) fails(operation string, on types.ManagedObjectReference) error {
 	if rule, hit := h.f.World.Faults.Take(h.f.Target(on), "lifecycle."+operation, ""); hit {
 		return errors.New(rule.Arg)
@@ -170,7 +170,7 @@ func (h *Handler) fails(operation string, on types.ManagedObjectReference) error
 	return nil
 }
 
-// start starts an operation and answers with the id of its task.
+// start starts an operation and responds with the id of its task.
 func (h *Handler) start(c call, service, operation string, do func(*frame.Task) (any, error)) {
 	id := uuid.NewString() + ":com.vmware.esx.settings." + service
 	t := &task{Status: "RUNNING", Operation: operation, Service: "com.vmware.esx.settings." + service, User: c.user, Start: time.Now().UTC()}

@@ -5,7 +5,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// entityOf returns the properties of every entity.
+// entityOf returns the properties that every entity has.
 func entityOf(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference) mo.ManagedEntity {
 	return mo.ManagedEntity{
 		ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: self}, Name: name, Parent: parent,
@@ -14,8 +14,8 @@ func entityOf(self types.ManagedObjectReference, name string, parent *types.Mana
 	}
 }
 
-// poolConfig is the default allocation of a pool: no reservation, no limit, normal shares (vSphere Resource Management, "Resource
-// Pool Settings": 4000 CPU shares and 163840 memory shares are those of a normal pool).
+// poolConfig returns the default allocation of a pool: no reservation, no limit, normal shares (vSphere Resource Management,
+// "Resource Pool Settings": a normal pool has 4000 CPU shares and 163840 memory shares).
 func poolConfig(self types.ManagedObjectReference) types.ResourceConfigSpec {
 	share := func(n int32) types.ResourceAllocationInfo {
 		return types.ResourceAllocationInfo{Reservation: ptr(int64(0)), Limit: ptr(int64(-1)), ExpandableReservation: types.NewBool(true),
@@ -24,7 +24,7 @@ func poolConfig(self types.ManagedObjectReference) types.ResourceConfigSpec {
 	return types.ResourceConfigSpec{Entity: &self, CpuAllocation: share(4000), MemoryAllocation: share(163840)}
 }
 
-// fillPool sets the properties that every resource pool, or vApp, has.
+// fillPool sets the properties that resource pools and vApps have.
 func fillPool(p *mo.ResourcePool, mhz, memory int64) {
 	usage := func(total int64) types.ResourcePoolResourceUsage {
 		return types.ResourcePoolResourceUsage{UnreservedForPool: total, UnreservedForVm: total, MaxUsage: total}
@@ -36,8 +36,8 @@ func fillPool(p *mo.ResourcePool, mhz, memory int64) {
 	summary.ConfiguredMemoryMB = int32(min(memory>>20, 1<<31-1))
 }
 
-// haDefaults are the defaults of a cluster (vSphere Availability, "vSphere HA Settings"): hosts are monitored, VMs are restarted
-// at medium priority and not monitored.
+// haDefaults sets the defaults of a cluster (vSphere Availability, "vSphere HA Settings"): host monitoring is enabled, VMs are
+// restarted with medium priority, and VM monitoring is disabled.
 func haDefaults(das *types.ClusterDasConfigInfo) {
 	das.HostMonitoring, das.VmMonitoring = "enabled", "vmMonitoringDisabled"
 	das.VmComponentProtecting, das.HBDatastoreCandidatePolicy = "enabled", "allFeasibleDsWithUserPreference"
@@ -46,7 +46,7 @@ func haDefaults(das *types.ClusterDasConfigInfo) {
 			ClusterSettings: types.NewBool(true), FailureInterval: 30, MinUpTime: 120, MaxFailures: 3, MaxFailureWindow: 3600}}
 }
 
-// vmCapability contains the capabilities of a VM with virtual hardware 13 or later.
+// vmCapability returns the capabilities of a VM with virtual hardware 13 or later.
 func vmCapability() types.VirtualMachineCapability {
 	return types.VirtualMachineCapability{SnapshotOperationsSupported: true, MultipleSnapshotsSupported: true, SnapshotConfigSupported: true,
 		PoweredOffSnapshotsSupported: true, MemorySnapshotsSupported: true, RevertToSnapshotSupported: true, QuiescedSnapshotsSupported: true,
@@ -54,8 +54,8 @@ func vmCapability() types.VirtualMachineCapability {
 		VirtualMmuUsageSupported: true, PerVmEvcSupported: types.NewBool(true), SecureBootSupported: types.NewBool(true)}
 }
 
-// vmFlags and powerOps are the defaults of a VM (vSphere Web Services API, Data Object - VirtualMachineFlagInfo and
-// VirtualMachineDefaultPowerOpInfo).
+// vmFlags returns the default flags of a VM, powerOps its default power operations (vSphere Web Services API, Data Object -
+// VirtualMachineFlagInfo and VirtualMachineDefaultPowerOpInfo).
 func vmFlags() types.VirtualMachineFlagInfo {
 	no := func() *bool { return types.NewBool(false) }
 	return types.VirtualMachineFlagInfo{EnableLogging: types.NewBool(true), UseToe: no(), RunWithDebugInfo: no(), SnapshotDisabled: no(), SnapshotLocked: no(),

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The keys and units of virtual devices, as assigned by vSphere.
+// Keys and unit numbers that vSphere assigns to virtual devices.
 const (
 	PCIController  = 100
 	FirstEthernet  = 4000
@@ -20,7 +20,7 @@ const (
 	maxEthernet       = 10
 )
 
-// Devices is the whole device list of a VM.
+// Devices returns the complete device list of a VM.
 func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	device := func(key int32, label, summary string) types.VirtualDevice {
 		return types.VirtualDevice{Key: key, DeviceInfo: &types.Description{Label: label, Summary: summary}}
@@ -60,7 +60,7 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	return list
 }
 
-// passedThrough returns a device that is passed through to a VM as a whole.
+// passedThrough returns the virtual device for a PCI device that is passed through to a VM.
 func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.VirtualPCIPassthrough {
 	p := &types.VirtualPCIPassthrough{VirtualDevice: types.VirtualDevice{Key: d.Key, ControllerKey: PCIController, UnitNumber: &unit,
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("PCI device %d", d.Key-FirstPassthru)}}}
@@ -87,8 +87,8 @@ func passedThrough(h *world.Host, d *world.Passthrough, unit int32) *types.Virtu
 	return p
 }
 
-// virtualFunction is an SR-IOV adapter. The backing of one that takes any uplink of its switch says so, and which one it has now (vSphere
-// Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
+// virtualFunction returns an SR-IOV adapter. If the adapter can use any uplink of its switch, the backing contains that and the
+// uplink in use (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
 func virtualFunction(h *world.Host, a *world.Adapter, card types.VirtualEthernetCard) *types.VirtualSriovEthernetCard {
 	pf := a.PF
 	if pf == "" {
@@ -145,7 +145,7 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 	return &types.VirtualVmxnet3{VirtualVmxnet: types.VirtualVmxnet{VirtualEthernetCard: card}}
 }
 
-// deviceGroups returns the vendor device groups of a VM, nil if it has none.
+// deviceGroups returns the vendor device groups of a VM, or nil if it has none.
 func deviceGroups(v *world.VM) *types.VirtualMachineVirtualDeviceGroups {
 	var out *types.VirtualMachineVirtualDeviceGroups
 	for _, d := range v.Devices {

@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// VMFiles are the names of the files in a VM's folder on the datastore, as far as people read them: the configuration and the logs,
-// the latest of which has no number and the others of which count up.
+// VMFiles returns the names of the files in a VM's folder on the datastore that users read: the configuration and the logs. The
+// latest log has no number; older logs are numbered in ascending order.
 func VMFiles(v *world.VM) []string {
 	names := []string{v.Name + ".vmx", v.Name + ".nvram", v.Name + ".vmdk"}
 	for n := len(v.Logs); n > 1; n-- {
@@ -36,7 +36,7 @@ func VMFile(v *world.VM, name string) string {
 	return ""
 }
 
-// vmx returns the part of the configuration file that readers here need.
+// vmx returns the part of the configuration file that clients of the lab need.
 func vmx(v *world.VM) string {
 	var b strings.Builder
 	line := func(key, value string) { fmt.Fprintf(&b, "%s = %q\n", key, value) }

@@ -18,7 +18,7 @@ func number(r types.ManagedObjectReference, first int) int {
 	return n - first
 }
 
-// HostOf finds the host of a reference, or of a reference to one of its sub-objects; nil when there is none.
+// HostOf returns the host of a reference, or of a reference to one of its sub-objects. It returns nil if there is none.
 func HostOf(s *world.State, r types.ManagedObjectReference) *world.Host {
 	if n := number(r, 1001); n >= 0 && n < len(s.Hosts) && r.Type != "VirtualMachine" {
 		return s.Hosts[n]
@@ -26,7 +26,7 @@ func HostOf(s *world.State, r types.ManagedObjectReference) *world.Host {
 	return nil
 }
 
-// VMOf finds the VM of a reference; nil when there is none.
+// VMOf returns the VM of a reference, or nil if there is none.
 func VMOf(s *world.State, r types.ManagedObjectReference) *world.VM {
 	n := number(r, 10001)
 	switch {
@@ -35,7 +35,7 @@ func VMOf(s *world.State, r types.ManagedObjectReference) *world.VM {
 	case n < len(s.VMs) && s.VMs[n].Index == n:
 		return s.VMs[n]
 	}
-	for _, v := range s.VMs { // one before it was removed
+	for _, v := range s.VMs { // after a VM was removed, the others are at lower positions
 		if v.Index == n {
 			return v
 		}
@@ -43,7 +43,7 @@ func VMOf(s *world.State, r types.ManagedObjectReference) *world.VM {
 	return nil
 }
 
-// SwitchOf finds the DVS of a reference; nil when there is none.
+// SwitchOf returns the DVS of a reference, or nil if there is none.
 func SwitchOf(s *world.State, r types.ManagedObjectReference) *world.DVS {
 	for _, d := range s.Switches {
 		if SwitchRef(d) == r {
@@ -53,7 +53,7 @@ func SwitchOf(s *world.State, r types.ManagedObjectReference) *world.DVS {
 	return nil
 }
 
-// SwitchByUUID finds a DVS; nil when there is none.
+// SwitchByUUID returns the DVS with a UUID, or nil if there is none.
 func SwitchByUUID(s *world.State, uuid string) *world.DVS {
 	for _, d := range s.Switches {
 		if d.UUID == uuid {
@@ -63,7 +63,7 @@ func SwitchByUUID(s *world.State, uuid string) *world.DVS {
 	return nil
 }
 
-// PortGroupByKey finds a distributed port group and its DVS; nil when there is none.
+// PortGroupByKey returns a distributed port group and its DVS, or nil if there is none.
 func PortGroupByKey(s *world.State, key string) (*world.DVS, *world.PortGroup) {
 	for _, d := range s.Switches {
 		for _, p := range d.PortGroups {

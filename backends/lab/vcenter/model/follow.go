@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// follow updates the properties that an event of the world changed.
+// follow updates the properties that are affected by an event of the world.
 func (t *Tree) follow(e world.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +32,7 @@ func (t *Tree) follow(e world.Event) {
 			h := s.Host(e.Host)
 			t.syncHost(s, h)
 			for _, v := range s.VMs {
-				if v.Host == h.Name { // its connection is that of the host
+				if v.Host == h.Name { // a VM has the connection state of its host
 					t.putVM(s, v)
 				}
 			}
@@ -49,8 +49,8 @@ func (t *Tree) follow(e world.Event) {
 	})
 }
 
-// syncVMs writes the lists of VMs: folder, pool, datastore and standard network; new VMs get an object, and the objects
-// of removed VMs are removed.
+// syncVMs updates the lists of VMs in the folder, pool, datastore and standard network. It adds objects for new VMs and removes
+// those of removed VMs.
 func (t *Tree) syncVMs(s *world.State) {
 	keep := map[types.ManagedObjectReference]bool{}
 	vms := []types.ManagedObjectReference{}
@@ -81,7 +81,7 @@ func (t *Tree) syncVMs(s *world.State) {
 	}
 }
 
-// putVM writes a VM and its snapshots.
+// putVM updates a VM and its snapshots.
 func (t *Tree) putVM(s *world.State, v *world.VM) {
 	obj := vmObject(s, v)
 	for _, shot := range snapshotObjects(v, obj) {
@@ -90,7 +90,7 @@ func (t *Tree) putVM(s *world.State, v *world.VM) {
 	t.put(obj)
 }
 
-// syncFolders writes the folders below vm.
+// syncFolders updates the folders below the folder vm.
 func (t *Tree) syncFolders(s *world.State, at places) {
 	for _, f := range s.Folders {
 		parent := VMFolder
@@ -102,7 +102,7 @@ func (t *Tree) syncFolders(s *world.State, at places) {
 	}
 }
 
-// syncCluster writes the configuration of the cluster.
+// syncCluster updates the configuration of the cluster.
 func (t *Tree) syncCluster(s *world.State) {
 	var hosts, networks []types.ManagedObjectReference
 	name := s.Cluster
@@ -113,8 +113,8 @@ func (t *Tree) syncCluster(s *world.State) {
 	t.f.Become(clusterObject(s, entityOf(Cluster, name, &HostFolder), hosts, networks))
 }
 
-// syncNetworks writes the lists of networks: network folder, datacenter, cluster, and hosts of which a membership changed;
-// the objects of removed switches and port groups are removed.
+// syncNetworks updates the lists of networks of the network folder, datacenter, cluster, and of hosts whose DVS membership
+// changed. It removes the objects of removed switches and port groups.
 func (t *Tree) syncNetworks(s *world.State) {
 	in := netChildren(s)
 	folders := []types.ManagedObjectReference{NetFolder}

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// graphics lists the GPUs and the VMs that have a vGPU. A GPU that is passed through is a "direct" one.
+// graphics lists the GPUs of a host and the VMs that use their vGPUs. A GPU that is passed through has the type "direct".
 func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 	var list []types.HostGraphicsInfo
 	for _, d := range h.PCI {
@@ -20,7 +20,7 @@ func graphics(s *world.State, h *world.Host) []types.HostGraphicsInfo {
 		switch {
 		case d.PassthruActive:
 			g.GraphicsType = "direct"
-		case h.Shares != nil && len(h.VGPUs) == 0: // no vGPU Manager runs
+		case h.Shares != nil && len(h.VGPUs) == 0: // the vGPU Manager is not running
 		case h.Shared != "" || len(h.VGPUs) > 0:
 			g.GraphicsType = cmp.Or(h.Shared, "shared")
 			for _, v := range s.VMs {
@@ -65,7 +65,7 @@ func ShareTargets(h *world.Host) []types.VirtualMachinePciSharedGpuPassthroughIn
 	return list
 }
 
-// DynamicTargets lists the device models that are passed through now, each with its hardware label.
+// DynamicTargets lists the models of the devices that are currently passed through, each with its hardware label.
 func DynamicTargets(h *world.Host) []types.VirtualMachineDynamicPassthroughInfo {
 	var list []types.VirtualMachineDynamicPassthroughInfo
 	type kind struct {

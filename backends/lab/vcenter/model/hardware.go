@@ -11,12 +11,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// CoreMHz is the clock of a core.
+// CoreMHz is the clock rate of a CPU core.
 const CoreMHz = 2400
 
 const cpuHz = CoreMHz * 1_000_000
 
-// server describes the hardware of a host.
+// server returns the hardware description of a host.
 func server(h *world.Host) world.Server {
 	return world.Server{Vendor: cmp.Or(h.Make.Vendor, "Dell Inc."), Model: cmp.Or(h.Make.Model, "PowerEdge R740xd"),
 		CPU: cmp.Or(h.Make.CPU, "Intel(R) Xeon(R) Gold 6240R CPU @ 2.40GHz"), MHz: cmp.Or(h.Make.MHz, CoreMHz)}
@@ -52,7 +52,7 @@ func hardware(h *world.Host) *types.HostHardwareInfo {
 	return info
 }
 
-// pciDevice shows a PCI function as vSphere does: ids are signed shorts.
+// pciDevice returns a PCI function in the format of vSphere: ids are signed 16-bit integers.
 func pciDevice(d *world.PCIDevice) types.HostPciDevice {
 	var bus, slot, function byte
 	var segment int
@@ -73,7 +73,7 @@ func hardwareSummary(h *world.Host) *types.HostHardwareSummary {
 	}
 }
 
-// passthru lists what can be passed through; network functions that can have VFs are HostSriovInfo.
+// passthru lists the devices that can be passed through. Network functions that can have VFs have the type HostSriovInfo.
 func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 	var list []types.BaseHostPciPassthruInfo
 	for _, d := range h.PCI {
@@ -99,10 +99,10 @@ func passthru(h *world.Host) []types.BaseHostPciPassthruInfo {
 	return list
 }
 
-// CanRebind reports whether a device can be switched between host and VMs without a reboot (vSphere 7.0 and later).
+// CanRebind reports whether passthrough of a device can be enabled or disabled without a reboot (vSphere 7.0 and later).
 func CanRebind(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 
-// uefiSecureBootSince is the version whose API reports whether Secure Boot is on.
+// uefiSecureBootSince is the first version whose API reports whether Secure Boot is enabled.
 const uefiSecureBootSince = "8.0.3"
 
 func hostCapability(h *world.Host) *types.HostCapability {
@@ -115,7 +115,7 @@ func hostCapability(h *world.Host) *types.HostCapability {
 	return &c
 }
 
-// SRIOVTargets lists the ports that have VFs, and the VFs, that can be assigned to a VM on the host.
+// SRIOVTargets lists the ports with VFs, and the VFs, that can be assigned to a VM on the host.
 func SRIOVTargets(h *world.Host) []types.VirtualMachineSriovInfo {
 	var list []types.VirtualMachineSriovInfo
 	for _, d := range h.PCI {
@@ -132,7 +132,7 @@ func SRIOVTargets(h *world.Host) []types.VirtualMachineSriovInfo {
 	return list
 }
 
-// PassthruTargets lists the devices that are passed through now.
+// PassthruTargets lists the devices that are currently passed through.
 func PassthruTargets(h *world.Host) []types.BaseVirtualMachinePciPassthroughInfo {
 	var list []types.BaseVirtualMachinePciPassthroughInfo
 	for _, d := range h.PCI {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SubRef returns the reference of a host's sub-object ("firewallSystem"), which is different on every host.
+// SubRef returns the reference of a host's sub-object ("firewallSystem"). It is different for every host.
 func SubRef(kind, prefix string, h *world.Host) types.ManagedObjectReference {
 	return ref(kind, fmt.Sprintf("%s-%d", prefix, 1001+h.Index))
 }
@@ -84,10 +84,10 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	return obj
 }
 
-// hostAlarm is an alarm of vCenter that hosts can trigger.
+// hostAlarm is the alarm definition for hosts.
 var hostAlarm = ref("Alarm", "alarm-21")
 
-// ills writes what is wrong with a host to its properties: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere
+// ills sets the properties that show problems of a host: HostMultipathStateInfo and ManagedEntity.triggeredAlarmState (vSphere
 // Web Services API).
 func ills(obj *mo.HostSystem, h *world.Host) {
 	if h.HasProblem(world.DeadPath) {
@@ -100,7 +100,7 @@ func ills(obj *mo.HostSystem, h *world.Host) {
 	}
 }
 
-// subObjects are the objects in configManager, and two that are in no property.
+// subObjects returns the objects in configManager, and two objects that no property refers to.
 func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Reference {
 	cm := host.ConfigManager
 	self := func(r *types.ManagedObjectReference) mo.ExtensibleManagedObject {
@@ -128,7 +128,7 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 	}
 }
 
-// plain is an object without properties.
+// plain is a managed object without properties.
 type plain struct{ managed }
 
 type managed = mo.EnvironmentBrowser
@@ -155,7 +155,8 @@ func runtime(s *world.State, h *world.Host) types.HostRuntimeInfo {
 	case h.State != world.Up:
 		r.ConnectionState, r.PowerState = types.HostSystemConnectionStateNotResponding, types.HostSystemPowerStateUnknown
 	}
-	// Unset without HA, in maintenance mode and without a connection (HostRuntimeInfo.dasHostState, vSphere Web Services API).
+	// It is unset if HA is disabled, the host is in maintenance mode or there is no connection (HostRuntimeInfo.dasHostState,
+	// vSphere Web Services API).
 	if s.Services.HA && h.State == world.Up && !h.Disconnected && !h.Maintenance {
 		state := types.ClusterDasFdmAvailabilityStateConnectedToMaster
 		if h.Index == 0 {
@@ -201,7 +202,7 @@ func optionDefs(h *world.Host) []types.OptionDef {
 	return list
 }
 
-// firewall returns the recorded rulesets of an ESXi 8 host with the state of this host.
+// firewall returns the rulesets recorded from an ESXi 8 host, with the state of this host.
 func firewall(h *world.Host) *types.HostFirewallInfo {
 	info := &types.HostFirewallInfo{DefaultPolicy: esx.HostFirewallInfo.DefaultPolicy}
 	known := map[string]types.HostFirewallRuleset{}
@@ -229,7 +230,7 @@ func firewall(h *world.Host) *types.HostFirewallInfo {
 	return info
 }
 
-// CIDR returns a network in the notation of the world.
+// CIDR returns a network in the notation that the world uses.
 func CIDR(n types.HostFirewallRulesetIpNetwork) string {
 	return fmt.Sprintf("%s/%d", n.Network, n.PrefixLength)
 }
@@ -264,7 +265,7 @@ func powerPolicies(h *world.Host) *types.PowerSystemCapability {
 	return &types.PowerSystemCapability{AvailablePolicy: policies}
 }
 
-// PowerPolicy returns the short name of the policy with that key.
+// PowerPolicy returns the short name of the policy with a key.
 func PowerPolicy(key int32) (string, bool) {
 	for _, p := range policies {
 		if p.Key == key {
@@ -315,11 +316,11 @@ func memoryUsed(s *world.State, h *world.Host) int64 {
 	return used
 }
 
-// syncHost writes a host and what belongs to it.
+// syncHost updates a host and its sub-objects.
 func (t *Tree) syncHost(s *world.State, h *world.Host) {
 	obj := hostObject(s, h)
 	t.f.Become(obj)
-	alarms := 0 // Become leaves what every managed entity has
+	alarms := 0 // Become does not change the properties of ManagedEntity
 	t.f.Read(obj.Self, func(old mo.Reference) { alarms = len(old.(*mo.HostSystem).TriggeredAlarmState) })
 	if alarms != len(obj.TriggeredAlarmState) {
 		t.f.Update(obj.Self, frame.Set("triggeredAlarmState", obj.TriggeredAlarmState))

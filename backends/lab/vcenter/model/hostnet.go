@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The keys with which the parts of a host's network refer to each other.
+// pnicKey and the functions after it return the keys by which the parts of a host's network refer to each other.
 func pnicKey(device string) string { return "key-vim.host.PhysicalNic-" + device }
 func rdmaKey(device string) string { return "key-vim.host.RdmaDevice-" + device }
 func vnicKey(device string) string { return "key-vim.host.VirtualNic-" + device }
@@ -81,8 +81,8 @@ func networkConfig(info *types.HostNetworkInfo) *types.HostNetworkConfig {
 	return c
 }
 
-// tellsRDMA reports whether a host has RDMA devices in its network info (vSphere Web Services API reference, HostRdmaDevice and
-// PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). An older host, in any vCenter, has them only in esxcli.
+// tellsRDMA reports whether the network info of a host contains RDMA devices (vSphere Web Services API reference, HostRdmaDevice
+// and PhysicalNic.rdmaDevice, "Since vSphere API 7.0"). On an older host, with any vCenter version, only esxcli shows them.
 func tellsRDMA(h *world.Host) bool { return !world.VersionLess(h.Version, "7.0.0") }
 
 func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
@@ -91,7 +91,7 @@ func pnic(h *world.Host, p *world.PNIC) types.PhysicalNic {
 		Mac: p.MAC, AutoNegotiateSupported: types.NewBool(true), ResourcePoolSchedulerAllowed: types.NewBool(true),
 		Spec: types.PhysicalNicSpec{Ip: &types.HostIpConfig{}, EnableEnhancedNetworkingStack: types.NewBool(false)},
 	}
-	if !world.VersionLess(h.Version, "8.0.0") { // since vSphere API 8.0.0.1; an older host has them only in esxcli
+	if !world.VersionLess(h.Version, "8.0.0") { // since vSphere API 8.0.0.1; on an older host only esxcli shows them
 		nic.DriverVersion, nic.FirmwareVersion = p.DriverVersion, p.Firmware
 	}
 	for _, mbps := range []int{10000, 25000, 40000, 50000, 100000, p.MaxSpeedMbps} {
@@ -146,7 +146,7 @@ func proxySwitch(n int, d *world.DVS, m *world.Member) types.HostProxySwitch {
 	return sw
 }
 
-// uplinkPort is the key of a host's uplink port; uplinks have keys of their own, far from those of port groups.
+// uplinkPort returns the key of a host's uplink port. Uplink ports have their own range, separate from those of port groups.
 func uplinkPort(n int, m *world.Member, i int) int {
 	sum := 0
 	for _, c := range m.Host {
@@ -188,7 +188,7 @@ func vnic(s *world.State, v *world.VMK, key string) types.HostVirtualNic {
 var nicTypes = []string{"management", "vmotion", "faultToleranceLogging", "vSphereReplication", "vSphereReplicationNFC", "vsan",
 	"vsanWitness", "vsanExternal", "vSphereProvisioning", "vSphereBackupNFC", "ptp", "nvmeTcp", "nvmeRdma"}
 
-// netConfig returns which vmkernel adapter is enabled for which traffic.
+// netConfig returns the vmkernel adapters that are enabled for each type of traffic.
 func netConfig(s *world.State, h *world.Host) []types.VirtualNicManagerNetConfig {
 	var list []types.VirtualNicManagerNetConfig
 	for _, kind := range nicTypes {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// SwitchExtra contains vCenter's data of a DVS that the world does not have.
+// SwitchExtra contains the vCenter data of a DVS that is not part of the world.
 type SwitchExtra struct {
 	Created  time.Time
 	Contact  types.DVSContactInfo
@@ -21,13 +21,14 @@ type SwitchExtra struct {
 	MaxPorts int32
 }
 
-// The bounds of a DVS's MTU.
+// The limits of the MTU of a DVS.
 const (
 	MinMTU = 1280
 	MaxMTU = 9190
 )
 
-// Number assigns identifiers to a new DVS, its port groups and their ports, and adds the uplink port group. The world is locked.
+// Number assigns identifiers to a new DVS, its port groups and their ports, and adds the uplink port group. The caller holds the
+// lock of the world.
 func Number(s *world.State, d *world.DVS) {
 	if d.ID == "" {
 		d.ID = fmt.Sprintf("dvs-%d", s.NextID())
@@ -56,8 +57,8 @@ func Number(s *world.State, d *world.DVS) {
 	}
 }
 
-// FreePort returns an unused port of a port group and whether there is one. An elastic port group grows. also lists VMs that
-// are not in the world, or not yet in their final state. The world is locked.
+// FreePort returns an unused port of a port group and whether there is one. An elastic port group grows if necessary. also lists
+// VMs that are not in the world, or not yet in their final state. The caller holds the lock of the world.
 func FreePort(s *world.State, d *world.DVS, g *world.PortGroup, also ...*world.VM) (string, bool) {
 	if g == nil {
 		return "", false
@@ -225,7 +226,8 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 	obj.Vm = connectedVMs(s, d, p.Name)
 }
 
-// PortSetting returns the whole default configuration of a port group's ports: what was set, on top of vCenter's defaults.
+// PortSetting returns the complete default port configuration of a port group: the settings of users on top of vCenter's
+// defaults.
 func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	no := func() *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(false)} }
 	set := &types.VMwareDVSPortSetting{}
@@ -241,12 +243,12 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	if set.SecurityPolicy == nil {
 		set.SecurityPolicy = &types.DVSSecurityPolicy{AllowPromiscuous: no(), MacChanges: no(), ForgedTransmits: no()}
 	}
-	if set.MacManagementPolicy == nil { // vCenter keeps both values equal
+	if set.MacManagementPolicy == nil { // vCenter keeps both values identical
 		set.MacManagementPolicy = &types.DVSMacManagementPolicy{AllowPromiscuous: policy(set.SecurityPolicy.AllowPromiscuous), MacChanges: policy(set.SecurityPolicy.MacChanges),
 			ForgedTransmits: policy(set.SecurityPolicy.ForgedTransmits)}
 	}
-	// MAC learning is off on a new DVS of 6.6.0 and later (API reference, DVSMacLearningPolicy: since vSphere API 6.7); the other
-	// values are the usual ones of public scripts, and unverified.
+	// MAC learning is disabled on a new DVS of 6.6.0 and later (API reference, DVSMacLearningPolicy: since vSphere API 6.7). The
+	// other values are common in public scripts, and unverified.
 	if mac := *set.MacManagementPolicy; mac.MacLearningPolicy == nil && !world.VersionLess(d.Version, "6.6.0") {
 		mac.MacLearningPolicy = &types.DVSMacLearningPolicy{AllowUnicastFlooding: types.NewBool(true), Limit: ptr(int32(4096)), LimitPolicy: "DROP"}
 		set.MacManagementPolicy = &mac
@@ -276,15 +278,15 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	return set
 }
 
-// Security is the Setting of a port group whose ports let guests change their MAC, and forge it.
+// Security returns the Setting of a port group that accepts or rejects MAC address changes and forged transmits.
 func Security(macChanges, forged bool) any {
 	no := types.NewBool(false)
 	set := func(on bool) *types.BoolPolicy { return &types.BoolPolicy{Value: types.NewBool(on)} }
 	return types.VMwareDVSPortSetting{SecurityPolicy: &types.DVSSecurityPolicy{AllowPromiscuous: &types.BoolPolicy{Value: no}, MacChanges: set(macChanges), ForgedTransmits: set(forged)}}
 }
 
-// syncSwitch writes a DVS and its port groups. New objects are added, and removed ones are removed. The folder is
-// written first: a view adds a new object only if it finds it there.
+// syncSwitch updates a DVS and its port groups. It adds new objects and removes deleted ones. The folder is updated first,
+// because a view adds a new object only if the folder already contains it.
 func (t *Tree) syncSwitch(s *world.State, name string) {
 	t.syncNetworks(s)
 	if d := s.Switch(name); d != nil {
@@ -295,7 +297,7 @@ func (t *Tree) syncSwitch(s *world.State, name string) {
 	}
 }
 
-// put adds an object, or updates the existing one.
+// put adds an object, or updates it if it exists.
 func (t *Tree) put(obj mo.Reference) {
 	if t.f.Reg.Get(obj.Reference()) == nil {
 		t.f.Reg.Put(obj)
@@ -308,7 +310,7 @@ func policy(p *types.BoolPolicy) *bool {
 	return types.NewBool(p != nil && p.Value != nil && *p.Value)
 }
 
-// healthChecks are off, as on any new DVS.
+// healthChecks returns the health check configuration of a new DVS: all checks are disabled.
 func healthChecks() []types.BaseDVSHealthCheckConfig {
 	off := types.VMwareDVSHealthCheckConfig{DVSHealthCheckConfig: types.DVSHealthCheckConfig{Enable: types.NewBool(false), Interval: 1}}
 	return []types.BaseDVSHealthCheckConfig{&types.VMwareDVSVlanMtuHealthCheckConfig{VMwareDVSHealthCheckConfig: off},

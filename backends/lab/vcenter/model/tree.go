@@ -1,5 +1,5 @@
-// Package model presents the lab's world as the managed objects of a vCenter and keeps them up to date: every change of
-// the world, through the API or a shell, is written to the properties that show it.
+// Package model represents the lab's world as the managed objects of a vCenter and keeps them up to date. Every change of the
+// world, through the API or a shell, updates the properties that show it.
 package model
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The fixed objects of the inventory.
+// References of the objects that every inventory has.
 var (
 	Root        = ref("Folder", "group-d1")
 	Datacenter  = ref("Datacenter", "datacenter-3")
@@ -39,7 +39,7 @@ func HostRef(h *world.Host) types.ManagedObjectReference {
 	return ref("HostSystem", fmt.Sprintf("host-%d", 1001+h.Index))
 }
 
-// localStore is the datastore that only one host can access. A host has one if the disk of a VM is on it.
+// localStore returns the datastore that only one host can access. It exists if the disk of a VM is on it.
 func localStore(host *world.Host) types.ManagedObjectReference {
 	return ref("Datastore", fmt.Sprintf("datastore-%d", 1000+host.Index))
 }
@@ -72,11 +72,11 @@ func PortGroupRef(p *world.PortGroup) types.ManagedObjectReference {
 type Tree struct {
 	f *frame.Frame
 
-	// mu makes reading the world and writing the properties one step, so that properties always show the last change.
+	// mu makes reading the world and writing the properties one atomic step, so that properties always show the last change.
 	mu sync.Mutex
 }
 
-// Build puts the whole inventory into the registry and follows the world from then on.
+// Build adds the complete inventory to the registry, and then updates it after each change of the world.
 func Build(f *frame.Frame) *Tree {
 	t := &Tree{f: f}
 	f.Still = t.Still
@@ -221,7 +221,7 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	}
 }
 
-// drsRules are the affinity rules of the cluster. A VM-host rule has a group of VMs and one of hosts.
+// drsRules returns the affinity rules of the cluster. A VM-host rule has a VM group and a host group.
 func drsRules(s *world.State) (rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo) {
 	for _, r := range s.Services.Rules {
 		info := types.ClusterRuleInfo{Key: r.Key, Name: r.Name, Enabled: types.NewBool(true), Mandatory: types.NewBool(r.Must), UserCreated: types.NewBool(true),
@@ -270,7 +270,7 @@ func portGroups(s *world.State) []types.ManagedObjectReference {
 	return list
 }
 
-// netFolder is the folder of switches of an id.
+// netFolder returns the network folder with an id.
 func netFolder(id string) types.ManagedObjectReference {
 	if id == "" {
 		return NetFolder
@@ -281,7 +281,7 @@ func netFolder(id string) types.ManagedObjectReference {
 // FolderOf returns the folder of a DVS and its port groups.
 func FolderOf(d *world.DVS) types.ManagedObjectReference { return netFolder(d.Folder) }
 
-// netChildren is what the network folder and the folders below it hold.
+// netChildren returns the children of the network folder and of the folders below it.
 func netChildren(s *world.State) map[types.ManagedObjectReference][]types.ManagedObjectReference {
 	in := map[types.ManagedObjectReference][]types.ManagedObjectReference{NetFolder: {VMNetwork}}
 	for _, f := range s.NetFolders {
@@ -298,7 +298,7 @@ func netChildren(s *world.State) map[types.ManagedObjectReference][]types.Manage
 	return in
 }
 
-// Still calls f while no object is added, changed or removed.
+// Still calls f. While f runs, no object is added, changed or removed.
 func (t *Tree) Still(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

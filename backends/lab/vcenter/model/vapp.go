@@ -8,16 +8,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// VAppRef is the reference of a vApp.
+// VAppRef returns the reference of a vApp.
 func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp", "resgroup-v-"+name) }
 
-// places returns where VMs are: a VM of a vApp is neither in the folder nor in the pool, the vApp is in both. Its
-// property parent is not set, parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware
-// issue 777).
+// places contains the locations of VMs. A VM of a vApp is neither in the folder nor in the pool; the vApp is in both. Its
+// property parent is not set, but parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue
+// 777).
 type places struct {
 	folder, pool, apps []types.ManagedObjectReference
 	inside             map[string][]types.ManagedObjectReference
-	below              map[string][]types.ManagedObjectReference // of the folders below vm, by id
+	below              map[string][]types.ManagedObjectReference // children of the folders below vm, by folder id
 }
 
 func placed(s *world.State) places {

@@ -39,7 +39,7 @@ func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	return obj
 }
 
-// guestIDs are vSphere's names of the guest systems.
+// guestIDs contains the vSphere guest ids of the guest systems.
 var guestIDs = map[string][2]string{
 	"ubuntu":   {"ubuntu64Guest", "Ubuntu Linux (64-bit)"},
 	"rhel-8":   {"rhel8_64Guest", "Red Hat Enterprise Linux 8 (64-bit)"},
@@ -87,12 +87,12 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 	return c
 }
 
-// InstanceUUID is the UUID by which vCenter identifies a VM; the BIOS UUID is a different one.
+// InstanceUUID returns the UUID by which vCenter identifies a VM. It differs from the BIOS UUID.
 func InstanceUUID(v *world.VM) string { return "50" + v.UUID[2:] }
 
 func directory(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/", v.Name) }
 
-// Shown returns the displayed name; a VM that was renamed keeps its folder on the datastore.
+// Shown returns the display name of a VM. A renamed VM keeps its folder on the datastore.
 func Shown(v *world.VM) string {
 	if v.Title != "" {
 		return world.Escaped(v.Title)
@@ -100,7 +100,7 @@ func Shown(v *world.VM) string {
 	return world.Escaped(v.Name)
 }
 
-// folderOf is the folder that a VM is in.
+// folderOf returns the folder of a VM.
 func folderOf(v *world.VM) *types.ManagedObjectReference {
 	if v.Folder != "" {
 		return ptr(ref("Folder", v.Folder))
@@ -108,10 +108,10 @@ func folderOf(v *world.VM) *types.ManagedObjectReference {
 	return &VMFolder
 }
 
-// ConfigPath is the path of the configuration file.
+// ConfigPath returns the datastore path of the configuration file.
 func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name) }
 
-// ChangeVersion identifies the current configuration of a VM.
+// ChangeVersion returns the identifier of the current configuration of a VM.
 func ChangeVersion(v *world.VM) string { return fmt.Sprintf("2025-03-04T10:00:00.%06dZ", v.Changes) }
 
 func latency(v *world.VM) types.LatencySensitivitySensitivityLevel {
@@ -218,12 +218,12 @@ func vmGuest(s *world.State, v *world.VM) *types.GuestInfo {
 	return g
 }
 
-// SnapshotRef is the reference of a VM's snapshot.
+// SnapshotRef returns the reference of a VM's snapshot.
 func SnapshotRef(v *world.VM, shot world.Snapshot) types.ManagedObjectReference {
 	return ref("VirtualMachineSnapshot", fmt.Sprintf("snapshot-%d-%d", v.Index+1, shot.ID))
 }
 
-// snapshots is the chain of a VM's snapshots; nil if there is none.
+// snapshots returns the snapshot chain of a VM, or nil if it has none.
 func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
 	if len(v.Snaps) == 0 {
 		return nil
@@ -236,7 +236,7 @@ func snapshots(v *world.VM) *types.VirtualMachineSnapshotInfo {
 	return &types.VirtualMachineSnapshotInfo{CurrentSnapshot: ptr(SnapshotRef(v, v.Snaps[len(v.Snaps)-1])), RootSnapshotList: below}
 }
 
-// snapshotObjects are the objects of a VM's snapshots.
+// snapshotObjects returns the managed objects of a VM's snapshots.
 func snapshotObjects(v *world.VM, vm *mo.VirtualMachine) []mo.Reference {
 	var list []mo.Reference
 	for _, shot := range v.Snaps {
@@ -263,7 +263,7 @@ func vmSummary(v *world.VM, obj *mo.VirtualMachine) types.VirtualMachineSummary 
 	}
 }
 
-// heartbeat is the heartbeat status of VMware Tools: gray if they are not running (vSphere Web Services API,
+// heartbeat returns the heartbeat status of VMware Tools. It is gray if they are not running (vSphere Web Services API,
 // VirtualMachine.guestHeartbeatStatus).
 func heartbeat(v *world.VM) types.ManagedEntityStatus {
 	if v.On && v.Guest.Up {
@@ -272,7 +272,7 @@ func heartbeat(v *world.VM) types.ManagedEntityStatus {
 	return types.ManagedEntityStatusGray
 }
 
-// appliance returns the vendor's product information of a VM's template, nil for other VMs.
+// appliance returns the vendor's product information from the template of a VM, or nil for VMs that have none.
 func appliance(v *world.VM) *types.VAppProductInfo {
 	if v.Product == "" {
 		return nil

@@ -1,6 +1,7 @@
-// Package older answers clients in the version of the API that they use. A client sends it with each call, in the SOAPAction
-// header (urn:vim25/6.7.1), and a newer vCenter omits everything that was added later. Source: vSphere Web Services SDK
-// Programming Guide, "Identifying the API Versions Supported by the Server" and "Multiple Versions of the vSphere API".
+// Package older sends each client answers in the API version that the client uses. The client sends its version with each call,
+// in the SOAPAction header (urn:vim25/6.7.1), and a newer vCenter omits everything that was added later. Source: vSphere Web
+// Services SDK Programming Guide, "Identifying the API Versions Supported by the Server" and "Multiple Versions of the vSphere
+// API".
 package older
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Handler answers in the version of the caller. newest is that of the server.
+// Handler trims the answers of next to the API version of the caller. newest is the version of the server.
 func Handler(next http.Handler, newest string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, version, named := strings.Cut(strings.Trim(r.Header.Get("SOAPAction"), `"`), "urn:vim25/")
@@ -32,11 +33,11 @@ func Handler(next http.Handler, newest string) http.Handler {
 			}
 		}
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(Trim(answer.Body.Bytes(), version)) // a client that is gone cannot be notified
+		_, _ = w.Write(Trim(answer.Body.Bytes(), version)) // the client may have disconnected and cannot be notified
 	})
 }
 
-// Trim removes from an answer what was added after a version of the API. Anything that is not XML is left unchanged.
+// Trim removes everything from an answer that was added after an API version. Data that is not XML is returned unchanged.
 func Trim(answer []byte, version string) []byte {
 	out, err := trim(answer, version)
 	if err != nil {
@@ -45,7 +46,7 @@ func Trim(answer []byte, version string) []byte {
 	return out
 }
 
-// answers are the types of what methods return before a client can name one: all others say theirs (xsi:type).
+// answers contains the result types of methods whose answers do not name their type. All other answers do (xsi:type).
 var answers = map[string]reflect.Type{
 	"RetrieveServiceContentResponse": reflect.TypeFor[types.ServiceContent](),
 	"LoginResponse":                  reflect.TypeFor[types.UserSession](),
@@ -54,7 +55,7 @@ var answers = map[string]reflect.Type{
 func trim(answer []byte, version string) ([]byte, error) {
 	d := xml.NewDecoder(bytes.NewReader(answer))
 	var out bytes.Buffer
-	var open []reflect.Type // of the elements around; nil if it is not known
+	var open []reflect.Type // types of the enclosing elements; nil if unknown
 	parent := ""
 	for {
 		from := d.InputOffset()
@@ -97,7 +98,7 @@ func trim(answer []byte, version string) ([]byte, error) {
 	}
 }
 
-// skip reads to the end of the element that has begun.
+// skip reads to the end of the current element.
 func skip(d *xml.Decoder) error {
 	for depth := 1; depth > 0; {
 		token, err := d.RawToken()
@@ -114,7 +115,8 @@ func skip(d *xml.Decoder) error {
 	return nil
 }
 
-// field returns the declared type of a property, nil if the element must name it, and whether it was added after a version.
+// field returns the declared type of a property and whether it was added after a version. The type is nil if only the element
+// itself names it.
 func field(t reflect.Type, name, version string) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct {
 		return nil, false
@@ -147,7 +149,7 @@ func field(t reflect.Type, name, version string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// less reports whether a version of the API is older than another.
+// less reports whether an API version is older than another.
 func less(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(x), len(y)) {

@@ -43,7 +43,7 @@ func wellFormed(text []byte) bool {
 	}
 }
 
-// Well-formed XML stays well formed.
+// Well-formed XML is still well-formed after trimming.
 func FuzzTrim(f *testing.F) {
 	for _, text := range []string{network, content, "<a", "</a>", `<val t:type="HostNetworkInfo"><rdmaDevice></x></rdmaDevice></val>`} {
 		f.Add([]byte(text), "6.7.1")

@@ -2,9 +2,9 @@ package older
 
 import "strings"
 
-// from67 names, by type, the properties that came between API 6.7.1 and 7.0: govmomi records only for later ones when they
-// were added (the struct tag vim). They are the properties that govmomi has but pyVmomi 6.7.1, whose types were generated
-// from that version of the API, does not; in which release between the two each was added is not recorded.
+// from67 lists, by type, the properties that were added between API 6.7.1 and 7.0. govmomi records only for later properties
+// when they were added (the struct tag vim). The list contains the properties that exist in govmomi but not in pyVmomi 6.7.1,
+// whose types were generated from that API version. The exact release in which each was added is not recorded.
 const from67 = `
 AlarmState: disabled
 BaseConfigInfoFileBackingInfo: keyId
@@ -58,7 +58,7 @@ VirtualMachineRelocateSpecDiskLocator: backing
 VirtualMachineTicket: url
 `
 
-// seven is from67 by TYPE.PROPERTY.
+// seven contains from67 by TYPE.PROPERTY.
 var seven = func() map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(from67) {

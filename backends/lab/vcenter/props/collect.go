@@ -1,5 +1,5 @@
-// Package props reads properties of the lab's managed objects, in place of the simulator's own reading: the simulator
-// copies each object by writing it as XML and parsing it again, which is most of the cost of a large read.
+// Package props reads the properties of the lab's managed objects. It replaces the simulator's own implementation, which copies
+// each object by writing it as XML and parsing it again; that is most of the cost of a large read.
 package props
 
 import (
@@ -12,22 +12,22 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// A Reader reads properties for anyone. It is safe for concurrent use.
+// A Reader reads properties for all sessions. It is safe for concurrent use.
 type Reader struct {
 	vcenter string
 	copies  copier
 	book    book
 }
 
-// NewReader returns a Reader with no open pages, of a vCenter of that version.
+// NewReader returns a Reader without open pages. vcenter is the version of the vCenter.
 func NewReader(vcenter string) *Reader { return &Reader{vcenter: vcenter} }
 
-// Undeclared is Undeclared for the version of the Reader's vCenter.
+// Undeclared calls the function Undeclared with the version of the Reader's vCenter.
 func (r *Reader) Undeclared(sets []types.PropertySpec) (path string, found bool) {
 	return Undeclared(sets, r.vcenter)
 }
 
-// A reading is one call.
+// A reading is the state of one call.
 type reading struct {
 	*Reader
 	ctx   *simulator.Context
@@ -37,7 +37,8 @@ type reading struct {
 	out   []types.ObjectContent
 }
 
-// Read collects what the specs select. Each object is copied while it is locked. A path that is not declared is refused.
+// Read returns the properties that the specs select. Each object is copied while it is locked. A path that is not declared is
+// refused.
 func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) ([]types.ObjectContent, types.BaseMethodFault) {
 	rd := &reading{Reader: r, ctx: ctx, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
 	for _, spec := range specs {
@@ -88,7 +89,7 @@ func (rd *reading) locked(ref types.ManagedObjectReference, f func()) {
 
 func yes(b *bool) bool { return b != nil && *b }
 
-// object finds the properties of an object: the first type of govmomi's package mo that is embedded in it.
+// object returns the property struct of an object: its first embedded type from govmomi's package mo.
 func (rd *reading) object(ref types.ManagedObjectReference) (reflect.Value, bool) {
 	obj := rd.ctx.Session.Get(ref)
 	if obj == nil {
@@ -109,7 +110,7 @@ func (rd *reading) object(ref types.ManagedObjectReference) (reflect.Value, bool
 	return v, true
 }
 
-// walk follows traversal specs to further objects.
+// walk follows the traversal specs from an object to others.
 func (rd *reading) walk(v reflect.Value, set []types.BaseSelectionSpec, refs *[]types.ManagedObjectReference) types.BaseMethodFault {
 	for _, s := range set {
 		if t, ok := s.(*types.TraversalSpec); ok && t.Name != "" {
@@ -125,7 +126,7 @@ func (rd *reading) walk(v reflect.Value, set []types.BaseSelectionSpec, refs *[]
 		}
 		to, err := property(v, t.Path)
 		if err != nil {
-			continue // of another type than this object
+			continue // the spec is for another type
 		}
 		for _, ref := range references(to) {
 			if !yes(t.Skip) {
@@ -154,7 +155,7 @@ func references(x any) []types.ManagedObjectReference {
 	return nil
 }
 
-// collect adds the wanted properties of an object, once.
+// collect adds the selected properties of an object, once per object.
 func (rd *reading) collect(ref types.ManagedObjectReference, v reflect.Value) {
 	if rd.done[ref] {
 		return
@@ -193,7 +194,7 @@ func (rd *reading) collect(ref types.ManagedObjectReference, v reflect.Value) {
 	}
 }
 
-// isA reports whether an object is of a type or of one derived from it.
+// isA reports whether an object has a type, or a type derived from it.
 func isA(t reflect.Type, own, want string) bool {
 	if want == own || want == t.Name() {
 		return true
@@ -202,7 +203,7 @@ func isA(t reflect.Type, own, want string) bool {
 	return ok && f.Anonymous
 }
 
-// every names all properties of a type.
+// every returns the names of all properties of a type.
 func every(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {

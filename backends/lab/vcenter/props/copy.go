@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A copier creates deep copies, so that they can be written while the object changes.
+// A copier creates deep copies, so that an object can change while its copy is encoded.
 type copier struct{ flat sync.Map } // reflect.Type -> whether a plain assignment is a copy
 
 func (c *copier) copy(x any) any {
@@ -62,7 +62,8 @@ func (c *copier) value(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isFlat reports whether values of a type hold nothing that could change below them.
+// isFlat reports whether an assignment is a complete copy of a value: the type contains nothing that can be changed through a
+// reference.
 func (c *copier) isFlat(t reflect.Type) bool {
 	if known, ok := c.flat.Load(t); ok {
 		return known.(bool)
@@ -75,7 +76,7 @@ func (c *copier) isFlat(t reflect.Type) bool {
 		flat = c.isFlat(t.Elem())
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
-			break // its pointer leads to a time zone, which nobody writes
+			break // its pointer refers to a time zone, which never changes
 		}
 		for i := range t.NumField() {
 			flat = flat && c.isFlat(t.Field(i).Type)

@@ -10,17 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Undeclared returns the first property path of a filter's property sets that vCenter refuses: the property collector
-// resolves a path by the declared type of each property on the way, never by the type of the actual object. So
-// summary.currentEVCModeKey is refused of a cluster, whose property summary is declared as ComputeResourceSummary. The
-// whole call fails with InvalidProperty, which names the path.
+// Undeclared returns the first property path in the property sets of a filter that vCenter refuses. The property collector
+// resolves a path by the declared type of each property, never by the type of the actual object. Therefore
+// summary.currentEVCModeKey is refused for a cluster, whose property summary is declared as ComputeResourceSummary. The complete
+// call fails with InvalidProperty, which names the path.
 //
-// Sources: vSphere Web Services API, Fault - InvalidProperty ("thrown when an invalid property path has been
-// referenced", by CreateFilter and RetrievePropertiesEx); vmware/pyvmomi issue 681 (summary.vAppState, "it can not
-// filter on properties that are not present in the base class"); dnaeon/py-vpoller issue 206 (the properties of
-// ClusterComputeResourceSummary); vmware/pyvmomi issue 423 (config.lacpGroupConfig of a DVS);
-// vmware/pyvmomi-community-samples issue 418 (parent.name).
-// A vCenter that is older than a property does not declare it.
+// Sources: vSphere Web Services API, Fault - InvalidProperty ("thrown when an invalid property path has been referenced", by
+// CreateFilter and RetrievePropertiesEx); vmware/pyvmomi issue 681 (summary.vAppState, "it can not filter on properties that are
+// not present in the base class"); dnaeon/py-vpoller issue 206 (the properties of ClusterComputeResourceSummary); vmware/pyvmomi
+// issue 423 (config.lacpGroupConfig of a DVS); vmware/pyvmomi-community-samples issue 418 (parent.name). A vCenter that is older
+// than a property does not declare it.
 func Undeclared(sets []types.PropertySpec, vcenter string) (path string, found bool) {
 	for _, set := range sets {
 		if !mo.IsManagedObjectType(set.Type) || yes(set.All) {
@@ -36,9 +35,9 @@ func Undeclared(sets []types.PropertySpec, vcenter string) (path string, found b
 	return "", false
 }
 
-// declares reports whether a managed object's type has a property path. An element of a list is named by the value of its
-// property key, as in config.option["Net.PVRDMAVmknic"] (vSphere Web Services SDK Programming Guide, "Indexed Array and Key-Based
-// Array Properties").
+// declares reports whether the type of a managed object has a property path. A list element is selected by the value of its
+// property key, as in config.option["Net.PVRDMAVmknic"] (vSphere Web Services SDK Programming Guide, "Indexed Array and
+// Key-Based Array Properties").
 func declares(t reflect.Type, path string) bool {
 	var f mo.Field
 	if !f.FromString(path) {
@@ -63,7 +62,7 @@ func declares(t reflect.Type, path string) bool {
 	return ok
 }
 
-// follow returns the declared type of what names lead to.
+// follow returns the declared type at the end of a path of property names.
 func follow(t reflect.Type, path string) (reflect.Type, bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		if t = settled(t); t.Kind() != reflect.Struct || t == reflect.TypeFor[types.ManagedObjectReference]() {
@@ -77,8 +76,8 @@ func follow(t reflect.Type, path string) (reflect.Type, bool) {
 	return settled(t), true
 }
 
-// settled dereferences pointers, and returns the data type that one of the library's interfaces represents: a property
-// of type BaseComputeResourceSummary is declared as ComputeResourceSummary.
+// settled dereferences pointers, and converts an interface of govmomi to the data type that it represents: a property of type
+// BaseComputeResourceSummary is declared as ComputeResourceSummary.
 func settled(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -91,7 +90,7 @@ func settled(t reflect.Type) reflect.Type {
 	return t
 }
 
-// member finds a property by its name in the API, among those that a type inherits too.
+// member finds a property of a type by its API name. Inherited properties are included.
 func member(t reflect.Type, name string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -103,7 +102,7 @@ func member(t reflect.Type, name string) (reflect.Type, bool) {
 		}
 		tag := f.Tag.Get("xml")
 		if tag == "" {
-			tag = f.Tag.Get("json") // the library's managed objects have no other
+			tag = f.Tag.Get("json") // govmomi's managed objects have no other tag
 		}
 		if own, _, _ := strings.Cut(tag, ","); own == name && f.Name != "Self" {
 			return f.Type, true
@@ -112,8 +111,8 @@ func member(t reflect.Type, name string) (reflect.Type, bool) {
 	return nil, false
 }
 
-// since is the release of the vSphere API that added a property (vSphere Web Services API reference 7.0, "Since vSphere
-// API 7.0" at HostNetworkInfo, HostCapability and ComputeResource). A property that is not named is as old as 6.7.
+// since contains the vSphere API release that added a property (vSphere Web Services API reference 7.0, "Since vSphere API 7.0"
+// at HostNetworkInfo, HostCapability and ComputeResource). Properties that are not listed exist in 6.7.
 var since = map[string]string{
 	"config.network.rdmaDevice":                     "7.0.0",
 	"capability.deviceRebindWithoutRebootSupported": "7.0.0",

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
-// Each case names what a real vCenter does, if that is documented publicly.
+// Each case names the behavior of a real vCenter, if it is publicly documented.
 func TestPathsOfDeclaredTypes(t *testing.T) {
 	for _, tt := range []struct {
 		kind, path string

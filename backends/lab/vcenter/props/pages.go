@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// A book stores results that were not fetched yet, by token. A token is valid for one session and one use.
+// A book stores pages of results that were not fetched yet, by token. A token is valid for one session and for one use.
 type book struct {
 	mu    sync.Mutex
 	pages map[string]page
@@ -23,7 +23,7 @@ type page struct {
 	objects []types.ObjectContent
 }
 
-// cut returns the first page and a token for the others, "" when there are none.
+// cut returns the first page and a token for the remaining ones, or "" if there are none.
 func (b *book) cut(p page) ([]types.ObjectContent, string) {
 	if p.size <= 0 || len(p.objects) <= p.size {
 		return p.objects, ""
@@ -61,7 +61,7 @@ func (b *book) drop(match func(token string, p page) bool) {
 	}
 }
 
-// RetrievePropertiesEx answers with the first page.
+// RetrievePropertiesEx returns the first page.
 func (r *Reader) RetrievePropertiesEx(ctx *simulator.Context, req *types.RetrievePropertiesEx) soap.HasFault {
 	objects, fault := r.Read(ctx, req.SpecSet)
 	if fault != nil {
@@ -71,7 +71,7 @@ func (r *Reader) RetrievePropertiesEx(ctx *simulator.Context, req *types.Retriev
 	return frame.Answer(types.RetrievePropertiesExResponse{Returnval: &types.RetrieveResult{Token: token, Objects: first}}, nil)
 }
 
-// ContinueRetrievePropertiesEx answers with the next page.
+// ContinueRetrievePropertiesEx returns the next page.
 func (r *Reader) ContinueRetrievePropertiesEx(ctx *simulator.Context, req *types.ContinueRetrievePropertiesEx) soap.HasFault {
 	p, ok := r.book.take(ctx.Session.Key, req.Token)
 	if !ok {
@@ -87,7 +87,7 @@ func (r *Reader) CancelRetrievePropertiesEx(_ *simulator.Context, req *types.Can
 	return frame.Answer(types.CancelRetrievePropertiesExResponse{}, nil)
 }
 
-// RetrieveProperties is RetrievePropertiesEx in one piece, for older clients.
+// RetrieveProperties is RetrievePropertiesEx without paging, for older clients.
 func (r *Reader) RetrieveProperties(ctx *simulator.Context, req *types.RetrieveProperties) soap.HasFault {
 	objects, fault := r.Read(ctx, req.SpecSet)
 	if fault != nil {
@@ -96,7 +96,7 @@ func (r *Reader) RetrieveProperties(ctx *simulator.Context, req *types.RetrieveP
 	return frame.Answer(types.RetrievePropertiesResponse{Returnval: objects}, nil)
 }
 
-// Forget removes the pages of a session that has ended.
+// Forget removes the pages of an ended session.
 func (r *Reader) Forget(session string) {
 	r.book.drop(func(_ string, p page) bool { return p.session == session })
 }

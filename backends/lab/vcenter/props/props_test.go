@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/props"
 )
 
-// stock is a session on the simulator's own inventory.
+// stock returns a session on the simulator's own inventory.
 func stock(t testing.TB) *simulator.Context {
 	t.Helper()
 	m := simulator.VPX()
@@ -29,14 +29,14 @@ func stock(t testing.TB) *simulator.Context {
 	return &ctx
 }
 
-// written is an answer as a client gets it.
+// written encodes an answer in the form that a client receives.
 func written(t testing.TB, objects []types.ObjectContent) string {
 	t.Helper()
 	var b bytes.Buffer
 	for _, o := range objects {
 		set := o.PropSet[:0:0]
 		for _, p := range o.PropSet {
-			if p.Val != nil { // the simulator leaves these out when it writes the first page
+			if p.Val != nil { // the simulator omits these when it writes the first page
 				set = append(set, p)
 			}
 		}
@@ -68,7 +68,7 @@ func ours(t testing.TB, r *props.Reader, ctx *simulator.Context, spec types.Prop
 	return written(t, objects)
 }
 
-// everything selects every object of a type by name.
+// everything returns a filter that selects every object of a type.
 func everything(ctx *simulator.Context, kind string, set types.PropertySpec) types.PropertyFilterSpec {
 	set.Type = kind
 	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{set}}
@@ -78,7 +78,7 @@ func everything(ctx *simulator.Context, kind string, set types.PropertySpec) typ
 	return spec
 }
 
-// A client reads byte for byte what the simulator's own collector would return.
+// The answers are byte for byte those of the simulator's own collector.
 func TestReadsAsTheSimulatorDoes(t *testing.T) {
 	ctx, r := stock(t), props.NewReader("8.0.3")
 	all := types.PropertySpec{All: types.NewBool(true)}
@@ -118,7 +118,7 @@ func TestReadsAsTheSimulatorDoes(t *testing.T) {
 	}
 }
 
-// What was read does not change with the object.
+// A result does not change when the object changes later.
 func TestReadsAreCopies(t *testing.T) {
 	ctx, r := stock(t), props.NewReader("8.0.3")
 	host := ctx.Map.Any("HostSystem").(*simulator.HostSystem)

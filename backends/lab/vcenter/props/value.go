@@ -9,11 +9,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// errNoSuch is a path that the type does not have.
+// errNoSuch means that the type does not have the path.
 var errNoSuch = errors.New("no such property")
 
-// property returns the value at a property path of a managed object, nil if it is not set. Lists have the types of the API
-// (ArrayOfPhysicalNic), single elements of a list are named by key: config.option["Net.PVRDMAVmknic"].
+// property returns the value at a property path of a managed object, or nil if it is not set. Lists have API types
+// (ArrayOfPhysicalNic). A single element of a list is selected by key: config.option["Net.PVRDMAVmknic"].
 func property(obj reflect.Value, path string) (any, error) {
 	var f mo.Field
 	if !f.FromString(path) {
@@ -43,7 +43,7 @@ func anyOf(v reflect.Value) any {
 	return v.Interface()
 }
 
-// descend follows names; the zero Value is something on the way, or at its end, that is not set.
+// descend follows a path of property names. It returns the zero Value if a property on the path is not set.
 func descend(v reflect.Value, path string) (reflect.Value, error) {
 	for name := range strings.SplitSeq(path, ".") {
 		if v = solid(v); !v.IsValid() {
@@ -62,7 +62,7 @@ func descend(v reflect.Value, path string) (reflect.Value, error) {
 	return solid(v), nil
 }
 
-// solid dereferences pointers and interfaces; the zero Value is nil.
+// solid dereferences pointers and interfaces. It returns the zero Value for nil.
 func solid(v reflect.Value) reflect.Value {
 	for v.IsValid() && (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) {
 		v = v.Elem()
@@ -70,7 +70,7 @@ func solid(v reflect.Value) reflect.Value {
 	return v
 }
 
-// element finds the element of a list that has a key.
+// element returns the element of a list with the given key.
 func element(list reflect.Value, key any) (reflect.Value, error) {
 	if list.Kind() != reflect.Slice {
 		return reflect.Value{}, errNoSuch
@@ -91,7 +91,7 @@ func element(list reflect.Value, key any) (reflect.Value, error) {
 	return reflect.Value{}, nil
 }
 
-// listed wraps a slice into the type that the API has for it.
+// listed converts a slice to the array type of the API.
 func listed(v reflect.Value) any {
 	if v.Kind() != reflect.Slice {
 		return v.Interface()

@@ -14,13 +14,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// most objects in one answer, as in vCenter.
+// most is the maximum number of objects in one answer, as in vCenter.
 const most = 100
 
-// settle is how long changes are collected before they are processed.
+// settle is how long changes are collected before they are reported.
 const settle = 2 * time.Millisecond
 
-// A collector is the state of one client: what it has received for each filter.
+// A collector is the state of one client: the values sent to it for each filter.
 type collector struct {
 	turn chan struct{} // holds one token during a wait
 	wake chan struct{}
@@ -36,7 +36,7 @@ type collector struct {
 type filter struct {
 	ref   types.ManagedObjectReference
 	spec  types.PropertyFilterSpec
-	known map[types.ManagedObjectReference]map[string]types.AnyType // nil: nothing sent yet
+	known map[types.ManagedObjectReference]map[string]types.AnyType // values sent to the client; nil if nothing was sent yet
 }
 
 func (c *collector) add(f *filter) {
@@ -79,7 +79,7 @@ func (c *collector) signal() {
 	}
 }
 
-// WaitForUpdatesEx answers with what changed since the version that the client has, waiting until something does.
+// WaitForUpdatesEx returns the changes since the version that the client has. It waits until there is a change.
 func (m methods) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpdatesEx) soap.HasFault {
 	c := m.w.collector(ctx, req.This)
 	gone := m.w.gone(req.This)
@@ -130,7 +130,7 @@ func (m methods) WaitForUpdatesEx(ctx *simulator.Context, req *types.WaitForUpda
 
 func canceled() soap.HasFault { return frame.Answer(nil, frame.Refuse(&types.RequestCanceled{})) }
 
-// begin starts over when the client has no version.
+// begin resets the state of the filters if the client has no version.
 func (c *collector) begin(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *collector) begin(version string) {
 	}
 }
 
-// next is the next answer; nil when nothing changed.
+// next returns the next answer, or nil if nothing has changed.
 func (c *collector) next(ctx *simulator.Context, w *Watch, limit int) (set *types.UpdateSet, stopped bool) {
 	c.mu.Lock()
 	dirty, filters := c.dirty, slices.Clone(c.filters)
@@ -177,7 +177,7 @@ func (c *collector) next(ctx *simulator.Context, w *Watch, limit int) (set *type
 	return set, false
 }
 
-// keep leaves changes for later.
+// keep stores changes for a later answer.
 func (c *collector) keep(dirty map[types.ManagedObjectReference]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func cut(list []types.PropertyFilterUpdate, limit int) (page, rest []types.Prope
 	return page, nil
 }
 
-// update reads what the filter selects and returns how it differs from what the client has received.
+// update reads the objects that the filter selects and returns the differences from the values that the client has received.
 func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.ManagedObjectReference]bool) []types.ObjectUpdate {
 	if f.known != nil && !f.concerned(dirty) {
 		return nil
@@ -247,7 +247,8 @@ func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.Manage
 	return out
 }
 
-// concerned reports whether a change can matter: it is of an object that the client has received, or of one from which others are reached.
+// concerned reports whether changes can affect the filter: they include an object that the client has received, or an object
+// from which the filter reaches others.
 func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
 	for ref := range dirty {
 		if _, known := f.known[ref]; known {
@@ -266,7 +267,7 @@ func (f *filter) concerned(dirty map[types.ManagedObjectReference]bool) bool {
 	return false
 }
 
-// settle waits while changes are collected, unless the lab ends.
+// settle waits while changes are collected. It returns early if the lab ends.
 func (w *Watch) settle() {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// WaitForUpdates is WaitForUpdatesEx without options.
+// WaitForUpdates calls WaitForUpdatesEx without options.
 func (m methods) WaitForUpdates(ctx *simulator.Context, req *types.WaitForUpdates) soap.HasFault {
 	set, answer := m.set(ctx, &types.WaitForUpdatesEx{This: req.This, Version: req.Version})
 	if set == nil {
@@ -17,7 +17,7 @@ func (m methods) WaitForUpdates(ctx *simulator.Context, req *types.WaitForUpdate
 	return frame.Answer(types.WaitForUpdatesResponse{Returnval: *set}, nil)
 }
 
-// CheckForUpdates is WaitForUpdatesEx that does not wait.
+// CheckForUpdates calls WaitForUpdatesEx with no waiting time.
 func (m methods) CheckForUpdates(ctx *simulator.Context, req *types.CheckForUpdates) soap.HasFault {
 	now := int32(0)
 	set, answer := m.set(ctx, &types.WaitForUpdatesEx{This: req.This, Version: req.Version, Options: &types.WaitOptions{MaxWaitSeconds: &now}})

@@ -1,5 +1,5 @@
-// Package updates waits for changes of properties. It replaces the simulator's own implementation, which reads objects while
-// they are written and continues after its client has gone.
+// Package updates implements waiting for property changes. It replaces the simulator's own implementation, which reads objects
+// while they are written and continues after its client has disconnected.
 package updates
 
 import (
@@ -18,7 +18,7 @@ import (
 type Watch struct {
 	read *props.Reader
 	f    *frame.Frame
-	gone func(collector types.ManagedObjectReference) <-chan struct{} // closed when the waiting client has left
+	gone func(collector types.ManagedObjectReference) <-chan struct{} // closed when the waiting client disconnects
 	stop <-chan struct{}
 
 	mu         sync.Mutex
@@ -30,8 +30,8 @@ type key struct {
 	collector types.ManagedObjectReference
 }
 
-// Register adds the methods to a frame. gone returns the channel that is closed when the client that waits with a
-// collector has disconnected; stop ends all waiting. vcenter is the version that decides which properties are declared.
+// Register adds the methods to a frame. gone returns a channel that is closed when the client that waits with a collector
+// disconnects. Closing stop ends all waiting. vcenter is the version that determines which properties are declared.
 func Register(f *frame.Frame, vcenter string, gone func(types.ManagedObjectReference) <-chan struct{}, stop <-chan struct{}) *Watch {
 	w := &Watch{read: props.NewReader(vcenter), f: f, gone: gone, stop: stop, collectors: map[key]*collector{}}
 	f.Reg.AddHandler(listener{w})
@@ -47,7 +47,7 @@ func (w *Watch) End(session string) {
 	w.read.Forget(session)
 }
 
-// Filters counts the filters of all sessions.
+// Filters returns the number of filters of all sessions.
 func (w *Watch) Filters() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,14 +110,13 @@ func (l listener) RemoveObject(_ *simulator.Context, ref types.ManagedObjectRefe
 	l.w.touch(ref)
 }
 
-// methods are those of the PropertyCollector: package props reads, this package waits.
+// methods implements PropertyCollector. Package props reads properties, and this package waits for changes.
 type methods struct {
 	*props.Reader
 	w *Watch
 }
 
-// CreateFilter adds a filter to a collector. The objects that it names must exist, and their types must declare the
-// property paths.
+// CreateFilter adds a filter to a collector. The specified objects must exist, and their types must declare the property paths.
 func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
 	if path, found := m.Reader.Undeclared(req.Spec.PropSet); found {
 		return frame.Answer(nil, frame.Refuse(&types.InvalidProperty{Name: path}))
@@ -137,7 +136,7 @@ func (m methods) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) s
 // A filterObject represents a filter in the session.
 type filterObject struct{ mo.PropertyFilter }
 
-// DestroyPropertyCollector removes a collector with its filters.
+// DestroyPropertyCollector removes a collector and its filters.
 func (m methods) DestroyPropertyCollector(ctx *simulator.Context, req *types.DestroyPropertyCollector) soap.HasFault {
 	m.w.collector(ctx, req.This).cancel()
 	m.w.forget(func(k key) bool { return k == key{ctx.Session.Key, req.This} })
@@ -145,7 +144,7 @@ func (m methods) DestroyPropertyCollector(ctx *simulator.Context, req *types.Des
 	return frame.Answer(types.DestroyPropertyCollectorResponse{}, nil)
 }
 
-// CancelWaitForUpdates ends a wait.
+// CancelWaitForUpdates ends a pending wait.
 func (m methods) CancelWaitForUpdates(ctx *simulator.Context, req *types.CancelWaitForUpdates) soap.HasFault {
 	m.w.collector(ctx, req.This).cancel()
 	return frame.Answer(types.CancelWaitForUpdatesResponse{}, nil)
@@ -168,7 +167,7 @@ func (m filterMethods) DestroyPropertyFilter(ctx *simulator.Context, req *types.
 
 type sessions struct{ w *Watch }
 
-// Logout ends a session and what it watched.
+// Logout ends a session and removes its filters.
 func (m sessions) Logout(ctx *simulator.Context, req *types.Logout) soap.HasFault {
 	m.w.End(ctx.Session.Key)
 	return m.w.f.Reg.SessionManager().Logout(ctx, req)

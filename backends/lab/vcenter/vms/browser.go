@@ -15,7 +15,7 @@ import (
 
 type browser struct{ base }
 
-// highest is the newest virtual hardware of one host, or with nil of all hosts that are up.
+// highest returns the newest virtual hardware version of one host, or of all hosts that are up if host is nil.
 func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
 	best := 0
 	m.f.World.View(func(s *world.State) {
@@ -34,8 +34,8 @@ func (m browser) highest(host *types.ManagedObjectReference) (int, error) {
 	return best, nil
 }
 
-// QueryConfigOptionEx describes one version of virtual hardware, by default the newest. Where guest ids are named only those are
-// listed, or all where none of them is known (EnvironmentBrowser.QueryConfigOptionEx, parameter spec).
+// QueryConfigOptionEx describes one virtual hardware version, by default the newest. If guest ids are specified, only those are
+// listed, or all if none of them is known (EnvironmentBrowser.QueryConfigOptionEx, parameter spec).
 func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfigOptionEx) soap.HasFault {
 	spec := req.Spec
 	if spec == nil {
@@ -51,13 +51,13 @@ func (m browser) QueryConfigOptionEx(_ *simulator.Context, req *types.QueryConfi
 	return frame.Answer(types.QueryConfigOptionExResponse{Returnval: option}, err)
 }
 
-// QueryConfigOption is the older form of QueryConfigOptionEx.
+// QueryConfigOption is the older version of QueryConfigOptionEx.
 func (m browser) QueryConfigOption(_ *simulator.Context, req *types.QueryConfigOption) soap.HasFault {
 	option, err := m.option(req.Key, req.Host)
 	return frame.Answer(types.QueryConfigOptionResponse{Returnval: option}, err)
 }
 
-// option returns nil for a version that no host supports.
+// option returns the options of a virtual hardware version, or nil if no host supports the version.
 func (m browser) option(key string, host *types.ManagedObjectReference) (*types.VirtualMachineConfigOption, error) {
 	best, err := m.highest(host)
 	if err != nil {
@@ -78,8 +78,8 @@ func (m browser) option(key string, host *types.ManagedObjectReference) (*types.
 		GuestOSDescriptor: guests, HardwareOptions: types.VirtualHardwareOption{HwVersion: int32(version)}}, nil
 }
 
-// cardsOf lists the adapters that a guest system supports. Named distributions have SR-IOV and, from version 13 on, PVRDMA; "Other
-// Linux" has neither.
+// cardsOf lists the network adapter types that a guest system supports. Specific distributions support SR-IOV and, from hardware
+// version 13 on, PVRDMA; "Other Linux" supports neither.
 func cardsOf(id string, version int) []string {
 	if id == "otherLinux64Guest" {
 		return []string{"VirtualE1000", "VirtualE1000e", "VirtualPCNet32", "VirtualVmxnet3"}
@@ -93,7 +93,7 @@ func cardsOf(id string, version int) []string {
 
 func hardware(n int) string { return fmt.Sprintf("vmx-%02d", n) }
 
-// QueryConfigOptionDescriptor lists the versions of virtual hardware and the hosts that run them.
+// QueryConfigOptionDescriptor lists the virtual hardware versions and the hosts that support them.
 func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.QueryConfigOptionDescriptor) soap.HasFault {
 	best, err := m.highest(nil)
 	if err != nil {
@@ -115,7 +115,8 @@ func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.Quer
 	return frame.Answer(types.QueryConfigOptionDescriptorResponse{Returnval: list}, nil)
 }
 
-// QueryConfigTarget lists what a VM on a host can be connected to. Only active passthrough devices and VFs count.
+// QueryConfigTarget lists the networks and devices that a VM on a host can use. Only active passthrough devices and VFs are
+// included.
 func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
 	target := &types.ConfigTarget{MaxCpusPerHost: 96}
 	m.f.World.View(func(s *world.State) {

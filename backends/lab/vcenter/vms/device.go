@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxEthernet    = 10 // VFs do not count
-	minPVRDMA      = 13 // hardware version (KB 328676)
+	maxEthernet    = 10 // without VFs
+	minPVRDMA      = 13 // virtual hardware version (KB 328676)
 	minRoCEv2      = 14
 	manyPVRDMAFrom = "7.0.2"
 )
@@ -60,7 +60,7 @@ func hotPlug() error {
 	return frame.Refuse(&types.GenericVmConfigFault{Reason: "The hot-plug operation failed. "}, "The hot-plug operation failed. ")
 }
 
-// ethernet returns the network adapter in a device, or nil if it is not one.
+// ethernet returns the network adapter in a device, with its type and PVRDMA protocol, or nil if the device is another one.
 func ethernet(d types.BaseVirtualDevice) (*types.VirtualEthernetCard, world.AdapterType, string) {
 	switch d := d.(type) {
 	case *types.VirtualVmxnet3Vrdma:
@@ -111,7 +111,7 @@ func add(s *world.State, v *world.VM, index int, d types.BaseVirtualDevice, card
 	return nil
 }
 
-// pvrdma checks hardware version, protocol and number of PVRDMA adapters (KB 328676; ten from 7.0 U2).
+// pvrdma checks the hardware version, protocol and number of PVRDMA adapters (KB 328676; up to ten from 7.0 U2 on).
 func pvrdma(v *world.VM, h *world.Host, index int, a *world.Adapter) error {
 	needed := minPVRDMA
 	switch a.Protocol {
@@ -134,10 +134,10 @@ func pvrdma(v *world.VM, h *world.Host, index int, a *world.Adapter) error {
 	return nil
 }
 
-// virtualFunction checks that the physical function has VFs to give. A new adapter without a backing, and one whose backing says
-// "Automatic-", gets one of the uplinks of its switch from the host at power-on; an edit without a backing changes none, and a backing
-// without a physical function is refused then (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCard.sriovBacking,
-// VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
+// virtualFunction checks that the physical function has VFs. If a new adapter has no backing, or its backing contains
+// "Automatic-", the host selects one of the uplinks of the switch at power-on. An edit without a backing does not change it; an
+// edit whose backing has no physical function is refused (vSphere Web Services API 8.0 U3,
+// VirtualSriovEthernetCard.sriovBacking, VirtualSriovEthernetCardSriovBackingInfo.physicalFunctionBacking).
 func virtualFunction(h *world.Host, index int, d *types.VirtualSriovEthernetCard, a *world.Adapter) error {
 	a.GuestMTU = d.AllowGuestOSMtuChange != nil && *d.AllowGuestOSMtuChange
 	if d.SriovBacking == nil {
@@ -168,7 +168,7 @@ func ethernets(v *world.VM) int {
 	return n
 }
 
-// connect resolves a backing. PVRDMA requires a distributed port group whose DVS the VM's host is a member of.
+// connect resolves a backing. PVRDMA requires a port group of a DVS that the VM's host is a member of.
 func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Adapter, backing types.BaseVirtualDeviceBackingInfo) error {
 	switch b := backing.(type) {
 	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
@@ -201,7 +201,7 @@ func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Ada
 	return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 }
 
-// edit changes an adapter: its network, its connection, its protocol. Its type stays.
+// edit changes the network, connection state and protocol of an adapter. The type cannot be changed.
 func edit(s *world.State, v *world.VM, index int, a *world.Adapter, card *types.VirtualEthernetCard, kind world.AdapterType, protocol string) error {
 	if kind != a.Type {
 		return frame.Refuse(ptr(at(index)))
@@ -251,7 +251,7 @@ func macAddress(s *world.State, v *world.VM, card *types.VirtualEthernetCard) (s
 	return mac.String(), nil
 }
 
-// freeMAC generates an address that no other adapter has.
+// freeMAC generates a MAC address that no other adapter uses.
 func freeMAC(s *world.State, v *world.VM) string {
 	used := map[string]bool{}
 	for _, other := range append(slices.Clone(s.VMs), v) {

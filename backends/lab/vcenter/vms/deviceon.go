@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A powerOnError is a refusal of the VMX process: one part is shown to the user, the rest is in vmware.log.
+// A powerOnError is an error of the VMX process. One part is shown to the user, and the rest is written to vmware.log.
 type powerOnError struct {
 	refused *frame.Error
 	log     []string
@@ -26,8 +26,8 @@ const (
 	notStarted   = "Failed to start the virtual machine."
 )
 
-// deviceFailed describes a device that did not start: the text for the user, if there is any besides the module's name,
-// and the preceding text in vmware.log.
+// deviceFailed returns the error for a device that did not start. text is an optional message for the user in addition to the
+// module's message; log contains the preceding lines of vmware.log.
 func deviceFailed(text string, log ...string) error {
 	var parts []string
 	fault := &types.GenericVmConfigFault{Reason: moduleFailed}
@@ -44,7 +44,8 @@ func deviceFailed(text string, log ...string) error {
 	return &powerOnError{refused: frame.Refuse(fault, strings.Join(parts, " ")), log: append(log, moduleFailed)}
 }
 
-// devicesFit refuses a VM whose devices do not exist, or whose address window is too small for their memory.
+// devicesFit returns an error if a device of the VM does not exist, or if the MMIO window of the VM is too small for its
+// devices.
 func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 	if err := nestedFits(v); err != nil {
 		return err
@@ -74,26 +75,26 @@ func devicesFit(s *world.State, v *world.VM, h *world.Host) error {
 	return nil
 }
 
-// unassigned is the refusal of a device that is not passed through, or that another VM uses.
+// unassigned returns the error for a device that is not passed through, or that another VM uses.
 func unassigned(v *world.VM, h *world.Host, err error) error {
 	var d *world.DeviceError
 	switch {
 	case !errors.As(err, &d):
 		return err
-	case d.PCI == "": // vCenter finds no device to assign
+	case d.PCI == "": // vCenter cannot find a device to assign
 		return frame.Refuse(&types.InsufficientResourcesFault{}, fmt.Sprintf(
 			"Insufficient resources. One or more devices (pciPassthru%d) required by VM %s are not available on host %s.", d.Index, v.Name, h.Name))
 	case errors.Is(err, world.ErrNotPassthrough):
 		return deviceFailed("Device " + world.ShortPCI(d.PCI) + " is not a passthrough device.")
 	}
-	const busy = 0xbad0004 // of the VMkernel: Busy
+	const busy = 0xbad0004 // VMkernel status: Busy
 	return deviceFailed(fmt.Sprintf("Failed to register the device pciPassthru%d for %s due to unavailable hardware or software support.", d.Index, world.ShortPCI(d.PCI)),
 		fmt.Sprintf("PCIPassthru: Failed to register device %s error = %#x", d.PCI, busy), "[msg.pciPassthru.createAdapterFailedPlatformNotSupported]")
 }
 
-// sharesFit refuses a VM whose vGPUs the host cannot provide: its GPUs have no room for them, or have a graphics type without vGPUs
-// (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware vSphere": with another type than Shared Direct
-// such VMs do not start, with this message).
+// sharesFit returns an error if the host cannot provide the vGPUs of a VM: its GPUs have too little free capacity, or a graphics
+// type that does not support vGPUs (NVIDIA, Virtual GPU Software User Guide, "Changing the Default Graphics Type in VMware
+// vSphere": with a type other than Shared Direct, such VMs do not start and fail with this message).
 func sharesFit(s *world.State, v *world.VM, h *world.Host) error {
 	if v.ShareMB() == 0 {
 		return nil

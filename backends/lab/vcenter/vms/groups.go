@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// deviceGroups compares the vendor device groups of a changed VM with what a spec requests. A group is added and removed with all its
-// devices in one request, and never changed; a new one has a negative key, in place of which it gets one of its own (vSphere Web
+// deviceGroups compares the vendor device groups of a changed VM with those in a spec. A group is added or removed with all its
+// devices in one request, and cannot be changed. A new group has a negative key, which is replaced by a new one (vSphere Web
 // Services API, VirtualMachineVirtualDeviceGroups and VirtualMachineVirtualDeviceGroupsDeviceGroup).
 func deviceGroups(h *world.Host, before, v *world.VM, spec *types.VirtualMachineVirtualDeviceGroups) error {
 	refused := frame.BadArgument("configSpec.deviceGroups")
@@ -57,7 +57,7 @@ func deviceGroups(h *world.Host, before, v *world.VM, spec *types.VirtualMachine
 	return nil
 }
 
-// members returns the devices of a VM's groups by the key of the group.
+// members returns the devices in a VM's groups by group key.
 func members(v *world.VM) map[int32][]*world.Passthrough {
 	out := map[int32][]*world.Passthrough{}
 	for _, d := range v.Devices {
@@ -68,7 +68,7 @@ func members(v *world.VM) map[int32][]*world.Passthrough {
 	return out
 }
 
-// whole reports whether devices are all those of a group that a host lists.
+// whole reports whether a list contains exactly the devices of a group of the host.
 func whole(h *world.Host, name string, list []*world.Passthrough) bool {
 	i := slices.IndexFunc(h.Groups, func(g world.DeviceGroup) bool { return g.Name == name })
 	if i < 0 || len(list) != len(h.Groups[i].VGPUs) {

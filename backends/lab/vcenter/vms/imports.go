@@ -21,14 +21,14 @@ type pool struct {
 	leases *leases
 }
 
-// ImportVApp creates the VM of a spec, without its disks, and returns a lease under which they are uploaded. The VM is removed if
-// the lease is aborted or expires.
+// ImportVApp creates the VM in a spec without its disks, and returns a lease for uploading them. If the lease is aborted or
+// expires, the VM is removed.
 func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.HasFault {
 	spec, ok := req.Spec.(*types.VirtualMachineImportSpec)
 	if !ok {
 		return frame.Answer(nil, frame.BadArgument("spec"))
 	}
-	// ResourcePool.ImportVApp in the vSphere Web Services API reference; the networks follow below.
+	// Source: ResourcePool.ImportVApp in the vSphere Web Services API reference. The privileges for networks are checked below.
 	for _, need := range []struct {
 		privilege string
 		on        types.ManagedObjectReference
@@ -47,15 +47,15 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 	return frame.Answer(types.ImportVAppResponse{Returnval: ref}, nil)
 }
 
-// networksOf returns the part of a spec that needs its own privilege: the assigned networks.
+// networksOf returns the part of a spec that requires separate privileges: the assigned networks.
 func networksOf(spec types.VirtualMachineConfigSpec) types.VirtualMachineConfigSpec {
 	return types.VirtualMachineConfigSpec{DeviceChange: spec.DeviceChange}
 }
 
-// diskKey is the lease's name of a disk in the spec, by which the client finds its file.
+// diskKey returns the key of a disk in the lease. The client uses it to find the file to upload.
 func diskKey(vm string, n int) string { return fmt.Sprintf("/%s/VirtualSCSIController0:%d", vm, n) }
 
-// parted divides the devices of a spec into adapters and disks.
+// parted splits the devices of a spec into adapters and disks.
 func parted(spec types.VirtualMachineConfigSpec) (adapters []types.BaseVirtualDeviceConfigSpec, disks []string) {
 	for _, change := range spec.DeviceChange {
 		if _, ok := change.GetVirtualDeviceConfigSpec().Device.(*types.VirtualDisk); ok {

@@ -21,8 +21,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 )
 
-// leases are the running imports. Disks are uploaded to the host itself, whose certificate is not signed by a trusted
-// authority: the lease contains its thumbprint, as a real one does.
+// leases contains the running imports. Disks are uploaded to the host itself, whose certificate is not signed by a trusted
+// authority. As in a real lease, the lease contains the thumbprint of the certificate.
 type leases struct {
 	base
 	mu     sync.Mutex
@@ -36,14 +36,14 @@ type leases struct {
 
 type lease struct {
 	vm    string
-	disks map[string]bool // by name: it was uploaded
+	disks map[string]bool // by name: whether it was uploaded
 	ended bool
 }
 
-// leaseTimeout is how long a lease lives without a request from the client.
+// leaseTimeout is how long a lease is valid without a request from the client.
 const leaseTimeout = 300 * time.Second
 
-// serve starts the server for disks with the first lease, because most labs have none.
+// serve starts the upload server when the first lease is created, because most labs never create one.
 func (l *leases) serve() error {
 	if l.http != nil || l.closed {
 		return nil
@@ -70,7 +70,7 @@ func (l *leases) serve() error {
 	return nil
 }
 
-// Close ends the server of disks.
+// Close stops the upload server.
 func (l *leases) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *leases) Close() error {
 	return l.http.Close()
 }
 
-// take receives a disk at /nfc/LEASE/DISK.
+// take receives the upload of a disk at /nfc/LEASE/DISK.
 func (l *leases) take(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) != 3 || r.Method != http.MethodPost && r.Method != http.MethodPut {
@@ -108,7 +108,7 @@ func (l *leases) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// begin creates a lease for the disks of a VM that is being imported.
+// begin creates a lease for the disks of an imported VM.
 func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []string) (types.ManagedObjectReference, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *leases) begin(vm string, entity types.ManagedObjectReference, keys []st
 	return ref, nil
 }
 
-// end closes a lease; undone removes its VM.
+// end closes a lease. If undone is set, it also removes the VM.
 func (l *leases) end(ref types.ManagedObjectReference, undone bool) bool {
 	l.mu.Lock()
 	open := l.open[ref]
@@ -151,7 +151,7 @@ func (l *leases) end(ref types.ManagedObjectReference, undone bool) bool {
 	return true
 }
 
-// HttpNfcLeaseComplete ends an import; if a disk was not uploaded, it fails and the VM is removed.
+// HttpNfcLeaseComplete completes an import. If a disk was not uploaded, it fails and the VM is removed.
 func (l *leases) HttpNfcLeaseComplete(_ *simulator.Context, req *types.HttpNfcLeaseComplete) soap.HasFault {
 	l.mu.Lock()
 	open := l.open[req.This]
@@ -170,7 +170,7 @@ func (l *leases) HttpNfcLeaseComplete(_ *simulator.Context, req *types.HttpNfcLe
 	return frame.Answer(types.HttpNfcLeaseCompleteResponse{}, nil)
 }
 
-// HttpNfcLeaseAbort removes what was imported.
+// HttpNfcLeaseAbort aborts an import and removes the VM.
 func (l *leases) HttpNfcLeaseAbort(_ *simulator.Context, req *types.HttpNfcLeaseAbort) soap.HasFault {
 	if !l.end(req.This, true) {
 		return frame.Answer(nil, frame.Refuse(&types.InvalidState{}))
@@ -178,7 +178,7 @@ func (l *leases) HttpNfcLeaseAbort(_ *simulator.Context, req *types.HttpNfcLease
 	return frame.Answer(types.HttpNfcLeaseAbortResponse{}, nil)
 }
 
-// HttpNfcLeaseProgress keeps a lease alive.
+// HttpNfcLeaseProgress renews a lease.
 func (l *leases) HttpNfcLeaseProgress(_ *simulator.Context, req *types.HttpNfcLeaseProgress) soap.HasFault {
 	l.f.Update(req.This, frame.Set("transferProgress", req.Percent))
 	return frame.Answer(types.HttpNfcLeaseProgressResponse{}, nil)

@@ -12,14 +12,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Messages of a host about a VM with a passthrough device or a VF (messages msg.pciPassthru.* of ESXi 8).
+// Messages of a host for a VM with a passthrough device or a VF (messages msg.pciPassthru.* of ESXi 8).
 const (
 	noMove = "vMotion, Storage vMotion, Fault Tolerance, and PCI hot-plug cannot be used for a virtual machine with PCI DirectPath I/O device."
 	noHold = "A virtual machine with a PCI DirectPath I/O device cannot be suspended when FPT devices in-use have posted interrupts enabled."
 	noSnap = "A snapshot of the virtual machine cannot be taken: it has a PCI DirectPath I/O device."
 )
 
-// CreateSnapshotTask takes a snapshot, not of a running VM with a device and not with the memory of one.
+// CreateSnapshotTask creates a snapshot. A VM with a passthrough device or a VF is refused, unless it has a vGPU.
 func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSnapshot_Task) soap.HasFault {
 	task := m.f.Start(ctx, "CreateSnapshot_Task", "VirtualMachine.createSnapshot", req.This, frame.TaskOptions{}, func() (any, error) {
 		var made types.ManagedObjectReference
@@ -38,7 +38,7 @@ func (m machine) CreateSnapshotTask(ctx *simulator.Context, req *types.CreateSna
 	return frame.Answer(types.CreateSnapshot_TaskResponse{Returnval: task}, nil)
 }
 
-// SuspendVMTask is refused for a VM with a device; the lab suspends no others.
+// SuspendVMTask refuses to suspend a VM with a passthrough device. The lab does not implement it for other VMs.
 func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "SuspendVM_Task", "VirtualMachine.suspend", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.change(req.This, func(_ *world.State, v *world.VM) error {
@@ -54,8 +54,8 @@ func (m machine) SuspendVMTask(ctx *simulator.Context, req *types.SuspendVM_Task
 	return frame.Answer(types.SuspendVM_TaskResponse{Returnval: task}, nil)
 }
 
-// RelocateVMTask moves a VM to another host. A VM with a device cannot be moved while it is on; after a move while off, its
-// fixed devices still name the old host.
+// RelocateVMTask moves a VM to another host. A VM with a passthrough device cannot be moved while it is on. After a move while
+// it is off, its fixed devices still refer to the old host.
 func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "RelocateVM_Task", "VirtualMachine.relocate", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.move(req.This, req.Spec.Host)
@@ -63,7 +63,7 @@ func (m machine) RelocateVMTask(ctx *simulator.Context, req *types.RelocateVM_Ta
 	return frame.Answer(types.RelocateVM_TaskResponse{Returnval: task}, nil)
 }
 
-// MigrateVMTask is the older form of RelocateVM_Task.
+// MigrateVMTask is the older version of RelocateVM_Task.
 func (m machine) MigrateVMTask(ctx *simulator.Context, req *types.MigrateVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "MigrateVM_Task", "VirtualMachine.migrate", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.move(req.This, req.Host)
@@ -93,7 +93,7 @@ func (m machine) move(vm types.ManagedObjectReference, host *types.ManagedObject
 	})
 }
 
-// movable returns why a VM cannot move to a host. Sources: the migration faults of the vSphere Web Services API
+// movable returns an error if a VM cannot move to a host. Sources: the migration faults of the vSphere Web Services API
 // (CannotAccessVmDisk, SharedBusControllerNotSupported, CannotAccessNetwork, VmHostAffinityRuleViolation).
 func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) error {
 	to := model.HostOf(s, host)
@@ -121,7 +121,7 @@ func movable(s *world.State, v *world.VM, host types.ManagedObjectReference) err
 
 type checker struct{ base }
 
-// CheckMigrateTask reports whether a VM could move to a host, without moving it.
+// CheckMigrateTask checks whether a VM can move to a host, without moving it.
 func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrate_Task) soap.HasFault {
 	task := m.f.Start(ctx, "CheckMigrate_Task", "VirtualMachineProvisioningChecker.checkMigrate", req.Vm, frame.TaskOptions{}, func() (any, error) {
 		if req.Host == nil {
@@ -140,7 +140,7 @@ func (m checker) CheckMigrateTask(ctx *simulator.Context, req *types.CheckMigrat
 	return frame.Answer(types.CheckMigrate_TaskResponse{Returnval: task}, nil)
 }
 
-// change changes a VM and reports it.
+// change changes a VM and reports the change.
 func (m machine) change(vm types.ManagedObjectReference, f func(*world.State, *world.VM) error) error {
 	return m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 		v := model.VMOf(s, vm)

@@ -19,8 +19,8 @@ import (
 
 type ovfManager struct{ base }
 
-// CreateImportSpec converts a descriptor to the input of ImportVApp. Errors in the descriptor or the parameters are part of the
-// result, not faults.
+// CreateImportSpec converts an OVF descriptor to the input of ImportVApp. Errors in the descriptor or the parameters are
+// returned in the result, not as faults.
 func (m ovfManager) CreateImportSpec(_ *simulator.Context, req *types.CreateImportSpec) soap.HasFault {
 	answer := func(res types.OvfCreateImportSpecResult) soap.HasFault {
 		return frame.Answer(types.CreateImportSpecResponse{Returnval: res}, nil)
@@ -72,7 +72,7 @@ func disks(env *ovf.Envelope) []ovf.VirtualDiskDesc {
 	return env.Disk.Disks
 }
 
-// The resource types of CIM that the lab understands.
+// The CIM resource types that the lab supports.
 const (
 	cimCPU, cimMemory, cimEthernet = 3, 4, 10
 )
@@ -112,7 +112,7 @@ func quantity(item ovf.ResourceAllocationSettingData) int64 {
 	return int64(*item.VirtualQuantity)
 }
 
-// units reads "byte * 2^20"; without a unit it is MB.
+// units returns the unit of a quantity in bytes, such as 1 MB for "byte * 2^20". Without a unit it returns 1 MB.
 func units(item ovf.ResourceAllocationSettingData) int64 {
 	if item.AllocationUnits != nil {
 		if _, power, ok := strings.Cut(strings.ReplaceAll(*item.AllocationUnits, " ", ""), "2^"); ok {
@@ -124,7 +124,7 @@ func units(item ovf.ResourceAllocationSettingData) int64 {
 	return 1 << 20
 }
 
-// network is the backing of an adapter: the network that the client mapped to its name.
+// network returns the backing of an adapter: the network that the client mapped to the adapter's network name.
 func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.OvfCreateImportSpecParams) (types.BaseVirtualDeviceBackingInfo, string) {
 	if len(item.Connection) == 0 {
 		return nil, ""
@@ -154,7 +154,7 @@ func (m ovfManager) network(item ovf.ResourceAllocationSettingData, cisp *types.
 	return nil, name
 }
 
-// properties stores the client's values by the keys of the descriptor; a value of the wrong type is refused.
+// properties stores the client's values by the keys in the descriptor. A value of the wrong type is refused.
 func properties(env *ovf.Envelope, cisp *types.OvfCreateImportSpecParams, spec *types.VirtualMachineConfigSpec) *types.OvfCreateImportSpecResult {
 	vapp := &types.VAppConfigSpec{}
 	for _, product := range env.VirtualSystem.Product {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// minDynamic is the first hardware version that supports Dynamic DirectPath I/O (vSphere 7.0).
+// minDynamic is the first virtual hardware version that supports Dynamic DirectPath I/O (vSphere 7.0).
 const minDynamic = 17
 
 // passthrough adds or removes a passthrough device or a vGPU. The VM must be off.
@@ -40,7 +40,7 @@ func passthrough(s *world.State, v *world.VM, index int, op types.VirtualDeviceC
 	return frame.Refuse(ptr(at(index)))
 }
 
-// maxPassthrough is the maximum number of devices of a virtual hardware version (KB 309986).
+// maxPassthrough returns the maximum number of devices for a virtual hardware version (KB 309986).
 func maxPassthrough(h *world.Host, hardware int) int {
 	switch {
 	case hardware >= 21:
@@ -73,7 +73,7 @@ func addPassthrough(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPa
 	return nil
 }
 
-// passthroughDevice parses a backing and compares it with the host.
+// passthroughDevice parses a backing and checks it against the devices of the host.
 func passthroughDevice(h *world.Host, v *world.VM, index int, p *types.VirtualPCIPassthrough) (*world.Passthrough, error) {
 	invalid := frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 	switch b := p.Backing.(type) {
@@ -110,7 +110,7 @@ func passthroughDevice(h *world.Host, v *world.VM, index int, p *types.VirtualPC
 	return nil, invalid
 }
 
-// nestedFits refuses hardware virtualization for the guest beside a device (KB 437651).
+// nestedFits returns an error if a VM has both nested hardware virtualization and a passthrough device (KB 437651).
 func nestedFits(v *world.VM) error {
 	if v.Nested && len(v.Devices) > 0 {
 		return frame.Refuse(&types.GenericVmConfigFault{Reason: "nested"},

@@ -41,11 +41,12 @@ func (b base) powerOn(ctx *simulator.Context, vm types.ManagedObjectReference) t
 	})
 }
 
-// noVF is the host's message if a physical function has no VF left (KB 309346).
+// noVF is the host's message if a physical function has no free VF (KB 309346).
 const noVF = "No SR-IOV virtual function (VF) is available for given physical function (PF). " +
 	"Module 'DevicePowerOn' power on failed. Failed to start the virtual machine."
 
-// mayPowerOn refuses what a host refuses. A PVRDMA adapter alone requires no reservation; a passthrough device does.
+// mayPowerOn returns an error if a host would refuse to power on the VM. A passthrough device requires a memory reservation; a
+// PVRDMA adapter does not.
 func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 	if err := needPower(v, false); err != nil {
 		return err
@@ -59,7 +60,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 		return frame.Refuse(&types.NotSupported{})
 	case v.CPUs > h.Threads():
 		// "A virtual machine cannot have more virtual CPUs than the number of logical cores on the host" (vSphere Virtual
-		// Machine Administration, "Virtual CPU Limitations"); the fault of the API for it.
+		// Machine Administration, "Virtual CPU Limitations"). The API has its own fault for this.
 		return frame.Refuse(&types.NumVirtualCpusExceedsLimit{MaxSupportedVcpus: int32(h.Threads())}, fmt.Sprintf(
 			"The total number of virtual CPUs present or requested in virtual machines' configuration has exceeded the limit on the host: %d.", h.Threads()))
 	case (v.Pinned() || v.Latency == "high") && v.Reserved < v.MemoryMB:
@@ -107,7 +108,7 @@ func (m machine) PowerOffVMTask(ctx *simulator.Context, req *types.PowerOffVM_Ta
 	return frame.Answer(types.PowerOffVM_TaskResponse{Returnval: task}, nil)
 }
 
-// DestroyTask removes a VM that is off, with its disks. One that is on is refused (vSphere Automation API, "Delete Vm":
+// DestroyTask removes a powered-off VM and its disks. A VM that is on is refused (vSphere Automation API, "Delete Vm":
 // not_allowed_in_current_state; govmomi's simulator: InvalidPowerState).
 func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
 	task := m.f.Start(ctx, "Destroy_Task", "VirtualMachine.destroy", req.This, frame.TaskOptions{}, func() (any, error) {
@@ -127,7 +128,7 @@ func (m machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) so
 	return frame.Answer(types.Destroy_TaskResponse{Returnval: task}, nil)
 }
 
-// ResetVMTask restarts a VM without asking the guest.
+// ResetVMTask resets a VM without shutting down the guest.
 func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "ResetVM_Task", "VirtualMachine.reset", req.This, frame.TaskOptions{Silent: true}, func() (any, error) {
 		return nil, m.on(req.This, m.f.World.Reset)
@@ -135,7 +136,7 @@ func (m machine) ResetVMTask(ctx *simulator.Context, req *types.ResetVM_Task) so
 	return frame.Answer(types.ResetVM_TaskResponse{Returnval: task}, nil)
 }
 
-// on calls a function with a VM that is on and whose host answers.
+// on calls do with the name of a VM. The VM must be on, and its host must respond.
 func (m machine) on(ref types.ManagedObjectReference, do func(string) error) error {
 	name := ""
 	err := m.view(ref, func(_ *world.State, v *world.VM, h *world.Host) error {
@@ -151,14 +152,14 @@ func (m machine) on(ref types.ManagedObjectReference, do func(string) error) err
 	return do(name)
 }
 
-// ShutdownGuest asks the guest to shut down and returns at once. It needs VMware Tools to run.
+// ShutdownGuest starts a shutdown of the guest OS and returns immediately. VMware Tools must be running.
 func (m machine) ShutdownGuest(ctx *simulator.Context, req *types.ShutdownGuest) soap.HasFault {
 	user := ""
 	if ctx.Session != nil {
 		user = ctx.Session.UserName
 	}
 	return frame.Answer(types.ShutdownGuestResponse{}, m.guest(req.This, func(vm string) error {
-		// An event without a change: watchers of the world are notified, including EventManager.
+		// An event without a change notifies the watchers of the world, including EventManager.
 		_ = m.f.World.Update(func(*world.State) ([]world.Event, error) {
 			return []world.Event{{What: world.VMShutdown, VM: vm, Detail: user}}, nil
 		})
@@ -166,7 +167,7 @@ func (m machine) ShutdownGuest(ctx *simulator.Context, req *types.ShutdownGuest)
 	}))
 }
 
-// RebootGuest asks the guest to restart and returns at once. It needs VMware Tools to run.
+// RebootGuest starts a reboot of the guest OS and returns immediately. VMware Tools must be running.
 func (m machine) RebootGuest(_ *simulator.Context, req *types.RebootGuest) soap.HasFault {
 	return frame.Answer(types.RebootGuestResponse{}, m.guest(req.This, m.f.World.RebootGuest))
 }
@@ -184,7 +185,7 @@ func (m machine) guest(ref types.ManagedObjectReference, do func(string) error) 
 
 type datacenter struct{ base }
 
-// PowerOnMultiVMTask starts a power-on for each VM; the result names their tasks.
+// PowerOnMultiVMTask starts a power-on task for each VM. The result contains these tasks.
 func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerOnMultiVM_Task) soap.HasFault {
 	for _, vm := range req.Vm {
 		if m.f.Reg.Get(vm) == nil {
@@ -204,7 +205,7 @@ func (m datacenter) PowerOnMultiVMTask(ctx *simulator.Context, req *types.PowerO
 	return frame.Answer(types.PowerOnMultiVM_TaskResponse{Returnval: task}, nil)
 }
 
-// UpgradeVMTask raises the virtual hardware of a VM that is off. This cannot be undone.
+// UpgradeVMTask upgrades the virtual hardware of a powered-off VM. This cannot be undone.
 func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task) soap.HasFault {
 	task := m.f.Start(ctx, "UpgradeVM_Task", "VirtualMachine.upgradeVirtualHardware", req.This, frame.TaskOptions{}, func() (any, error) {
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
@@ -222,8 +223,8 @@ func (m machine) UpgradeVMTask(ctx *simulator.Context, req *types.UpgradeVM_Task
 	return frame.Answer(types.UpgradeVM_TaskResponse{Returnval: task}, nil)
 }
 
-// moveSlots assigns the devices of a VM other PCI slots, as hardware version 20 does where the firmware is EFI (Broadcom KB 407595). Which
-// ones is not documented: here another function of the same bridge.
+// moveSlots changes the PCI slots of a VM's devices, as hardware version 20 does with EFI firmware (Broadcom KB 407595). The new
+// slots are not documented; the lab uses another function of the same bridge.
 func moveSlots(v *world.VM) {
 	for _, a := range v.Adapters {
 		a.Slot ^= 4

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// ReconfigVMTask changes what the spec names: everything, or nothing if one part is refused.
+// ReconfigVMTask changes the settings that the spec contains: either all of them or, if one is refused, none.
 func (m machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
 	if err := m.mayReconfigure(ctx, req); err != nil {
 		return frame.Answer(nil, err)
@@ -79,7 +79,7 @@ func (m machine) mayAssign(ctx *simulator.Context, backing types.BaseVirtualDevi
 	return nil
 }
 
-// reconfigure works on a copy and puts it in place of the VM when all of it is accepted.
+// reconfigure changes a copy of the VM and replaces the VM by it only if all changes are accepted.
 func reconfigure(s *world.State, v *world.VM, spec types.VirtualMachineConfigSpec) ([]world.Event, error) {
 	if spec.ChangeVersion != "" && spec.ChangeVersion != model.ChangeVersion(v) {
 		return nil, frame.Refuse(&types.ConcurrentAccess{})
@@ -208,7 +208,7 @@ func settings(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 	return nil
 }
 
-// memory applies size, lock and reservation. With the lock, the reservation is always the whole memory; removing the
+// memory applies memory size, lock and reservation. With the lock, the reservation always equals the memory size; removing the
 // lock keeps the reservation.
 func memory(v *world.VM, spec types.VirtualMachineConfigSpec) error {
 	if spec.MemoryMB != 0 && spec.MemoryMB != v.MemoryMB {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// sensitive refuses a latency-sensitive VM without the reservations that go with it. Hosts of 7.0 and later do so when
-// the VM is edited; older ones leave it to the power-on (see mayPowerOn).
+// sensitive returns an error if a latency-sensitive VM lacks the required reservations. Hosts of 7.0 and later check this when
+// the VM is edited, older hosts at power-on (see mayPowerOn).
 func sensitive(h *world.Host, v *world.VM) error {
 	if v.Latency != "high" || h == nil || h.Version < "7" {
 		return nil
@@ -29,7 +29,8 @@ func sensitive(h *world.Host, v *world.VM) error {
 	return nil
 }
 
-// cpuAdmits refuses a VM whose CPU reservation exceeds the free capacity of the host. ESXi reserves some for itself.
+// cpuAdmits returns an error if the CPU reservation of a VM exceeds the free capacity of the host. ESXi reserves some capacity
+// for itself.
 func cpuAdmits(s *world.State, v *world.VM, h *world.Host) error {
 	all := int64(h.Cores) * model.CoreMHz
 	free := all - all/16

@@ -1,4 +1,4 @@
-// Package vms implements the methods of VMs, and of the objects that describe their hardware, in the lab's vCenter.
+// Package vms implements the methods of VMs in the lab's vCenter, and those of the objects that describe virtual hardware.
 package vms
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame. The vCenter closes the returned value when it ends.
+// Register adds the methods to a frame. The vCenter closes the returned value when it shuts down.
 func Register(f *frame.Frame) io.Closer {
 	b := base{f}
 	l := &leases{base: b, open: map[types.ManagedObjectReference]*lease{}}
@@ -57,8 +57,8 @@ func needPower(v *world.VM, on bool) error {
 	return frame.Refuse(&types.InvalidPowerState{RequestedState: want, ExistingState: power(v)})
 }
 
-// maxHardware returns the newest virtual hardware version that a host supports (KB 2007240). ESXi 6.7 Update 2 reports 6.7.0: its
-// build distinguishes it (KB 316595, "Build numbers and versions of VMware ESXi/ESX").
+// maxHardware returns the newest virtual hardware version that a host supports (KB 2007240). ESXi 6.7 Update 2 reports the
+// version 6.7.0, so it is recognized by its build number (KB 316595, "Build numbers and versions of VMware ESXi/ESX").
 func maxHardware(h *world.Host) int {
 	best := 13
 	for _, row := range []struct {
