@@ -170,7 +170,7 @@ func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error 
 
 // FromDOCA installs the packages of doca-ofed. They replace the distribution's packages with the same names.
 func (s *Software) FromDOCA() {
-	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // cannot fail: a full disk causes an earlier error
+	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk causes an earlier error
 	_ = s.FS.Chmod(vfs.Root(), "/usr/bin/ofed_info", 0o755)
 }
 
