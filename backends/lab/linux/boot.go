@@ -14,10 +14,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// unitsTime is how long the boot waits for units before it lets people in.
+// unitsTime is how long the boot waits for systemd units before logins are allowed.
 const unitsTime = 2 * time.Second
 
-// Power follows the power state of the VM: on boots the guest at once; off ends every process in it and returns when they have ended.
+// Power powers the guest on or off. On starts the boot immediately; off ends all processes of the guest and returns when they
+// have ended.
 func (m *Machine) Power(on bool) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -83,7 +84,7 @@ func (m *Machine) start() {
 	ports := m.site.ports(m.cfg.VM)
 	for _, p := range ports {
 		if p.HCA != nil && p.HCA.SetDCB != nil {
-			p.HCA.SetDCB(netif.DCB{}) // none of these settings survive a boot (NVIDIA, "Quality of Service (QoS)")
+			p.HCA.SetDCB(netif.DCB{}) // these settings are not persistent (NVIDIA, "Quality of Service (QoS)")
 		}
 	}
 	m.net.Stack.Boot(ports)
@@ -114,7 +115,7 @@ func (m *Machine) start() {
 // autoload loads the drivers of existing devices, as udev does early in the boot.
 func (m *Machine) autoload() {
 	for _, module := range []string{"ext4", "vmw_vmci", "vmw_balloon", "vmxnet3"} {
-		_ = m.kernel.Load(module) // all of them exist
+		_ = m.kernel.Load(module) // always present
 	}
 	for _, driver := range m.rdma.Drivers() {
 		if !m.blacklisted(driver) {
@@ -130,9 +131,9 @@ func (m *Machine) autoload() {
 	}
 }
 
-// keptOut reports whether a driver is blacklisted in the initial RAM disk, where udev first sees devices: a file of
-// /etc/modprobe.d takes effect after the next update-initramfs or dracut (NVIDIA Driver Installation Guide, "Disabling Nouveau":
-// the RAM disk has to be regenerated).
+// keptOut reports whether the initial RAM disk blacklists a driver. udev detects devices there first, so a file in
+// /etc/modprobe.d takes effect only after update-initramfs or dracut has run (NVIDIA Driver Installation Guide, "Disabling
+// Nouveau": the RAM disk has to be regenerated).
 func (m *Machine) keptOut(module string) bool {
 	images := []string{"/boot/initrd.img-" + m.distro.kernel, "/boot/initramfs-" + m.distro.kernel + ".img"}
 	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // a missing image counts as empty
@@ -183,7 +184,7 @@ func (m *Machine) blacklisted(module string) bool {
 	})
 }
 
-// loadModules does what systemd-modules-load does.
+// loadModules loads modules as systemd-modules-load does.
 func (m *Machine) loadModules() {
 	for _, name := range m.conf("/lib/modules-load.d", "/etc/modules-load.d") {
 		if err := m.kernel.Load(name); err != nil {
@@ -192,7 +193,8 @@ func (m *Machine) loadModules() {
 	}
 }
 
-// probed does what follows the loading of a driver: devices appear, and rdma-core's udev rules load the modules that programs need.
+// probed handles the loading of a driver: its devices appear, and rdma-core's udev rules load the modules that programs
+// require.
 func (m *Machine) probed(module string) {
 	if module != rdma.Driver && module != rdma.HCADriver {
 		return
@@ -203,7 +205,7 @@ func (m *Machine) probed(module string) {
 	// Units run before logins are allowed, but after the network is up, so a driver that they load receives its events.
 	m.rdma.Attach(module, booting && !m.networkUp())
 	if len(m.rdma.List()) > 0 && m.pkgs.Installed("rdma-core") {
-		_ = m.kernel.Load("rdma_ucm") // as /etc/rdma/modules/rdma.conf has it
+		_ = m.kernel.Load("rdma_ucm") // as configured in /etc/rdma/modules/rdma.conf
 		_ = m.kernel.Load("rpcrdma")
 	}
 }
@@ -217,7 +219,7 @@ func (m *Machine) networkUp() bool {
 	return false
 }
 
-// report passes the interfaces that are up to VMware Tools, and so to vCenter.
+// report sends the active interfaces to VMware Tools and so to vCenter.
 func (m *Machine) report() {
 	m.mu.Lock()
 	up := m.session.up
@@ -236,10 +238,10 @@ func (m *Machine) report() {
 		}
 		nics = append(nics, n)
 	}
-	_ = m.site.World.SetGuestNICs(m.cfg.VM, nics) // a deleted VM needs no report
+	_ = m.site.World.SetGuestNICs(m.cfg.VM, nics) // not an error if the VM was deleted
 }
 
-// Replug applies changes of the VM's adapters while it runs.
+// Replug applies changes of the VM's adapters while the VM is running.
 func (m *Machine) Replug() {
 	if _, up := m.Up(); !up {
 		return
@@ -250,7 +252,7 @@ func (m *Machine) Replug() {
 		if m.kernel.Loaded(driver) {
 			m.rdma.Attach(driver, false)
 		} else if !m.blacklisted(driver) {
-			_ = m.kernel.Load(driver) // udev does it when the device appears
+			_ = m.kernel.Load(driver) // as udev does when the device appears
 		}
 	}
 }
@@ -262,5 +264,5 @@ func (m *Machine) lose() {
 	m.lost = true
 }
 
-// Close ends everything that runs in the guest.
+// Close ends all processes of the guest.
 func (m *Machine) Close() { m.halt() }

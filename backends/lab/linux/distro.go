@@ -1,6 +1,5 @@
-// Package linux implements a Linux guest of the lab: what users find when they log in to a VM. It combines the kernel,
-// the network, the packages, systemd and the RDMA tools on a file system in memory, and follows the power state of its
-// VM.
+// Package linux implements the Linux guests of the lab. It combines the kernel, the network, the packages, systemd and the RDMA
+// tools on a file system in memory. A guest follows the power state of its VM.
 package linux
 
 import (
@@ -12,15 +11,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 )
 
-// distro is what differs between distributions.
+// distro contains the properties of a distribution.
 type distro struct {
 	id, version string // ubuntu 22.04, rhel 9.2
 	kernel      string // uname -r
 	deb         bool
 	release     string // /etc/os-release
-	path        string // of users; root's has the sbin directories
-	memlock     int64  // KiB, of a session without limits.d
-	relaxed     bool   // perftest of 4.4+0.37 and later
+	path        string // PATH of users; root's also has the sbin directories
+	memlock     int64  // KiB, of a session without a file in limits.d
+	relaxed     bool   // perftest is 4.4+0.37 or later
 	perftest    string
 	banner      string
 	private     bool // only root can read the kernel log
@@ -29,7 +28,7 @@ type distro struct {
 	modules     []kernel.Module
 }
 
-// ofed is MLNX_OFED's name of the system; it treats rebuilds of RHEL as RHEL.
+// ofed returns the name of the system in MLNX_OFED, which treats rebuilds of RHEL as RHEL.
 func (d distro) ofed() string {
 	if d.deb {
 		return d.id + d.version
@@ -42,13 +41,13 @@ const (
 	userPath = "/usr/local/bin:/usr/bin:/bin:/usr/games"
 )
 
-// Systems are the systems that guests can run.
+// Systems returns the supported operating systems.
 func Systems() []string {
 	return []string{"ubuntu-20.04", "ubuntu-22.04", "debian-12", "rhel-8", "rhel-9", "rhel-10", "centos-8", "centos-9", "rocky-8", "rocky-9", "almalinux-8", "almalinux-9"}
 }
 
-// newDistro supports ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux of 8, 9 and 10;
-// others are treated as ubuntu-22.04.
+// newDistro returns the distribution for a name: ubuntu-20.04, ubuntu-22.04, debian-12, and rhel, centos, rocky and almalinux
+// 8, 9 and 10. Other names select ubuntu-22.04.
 func newDistro(os string) distro {
 	id, version, _ := strings.Cut(os, "-")
 	switch id {
@@ -75,7 +74,7 @@ func ubuntu(version, name, code, release, perftest, banner string) distro {
 	}
 }
 
-// debian is Debian 12, whose kernel is built without vmw_pvrdma.
+// debian returns Debian 12, whose kernel is built without vmw_pvrdma.
 func debian() distro {
 	const release = "6.1.0-26-amd64"
 	d := ubuntu("22.04", "", "", release, "6.06", "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3")
@@ -99,7 +98,7 @@ func enterprise(id, version string) distro {
 	case "9":
 		full, release, memlock = "9.2", "5.14.0-284.30.1.el9_2.x86_64", 8192
 	case "10":
-		// Red Hat's kernel has both drivers switched off since 6.9.
+		// Red Hat has disabled both drivers since kernel 6.9.
 		full, release, memlock = "10.0", "6.12.0-55.9.1.el10_0.x86_64", 8192
 		modules = kernel.Without(modules, "vmw_pvrdma", "mlx4_core", "mlx4_ib")
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// gpus returns the GPUs and vGPUs of a VM that is on, by their addresses in the guest.
+// gpus returns the GPUs and vGPUs of a VM that is on, in the order of their guest addresses.
 func (s *Site) gpus(vm string) []nvidia.GPU {
 	var list []nvidia.GPU
 	s.World.View(func(st *world.State) {
@@ -39,7 +39,7 @@ func (s *Site) gpus(vm string) []nvidia.GPU {
 	return list
 }
 
-// share returns a vGPU, with NVIDIA's name and with memory according to its profile.
+// share returns a vGPU with NVIDIA's name for it and the memory size of its profile.
 func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
 	name := strings.ToUpper(strings.TrimPrefix(d.Profile, "grid_"))
 	g := nvidia.GPU{Address: address, Slot: d.Slot, Class: 0x0302, Profile: d.Profile}
@@ -55,7 +55,7 @@ func share(h *world.Host, d *world.Passthrough, address string) nvidia.GPU {
 	return g
 }
 
-// sysPCI is /sys/bus/pci.
+// sysPCI returns the content of /sys/bus/pci.
 func (m *Machine) sysPCI() vfs.Tree {
 	t := m.rdma.PCI()
 	for _, g := range m.site.gpus(m.cfg.VM) {
@@ -64,7 +64,7 @@ func (m *Machine) sysPCI() vfs.Tree {
 	return t
 }
 
-// sysDevices is /sys/devices.
+// sysDevices returns the content of /sys/devices.
 func (m *Machine) sysDevices() vfs.Tree {
 	t := m.rdma.Tree()
 	for _, g := range m.site.gpus(m.cfg.VM) {
@@ -75,7 +75,7 @@ func (m *Machine) sysDevices() vfs.Tree {
 	return t
 }
 
-// sysFirmware is /sys/firmware: it contains efi if the system was booted by EFI.
+// sysFirmware returns the content of /sys/firmware: it contains efi if the guest was booted by EFI.
 func (m *Machine) sysFirmware() vfs.Tree {
 	t := vfs.Tree{"acpi": {Dir: true}}
 	m.site.World.View(func(s *world.State) {

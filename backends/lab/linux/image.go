@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// people are the accounts of every guest: the VM's own user, and three for tests.
+// A person is a user account. Every guest has the VM's own user and three accounts for tests.
 type person struct {
 	name   string
 	uid    int
@@ -47,7 +47,7 @@ func (p person) user() sh.User {
 	return u
 }
 
-// A builder writes files until one fails.
+// A builder writes files until a write fails.
 type builder struct {
 	fs  *vfs.FS
 	err error

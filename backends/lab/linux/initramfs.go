@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// updateInitramfs is update-initramfs of initramfs-tools 0.142: mkinitramfs writes FILE.new, beside working files in
-// /var/tmp, and update-initramfs renames it. mkinitramfs removes its files on EXIT, INT and TERM; SIGKILL leaves
-// everything behind.
+// updateInitramfs implements update-initramfs of initramfs-tools 0.142. mkinitramfs writes FILE.new, with working files in
+// /var/tmp, and update-initramfs renames it. mkinitramfs removes its files on EXIT, INT and TERM; after SIGKILL all of them
+// remain.
 func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("u c k: d v b:")
 	if err != nil {
@@ -58,8 +58,8 @@ func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// dracut builds its image in a directory below /var/tmp and copies it over the old one at the end: if it is killed during
-// the copy, the image is incomplete (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
+// dracut implements dracut. It builds the image in a directory below /var/tmp and finally copies it over the old one. If it is
+// killed during the copy, the image is incomplete (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
 func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 	if _, err := p.Options("v f q H force regenerate-all kver: add-drivers: no-hostonly hostonly"); err != nil {
 		return p.Usage(1, err)
@@ -93,7 +93,7 @@ func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// work runs a program that writes files in steps until it is killed or a step fails.
+// work runs a program that writes files in steps. It ends early if the program is killed or a step fails.
 type work struct {
 	m      *Machine
 	p      *sh.Proc

@@ -16,12 +16,12 @@ type function struct {
 	at, class, classID, text, id string
 	driver, modules              string
 	revision                     string
-	sub                          string // subsystem
-	slot                         int    // physical
+	sub                          string // subsystem name
+	slot                         int    // physical slot number
 	bars                         []world.BAR
 }
 
-// functions lists what is on the VM's PCI buses.
+// functions returns the functions on the VM's PCI buses.
 func (m *Machine) functions() []function {
 	list := []function{{at: "00:00.0", class: "Host bridge", classID: "0600", text: "Intel Corporation 440BX/ZX/DX - 82443BX/ZX/DX Host bridge", id: "8086:7190"},
 		{at: "00:0f.0", class: "VGA compatible controller", classID: "0300", text: "VMware SVGA II Adapter", id: "15ad:0405"},
@@ -52,7 +52,7 @@ func (m *Machine) functions() []function {
 	return list
 }
 
-// loaded returns the module's name while it is loaded.
+// loaded returns the name of a module if it is loaded, otherwise "".
 func (m *Machine) loaded(module string) string {
 	if m.kernel.Loaded(module) {
 		return module
@@ -108,8 +108,8 @@ func (d function) head(p *sh.Proc, domain bool, numeric int) {
 	p.Printf(" (rev %s)\n", revision)
 }
 
-// details are the lines below the head of a device that was passed through. Its link is the virtual root port's: the guest
-// cannot see the speed and width of the real one.
+// details prints the lines below the first line of a passed-through device. The link is that of the virtual root port: the
+// guest cannot read the speed and width of the physical link.
 func (d function) details(p *sh.Proc, verbose int) {
 	p.Printf("\tSubsystem: %s\n", d.sub)
 	if verbose > 0 {

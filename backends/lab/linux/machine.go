@@ -33,24 +33,24 @@ import (
 // Config describes the guest to create.
 type Config struct {
 	VM, OS, Hostname string
-	User             string // may log in by key and by password
+	User             string // can log in with a key and with the password
 	Password         string
-	Sudo             string // the password that sudo wants
+	Sudo             string // password for sudo
 	SudoAsks         bool
 	AuthorizedKey    string
-	Preset           string // "pvrdma": set up already
+	Preset           string // what is already set up, for example "pvrdma"
 	RDMAAddr         string // address/prefix of the preset
 	Flaws            []world.Flaw
 	CPUs             int
 	MemoryMB         int64
 	UUID             string
-	Index            int    // of the VM, which its address of the RDMA network's DHCP follows
+	Index            int    // index of the VM; DHCP on the RDMA network derives the address from it
 	Lease            string // address/prefix that DHCP assigns to the first adapter
 	// Older lists packages that are installed in a version other than the latest one that the distribution offers; it offers both.
 	Older map[string]string
 }
 
-// Machine is one guest. New makes it, powered off; Power follows the VM. It implements sshd.Machine.
+// Machine is one guest. New creates it powered off. It implements sshd.Machine.
 type Machine struct {
 	cfg     Config
 	site    *Site
@@ -67,11 +67,11 @@ type Machine struct {
 	engine  *engine.Engine
 	mofed   *mofed.Software
 
-	turn    sync.Mutex // one change of power at a time
+	turn    sync.Mutex // serialises power changes
 	mu      sync.Mutex
 	session bootSession
 	journal []string
-	lost    bool // a fault keeps it from coming up
+	lost    bool // a fault prevents the next boot
 }
 
 // bootSession is the state that lasts from boot to shutdown.
@@ -79,10 +79,10 @@ type bootSession struct {
 	id   string
 	ctx  context.Context
 	stop context.CancelFunc
-	up   bool // answers
+	up   bool // responds
 }
 
-// New creates a guest with a freshly installed disk, or one that is set up according to cfg.Preset.
+// New creates a guest with a freshly installed disk. If cfg.Preset is set, the guest is already set up.
 func New(site *Site, cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, site: site, distro: site.distro(cfg.OS), people: people(cfg)}
 	if m.flawed(world.NoDriver) {
@@ -163,13 +163,13 @@ func (m *Machine) log(unit, line string) {
 	m.journal = append(m.journal, fmt.Sprintf("%s %s %s: %s", time.Now().UTC().Format("Jan 02 15:04:05"), m.cfg.Hostname, unit, line))
 }
 
-// root is a process of root on the console.
+// root returns a process of root on the console.
 func (m *Machine) root() *sh.Proc {
 	return &sh.Proc{User: m.people[0].user(), Dir: "/", Env: []string{"PATH=" + rootPath, "HOME=/root", "LANG=C.UTF-8"}, Session: &sh.Session{Memlock: -1}, Sys: m.sys}
 }
 
-// dhcp returns the address that a DHCP server assigns to a MAC: that of the management network, which the first adapter is on, or
-// that of the RDMA network if it has a server.
+// dhcp returns the address that a DHCP server assigns to a MAC. The first adapter is on the management network, the others are
+// on the RDMA network, which may have no server.
 func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 	list := m.Adapters()
 	if len(list) == 0 {
@@ -180,7 +180,7 @@ func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 		m.site.World.View(func(s *world.State) { network = s.DHCP })
 		p, err := netip.ParsePrefix(network)
 		if err != nil || m.cfg.Index > 99 {
-			return netip.Prefix{}, false // none, or all are in use
+			return netip.Prefix{}, false // no server, or no free address
 		}
 		a := p.Addr().As4()
 		a[3] = byte(151 + m.cfg.Index)
@@ -202,7 +202,7 @@ func (m *Machine) Up() (context.Context, bool) {
 	return s.ctx, s.up
 }
 
-// Account implements sshd.Machine. Keys are those of authorized_keys as it is now.
+// Account implements sshd.Machine. It reads the current authorized_keys.
 func (m *Machine) Account(name string) (sshd.Account, bool) {
 	if m.flawed(world.NoLogin) {
 		return sshd.Account{}, false
@@ -248,7 +248,7 @@ func (m *Machine) Login(u sh.User, s *sh.Session) *sh.Proc {
 			"SSH_CONNECTION=" + strings.ReplaceAll(s.Peer, ":", " ") + " " + m.address() + " 22"}}
 }
 
-// address returns the address at which the guest can be reached: that of its first interface.
+// address returns the address of the first interface, at which the guest can be reached.
 func (m *Machine) address() string {
 	if links := m.net.Stack.Links(); len(links) > 0 && len(links[0].Addrs) > 0 {
 		return links[0].Addrs[0].Addr().String()
@@ -285,7 +285,7 @@ func (m *Machine) toolWith(v *rdma.Verbs) perftest.Tool {
 	}
 }
 
-// useDrivers prevents the RDMA drivers from being unloaded while a program has a device open.
+// useDrivers prevents the RDMA drivers from being unloaded until the returned function is called.
 func (m *Machine) useDrivers() func() {
 	var release []func()
 	for _, driver := range m.rdma.Drivers() {
@@ -298,7 +298,7 @@ func (m *Machine) useDrivers() func() {
 	}
 }
 
-// linkWent returns the driver's line in the kernel log when the link changes.
+// linkWent returns the driver's line in the kernel log for a change of the link.
 func (m *Machine) linkWent(name, state string) {
 	if l, ok := m.net.Stack.Link(name); ok && l.HCA != nil {
 		m.kernel.Logf("mlx5_core %s %s: Link %s", l.PCI(), name, strings.ToLower(strings.Fields(state)[0]))
@@ -316,7 +316,7 @@ func (m *Machine) verbsBy(provider func(driver string) bool) *rdma.Verbs {
 		Uverbs: func() bool { return m.kernel.Loaded("ib_uverbs") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") }}
 }
 
-// uuid4 makes a random UUID, as the kernel does for each boot.
+// uuid4 returns a random UUID, like the kernel's boot ID.
 func uuid4() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -326,7 +326,7 @@ func uuid4() string {
 
 var _ sshd.Machine = (*Machine)(nil)
 
-// end is an interface of the guest as the fabric sees it.
+// end returns the fabric endpoint of an interface.
 func (m *Machine) end(l netif.Link) fabric.End {
 	return fabric.End{VM: m.cfg.VM, MAC: l.MAC, MTU: l.MTU, Up: l.Up}
 }

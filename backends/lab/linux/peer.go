@@ -24,7 +24,7 @@ func (m *Machine) peerAPI() nvidia.API {
 	return nvidia.NoAPI
 }
 
-// packageChanged reacts to changes of packages that contain modules.
+// packageChanged handles the installation or removal of a package that contains modules.
 func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 	version, open, driver := pkgs.IsDriver(p.Name)
 	switch {
@@ -38,13 +38,13 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 		m.nvidia.InstallLegacy(installed)
 	}
 	if m.distro.deb && driver {
-		// As with the packages of Ubuntu ("Processing triggers for initramfs-tools"): the driver's file in /etc/modprobe.d is
-		// added to the initial RAM disk, and removed from it, with the driver.
-		_ = m.sys.FS.WriteFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel, m.ramdisk(), 0o644) // if /boot is full, the old one is kept
+		// The packages of Ubuntu update the initial RAM disk ("Processing triggers for initramfs-tools"), so that it contains
+		// the driver's file in /etc/modprobe.d only while the driver is installed.
+		_ = m.sys.FS.WriteFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel, m.ramdisk(), 0o644) // a full /boot keeps the old image
 	}
 }
 
-// kallsyms returns the kernel symbols that are used here. Only root sees addresses.
+// kallsyms returns the relevant lines of /proc/kallsyms. Addresses are visible to root only.
 func (m *Machine) kallsyms() string {
 	text := "ffffffff81000000 T _stext\n"
 	if m.kernel.Loaded("ib_core") && m.peerAPI() != nvidia.NoAPI {
@@ -64,8 +64,8 @@ func (m *Machine) ofedInfo(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// smiNICs returns the RDMA devices as nvidia-smi names them. In a VM each device is below a bridge of its own; beside another
-// NUMA node it is only where the VM is larger than one.
+// smiNICs returns the RDMA devices for nvidia-smi. In a VM each device is below its own bridge. A device can be on another NUMA
+// node only if the VM is larger than one NUMA node.
 func (m *Machine) smiNICs() []nvidia.NIC {
 	var list []nvidia.NIC
 	for _, d := range m.rdma.List() {
@@ -83,7 +83,7 @@ func (m *Machine) smiNICs() []nvidia.NIC {
 	return list
 }
 
-// cuda returns what perftest needs to know about the GPUs.
+// cuda returns the properties of the GPUs that perftest requires.
 func (m *Machine) cuda() perftest.CUDA {
 	return perftest.CUDA{
 		Ready: m.nvidia.Ready,

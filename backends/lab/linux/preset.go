@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// preset sets up a guest as if it had been set up manually according to the guides: packages, modules, the address by MAC, locked
-// memory, and on Ubuntu the unit that loads the driver again after each boot. Flaws are the steps that were forgotten.
+// preset configures a guest as if it had been set up manually according to the guides: packages, modules, the address by MAC,
+// locked memory and, on Ubuntu, the unit that reloads the driver after each boot. Steps that match a flaw are omitted.
 func (m *Machine) preset() error {
 	if m.flawed(world.OldPerftest) {
 		if err := m.oldPerftest(); err != nil {
@@ -76,7 +76,7 @@ func (m *Machine) presetPackages() []string {
 	})
 }
 
-// presetAddress configures the interface of the adapter.
+// presetAddress configures the interface of an adapter.
 func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 	address, mtu := m.cfg.RDMAAddr, 9000
 	if m.flawed(world.WrongAddress) {
@@ -105,10 +105,10 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 	}
 }
 
-// tokenFile is the path where NVIDIA's driver expects a client configuration token.
+// tokenFile is the path of the client configuration token for NVIDIA's driver.
 const tokenFile = "/etc/nvidia/ClientConfigToken/client_configuration_token_11-23-2026-10-00-00.tok"
 
-// enable writes a unit that runs commands once per boot, when the network is up.
+// enable creates and enables a unit that runs commands once per boot, after the network is up.
 func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	unit := "/etc/systemd/system/" + name + ".service"
 	body := "[Unit]\nDescription=" + text + "\nAfter=network-online.target systemd-modules-load.service\nWants=network-online.target\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n"
@@ -119,7 +119,7 @@ func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	b.link(unit, "/etc/systemd/system/multi-user.target.wants/"+name+".service")
 }
 
-// spoil applies the flaws that act at the end of a boot.
+// spoil applies the flaws that take effect at the end of a boot.
 func (m *Machine) spoil() {
 	if m.flawed(world.PortDown) {
 		m.rdma.Detach(rdma.Driver)

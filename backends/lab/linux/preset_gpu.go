@@ -10,16 +10,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// The presets of guests for GPUs: a template with a manually built perftest with CUDA, and all of it; and one with only Docker.
+// Presets of guests for GPUs: "gpu" is a template with a manually built perftest with CUDA, "gpudirect" is the complete setup,
+// "docker" has only Docker.
 const (
 	presetTemplate = "gpu"
 	presetGPU      = "gpudirect"
-	presetVGPU     = "vgpu" // the same, with a license token
+	presetVGPU     = "vgpu" // gpudirect with a license token
 	presetDocker   = "docker"
-	presetSource   = "gpu-source" // no CUDA perftest, but all that it and NVIDIA's driver are built with, on a share
+	presetSource   = "gpu-source" // no perftest with CUDA, but a share with everything required to build it and NVIDIA's driver
 )
 
-// template installs a perftest with CUDA and a CUDA sample outside any package.
+// template installs a perftest with CUDA and a CUDA sample that do not belong to a package.
 func (m *Machine) template() error {
 	if m.flawed(world.NoPerftest) {
 		return nil
@@ -32,7 +33,7 @@ func (m *Machine) template() error {
 	return m.sys.Install("p2pBandwidthLatencyTest", "/usr/local/cuda/samples/bin/x86_64/linux/release/p2pBandwidthLatencyTest")
 }
 
-// gpuPreset sets up a guest for GPUDirect: the packages, NVIDIA's driver, peer memory, the address of the card.
+// gpuPreset sets up a guest for GPUDirect: packages, NVIDIA's driver, peer memory and the address of the card.
 func (m *Machine) gpuPreset() error {
 	if err := m.template(); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (m *Machine) gpuPreset() error {
 	b := &builder{fs: m.sys.FS}
 	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	load := "ib_umad\nrdma_cm\nrdma_ucm\n"
-	if m.flawed(world.ClosedDriver) && !m.flawed(world.NoPeermem) { // the open modules have DMA-BUF
+	if m.flawed(world.ClosedDriver) && !m.flawed(world.NoPeermem) { // the open modules support DMA-BUF
 		load += nvidia.Peermem + "\n"
 	}
 	b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", load)
@@ -71,7 +72,7 @@ func (m *Machine) gpuPreset() error {
 	return b.err
 }
 
-// wholeMAC returns the MAC of the first port of a card that is passed through to a VM, whether the VM is on or not.
+// wholeMAC returns the MAC of the first port of a card that is passed through to a VM. The VM may be off.
 func (s *Site) wholeMAC(vm string) (mac string, slot int) {
 	s.World.View(func(st *world.State) {
 		v := st.VM(vm)
@@ -87,14 +88,14 @@ func (s *Site) wholeMAC(vm string) (mac string, slot int) {
 	return mac, slot
 }
 
-// Files on the share of a guest in which software is built.
+// Files on the share of a guest that builds software.
 const (
 	shareDir       = "/mnt/share"
 	driverFile     = shareDir + "/NVIDIA-Linux-x86_64-570.133.20.run"
 	perftestSource = shareDir + "/perftest-24.10.0-0.65.tar.gz"
 )
 
-// oldPerftest puts v4.4-0.11 where VMware's guide builds it: before the distribution's.
+// oldPerftest installs v4.4-0.11 in the directory of VMware's guide, which has precedence over the distribution's.
 func (m *Machine) oldPerftest() error {
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
 		if err := m.sys.Install(perftest.OldPrefix+name, "/usr/local/bin/"+name); err != nil {
@@ -104,8 +105,8 @@ func (m *Machine) oldPerftest() error {
 	return nil
 }
 
-// sourcePreset is a guest that has what the driver and perftest are built with, and a share that has their files. A .run
-// file unpacks itself and starts the installer in it; this one has it beside.
+// sourcePreset installs the packages required to build the driver and perftest, and mounts a share with the source files. A
+// real .run file unpacks itself and starts the installer that it contains; here the installer is a separate file.
 func (m *Machine) sourcePreset() error {
 	names := []string{"gcc", "make", "dkms", "libibverbs-dev", "librdmacm-dev", "libibumad-dev", "libpci-dev", "linux-headers-" + m.distro.kernel}
 	if !m.distro.deb {
@@ -123,7 +124,7 @@ func (m *Machine) sourcePreset() error {
 	return b.err
 }
 
-// toolchain contains what is needed to build modules.
+// toolchain returns the tools required to build modules.
 func (m *Machine) toolchain() nvidia.Toolchain {
 	return nvidia.Toolchain{Tool: m.pkgs.Installed, Headers: func() bool {
 		_, err := m.sys.FS.Stat(vfs.Root(), "/lib/modules/"+m.distro.kernel+"/build/Makefile")
@@ -131,7 +132,7 @@ func (m *Machine) toolchain() nvidia.Toolchain {
 	}}
 }
 
-// source contains what is needed to build perftest.
+// source returns the properties required to build perftest.
 func (m *Machine) source() perftest.Source {
 	return perftest.Source{Installed: m.pkgs.Installed, Debian: m.distro.deb, Driver: func() bool {
 		version, _ := m.nvidia.Version()

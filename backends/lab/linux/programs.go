@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// programs adds all programs that a guest can run. Which of them exist depends on the installed packages.
+// programs registers all programs of a guest. Which of them exist depends on the installed packages.
 func (m *Machine) programs() {
 	all := coreutils.Programs()
 	groups := []map[string]sh.Program{m.kernel.Programs(), m.net.Programs(), m.verbs().Programs(), m.tool().Programs(), m.nvidia.Programs(),
@@ -43,7 +43,7 @@ func say(text string) sh.Program {
 	}
 }
 
-// powerDelay lets the answer to the command reach the client before the guest goes down.
+// powerDelay is the delay before the guest goes down, so that the client receives the exit status of the command.
 const powerDelay = 30 * time.Millisecond
 
 func (m *Machine) power(_ context.Context, p *sh.Proc, verb string) int {
@@ -170,7 +170,7 @@ func (m *Machine) sysctl(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// memlock returns the limit of locked memory that pam_limits sets for a session, in KiB; -1 means unlimited.
+// memlock returns the memory lock limit that pam_limits sets for a session, in KiB; -1 means unlimited.
 func (m *Machine) memlock(u sh.User) int64 {
 	limit := m.distro.memlock
 	if data, err := m.sys.FS.ReadFile(vfs.Root(), "/etc/security/limits.conf"); err == nil {

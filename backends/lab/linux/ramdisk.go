@@ -13,8 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// ramdisk is the content of an initial RAM disk: a line that differs each time, then what it holds of /etc/modprobe.d,
-// which mkinitramfs(8) copies whole, and of the .link files, which the hook of udev copies; of /etc/modules-load.d and of systemd's units it takes nothing.
+// ramdisk returns the content of an initial RAM disk: a line that differs each time, then the files that it contains: all of
+// /etc/modprobe.d, which mkinitramfs(8) copies, and the .link files, which udev's hook copies. It contains nothing from
+// /etc/modules-load.d and no systemd units.
 func (m *Machine) ramdisk() []byte {
 	var b strings.Builder
 	b.WriteString("initrd " + uuid4() + "\n")
@@ -30,10 +31,10 @@ func (m *Machine) ramdisk() []byte {
 	return []byte(b.String())
 }
 
-// linkDir holds the files by which udev names interfaces.
+// linkDir is the directory of the files by which udev names interfaces.
 const linkDir = "etc/systemd/network"
 
-// nicDriver is the driver of an adapter.
+// nicDriver returns the driver of an adapter.
 func nicDriver(p netif.Port) string {
 	if p.HCA != nil {
 		return "mlx5_core"
@@ -41,10 +42,10 @@ func nicDriver(p netif.Port) string {
 	return "vmxnet3"
 }
 
-// linkFile returns the first matching .link file for an adapter by its MAC, and the name that it assigns (systemd.link(5)); "" for
-// none. Where there is update-initramfs udev names interfaces in the initial RAM disk, so that a file takes effect after that is next
-// updated (README.Debian of udev, "Network interface naming"). The same applies if an image of dracut contains the driver (systemd
-// issue 9006).
+// linkFile returns the first .link file that matches an adapter's MAC, and the name that it assigns (systemd.link(5)); "" for
+// none. On systems with update-initramfs, udev names interfaces in the initial RAM disk, so a file takes effect after the next
+// update of the RAM disk (README.Debian of udev, "Network interface naming"). The same applies if an image of dracut contains
+// the driver (systemd issue 9006).
 func (m *Machine) linkFile(p netif.Port) (file, name string) {
 	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir) // a missing image counts as empty
 	disk, err := m.sys.FS.ReadFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel)
@@ -78,7 +79,7 @@ func (m *Machine) linkName(p netif.Port) string {
 	return name
 }
 
-// udevadm prints udev's data about an interface: udevadm info -q property -p PATH. The file is the one that matches now.
+// udevadm implements udevadm info -q property -p PATH for interfaces. It uses the .link file that matches now.
 func (m *Machine) udevadm(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("q: query: p: path:")
 	if err != nil {
@@ -99,7 +100,7 @@ func (m *Machine) udevadm(_ context.Context, p *sh.Proc) int {
 
 func (m *Machine) dracutImage() string { return "/boot/initramfs-" + m.distro.kernel + ".img" }
 
-// lsinitrd lists what the image of dracut holds for the running kernel, which root alone may read.
+// lsinitrd lists the content of dracut's image for the running kernel. Only root can read it.
 func (m *Machine) lsinitrd(_ context.Context, p *sh.Proc) int {
 	data, err := m.sys.FS.ReadFile(p.User.Cred(), m.dracutImage())
 	if err != nil {
@@ -109,7 +110,7 @@ func (m *Machine) lsinitrd(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// lsinitramfs lists what an initial RAM disk holds: lsinitramfs [-l] FILE...
+// lsinitramfs lists the content of an initial RAM disk: lsinitramfs [-l] FILE...
 func (m *Machine) lsinitramfs(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("l long")
 	if err != nil {

@@ -22,19 +22,19 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// Site is shared by the guests of one lab: the world, the network between them and the running tests.
+// Site is the state shared by the guests of a lab: the world, the network between the guests, and the running tests.
 type Site struct {
 	World *world.World
-	// Forward opens connections for clients that use a guest as a jump host; nil refuses them.
+	// Forward opens connections for clients that use a guest as a jump host; nil: not allowed.
 	Forward func(ctx context.Context, addr string) (net.Conn, error)
-	Scripts *sh.Scripts // of all guests; may be nil
+	Scripts *sh.Scripts // cache of all guests; may be nil
 
 	meeting perftest.Meeting
 	load    fabric.Load
-	distros sync.Map // by the name of the system; guests share them and change nothing in them
+	distros sync.Map // by name of the system; shared by guests, so entries must not be changed
 }
 
-// distro returns the distribution of a system.
+// distro returns the distribution for the name of a system.
 func (s *Site) distro(os string) distro {
 	if d, known := s.distros.Load(os); known {
 		return d.(distro)
@@ -55,7 +55,7 @@ func (s *Site) adapters(vm string) []world.Adapter {
 	return list
 }
 
-// ports returns the virtual adapters below the interfaces: vmxnet3, alone or paired with a PVRDMA function.
+// ports returns the virtual adapters of a VM: vmxnet3, or vmxnet3 as part of a PVRDMA adapter.
 func ports(adapters []world.Adapter) []netif.Port {
 	var list []netif.Port
 	for _, a := range adapters {
@@ -89,7 +89,7 @@ func (s *Site) ports(vm string) []netif.Port {
 	return list
 }
 
-// priorities prints what a port has counted for each priority so far.
+// priorities returns a function that prints the counters of a port for each priority.
 func (s *Site) priorities(host, device string) func() string {
 	return func() string {
 		text := ""
@@ -102,7 +102,7 @@ func (s *Site) priorities(host, device string) func() string {
 	}
 }
 
-// bridging reads and sets how a passed-through port handles priorities.
+// bridging returns functions that read and set the DCB settings of a passed-through port.
 func (s *Site) bridging(host, device string) (read func() netif.DCB, set func(netif.DCB)) {
 	read = func() netif.DCB {
 		var d netif.DCB
@@ -125,7 +125,7 @@ func (s *Site) bridging(host, device string) (read func() netif.DCB, set func(ne
 	return read, set
 }
 
-// virtualFunction returns what the guest sees of an adapter's VF, or nil if it has none, and whether the port has a link.
+// virtualFunction returns the VF of an adapter as visible to the guest, or nil if it has none, and whether the port has a link.
 func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.HCA, linked bool) {
 	h := st.Host(v.Host)
 	if h == nil {
@@ -140,7 +140,7 @@ func virtualFunction(st *world.State, v *world.VM, a *world.Adapter) (vf *netif.
 	return vf, p.LinkUp
 }
 
-// cardFunction is what the guest sees of a function of a card.
+// cardFunction returns the properties of a card's function that are visible to the guest.
 func cardFunction(h *world.Host, p *world.PNIC, d *world.PCIDevice) *netif.HCA {
 	hca := &netif.HCA{Device: d.Device, Sub: d.SubDevice, Name: d.DeviceName, Firmware: p.Firmware, SpeedMbps: p.SpeedMbps}
 	if c := h.Card(p.PCI); c != nil {
@@ -156,7 +156,7 @@ type wholePort struct {
 	hca  *netif.HCA
 }
 
-// wholePorts are the ports of cards among the devices of a VM. mlx5_core drives those of Mellanox.
+// wholePorts returns the ports of cards among the devices of a VM. The driver for Mellanox ports is mlx5_core.
 func wholePorts(st *world.State, v *world.VM) []wholePort {
 	h := st.Host(v.Host)
 	if h == nil || !v.On {
@@ -172,7 +172,7 @@ func wholePorts(st *world.State, v *world.VM) []wholePort {
 	return list
 }
 
-// rdmaAdapters returns the PVRDMA functions, with the speed of the uplink below, and the VFs.
+// rdmaAdapters returns the RDMA adapters of a VM: PVRDMA, with the speed of the uplink, and VFs.
 func (s *Site) rdmaAdapters(vm string) []rdma.Adapter {
 	var list []rdma.Adapter
 	s.World.View(func(st *world.State) {
@@ -212,7 +212,7 @@ func rate(st *world.State, v *world.VM, a *world.Adapter) int {
 	return 0
 }
 
-// owner finds the owner of an address: a guest's interface, as reported by VMware Tools, or a host's vmknic.
+// owner returns the owner of an address: a guest's interface, as reported by VMware Tools, or a host's vmknic.
 func owner(st *world.State, ip netip.Addr, not string) (vm, mac string, mtu int) {
 	for _, v := range st.VMs {
 		if !v.On {
@@ -229,7 +229,7 @@ func owner(st *world.State, ip netip.Addr, not string) (vm, mac string, mtu int)
 	return "", "", 0
 }
 
-// wire is the network as one guest sees it: netif.Wire and perftest.Network.
+// wire is the network of one guest. It implements netif.Wire and perftest.Network.
 type wire struct{ m *Machine }
 
 // Ask implements netif.Wire.
@@ -288,7 +288,7 @@ func (w wire) Reach(ip netip.Addr) (string, bool) {
 	return peer.VM, ok
 }
 
-// Path implements perftest.Network. The current state of the far end's interface is used.
+// Path implements perftest.Network. It uses the current state of the remote interface.
 func (w wire) Path(a, b fabric.End) fabric.Path {
 	var p fabric.Path
 	w.m.site.World.View(func(st *world.State) {
@@ -313,7 +313,7 @@ func (w wire) Transmit(p fabric.Path, f fabric.Flow) fabric.Effect {
 		if i == 1 {
 			c = world.Counters{BytesReceived: bytes, PacketsReceived: packets, PacketsSent: packets / 8, QueuePairs: 1}
 		}
-		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // the device is known from the path
+		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // cannot fail: the path contains the device
 	}
 	return e
 }
@@ -362,7 +362,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 			return 1
 		case fault.DoNoise:
 			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-				return 141 // SIGPIPE: the reader has closed its end
+				return 141 // SIGPIPE: the reader has closed the pipe
 			}
 		case fault.DoHang:
 			<-ctx.Done()
@@ -383,7 +383,7 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		case fault.DoReset:
 			p.AtStep(f.Step, func() {
 				p.Kill(sh.SIGKILL)
-				s.World.After(0, func() { _ = s.World.Reset(vm) }) // already going down
+				s.World.After(0, func() { _ = s.World.Reset(vm) }) // fails if the guest is already going down
 			})
 		case fault.DoGarbage:
 			p.Stdout.Write([]byte(fault.Garbage))

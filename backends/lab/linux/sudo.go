@@ -15,7 +15,7 @@ import (
 
 const sudoTries = 3
 
-// sudo asks for a password as sudo 1.9 does, and runs commands as another user with a clean environment.
+// sudo prompts for a password like sudo 1.9, and runs commands as another user with a clean environment.
 func (m *Machine) sudo(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("+n S p: k K v l i s H E u: g: A b non-interactive stdin prompt: user: login shell validate list preserve-env: reset-timestamp")
 	if err != nil {
@@ -85,7 +85,7 @@ func (m *Machine) sudo(ctx context.Context, p *sh.Proc) int {
 	return status
 }
 
-// quoteAll joins words for a shell, as sudo -i does: everything but plain characters gets a backslash.
+// quoteAll joins words to a shell command line, like sudo -i: it escapes all special characters with a backslash.
 func quoteAll(args []string) string {
 	var b strings.Builder
 	for i, a := range args {
@@ -149,7 +149,7 @@ func (m *Machine) authenticate(p *sh.Proc, o sh.Options) int {
 	return 1
 }
 
-// line reads up to the end of a line and nothing beyond it, because the rest is input of the command.
+// line reads one line and no data after it, because that is input for the command.
 func line(r io.Reader) (string, bool) {
 	if r == nil {
 		return "", false

@@ -15,7 +15,7 @@ func number(s string) uint64 {
 	return h.Sum64()
 }
 
-// mounts adds the computed parts to the file system.
+// mounts mounts the computed parts of the file system.
 func (m *Machine) mounts() error {
 	f := m.sys.FS
 	for dir, e := range map[string]vfs.Entry{
@@ -43,10 +43,10 @@ func (m *Machine) mounts() error {
 	return nil
 }
 
-// procFiles are what /proc has.
+// procFiles are the entries of /proc.
 var procFiles = []string{"modules", "meminfo", "cpuinfo", "uptime", "loadavg", "version", "cmdline", "sys", "self", "mounts", "kallsyms", "driver"}
 
-// procFile is a file or a directory of /proc.
+// procFile returns a file or directory of /proc.
 func (m *Machine) procFile(name string) (vfs.Entry, bool) {
 	switch name {
 	case "modules":
@@ -83,7 +83,7 @@ func (m *Machine) procFile(name string) (vfs.Entry, bool) {
 	return vfs.Entry{}, false
 }
 
-// procSys is /proc/sys.
+// procSys returns the content of /proc/sys.
 func (m *Machine) procSys() vfs.Tree {
 	return vfs.Tree{
 		"kernel/random/boot_id": {Data: m.boot().id + "\n"},
@@ -94,7 +94,7 @@ func (m *Machine) procSys() vfs.Tree {
 	}
 }
 
-// configfs contains a directory for each module that uses it.
+// configfs returns a directory with one entry for each module that uses configfs.
 func (m *Machine) configfs() vfs.Tree {
 	if !m.kernel.Loaded("rdma_cm") {
 		return vfs.Tree{}

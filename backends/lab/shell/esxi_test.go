@@ -24,7 +24,7 @@ func (l *lab) host(name string) *ssh.Client {
 	return l.dialAddr(addr, l.config("root"))
 }
 
-// Changes in the shell show in the world, and the other way round.
+// Changes made in the shell are visible in the world, and vice versa.
 func TestESXiSharesTheWorld(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	c := l.host("esx-01")

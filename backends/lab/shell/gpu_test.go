@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// A passed-through port and a passed-through GPU are PCI functions of the VM; the ports reach each other at line rate.
+// A passed-through port and a passed-through GPU are PCI functions of the VM. The ports can communicate at line rate.
 func TestHCAAndGPUInTheGuest(t *testing.T) {
 	l := start(t, scenario.Spec{Scenario: "gpudirect-done"})
 	for n, vm := range []string{"vm-01", "vm-02"} {
@@ -30,7 +30,7 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 	}
 }
 
-// gpuLab returns a lab whose guests are set up for GPUDirect; spoil can change them before they start.
+// gpuLab returns a lab whose guests are set up for GPUDirect. spoil can change the guests before they start.
 func gpuLab(t *testing.T, name string, keys map[string]string) (*lab, map[int]float64) {
 	t.Helper()
 	l := start(t, scenario.Spec{Scenario: name})
@@ -48,7 +48,7 @@ func gpuLab(t *testing.T, name string, keys map[string]string) (*lab, map[int]fl
 	return l, gbps(client.out)
 }
 
-// GPU memory is nearly as fast as host memory below one switch, slower if ACS redirects requests upstream, and far slower
+// GPU memory is nearly as fast as host memory below the same switch, slower if ACS redirects requests upstream, and far slower
 // across sockets, regardless of the configuration keys.
 func TestPeerToPeer(t *testing.T) {
 	for name, tc := range map[string]struct {

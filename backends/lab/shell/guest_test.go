@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// The guest refuses what a real one refuses, with the same text.
+// The guest returns the same errors as a real one, with the same text.
 func TestRefusalsOfUbuntu(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 2})
 	user, ops, none, root := l.dial("vm-01", "ubuntu"), l.dial("vm-01", "ops"), l.dial("vm-01", "nosudo"), l.dial("vm-01", "root")
@@ -133,8 +133,8 @@ func TestNetplan(t *testing.T) {
 	}
 }
 
-// TestNothingOutlivesTheMachine reboots while services, a transient unit and a netplan try that waits for ENTER are
-// running: none of them may survive. Those of the second boot must end with the lab, which goleak verifies.
+// TestNothingOutlivesTheMachine reboots a guest while services, a transient unit and a netplan try that waits for ENTER are
+// running. None of them may continue after the reboot. Those of the second boot must end with the lab, which goleak verifies.
 func TestNothingOutlivesTheMachine(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	begin := func(c *ssh.Client) {
@@ -144,7 +144,7 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
-		if _, err := s.StdinPipe(); err != nil { // it stays open
+		if _, err := s.StdinPipe(); err != nil { // stdin stays open
 			t.Fatal(err)
 		}
 		out, err := s.StdoutPipe()
@@ -172,7 +172,7 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 	begin(again)
 }
 
-// systemctl stop ends the process of a transient unit before it returns, and SIGTERM is a clean end (systemd.service(5)).
+// systemctl stop returns after the process of a transient unit has ended, and SIGTERM is a clean exit (systemd.service(5)).
 func TestStoppedTransientUnitHasEnded(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.dial("vm-01", "root")
@@ -196,7 +196,7 @@ func TestRebootKeepsFilesAndLosesTheRest(t *testing.T) {
 	}
 }
 
-// reconnect waits until the guest has rebooted.
+// reconnect waits until the guest has rebooted and logs in again.
 func (l *lab) reconnect(vm, user, bootID string) *ssh.Client {
 	l.Helper()
 	addr, err := l.servers.Guest(vm)
@@ -384,7 +384,7 @@ func TestHotAddedAdapter(t *testing.T) {
 	}
 }
 
-// The driver matters, not the version: these kernels are built without it.
+// These kernels are built without the driver, regardless of their version.
 func TestKernelsWithoutTheDriver(t *testing.T) {
 	for os, kernel := range map[string]string{"debian-12": "6.1.0-26-amd64", "rhel-10": "6.12.0-55.9.1.el10_0.x86_64"} {
 		t.Run(os, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A lab is a data centre with its shells and the key that they accept.
+// A lab is a data centre with its SSH servers and the key that they accept.
 type lab struct {
 	*testing.T
 	world   *world.World
@@ -59,7 +59,7 @@ func start(t *testing.T, spec scenario.Spec) *lab {
 	return &lab{t, w, s, signer}
 }
 
-// config logs in as user by key, with the host key that the lab publishes.
+// config returns a client configuration for a login by key that verifies the lab's published host keys.
 func (l *lab) config(user string) *ssh.ClientConfig {
 	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(l.signer)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 5 * time.Second}
 }
@@ -89,10 +89,10 @@ type result struct {
 	status   int
 }
 
-// Values used if there is no exit status.
+// Statuses of a command without an exit status.
 const (
 	signaled = -1
-	lost     = -2 // the connection
+	lost     = -2 // the connection was lost
 )
 
 func run(t *testing.T, c *ssh.Client, command, stdin string) result {
@@ -133,7 +133,7 @@ func ok(t *testing.T, c *ssh.Client, command string) string {
 	return r.out
 }
 
-// eventually waits for a condition that the lab reaches by itself.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// TestESXiLocksTheAccount sends wrong passwords: after five in a row the right one is refused too, until 15 minutes are over; a
+// TestESXiLocksTheAccount sends wrong passwords. After five in a row, the correct one is also refused for 15 minutes. A
 // successful login in between resets the count (vSphere Security, "ESXi Passwords and Account Lockout"; Broadcom KB 436299).
 func TestESXiLocksTheAccount(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})

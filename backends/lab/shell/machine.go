@@ -12,13 +12,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 )
 
-// inner is a machine that can also be closed.
+// inner is a machine that can be closed.
 type inner interface {
 	sshd.Machine
 	Close()
 }
 
-// machine creates the machine behind a server at the first connection.
+// machine is a placeholder that creates the actual machine at the first connection.
 type machine struct {
 	build func() (inner, error)
 
@@ -46,7 +46,7 @@ func (m *machine) built() inner {
 	return m.real
 }
 
-// update notifies an existing machine that the world has changed.
+// update notifies the machine, if it was created, that the world has changed.
 func (m *machine) update() {
 	switch real := m.built().(type) {
 	case *linux.Machine:
@@ -66,7 +66,7 @@ func (m *machine) close() {
 	}
 }
 
-// Up implements sshd.Machine. A machine that could not be built is down.
+// Up implements sshd.Machine. A machine that could not be created is down.
 func (m *machine) Up() (context.Context, bool) {
 	real, err := m.get()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const bin = "/opt/mellanox/bin/"
 
-// restart reboots a host at once and logs in again.
+// restart reboots a host immediately and logs in again.
 func (l *lab) restart(name string) *ssh.Client {
 	l.Helper()
 	if err := l.world.LoseHost(name); err != nil {
@@ -25,7 +25,7 @@ func (l *lab) restart(name string) *ssh.Client {
 	return l.host(name)
 }
 
-// From a host without tools to VFs, with two reboots.
+// The complete path from a host without tools to VFs, with two reboots.
 func TestBareToVFs(t *testing.T) {
 	l := start(t, scenario.Spec{Scenario: "bare", Hosts: 2, VMs: 2})
 	c := l.host("esx-01")
@@ -81,7 +81,7 @@ func TestBareToVFs(t *testing.T) {
 	}
 }
 
-// The numbers in mst names do not follow the PCI order on every host.
+// The numbers in mst device names do not follow the PCI order on every host.
 func TestMSTNumbersDiffer(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2})
 	for host, want := range map[string]string{
@@ -137,7 +137,7 @@ func TestMFTRefusals(t *testing.T) {
 	}
 }
 
-// Lockdown mode and a stopped service prevent logins to the shell; vCenter, and esxcli through vCenter, still work.
+// Lockdown mode or a stopped SSH service prevents logins to the shell. vCenter, and esxcli through vCenter, still work.
 func TestShellClosed(t *testing.T) {
 	l := start(t, scenario.Spec{Scenario: "sriov-lockdown", Hosts: 2, VMs: 2})
 	if err := l.world.SetService("esx-02", "TSM-SSH", true); err != nil {
@@ -160,7 +160,7 @@ func TestShellClosed(t *testing.T) {
 	}
 }
 
-// The tools stay until the reboot after their removal.
+// The tools remain available until the reboot after their removal.
 func TestToolsGoWithTheVIB(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
 	c := l.host("esx-01")

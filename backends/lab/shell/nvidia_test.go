@@ -9,14 +9,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// said runs a command that may fail and returns all of its output.
+// said runs a command that may fail and returns its output and exit status.
 func said(t *testing.T, c *ssh.Client, command string) (string, int) {
 	t.Helper()
 	r := run(t, c, command, "")
 	return r.out + r.err, r.status
 }
 
-// What NVIDIA's programs print and refuse, by what is installed.
+// Output and errors of NVIDIA's programs depend on the installed packages.
 func TestDriverInTheGuest(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 2, Scenario: "gpudirect-done"})
 	c, bare := l.dial("vm-01", "root"), l.dial("vm-02", "root")
@@ -52,7 +52,7 @@ func TestDriverInTheGuest(t *testing.T) {
 	}
 }
 
-// nvidia_peermem serves the ib_core that it was built for (nv_peer_memory issues 79 and 84, gpu-operator issue 2868).
+// nvidia_peermem works only with the ib_core for which it was built (nv_peer_memory issues 79 and 84, gpu-operator issue 2868).
 func TestPeermemRequiresItsOwnCore(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Scenario: "gpudirect-done"})
 	c := l.dial("vm-01", "root")

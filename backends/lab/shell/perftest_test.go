@@ -32,7 +32,7 @@ func waiting(t *testing.T, l *lab, vm string) {
 	eventually(t, "a server on "+vm, func() bool { return run(t, c, "ss -ltn | grep -q :18515", "").status == 0 })
 }
 
-// gbps returns the average of each size.
+// gbps returns the average bandwidth by message size.
 func gbps(out string) map[int]float64 {
 	rows := map[int]float64{}
 	for _, line := range strings.Split(out, "\n") {
@@ -84,7 +84,7 @@ func TestBandwidthOfASoundFabric(t *testing.T) {
 	}
 }
 
-// The layout of perftest 6 with tabs and blanks where it has them.
+// The output has the layout of perftest 6, including tabs and spaces.
 func TestLayout(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 3")
@@ -114,7 +114,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// A configuration error of one host or one guest shows in the measurement.
+// A configuration error of one host or guest is visible in the measurement.
 func TestWrongConfigurationShows(t *testing.T) {
 	host := func(f func(h *world.Host)) func(*testing.T, *lab) {
 		return func(t *testing.T, l *lab) {
@@ -245,7 +245,7 @@ func TestPerftestFailures(t *testing.T) {
 	}
 }
 
-// A server's output is held back without a terminal, and lost when it is killed.
+// Without a terminal, a server's output is buffered, and it is lost if the server is killed.
 func TestHangsAndBuffers(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 	c := l.dial("vm-01", "root")
@@ -267,7 +267,7 @@ func TestHangsAndBuffers(t *testing.T) {
 	if first.status != 143 {
 		t.Errorf("got %+v", first)
 	}
-	// The peer is killed during the test: the client waits forever.
+	// If the peer is killed during the test, the client waits forever.
 	sc := l.dial("vm-02", "root")
 	wg.Go(func() { run(t, sc, "ib_send_bw -D 600 -F", "") })
 	waiting(t, l, "vm-02")
@@ -298,12 +298,12 @@ func mustGuest(t *testing.T, l *lab, vm string) string {
 	return addr
 }
 
-// From 5.70 on perftest refuses older releases, as client and as server; two older releases work with each other.
+// From version 5.70 on, perftest rejects older versions, as client and as server. Two older versions work with each other.
 func TestReleasesThatRefuseEachOther(t *testing.T) {
 	const refused = "Current implementation is not compatible with versions older than 5.70\n"
 	for name, tc := range map[string]struct {
 		old            []string
-		client, server string // their output
+		client, server string // output
 		status         int
 	}{
 		"the client is older": {[]string{"vm-01"}, "Failed to exchange data between server and clients\n", refused, 1},

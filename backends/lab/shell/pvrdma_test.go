@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// bare adds a PVRDMA adapter to the first VMs of a healthy lab, on a switch that is set up; the guests are not set up.
+// bare adds a PVRDMA adapter on a configured switch to the first VMs of a healthy lab. The guests are not set up.
 func bare(t *testing.T, name string, vms int) *lab {
 	t.Helper()
 	l := start(t, scenario.Spec{Hosts: 2, VMs: vms, Scenario: name})
@@ -44,7 +44,7 @@ func state(t *testing.T, c *ssh.Client) string {
 	return word
 }
 
-// VMware's Bitfusion guide: on Ubuntu the port is down after each boot until vmw_pvrdma is loaded again, last.
+// VMware's Bitfusion guide: on Ubuntu the port is down after each boot until vmw_pvrdma is reloaded after all other steps.
 func TestUbuntuPortIsDownUntilTheDriverIsLoadedAgain(t *testing.T) {
 	l := bare(t, "", 1)
 	c := l.dial("vm-01", "root")
@@ -89,7 +89,7 @@ func TestUbuntuPortIsDownUntilTheDriverIsLoadedAgain(t *testing.T) {
 	}
 }
 
-// Red Hat's ESXi suite: address, then ib_umad, then ibstat says Active; no reload.
+// Red Hat's ESXi test suite: after setting the address and loading ib_umad, ibstat shows Active without a reload of the driver.
 func TestEnterprisePortIsActiveOnceUmadIsThere(t *testing.T) {
 	l := bare(t, "centos", 1)
 	c := l.dial("vm-01", "root")

@@ -1,5 +1,5 @@
-// Package shell serves the lab's shells: one SSH server for each ESXi host and each guest, on loopback ports, over the
-// one world that the simulated vCenter shows too.
+// Package shell runs the shells of the lab: one SSH server on a loopback port for each ESXi host and each guest. They use the
+// same world as the simulated vCenter.
 package shell
 
 import (
@@ -25,11 +25,11 @@ import (
 
 // Options configure the servers.
 type Options struct {
-	Listen  string // address without port; "" is 127.0.0.1
-	AtStart int    // listen for all machines at once up to this number, beyond that on demand; 0 is 4096
+	Listen  string // address without port; default: 127.0.0.1
+	AtStart int    // maximum number of machines for which servers listen at start; others listen on demand; default: 4096
 }
 
-// Servers are the SSH servers of a lab. Their machines are created at the first connection.
+// Servers are the SSH servers of a lab. A machine is created at the first connection.
 type Servers struct {
 	world  *world.World
 	listen string
@@ -41,15 +41,15 @@ type Servers struct {
 	hosts  map[string]*endpoint
 }
 
-// endpoint is the server of one machine.
+// endpoint is the SSH server of one machine.
 type endpoint struct {
 	server  *sshd.Server
 	machine *machine
 	key     ssh.PublicKey
 }
 
-// Start serves the shells of w. It records their addresses in the world. The passwords and the key that they accept
-// are those of w.Secrets. ctx bounds the start only.
+// Start starts the SSH servers of w and stores their addresses in the world. They accept the passwords and the key of
+// w.Secrets. ctx applies to the start only.
 func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	s := &Servers{world: w, listen: o.Listen, guests: map[string]*endpoint{}, hosts: map[string]*endpoint{}}
 	if s.listen == "" {
@@ -86,7 +86,7 @@ func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	return s, ctx.Err()
 }
 
-// Guest returns where the SSH server of a VM's guest listens, 127.0.0.1:PORT, and lets it listen first.
+// Guest returns the address 127.0.0.1:PORT of a guest's SSH server, and starts it if necessary.
 func (s *Servers) Guest(vm string) (string, error) {
 	addr, fresh, err := s.open(s.guests, vm, s.newGuest)
 	if err != nil || !fresh {
@@ -103,7 +103,7 @@ func (s *Servers) Guest(vm string) (string, error) {
 	return addr, s.world.SetGuestAddr(vm, host, n)
 }
 
-// Host returns where the SSH server of a host listens, and lets it listen first.
+// Host returns the address of a host's SSH server, and starts it if necessary.
 func (s *Servers) Host(name string) (string, error) {
 	addr, fresh, err := s.open(s.hosts, name, s.newHost)
 	if err != nil || !fresh {
@@ -174,7 +174,7 @@ func (s *Servers) newHost(name string) (inner, error) {
 	return esxi.New(s.world, name, s.world.Secrets.AuthorizedKey)
 }
 
-// follow passes events of the world on to the machines that they concern.
+// follow passes an event of the world to the machines that it concerns.
 func (s *Servers) follow(e world.Event) {
 	switch e.What {
 	case world.VMDevices, world.HostDown, world.HostUp, world.HostService, world.HostFirewall, world.SwitchChanged:
@@ -196,7 +196,7 @@ func (s *Servers) follow(e world.Event) {
 	}
 }
 
-// forward lets a guest act as a jump host, but only to the lab's own servers.
+// forward opens a connection for a guest that is used as a jump host. Only the lab's own servers are allowed.
 func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	s.mu.Lock()
 	known := false
@@ -213,7 +213,7 @@ func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// KnownHosts returns the host keys of all servers that listen, in the form of known_hosts.
+// KnownHosts returns the host keys of all listening servers in known_hosts format.
 func (s *Servers) KnownHosts() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *Servers) KnownHosts() []byte {
 	return out.Bytes()
 }
 
-// Close ends all servers and everything that runs on the machines behind them.
+// Close stops all servers and everything that runs on their machines.
 func (s *Servers) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -130,7 +130,7 @@ func TestSignalEndsTheCommand(t *testing.T) {
 	}
 }
 
-// As with OpenSSH: a command without a terminal is not told that its client has gone, and goes on to its end; one on a
+// As with OpenSSH, a command without a terminal is not notified when its client disconnects and runs to its end. A command on a
 // terminal gets SIGHUP.
 func TestCommandOutlivesItsClient(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1})
@@ -158,7 +158,7 @@ func TestCommandOutlivesItsClient(t *testing.T) {
 			eventually(t, "sleep is gone", func() bool { return run(t, c, find, "").status == 1 })
 			continue
 		}
-		// Its writes fail by now, and it still lives.
+		// Its writes now fail, but it is still running.
 		if got := run(t, c, "sleep 0.1; "+find, ""); got.status != 0 {
 			t.Errorf("sleep without a terminal is gone: %+v", got)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// What a command leaves behind when SIGKILL ends it at one of its steps. For dpkg it was observed with dpkg 1.21 of
-// Debian 12; the names of mkinitramfs are those of mkinitramfs(8) 0.142, those of dracut of dracut.sh.
+// The state after SIGKILL terminates a command at one of its steps. For dpkg it was observed with dpkg 1.21 of Debian 12; file
+// names are those of mkinitramfs(8) 0.142 and of dracut.sh.
 func TestKilledAtAStep(t *testing.T) {
 	for _, tt := range []struct{ name, system, fault, command, look, want string }{
 		{"dpkg while it unpacks", "ubuntu-22.04", "command=dpkg --status-fd 9 --no-triggers --unpack,do=kill:1", "apt-get update; apt-get install -y dkms",
@@ -51,7 +51,7 @@ func TestKilledAtAStep(t *testing.T) {
 	}
 }
 
-// While one package manager runs, another one is refused; the lock ends with the process.
+// While a package manager is running, another one is refused. The lock is released when the process ends.
 func TestPackageManagersTakeTurns(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 1, VMs: 1, Systems: []string{"ubuntu-22.04"}, Timing: world.Timing{Commands: timing.Clock{Real: true, Scale: 100}}})
 	c := l.dial("vm-01", "ubuntu")

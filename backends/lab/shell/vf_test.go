@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// virtual assigns a VF to each of two VMs on two hosts and restarts them.
+// virtual returns a lab in which two VMs on two hosts have one VF each and were restarted.
 func virtual(t *testing.T, mayMTU bool) *lab {
 	t.Helper()
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "sriov-ready"})
@@ -52,7 +52,8 @@ func virtual(t *testing.T, mayMTU bool) *lab {
 	return l
 }
 
-// An mlx5 device and its netdev are one PCI function; the state of the port follows the netdev, and the measured rate is that of the card.
+// An mlx5 device and its netdev are one PCI function. The state of the port follows the netdev, and the measured rate is that
+// of the card.
 func TestVFInTheGuest(t *testing.T) {
 	l := virtual(t, true)
 	for n, vm := range []string{"vm-01", "vm-02"} {
@@ -99,7 +100,7 @@ func TestVFInTheGuest(t *testing.T) {
 	}
 }
 
-// allowGuestOSMtuChange is off by default.
+// allowGuestOSMtuChange is disabled by default.
 func TestVFWithoutTheRightToItsMTU(t *testing.T) {
 	l := virtual(t, false)
 	c := l.dial("vm-01", "root")

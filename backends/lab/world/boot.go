@@ -26,8 +26,8 @@ func (s *State) boot() error {
 	return nil
 }
 
-// bootNICs is what Tools report right after boot: the first adapter with its address from DHCP, and an RDMA adapter
-// with its address where the guest is already set up.
+// bootNICs returns what VMware Tools report right after boot: the first adapter with its address from DHCP and, if the guest is
+// already set up, the RDMA adapter with its address.
 func (v *VM) bootNICs() []GuestNIC {
 	if !v.On || !v.Guest.Up {
 		return nil
@@ -49,8 +49,9 @@ func (v *VM) bootNICs() []GuestNIC {
 	return nics
 }
 
-// NextSlot is the slot of the next adapter or device of a VM, after which the guest names interfaces: ens192, ens224, ens256,
-// ens161. It is 32 times the number of the PCI bridge, from 5 to 8, and the function of it that the device is behind.
+// NextSlot returns the slot number for the next adapter or device of a VM. The guest derives interface names from it: ens192,
+// ens224, ens256, ens161. The number is 32 times the number of the PCI bridge (5 to 8), plus the function of the bridge to
+// which the device is connected.
 func (v *VM) NextSlot() int {
 	const bridges, functions = 4, 8
 	slot := 192
@@ -64,6 +65,7 @@ func (v *VM) NextSlot() int {
 	return slot
 }
 
-// SlotNumber returns a slot as in the API (VirtualDevicePciBusSlotInfo): bits 0 to 4 for the device, 5 to 9 for one more than
-// the bridge, and above them its function (KB 311606, Mapping PCI slot numbers to guest-visible PCI bus topology).
+// SlotNumber returns a slot in the format of the API (VirtualDevicePciBusSlotInfo): bits 0 to 4 are the device, bits 5 to 9 are
+// the bridge number plus one, and the higher bits are the function of the bridge (KB 311606, Mapping PCI slot numbers to
+// guest-visible PCI bus topology).
 func SlotNumber(slot int) int32 { return int32(slot&^31 | slot&31<<10) }

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// A SwitchPort is the physical switch port of a pNIC. The zero value is a port as the guides configure it: it trusts DSCP,
-// pauses the host's lossless priorities, marks packets when its queue fills up, and passes 9216 bytes.
+// A SwitchPort is the physical switch port of a pNIC. The zero value is a port that is configured as the guides recommend: it
+// trusts DSCP, sends pause frames for the host's lossless priorities, marks packets when its queue fills up, and forwards
+// packets of up to 9216 bytes.
 type SwitchPort struct {
 	Leaf    string // name of the switch; "": leaf-01
-	NoTrust bool   // moves every packet to priority 0 and sets its DSCP to 0
+	NoTrust bool   // resets the priority and the DSCP of every packet to 0
 	NoPFC   bool   // sends no pause frames for any priority
-	NoECN   bool   // does not mark packets that leave through it
-	MTU     int    // bytes of the largest IP packet; 0: 9216
+	NoECN   bool   // does not mark packets that it sends
+	MTU     int    // size of the largest IP packet in bytes; 0: 9216
 }
 
 // Switch is the name of the switch.
@@ -24,7 +25,7 @@ func (p SwitchPort) Switch() string {
 	return p.Leaf
 }
 
-// Largest is the largest IP packet that the port passes, in bytes.
+// Largest returns the size in bytes of the largest IP packet that the port forwards.
 func (p SwitchPort) Largest() int {
 	if p.MTU == 0 {
 		return 9216
@@ -32,29 +33,29 @@ func (p SwitchPort) Largest() int {
 	return p.MTU
 }
 
-// PriorityCounters are what a port of a card has counted in one priority since boot.
+// PriorityCounters are the counters of a card's port for one priority since boot.
 type PriorityCounters struct {
 	RxBytes, TxBytes     int64
 	RxPackets, TxPackets int64
 	RxPause, TxPause     int64
 }
 
-// PortQoS contains a guest's settings of a passed-through port; the zero value is the card's default.
+// PortQoS contains a guest's QoS settings of a passed-through port; the zero value is the card's default.
 type PortQoS struct {
-	PFC          int      // mask of priorities
-	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted while one is there
-	NPOff, RPOff int      // masks of priorities without ECN
+	PFC          int      // mask of priorities with PFC
+	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted if there is an entry
+	NPOff, RPOff int      // masks of priorities without ECN (notification point, reaction point)
 }
 
-// priorities is how many priorities Ethernet has.
+// priorities is the number of Ethernet priorities.
 const priorities = 8
 
-// DSCPPriority returns the priority that a card assigns to a DSCP while it trusts it: the default map has eight values for each
-// (NVIDIA, "Priority Flow Control (PFC)", Trust State).
+// DSCPPriority returns the priority that a card assigns to a DSCP if it trusts DSCP. The default map assigns eight DSCP values
+// to each priority (NVIDIA, "Priority Flow Control (PFC)", Trust State).
 func DSCPPriority(dscp int) int { return dscp / priorities % priorities }
 
-// TrustsDSCP reports whether the driver of a pNIC takes the priority of a packet from its DSCP: trust_state=2 since the last boot
-// (NVIDIA, "VMware ESXi native driver user manual", nmlx5_core module parameters).
+// TrustsDSCP reports whether the driver of a pNIC derives the priority of a packet from its DSCP: trust_state=2 since the last
+// boot (NVIDIA, "VMware ESXi native driver user manual", nmlx5_core module parameters).
 func (h *Host) TrustsDSCP(p *PNIC) bool {
 	if slices.Contains(h.Detached, p) {
 		return p.Guest.Apps != [64]int8{}
@@ -63,7 +64,7 @@ func (h *Host) TrustsDSCP(p *PNIC) bool {
 	return m != nil && m.Parameter("trust_state") != nil && m.Parameter("trust_state").Active == "2"
 }
 
-// Priority returns the priority that a pNIC assigns to a DSCP while it trusts it.
+// Priority returns the priority that a pNIC assigns to a DSCP if it trusts DSCP.
 func (h *Host) Priority(p *PNIC, dscp int) int {
 	if slices.Contains(h.Detached, p) && p.Guest.Apps[dscp] > 0 {
 		return int(p.Guest.Apps[dscp]) - 1
@@ -71,7 +72,8 @@ func (h *Host) Priority(p *PNIC, dscp int) int {
 	return DSCPPriority(dscp)
 }
 
-// Statistics are the counters of each priority as mlx5 and nmlx5 print them, a line each after indent (kernel mlx5 counters.rst).
+// Statistics returns the counters of each priority in the format of mlx5 and nmlx5, one per line, indented by indent (kernel
+// mlx5 counters.rst).
 func (p *PNIC) Statistics(indent string) string {
 	var b strings.Builder
 	for n, c := range p.Priorities {
@@ -86,7 +88,7 @@ func (p *PNIC) Statistics(indent string) string {
 	return b.String()
 }
 
-// AddPriority adds to a pNIC's counters of a priority.
+// AddPriority adds c to the counters of one priority of a pNIC.
 func (w *World) AddPriority(host, pnic string, priority int, c PriorityCounters) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +109,7 @@ func (w *World) AddPriority(host, pnic string, priority int, c PriorityCounters)
 	have.TxPause += c.TxPause
 }
 
-// Port finds a pNIC, also one that is passed through as a whole; nil when there is none.
+// Port returns a pNIC, including one that is passed through to a VM, or nil if there is none.
 func (h *Host) Port(device string) *PNIC {
 	if p := h.PNIC(device); p != nil {
 		return p

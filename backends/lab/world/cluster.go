@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Services are the automatic functions of the cluster.
+// Services are the cluster services: HA, DRS, EVC and vSAN.
 type Services struct {
 	DRS      string // manual, partiallyAutomated; "": fullyAutomated
 	NoDRS    bool   // DRS is off
 	HA       bool
-	Failover int    // host failures for which HA's admission control reserves memory; 0: it is off
+	Failover int    // host failures for which HA's admission control reserves memory; 0: admission control is off
 	EVC      string // key of the EVC mode; "": off
-	VSAN     bool   // data of vSAN objects lies on the hosts
-	Resync   int64  // bytes that vSAN has to copy before its objects are compliant again
+	VSAN     bool   // the hosts store data of vSAN objects
+	Resync   int64  // bytes that vSAN must copy before its objects are compliant again
 	Rules    []Rule // affinity rules of DRS
 }
 
-// A Rule is an enabled affinity rule of DRS. VM-host rules name hosts; the others, VMs alone.
+// A Rule is an enabled affinity rule of DRS. VM-host rules name VMs and hosts; other rules name only VMs.
 type Rule struct {
 	Key      int32
 	Name     string
-	Apart    bool     // its VMs run on different hosts; otherwise on one, or on Hosts
-	Must     bool     // a VM-host rule that is enforced
+	Apart    bool     // its VMs run on different hosts; otherwise on the same host, or on Hosts
+	Must     bool     // the VM-host rule is enforced ("must")
 	VMs      []string // names
-	Hosts    []string // of a VM-host rule: where its VMs run
-	NotHosts []string // and where they do not
+	Hosts    []string // hosts of a VM-host rule on which the VMs run
+	NotHosts []string // hosts of a VM-host rule on which the VMs do not run
 }
 
-// Allows reports whether the rules of DRS let a VM run on a host. Unless all is set, only enforced rules count: a user may
-// violate the others.
+// Allows reports whether the DRS rules allow a VM to run on a host. If all is false, only enforced rules are checked, because a
+// user may violate the others.
 func (s *State) Allows(v *VM, host string, all bool) bool {
 	for _, r := range s.Services.Rules {
 		if !slices.Contains(r.VMs, v.Name) || !all && !r.Must {
@@ -51,14 +51,15 @@ func (s *State) Allows(v *VM, host string, all bool) bool {
 	return true
 }
 
-// copying is how long vSAN copies after a host came back, and what.
+// copying is the duration of a vSAN resync after a host has returned, and resynced is the number of bytes that it copies.
 const (
 	copying  = 3 * time.Second
 	resynced = 4 << 30
 )
 
-// Level reports whether HA's admission control lets the memory of running VMs, and more, be reserved on the hosts that are up and
-// not named: as much as all but the largest of them have, as many as the failover level says.
+// Level reports whether HA's admission control allows more MB to be reserved in addition to the memory of the running VMs. The
+// available memory is that of all hosts that are up, except the host without and the largest hosts, as many as the failover
+// level requires.
 func (s *State) Level(more int64, without string) bool {
 	if !s.Services.HA || s.Services.Failover == 0 {
 		return true
@@ -85,7 +86,7 @@ func (s *State) Level(more int64, without string) bool {
 	return more <= 0
 }
 
-// resync starts to copy the data that a host has missed. The caller holds the mutex.
+// resync starts to copy the data that was changed while a host was down. The caller must hold the mutex.
 func (w *World) resync() {
 	if !w.state.Services.VSAN {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What happened. Events name the host, the VM or the switch that it happened to.
+// The kinds of events. An event names the host, VM or switch that it concerns.
 const (
 	HostOption      = "host.option"      // an advanced option was set; Detail "KEY=VALUE"
 	HostFirewall    = "host.firewall"    // a ruleset was enabled or disabled; Detail "KEY=true"
@@ -14,24 +14,24 @@ const (
 	HostModule      = "host.module"      // parameters of a kernel module were set; Detail "MODULE PARAMETERS"
 	HostNetwork     = "host.network"     // links, switches or vmknics changed
 	HostMaintenance = "host.maintenance" // Detail "true" or "false"
-	HostLogin       = "host.login"       // a password was given for root in its shell; Detail "accepted", "refused" or "locked"
+	HostLogin       = "host.login"       // a root login to the host's shell with a password; Detail "accepted", "refused" or "locked"
 	HostClock       = "host.clock"       // NTP servers changed
 	HostVMs         = "host.vms"         // VMs were added or removed
 	HostHardware    = "host.hardware"    // SR-IOV, passthrough, power policy or firmware was set
 	HostImage       = "host.image"       // VIBs were installed or removed; Detail the VIBs
-	HostDown        = "host.down"        // it stopped answering; Detail the reason
-	HostUp          = "host.up"          // it answers again
+	HostDown        = "host.down"        // the host stopped responding; Detail is the reason
+	HostUp          = "host.up"          // the host responds again
 	VMPower         = "vm.power"         // Detail "on" or "off"
 	VMShutdown      = "vm.shutdown"      // a guest shutdown was requested; Detail is the account
 	VMGuest         = "vm.guest"         // the guest started or stopped, or its addresses changed
-	VMAdded         = "vm.added"         // it was imported
-	VMRemoved       = "vm.removed"       // it was removed
+	VMAdded         = "vm.added"         // the VM was imported
+	VMRemoved       = "vm.removed"       // the VM was removed
 	VMDevices       = "vm.devices"       // hardware or memory settings changed
 	Inventory       = "inventory"        // folders were created, removed or renamed; the cluster was reconfigured
 	SwitchChanged   = "switch"           // a DVS, its port groups or its members changed
-	Call            = "call"             // a call of the vCenter API; Detail the method
-	Process         = "process"          // a program was run in a guest or an ESXi shell; Detail its arguments
-	FaultApplied    = "fault"            // a fault rule acted; Detail the rule
+	Call            = "call"             // a vCenter API method was called; Detail is the method
+	Process         = "process"          // a program was run in a guest or an ESXi shell; Detail is its arguments
+	FaultApplied    = "fault"            // a fault rule was applied; Detail is the rule
 )
 
 // An Event is one thing that happened in the lab.
@@ -44,21 +44,21 @@ type Event struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// A Log keeps events and counts the calls of the vCenter API. It is safe for concurrent use. Events that change the world are
-// always kept. Of programs and calls, whose number grows without limit in a long-running lab, the last keep are kept, or fewer if
+// A Log stores events and counts the calls of the vCenter API. It is safe for concurrent use. Events that change the world are
+// always kept. Programs and calls grow without limit in a long-running lab, so only the last keep of them are kept, or fewer if
 // keepText is reached.
 type Log struct {
 	mu      sync.Mutex
 	events  []Event
 	calls   map[string]int
-	passing int               // of events, those of programs and calls
-	texts   map[string]string // one copy of each argument list, which come again with each round of checks
-	size    int               // of the texts, bytes
-	most    int               // of size
+	passing int               // number of events that are programs or calls
+	texts   map[string]string // one copy of each argument list, because each round of checks repeats them
+	size    int               // bytes in texts
+	most    int               // limit of size
 }
 
-// keep is how many programs and calls a log remembers at least, and keepText the bytes of different argument lists that it holds at
-// most: beyond that, the older half is dropped.
+// keep is the minimum number of programs and calls that a log keeps. keepText is the maximum number of bytes of different
+// argument lists: beyond it, the older half is dropped.
 const (
 	keep     = 50_000
 	keepText = 48 << 20
@@ -107,7 +107,7 @@ func (l *Log) forget() {
 	})
 }
 
-// Note adds an event that changes nothing, for the lab's own servers.
+// Note adds an event that does not change the world. The lab's own servers use it.
 func (l *Log) Note(e Event) { l.add(e) }
 
 // CountCall counts one call of a vCenter method.
@@ -138,13 +138,13 @@ func (l *Log) Events() []Event {
 	return slices.Clone(l.events)
 }
 
-// An Outage is a time in which a host did not answer. To is zero while it lasts.
+// An Outage is a period in which a host did not respond. To is zero while the outage lasts.
 type Outage struct {
 	Host     string
 	From, To time.Time
 }
 
-// Outages returns when hosts were down, in the order in which they went.
+// Outages returns the outages of all hosts, in the order in which they began.
 func (l *Log) Outages() []Outage {
 	var out []Outage
 	open := map[string]int{}

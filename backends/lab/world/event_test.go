@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Argument lists that contain whole scripts do not accumulate; events that changed the world are kept.
+// The log drops old argument lists that contain long scripts, but keeps events that changed the world.
 func TestLogForgetsLongTexts(t *testing.T) {
 	var l world.Log
 	l.Note(world.Event{What: world.VMAdded, VM: "vm-01"})

@@ -1,12 +1,12 @@
 package world
 
-// A Folder holds VMs or switches, and folders.
+// A Folder contains VMs or switches, and other folders.
 type Folder struct {
 	ID, Name string
-	Parent   string // id of the folder above, "" for vm or network
+	Parent   string // id of the parent folder, "" for the root folder vm or network
 }
 
-// Folder finds a folder by its id; nil when there is none.
+// Folder returns the folder with an id, or nil if there is none.
 func (s *State) Folder(id string) *Folder {
 	return find(s.Folders, func(f *Folder) bool { return f.ID == id })
 }

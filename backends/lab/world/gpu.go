@@ -6,21 +6,21 @@ import "fmt"
 type BAR struct {
 	Index int
 	MB    int64
-	Wide  bool // 64-bit and prefetchable: it may be above 4 GB
+	Wide  bool // 64-bit and prefetchable: it may be mapped above 4 GB
 }
 
-// A GPU contains the data that NVIDIA's driver shows about a GPU.
+// A GPU contains the properties that NVIDIA's driver reports for a GPU.
 type GPU struct {
-	Name         string // as nvidia-smi prints it
+	Name         string // name that nvidia-smi prints
 	Architecture string
-	MemoryMiB    int64 // framebuffer that the driver shows: less than MemoryMB if ECC uses a part
+	MemoryMiB    int64 // framebuffer that the driver reports: less than MemoryMB if ECC uses a part of it
 	VBIOS        string
 	Watts        int
-	Gen          int  // of PCIe
+	Gen          int  // PCIe generation
 	Open         bool // supported by the open kernel modules: Turing and later
 }
 
-// Above returns the bridges above a device, the nearest first.
+// Above returns the bridges above a device, starting with the nearest.
 func (h *Host) Above(address string) []string {
 	var list []string
 	for d := h.PCIDevice(address); d != nil && d.Parent != ""; d = h.PCIDevice(d.Parent) {
@@ -29,18 +29,18 @@ func (h *Host) Above(address string) []string {
 	return list
 }
 
-// A Distance is how far two devices of a host are from each other, in the terms of nvidia-smi.
+// A Distance is the topological distance of two devices of a host, in the terms of nvidia-smi.
 type Distance string
 
-// The distances, the nearest first.
+// Distances, in increasing order.
 const (
-	OneSwitch  Distance = "PIX"  // one bridge at most
+	OneSwitch  Distance = "PIX"  // at most one bridge
 	SwitchTree Distance = "PXB"  // several bridges, below one root port
-	RootPorts  Distance = "NODE" // different root ports of one socket
+	RootPorts  Distance = "NODE" // different root ports of the same socket
 	Sockets    Distance = "SYS"
 )
 
-// Distance returns how far two PCI functions are from each other.
+// Distance returns the distance of two PCI functions.
 func (h *Host) Distance(a, b string) Distance {
 	up, other := h.Above(a), h.Above(b)
 	if len(up) == 0 || len(other) == 0 || up[len(up)-1] != other[len(other)-1] {
@@ -50,14 +50,14 @@ func (h *Host) Distance(a, b string) Distance {
 		}
 		return Sockets
 	}
-	// A switch has an upstream port and a downstream port for each slot.
+	// A PCIe switch has one upstream port, and one downstream port for each slot.
 	if len(up) > 1 && len(other) > 1 && up[1] == other[1] || up[0] == other[0] {
 		return OneSwitch
 	}
 	return SwitchTree
 }
 
-// nearGPU is the first GPU that is below the same root port as a port of a Mellanox card, "" if there is none.
+// nearGPU returns the first GPU below the same root port as a port of a Mellanox card, or "" if there is none.
 func (h *Host) nearGPU() string {
 	for _, d := range h.PCI {
 		for _, p := range h.PNICs {
@@ -69,14 +69,14 @@ func (h *Host) nearGPU() string {
 	return ""
 }
 
-// ShortPCI writes 0000:3b:00.2 as 59:0.2, as the VMX process names devices.
+// ShortPCI converts 0000:3b:00.2 to 59:0.2, the format in which the VMX process names devices.
 func ShortPCI(address string) string {
 	var segment, bus, slot, function int
 	_, _ = fmt.Sscanf(address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
 	return fmt.Sprintf("%d:%d.%d", bus, slot, function)
 }
 
-// ShareMB returns the GPU memory of a VM's vGPUs: a profile names it in GB, as grid_a100d-40c does.
+// ShareMB returns the total GPU memory of a VM's vGPUs. A profile contains its size in GB, for example grid_a100d-40c.
 func (v *VM) ShareMB() int64 {
 	total := int64(0)
 	for _, d := range v.Devices {

@@ -18,8 +18,8 @@ func gpuWorld(t *testing.T, name string) *world.World {
 	return w
 }
 
-// The pages of a VM's devices are those that logs show: Dell KB 000199172 has 4206594 for a GPU of 16 GB. A T4 and a sound
-// device fit below 4 GB.
+// The numbers of pages of a VM's devices are those in public logs: Dell KB 000199172 has 4206594 for a GPU of 16 GB. A T4 and a
+// sound device fit below 4 GB.
 func TestPagesOfDevices(t *testing.T) {
 	w := gpuWorld(t, "gpudirect-models")
 	for _, tc := range []struct {
@@ -43,7 +43,7 @@ func TestPagesOfDevices(t *testing.T) {
 	}
 }
 
-// How far devices are from each other follows the bridges above them.
+// The distance of two devices depends on the bridges above them.
 func TestDistances(t *testing.T) {
 	for _, tc := range []struct {
 		scenario, host, a, b string
@@ -65,8 +65,8 @@ func TestDistances(t *testing.T) {
 	}
 }
 
-// Devices that belong together are switched together; a device that the host uses changes at the next boot; a device of
-// a running VM is refused.
+// Passthrough of functions that belong together changes together. For a device that the host uses it changes at the next boot.
+// For a device of a running VM the change is refused.
 func TestDevicesThatGoTogether(t *testing.T) {
 	w := gpuWorld(t, "gpudirect-models")
 	if err := w.SetPassthru("esx-02", "0000:d8:00.1", true, true); err != nil {
@@ -88,9 +88,9 @@ func TestDevicesThatGoTogether(t *testing.T) {
 	}
 }
 
-// vGPUs of another size do not start on a GPU that already has some, nor beside MIG-backed vGPUs; they do on a free GPU.
+// A vGPU cannot start on a GPU with vGPUs of another size or with MIG-backed vGPUs. It can start on a free GPU.
 func TestSharesOfOneSize(t *testing.T) {
-	w := gpuWorld(t, "gpudirect") // two A100 of 80 GB in each host
+	w := gpuWorld(t, "gpudirect") // two A100 with 80 GB in each host
 	shares := func(vm, host, profile string) {
 		if err := w.Update(func(s *world.State) ([]world.Event, error) {
 			v := s.VM(vm)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The reasons why a host refuses a setting.
+// Errors returned when a host rejects a setting.
 var (
 	ErrUnknown = errors.New("not found")
 	ErrInvalid = errors.New("invalid value")
@@ -28,8 +28,8 @@ func (w *World) setHost(host string, f func(*State, *Host) (Event, error)) error
 	})
 }
 
-// SetOption sets an advanced option. The key must exist (ErrUnknown) and the value must be of its type (ErrInvalid):
-// string, int64 or bool. Net.PVRDMAVmknic is free text, as on ESXi.
+// SetOption sets an advanced option. It returns ErrUnknown if the key does not exist and ErrInvalid if the value does not have
+// the option's type (string, int64 or bool). Any string is valid for Net.PVRDMAVmknic, as on ESXi.
 func (w *World) SetOption(host, key string, value any) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		old, known := h.Options[key]
@@ -69,7 +69,7 @@ func (w *World) RefreshFirewall(host string) error {
 	})
 }
 
-// RefreshServices is RefreshFirewall for the services.
+// RefreshServices makes vCenter read the services of a host again.
 func (w *World) RefreshServices(host string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		if h.Copied != nil {
@@ -79,7 +79,7 @@ func (w *World) RefreshServices(host string) error {
 	})
 }
 
-// SetRulesetNetworks sets who may use a ruleset (ErrUnknown).
+// SetRulesetNetworks sets the networks that a ruleset allows (ErrUnknown).
 func (w *World) SetRulesetNetworks(host, key string, all bool, networks []string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		r := h.Ruleset(key)
@@ -103,7 +103,7 @@ func (w *World) SetService(host, key string, running bool) error {
 	})
 }
 
-// SetServicePolicy sets when a service starts: on, off or automatic (ErrUnknown, ErrInvalid).
+// SetServicePolicy sets the startup policy of a service: on, off or automatic (ErrUnknown, ErrInvalid).
 func (w *World) SetServicePolicy(host, key, policy string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		svc := h.Service(key)
@@ -118,9 +118,9 @@ func (w *World) SetServicePolicy(host, key, policy string) error {
 	})
 }
 
-// SetModule replaces all parameters of a kernel module, like "esxcli system module parameters set -p": those not named are unset.
-// They take effect at the next reboot. Unknown modules and parameters are refused (ErrUnknown). Writing max_vfs, or removing it,
-// cancels vCenter's setting.
+// SetModule replaces all parameters of a kernel module, like "esxcli system module parameters set -p". Parameters that are not
+// listed are unset. The change takes effect at the next reboot. It returns ErrUnknown for unknown modules and parameters.
+// Setting or removing max_vfs overrides vCenter's setting.
 func (w *World) SetModule(host, module, parameters string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		m := h.Module(module)
@@ -150,7 +150,7 @@ func (w *World) SetModule(host, module, parameters string) error {
 	})
 }
 
-// SetLink plugs or unplugs a cable (ErrUnknown).
+// SetLink connects or disconnects the cable of a pNIC (ErrUnknown).
 func (w *World) SetLink(host, pnic string, up bool) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		p := h.PNIC(pnic)
@@ -162,7 +162,7 @@ func (w *World) SetLink(host, pnic string, up bool) error {
 	})
 }
 
-// SetMaintenance makes a host enter or exit maintenance mode. It cannot enter while VMs are running on it.
+// SetMaintenance enters or exits maintenance mode. A host cannot enter it while VMs are running on it.
 func (w *World) SetMaintenance(host string, on bool) error {
 	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
 		if on {
@@ -181,8 +181,8 @@ func (w *World) SetMaintenance(host string, on bool) error {
 	return err
 }
 
-// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It does not notify watchers, because counters are
-// read, not watched.
+// AddTraffic adds to the counters of a host's RDMA device (ErrUnknown). It does not notify watchers, because clients poll the
+// counters.
 func (w *World) AddTraffic(host, device string, c Counters) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *World) AddTraffic(host, device string, c Counters) error {
 	return nil
 }
 
-// SetShellAddr records where the SSH server of a host listens.
+// SetShellAddr sets the address on which the SSH server of a host listens.
 func (w *World) SetShellAddr(host, addr string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		h.ShellAddr = addr
@@ -211,12 +211,12 @@ func (w *World) SetShellAddr(host, addr string) error {
 	})
 }
 
-// SetGuestAddr records where the SSH server of a guest listens.
+// SetGuestAddr sets the address on which the SSH server of a guest listens.
 func (w *World) SetGuestAddr(vm, address string, port int) error {
 	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.Address, v.Guest.Port = address, port })
 }
 
-// SetGuestNICs records what VMware Tools report about the guest's interfaces.
+// SetGuestNICs sets the interfaces that VMware Tools report for a guest.
 func (w *World) SetGuestNICs(vm string, nics []GuestNIC) error {
 	return w.setVM(vm, VMGuest, func(v *VM) { v.Guest.NICs = slices.Clone(nics) })
 }

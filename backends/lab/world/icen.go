@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Icen is Intel's driver of E810 cards. Whether a port has an RDMA device is set by the position of the port in its
-// list parameter RDMA, at boot (irdman 1.4.4.0 release notes: RDMA is turned on in the LAN driver by parameter RDMA,
-// after a reboot; a number for each port, as configure_icen.sh in public repositories writes it).
+// Icen is Intel's driver for E810 cards. Its list parameter RDMA contains one number per port, which enables the port's RDMA
+// device at boot (irdman 1.4.4.0 release notes: RDMA is turned on in the LAN driver by parameter RDMA, after a reboot; the
+// format is that of configure_icen.sh in public repositories).
 const Icen = "icen"
 
-// rdmaByIcen adds RDMA devices to the ports of icen, or removes them.
+// rdmaByIcen adds or removes the RDMA devices of icen's ports according to the module parameter.
 func (h *Host) rdmaByIcen() {
 	m := h.Module(Icen)
 	if m == nil || m.Parameter("RDMA") == nil {
@@ -28,7 +28,7 @@ func (h *Host) rdmaByIcen() {
 	}
 }
 
-// freeRDMA is the first name that no RDMA device of the host has.
+// freeRDMA returns the first unused RDMA device name of the host.
 func (h *Host) freeRDMA() string {
 	for n := 0; ; n++ {
 		name := fmt.Sprintf("vmrdma%d", n)

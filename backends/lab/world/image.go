@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// What is pending for a VIB.
+// The values of VIB.Pending.
 const (
 	PendingInstall = "install"
 	PendingRemove  = "remove"
 )
 
-// A Package is a file on the datastore: one VIB (.vib) or an offline bundle (.zip).
+// A Package is a file on the datastore that contains one VIB (.vib) or an offline bundle (.zip).
 type Package struct {
 	Path string // /vmfs/volumes/shared-01/rdma/mft.vib
 	VIBs []VIB
 }
 
-// An ImageError is a refusal of the installer, printed as esxcli prints it.
+// An ImageError is an error of the installer, in the format of esxcli.
 type ImageError struct{ Code, Text string }
 
 // Error implements error.
@@ -29,7 +29,7 @@ func (e *ImageError) Error() string {
 	return fmt.Sprintf(" [%s]\n %s\n Please refer to the log file for more details.", e.Code, strings.ReplaceAll(e.Text, "\n", "\n "))
 }
 
-// ID is the full name of a VIB.
+// ID returns the full ID of a VIB.
 func (v VIB) ID() string { return v.Vendor + "_bootbank_" + v.Name + "_" + v.Version }
 
 // An ImageChange is the result of an installation or a removal. It takes effect at the next boot.
@@ -39,7 +39,7 @@ var levels = []string{"CommunitySupported", "PartnerSupported", "VMwareAccepted"
 
 func level(name string) int { return slices.Index(levels, name) }
 
-// Active finds a VIB that the host has booted with; nil when there is none.
+// Active returns a VIB of the booted image, or nil if there is none.
 func (h *Host) Active(vib string) *VIB {
 	for i, v := range h.VIBs {
 		if v.Name == vib && v.Pending != PendingInstall {
@@ -49,12 +49,13 @@ func (h *Host) Active(vib string) *VIB {
 	return nil
 }
 
-// Package finds a file on the datastore; nil when there is none.
+// Package returns a file on the datastore, or nil if there is none.
 func (s *State) Package(name string) *Package {
 	return find(s.Depot, func(p *Package) bool { return p.Path == name })
 }
 
-// OpenPackage opens a file of the datastore as a host sees it: a bundle (.zip) or one VIB. It refuses with an ImageError.
+// OpenPackage opens a file on the datastore by its path on a host. If bundle is true it must be a bundle (.zip), otherwise a
+// VIB. Errors are of type ImageError.
 func (w *World) OpenPackage(host, file string, bundle bool) (pkg Package, err error) {
 	w.View(func(s *State) {
 		if s.Host(host) == nil {
@@ -74,16 +75,16 @@ func (h *Host) Staged() bool {
 	return slices.ContainsFunc(h.VIBs, func(v VIB) bool { return v.Pending != "" })
 }
 
-// An Install describes what to install and which checks to skip.
+// An Install describes the VIBs to install and the checks to skip.
 type Install struct {
 	Paths   []string
-	Bundle  bool // a .zip is requested (-d), not .vib files (-v)
+	Bundle  bool // install a .zip (-d) instead of .vib files (-v)
 	Force   bool // -f: acceptance level and dependencies are not checked
-	NoCheck bool // --no-sig-check
-	Update  bool // never to an older version
+	NoCheck bool // --no-sig-check: signatures are not checked
+	Update  bool // skip older versions
 }
 
-// InstallVIBs installs files of the datastore into the image of the next boot. It refuses with an ImageError.
+// InstallVIBs installs files of the datastore into the image of the next boot. Errors are of type ImageError.
 func (w *World) InstallVIBs(host string, in Install) (ImageChange, error) {
 	var change ImageChange
 	err := w.setHost(host, func(s *State, h *Host) (Event, error) {
@@ -128,8 +129,9 @@ func (s *State) open(file string, bundle bool) (*Package, error) {
 	return pkg, nil
 }
 
-// accepts refuses a VIB for a later release of ESXi and one below the host's acceptance level unless forced, and with Secure Boot an
-// unsigned one always. The words about the release are those of public logs: ESXi 6.7 and a package with DEL.700.0.0.15843807.
+// accepts rejects a VIB that was built for a later release of ESXi, and a VIB below the host's acceptance level unless the
+// install is forced. With Secure Boot, it always rejects an unsigned VIB. The message about the release is from public logs:
+// ESXi 6.7 and a package with DEL.700.0.0.15843807.
 func (h *Host) accepts(v VIB, in Install) error {
 	switch {
 	case VersionLess(h.Version, v.madeFor()) && !in.Force:
@@ -149,7 +151,8 @@ func (h *Host) accepts(v VIB, in Install) error {
 
 var buildTag = regexp.MustCompile(`-[0-9]*[A-Za-z]+\.([0-9])([0-9])([0-9])\.`)
 
-// madeFor is the release of ESXi in the version of a VIB (1OEM.703.0.0.18644231 is for 7.0.3), "" if it names none.
+// madeFor returns the ESXi release in the version of a VIB (1OEM.703.0.0.18644231 is for 7.0.3), or "" if the version does not
+// contain one.
 func (v VIB) madeFor() string {
 	if m := buildTag.FindStringSubmatch(v.Version); m != nil {
 		return strings.Join(m[1:], ".")
@@ -162,7 +165,7 @@ func short(acceptance string) string {
 		"VMwareCertified": "certified"}[acceptance]
 }
 
-// stage replaces another version of a VIB.
+// stage adds a VIB to the image of the next boot and replaces any other version of it.
 func (h *Host) stage(v VIB, in Install, change *ImageChange) {
 	for i, old := range h.VIBs {
 		if old.Name != v.Name || old.Pending == PendingRemove {
@@ -180,13 +183,13 @@ func (h *Host) stage(v VIB, in Install, change *ImageChange) {
 	change.Installed = append(change.Installed, v.ID())
 }
 
-// upstream is a version without the build of ESXi that it was made for.
+// upstream returns a version without its suffix for an ESXi build.
 func upstream(version string) string {
 	v, _, _ := strings.Cut(version, "-")
 	return v
 }
 
-// staged finds a VIB of the image of the next boot; nil when there is none.
+// staged returns a VIB of the image of the next boot, or nil if there is none.
 func (h *Host) staged(vib string) *VIB {
 	for i, v := range h.VIBs {
 		if v.Name == vib && v.Pending != PendingRemove {
@@ -196,7 +199,7 @@ func (h *Host) staged(vib string) *VIB {
 	return nil
 }
 
-// RemoveVIBs removes VIBs from the image of the next boot: all of them or, with an ImageError, none.
+// RemoveVIBs removes VIBs from the image of the next boot. On an ImageError none is removed.
 func (w *World) RemoveVIBs(host string, names []string) (ImageChange, error) {
 	var change ImageChange
 	err := w.setHost(host, func(_ *State, h *Host) (Event, error) {
@@ -224,7 +227,7 @@ func (w *World) RemoveVIBs(host string, names []string) (ImageChange, error) {
 	return change, err
 }
 
-// SetAcceptance sets the acceptance level of the image: not above that of a VIB that is installed, and not down to
+// SetAcceptance sets the acceptance level of the image. The level must not be above that of an installed VIB, and must not be
 // CommunitySupported under Secure Boot (ErrInvalid, ErrBusy).
 func (w *World) SetAcceptance(host, to string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
@@ -241,7 +244,7 @@ func (w *World) SetAcceptance(host, to string) error {
 	})
 }
 
-// bootImage makes the staged image the running one. A driver that was installed with it claims its adapters from then on.
+// bootImage activates the staged image. Drivers that were installed with it claim their adapters.
 func (h *Host) bootImage() {
 	h.VIBs = slices.DeleteFunc(h.VIBs, func(v VIB) bool { return v.Pending == PendingRemove })
 	for i := range h.VIBs {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// A Lifecycle is the image with which Lifecycle Manager manages the cluster, and its depots. Source: vSphere Automation
+// A Lifecycle contains the image with which Lifecycle Manager manages the cluster, and its depots. Source: vSphere Automation
 // API, esx/settings.
 type Lifecycle struct {
 	Base       string            // version of the base image
-	Components map[string]string // added to the base image, version by name
-	AddOn      string            // of a vendor, "" for none
-	Hardware   string            // name of the hardware support manager that has firmware in the image, "" for none
+	Components map[string]string // versions, by name, of components added to the base image
+	AddOn      string            // vendor add-on, "" for none
+	Hardware   string            // name of the hardware support manager that adds firmware to the image, "" for none
 	Commits    int
 	Drafts     []*Draft
-	Depots     []string // locations that were imported
-	Bundles    []Bundle // what the locations hold, imported or not
-	PowerOff   bool     // the apply policy powers VMs off
+	Depots     []string // locations of the imported depots
+	Bundles    []Bundle // bundles at all locations, imported or not
+	PowerOff   bool     // the apply policy powers off VMs
 	QuickBoot  bool     // the apply policy requests Quick Boot
 	Busy       bool     // an apply operation is running
 	made       int
@@ -32,10 +32,10 @@ type Draft struct {
 	Components map[string]string
 }
 
-// A Bundle is an offline bundle with one component, at a location from which vCenter can fetch it.
+// A Bundle is an offline bundle with one component, at a location from which vCenter can download it.
 type Bundle struct {
 	Location, Name, Version, Vendor string
-	Conflict                        string // why an image with it is not valid, "" if it is
+	Conflict                        string // reason why an image with this component is invalid, "" if it is valid
 	VIBs                            []VIB
 }
 
@@ -50,7 +50,7 @@ func (l *Lifecycle) NewDraft(owner string) *Draft {
 	return d
 }
 
-// Draft finds a draft; nil when there is none.
+// Draft returns the draft with an ID, or nil if there is none.
 func (l *Lifecycle) Draft(id string) *Draft {
 	return find(l.Drafts, func(d *Draft) bool { return d.ID == id })
 }
@@ -60,7 +60,7 @@ func (l *Lifecycle) Drop(id string) {
 	l.Drafts = slices.DeleteFunc(l.Drafts, func(d *Draft) bool { return d.ID == id })
 }
 
-// Offered finds a component that is in one of the imported depots; nil when none has it. No version means any.
+// Offered returns a component from the imported depots, or nil if there is none. An empty version matches any version.
 func (l *Lifecycle) Offered(name, version string) *Bundle {
 	for i, b := range l.Bundles {
 		if b.Name == name && (version == "" || b.Version == version) && slices.Contains(l.Depots, b.Location) {
@@ -70,7 +70,7 @@ func (l *Lifecycle) Offered(name, version string) *Bundle {
 	return nil
 }
 
-// Installed are the components that a host has booted with: those of which it has every VIB.
+// Installed returns the components of a host's booted image: those of which every VIB is installed.
 func (l *Lifecycle) Installed(h *Host) map[string]string {
 	out := map[string]string{}
 	for _, b := range l.Bundles {
@@ -85,7 +85,8 @@ func (l *Lifecycle) Installed(h *Host) map[string]string {
 // Compliant reports whether a host has exactly the components of the image.
 func (l *Lifecycle) Compliant(h *Host) bool { return maps.Equal(l.Installed(h), l.Components) }
 
-// Remediate puts the image of the cluster into the next boot of a host: components that are not in the image are removed (KB 440252).
+// Remediate stages the cluster's image on a host for the next boot. Components that are not in the image are removed (KB
+// 440252).
 func (w *World) Remediate(host string) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		var change ImageChange

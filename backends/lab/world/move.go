@@ -2,10 +2,10 @@ package world
 
 import "slices"
 
-// Evacuate moves the running VMs of a host to others, as DRS does: to the host with the fewest VMs that is up, not in
-// maintenance, has the memory, is a member of every DVS that the VM is connected to, and breaks no rule. VMs with VFs stay,
-// because they cannot be moved. DRS that is not fully automated only makes recommendations, and no VM moves if that would
-// violate HA's failover level.
+// Evacuate migrates the running VMs of a host to other hosts, as DRS does. The target is the host with the fewest VMs that is
+// up, is not in maintenance mode, has enough memory, is a member of every DVS to which the VM is connected, and violates no
+// affinity rule. VMs with VFs are not migrated, because they cannot be. If DRS is not fully automated, it only makes
+// recommendations. No VM is migrated if that would violate HA's failover level.
 func (w *World) Evacuate(host string) {
 	_ = w.Update(func(s *State) ([]Event, error) { return s.services(host, false), nil })
 	_ = w.Update(func(s *State) ([]Event, error) {
@@ -31,7 +31,7 @@ func (w *World) Evacuate(host string) {
 	})
 }
 
-// services powers the VMs of vSphere Cluster Services of a host off or on. Source: Broadcom KB 370222.
+// services powers the vSphere Cluster Services VMs of a host on or off. Source: Broadcom KB 370222.
 func (s *State) services(host string, on bool) []Event {
 	var events []Event
 	for _, v := range s.VMs {
@@ -43,7 +43,8 @@ func (s *State) services(host string, on bool) []Event {
 	return events
 }
 
-// RoomFor returns the host that DRS recommends for a VM, among the named hosts (all if none is named), or nil if none is suitable.
+// RoomFor returns the host that DRS recommends for a VM, or nil if none is suitable. If among is not empty, only those hosts
+// are considered.
 func (s *State) RoomFor(v *VM, among []string) *Host {
 	if v.Pinned() || v.Local || v.Sharing != "" {
 		return nil
@@ -73,7 +74,7 @@ func (s *State) RoomFor(v *VM, among []string) *Host {
 	return best
 }
 
-// Pinned reports whether a device keeps the VM on its host.
+// Pinned reports whether a device prevents migration of the VM.
 func (v *VM) Pinned() bool {
 	for _, a := range v.Adapters {
 		if a.Type == SRIOV {

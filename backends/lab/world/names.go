@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// MAC is the generated address of the nth adapter of the VM with that index.
+// MAC returns the generated MAC address of adapter n of the VM with that index.
 func MAC(vm, n int) string {
 	return fmt.Sprintf("00:50:56:%02x:%02x:%02x", 0x80+n%0x40, vm>>8&0xff, vm&0xff)
 }
 
-// escaper escapes names like vCenter: / \ and % are not allowed as they are (API reference, ManagedEntity.name).
+// escaper escapes names as vCenter does: / \ and % are stored escaped (API reference, ManagedEntity.name).
 var escaper = strings.NewReplacer("%", "%25", "/", "%2f", `\`, "%5c")
 
 // Escaped returns a name as vCenter stores it.
@@ -23,14 +23,14 @@ func Unescaped(name string) string {
 	return strings.NewReplacer("%25", "%", "%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`).Replace(name)
 }
 
-// UUID is that of the nth thing of a kind, always the same: version 4, variant 1 (RFC 9562, section 5.4).
+// UUID returns the UUID of object i of a kind. It is deterministic: version 4, variant 1 (RFC 9562, section 5.4).
 func UUID(kind string, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", kind, i))
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// SwitchUUID is that of a DVS, as vCenter writes it.
+// SwitchUUID returns the UUID of a DVS, in vCenter's format.
 func SwitchUUID(name string) string {
 	u := UUID("dvs/"+name, 0)
 	var pairs []string

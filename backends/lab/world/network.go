@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// MTU returns the MTU that a pNIC has from its switch, or its own if it has no switch.
+// MTU returns the MTU of a pNIC: that of its switch or, without a switch, its own.
 func (s *State) MTU(h *Host, p *PNIC) int {
 	if v := h.VSwitchOf(p.Device); v != nil {
 		return v.MTU
@@ -18,8 +18,8 @@ func (s *State) MTU(h *Host, p *PNIC) int {
 	return p.MTU
 }
 
-// RDMAMTU is the RDMA path MTU that fits into an Ethernet MTU: the headers take up to 96 bytes
-// (Linux, include/rdma/ib_addr.h, iboe_get_mtu).
+// RDMAMTU returns the largest RDMA path MTU that fits into an Ethernet MTU. The headers need up to 96 bytes (Linux,
+// include/rdma/ib_addr.h, iboe_get_mtu).
 func RDMAMTU(ethernet int) int {
 	for _, mtu := range []int{4096, 2048, 1024, 512} {
 		if ethernet-96 >= mtu {
@@ -29,13 +29,13 @@ func RDMAMTU(ethernet int) int {
 	return 256
 }
 
-// Netmask is the IPv4 netmask of a vmkernel adapter.
+// Netmask returns the IPv4 netmask of a vmkernel adapter.
 func (v *VMK) Netmask() string {
 	m := ^uint32(0) << (32 - v.Prefix)
 	return netip.AddrFrom4([4]byte{byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}).String()
 }
 
-// Uplinks are the pNICs with a link behind a vmkernel adapter.
+// uplinks returns the pNICs with a link that a vmkernel adapter can use.
 func (s *State) uplinks(h *Host, v *VMK) []*PNIC {
 	var devices []string
 	if d := s.Switch(v.DVS); d != nil && d.Member(h.Name) != nil {
@@ -55,15 +55,16 @@ func (s *State) uplinks(h *Host, v *VMK) []*PNIC {
 	return list
 }
 
-// carries reports whether a packet passes a vmkernel adapter and the switch behind it.
+// carries reports whether a vmkernel adapter and its switch can send a packet. If whole is true, the packet must not be
+// fragmented.
 func (s *State) carries(h *Host, v *VMK, bytes int, whole bool) bool {
 	links := s.uplinks(h, v)
 	return len(links) > 0 && (!whole || bytes <= v.MTU && bytes <= s.MTU(h, links[0]))
 }
 
-// Ping reports whether a packet of that many bytes gets from a host's vmkernel adapter ("" any) to an address of
-// another host, and whether it is refused at once because it is larger than the adapter's MTU and may not be
-// fragmented.
+// Ping reports whether a packet of the given size from a host's vmkernel adapter ("" for any) reaches an address of another
+// host. If whole is true, the packet must not be fragmented; tooBig is true if it is rejected immediately because it exceeds
+// the adapter's MTU.
 func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, tooBig bool) {
 	from := h.VMK(vmk)
 	if vmk == "" && len(h.VMKs) > 0 {

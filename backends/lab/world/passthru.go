@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// SetPassthru enables or disables passthrough of a PCI function and of the functions that belong to it (ErrUnknown,
-// ErrInvalid, ErrBusy). Network adapters and devices that the host uses change at the next boot; others change at once
-// if now is set, otherwise also at the next boot.
+// SetPassthru enables or disables passthrough of a PCI function and of the functions that belong to it (ErrUnknown, ErrInvalid,
+// ErrBusy). For network adapters and devices that the host uses, the change takes effect at the next boot. For other devices it
+// takes effect immediately if now is true, otherwise at the next boot.
 func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		d := h.PCIDevice(pci)
@@ -40,7 +40,7 @@ func (w *World) SetPassthru(host, pci string, enabled, now bool) error {
 	})
 }
 
-// group returns a function and those that must be passed through with it.
+// group returns a function and the functions that must be passed through together with it.
 func (h *Host) group(d *PCIDevice) []*PCIDevice {
 	head := d.Address
 	if d.Dependent != "" {
@@ -55,16 +55,16 @@ func (h *Host) group(d *PCIDevice) []*PCIDevice {
 	return list
 }
 
-// The reasons why a VM does not get a device.
+// Errors returned when a device cannot be assigned to a VM.
 var (
 	ErrNotPassthrough = errors.New("not a passthrough device")
 	ErrNoDevice       = errors.New("no such device is free")
 )
 
-// A DeviceError names the device of a VM that has a problem.
+// A DeviceError describes a problem with a device of a VM.
 type DeviceError struct {
-	Index int    // in the VM's list
-	PCI   string // "" of a dynamic one
+	Index int    // index in the VM's device list
+	PCI   string // "" for a dynamic device
 	Err   error  // ErrNotPassthrough, ErrNoDevice
 }
 
@@ -73,11 +73,11 @@ func (e *DeviceError) Error() string {
 	return fmt.Sprintf("pciPassthru%d %s: %v", e.Index, e.PCI, e.Err)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the underlying error.
 func (e *DeviceError) Unwrap() error { return e.Err }
 
-// AssignDevices assigns to a VM that is being powered on its requested devices, or returns a DeviceError: a fixed one at its
-// address, a dynamic one of an allowed model and with the requested label.
+// AssignDevices assigns the requested devices to a VM that is being powered on: a fixed device by its address, a dynamic device
+// by an allowed model and the requested label. Errors are of type DeviceError.
 func (s *State) AssignDevices(v *VM) error {
 	h := s.Host(v.Host)
 	taken := map[string]bool{}
@@ -110,14 +110,14 @@ func (s *State) AssignDevices(v *VM) error {
 	return s.AssignVGPUs(v)
 }
 
-// allows reports whether a dynamic device may be this one.
+// allows reports whether a function matches a dynamic device.
 func (d *Passthrough) allows(c *PCIDevice) bool {
 	makes := append([]Make{{d.Vendor, d.Device}}, d.Others...)
 	return d.Label == c.Label && slices.Contains(makes, Make{c.Vendor, c.Device})
 }
 
-// Given returns the host's functions that are assigned to the devices of a VM, in the order of the VM's list: the
-// current ones, or those of its last run.
+// Given returns the host's functions that are assigned to the devices of a VM, in the order of the VM's list. If the VM is off,
+// these are the functions of its last run.
 func (s *State) Given(v *VM) []*PCIDevice {
 	var list []*PCIDevice
 	if h := s.Host(v.Host); h != nil {
@@ -130,9 +130,9 @@ func (s *State) Given(v *VM) []*PCIDevice {
 	return list
 }
 
-// detach takes adapters that are passed through as a whole, and ports that speak InfiniBand, out of the host's list, and puts
-// back those that are neither any more. ESXi's driver for ConnectX supports only Ethernet ports (NVIDIA, ConnectX-4/5 native
-// ESXi driver user manual, Introduction); the function of an InfiniBand port has PCI class 0207.
+// detach removes ports that are passed through to VMs, and InfiniBand ports, from the host's adapters, and adds those that are
+// neither any more. ESXi's driver for ConnectX supports only Ethernet ports (NVIDIA, ConnectX-4/5 native ESXi driver user
+// manual, Introduction). An InfiniBand port has PCI class 0207.
 func (h *Host) detach() {
 	all := slices.Concat(h.PNICs, h.Detached, h.InfiniBand)
 	h.PNICs, h.Detached, h.InfiniBand = nil, nil, nil
@@ -157,12 +157,12 @@ func (h *Host) detach() {
 	slices.SortStableFunc(h.PNICs, func(a, b *PNIC) int { return natural(a.Device, b.Device) })
 }
 
-// Whole finds the adapter at a PCI address that is passed through as a whole; nil when there is none.
+// Whole returns the passed-through port at a PCI address, or nil if there is none.
 func (h *Host) Whole(pci string) *PNIC {
 	return find(h.Detached, func(p *PNIC) bool { return p.PCI == pci })
 }
 
-// WholeOf finds the port with that MAC that a running VM has as a whole; nil when it has none.
+// WholeOf returns the port with that MAC that is passed through to a running VM, or nil if there is none.
 func (s *State) WholeOf(v *VM, mac string) *PNIC {
 	h := s.Host(v.Host)
 	if h == nil || !v.On {
@@ -176,7 +176,7 @@ func (s *State) WholeOf(v *VM, mac string) *PNIC {
 	return nil
 }
 
-// natural orders vmnic2 before vmnic10.
+// natural compares names in natural order: vmnic2 before vmnic10.
 func natural(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
@@ -184,7 +184,8 @@ func natural(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// SetPowerPolicy sets the power policy by its short name: static, dynamic, low, custom. It acts at once (ErrInvalid).
+// SetPowerPolicy sets the power policy by its short name: static, dynamic, low, custom. It takes effect immediately
+// (ErrInvalid).
 func (w *World) SetPowerPolicy(host, policy string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		if !slices.Contains([]string{"static", "dynamic", "low", "custom"}, policy) {
@@ -195,7 +196,7 @@ func (w *World) SetPowerPolicy(host, policy string) error {
 	})
 }
 
-// SetGraphics sets the graphics type of a host's GPUs from its next boot on.
+// SetGraphics sets the graphics type of a host's GPUs. It takes effect at the next boot.
 func (w *World) SetGraphics(host, kind string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		if kind != "shared" && kind != "sharedDirect" {
@@ -206,8 +207,8 @@ func (w *World) SetGraphics(host, kind string) error {
 	})
 }
 
-// PFC is the mask of priorities that priority flow control acts on at the driver's ports: pfctx and pfcrx, which must
-// be equal, as they were at the last boot.
+// PFC returns the mask of priorities for which priority flow control is active on the driver's ports. It is the value of pfctx
+// and pfcrx at the last boot; the two must be equal.
 func (h *Host) PFC(p *PNIC) int {
 	if slices.Contains(h.Detached, p) {
 		return p.Guest.PFC
@@ -225,7 +226,7 @@ func (h *Host) PFC(p *PNIC) int {
 	return tx & 0xff
 }
 
-// Pause returns the global pause in effect: priority flow control suspends it.
+// Pause returns the global pause setting that is in effect. Priority flow control suspends global pause.
 func (h *Host) Pause(p *PNIC) (rx, tx bool) {
 	if h.PFC(p) != 0 {
 		return false, false

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// PowerOn powers a VM on; its guest is up after VMBoot. It fails if the VM is on or its host does not answer.
+// PowerOn powers on a VM. Its guest is up after VMBoot. It fails if the VM is on or its host does not respond.
 func (w *World) PowerOn(vm string) error {
 	return w.setPower(vm, func(s *State, v *VM) error {
 		if v.On {
@@ -35,12 +35,12 @@ func (w *World) PowerOn(vm string) error {
 	}, "on")
 }
 
-// PowerOff powers a VM off.
+// PowerOff powers off a VM.
 func (w *World) PowerOff(vm string) error {
 	return w.powerOff(vm, func(*VM) bool { return true })
 }
 
-// powerOff cuts the power of a VM that is meant.
+// powerOff powers off a VM if meant returns true for it.
 func (w *World) powerOff(vm string, meant func(*VM) bool) error {
 	err := w.setPower(vm, func(_ *State, v *VM) error {
 		if !v.On || !meant(v) {
@@ -55,8 +55,8 @@ func (w *World) powerOff(vm string, meant func(*VM) bool) error {
 	return err
 }
 
-// ShutdownGuest asks the guest to shut down: it is off a moment later. It fails if no guest answers. A second request during
-// the shutdown has no effect.
+// ShutdownGuest requests a guest shutdown; the VM is off shortly after. It fails if no guest is running. A second request
+// during the shutdown has no effect.
 func (w *World) ShutdownGuest(vm string) error {
 	if err := w.needGuest(vm); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (w *World) ShutdownGuest(vm string) error {
 	return nil
 }
 
-// RebootGuest restarts the guest system of a VM that is on: it goes down at once and is up again after VMBoot.
+// RebootGuest reboots the guest of a VM that is on. The guest goes down immediately and is up again after VMBoot.
 func (w *World) RebootGuest(vm string) error {
 	if err := w.needGuest(vm); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (w *World) RebootGuest(vm string) error {
 	return w.Reset(vm)
 }
 
-// Reset restarts a VM that is on, whatever its guest does.
+// Reset resets a VM that is on, regardless of the state of its guest.
 func (w *World) Reset(vm string) error {
 	err := w.Update(func(s *State) ([]Event, error) {
 		v := s.VM(vm)
@@ -130,8 +130,8 @@ func switchOff(v *VM) {
 	}
 }
 
-// bootLater lets the guest come up after VMBoot unless the VM is switched off or restarted before.
-// The caller holds the mutex.
+// bootLater marks the guest as up after VMBoot, unless the VM is powered off or restarted before. The caller must hold the
+// mutex.
 func (w *World) bootLater(v *VM) {
 	v.boot++
 	boot, name := v.boot, v.Name
@@ -152,7 +152,7 @@ func (w *World) bootLater(v *VM) {
 			if v.Guest.BIOS != (v.Firmware == "bios") {
 				v.logf("vcpu-0", "[msg.Backdoor.OsNotFound] No operating system was found. If you have an operating system installation disc, "+
 					"you can insert the disc into the system's CD-ROM drive and restart the virtual machine.")
-				return nil, nil // it stays at the firmware's screen
+				return nil, nil // the VM stays at the firmware's screen
 			}
 			up = true
 			v.guestUp(time.Now())
@@ -164,7 +164,7 @@ func (w *World) bootLater(v *VM) {
 	})
 }
 
-// cannotBoot returns why a VM powers off right after power-on, or "" if it does not.
+// cannotBoot returns the reason why a VM powers off right after power-on, or "" if it boots.
 func (s *State) cannotBoot(v *VM) string {
 	if s.outOfVectors(v) {
 		return "failed to register interrupt (error code 195887110)"
@@ -179,9 +179,9 @@ func (v *VM) guestUp(now time.Time) {
 	v.Guest.NICs = v.bootNICs()
 }
 
-// RebootHost restarts a host: its VMs lose their power, it does not answer for HostReboot, then it is back with
-// a new boot time and with the module parameters that were set before. A host whose NeverReturns is set, or that a
-// fault rule "do=reboot-never" names, stays away.
+// RebootHost restarts a host. Its VMs lose power, and the host does not respond for HostReboot. Then it has a new boot time,
+// and new module parameters take effect. If NeverReturns is set, or a fault rule with "do=reboot-never" matches, the host does
+// not return.
 func (w *World) RebootHost(host string) error {
 	never := false
 	if a, ok := w.Faults.Take(fault.Target{Host: host}, "", "reboot"); ok && a.Do == fault.DoRebootNever {
@@ -199,7 +199,7 @@ func (w *World) RebootHost(host string) error {
 	return nil
 }
 
-// LoseHost makes a host stop answering until RestoreHost.
+// LoseHost makes a host unresponsive until RestoreHost is called.
 func (w *World) LoseHost(host string) error { return w.hostGoes(host, Down, "lost") }
 
 func (w *World) hostGoes(host string, to HostState, reason string) error {
@@ -229,7 +229,7 @@ func (w *World) hostGoes(host string, to HostState, reason string) error {
 	return err
 }
 
-// PowerCycle cuts the power of a host, as its BMC does, and lets it boot.
+// PowerCycle power cycles a host, as its BMC does.
 func (w *World) PowerCycle(host string) error {
 	if err := w.hostGoes(host, Down, "power cut"); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (w *World) PowerCycle(host string) error {
 	return w.returns(host, true)
 }
 
-// RestoreHost ends a reboot or an outage: pending settings take effect.
+// RestoreHost ends a reboot or an outage. Pending settings take effect.
 func (w *World) RestoreHost(host string) error { return w.returns(host, false) }
 
 func (w *World) returns(host string, cut bool) error {
@@ -256,8 +256,8 @@ func (w *World) returns(host string, cut bool) error {
 	})
 }
 
-// nextBoot returns the boot time of a host that was booted now. A real host takes minutes for a reboot, so two boot times always
-// differ by more than their variation; a host of the lab that takes milliseconds reports a slightly later time instead.
+// nextBoot returns the boot time of a host that boots now. A reboot of a real host takes minutes, so two boot times always
+// differ by more than the jitter of the reported time. A lab host reboots in milliseconds, so it reports a slightly later time.
 func nextBoot(last time.Time) time.Time {
 	now := time.Now()
 	if apart := last.Add(2 * time.Second); now.Before(apart) {
@@ -266,10 +266,11 @@ func nextBoot(last time.Time) time.Time {
 	return now
 }
 
-// Uptime returns how long the host has been up.
+// Uptime returns the time since the last boot of the host.
 func (h *Host) Uptime() time.Duration { return max(0, time.Since(h.BootTime)) }
 
-// boot makes pending settings take effect: VIBs, firmware, module parameters, passthrough, VFs. Cut: its cards were without power.
+// boot applies pending settings: VIBs, firmware, module parameters, passthrough, VFs. cut is true if the power of the cards was
+// cut.
 func (h *Host) boot(cut bool) {
 	h.MST, h.RebootRequired = false, false
 	h.HAAgent, h.Problems = h.HALater, h.ProblemsLater

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// commands are the commands that are running in guests and hosts.
+// commands records the commands that are running in guests and hosts.
 type commands struct {
 	mu   sync.Mutex
 	list []*Event
 }
 
-// Begin records that a command is running in a guest or a host, until end is called.
+// Begin records that a command is running in a guest or a host until end is called.
 func (w *World) Begin(host, vm, argv string) (end func()) {
 	e := &Event{What: Process, Host: host, VM: vm, Detail: argv}
 	w.commands.mu.Lock()

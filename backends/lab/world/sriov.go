@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/firmware"
 )
 
-// Nmlx5 is the driver whose ports share one list max_vfs.
+// Nmlx5 is the driver whose list parameter max_vfs applies to all of its ports.
 const Nmlx5 = "nmlx5_core"
 
 // ErrNoVF reports that a physical function has no free VF.
@@ -20,16 +20,16 @@ var ErrNoVF = errors.New("no VF is free")
 // ErrBusy reports that a setting cannot change while the device is in use.
 var ErrBusy = errors.New("in use")
 
-// A SRIOVRequest is a port's setting that was requested through vCenter (HostSriovConfig). It takes effect at the next boot,
-// instead of the port's entry in max_vfs, until the module parameter is written again: the last writer wins.
+// A SRIOVRequest is the setting of a port that was requested through vCenter (HostSriovConfig). It takes effect at the next
+// boot and overrides the port's entry in max_vfs until the module parameter is written again: the last change has precedence.
 type SRIOVRequest struct {
 	Enabled bool
 	VFs     int
-	Booted  bool // the host has booted since
+	Booted  bool // the host has booted since the request
 }
 
-// Ports are the ports that a driver has claimed, in the order of its list parameters: by PCI address, regardless of
-// device names (KB 309346).
+// Ports returns the ports that a driver has claimed, in the order of its list parameters: by PCI address, regardless of device
+// names (KB 309346).
 func (h *Host) Ports(driver string) []*PNIC {
 	var list []*PNIC
 	for _, p := range h.PNICs {
@@ -41,12 +41,12 @@ func (h *Host) Ports(driver string) []*PNIC {
 	return list
 }
 
-// Card finds the card of a PCI function; nil when the lab models no firmware there.
+// Card returns the card of a PCI function, or nil if the lab does not model its firmware.
 func (h *Host) Card(pci string) *firmware.Card {
 	return find(h.Cards, func(c *firmware.Card) bool { return c.Has(pci) })
 }
 
-// PNICAt finds the physical adapter at a PCI address; nil when there is none.
+// PNICAt returns the physical adapter at a PCI address, or nil if there is none.
 func (h *Host) PNICAt(pci string) *PNIC {
 	return find(h.PNICs, func(p *PNIC) bool { return p.PCI == pci })
 }
@@ -62,8 +62,8 @@ func (h *Host) VFs(p *PNIC) []*PCIDevice {
 	return list
 }
 
-// wanted returns the number of VFs requested for a port at this boot: by vCenter, else by its position in max_vfs. A list that is
-// too short leaves the last ports without; a single number is for the first port only.
+// wanted returns the number of VFs requested for a port at this boot, by vCenter or by the port's entry in max_vfs. If the list
+// is too short, the remaining ports have no VFs. A single number applies to the first port only.
 func (h *Host) wanted(p *PNIC) int {
 	if r := p.SRIOV; r != nil {
 		if !r.Enabled {
@@ -82,12 +82,12 @@ func (h *Host) wanted(p *PNIC) int {
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(list[at]), 0, 16)
 	if err != nil || n > 128 {
-		return 0 // the driver takes 0-128 and ignores the rest
+		return 0 // the driver accepts 0-128 and ignores other values
 	}
 	return int(n)
 }
 
-// populate creates the VFs that BIOS, firmware and driver allow, never more than the firmware of this boot allows.
+// populate creates the VFs that BIOS, firmware and driver allow. The limit of the firmware is the one at this boot.
 func (h *Host) populate() {
 	h.rdmaByIcen()
 	h.PCI = slices.DeleteFunc(h.PCI, func(d *PCIDevice) bool { return d.PF != "" })
@@ -110,8 +110,8 @@ func (h *Host) populate() {
 	}
 }
 
-// virtualFunction creates the nth VF of a port: VFs follow the physical functions of their card, those of the second
-// port after all that the first could have.
+// virtualFunction creates VF n of a port. VFs follow the physical functions of their card; the VFs of the second port follow
+// the maximum number of VFs of the first.
 func virtualFunction(pf *PCIDevice, p *PNIC, n int) *PCIDevice {
 	port := int(p.PCI[len(p.PCI)-1] - '0')
 	rid := 2 + port*(p.MaxVFs) + n
@@ -123,14 +123,14 @@ func virtualFunction(pf *PCIDevice, p *PNIC, n int) *PCIDevice {
 	return &d
 }
 
-// DecimalPCI writes 0000:3b:00.2 as 00000:059:00.2, as VMX files and older releases of ESXi do.
+// DecimalPCI converts 0000:3b:00.2 to 00000:059:00.2, the format of VMX files and older releases of ESXi.
 func DecimalPCI(address string) string {
 	var segment, bus, slot, function int
 	_, _ = fmt.Sscanf(address, "%04x:%02x:%02x.%x", &segment, &bus, &slot, &function)
 	return fmt.Sprintf("%05d:%03d:%02d.%d", segment, bus, slot, function)
 }
 
-// virtualID is the device id of a VF: the port's plus one through ConnectX-6, one for all after that.
+// virtualID returns the device ID of a VF: through ConnectX-6, the port's ID plus one; for later cards, one common ID.
 func virtualID(pf uint16) uint16 {
 	if pf >= 0x101d {
 		return 0x101e
@@ -138,7 +138,8 @@ func virtualID(pf uint16) uint16 {
 	return pf + 1
 }
 
-// freeVF is the first VF of a port that neither a running VM nor one of taken has; "" when there is none.
+// freeVF returns the first VF of a port that is used neither by a running VM nor by an adapter of taken, or "" if there is
+// none.
 func (s *State) freeVF(h *Host, p *PNIC, taken []*Adapter) string {
 	for _, d := range h.VFs(p) {
 		if s.Owner(h.Name, d.Address) == nil && !slices.ContainsFunc(taken, func(a *Adapter) bool { return a.VF == d.Address }) {
@@ -148,7 +149,7 @@ func (s *State) freeVF(h *Host, p *PNIC, taken []*Adapter) string {
 	return ""
 }
 
-// PortOf returns the port of an adapter's VF and the VF itself, or nil if the adapter has none.
+// PortOf returns the VF of an adapter and its port, or nil if the adapter has none.
 func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
 	d := h.PCIDevice(a.VF)
 	if a.VF == "" || d == nil {
@@ -157,7 +158,7 @@ func (h *Host) PortOf(a *Adapter) (*PNIC, *PCIDevice) {
 	return h.PNICAt(d.PF), d
 }
 
-// Owner returns the running VM that has a VF or a device, or nil if it is free.
+// Owner returns the running VM that uses a VF or a device, or nil if it is free.
 func (s *State) Owner(host, pci string) *VM {
 	return find(s.VMs, func(v *VM) bool {
 		return v.Host == host && v.On && (slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.VF == pci }) ||
@@ -165,8 +166,8 @@ func (s *State) Owner(host, pci string) *VM {
 	})
 }
 
-// functions are the ports that may serve an SR-IOV adapter: the one that it names or, when it names none, the uplinks of
-// its switch.
+// functions returns the ports that an SR-IOV adapter can use: the configured one or, if none is configured, the uplinks of its
+// switch.
 func (s *State) functions(h *Host, a *Adapter) []*PNIC {
 	if a.PF != "" {
 		if p := h.PNICAt(a.PF); p != nil {
@@ -183,7 +184,7 @@ func (s *State) functions(h *Host, a *Adapter) []*PNIC {
 	return list
 }
 
-// AssignVFs assigns a free VF to each SR-IOV adapter of a VM that is being powered on, or none with ErrNoVF.
+// AssignVFs assigns a free VF to each SR-IOV adapter of a VM that is being powered on. On ErrNoVF, it assigns none.
 func (s *State) AssignVFs(v *VM) error {
 	h := s.Host(v.Host)
 	for _, a := range v.Adapters {
@@ -208,12 +209,12 @@ func (s *State) AssignVFs(v *VM) error {
 	return nil
 }
 
-// vfVectors are the interrupt vectors of a host that VFs may have: 4096 less those for the host's own devices (vSphere
+// vfVectors is the number of interrupt vectors of a host available to VFs: 4096 less those of the host's own devices (vSphere
 // Networking, SR-IOV support).
 const vfVectors = 3072
 
-// outOfVectors reports whether the host has no interrupt vectors left for the VFs of a VM. It shows when the guest's driver
-// registers them, not at power-on: the VM is powered off (vSphere Networking, "Powered Off Because the Host Is Out of Interrupt
+// outOfVectors reports whether the host has too few interrupt vectors for the VFs of a VM. The VM powers on, but is powered off
+// when the guest's driver registers the vectors (vSphere Networking, "Powered Off Because the Host Is Out of Interrupt
 // Vectors").
 func (s *State) outOfVectors(v *VM) bool {
 	h := s.Host(v.Host)
@@ -237,7 +238,7 @@ func (s *State) outOfVectors(v *VM) bool {
 	return left < 0
 }
 
-// vectors is the number of interrupt vectors of one VF of a card.
+// vectors returns the number of interrupt vectors of one VF of a card.
 func vectors(c *firmware.Card) int {
 	if c != nil && c.Setting("NUM_VF_MSIX") != nil {
 		return c.Setting("NUM_VF_MSIX").Current
@@ -245,10 +246,10 @@ func vectors(c *firmware.Card) int {
 	return 3
 }
 
-// staleFor is how long vCenter shows the old number of VFs after a change, unless it is told to refresh the host.
+// staleFor is the time for which vCenter reports the old number of VFs after a change, unless the host is refreshed.
 const staleFor = 2 * time.Second
 
-// RefreshPassthru lets vCenter show a host's devices as they are.
+// RefreshPassthru makes vCenter report the current devices of a host.
 func (w *World) RefreshPassthru(host string) error {
 	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
 		for _, p := range h.PNICs {
@@ -258,7 +259,7 @@ func (w *World) RefreshPassthru(host string) error {
 	})
 }
 
-// SetSRIOV asks for VFs of a port, as vCenter does (ErrUnknown, ErrInvalid, ErrBusy). It takes effect after the next reboot.
+// SetSRIOV requests VFs of a port through vCenter (ErrUnknown, ErrInvalid, ErrBusy). It takes effect after the next reboot.
 func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		p := h.PNICAt(pci)
@@ -283,13 +284,13 @@ func (w *World) SetSRIOV(host, pci string, enabled bool, vfs int) error {
 			shown := *p.SRIOV
 			p.Shown = &shown
 		}
-		w.afterLocked(staleFor, func() { _ = w.RefreshPassthru(host) }) // the host exists, or nobody reads it
+		w.afterLocked(staleFor, func() { _ = w.RefreshPassthru(host) }) // if the host was removed, nothing needs a refresh
 		p.SRIOV = &SRIOVRequest{Enabled: enabled, VFs: vfs, Booted: p.ActiveVFs == vfs}
 		return Event{What: HostHardware, Detail: fmt.Sprintf("%s %d VFs", pci, vfs)}, nil
 	})
 }
 
-// RebootPending returns ESXi's flag that a reboot is required. Module parameters and firmware do not set it.
+// RebootPending returns ESXi's flag for a required reboot. Changes of module parameters and firmware do not set it.
 func (h *Host) RebootPending() bool {
 	return h.RebootRequired || slices.ContainsFunc(h.PNICs, func(p *PNIC) bool { return p.SRIOV != nil && !p.SRIOV.Booted }) ||
 		h.Staged() ||

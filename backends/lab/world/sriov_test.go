@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// reboot restarts a host and waits until it is back.
+// reboot restarts a host and waits until it responds.
 func reboot(t *testing.T, w *world.World, host string) {
 	t.Helper()
 	if err := w.LoseHost(host); err != nil {
@@ -254,7 +254,7 @@ func TestSRIOVScenarios(t *testing.T) {
 		{"sriov-single", []int{0, 0, 0}},
 		{"sriov-api", []int{0, 0, 8, 0}},
 		{"sriov-ready", []int{0, 0, 8, 0}},
-		// The list is for other ports now: the ConnectX-4 Lx got the VFs (KB 309346).
+		// The list now applies to other ports: the ConnectX-4 Lx got the VFs (KB 309346).
 		{"sriov-added", []int{0, 0, 8, 0, 0, 0}},
 	} {
 		w := newWorld(t, scenario.Spec{Scenario: row.scenario, Hosts: 1, VMs: 1})
@@ -285,8 +285,8 @@ func TestSRIOVScenarios(t *testing.T) {
 	})
 }
 
-// A VM whose VF gets no interrupt vectors is powered off when its guest's driver requests them (vSphere Networking,
-// "Powered Off Because the Host Is Out of Interrupt Vectors").
+// A VM whose VF cannot get interrupt vectors is powered off when the guest's driver requests them (vSphere Networking, "Powered
+// Off Because the Host Is Out of Interrupt Vectors").
 func TestOutOfInterruptVectors(t *testing.T) {
 	w := newWorld(t, scenario.Spec{Scenario: "sriov-vectors", Hosts: 1, VMs: 2, Timing: world.Timing{VMBoot: 1}})
 	for _, vm := range []string{"vm-01", "vm-02"} {
@@ -315,8 +315,8 @@ func TestOutOfInterruptVectors(t *testing.T) {
 	}
 }
 
-// TestInfiniBandPorts: a port is a pNIC from the boot on after its LINK_TYPE was set to Ethernet, and max_vfs counts it from then on; the
-// other port of the card stays what it is.
+// TestInfiniBandPorts checks that a port becomes a pNIC, to which max_vfs applies, at the first boot after its LINK_TYPE was
+// set to Ethernet. The other port of the card does not change.
 func TestInfiniBandPorts(t *testing.T) {
 	w, err := scenario.New(scenario.Spec{Hosts: 1, VMs: 1, Scenario: "vpi-infiniband"})
 	if err != nil {

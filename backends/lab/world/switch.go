@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Shown returns the name of a switch that vCenter shows.
+// Shown returns the name of a switch in vCenter.
 func (d *DVS) Shown() string { return cmp.Or(d.Title, d.Name) }
 
 // SwitchUUID returns the UUID of a new DVS, in the format of DVS UUIDs.
 func (s *State) SwitchUUID() string { return SwitchUUID(fmt.Sprint(s.NextID())) }
 
-// RemoveSwitch removes a DVS; its uplinks are free from then on.
+// RemoveSwitch removes a DVS and releases its uplinks.
 func (s *State) RemoveSwitch(name string) {
 	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })
 }
 
-// RenameSwitch renames a DVS, for all that are connected to it too. Connections to a switch with a title use its unique name.
+// RenameSwitch renames a DVS and updates all connections to it. Connections to a switch with a title use its unique name.
 func (s *State) RenameSwitch(d *DVS, name string) {
 	if d.Title != "" || s.Switch(name) != nil {
 		d.Title = name
@@ -27,7 +27,7 @@ func (s *State) RenameSwitch(d *DVS, name string) {
 	d.Name = name
 }
 
-// RenamePortGroup renames a port group, for all that are connected to it too.
+// RenamePortGroup renames a port group and updates all connections to it.
 func (s *State) RenamePortGroup(d *DVS, g *PortGroup, name string) {
 	s.reconnect(d.Name, g.Name, d.Name, name)
 	g.Name = name

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shareMB returns the framebuffer of a vGPU by its profile, 0 if it is not a profile.
+// shareMB returns the framebuffer size in the name of a vGPU profile, or 0 if the device is not a vGPU.
 func (d *Passthrough) shareMB() int64 {
 	gb := int64(0)
 	if i := strings.LastIndexByte(d.Profile, '-'); i >= 0 {
@@ -15,8 +15,8 @@ func (d *Passthrough) shareMB() int64 {
 	return gb << 10
 }
 
-// BARs are the regions of a vGPU: one with 16 GB of framebuffer or more maps it, like a GPU does (stephenwagner.com 2022/09,
-// frankdenneman.nl 2023/05: larger profiles need a window above 4 GB, smaller ones do not).
+// BARs returns the memory regions of a vGPU. A vGPU with 16 GB of framebuffer or more maps it, like a GPU (stephenwagner.com
+// 2022/09, frankdenneman.nl 2023/05: larger profiles require a window above 4 GB, smaller ones do not).
 func (d *Passthrough) BARs() []BAR {
 	bar1 := int64(256)
 	if mb := d.shareMB(); mb >= 16<<10 {
@@ -26,12 +26,12 @@ func (d *Passthrough) BARs() []BAR {
 	return []BAR{{Index: 0, MB: 16}, {Index: 1, MB: bar1, Wide: true}, {Index: 3, MB: 32, Wide: true}}
 }
 
-// ErrNoShare is the error of a host that has no GPU for a vGPU.
+// ErrNoShare reports that a host has no GPU with free memory for a vGPU.
 var ErrNoShare = errors.New("no GPU has room for a share")
 
-// PlaceShares chooses the GPUs of a VM's vGPUs, as a host does at power-on: the GPU with the fewest shares first (the assignment policy
-// "performance"). The shares of one GPU have one size and are all time-sliced or all backed by MIG (VMware, What's New for GPUs in
-// vSphere 8 Update 3; the lab's hosts are in no mixed-size mode).
+// PlaceShares selects the GPUs of a VM's vGPUs, as a host does at power-on: the GPU with the fewest vGPUs first (the assignment
+// policy "performance"). All vGPUs of a GPU have the same size and are either all time-sliced or all backed by MIG (VMware,
+// What's New for GPUs in vSphere 8 Update 3; mixed-size mode is off on the lab's hosts).
 func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
 	h := s.Host(v.Host)
 	on := map[string][]*Passthrough{}
@@ -63,7 +63,7 @@ func (s *State) PlaceShares(v *VM) (gpus []string, err error) {
 	return gpus, nil
 }
 
-// joins reports whether a GPU with that much memory has room for another vGPU.
+// joins reports whether a GPU with that much memory and those vGPUs has room for another one.
 func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 	sum := d.shareMB()
 	for _, o := range others {
@@ -75,10 +75,11 @@ func (d *Passthrough) joins(others []*Passthrough, memoryMB int64) bool {
 	return sum <= memoryMB
 }
 
-// backedByMIG is told by a number before the framebuffer: grid_a100d-3-40c.
+// backedByMIG reports whether the profile is backed by MIG: such a profile has a number before the framebuffer size, as in
+// grid_a100d-3-40c.
 func (d *Passthrough) backedByMIG() bool { return strings.Count(d.Profile, "-") > 1 }
 
-// AssignVGPUs assigns the GPUs of a VM's vGPUs on its host.
+// AssignVGPUs assigns GPUs of the host to a VM's vGPUs.
 func (s *State) AssignVGPUs(v *VM) error {
 	gpus, err := s.PlaceShares(v)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *State) AssignVGPUs(v *VM) error {
 	return nil
 }
 
-// SharedGPU returns the GPU of a vGPU or, before the VM has run, the first possible one.
+// SharedGPU returns the GPU of a vGPU. Before the first run of the VM, it returns the first suitable GPU.
 func (h *Host) SharedGPU(d *Passthrough) *PCIDevice {
 	if c := h.PCIDevice(d.Source); c != nil {
 		return c

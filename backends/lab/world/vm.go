@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A VM is one machine.
+// A VM is a virtual machine.
 type VM struct {
 	Name     string
 	Path     string // /DC/vm/vm-01
-	Title    string // the current name in vCenter if it was renamed; "": Name
-	Folder   string // id of the folder that it was moved into; "": vm
-	Template bool   // cannot be powered on
-	Note     string // notes of users
+	Title    string // current name in vCenter if it was renamed; "": Name
+	Folder   string // id of its folder; "": vm
+	Template bool   // the VM is a template and cannot be powered on
+	Note     string // notes in vCenter
 	Index    int
-	VApp     string // name of the vApp that it belongs to; "": none
+	VApp     string // name of its vApp; "": none
 	Host     string
 	On       bool
-	BootTime time.Time // when it was powered on, if that was in the lab
-	Hardware int       // 19 for vmx-19
+	BootTime time.Time // time of the last power-on in the lab, if any
+	Hardware int       // virtual hardware version: 19 for vmx-19
 	Firmware string
 	CPUs     int
 	MemoryMB int64
-	Reserved int64 // MB
+	Reserved int64 // reserved memory in MB
 	Locked   bool  // memoryReservationLockedToMax
 	UUID     string
 	Adapters []*Adapter
@@ -32,22 +32,22 @@ type VM struct {
 	Guest    Guest
 	Extra    map[string]string // extraConfig (VMX) entries
 	Latency  string            // latency sensitivity: normal, high
-	CPUMHz   int64             // reserved
-	Changes  int               // how often it was reconfigured
-	Snaps    []Snapshot        // each upon the last
-	Product  string            // of an appliance: VMware vCenter Server
+	CPUMHz   int64             // CPU reservation
+	Changes  int               // number of reconfigurations
+	Snaps    []Snapshot        // each is the child of the previous one
+	Product  string            // product name of an appliance: VMware vCenter Server
 	Nested   bool              // hardware virtualization is offered to the guest
 	Local    bool              // its disk is on a datastore that only its host can access
-	Sharing  string            // bus sharing of its SCSI controller: virtualSharing, physicalSharing; "": none
+	Sharing  string            // bus sharing mode of its SCSI controller: virtualSharing, physicalSharing; "": none
 	Manager  string            // key of the extension that manages it; "": none
-	Service  bool              // of vSphere Cluster Services: vCenter powers it off and on with its host's maintenance mode
-	Logs     [][]string        // vmware.log of this and of earlier runs, the latest first
+	Service  bool              // vSphere Cluster Services VM: vCenter powers it off when its host enters maintenance mode
+	Logs     [][]string        // vmware.log of this and of earlier runs, latest first
 
-	GuestID, GuestName string // vSphere's names of its system; "": those of Guest.OS
+	GuestID, GuestName string // guest OS in vCenter; "": that of Guest.OS
 
-	Properties []Property // of the OVF environment, as far as they were given
+	Properties []Property // properties of the OVF environment that were set
 
-	snapped int // snapshots so far
+	snapped int // number of snapshots taken
 	boot    int // counts power changes, so that a running boot can detect a later one
 }
 
@@ -57,7 +57,7 @@ type Snapshot struct {
 	Name, Note string
 }
 
-// Snap takes a snapshot.
+// Snap creates a snapshot.
 func (v *VM) Snap(name, note string) Snapshot {
 	v.snapped++
 	shot := Snapshot{ID: v.snapped, Name: name, Note: note}
@@ -65,10 +65,10 @@ func (v *VM) Snap(name, note string) Snapshot {
 	return shot
 }
 
-// A Property is one of an appliance's OVF environment.
+// A Property is a property of an appliance's OVF environment.
 type Property struct{ Key, Value string }
 
-// NewVM returns a VM that is off and has no devices; it is part of the inventory once it is in VMs.
+// NewVM returns a VM that is off and has no devices. The caller adds it to VMs.
 func (s *State) NewVM(name string) *VM {
 	index := 0
 	for _, v := range s.VMs {
@@ -78,7 +78,7 @@ func (s *State) NewVM(name string) *VM {
 		UUID: UUID("vm", index), Guest: Guest{OS: "other", Hostname: name}}
 }
 
-// RemoveVM takes a VM out of the inventory.
+// RemoveVM removes a VM from the inventory.
 func (w *World) RemoveVM(name string) {
 	_ = w.Update(func(s *State) ([]Event, error) {
 		v := s.VM(name)
@@ -90,10 +90,10 @@ func (w *World) RemoveVM(name string) {
 	})
 }
 
-// AdapterType is the kind of a virtual adapter.
+// AdapterType is the type of a virtual adapter.
 type AdapterType string
 
-// The kinds of adapter that the lab knows.
+// The adapter types that the lab supports.
 const (
 	Vmxnet3 AdapterType = "vmxnet3"
 	PVRDMA  AdapterType = "pvrdma"
@@ -106,85 +106,85 @@ func (v *VM) Management() string {
 	return cmp.Or(v.Guest.Lease, fmt.Sprintf("10.20.%d.%d/16", v.Index/200, 11+v.Index%200))
 }
 
-// An Adapter is one virtual network adapter, in device order.
+// An Adapter is a virtual network adapter.
 type Adapter struct {
 	Key       int32 // device key in vCenter
 	Type      AdapterType
 	Label     string // Network adapter 1
 	MAC       string
-	DVS       string // "" on a standard network
-	PortGroup string // or the name of the standard network
+	DVS       string // distributed switch; "" on a standard network
+	PortGroup string // distributed port group or standard network
 	VLAN      int
 	Protocol  string // rocev1, rocev2; PVRDMA only
-	Connected bool   // now; false while the VM is off
+	Connected bool   // current state; false while the VM is off
 	Start     bool   // connect at power-on
 	Slot      int    // PCI slot number in the guest (192 = ens192)
-	PortKey   string // of the DVS port, "" on a standard network
+	PortKey   string // key of the DVS port, "" on a standard network
 	GuestMTU  bool   // the guest may change the MTU; SR-IOV only
 	PF        string // PCI address of the physical function, "" for any uplink; SR-IOV only
 	VF        string // PCI address of the virtual function while the VM is on; SR-IOV only
 }
 
-// A Passthrough is a passthrough device of a VM, fixed by its address or any of a model, or a vGPU.
+// A Passthrough is a passthrough device of a VM: a fixed device, a dynamic device or a vGPU.
 type Passthrough struct {
 	Key            int32  // device key in vCenter
-	PCI            string // of a fixed device; "" for any of the model
-	Vendor, Device uint16 // the make
-	Others         []Make // other models that a dynamic device may be
+	PCI            string // address of a fixed device; "" for a dynamic one
+	Vendor, Device uint16 // PCI IDs of the model
+	Others         []Make // other models that a dynamic device allows
 	Label          string // label that a dynamic device must have
-	System         string // id of the host that a fixed one was added on; "" for the VM's own
+	System         string // system id of the host on which a fixed device was added; "" for the VM's current host
 	Assigned       string // PCI address assigned to a dynamic device; kept while the VM is off
-	Profile        string // of a share of a GPU: grid_a100-40c
-	Source         string // of a share: PCI address of the GPU that it is of; kept while the VM is off
+	Profile        string // profile of a vGPU: grid_a100-40c
+	Source         string // PCI address of the GPU of a vGPU; kept while the VM is off
 	Slot           int    // PCI slot number in the guest
-	Group          Place  // in a vendor device group
+	Group          Place  // vendor device group of the device
 }
 
-// A Place is that of a device in a vendor device group of its VM.
+// A Place is the position of a device in a vendor device group of its VM.
 type Place struct {
-	Key      int32  // of the group
-	Name     string // of the group as the host lists it, "" for a device in no group
-	Sequence int32  // of the device in the group, from 1; 0 for a device in no group
+	Key      int32  // key of the group
+	Name     string // name of the group on the host, "" if the device is not in a group
+	Sequence int32  // number of the device in the group, from 1; 0 if it is not in a group
 }
 
-// A Make is a PCI vendor and device id.
+// A Make is a PCI vendor ID and device ID.
 type Make struct{ Vendor, Device uint16 }
 
-// A Guest is the externally visible state of the system in a VM. The rest is in the guest's shell.
+// A Guest is the state of the operating system in a VM that is visible from outside. The guest's shell has the rest.
 type Guest struct {
 	OS       string // ubuntu-22.04, ubuntu-20.04, rhel-8, rhel-9, centos-8, ...
 	Hostname string
-	Up       bool      // booted and answering
-	Booted   time.Time // when it came up last
-	Boots    int       // how often it came up
-	Address  string    // where its SSH server listens: 127.0.0.1
-	Port     int       // 0 until it listens
+	Up       bool      // booted and responding
+	Booted   time.Time // time of the last boot
+	Boots    int       // number of boots
+	Address  string    // address on which its SSH server listens: 127.0.0.1
+	Port     int       // 0 before it listens
 	User     string
 	SudoAsks bool // sudo requires a password
-	BIOS     bool // was installed with BIOS firmware, and does not boot with EFI
+	BIOS     bool // installed with BIOS firmware; does not boot with EFI
 
-	// Preset is "" bare; "pvrdma", "gpudirect": packages, modules, persistence and address are already there; "gpu": perftest
-	// with CUDA is; "gpu-source": what that is built with is; "docker": Docker is, with an image of NGC;
-	// "vgpu" is "gpudirect" with a license token for vGPUs.
+	// Preset selects what is already set up. "": nothing. "pvrdma" and "gpudirect": packages, modules, persistence and address.
+	// "vgpu": like "gpudirect", with a license token for vGPUs. "gpu": perftest with CUDA. "gpu-source": the packages and files
+	// needed to build it. "docker": Docker with an image of NGC.
 	Preset   string
-	RDMAAddr string // address/prefix proposed for, or with Preset already on, the RDMA adapter
+	RDMAAddr string // address/prefix of the RDMA adapter: proposed, or already configured if Preset is set
 	NICs     []GuestNIC
-	Flaws    []Flaw     // of the preset
-	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": one of 10.20.0.0/16
-	Others   []GuestNIC // reported by VMware Tools in addition to its adapters: bridges, tunnels
+	Flaws    []Flaw     // mistakes in the preset
+	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": an address of 10.20.0.0/16
+	Others   []GuestNIC // interfaces that VMware Tools report in addition to its adapters: bridges, tunnels
 }
 
-// A GuestNIC is an interface as VMware Tools report it.
+// A GuestNIC is a network interface in the format of VMware Tools.
 type GuestNIC struct {
 	MAC   string
 	Name  string   // ens192
 	Addrs []string // 192.168.50.11/24
 	MTU   int
-	// OwnARP: it answers ARP requests only for its own addresses.
+	// OwnARP is set if the interface responds to ARP requests only for its own addresses.
 	OwnARP bool
 }
 
-// Adapter finds an adapter by MAC; nil when there is none.
+// Adapter returns the adapter with a MAC, or nil if there is none.
 func (v *VM) Adapter(mac string) *Adapter {
 	return find(v.Adapters, func(a *Adapter) bool { return a.MAC == mac })
 }
@@ -200,11 +200,11 @@ func (v *VM) RDMA() []*Adapter {
 	return list
 }
 
-// A DVS is one distributed switch.
+// A DVS is a distributed switch.
 type DVS struct {
 	Name       string // unique
-	Title      string // the name that vCenter shows where it is not Name: another folder has a switch of the same name
-	Folder     string // id of the folder it is in, "" for network
+	Title      string // name in vCenter if it differs from Name: another folder has a switch of the same name
+	Folder     string // id of its folder, "" for network
 	UUID       string
 	Version    string // 8.0.3
 	MTU        int
@@ -214,50 +214,51 @@ type DVS struct {
 	Note       string
 	PortGroups []*PortGroup
 	Members    []*Member
-	ID         string // dvs-21, once vCenter knows it
+	ID         string // dvs-21, set by vCenter
 	Changes    int    // version of the configuration
-	NextPort   int    // the next port key
+	NextPort   int    // next port key
 	Setting    any    // other data of vCenter
 }
 
 // A PortGroup is one distributed port group.
 type PortGroup struct {
 	Name    string
-	Key     string // dvportgroup-12, once vCenter knows it
+	Key     string // dvportgroup-12, set by vCenter
 	Uplink  bool   // the switch's own uplink port group
 	VLAN    int
-	Trunk   string // "0-4094" when it is a trunk
+	Trunk   string // VLAN range of a trunk, such as "0-4094"; "": not a trunk
 	Ports   int
 	Binding string
-	Active  []string // uplinks in order
+	Active  []string // active uplinks in order
 	Standby []string
 	Changes int  // version of the configuration
-	Expand  bool // grows when its ports are used up
-	First   int  // key of its first port
+	Expand  bool // the number of ports grows when all are used
+	First   int  // key of the first port
 	Setting any  // other data of vCenter
 	Note    string
 }
 
-// A Member is one host on a DVS.
+// A Member is a host of a DVS.
 type Member struct {
 	Host  string
-	PNICs []string // by uplink
-	ENS   bool     // runs the enhanced data path
+	PNICs []string // pNICs by uplink
+	ENS   bool     // enhanced data path is enabled
 
-	Interrupt bool // runs it in interrupt mode, else in poll mode
+	Interrupt bool // enhanced data path is in interrupt mode, otherwise in poll mode
 }
 
-// PortGroup finds a port group by name; nil when there is none.
+// PortGroup returns a port group by name, or nil if there is none.
 func (d *DVS) PortGroup(name string) *PortGroup {
 	return find(d.PortGroups, func(p *PortGroup) bool { return p.Name == name })
 }
 
-// Member finds a host's membership; nil when it is not a member.
+// Member returns the membership of a host, or nil if it is not a member.
 func (d *DVS) Member(host string) *Member {
 	return find(d.Members, func(m *Member) bool { return m.Host == host })
 }
 
-// SwitchOf returns the name of the switch, standard, distributed or opaque, that has the pNIC as an uplink; "" when none has.
+// SwitchOf returns the name of the standard, distributed or opaque switch of which the pNIC is an uplink, or "" if there is
+// none.
 func (s *State) SwitchOf(host, pnic string) string {
 	if h := s.Host(host); h != nil {
 		if v := h.VSwitchOf(pnic); v != nil {
@@ -281,13 +282,13 @@ func (s *State) SwitchOf(host, pnic string) string {
 	return ""
 }
 
-// UplinkGroup returns the switch's own port group for uplinks, or nil if it has none yet.
+// UplinkGroup returns the switch's uplink port group, or nil if there is none yet.
 func (d *DVS) UplinkGroup() *PortGroup {
 	return find(d.PortGroups, func(p *PortGroup) bool { return p.Uplink })
 }
 
-// Connected lists the VMs and vmkernel adapters ("esx-01/vmk1") that are connected to a port group, or with "" to any
-// of the switch.
+// Connected returns the VMs and vmkernel adapters ("esx-01/vmk1") that are connected to a port group or, if group is "", to any
+// port group of the switch.
 func (s *State) Connected(d *DVS, group string) []string {
 	var list []string
 	for _, v := range s.VMs {

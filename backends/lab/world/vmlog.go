@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// keptLogs is how many vmware.log of earlier runs ESXi keeps.
+// keptLogs is the number of vmware.log files of earlier runs that ESXi keeps.
 const keptLogs = 6
 
-// logf adds a line to vmware.log, as ESXi 8 writes it. The thread is vmx or vcpu-0.
+// logf adds a line to vmware.log in the format of ESXi 8. The thread is vmx or vcpu-0.
 func (v *VM) logf(thread, format string, args ...any) {
 	if len(v.Logs) == 0 {
 		v.Logs = [][]string{nil}
@@ -17,7 +17,7 @@ func (v *VM) logf(thread, format string, args ...any) {
 	v.Logs[0] = append(v.Logs[0], fmt.Sprintf("%s In(05) %s - %s", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), thread, fmt.Sprintf(format, args...)))
 }
 
-// LogStart begins the vmware.log of a power-on on a host: what the VM is and which devices it was given.
+// LogStart starts the vmware.log of a run on a host with the configuration of the VM and its assigned devices.
 func (s *State) LogStart(v *VM) {
 	v.Logs = append([][]string{nil}, v.Logs...)
 	v.Logs = v.Logs[:min(len(v.Logs), keptLogs+1)]
@@ -43,7 +43,7 @@ func (s *State) LogStart(v *VM) {
 	}
 }
 
-// realAddress is where a region lies in the host's memory map.
+// realAddress returns the address of a memory region in the host.
 func realAddress(n int, b BAR) int64 {
 	if b.Wide {
 		return 0x380000000000 + int64(n)<<38 + int64(b.Index)<<37
@@ -51,7 +51,7 @@ func realAddress(n int, b BAR) int64 {
 	return 0xd4000000 + int64(n)<<24
 }
 
-// LogRefused ends the vmware.log of a failed power-on with text that is only in the log.
+// LogRefused ends the vmware.log of a failed power-on with lines that appear only in the log.
 func (s *State) LogRefused(v *VM, lines ...string) {
 	for _, l := range lines {
 		v.logf("vmx", "%s", l)
@@ -60,7 +60,7 @@ func (s *State) LogRefused(v *VM, lines ...string) {
 	v.logf("vmx", "Vix: [mainDispatch.c:4239]: VMAutomation_ReportPowerOpFinished: statevar=0, newAppState=1870, success=0 additionalError=0")
 }
 
-// LogStarted ends the vmware.log of a successful power-on, up to the firmware.
+// LogStarted ends the vmware.log of a successful power-on with the lines up to the firmware.
 func (s *State) LogStarted(v *VM) {
 	if len(s.Given(v)) > 0 {
 		v.logf("vcpu-0", "PCIPassthru: successfully created the IOMMU mappings")
@@ -70,7 +70,7 @@ func (s *State) LogStarted(v *VM) {
 	}
 }
 
-// Log is one vmware.log as a file: 0 the latest.
+// Log returns the content of a vmware.log file: 0 is the latest.
 func (v *VM) Log(n int) (string, bool) {
 	if n < 0 || n >= len(v.Logs) {
 		return "", false

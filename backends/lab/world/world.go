@@ -12,44 +12,44 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
-// State is the data of a World. It is valid only inside the callback that handed it out.
+// State is the data of a World. It is valid only inside the callback to which it was passed.
 type State struct {
-	VCenter    string // version of vCenter; "": 8.0.3
+	VCenter    string // vCenter version; "": 8.0.3
 	Datacenter string
 	Cluster    string
 	HostThumb  string // SHA-1 of the certificate that every host shows on port 443
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS
-	Folders    []*Folder        // of VMs, below vm
-	NetFolders []*Folder        // of switches, below network
+	Folders    []*Folder        // VM folders, below vm
+	NetFolders []*Folder        // network folders, below network
 	Depot      []*Package       // VIBs and bundles on the datastore
-	Images     []firmware.Image // firmware of cards on the datastore
-	Lossless   string           // what the answers for SR-IOV request: pfc, or "" for the default
-	DHCP       string           // the IPv4 network in which a DHCP server answers guests on the RDMA switch; "": there is none
-	Lifecycle  *Lifecycle       // the image that manages the cluster; nil: baselines
+	Images     []firmware.Image // firmware files for cards on the datastore
+	Lossless   string           // requested lossless mode in the answers for SR-IOV: pfc, or "" for the default
+	DHCP       string           // IPv4 network of the DHCP server on the RDMA switch; "": no server
+	Lifecycle  *Lifecycle       // image that manages the cluster; nil: baselines
 	Services   Services
 
-	Skew   time.Duration // how far vCenter's clock is ahead
+	Skew   time.Duration // by how much vCenter's clock is ahead
 	Reader bool          // users log in to vCenter with a read-only account
 
 	ids int
 
-	GPUs      map[string][]string // of which VM which GPUs, for the answers; nil: every free one
+	GPUs      map[string][]string // GPUs by VM, for the answers; nil: every free one
 	Rails     []string            // PCI addresses of the NICs of each rail, for the answers; nil: one rail
 	GPURails  bool                // the answers for GPUDirect request VFs: the VMs of a host share its cards
-	HCA       string              // PCI address of the NICs that go into VMs, for the answers; "": by speed
-	Port      string              // PCI address of the RDMA port, for the answers for SR-IOV; "": by speed
-	VGPU      string              // profile of the vGPU that the answers for GPUDirect request in each VM, "": whole GPUs
-	Manager   string              // file with NVIDIA's vGPU Manager that the answers for GPUDirect name, "": none
+	HCA       string              // PCI address of the NICs to pass through to VMs, for the answers; "": selected by speed
+	Port      string              // PCI address of the RDMA port, for the answers for SR-IOV; "": selected by speed
+	VGPU      string              // profile of the vGPU that the answers for GPUDirect request in each VM, "": passthrough of GPUs
+	Manager   string              // file of NVIDIA's vGPU Manager in the answers for GPUDirect, "": none
 	Beside    bool                // the answers for GPUDirect request GPUs in addition to PVRDMA adapters
-	Software  bool                // the answers for GPUDirect name files of a share in the guests, not packages
-	Strangers []string            // VMs that the answers do not name
-	Refused   map[string]string   // by mode: exit code of apply and the reason, if the scenario must be refused
+	Software  bool                // the answers for GPUDirect use files of a share in the guests, not packages
+	Strangers []string            // VMs that are not in the answers
+	Refused   map[string]string   // scenarios that must be refused: exit code of apply and reason, by mode
 }
 
-// OneEach are answers for GPUDirect of a world that was not made for it: a whole card goes to one VM of a host, the first,
-// with the first GPU that is below the same root port as a card of Mellanox.
+// OneEach returns answers for GPUDirect for a world without prepared answers: the first VM of each host gets a complete card
+// and the first GPU below the same root port as a Mellanox card.
 func (s *State) OneEach() (vms []*VM, gpus map[string][]string) {
 	gpus = map[string][]string{}
 	served := map[string]bool{}
@@ -67,10 +67,10 @@ func (s *State) OneEach() (vms []*VM, gpus map[string][]string) {
 	return vms, gpus
 }
 
-// VCenterVersion is the version of vCenter.
+// VCenterVersion returns the version of vCenter.
 func (s *State) VCenterVersion() string { return cmp.Or(s.VCenter, "8.0.3") }
 
-// Asked returns the VMs that the answers name.
+// Asked returns the VMs in the answers.
 func (s *State) Asked() []*VM {
 	var list []*VM
 	for _, v := range s.VMs {
@@ -81,7 +81,7 @@ func (s *State) Asked() []*VM {
 	return list
 }
 
-// NextID returns the numbers for the references of new switches and port groups.
+// NextID returns a number for the reference of a new switch or port group.
 func (s *State) NextID() int {
 	s.ids++
 	return 20 + s.ids
@@ -89,14 +89,14 @@ func (s *State) NextID() int {
 
 // Timing contains the durations in the lab.
 type Timing struct {
-	Latency    time.Duration // added to every vCenter call
-	HostReboot time.Duration // 3 s when zero
-	VMBoot     time.Duration // from power-on until the guest answers; 1 s when zero
-	Shutdown   time.Duration // from the request until the guest is off; 200 ms when zero
-	Commands   timing.Clock  // how long commands of guests and hosts take
+	Latency    time.Duration // delay added to every vCenter call
+	HostReboot time.Duration // duration of a host reboot; default: 3 s
+	VMBoot     time.Duration // time from power-on until the guest responds; default: 1 s
+	Shutdown   time.Duration // time from the shutdown request until the guest is off; default: 200 ms
+	Commands   timing.Clock  // durations of commands in guests and hosts
 }
 
-// A World is one data centre. Close stops its timers.
+// A World is a simulated data centre. Close stops its timers.
 type World struct {
 	Timing  Timing
 	Faults  *fault.Rules
@@ -111,15 +111,15 @@ type World struct {
 	timers   map[*time.Timer]struct{}
 	watchers []func(Event)
 	power    map[string][]func(on bool)
-	running  sync.WaitGroup // timers that are firing
+	running  sync.WaitGroup // timers that are currently firing
 }
 
 // Secrets are the passwords of the lab. They protect only a simulation.
 type Secrets struct {
-	ESXi          string // of root in the ESXi shells
-	Guest         string // of the guests' users
-	Sudo          string // required if a guest's sudo asks
-	AuthorizedKey string // public key, in authorized_keys form, that the guests and ESXi shells accept
+	ESXi          string // root password of the ESXi shells
+	Guest         string // password of the guests' users
+	Sudo          string // password for sudo in guests that require one
+	AuthorizedKey string // public key in authorized_keys format, accepted by guests and ESXi shells
 }
 
 func (s Secrets) withDefaults() Secrets {
@@ -134,16 +134,16 @@ func (s Secrets) withDefaults() Secrets {
 	return s
 }
 
-// Options configure the behaviour of a world, independent of its content.
+// Options configure the behaviour of a world, but not its content.
 type Options struct {
 	Timing  Timing
-	Faults  []string // rules, see fault.Rule
-	Secrets Secrets  // empty fields take the lab's fixed ones
-	LogText int      // bytes of different argument lists that the log holds at most; 0: keepText
+	Faults  []string // fault rules, see fault.Rule
+	Secrets Secrets  // empty fields are replaced by the lab's fixed values
+	LogText int      // maximum bytes of different argument lists in the log; 0: keepText
 }
 
-// New starts a world whose data found fills in: hosts and VMs as they were configured. New computes what follows from
-// that, such as the addresses of running guests.
+// New starts a world. found fills in its data, such as hosts and VMs with their configuration. New computes derived data, such
+// as the addresses of running guests.
 func New(o Options, found func(*State) error) (*World, error) {
 	faults, err := fault.Parse(o.Faults)
 	if err != nil {
@@ -175,7 +175,7 @@ func New(o Options, found func(*State) error) (*World, error) {
 	return w, nil
 }
 
-// Close stops all timers and waits for those that are firing. Nothing happens in the world after that.
+// Close stops all timers and waits for those that are firing. After that the world does not change.
 func (w *World) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -189,15 +189,15 @@ func (w *World) Close() {
 	w.running.Wait()
 }
 
-// View calls f with the state locked. f must neither keep pointers nor call methods of World.
+// View calls f with the state locked. f must not keep pointers and must not call methods of World.
 func (w *World) View(f func(*State)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f(&w.state)
 }
 
-// Update calls f with the state locked, then logs and publishes the events that f returns, in order.
-// It is the way for other lab packages to change what has no method of its own.
+// Update calls f with the state locked, then logs and publishes the events that f returns, in order. Other lab packages use it
+// for changes for which World has no method.
 func (w *World) Update(f func(*State) ([]Event, error)) error {
 	events, err := w.change(f)
 	w.publish(events...)
@@ -210,15 +210,15 @@ func (w *World) change(f func(*State) ([]Event, error)) ([]Event, error) {
 	return f(&w.state)
 }
 
-// Watch calls f after every change, without any lock held. f must not block for long.
+// Watch registers f to be called after every change, without any lock held. f must not block for long.
 func (w *World) Watch(f func(Event)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.watchers = append(w.watchers, f)
 }
 
-// OnPower calls f(true) when the VM's guest system has come up (VMBoot after power-on or reset) and f(false) at the
-// moment when it goes down: power-off, shutdown, reboot, death of its host. It is not called for the present state.
+// OnPower registers f. f(true) is called when the VM's guest has booted (VMBoot after power-on or reset), and f(false) when it
+// goes down: power-off, shutdown, reboot, failure of its host. f is not called for the current state.
 func (w *World) OnPower(vm string, f func(on bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,7 +246,7 @@ func (w *World) guestWent(vm string, on bool) {
 	}
 }
 
-// After calls f once d has passed, unless the world is closed before.
+// After calls f when d has elapsed, unless the world is closed before.
 func (w *World) After(d time.Duration, f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,19 +272,19 @@ func (w *World) afterLocked(d time.Duration, f func()) {
 	w.timers[t] = struct{}{}
 }
 
-// Host finds a host by name; nil when there is none.
+// Host returns a host by name, or nil if there is none.
 func (s *State) Host(name string) *Host {
 	return find(s.Hosts, func(h *Host) bool { return h.Name == name })
 }
 
-// VM finds a VM by name or by inventory path; nil when there is none.
+// VM returns a VM by name or by inventory path, or nil if there is none.
 func (s *State) VM(name string) *VM {
 	return find(s.VMs, func(v *VM) bool {
 		return v.Name == name || v.Path == name || v.Title != "" && Escaped(v.Title) == Escaped(name)
 	})
 }
 
-// Switch finds a DVS by name; nil when there is none.
+// Switch returns a DVS by name, or nil if there is none.
 func (s *State) Switch(name string) *DVS {
 	return find(s.Switches, func(d *DVS) bool { return d.Name == name })
 }

@@ -28,7 +28,7 @@ func newWorld(t *testing.T, spec scenario.Spec) *world.World {
 	return w
 }
 
-// heard collects the calls of a VM's power hook.
+// heard returns a channel with the calls of a VM's power hook.
 func heard(w *world.World, vm string) <-chan bool {
 	ch := make(chan bool, 16)
 	w.OnPower(vm, func(on bool) { ch <- on })
@@ -197,7 +197,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// sound checks the invariants of every world.
+// sound checks the invariants of a world.
 func sound(t *testing.T, s *world.State) {
 	t.Helper()
 	seen := map[string]string{}

@@ -17,7 +17,7 @@ import (
 // A step is one instruction of a Dockerfile.
 type step struct{ word, rest string }
 
-// steps reads a Dockerfile: comments are dropped, also between the lines of one instruction.
+// steps parses a Dockerfile. It drops comments, including those between the lines of an instruction.
 func steps(text string) []step {
 	var list []step
 	var whole strings.Builder
@@ -38,7 +38,7 @@ func steps(text string) []step {
 	return list
 }
 
-// pull fetches an image as it is.
+// pull implements the command pull.
 func (e *Engine) pull(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("q")
 	if err != nil || len(o.Args) != 1 {
@@ -53,7 +53,7 @@ func (e *Engine) pull(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// Pull fetches an image by its full name.
+// Pull downloads an image by its full name.
 func (e *Engine) Pull(now func() time.Time, name string) error {
 	i, why := e.fetch(now, name)
 	if i == nil {
@@ -64,7 +64,7 @@ func (e *Engine) Pull(now func() time.Time, name string) error {
 	return nil
 }
 
-// fetch returns an image of a registry, or nil and the reason if no registry has it.
+// fetch returns an image from a registry, or nil and the reason if no registry has it.
 func (e *Engine) fetch(now func() time.Time, name string) (*image, string) {
 	base, known := bases()[name]
 	if !known {
@@ -116,7 +116,7 @@ func (e *Engine) build(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// made executes the instructions; if one fails, it returns nil and the reason.
+// made executes the instructions of a Dockerfile and returns the image, or nil and the reason if one fails.
 func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, string) {
 	var i *image
 	shell, dir := []string{"/bin/sh", "-c"}, "/"
@@ -152,7 +152,7 @@ func (e *Engine) made(ctx context.Context, p *sh.Proc, text string) (*image, str
 				return nil, err.Error()
 			}
 		case "ADD":
-			return nil, "failed to load cache key: invalid response status 404" // there is no network to fetch a URL from
+			return nil, "failed to load cache key: invalid response status 404" // the guest has no network to download a URL
 		case "ENV", "LABEL", "ARG":
 		default:
 			return nil, "dockerfile parse error: unknown instruction: " + s.word

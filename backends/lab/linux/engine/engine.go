@@ -1,6 +1,6 @@
-// Package engine implements Docker (or Podman) in the lab's guests: images of NVIDIA's registry and of Ubuntu, builds
-// from a Dockerfile whose RUN lines are executed in a separate root file system, and containers that use the guest's
-// RDMA devices through the libraries in the image.
+// Package engine implements Docker and Podman in the lab's guests: images from NVIDIA's registry and of Ubuntu, builds from a
+// Dockerfile whose RUN instructions run in a separate root file system, and containers that use the guest's RDMA devices
+// through the libraries of the image.
 package engine
 
 import (
@@ -21,24 +21,24 @@ import (
 
 // An Engine runs containers in one guest. It is safe for concurrent use.
 type Engine struct {
-	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, seen through other libraries
-	Tool  func(*rdma.Verbs) perftest.Tool                     // perftest that uses them
+	Verbs func(provider func(driver string) bool) *rdma.Verbs // the guest's devices, accessed through other libraries
+	Tool  func(*rdma.Verbs) perftest.Tool                     // perftest with these devices
 
 	mu     sync.Mutex
 	images []*image
 }
 
-// An image has its own root file system and system.
+// An image has its own root file system and programs.
 type image struct {
 	id         string
 	tags       []string
 	labels     map[string]string
-	entrypoint string // what it prints before it runs anything; "" if there is none
+	entrypoint string // text that the entry point prints first; "" if there is none
 	root       *root
-	running    int // containers
+	running    int // number of running containers
 }
 
-// Programs returns the commands, all of one engine.
+// Programs returns the commands of the engine.
 func (e *Engine) Programs() map[string]sh.Program {
 	return map[string]sh.Program{"docker": e.command, "podman": e.command}
 }
@@ -58,7 +58,7 @@ func (e *Engine) command(ctx context.Context, p *sh.Proc) int {
 	}
 	run, ok := map[string]func(context.Context, *sh.Proc) int{
 		"images": e.list, "inspect": e.inspect, "build": e.build, "run": e.run, "rmi": e.remove, "pull": e.pull, "tag": e.tag,
-		"ps": func(context.Context, *sh.Proc) int { return 0 }, // containers here end with the command that runs them
+		"ps": func(context.Context, *sh.Proc) int { return 0 }, // a container ends with the command that runs it
 	}[verb]
 	if !ok {
 		fmt.Fprintf(p.Stderr, "%s: '%s' is not a docker command.\nSee '%s --help'\n", p.Name(), p.Args[1], p.Name())
@@ -77,7 +77,7 @@ func tagged(name string) string {
 	return name + ":latest"
 }
 
-// find returns an image by name or id. The caller holds mu.
+// find returns an image by name or ID. The caller must hold mu.
 func (e *Engine) find(name string) *image {
 	i := slices.IndexFunc(e.images, func(i *image) bool {
 		return slices.Contains(i.tags, tagged(name)) || len(name) >= 12 && strings.HasPrefix(i.id, strings.TrimPrefix(name, "sha256:"))
@@ -208,7 +208,7 @@ func (e *Engine) remove(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// tag adds a name to an image.
+// tag implements the command tag.
 func (e *Engine) tag(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("")
 	if err != nil || len(o.Args) != 2 {
@@ -225,8 +225,8 @@ func (e *Engine) tag(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// add tags an image. An image that had the name before stays without a name (Docker documentation, docker image prune: "A
-// dangling image is one that isn't tagged").
+// add tags an image. An image that had the name before keeps no name (Docker documentation, docker image prune: "A dangling
+// image is one that isn't tagged").
 func (e *Engine) add(i *image, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -244,9 +244,9 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// limited returns the limit of locked memory of a container: a capability removes it, as an unlimited setting does.
+// limited returns the memory lock limit of a container. A capability or an unlimited setting removes the limit.
 func limited(o sh.Options) int64 {
-	const docker = 64 // KiB, the kernel's own
+	const docker = 64 // KiB, the default of the kernel
 	if o.Has("privileged") || slices.ContainsFunc(o.Values("cap-add"), func(c string) bool { return strings.TrimPrefix(c, "CAP_") == "IPC_LOCK" }) {
 		return -1
 	}
@@ -302,7 +302,8 @@ func (e *Engine) run(ctx context.Context, p *sh.Proc) int {
 
 var containerEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 
-// container returns the root file system as a container sees it: only devices that were passed in, and the guest's network or none.
+// container returns the system of a container: its root file system with the devices that were passed to it, and with the
+// guest's network or none.
 func (r *root) container(e *Engine, o sh.Options) *sh.System {
 	let := o.Has("privileged")
 	verbs := e.Verbs(func(driver string) bool { return let && rdma.HasProvider(r.sys.FS, driver) })

@@ -17,14 +17,14 @@ import (
 
 // A base is an image in a registry.
 type base struct {
-	release    string // of Ubuntu
+	release    string // Ubuntu release
 	codename   string
 	mofed      []pkgs.Package // installed instead of the distribution's
-	debs       []string       // what lies below /opt/mellanox/DEBS
+	debs       []string       // directories below /opt/mellanox/DEBS
 	entrypoint string
 }
 
-// bases are the images that can be pulled, by name and tag.
+// bases returns the available images, by name and tag.
 func bases() map[string]base {
 	const banner = "\n=====================\n== NVIDIA TensorRT ==\n=====================\n\nNVIDIA Release 20.12 (build 18397034)\n\n"
 	ngc := base{release: "20.04", codename: "focal", mofed: mofed("51mlnx1-1.51246"), entrypoint: banner,
@@ -36,7 +36,7 @@ func bases() map[string]base {
 	}
 }
 
-// mofed are MLNX_OFED's verbs libraries, which have no provider for PVRDMA, and its perftest.
+// mofed returns MLNX_OFED's verbs libraries, which have no provider for PVRDMA, and its perftest.
 func mofed(version string) []pkgs.Package {
 	return []pkgs.Package{
 		{Name: "libibverbs1", Version: version, Arch: "amd64"}, {Name: "ibverbs-providers", Version: version, Arch: "amd64"},
@@ -45,7 +45,7 @@ func mofed(version string) []pkgs.Package {
 	}
 }
 
-// A root is the root file system of an image, and the packages in it.
+// A root is the root file system of an image, with its packages.
 type root struct {
 	sys *sh.System
 	db  *pkgs.DB
@@ -82,7 +82,7 @@ func newRoot(now func() time.Time, b base) (*root, error) {
 	return r, err
 }
 
-// programs returns the programs of the image whose packages are installed.
+// programs returns the programs of the packages that are installed in the image.
 func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Program {
 	all := coreutils.Programs()
 	for _, g := range []map[string]sh.Program{r.db.DebPrograms(), verbs.Programs(), tool.Programs()} {
@@ -91,7 +91,8 @@ func (r *root) programs(verbs *rdma.Verbs, tool perftest.Tool) map[string]sh.Pro
 	return all
 }
 
-// alone is the network of a container without the host's network: its listener is behind the guest's address translation.
+// alone is the network of a container that does not use the host's network: its listening ports are behind the guest's address
+// translation.
 type alone struct{}
 
 func (alone) Reach(netip.Addr) (string, bool)                 { return "", false }

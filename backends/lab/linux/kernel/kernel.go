@@ -1,5 +1,5 @@
-// Package kernel implements the part of a Linux kernel that RDMA needs in the lab's guests: modules that depend on each
-// other and cannot be removed while in use, and the kernel log.
+// Package kernel implements the part of a Linux kernel that RDMA requires in the lab's guests: the kernel log, and modules with
+// dependencies that cannot be removed while they are in use.
 package kernel
 
 import (
@@ -12,39 +12,39 @@ import (
 	"time"
 )
 
-// A Module is a kernel module that can be loaded.
+// A Module is an available kernel module.
 type Module struct {
 	Name  string
 	Size  int
 	Needs []string // modules it depends on
 	Text  string   // description
-	Alias string   // PCI alias, by which it is loaded when its device is there
+	Alias string   // PCI alias, by which it is loaded for its device
 	Path  string   // below kernel/
 
-	License, Version string // "" for the kernel's own
+	License, Version string // "" for modules of the kernel itself
 }
 
-// The reasons why modules cannot be loaded or unloaded.
+// Errors of loading and unloading modules.
 var (
 	ErrNotFound = errors.New("not found")
 	ErrInUse    = errors.New("in use")
 	ErrAbsent   = errors.New("not loaded")
 )
 
-// Kernel is a running kernel. New creates one. It is safe for concurrent use; the hooks are called without its lock.
+// Kernel is a running kernel. Use New to create it. It is safe for concurrent use; hooks are called without its lock.
 type Kernel struct {
 	Release string
 	Private bool                      // only root can read the log (kernel.dmesg_restrict)
-	Probed  func(module string)       // after a module was loaded
-	Removed func(module string)       // after it was removed
-	Extra   func() []Module           // modules from packages; nil for none
-	Init    func(module string) error // initialises one of these modules; nil if none can fail
+	Probed  func(module string)       // called after a module was loaded
+	Removed func(module string)       // called after a module was removed
+	Extra   func() []Module           // modules from packages; nil: none
+	Init    func(module string) error // initialises a module of Extra; nil: never fails
 
 	now     func() time.Time
 	version atomic.Uint64
 	mu      sync.Mutex
 	found   []Module
-	loaded  []string // the newest first, as lsmod shows them
+	loaded  []string // newest first, as in lsmod
 	users   map[string]int
 	log     []string
 	booted  time.Time
@@ -55,10 +55,10 @@ func New(release string, modules []Module, now func() time.Time) *Kernel {
 	return &Kernel{Release: release, found: modules, now: now, booted: now()}
 }
 
-// Version is another number after each change of the loaded modules.
+// Version returns a number that changes with each change of the loaded modules.
 func (k *Kernel) Version() uint64 { return k.version.Load() }
 
-// Boot clears all state that is lost in a reboot.
+// Boot resets all state that is lost in a reboot.
 func (k *Kernel) Boot() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,14 +66,14 @@ func (k *Kernel) Boot() {
 	k.loaded, k.users, k.log, k.booted = nil, map[string]int{}, nil, k.now()
 }
 
-// Booted returns when the kernel started.
+// Booted returns the time at which the kernel started.
 func (k *Kernel) Booted() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.booted
 }
 
-// Find returns a module that can be loaded. Dashes and underscores are the same.
+// Find returns an available module. Dashes and underscores are equivalent.
 func (k *Kernel) Find(name string) (Module, bool) {
 	name = normal(name)
 	is := func(m Module) bool { return m.Name == name }
@@ -89,7 +89,7 @@ func (k *Kernel) Find(name string) (Module, bool) {
 	return Module{}, false
 }
 
-// Available returns all modules that can be loaded.
+// Available returns all available modules.
 func (k *Kernel) Available() []Module {
 	if k.Extra == nil {
 		return k.found
@@ -97,7 +97,7 @@ func (k *Kernel) Available() []Module {
 	return append(slices.Clone(k.found), k.Extra()...)
 }
 
-// AtLeast reports whether the kernel is of a release or a later one.
+// AtLeast reports whether the kernel is of that release or later.
 func (k *Kernel) AtLeast(major, minor int) bool {
 	var have [2]int
 	_, _ = fmt.Sscanf(k.Release, "%d.%d", &have[0], &have[1])
@@ -106,14 +106,15 @@ func (k *Kernel) AtLeast(major, minor int) bool {
 
 func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// Loaded reports whether a module is in the kernel.
+// Loaded reports whether a module is loaded.
 func (k *Kernel) Loaded(name string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Contains(k.loaded, normal(name))
 }
 
-// Load loads a module and its dependencies (ErrNotFound, or the error of Init). On failure, modules that were loaded stay loaded.
+// Load loads a module and its dependencies (ErrNotFound, or the error of Init). On failure, modules that are already loaded
+// stay loaded.
 func (k *Kernel) Load(name string) error {
 	m, ok := k.Find(name)
 	if !ok {
@@ -146,7 +147,8 @@ func (k *Kernel) Load(name string) error {
 	return nil
 }
 
-// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse) and, with deps, those that only it needed.
+// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse). If deps is true, it also removes modules that only this module
+// required.
 func (k *Kernel) Unload(name string, deps bool) error {
 	name = normal(name)
 	k.mu.Lock()
@@ -169,13 +171,13 @@ func (k *Kernel) Unload(name string, deps bool) error {
 	}
 	if m, ok := k.Find(name); ok && deps {
 		for _, need := range slices.Backward(m.Needs) {
-			_ = k.Unload(need, true) // modules that others need stay loaded, silently
+			_ = k.Unload(need, true) // modules that others require silently stay loaded
 		}
 	}
 	return nil
 }
 
-// Use counts one user of a module until release is called, once.
+// Use counts a user of a module until release is called.
 func (k *Kernel) Use(name string) (release func()) {
 	add := func(n int) {
 		k.mu.Lock()
@@ -189,7 +191,7 @@ func (k *Kernel) Use(name string) (release func()) {
 	return func() { add(-1) }
 }
 
-// usage returns how many programs use a module and which modules do. The caller holds the lock.
+// usage returns the number of programs, and the modules, that use a module. The caller must hold the lock.
 func (k *Kernel) usage(name string) (int, []string) {
 	var by []string
 	for _, l := range slices.Backward(k.loaded) {
@@ -200,7 +202,7 @@ func (k *Kernel) usage(name string) (int, []string) {
 	return max(0, k.users[name]), by
 }
 
-// Line is one line of lsmod.
+// Line is a line of lsmod.
 type Line struct {
 	Module
 	Used int

@@ -2,7 +2,7 @@ package kernel
 
 import "slices"
 
-// Modules returns the modules in the kernel packages of distributions that RDMA needs.
+// Modules returns the modules that RDMA requires from the kernel packages of distributions.
 func Modules() []Module {
 	return []Module{
 		{Name: "vmxnet3", Size: 73728, Text: "VMware vmxnet3 virtual NIC driver", Alias: "pci:v000015ADd000007B0sv*sd*bc*sc*i*", Path: "drivers/net/vmxnet3"},
@@ -34,7 +34,7 @@ func Modules() []Module {
 	}
 }
 
-// Nouveau is the kernel's own driver of NVIDIA's GPUs (drivers/gpu/drm/nouveau), without the modules that it needs.
+// Nouveau returns the kernel's own driver for NVIDIA's GPUs (drivers/gpu/drm/nouveau), without its dependencies.
 func Nouveau() Module {
 	return Module{Name: "nouveau", Size: 2510848, Text: "nVidia Riva/TNT/GeForce/Quadro/Tesla/Tegra K1+", Alias: "pci:v000010DEd*sv*sd*bc03sc*i*", Path: "drivers/gpu/drm/nouveau"}
 }

@@ -40,7 +40,7 @@ func (k *Kernel) modprobe(ctx context.Context, p *sh.Proc) int {
 	if len(o.Args) == 0 {
 		return p.Errorf("ERROR: missing parameters. See -h.")
 	}
-	names := o.Args[:1] // what follows are the module's own parameters
+	names := o.Args[:1] // the other arguments are module parameters
 	if o.Has("a", "r", "all", "remove") {
 		names = o.Args
 	}
@@ -129,7 +129,7 @@ func (k *Kernel) depends(p *sh.Proc, name string) int {
 	return 0
 }
 
-// configured returns the text after VERB NAME in modprobe.d.
+// configured returns the text after VERB NAME in the files of modprobe.d.
 func configured(p *sh.Proc, verb, name string) string {
 	for _, dir := range []string{"/lib/modprobe.d", "/etc/modprobe.d"} {
 		list, err := p.Sys.FS.ReadDir(vfs.Root(), dir)

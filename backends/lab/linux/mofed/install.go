@@ -20,7 +20,7 @@ const (
 	inTheWay     = 174
 )
 
-// install is mlnxofedinstall.
+// install implements mlnxofedinstall.
 func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("q force add-kernel-support without-fw-update skip-repo without-dkms skip-distro-check")
 	if err != nil {
@@ -90,8 +90,8 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// takes reports whether an archive for system fits this guest. If os-release does not contain the minor release, any minor
-// release fits.
+// takes reports whether an archive for system is suitable for this guest. If os-release does not contain a minor release, any
+// minor release is accepted.
 func (s *Software) takes(system string) bool {
 	return system == s.System || !strings.Contains(s.System, ".") && strings.HasPrefix(system, s.System+".")
 }
@@ -104,7 +104,7 @@ func agreed(p *sh.Proc) bool {
 	return err == nil && n == 1 && (b[0] == 'y' || b[0] == 'Y')
 }
 
-// requirements checks for the packages that modules are built with. On Debian and Ubuntu the installer installs them itself.
+// requirements checks for the packages required to build modules. On Debian and Ubuntu the installer installs them itself.
 func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	wanted := []string{"tcsh", "tcl", "tk", "gcc", "gcc-gfortran", "make", "rpm-build", "createrepo_c", "kernel-modules-extra", "kernel-devel-" + s.Kernel.Release}
 	if s.Deb {
@@ -130,7 +130,7 @@ func (s *Software) requirements(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// replaces reports whether a package of the distribution, or of an earlier MLNX_OFED, is in the installer's list of old ones.
+// replaces reports whether the installer removes a package of the distribution or of an earlier MLNX_OFED.
 func replaces(name string) bool {
 	for _, p := range []string{"rdma-core", "libibverbs", "ibverbs-", "librdmacm", "rdmacm-", "libibumad", "libibmad", "libibnetdisc", "infiniband-diags", "perftest", "ibutils",
 		"ofed-scripts", "mlnx-", "kmod-mlnx-"} {
@@ -141,7 +141,7 @@ func replaces(name string) bool {
 	return false
 }
 
-// bring installs the packages of the archive and does the other work of the installer.
+// bring installs the packages of the archive and does the rest of the installer's work.
 func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error {
 	parts := strings.Split(release, "-")
 	for _, pkg := range s.contents(release, parts[1], parts[2]) {
@@ -168,13 +168,13 @@ func (s *Software) bring(ctx context.Context, p *sh.Proc, release string) error 
 	return err
 }
 
-// FromDOCA returns the packages of doca-ofed: they replace the distribution's packages with the same names.
+// FromDOCA installs the packages of doca-ofed. They replace the distribution's packages with the same names.
 func (s *Software) FromDOCA() {
-	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk would have failed earlier
+	_ = s.DB.InstallForeign(s.contents("OFED-internal-24.10-1.1.4", "24.10", "1.1.4")) // a full disk causes an earlier error
 	_ = s.FS.Chmod(vfs.Root(), "/usr/bin/ofed_info", 0o755)
 }
 
-// uninstall is /usr/sbin/ofed_uninstall.sh.
+// uninstall implements /usr/sbin/ofed_uninstall.sh.
 func (s *Software) uninstall(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("q s force unload-modules keep-mft")
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *Software) uninstall(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// contents are the packages of an archive. Its verbs library does not support vmw_pvrdma.
+// contents returns the packages of an archive. Its verbs library does not support vmw_pvrdma.
 func (s *Software) contents(release, major, build string) []pkgs.Package {
 	short := strings.ReplaceAll(major, ".", "") + "mlnx54-1." + strings.ReplaceAll(major, ".", "") + "068"
 	own := major + ".OFED." + major + "." + strings.TrimSuffix(build, ".0")

@@ -1,6 +1,6 @@
-// Package mofed is MLNX_OFED in the lab's guests: the archives on a share, and the scripts that
-// install, load and uninstall it. The texts and exit codes are those of the real scripts (MLNX_OFED manual, return codes;
-// logs of 4.9, 5.6, 23.10 and 24.01; the text of install.pl).
+// Package mofed implements MLNX_OFED in the lab's guests: the archives on a share, and the scripts that install, load and
+// uninstall it. Texts and exit codes are those of the original scripts (MLNX_OFED manual, return codes; logs of 4.9, 5.6, 23.10
+// and 24.01; the text of install.pl).
 package mofed
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Share is where every guest finds the archives.
+// Share is the directory of the archives in every guest.
 const Share = "/mnt/share/ofed"
 
-// Perftest is the version that the tools of its perftest exchange.
+// Perftest is the protocol version of MLNX_OFED's perftest.
 const Perftest = "6.23"
 
 // Software is the state of MLNX_OFED in one guest.
@@ -35,7 +35,7 @@ type Software struct {
 	Deb    bool
 }
 
-// Archives are the files of the share.
+// Archives returns the file names on the share.
 func Archives() []string {
 	var list []string
 	for _, system := range []string{"ubuntu20.04", "ubuntu22.04", "debian12.1", "rhel8.8", "rhel9.2", "rhel10.0"} {
@@ -44,7 +44,7 @@ func Archives() []string {
 	return append(list, "MLNX_OFED_LINUX-23.10-3.2.2.0-ubuntu22.04-x86_64.tgz", "MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-aarch64.tgz")
 }
 
-// Mount puts the archives on the share.
+// Mount adds the archives to the share.
 func (s *Software) Mount() error {
 	if err := s.FS.MkdirAll(vfs.Root(), Share, 0o755); err != nil {
 		return err
@@ -97,10 +97,10 @@ func (s *Software) line(dir, name string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// modules are those that openibd loads, in its order.
+// modules are the modules that openibd loads, in its order.
 var modules = []string{"mlx5_core", "mlx5_ib", "ib_uverbs", "ib_umad", "rdma_cm", "rdma_ucm", "ib_ipoib"}
 
-// openibd is /etc/init.d/openibd.
+// openibd implements /etc/init.d/openibd.
 func (s *Software) openibd(_ context.Context, p *sh.Proc) int {
 	verb := ""
 	if len(p.Args) == 2 {
@@ -134,7 +134,7 @@ func (s *Software) openibd(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// unload unloads the RDMA modules; it returns the first one that is in use.
+// unload unloads the RDMA modules. It returns the first module that is in use, or "" on success.
 func (s *Software) unload() string {
 	for {
 		left, went := "", false

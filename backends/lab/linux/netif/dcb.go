@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// A DCB contains the Data Center Bridging settings of a whole port. The zero value is the default: no PFC, trust PCP, ECN on.
+// A DCB contains the Data Center Bridging settings of a port. The zero value is the default: no PFC, trust PCP, ECN on.
 type DCB struct {
-	PFC          int      // mask of priorities
+	PFC          int      // mask of priorities with PFC
 	Apps         [64]int8 // priority + 1 by DSCP; DSCP is trusted while there is an entry (Linux, mlx5 en_dcbnl.c, ieee_setapp)
 	NPOff, RPOff int      // masks of priorities in which ECN's notification or reaction point is off
 }
 
-// Trust names what assigns packets to priorities.
+// Trust returns the trust mode: the header field from which the priority is derived.
 func (d DCB) Trust() string {
 	if d.Apps == [64]int8{} {
 		return "pcp"
@@ -26,11 +26,11 @@ func (d DCB) Trust() string {
 	return "dscp"
 }
 
-// buffer returns the receive buffer of a priority: the driver assigns one to each priority with PFC.
+// buffer returns the receive buffer of a priority. Priorities with PFC use buffer 1, the others use buffer 0.
 func (d DCB) buffer(priority int) int { return d.PFC >> priority & 1 }
 
-// whole returns an interface with DCB: mlx5 supports it only for functions that manage their port, not for VFs (Linux, mlx5
-// en_dcbnl.c, vport_group_manager).
+// whole returns the port of an interface that supports DCB. mlx5 supports it only for functions that manage their port, not for
+// VFs (Linux, mlx5 en_dcbnl.c, vport_group_manager).
 func (c *Config) whole(name string) (*HCA, error) {
 	l, ok := c.Stack.Link(name)
 	if !ok || l.Name != name {
@@ -42,7 +42,7 @@ func (c *Config) whole(name string) (*HCA, error) {
 	return l.HCA, nil
 }
 
-// dcb is that of iproute2 5.11 and later (dcb-pfc(8), dcb-app(8), dcb-buffer(8)).
+// dcb implements the program dcb of iproute2 5.11 and later (dcb-pfc(8), dcb-app(8), dcb-buffer(8)).
 func (c *Config) dcb(_ context.Context, p *sh.Proc) int {
 	args := p.Args[1:]
 	if len(args) > 0 && args[0] == "-N" {
@@ -110,7 +110,7 @@ func (c *Config) dcb(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// map1 takes one KEY:VALUE of dcb.
+// map1 applies one KEY:VALUE argument of dcb.
 func (d *DCB) map1(object, verb, word string) bool {
 	key, value, _ := strings.Cut(word, ":")
 	k, err := strconv.Atoi(key)
@@ -143,7 +143,7 @@ func (d *DCB) map1(object, verb, word string) bool {
 	return true
 }
 
-// mlnxQoS is mlnx_qos of MLNX_OFED (Mellanox/mlnx-tools, python/mlnx_qos; NVIDIA, "Quality of Service (QoS)").
+// mlnxQoS implements mlnx_qos of MLNX_OFED (Mellanox/mlnx-tools, python/mlnx_qos; NVIDIA, "Quality of Service (QoS)").
 func (c *Config) mlnxQoS(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("i: f: h interface: trust: pfc: dscp2prio:")
 	if err != nil {
@@ -230,7 +230,8 @@ func (d DCB) print(p *sh.Proc) {
 	}
 }
 
-// ECN is the directory ecn of a port's interface, which MLNX_OFED's driver has (NVIDIA, "Explicit Congestion Notification (ECN)").
+// ECN returns the directory ecn of a port's interface, which only MLNX_OFED's driver creates (NVIDIA, "Explicit Congestion
+// Notification (ECN)").
 func (h *HCA) ECN() vfs.Tree {
 	t := vfs.Tree{}
 	for i := range 8 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// ip is the program ip of iproute2: addresses, links, routes and neighbours.
+// ip implements the program ip of iproute2: addresses, links, routes and neighbours.
 func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 	v := ipView{}
 	args := p.Args[1:]
@@ -60,7 +60,7 @@ func (c *Config) ip(_ context.Context, p *sh.Proc) int {
 	return 1
 }
 
-// rtnl converts an error to the kernel's answer through netlink.
+// rtnl prints the kernel's netlink error for err.
 func rtnl(p *sh.Proc, err error) int {
 	text := "Invalid argument"
 	switch {
@@ -95,7 +95,7 @@ func notPermitted(p *sh.Proc) int {
 	return 2
 }
 
-// words parses KEY VALUE pairs; words that are not keys are collected as the object.
+// words parses KEY VALUE pairs. Words that are not keys are returned as the object.
 func words(args []string, keys ...string) (map[string]string, []string) {
 	set := map[string]string{}
 	var rest []string
@@ -288,7 +288,7 @@ func (c *Config) ipRoute(p *sh.Proc, v ipView, args []string) int {
 	return 0
 }
 
-// gateway is the first address of a network.
+// gateway returns the first address of a network.
 func gateway(p netip.Prefix) netip.Addr { return p.Masked().Addr().Next() }
 
 func (c *Config) ipNeigh(p *sh.Proc, v ipView, args []string) int {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// tableOf reads the name or number of a table (rt_tables).
+// tableOf parses the name or number of a routing table (rt_tables).
 func tableOf(word string) (int, bool) {
 	if n, named := map[string]int{"local": 255, "main": 254, "default": 253}[word]; named {
 		return n, true
@@ -20,7 +20,7 @@ func tableOf(word string) (int, bool) {
 	return int(n), err == nil
 }
 
-// ipRule is ip rule.
+// ipRule implements "ip rule".
 func (c *Config) ipRule(p *sh.Proc, args []string) int {
 	what, rest := verb(args, "show")
 	switch what {
@@ -105,7 +105,7 @@ func ruleOf(p *sh.Proc, args []string) (r Rule, status int) {
 	return r, 0
 }
 
-// prefixOf reads ADDRESS or ADDRESS/BITS.
+// prefixOf parses ADDRESS or ADDRESS/BITS.
 func prefixOf(word string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(word); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true
@@ -114,7 +114,7 @@ func prefixOf(word string) (netip.Prefix, bool) {
 	return prefix, err == nil
 }
 
-// changeRoute is ip route add, replace, del and flush for tables other than main.
+// changeRoute implements "ip route" add, replace, del and flush for tables other than main.
 func (c *Config) changeRoute(p *sh.Proc, what string, args []string) int {
 	set, rest := words(args, "dev", "table", "src", "scope", "proto", "protocol", "metric", "via")
 	table, ok := tableOf(cmp.Or(set["table"], "main"))
@@ -141,7 +141,7 @@ func (c *Config) changeRoute(p *sh.Proc, what string, args []string) int {
 		r.Src = a
 	}
 	if table >= 253 && table <= 255 {
-		return 0 // the routes of main follow from the addresses
+		return 0 // the routes of main are derived from the addresses
 	}
 	switch what[0] {
 	case 'd':
@@ -156,7 +156,7 @@ func (c *Config) changeRoute(p *sh.Proc, what string, args []string) int {
 	return rtnl(p, c.Stack.AddRoute(r, what[0] != 'a'))
 }
 
-// showTable is ip route show table; all shows main after the others.
+// showTable implements "ip route show table". For all, main is shown last.
 func (c *Config) showTable(p *sh.Proc, word string) (status int, only bool) {
 	table, ok := tableOf(word)
 	if !ok && word != "all" {

@@ -17,7 +17,7 @@ import (
 
 const netplanDir = "/etc/netplan"
 
-// definition is one entry below ethernets.
+// definition is an entry below ethernets.
 type definition struct {
 	id      string
 	mac     string // match.macaddress
@@ -30,7 +30,7 @@ type definition struct {
 	policies
 }
 
-// planError is netplan's complaint about a file.
+// planError is an error of netplan about a file.
 type planError struct {
 	file string
 	line int
@@ -274,7 +274,7 @@ func (d *definition) policy(of string, n *yaml.Node, fail func(*yaml.Node, strin
 	return nil
 }
 
-// overrides reads which settings are accepted from DHCP.
+// overrides parses the settings that are accepted from DHCP.
 func (d *definition) overrides(v *yaml.Node, fail func(*yaml.Node, string, ...any) error) error {
 	if v.Kind != yaml.MappingNode {
 		return fail(v, "expected mapping (check indentation)")
@@ -318,7 +318,7 @@ func (d *definition) matches(l Link) bool {
 	return d.id == l.Name
 }
 
-// apply configures every interface that a definition matches. Others are left alone.
+// apply configures every interface that matches a definition. Other interfaces are not changed.
 func (c *Config) apply(defs map[string]*definition) {
 	for _, l := range c.Stack.Links() {
 		c.applyOne(defs, l)
@@ -340,7 +340,7 @@ func (c *Config) applyOne(defs map[string]*definition, l Link) {
 		for _, p := range d.addrs {
 			addrs = append(addrs, Addr{Prefix: p})
 		}
-		// networkd logs an MTU that the device refuses and continues.
+		// networkd logs an error and continues if the device rejects an MTU.
 		if err := c.Stack.Configure(l.Name, addrs, d.mtu); errors.Is(err, ErrMTU) {
 			_ = c.Stack.Configure(l.Name, addrs, 0)
 		}

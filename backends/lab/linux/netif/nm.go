@@ -19,11 +19,11 @@ const (
 	ifcfgs   = "/etc/sysconfig/network-scripts"
 )
 
-// connection is a profile of NetworkManager: settings by SECTION.KEY.
+// connection is a profile of NetworkManager, with settings by SECTION.KEY.
 type connection struct {
 	set    map[string]string
 	file   string
-	device string // it is active on
+	device string // device on which the profile is active
 }
 
 func (c *connection) get(key string) string { return c.set[key] }
@@ -31,7 +31,7 @@ func (c *connection) id() string            { return c.set["connection.id"] }
 
 // manager is the state of NetworkManager.
 type manager struct {
-	turn sync.Mutex // one request at a time
+	turn sync.Mutex // serialises requests
 	mu   sync.Mutex
 	all  []*connection
 }
@@ -103,7 +103,7 @@ func (c *Config) nmReload() {
 	c.nm.mu.Unlock()
 }
 
-// The keyfile format uses other names for some settings than nmcli.
+// longName converts the name of a setting in the keyfile format to nmcli's name.
 func longName(key string) string {
 	if name, ok := strings.CutPrefix(key, "ethernet."); ok {
 		return "802-3-ethernet." + name
@@ -167,7 +167,7 @@ func (c *connection) keyfile() string {
 	return b.String()
 }
 
-// parseIfcfg reads the files of EL7 and EL8.
+// parseIfcfg parses the ifcfg files of EL7 and EL8.
 func parseIfcfg(text string) *connection {
 	v := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -208,7 +208,7 @@ var (
 	errRefused  = errors.New("the device could not be readied for configuration")
 )
 
-// device finds the interface of a profile: by MAC, or else by name.
+// device returns the interface of a profile, by MAC or by name.
 func (c *Config) device(con *connection) (Link, bool) {
 	mac, name := con.get("802-3-ethernet.mac-address"), con.get("connection.interface-name")
 	for _, l := range c.Stack.Links() {
@@ -222,8 +222,8 @@ func (c *Config) device(con *connection) (Link, bool) {
 	return Link{}, false
 }
 
-// policies are the rules and the routes in tables of a profile (nm-settings-keyfile(5)). NetworkManager adds its rules without a
-// protocol, routes as static.
+// policies returns the rules, and the routes with a table, of a profile (nm-settings-keyfile(5)). NetworkManager adds rules
+// without a protocol, and routes with the protocol static.
 func (c *connection) policies() (out policies) {
 	for rule := range strings.SplitSeq(c.get("ipv4.routing-rules"), ",") {
 		set, _ := words(strings.Fields(rule), "priority", "from", "table")

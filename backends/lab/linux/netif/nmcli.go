@@ -88,7 +88,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// nmRow prints the fields that were requested: terse with colons, else in columns.
+// nmRow prints the requested fields: separated by colons in terse mode, otherwise in columns.
 func nmRow(p *sh.Proc, o sh.Options, row map[string]string, usual []string) {
 	fields := usual
 	if f := o.Value("f", "fields", "g", "get-values"); f != "" && f != "all" {
@@ -139,7 +139,7 @@ func (c *Config) nmShow(p *sh.Proc, o sh.Options, name string) int {
 	return 0
 }
 
-// settings reads nmcli's short names and SECTION.KEY names with their values.
+// settings parses nmcli's short names and SECTION.KEY names with their values.
 func settings(args []string, into map[string]string) error {
 	short := map[string]string{"con-name": "connection.id", "ifname": "connection.interface-name", "type": "connection.type",
 		"autoconnect": "connection.autoconnect", "ip4": "ipv4.addresses", "mtu": "802-3-ethernet.mtu", "mac": "802-3-ethernet.mac-address"}
@@ -233,7 +233,7 @@ func (c *Config) nmAdd(p *sh.Proc, args []string) int {
 	c.nm.put(con)
 	if con.get("connection.autoconnect") != "no" {
 		if l, ok := c.device(con); ok && !c.busy(l.Name) {
-			_ = c.nmUp(con) // otherwise it waits for its device
+			_ = c.nmUp(con) // if the device is missing, the profile stays inactive
 		}
 	}
 	p.Printf("Connection '%s' (%s) successfully added.\n", con.id(), con.get("connection.uuid"))

@@ -19,7 +19,7 @@ import (
 
 const generated = "/run/systemd/network"
 
-// generate writes the files that networkd reads. Files that were generated earlier and are no longer defined are removed.
+// generate writes the files for networkd and removes generated files of interfaces that are no longer defined.
 func (c *Config) generate(defs map[string]*definition) {
 	root := vfs.Root()
 	_ = c.FS.RemoveAll(root, generated)
@@ -58,7 +58,7 @@ func (c *Config) generate(defs map[string]*definition) {
 	c.mu.Unlock()
 }
 
-// networkctl is networkd's program: reload reads the generated files, reconfigure applies them to one interface.
+// networkctl implements networkctl: reload reads the generated files, reconfigure applies them to one interface.
 func (c *Config) networkctl(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("a json: no-pager no-legend")
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Config) netplan(ctx context.Context, p *sh.Proc) int {
 		return c.planGet(p, o.Args[1:])
 	}
 	c.warn(p)
-	// netplan-apply(8): it generates the files for systemd-networkd below /run first, then makes it read them.
+	// Like netplan-apply(8), generate the files for systemd-networkd below /run first, then make it read them.
 	if what != "generate" && !p.Spend(ctx, "netplan parse") {
 		return 1
 	}
@@ -167,7 +167,7 @@ func (c *Config) warn(p *sh.Proc) {
 	}
 }
 
-// planTry waits for ENTER and reverts everything if it does not come in time.
+// planTry waits for ENTER and reverts all changes on timeout.
 func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*definition, limit string) int {
 	seconds := 120
 	if n, err := strconv.Atoi(limit); err == nil {
@@ -190,10 +190,10 @@ func (c *Config) planTry(ctx context.Context, p *sh.Proc, defs map[string]*defin
 				p.Printf("Configuration accepted.\n")
 				return 0
 			}
-			entered = nil // input has ended, so nobody can accept
+			entered = nil // end of input: nobody can confirm
 		case <-ctx.Done():
 			for _, l := range before {
-				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links are the same as before
+				_ = c.Stack.Configure(l.Name, l.Addrs, l.MTU) // the links have not changed
 				_ = c.Stack.SetUp(l.Name, l.Up)
 			}
 			p.Printf("\nReverting.\n")

@@ -12,12 +12,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// A Rule is a rule of policy routing (ip-rule(8)): packets from an address use a table.
+// A Rule is a policy routing rule (ip-rule(8)): packets from an address use a table.
 type Rule struct {
 	Priority int
-	From     netip.Prefix // not valid: from all
+	From     netip.Prefix // invalid: from all
 	Table    int
-	Proto    string // "static" of a program that manages networks; "" of ip
+	Proto    string // "static" for a program that manages networks; "" for ip
 }
 
 // A TableRoute is a route in a table other than main.
@@ -25,14 +25,14 @@ type TableRoute struct {
 	Table int
 	To    netip.Prefix
 	Dev   string
-	Src   netip.Addr // not valid: none
+	Src   netip.Addr // invalid: none
 	Proto string
 }
 
-// A Conf contains the values of an interface under net.ipv4.conf; the default of the kernel is 0 for all (ip-sysctl.rst).
+// A Conf contains the values of an interface under net.ipv4.conf. The kernel's default is 0 for all (ip-sysctl.rst).
 type Conf struct{ Ignore, Announce, Filter int }
 
-// of returns a number by its name, nil for a name that the lab does not have.
+// of returns a pointer to a value by its name, or nil if the lab does not support it.
 func (c *Conf) of(name string) *int {
 	return map[string]*int{"arp_ignore": &c.Ignore, "arp_announce": &c.Announce, "rp_filter": &c.Filter}[name]
 }
@@ -44,7 +44,7 @@ var (
 	errNoRoute = errors.New("no such process")
 )
 
-// Rules returns the rules that were added, by priority.
+// Rules returns the added rules, sorted by priority.
 func (s *Stack) Rules() []Rule {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,8 @@ func (s *Stack) TableRoutes() []TableRoute {
 	return list
 }
 
-// AddRoute adds or replaces a route. Linux refuses a device that is down, and a source address that the system does not have
-// (fib_check_nh and fib_valid_prefsrc in net/ipv4/fib_semantics.c).
+// AddRoute adds or replaces a route. Like Linux, it rejects a device that is down and a source address that the system does not
+// have (fib_check_nh and fib_valid_prefsrc in net/ipv4/fib_semantics.c).
 func (s *Stack) AddRoute(r TableRoute, replace bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,14 +115,14 @@ func (s *Stack) AddRoute(r TableRoute, replace bool) error {
 	return nil
 }
 
-// hasTable reports whether a table ever had a route: empty tables remain.
+// hasTable reports whether a table has ever had a route. Empty tables continue to exist.
 func (s *Stack) hasTable(table int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return table >= 253 && table <= 255 || slices.Contains(s.tables, table)
 }
 
-// DeleteRoutes removes routes of a table: the one to a network, or all if to is not valid.
+// DeleteRoutes removes the route to a network from a table, or all routes if to is invalid.
 func (s *Stack) DeleteRoutes(table int, to netip.Prefix) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,8 @@ func (s *Stack) DeleteRoutes(table int, to netip.Prefix) error {
 	return nil
 }
 
-// prune drops the routes that Linux drops when a link goes down or an address is deleted (fib_sync_down_dev and
-// fib_sync_down_addr). The lock is held.
+// prune removes the routes that Linux removes when a link goes down or an address is deleted (fib_sync_down_dev and
+// fib_sync_down_addr). The caller must hold the lock.
 func (s *Stack) prune() {
 	s.routes = slices.DeleteFunc(s.routes, func(r TableRoute) bool {
 		i := slices.IndexFunc(s.links, func(l *Link) bool { return l.Name == r.Dev && l.Up })
@@ -146,13 +146,13 @@ func (s *Stack) prune() {
 	})
 }
 
-// policies are the rules and routes that a configuration has for one interface.
+// policies are the rules and routes in the configuration of one interface.
 type policies struct {
 	rules  []Rule
 	routes []TableRoute
 }
 
-// follow changes the stack from the previous configuration to the current one.
+// follow replaces the rules and routes of the previous configuration of an interface with those of want.
 func (c *Config) follow(link string, want policies) {
 	c.mu.Lock()
 	old := c.policies[link]
@@ -162,7 +162,7 @@ func (c *Config) follow(link string, want policies) {
 	c.policies[link] = want
 	c.mu.Unlock()
 	for _, r := range old.rules {
-		_ = c.Stack.DeleteRule(r) // it may have been deleted by someone else
+		_ = c.Stack.DeleteRule(r) // not an error if it was already deleted
 	}
 	for _, r := range old.routes {
 		_ = c.Stack.DeleteRoutes(r.Table, r.To)
@@ -172,22 +172,23 @@ func (c *Config) follow(link string, want policies) {
 	}
 	for _, r := range want.routes {
 		r.Dev = link
-		_ = c.Stack.AddRoute(r, true) // networkd logs what the kernel refuses
+		_ = c.Stack.AddRoute(r, true) // networkd logs routes that the kernel rejects
 	}
 }
 
-// carrier makes the program that manages an interface configure it again when it comes up (systemd.network(5), IgnoreCarrierLoss=).
+// carrier is called when an interface gets a link. The program that manages the interface then configures it again
+// (systemd.network(5), IgnoreCarrierLoss=).
 func (c *Config) carrier(link string) {
 	c.mu.Lock()
 	p := c.policies[link]
 	c.mu.Unlock()
 	for _, r := range p.routes {
 		r.Dev = link
-		_ = c.Stack.AddRoute(r, true) // networkd logs what the kernel refuses
+		_ = c.Stack.AddRoute(r, true) // networkd logs routes that the kernel rejects
 	}
 }
 
-// RouteFrom returns the interface that a packet from one address to another leaves by: by the rules for the source, then as Route.
+// RouteFrom returns the outgoing interface for a packet from src to ip: according to the rules for src, otherwise like Route.
 func (s *Stack) RouteFrom(src, ip netip.Addr) (Link, Addr, bool) {
 	routes := s.TableRoutes()
 	for _, r := range s.Rules() {
@@ -203,7 +204,7 @@ func (s *Stack) RouteFrom(src, ip netip.Addr) (Link, Addr, bool) {
 	return s.Route(ip)
 }
 
-// Conf is /proc/sys/net/ipv4/conf.
+// Conf returns the content of /proc/sys/net/ipv4/conf.
 func (s *Stack) Conf() vfs.Tree {
 	t := vfs.Tree{}
 	for _, l := range append(s.Links(), Link{Name: "all"}, Link{Name: "default"}, Link{Name: "lo"}) {
@@ -227,8 +228,8 @@ func (s *Stack) Conf() vfs.Tree {
 	return t
 }
 
-// Sysctls returns the values that files of sysctl.d(5) set for an interface when it appears: systemd's udev rules apply them by
-// the name of the interface. The later file wins. A key whose first separator is a slash has no dots as separators.
+// Sysctls returns the values that files of sysctl.d(5) set for a new interface: systemd's udev rules apply them by the name of
+// the interface. The last file has precedence. In a key whose first separator is a slash, dots are not separators.
 func Sysctls(fs *vfs.FS, name string) (conf Conf) {
 	list, err := fs.ReadDir(vfs.Root(), "/etc/sysctl.d")
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 )
 
 const (
-	ipHeaders   = 28 // IPv4 and ICMP
+	ipHeaders   = 28 // IPv4 and ICMP headers
 	replyWithin = time.Second
 )
 
-// pause waits for the interval between two packets. The lab waits only a tenth of the real interval, which shows the
-// same behaviour.
+// pause waits for the interval between two packets. The lab waits a tenth of the real interval, with the same behaviour.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d / 10)
 	defer t.Stop()
@@ -29,7 +28,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ping is iputils' ping for IPv4.
+// ping implements ping of iputils for IPv4.
 func (c *Config) ping(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("c: s: W: I: M: i: w: n q 4 6 D O A f t: v")
 	if err != nil || len(o.Args) != 1 {
@@ -106,7 +105,7 @@ func ms(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// outgoing finds the interface and the source address that a packet to ip leaves with.
+// outgoing returns the outgoing interface and the source address for a packet to ip.
 func (c *Config) outgoing(via string, ip netip.Addr) (l Link, from netip.Addr, routed bool, why string) {
 	if c.Stack.Owns(ip) {
 		return loopback(), ip, false, ""
@@ -146,8 +145,7 @@ func (c *Config) outgoing(via string, ip netip.Addr) (l Link, from netip.Addr, r
 	return l, from, true, ""
 }
 
-// echo sends one request. It returns the time until the answer in ms, or the line with the reason why there is none, or
-// neither if the packet is lost.
+// echo sends one echo request. It returns the round-trip time in ms, or an error line, or neither if the packet is lost.
 func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool, seq int, from netip.Addr) (float64, string) {
 	if l.Name == "lo" {
 		return 0.04, ""
@@ -166,7 +164,8 @@ func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool
 		return 0, fmt.Sprintf("From %s icmp_seq=%d Destination Host Unreachable", from, seq)
 	}
 	c.neigh.add(neighbour{ip.String(), l.Name, peer.MAC})
-	// Without the flag the kernel cuts the packet to the interface's MTU; what the switches drop is lost either way.
+	// Without the flag, the kernel fragments the packet to the interface's MTU. Packets that the switches drop are lost in both
+	// cases.
 	packet := size + ipHeaders
 	if !dontFragment {
 		packet = min(packet, l.MTU)
@@ -177,7 +176,7 @@ func (c *Config) echo(l Link, ip netip.Addr, size int, dontFragment, routed bool
 	return float64(peer.RTT.Microseconds())/1000 + 0.001*float64(seq%7), ""
 }
 
-// arping is iputils' arping; -D checks whether another station has the address.
+// arping implements arping of iputils. With -D it checks for duplicate addresses.
 func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("c: I: w: D q f b s: U A i:")
 	if err != nil || len(o.Args) != 1 {
@@ -207,7 +206,7 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 	}
 	probes := count
 	if n, err := strconv.Atoi(o.Value("w")); err == nil {
-		probes = min(probes, n) // one a second
+		probes = min(probes, n) // one per second
 	}
 	p.Printf("ARPING %s from %s %s\n", ip, from, l.Name)
 	got := 0
@@ -217,7 +216,7 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 		}
 		macs := c.Wire.ARP(l, ip)
 		if !o.Has("b") && len(macs) > 1 {
-			macs = macs[:1] // only the first one that answered is asked again
+			macs = macs[:1] // further requests go only to the first one that responded
 		}
 		for _, mac := range macs {
 			got++

@@ -19,7 +19,7 @@ func (v ipView) wants(a netip.Addr) bool {
 	return v.family == 0 || v.family == 4 && a.Is4() || v.family == 6 && a.Is6()
 }
 
-// addresses returns the addresses of a link, the link-local one last.
+// addresses returns the addresses of a link, with the link-local one last.
 func addresses(l Link) []Addr {
 	list := append([]Addr(nil), l.Addrs...)
 	if l.Running() {
@@ -94,7 +94,7 @@ func (c *Config) show(p *sh.Proc, v ipView, args []string, addrs bool) int {
 		if list == nil {
 			list = []any{}
 		}
-		out, _ := json.Marshal(list) // plain values: it cannot fail
+		out, _ := json.Marshal(list) // cannot fail for plain values
 		p.Printf("%s\n", out)
 	}
 	return 0
@@ -181,7 +181,7 @@ func fullLines(p *sh.Proc, l Link, v ipView, addrs bool) {
 	}
 }
 
-// lifetime is ip addr's output for an address with a limited lifetime.
+// lifetime returns ip addr's text for the lifetime of an address.
 func (a Addr) lifetime() (dynamic, life string) {
 	if a.DHCP {
 		return "dynamic ", "86313sec"

@@ -1,5 +1,5 @@
-// Package netif is the network of the lab's guests: interfaces with addresses and MTUs, the ip program, netplan and
-// NetworkManager with their files, ping and other programs that show interfaces.
+// Package netif implements the network of the lab's guests: interfaces with addresses and MTUs, the program ip, netplan and
+// NetworkManager with their files, ping, and other programs that show interfaces.
 package netif
 
 import (
@@ -17,25 +17,25 @@ import (
 // MaxMTU is the maximum MTU of vmxnet3, in bytes.
 const MaxMTU = 9000
 
-// A Port is the virtual adapter under an interface.
+// A Port is the virtual adapter of an interface.
 type Port struct {
 	MAC       string
-	Slot      int  // PCI slot number: ens192
-	Paired    bool // function 0 of a pair with a PVRDMA function: ens192f0
+	Slot      int  // PCI slot number: 192 for ens192
+	Paired    bool // function 0 of a slot whose function 1 is a PVRDMA device: ens192f0
 	Connected bool // has a link
 	HCA       *HCA // nil: a vmxnet3 adapter
 }
 
-// An HCA describes the ConnectX card of a function: a VF, or a port that is passed through as a whole.
+// An HCA describes a ConnectX function that is passed through: a VF or a physical port.
 type HCA struct {
-	Device    uint16 // PCI id, of vendor 15b3
-	Sub       uint16 // subsystem id
+	Device    uint16 // PCI device ID, with vendor 15b3
+	Sub       uint16 // PCI subsystem ID
 	Name      string // MT27800 Family [ConnectX-5 Virtual Function]
 	Firmware  string
 	PSID      string
 	SpeedMbps int
-	FixedMTU  bool // the VM does not let the guest change it
-	// Priorities returns the per-priority lines of ethtool -S; nil for a VF, which does not see them (kernel mlx5 counters.rst,
+	FixedMTU  bool // the VM does not allow the guest to change it
+	// Priorities returns the per-priority lines of ethtool -S; nil for a VF, which cannot read them (kernel mlx5 counters.rst,
 	// "Physical port counters are not exposed to virtual machines").
 	Priorities func() string
 	// DCB and SetDCB read and set the port's Data Center Bridging; nil for a VF.
@@ -43,12 +43,12 @@ type HCA struct {
 	SetDCB func(DCB)
 }
 
-// mayMTU reports whether an interface accepts an MTU.
+// mayMTU reports whether an interface accepts a change of its MTU from now to mtu.
 func (p Port) mayMTU(now, mtu int) bool {
 	return mtu >= 68 && mtu <= MaxMTU && (p.HCA == nil || !p.HCA.FixedMTU || mtu == now)
 }
 
-// Name returns the interface's name as assigned by systemd from its slot.
+// Name returns the name that systemd derives from the slot of the interface.
 func (p Port) Name() string {
 	if p.Paired {
 		return fmt.Sprintf("ens%df0", p.Slot)
@@ -66,7 +66,7 @@ func (p Port) PCI() string { return fmt.Sprintf("0000:%02x:00.0", Bus(p.Slot)) }
 type Addr struct {
 	netip.Prefix
 	DHCP     bool
-	NoRoutes bool // routes from DHCP are ignored
+	NoRoutes bool // ignore routes from DHCP
 }
 
 // A Link is one interface.
@@ -80,7 +80,7 @@ type Link struct {
 	Conf  Conf
 }
 
-// LinkLocal returns the IPv6 link-local address made of the MAC.
+// LinkLocal returns the IPv6 link-local address derived from a MAC.
 func LinkLocal(mac string) netip.Addr {
 	m, err := net.ParseMAC(mac)
 	if err != nil || len(m) != 6 {
@@ -89,10 +89,10 @@ func LinkLocal(mac string) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfe, 1: 0x80, 8: m[0] ^ 2, 9: m[1], 10: m[2], 11: 0xff, 12: 0xfe, 13: m[3], 14: m[4], 15: m[5]})
 }
 
-// Running reports whether frames pass.
+// Running reports whether the link is up and connected.
 func (l Link) Running() bool { return l.Up && l.Connected }
 
-// The reasons for which the kernel refuses a change.
+// Errors with which the kernel rejects a change.
 var (
 	ErrNoDevice = errors.New("no such device")
 	ErrExists   = errors.New("file exists")
@@ -105,8 +105,8 @@ type Stack struct {
 	WentUp   func(name string) // NETDEV_UP
 	WentDown func(name string) // NETDEV_DOWN
 	Changed  func()            // after any change
-	Named    func(Port) string // the name that a file makes udev assign to an adapter, "" for none; may be nil
-	Fresh    func(string) Conf // settings from files for an interface that appears; nil: none
+	Named    func(Port) string // name that a file makes udev assign to an adapter, "" for none; may be nil
+	Fresh    func(string) Conf // settings from files for a new interface; nil: none
 
 	version atomic.Uint64
 
@@ -114,10 +114,10 @@ type Stack struct {
 	links  []*Link
 	rules  []Rule
 	routes []TableRoute
-	tables []int // tables that had a route
+	tables []int // tables that have had a route
 }
 
-// Version is another number after each change of the interfaces.
+// Version returns a number that changes with each change of the interfaces.
 func (s *Stack) Version() uint64 { return s.version.Load() }
 
 // Boot replaces the interfaces with those of the given adapters, all down and without addresses.
@@ -131,7 +131,7 @@ func (s *Stack) Boot(ports []Port) {
 
 // Plug updates the interfaces to the current adapters: interfaces are added and removed, links change.
 func (s *Stack) Plug(ports []Port) {
-	names, confs := make([]string, len(ports)), make([]Conf, len(ports)) // without the lock: files are read for them
+	names, confs := make([]string, len(ports)), make([]Conf, len(ports)) // called without the lock, because files are read
 	for i, p := range ports {
 		if names[i] = p.Name(); s.Named != nil {
 			names[i] = cmp.Or(s.Named(p), names[i])
@@ -152,7 +152,7 @@ func (s *Stack) Plug(ports []Port) {
 		links = append(links, &Link{Port: p, Name: names[n], MTU: 1500, Conf: confs[n]})
 	}
 	for i, l := range links {
-		l.Index = i + 2 // lo is 1
+		l.Index = i + 2 // index 1 is lo
 	}
 	s.links = links
 	s.version.Add(1)
@@ -179,7 +179,7 @@ func (s *Stack) Links() []Link {
 	return list
 }
 
-// Link finds an interface by its name or its MAC.
+// Link returns an interface by its name or MAC.
 func (s *Stack) Link(name string) (Link, bool) {
 	for _, l := range s.Links() {
 		if l.Name == name || strings.EqualFold(l.MAC, name) {
@@ -206,7 +206,8 @@ func (s *Stack) change(name string, f func(*Link) error) error {
 	return err
 }
 
-// SetUp brings an interface up or down (ErrNoDevice). Going down loses IPv6 addresses, as in Linux; those of IPv4 stay.
+// SetUp brings an interface up or down (ErrNoDevice). As in Linux, bringing it down removes IPv6 addresses but keeps IPv4
+// addresses.
 func (s *Stack) SetUp(name string, up bool) error {
 	was := up
 	err := s.change(name, func(l *Link) error {
@@ -268,7 +269,8 @@ func (s *Stack) Delete(name string, p netip.Prefix) error {
 	})
 }
 
-// Configure sets exactly these addresses on an interface, and brings it up. mtu 0 leaves the MTU.
+// Configure sets the addresses of an interface and brings it up. It removes all other addresses. If mtu is 0, the MTU does not
+// change.
 func (s *Stack) Configure(name string, addrs []Addr, mtu int) error {
 	err := s.change(name, func(l *Link) error {
 		if mtu != 0 && !l.mayMTU(l.MTU, mtu) {
@@ -286,7 +288,7 @@ func (s *Stack) Configure(name string, addrs []Addr, mtu int) error {
 	return s.SetUp(name, true)
 }
 
-// Route returns the interface that traffic to ip leaves by: a connected network, else the first with an address.
+// Route returns the outgoing interface for ip: that of a connected network, otherwise the first one with an address.
 func (s *Stack) Route(ip netip.Addr) (Link, Addr, bool) {
 	var fallback *Link
 	links := s.Links()

@@ -50,7 +50,7 @@ func (c *Config) ethtool(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// ss shows listening sockets: that of the SSH server and others.
+// ss shows listening sockets, including that of the SSH server.
 func (c *Config) ss(_ context.Context, p *sh.Proc) int {
 	if _, err := p.Options("l t u n p a H 4 6 e m i s listening tcp udp numeric processes no-header"); err != nil {
 		return p.Usage(255, err)
@@ -62,7 +62,7 @@ func (c *Config) ss(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// firewall implements ufw, firewalld, nftables and iptables: installed, with everything allowed.
+// firewall implements ufw, firewalld, nftables and iptables. They are installed and allow all traffic.
 func firewall(_ context.Context, p *sh.Proc) int {
 	if !p.Root() {
 		switch p.Name() {

@@ -7,60 +7,61 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/kernel"
 )
 
-// The modules that open the memory of GPUs to network cards: the driver's own and, for drivers before R470, one built beside.
+// The modules that allow network cards to access GPU memory: the driver's own module and, for drivers before R470, one that is
+// built separately.
 const (
 	Peermem = "nvidia_peermem"
 	Legacy  = "nv_peer_mem"
 )
 
-// An API is where ib_core's interface for peer memory comes from.
+// An API is the origin of ib_core's interface for peer memory.
 type API string
 
-// The sources of the interface.
+// The origins of the interface.
 const (
 	NoAPI  API = ""
-	Inbox  API = "inbox" // of the distribution's kernel: Ubuntu's have it
+	Inbox  API = "inbox" // the distribution's kernel; only Ubuntu's has it
 	OFED   API = "ofed"
 	peerFn     = "ib_register_peer_memory_client"
 )
 
-// Why a module cannot be loaded.
+// Errors of loading a module.
 var (
 	ErrNoDevice = errors.New("no such device")
 	ErrInvalid  = errors.New("invalid argument")
 )
 
-// A Driver is NVIDIA's driver in a guest. Its fields are set once; it is safe for concurrent use.
+// A Driver is NVIDIA's driver in a guest. Its fields must not change after creation. It is safe for concurrent use.
 type Driver struct {
 	GPUs   func() []GPU
 	Kernel *kernel.Kernel
-	API    func() API                       // of ib_core now
+	API    func() API                       // current origin of ib_core's interface
 	Logf   func(format string, args ...any) // the kernel log
 	NICs   func() []NIC
-	Token  func() bool // the guest has a client configuration token, with which a vGPU gets its license
+	Token  func() bool // reports whether the guest has a client configuration token, which a vGPU requires for its license
 
 	mu      sync.Mutex
 	version string // installed version, "" if none
 	open    bool
 	legacy  bool // nv_peer_mem is installed
-	built   API  // when the modules were
+	built   API  // origin of the interface when the modules were built
 	persist bool
 }
 
-// A NIC is an RDMA device beside the GPUs.
+// A NIC is an RDMA device in the output of nvidia-smi.
 type NIC struct {
 	Name   string // mlx5_0
 	Remote func(GPU) string
 }
 
-// Install builds the modules of a version for the running kernel, with the interface that ib_core has now.
+// Install builds the modules of a driver version for the running kernel and the current interface of ib_core.
 func (d *Driver) Install(version string, open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.version, d.open, d.built = version, open, d.API()
 }
 
-// InstallLegacy builds nv_peer_mem.
+// InstallLegacy builds nv_peer_mem, or removes it if on is false.
 func (d *Driver) InstallLegacy(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +85,7 @@ func (d *Driver) Remove() {
 	d.version = ""
 }
 
-// Version returns the installed version, "" if none, and whether it has the open modules.
+// Version returns the installed version, or "" if there is none, and whether the open modules are installed.
 func (d *Driver) Version() (version string, open bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,11 +126,11 @@ func (d *Driver) Modules() []kernel.Module {
 	return list
 }
 
-// Init initialises a module; its error is that of the kernel.
+// Init initialises a module. It returns the kernel's error.
 func (d *Driver) Init(module string) error {
 	switch module {
 	case "nvidia":
-		if d.Kernel.Loaded("nouveau") { // NVIDIA's README, chapter "Common Problems": another driver has the devices
+		if d.Kernel.Loaded("nouveau") { // NVIDIA's README, chapter "Common Problems": another driver has claimed the devices
 			d.Logf("NVRM: The NVIDIA probe routine was not called for %d device(s).", len(d.GPUs()))
 			d.Logf("NVRM: No NVIDIA devices probed.")
 			return ErrNoDevice
@@ -152,7 +153,7 @@ func (d *Driver) Init(module string) error {
 		d.mu.Unlock()
 		switch now := d.API(); {
 		case built == NoAPI:
-			return ErrInvalid // it was built without the interface and has nothing to do
+			return ErrInvalid // it was built without the interface and has no function
 		case now != built:
 			for _, fn := range []string{peerFn, "ib_unregister_peer_memory_client"} {
 				d.Logf("%s: disagrees about version of symbol %s", module, fn)
@@ -164,8 +165,8 @@ func (d *Driver) Init(module string) error {
 	return nil
 }
 
-// PeerMemory reports whether a network card may register a GPU's memory, by a module or, with dmabuf, by DMA-BUF, which requires
-// the open modules and kernel 5.12 or later.
+// PeerMemory reports whether a network card can register GPU memory: by a peer memory module or, if dmabuf is true, by DMA-BUF,
+// which requires the open modules and kernel 5.12 or later.
 func (d *Driver) PeerMemory(dmabuf bool) bool {
 	if dmabuf {
 		_, open := d.Version()
@@ -174,7 +175,7 @@ func (d *Driver) PeerMemory(dmabuf bool) bool {
 	return d.Kernel.Loaded(Peermem) || d.Kernel.Loaded(Legacy)
 }
 
-// Ready reports whether the driver can be used: programs load it if it is not in the kernel.
+// Ready reports whether the driver can be used. It loads the driver if necessary, as programs do.
 func (d *Driver) Ready() bool {
 	return d.Kernel.Loaded("nvidia") || d.Kernel.Load("nvidia") == nil
 }
@@ -186,7 +187,7 @@ func flavour(open bool) string {
 	return "x86_64 Kernel Module"
 }
 
-// Proc is /proc/driver/nvidia/version; "" while the driver is not in the kernel.
+// Proc returns the content of /proc/driver/nvidia/version, or "" if the driver is not loaded.
 func (d *Driver) Proc() string {
 	version, open := d.Version()
 	if version == "" || !d.Kernel.Loaded("nvidia") {

@@ -13,11 +13,11 @@ const installerLog = "/var/log/nvidia-installer.log"
 
 // A Toolchain describes the build tools of a guest.
 type Toolchain struct {
-	Tool    func(name string) bool // gcc, make, dkms
-	Headers func() bool            // of the running kernel
+	Tool    func(name string) bool // reports whether gcc, make or dkms is installed
+	Headers func() bool            // reports whether the headers of the running kernel are installed
 }
 
-// Installer implements NVIDIA's installer, which a .run file unpacks and starts: the first argument is the version to install.
+// Installer returns NVIDIA's installer, which a .run file unpacks and starts. Its first argument is the version to install.
 func (d *Driver) Installer(t Toolchain) sh.Program {
 	return func(_ context.Context, p *sh.Proc) int {
 		fail := func(text string) int {
@@ -39,7 +39,7 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 		case !p.Root():
 			return p.Fail(1, "\nERROR: nvidia-installer must be run as root.\n")
 		case !slices.Contains(options, "--silent") && !slices.Contains(options, "-s"):
-			return fail("Unable to initialize the user interface: there is no terminal.") // it would prompt
+			return fail("Unable to initialize the user interface: there is no terminal.") // the real installer would prompt
 		case d.Kernel.Loaded("nouveau"):
 			return fail("The Nouveau kernel driver is currently in use by your system.  This driver is incompatible with the NVIDIA driver, and must be disabled before proceeding.")
 		case d.Kernel.Loaded("nvidia"):
@@ -69,10 +69,10 @@ func (d *Driver) Installer(t Toolchain) sh.Program {
 var installerPrograms = map[string]string{"nvidia-smi": "/usr/bin/nvidia-smi", "nvidia-uninstall": "/usr/bin/nvidia-uninstall"}
 
 func (d *Driver) installed(p *sh.Proc, text string) {
-	_ = p.Sys.FS.WriteFile(vfs.Root(), installerLog, []byte("nvidia-installer log file '"+installerLog+"'\n"+text+"\n"), 0o644) // failing to write the log is not an error
+	_ = p.Sys.FS.WriteFile(vfs.Root(), installerLog, []byte("nvidia-installer log file '"+installerLog+"'\n"+text+"\n"), 0o644) // errors are ignored
 }
 
-// Uninstall removes what the installer installed.
+// Uninstall removes the files that the installer installed.
 func (d *Driver) Uninstall(_ context.Context, p *sh.Proc) int {
 	switch {
 	case !p.Root():

@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// field is a property of --query-gpu.
+// field is a property in --query-gpu.
 type field struct {
-	unit string // in the heading
+	unit string // unit in the heading
 	text func(d *Driver, n int, g GPU) string
 }
 
@@ -49,7 +49,7 @@ func fields() map[string]field {
 	return all
 }
 
-// query is --query-gpu with --format=csv[,noheader][,nounits].
+// query implements --query-gpu with --format=csv[,noheader][,nounits].
 func (d *Driver) query(p *sh.Proc, gpus []GPU, names, format string) int {
 	options := strings.Split(format, ",")
 	if !slices.Contains(options, "csv") {
@@ -88,7 +88,7 @@ func (d *Driver) query(p *sh.Proc, gpus []GPU, names, format string) int {
 	return 0
 }
 
-// dkms builds the modules again for the running kernel.
+// dkms rebuilds the modules for the running kernel.
 func (d *Driver) dkms(_ context.Context, p *sh.Proc) int {
 	version, _ := d.Version()
 	if len(p.Args) < 2 || p.Args[1] == "status" {

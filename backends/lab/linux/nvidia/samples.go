@@ -7,8 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// peerTest is p2pBandwidthLatencyTest of the CUDA samples. GPUs without access to each other copy through the VM's memory, with P2P
-// enabled too, as the program notes in its output. Its figures are shares of a PCIe link and are chosen by the lab.
+// peerTest implements p2pBandwidthLatencyTest of the CUDA samples. GPUs without peer access copy through the VM's memory even
+// if P2P is enabled, as a note in its output says. The results are fractions of a PCIe link's bandwidth and are chosen by the
+// lab.
 func (d *Driver) peerTest(_ context.Context, p *sh.Proc) int {
 	gpus := d.GPUs()
 	if !d.Ready() || len(gpus) == 0 {
@@ -52,7 +53,7 @@ func (d *Driver) peerTest(_ context.Context, p *sh.Proc) int {
 		{"Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", false, 1.4}, {"Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n", true, 1.4},
 	} {
 		matrix(m.title, `   D\D`, "%6d ", "%6.02f ", func(a, b int) any {
-			link := float64(int(1)<<min(gpus[a].Gen, gpus[b].Gen)) * 1.97 // GB/s of 16 lanes
+			link := float64(int(1)<<min(gpus[a].Gen, gpus[b].Gen)) * 1.97 // GB/s with 16 lanes
 			switch {
 			case a == b:
 				return 1300.0
@@ -78,8 +79,8 @@ func (d *Driver) peerTest(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// peers is the status of a pair of GPUs as nvidia-smi topo -p2p r shows it. GPUs that are passed through reach each other below one root
-// port of the host, if the VM may; vGPUs in one vendor device group over NVLink.
+// peers returns the status of a pair of GPUs as in nvidia-smi topo -p2p r. Passed-through GPUs can access each other below the
+// same root port of the host, if the VM allows it. vGPUs in the same vendor device group can access each other over NVLink.
 func peers(g, other GPU) string {
 	switch {
 	case g.Group != "" && g.Group == other.Group:

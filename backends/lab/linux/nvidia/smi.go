@@ -15,7 +15,7 @@ func (d *Driver) Programs() map[string]sh.Program {
 	return map[string]sh.Program{"nvidia-smi": d.smi, "dkms": d.dkms, "p2pBandwidthLatencyTest": d.peerTest}
 }
 
-// The exit codes of nvidia-smi.
+// Exit codes of nvidia-smi.
 const (
 	badArgument   = 2
 	noDevice      = 6
@@ -31,7 +31,7 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		return 0
 	}
 	for n, a := range p.Args {
-		switch a { // one option, though it looks like several
+		switch a { // parsed as one option, although it looks like several
 		case "-pm":
 			p.Args[n] = "--persistence-mode"
 		case "-p2p":
@@ -172,7 +172,7 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 			{4, "vGPU Software Licensed Product", ""}, {8, "Product Name", "NVIDIA Virtual Compute Server"}, {8, "License Status", d.license()},
 		} {
 			if g.Profile == "" && l.key == "vGPU Software Licensed Product" {
-				break // a whole GPU needs no license
+				break // a passed-through GPU requires no license
 			}
 			if l.value == "" {
 				p.Printf("%s%s\n", strings.Repeat(" ", l.indent), l.key)
@@ -184,7 +184,7 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 	p.Printf("\n")
 }
 
-// license is the state of a vGPU's license, as nvidia-smi -q prints it in guests (NVIDIA, Virtual GPU Client Licensing User Guide;
+// license returns the license state of a vGPU as in nvidia-smi -q in guests (NVIDIA, Virtual GPU Client Licensing User Guide;
 // NREC documentation, "vGPU": Licensed (Expiry: 2023-1-31 11:32:22 GMT)).
 func (d *Driver) license() string {
 	if d.Token != nil && d.Token() {
@@ -195,7 +195,7 @@ func (d *Driver) license() string {
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }
 
-// p2p is nvidia-smi topo -p2p r.
+// p2p implements nvidia-smi topo -p2p r.
 func p2p(p *sh.Proc, gpus []GPU) int {
 	p.Printf(" \t")
 	for n := range gpus {
@@ -216,7 +216,7 @@ func p2p(p *sh.Proc, gpus []GPU) int {
 	return 0
 }
 
-// topo is nvidia-smi topo -m. It shows the VM's own PCI tree, in which the host's switches are not visible.
+// topo implements nvidia-smi topo -m. It shows the VM's own PCI tree, which does not contain the host's switches.
 func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 	if !matrix {
 		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi topo -h' for help.\n\n")

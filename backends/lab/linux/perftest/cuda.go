@@ -11,25 +11,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A GPU is a device as CUDA lists it.
+// A GPU is a device in CUDA's list.
 type GPU struct {
 	Name string
 	Bus  string // 1B:00
-	Host string // where it is in the host
+	Host string // host address
 }
 
-// CUDA contains what a perftest built with CUDA needs from the guest.
+// CUDA contains the data that a perftest built with CUDA requires from the guest.
 type CUDA struct {
-	Ready      func() bool // NVIDIA's driver can be used
+	Ready      func() bool // reports whether NVIDIA's driver can be used
 	GPUs       func() []GPU
 	PeerMemory func(dmabuf bool) bool
 	Peer       func(gpu, mac string) fabric.Peer
 }
 
-// cudaPrefix marks the programs that were built with CUDA.
+// cudaPrefix is the prefix of programs that were built with CUDA.
 const cudaPrefix = "cuda-"
 
-// cudaOptions are the additional options of such a build.
+// cudaOptions are the additional options of a build with CUDA.
 const cudaOptions = " use_cuda: use_cuda_dmabuf use_cuda_bus_id: use_data_direct cuda_mem_type:"
 
 // memory is the memory that a test reads and writes.
@@ -39,8 +39,8 @@ type memory struct {
 	dmabuf bool
 }
 
-// memoryOf reads the options of a CUDA build. The order matters: --use_cuda_dmabuf before --use_cuda is refused
-// (perftest issue 336).
+// memoryOf parses the options of a CUDA build. Their order matters: --use_cuda_dmabuf before --use_cuda is an error (perftest
+// issue 336).
 func memoryOf(args []string, latency bool, verb string) (memory, error) {
 	var m memory
 	for _, a := range args {
@@ -63,12 +63,12 @@ func memoryOf(args []string, latency bool, verb string) (memory, error) {
 	return m, nil
 }
 
-// bare is an error that perftest prints without the usage.
+// bare is an error that perftest prints without its usage text.
 type bare string
 
 func (b bare) Error() string { return string(b) }
 
-// allocate allocates GPU memory and registers it with the card, or returns the reason why it cannot.
+// allocate allocates GPU memory and registers it with the card. It returns the reason if it fails, otherwise "".
 func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	m := self.opt.memory
 	if !m.cuda {
@@ -104,12 +104,12 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	return ""
 }
 
-// beside reports whether a side measures with the memory of a GPU that is below one PCIe switch with its card.
+// beside reports whether a side uses the memory of a GPU that is below the same PCIe switch as its card.
 func (s side) beside() bool {
 	return s.opt.memory.cuda && (s.peer.Distance == world.OneSwitch || s.peer.Distance == world.SwitchTree)
 }
 
-// limits returns how much GPU memory slows a path between two sides, and what it adds to the latency; ok is false if the
+// limits returns the bandwidth share and the additional latency of a path if the two sides use GPU memory. ok is false if the
 // IOMMU blocks one of the cards.
 func limits(a, b side) (share, micros float64, ok bool) {
 	share, ok = 1, true

@@ -11,14 +11,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// The lab's tests take less time than real ones, because waiting is useless in a test.
+// Durations of the lab's tests. They are shorter than real ones, so that tests do not wait longer than necessary.
 const (
-	rowTime   = 8 * time.Millisecond  // for one message size
-	lookEvery = 20 * time.Millisecond // interval at which other users of the ports are checked
-	speedUp   = 10                    // of -D
+	rowTime   = 8 * time.Millisecond  // duration for one message size
+	lookEvery = 20 * time.Millisecond // interval at which other traffic on the ports is checked
+	speedUp   = 10                    // speedup of the duration of -D
 )
 
-// measure runs the client's side. A test whose peer or path has gone hangs, because perftest has no timeout.
+// measure runs the client side of a test. If the peer or the path is lost, the test hangs, because perftest has no timeout.
 func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, self, peer side) int {
 	o, mtu := self.opt, min(self.mtu, peer.mtu)
 	salt := fmt.Sprintf("%s/%s/%s", self.end.VM, peer.end.VM, o.title())
@@ -31,7 +31,7 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 		part, micros, peers := limits(self, peer)
 		if !path.Carries(size, mtu) || !peers {
 			select {
-			case c.rows <- row{lost: true}: // its connection ends
+			case c.rows <- row{lost: true}: // the connection of c ends
 			case <-c.gone:
 			case <-ctx.Done():
 			}
@@ -59,8 +59,8 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 	return 0
 }
 
-// share runs a test on the path for d. It returns its average share of the ports, the rate that the PCIe links allowed, and the
-// fraction of the time in which others sent to the same receiver.
+// share runs a test on the path for d. It returns the test's average share of the ports, the rate limit of the PCIe links, and
+// the fraction of the time in which other senders used the same receiver.
 func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (share, slot, crowd float64) {
 	looks := max(2, int(d/lookEvery))
 	defer t.Load.Start(path)()
@@ -74,7 +74,7 @@ func (t Tool) share(ctx context.Context, path fabric.Path, d time.Duration) (sha
 	return share / float64(looks), slot / float64(looks), crowd / float64(looks)
 }
 
-// lost is the error of the hardware if packets are not acknowledged: retries exceeded.
+// lost prints the hardware's error for packets that are not acknowledged: retries exceeded.
 func (t Tool) lost(p *sh.Proc, o options) int {
 	fmt.Fprintf(p.Stderr, " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=%d, ccnt=0\n", o.depth)
 	if !t.Relaxed {
@@ -84,7 +84,7 @@ func (t Tool) lost(p *sh.Proc, o options) int {
 	return 17
 }
 
-// row returns the result for one size, reduced by the limits of GPU memory.
+// row returns the result for one message size, including the limits of GPU memory.
 func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micros float64, salt string) row {
 	r := row{size: size, iters: o.iters}
 	if o.latency {
@@ -106,8 +106,8 @@ func (t Tool) row(path fabric.Path, o options, size, mtu int, share, part, micro
 	return r
 }
 
-// count adds the packets of a row to the counters of both ends: the names are those of mlx5 (drivers/infiniband/hw/mlx5/
-// counters.c). The sender learns of a lost packet by a NAK and sends again; the receiver sees a gap.
+// count adds the packets of a row to the counters of both ends, which are named as in mlx5 (drivers/infiniband/hw/mlx5/
+// counters.c). If a packet is lost, the receiver detects a gap, and the sender gets a NAK and retransmits.
 func (t Tool) count(path fabric.Path, self side, r *row, mtu int, crowd float64) {
 	bytes := int64(r.size) * int64(r.iters)
 	packets := max(int64(r.iters), bytes/int64(mtu))
@@ -116,7 +116,7 @@ func (t Tool) count(path fabric.Path, self side, r *row, mtu int, crowd float64)
 		e = t.Net.Transmit(path, fabric.Flow{TrafficClass: self.opt.class, Bytes: bytes, Packets: packets, Crowd: crowd})
 	}
 	r.bw.average, r.bw.peak, r.bw.rate = r.bw.average*e.Left, r.bw.peak*e.Left, r.bw.rate*e.Left
-	notified := e.Marked / 8 // one notification for many marks
+	notified := e.Marked / 8 // one notification for several marks
 	t.Verbs.Devices.Count(self.dev.Name, rdma.Counters{SentBytes: bytes, SentPackets: packets,
 		Events: map[string]int64{"packet_seq_err": e.Lost, "rp_cnp_handled": notified}})
 	r.counted = rdma.Counters{ReceivedBytes: bytes, ReceivedPackets: packets,

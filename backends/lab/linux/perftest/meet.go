@@ -9,35 +9,35 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 )
 
-// side is the data that one end sends to the other before the test.
+// side contains the data that one side sends to the other before the test.
 type side struct {
 	end   fabric.End
 	dev   rdma.Device
 	gid   rdma.GID
 	gidAt int
-	mtu   int // InfiniBand, bytes
+	mtu   int // InfiniBand MTU in bytes
 	opt   options
 	qpn   int
 	psn   int
-	peer  fabric.Peer // of a test with the memory of a GPU
+	peer  fabric.Peer // for a test with GPU memory
 
-	version string // of the program
+	version string // version of the program
 }
 
-// row is one line of the result, as the client measured it.
+// row is one line of the result, measured by the client.
 type row struct {
 	size, iters int
 	bw          bandwidth
 	lat         latency
 	lost        bool          // the client has stopped
-	counted     rdma.Counters // at the server
+	counted     rdma.Counters // counters of the server
 }
 
-// call is one test between a client and a server.
+// call is a test between a client and a server.
 type call struct {
 	client side
-	answer chan side     // from the server, one
-	rows   chan row      // from the client
+	answer chan side     // the server's side, sent once
+	rows   chan row      // rows from the client
 	gone   chan struct{} // closed when the server's process has ended
 }
 
@@ -46,7 +46,7 @@ type place struct {
 	port int
 }
 
-// Meeting connects clients with waiting servers in the guests of one lab. The zero value is ready.
+// Meeting connects clients to waiting servers in the guests of a lab. The zero value is ready to use.
 type Meeting struct {
 	mu      sync.Mutex
 	waiting map[place]chan *call
@@ -78,7 +78,7 @@ func (m *Meeting) listen(at place) (calls <-chan *call, stop func(), err error) 
 	}, nil
 }
 
-// Listening returns the ports on which servers of a VM listen.
+// Listening returns the ports on which servers of a VM are listening.
 func (m *Meeting) Listening(vm string) []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Meeting) connect(ctx context.Context, at place, c *call) (side, error) 
 		return s, nil
 	case <-c.gone:
 		select {
-		case s := <-c.answer: // it answered before it ended
+		case s := <-c.answer: // the server responded before it ended
 			return s, nil
 		default:
 			return side{}, errNobody

@@ -1,5 +1,5 @@
-// Package perftest implements ib_send_bw, ib_write_bw, ib_read_bw and their _lat siblings for the lab's guests: a server waits
-// for a client, both exchange their parameters, and the client prints what the fabric provides.
+// Package perftest implements ib_send_bw, ib_write_bw, ib_read_bw and the corresponding _lat programs for the lab's guests. A
+// server waits for a client, both exchange their parameters, and the client prints the performance of the fabric.
 package perftest
 
 import (
@@ -19,11 +19,11 @@ const (
 	maxSize     = 8 << 20
 )
 
-// options are the settings of one run.
+// options are the options of one run.
 type options struct {
 	verb     string // Send, RDMA_Write, RDMA_Read
 	latency  bool
-	server   string // "" is the server's side
+	server   string // "" on the server
 	device   string
 	ibPort   int
 	port     int
@@ -31,8 +31,8 @@ type options struct {
 	all      bool
 	iters    int
 	seconds  int
-	gid      int // -1: the program chooses
-	mtu      int // 0: the device's
+	gid      int // -1: selected by the program
+	mtu      int // 0: MTU of the device
 	qps      int
 	gbits    bool
 	depth    int
@@ -41,11 +41,11 @@ type options struct {
 	rdmaCM   bool
 	conn     string
 	bidir    bool
-	class    int // byte of the IP header
+	class    int // traffic class of the IP header
 	memory   memory
 }
 
-// complaint is an error with perftest's text.
+// complaint is an error with perftest's message.
 type complaint string
 
 func (c complaint) Error() string { return string(c) }
@@ -55,7 +55,7 @@ var (
 	errHelp    = errors.New("help")
 )
 
-// parse parses the options; cuda is set if the program was built with CUDA.
+// parse parses the options. cuda is true if the program was built with CUDA.
 func parse(p *sh.Proc, cuda bool) (options, error) {
 	known := "a all d: ib-dev: i: ib-port: p: port: s: size: n: iters: D: duration: x: gid-index: m: mtu: q: qp: F CPU-freq " +
 		"report_gbits report-both t: tx-depth: r: rx-depth: Q: cq-mod: b bidirectional R rdma_cm z comm_rdma_cm c: connection: S: sl: tclass: u: qp-timeout: I: inline_size: " +
@@ -112,7 +112,7 @@ func parse(p *sh.Proc, cuda bool) (options, error) {
 	return opt, opt.complete(len(o.Args))
 }
 
-// complete fills in values that depend on other settings and refuses invalid combinations.
+// complete sets values that depend on other options and rejects invalid combinations.
 func (o *options) complete(operands int) error {
 	switch {
 	case operands > 1:
@@ -148,7 +148,7 @@ func (o *options) complete(operands int) error {
 	return nil
 }
 
-// sizes are the message sizes of the run.
+// sizes returns the message sizes of the run.
 func (o options) sizes() []int {
 	if !o.all {
 		return []int{o.size}

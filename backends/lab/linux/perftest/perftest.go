@@ -17,21 +17,21 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// A Network connects the guests.
+// A Network connects guests.
 type Network interface {
-	// Reach finds the VM that answers at ip for the guest, by its routes.
+	// Reach returns the VM that the guest reaches at ip by its routes.
 	Reach(ip netip.Addr) (vm string, ok bool)
 	// Path returns the current path between two interfaces.
 	Path(a, b fabric.End) fabric.Path
-	// Transmit counts the traffic on the path from a to b, on the ports and the RDMA devices of the hosts, and returns the result.
+	// Transmit counts traffic from a to b on the ports and RDMA devices of the hosts, and returns its effect.
 	Transmit(p fabric.Path, f fabric.Flow) fabric.Effect
 }
 
 // A Tool is perftest in one guest.
 type Tool struct {
 	VM      string
-	Version func() string // "5.96"
-	Relaxed bool          // a release that supports PCIe relaxed ordering and prints small values with six digits
+	Version func() string // protocol version, such as "5.96"
+	Relaxed bool          // the release supports PCIe relaxed ordering and prints small values with six digits
 	Verbs   *rdma.Verbs
 	Meeting *Meeting
 	Load    *fabric.Load
@@ -39,8 +39,8 @@ type Tool struct {
 	Use     func() (release func()) // prevents the driver from being unloaded
 	CUDA    CUDA
 
-	built bool   // with CUDA
-	is    string // version of one that was built in the guest; "" of the distribution's
+	built bool   // built with CUDA
+	is    string // version of a perftest that was built in the guest; "": the distribution's
 }
 
 // Prefixes of programs that were built without CUDA: from the archive on the share, and from v4.4-0.11, as in VMware's guide.
@@ -54,7 +54,8 @@ const (
 // version returns the protocol version of the program, "6.06".
 func (t Tool) version() string { return cmp.Or(t.is, t.Version()) }
 
-// Programs returns the programs by name, those of a build with CUDA with cuda- before it, those of builds without with own- or old-.
+// Programs returns the programs by name. Names have the prefix cuda- for a build with CUDA, and own- or old- for a build
+// without.
 func (t Tool) Programs() map[string]sh.Program {
 	all := map[string]sh.Program{}
 	cuda, own, old := t, t, t
@@ -65,7 +66,7 @@ func (t Tool) Programs() map[string]sh.Program {
 	return all
 }
 
-// buffered is standard output without a terminal: written at the end, and lost with a program that is killed.
+// buffered is standard output without a terminal: it is written at the end of the program, and lost if the program is killed.
 type buffered struct {
 	w    io.Writer
 	line bool
@@ -95,7 +96,7 @@ func (t Tool) run(ctx context.Context, p *sh.Proc) int {
 	out := &buffered{w: p.Stdout, line: p.Session.TTY || mode == "L" || mode == "0"}
 	status := t.test(ctx, p, out)
 	if ctx.Err() == nil {
-		_ = out.flush() // the reader has gone
+		_ = out.flush() // fails if the reader has ended
 	}
 	return status
 }
@@ -141,7 +142,7 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 	return t.connect(ctx, p, out, self)
 }
 
-// open finds the device and its GID. The text is what the program says when it cannot.
+// open returns the device with its GID, or the error message of the program.
 func (t Tool) open(p *sh.Proc, o options) (side, string) {
 	var dev rdma.Device
 	found := false
@@ -181,7 +182,7 @@ func (t Tool) open(p *sh.Proc, o options) (side, string) {
 		opt: o, qpn: 0x10 + n%0x200, psn: n & 0xffffff}, ""
 }
 
-// best returns the GID that perftest uses by default: RoCE v2 before v1, IPv4 before link-local.
+// best returns the GID that perftest selects by default: RoCE v2 before v1, IPv4 before link-local.
 func best(table []rdma.GID) int {
 	at, score := 0, -1
 	for i, g := range table {
@@ -250,7 +251,7 @@ func (t Tool) serve(ctx context.Context, p *sh.Proc, out io.Writer, self side) i
 	}
 }
 
-// foreign reports whether a perftest of one version refuses one of another: from 5.70 on it requires at least 5.70
+// foreign reports whether a perftest of version own rejects a peer's version: from 5.70 on, at least 5.70 is required
 // (perftest, src/perftest_communication.c, check_version_compatibility).
 func foreign(own, peer string) bool {
 	const least = 5.70
@@ -259,13 +260,13 @@ func foreign(own, peer string) bool {
 	return errA == nil && errB == nil && a >= least && b < least
 }
 
-// agree prints the header of the report, or why the two sides are incompatible.
+// agree prints the header of the report, or the reason why the two sides are incompatible.
 func (t Tool) agree(p *sh.Proc, out io.Writer, self, peer side) int {
 	if foreign(self.version, peer.version) {
 		fmt.Fprintf(p.Stderr, "Current implementation is not compatible with versions older than 5.70\n")
 		return 1
 	}
-	if foreign(peer.version, self.version) { // the other end disconnects during the exchange
+	if foreign(peer.version, self.version) { // the other side disconnects during the exchange
 		fmt.Fprintf(p.Stderr, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n")
 		return 1
 	}
@@ -295,7 +296,7 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	c := &call{client: self, answer: make(chan side, 1), rows: make(chan row), gone: make(chan struct{})}
 	vm, ok := t.Net.Reach(ip)
 	if !ok {
-		sleep(ctx, 300*time.Millisecond) // the kernel gets no answer for the neighbour
+		sleep(ctx, 300*time.Millisecond) // the kernel's timeout when a neighbour does not respond
 		fmt.Fprintf(p.Stderr, "Couldn't connect to %s:%d\n%s", o.server, o.port, notResolved)
 		return 1
 	}
@@ -318,7 +319,7 @@ func (t Tool) connect(ctx context.Context, p *sh.Proc, out io.Writer, self side)
 	return t.measure(ctx, p, out, c, self, peer)
 }
 
-// speaks reports whether the GIDs of both ends can communicate: the same version of RoCE, and an address that answers.
+// speaks reports whether the GIDs of both sides can communicate: they need the same RoCE version and reachable addresses.
 func (t Tool) speaks(self, peer side) bool {
 	if self.gid.V2 != peer.gid.V2 || self.gid.Addr == peer.gid.Addr {
 		return false

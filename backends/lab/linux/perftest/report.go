@@ -8,11 +8,11 @@ import (
 
 const rule = "---------------------------------------------------------------------------------------"
 
-type bandwidth struct{ peak, average, rate float64 } // Gb/s, million messages a second
+type bandwidth struct{ peak, average, rate float64 } // Gb/s, Gb/s, million messages per second
 
 type latency struct{ min, max, typical, average, deviation, p99, p999 float64 } // microseconds
 
-// header prints what the run is about. mtu is the InfiniBand MTU in force.
+// header prints the parameters of the run. mtu is the InfiniBand MTU that is used.
 func header(w io.Writer, t Tool, o options, self side, mtu int) {
 	fmt.Fprintf(w, "%s\n                    %s\n Dual-port       : OFF\t\tDevice         : %s\n Number of qps   : %d\t\tTransport type : IB\n"+
 		" Connection type : %s\t\tUsing SRQ      : OFF\n", rule, o.title(), self.dev.Name, o.qps, o.conn)
@@ -37,7 +37,7 @@ func header(w io.Writer, t Tool, o options, self side, mtu int) {
 		mtu, self.gidAt, cm, rule)
 }
 
-// address prints the address line of one side.
+// address prints the address line of a side.
 func address(w io.Writer, which string, s side) {
 	keys := ""
 	if s.opt.verb != "Send" {
@@ -66,7 +66,7 @@ func columns(w io.Writer, o options) {
 	}
 }
 
-// result prints one row. The server of a bandwidth test has no peak value.
+// result prints a row. The server of a bandwidth test has no peak value.
 func result(w io.Writer, t Tool, o options, r row) {
 	if o.latency {
 		l := r.lat

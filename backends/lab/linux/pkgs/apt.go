@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// DebPrograms returns apt's and dpkg's programs.
+// DebPrograms returns the programs of apt and dpkg.
 func (db *DB) DebPrograms() map[string]sh.Program {
 	return map[string]sh.Program{
 		"apt": db.apt, "apt-get": db.apt, "apt-cache": db.aptCache, "dpkg": db.dpkg, "dpkg-query": db.dpkgQuery,
@@ -18,7 +18,7 @@ func (db *DB) DebPrograms() map[string]sh.Program {
 	}
 }
 
-// aptMark is apt-mark(8): automatically installed packages, and packages on hold.
+// aptMark implements apt-mark(8) for automatically installed packages and packages on hold.
 func (db *DB) aptMark(_ context.Context, p *sh.Proc) int {
 	args := slices.DeleteFunc(slices.Clone(p.Args[1:]), func(a string) bool { return a == "--" })
 	if len(args) == 0 {
@@ -112,7 +112,7 @@ func (db *DB) apt(ctx context.Context, p *sh.Proc) int {
 func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []string, simulate bool) int {
 	p.Printf("Reading package lists...\nBuilding dependency tree...\nReading state information...\n")
 	var wanted, again []string
-	var back []Package // in a version other than the default one
+	var back []Package // packages installed in a version other than the default
 	for _, spec := range names {
 		if strings.HasSuffix(spec, "-") {
 			continue
@@ -130,7 +130,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 		case there && !old:
 			back = append(back, archived)
 			db.mu.Lock()
-			delete(db.auto, name) // now it was requested by name
+			delete(db.auto, name) // the package is now explicitly requested
 			db.mu.Unlock()
 		case ok && pinned && version != pkg.Version:
 			fmt.Fprintf(p.Stderr, "E: Version '%s' for '%s' was not found\n", version, name)
@@ -149,7 +149,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	}
 	for _, pkg := range db.known() {
 		if db.state(pkg.Name) == halfInstalled {
-			wanted = append(wanted, pkg.Name) // it can still be installed from its archive
+			wanted = append(wanted, pkg.Name) // the package can still be installed from its archive
 		}
 	}
 	plan := append(db.Plan(wanted, again...), back...)
@@ -200,7 +200,7 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	}
 	for _, args := range [][]string{append([]string{"--no-triggers", "--unpack", "--auto-deconfigure"}, archives...), {"--configure", "--pending"}} {
 		if args[0] != "--configure" && len(archives) == 0 {
-			continue // what is not configured is configured all the same
+			continue // unpacked packages are configured in any case
 		}
 		status, err := p.Sys.Exec(ctx, p.With(append(append(dpkg(o), "--status-fd", "9"), args...)...))
 		if err != nil || status != 0 {
@@ -211,7 +211,8 @@ func (db *DB) aptInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	return 0
 }
 
-// dpkg runs dpkg with the options that apt-get passes on: -o Dpkg::Options::=OPTION (apt.conf(5), The DPkg group; names ignore case).
+// dpkg runs dpkg with the options that apt-get passes to it: -o Dpkg::Options::=OPTION (apt.conf(5), The DPkg group; names are
+// case-insensitive).
 func dpkg(o sh.Options) []string {
 	list := []string{"/usr/bin/dpkg"}
 	for _, set := range o.Values("o") {
@@ -222,7 +223,7 @@ func dpkg(o sh.Options) []string {
 	return list
 }
 
-// agreed prompts, unless -y was given. Without input there is no answer.
+// agreed prompts for confirmation, unless -y is set. Without input the answer is no.
 func agreed(p *sh.Proc, o sh.Options, question string) bool {
 	if o.Has("y", "yes", "assume-yes", "assumeyes") {
 		return true
@@ -340,7 +341,7 @@ func (db *DB) aptCache(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// versions are those of a package that the repositories have.
+// versions returns the versions of a package in the repositories.
 func (db *DB) versions(name string) []string {
 	db.mu.Lock()
 	defer db.mu.Unlock()

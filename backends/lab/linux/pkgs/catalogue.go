@@ -2,7 +2,7 @@ package pkgs
 
 import "strings"
 
-// bin returns a package's programs: "name" is installed in dir, "/path=name" at a path.
+// bin returns the programs of a package by path: "name" is installed in dir, "/path=name" at path.
 func bin(dir string, names ...string) map[string]string {
 	m := map[string]string{}
 	for _, n := range names {
@@ -30,7 +30,7 @@ func perftests() []string {
 	return []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"}
 }
 
-// headers are files below /usr/include.
+// headers returns header files below /usr/include.
 func headers(names ...string) map[string]string {
 	m := map[string]string{}
 	for _, n := range names {
@@ -39,17 +39,17 @@ func headers(names ...string) map[string]string {
 	return m
 }
 
-// buildTree is needed to build modules for a kernel.
+// buildTree returns the files required to build modules for a kernel.
 func buildTree(kernel string) map[string]string {
 	return map[string]string{"/lib/modules/" + kernel + "/build/Makefile": "# kernel " + kernel + "\n"}
 }
 
-// Ubuntu returns the packages of Ubuntu 20.04 or 22.04 that are needed here. kernel is uname -r.
+// Ubuntu returns the available packages of Ubuntu 20.04 or 22.04. kernel is the output of uname -r.
 func Ubuntu(release, kernel string) []Package {
 	rdma, perf, diag, plan := "39.0-1", "4.4+0.37-1", "39.0-1", "0.106.1-7ubuntu0.22.04.4"
 	iproute, net := "5.15.0-1ubuntu2", []string{"ip", "ss", "/usr/sbin/ip=ip", "/usr/bin/rdma=rdma", "/usr/sbin/dcb=dcb"}
 	if release == "20.04" {
-		iproute, net = "5.5.0-1ubuntu1", net[:4] // dcb came with iproute2 5.11
+		iproute, net = "5.5.0-1ubuntu1", net[:4] // dcb is part of iproute2 since 5.11
 		rdma, perf, diag, plan = "28.0-1ubuntu1", "4.4+0.5-1", "28.0-1ubuntu1", "0.104-0ubuntu2~20.04.4"
 	}
 	list := []Package{
@@ -133,8 +133,8 @@ func Ubuntu(release, kernel string) []Package {
 	return list
 }
 
-// builders are the packages needed to build modules on Debian and Ubuntu in addition to gcc, make and headers; dkms is a
-// dependency of NVIDIA's packages.
+// builders returns the packages required to build modules on Debian and Ubuntu, in addition to gcc, make and headers. NVIDIA's
+// packages depend on dkms.
 func builders() []Package {
 	list := []Package{{Name: "tk", Version: "8.6.11+1build2", Needs: []string{"tcl"}, Arch: "all", KB: 20}}
 	for _, name := range []string{"autoconf", "automake", "autotools-dev", "bison", "chrpath", "debhelper", "flex", "gfortran", "graphviz", "libltdl-dev", "m4", "pkg-config", "quilt", "swig", "tcl"} {
@@ -143,7 +143,7 @@ func builders() []Package {
 	return list
 }
 
-// Enterprise returns the packages of RHEL or CentOS 8, 9 or 10.
+// Enterprise returns the available packages of RHEL or CentOS 8, 9 or 10.
 func Enterprise(major, kernel string) []Package {
 	el, rdma, perf := ".el8", "44.0-2.el8.1", "4.5-12.el8"
 	switch major {

@@ -1,5 +1,5 @@
-// Package pkgs implements package management in the lab's guests: installed packages, those that the distribution
-// offers, and the programs that show and change them (apt and dpkg, or dnf and rpm).
+// Package pkgs implements package management in the lab's guests: installed packages, available packages, and the package
+// managers (apt and dpkg, or dnf and rpm).
 package pkgs
 
 import (
@@ -22,12 +22,12 @@ type Package struct {
 	Arch     string // amd64, x86_64, all, noarch
 	Needs    []string
 	Provides []string
-	Base     bool              // part of a fresh installation
+	Base     bool              // part of a new installation
 	Bin      map[string]string // path -> program
 	Files    map[string]string // path -> content
-	From     string            // the package that holds the repository which offers it, "" for the distribution's; "file": only a file
-	Script   string            // runs when dpkg configures it, "" for none
-	KB       int               // size on disk
+	From     string            // package with its repository; "": the distribution's; "file": only available as a file
+	Script   string            // script that dpkg runs on configuration, "" for none
+	KB       int               // installed size
 }
 
 // DB is the package database of one guest. It is safe for concurrent use.
@@ -42,19 +42,19 @@ type DB struct {
 
 	mu        sync.Mutex
 	installed map[string]bool
-	foreign   map[string]Package // from another source, instead of the distribution's
+	foreign   map[string]Package // packages of another source that replace the distribution's
 	older     map[string]string  // installed version of packages that are not in the distribution's default version
 	archive   map[string]string  // older version that the distribution's repositories also offer
-	half      map[string]string  // packages that dpkg has not finished, with their state
-	auto      map[string]bool    // marked as having come along with others (apt-mark auto)
-	held      map[string]bool    // apt-mark hold; gone with the package, whose selection dpkg then changes
-	noted     int                // entries of dpkg's journal
+	half      map[string]string  // state of packages that dpkg has not completed
+	auto      map[string]bool    // automatically installed packages (apt-mark auto)
+	held      map[string]bool    // apt-mark hold; removed with the package, because dpkg then changes its selection
+	noted     int                // number of entries in dpkg's journal
 	busy      lock
-	made      map[string]bool // directories that came with a package; removed with the last one if they are empty
-	updated   bool            // the package lists were fetched
+	made      map[string]bool // directories created by packages; removed with the last package if they are empty
+	updated   bool            // the package lists were downloaded
 }
 
-// New returns a database that offers the packages; nothing is installed.
+// New returns a database with the available packages. None of them is installed.
 func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
 	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{},
 		auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
@@ -72,7 +72,7 @@ func (db *DB) Installed(name string) bool {
 	return db.installed[name]
 }
 
-// List returns the installed packages by name.
+// List returns the installed packages, sorted by name.
 func (db *DB) List() []Package {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -95,7 +95,7 @@ func (db *DB) Foreign(name string) bool {
 	return is
 }
 
-// Have returns a package that is installed, or else one that is offered.
+// Have returns a package that is installed or available.
 func (db *DB) Have(name string) (Package, bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -106,7 +106,7 @@ func (db *DB) Have(name string) (Package, bool) {
 	return db.dated(p), ok
 }
 
-// bare returns the name of a package that may be named as NAME-VERSION-RELEASE.ARCH.
+// bare returns the name in a package specification, which can be NAME-VERSION-RELEASE.ARCH.
 func (db *DB) bare(name string) string {
 	if _, ok := db.offered[name]; ok {
 		return name
@@ -119,7 +119,7 @@ func (db *DB) bare(name string) string {
 	return name
 }
 
-// Offered finds a package by its name.
+// Offered returns an available package by name.
 func (db *DB) Offered(name string) (Package, bool) {
 	p, ok := db.offered[name]
 	if p.From != "" && !db.Installed(p.From) && !db.Installed(name) {
@@ -128,7 +128,8 @@ func (db *DB) Offered(name string) (Package, bool) {
 	return p, ok
 }
 
-// fromFile installs packages from files: their names begin with that of the package. It returns the first invalid file.
+// fromFile installs packages from files, whose names begin with the package name. It returns the first invalid file, or "" on
+// success.
 func (db *DB) fromFile(p *sh.Proc, files []string) string {
 	for _, file := range files {
 		at := strings.LastIndexByte(file, '/') + 1
@@ -146,7 +147,7 @@ func (db *DB) fromFile(p *sh.Proc, files []string) string {
 	return ""
 }
 
-// Providers returns the packages that provide a virtual one.
+// Providers returns the packages that provide a virtual package.
 func (db *DB) Providers(name string) []string {
 	var list []string
 	for _, n := range db.order {
@@ -157,7 +158,8 @@ func (db *DB) Providers(name string) []string {
 	return list
 }
 
-// Plan returns the packages to install for names, dependencies first, without those already there, unless again has them.
+// Plan returns the packages to install for names, dependencies first. It omits packages that are already installed, unless they
+// are in again.
 func (db *DB) Plan(names []string, again ...string) []Package {
 	var plan []Package
 	seen := map[string]bool{}
@@ -170,7 +172,7 @@ func (db *DB) Plan(names []string, again ...string) []Package {
 			}
 			return
 		}
-		// The packages of one source have one version here: installing a package upgrades an outdated dependency.
+		// All packages of a source have one version here: installing a package upgrades an outdated dependency.
 		if _, old := db.outdated(name); seen[name] || db.entered(name) && !old && !slices.Contains(again, name) {
 			return
 		}
@@ -186,7 +188,7 @@ func (db *DB) Plan(names []string, again ...string) []Package {
 	return plan
 }
 
-// Removal returns the installed packages that are removed with names: those and the packages that depend on them.
+// Removal returns the installed packages to remove for names: these packages and those that depend on them.
 func (db *DB) Removal(names []string) []Package {
 	gone := map[string]bool{}
 	all := db.known()
@@ -214,7 +216,7 @@ func (db *DB) Removal(names []string) []Package {
 	return list
 }
 
-// Install puts the packages' files in place.
+// Install creates the files of packages.
 func (db *DB) Install(list []Package) error {
 	for _, p := range list {
 		if err := db.unpack(p); err != nil {
@@ -274,8 +276,8 @@ func (db *DB) dirs(file string) {
 	}
 }
 
-// tidy removes the parent directories of a file that came with a package, if they are empty: dpkg(1) and rpm(8) remove
-// the directories of a package that hold nothing any more.
+// tidy removes the empty parent directories of a package's file: dpkg(1) and rpm(8) remove the directories of a package when
+// they are empty.
 func (db *DB) tidy(file string) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -295,7 +297,7 @@ func (db *DB) file(path, text string, mode fs.FileMode) error {
 	return db.FS.WriteFile(vfs.Root(), path, []byte(text), mode)
 }
 
-// Remove removes the packages' programs; configuration below /etc is kept unless purge is set.
+// Remove removes the files of packages. Configuration below /etc is kept unless purge is true.
 func (db *DB) Remove(list []Package, purge bool) {
 	for _, p := range list {
 		for path := range p.Bin {
@@ -322,7 +324,7 @@ func (db *DB) Remove(list []Package, purge bool) {
 	}
 }
 
-// InstallBase installs what a fresh system has.
+// InstallBase installs the packages of a new installation.
 func (db *DB) InstallBase() error {
 	var list []Package
 	for _, name := range db.order {
@@ -333,7 +335,7 @@ func (db *DB) InstallBase() error {
 	return db.Install(list)
 }
 
-// Owner returns the installed package that a path belongs to, "" for none.
+// Owner returns the installed package to which a path belongs, or "" if there is none.
 func (db *DB) Owner(path string) string {
 	for _, p := range db.List() {
 		if _, ok := p.Bin[path]; ok {

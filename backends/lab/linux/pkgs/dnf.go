@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// RPMPrograms returns dnf's and rpm's programs.
+// RPMPrograms returns the programs of dnf and rpm.
 func (db *DB) RPMPrograms() map[string]sh.Program {
 	return map[string]sh.Program{"dnf": db.dnf, "dnf-3": db.dnf, "yum": db.dnf, "rpm": db.rpm}
 }
@@ -87,12 +87,12 @@ func (db *DB) dnf(ctx context.Context, p *sh.Proc) int {
 	return 1
 }
 
-// nevra is NAME-VERSION-RELEASE.ARCH.
+// nevra returns the full name of a package: NAME-VERSION-RELEASE.ARCH.
 func nevra(pkg Package) string {
 	return pkg.Name + "-" + pkg.Version[strings.Index(pkg.Version, ":")+1:] + "." + pkg.Arch
 }
 
-// names reports whether NAME-VERSION-RELEASE, with or without .ARCH, means a package in its version.
+// names reports whether NAME-VERSION-RELEASE, with or without .ARCH, is the full name of a package.
 func names(spec string, p Package) bool {
 	return spec == nevra(p) || spec+"."+p.Arch == nevra(p)
 }
@@ -158,7 +158,7 @@ func (db *DB) dnfInstall(ctx context.Context, p *sh.Proc, o sh.Options, names []
 	return db.rpmInstall(ctx, p, plan)
 }
 
-// dnfDowngrade is dnf downgrade NAME-VERSION-RELEASE...
+// dnfDowngrade implements dnf downgrade NAME-VERSION-RELEASE...
 func (db *DB) dnfDowngrade(ctx context.Context, p *sh.Proc, o sh.Options, specs []string) int {
 	var plan []Package
 	for _, spec := range specs {
@@ -186,8 +186,8 @@ func (db *DB) rpmInstall(ctx context.Context, p *sh.Proc, plan []Package) int {
 			return 1
 		}
 	}
-	// rpm writes a package's files under names with an ending of their own (NAME;ID), then renames them; the package is in
-	// the database after that (rpm's fsm.c and psm.c).
+	// rpm first writes a package's files with a temporary suffix (NAME;ID), then renames them, and finally adds the package to
+	// the database (rpm's fsm.c and psm.c).
 	for _, pkg := range plan {
 		ending := fmt.Sprintf(";%08x", p.PID)
 		err := db.spread(pkg, ending)

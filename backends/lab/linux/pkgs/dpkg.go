@@ -41,7 +41,7 @@ func (db *DB) dpkg(ctx context.Context, p *sh.Proc) int {
 	return 2
 }
 
-// dpkgChange is what dpkg does under its lock.
+// dpkgChange runs the operations of dpkg that require its lock.
 func (db *DB) dpkgChange(ctx context.Context, p *sh.Proc, o sh.Options) int {
 	switch {
 	case o.Has("i", "install"):
@@ -103,7 +103,7 @@ func (db *DB) dpkgQuery(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// matching returns the packages known to dpkg that a pattern names.
+// matching returns the packages in dpkg's database that match a pattern.
 func (db *DB) matching(pattern string) []Package {
 	var list []Package
 	pattern, _, _ = strings.Cut(pattern, ":")

@@ -5,19 +5,20 @@ import "strings"
 // DriverVersion is the version of NVIDIA's driver in the packages.
 const DriverVersion = "570.133.20"
 
-// OldDriverVersion is that of the last branch that supports Kepler.
+// OldDriverVersion is the version of the last branch that supports Kepler.
 const OldDriverVersion = "470.256.02"
 
-// OFEDVersion is what ofed_info -s prints.
+// OFEDVersion is the output of ofed_info -s.
 const OFEDVersion = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 
-// The packages whose changes a guest reacts to.
+// The packages to whose installation or removal a guest reacts.
 const (
 	OFED         = "mlnx-ofed-all"
 	LegacyModule = "nvidia-peer-memory-dkms"
 )
 
-// IsDriver reports whether a package has the modules of NVIDIA's driver, of which version, and whether the open ones.
+// IsDriver reports whether a package contains the modules of NVIDIA's driver, their version, and whether they are the open
+// ones.
 func IsDriver(name string) (version string, open, is bool) {
 	switch name {
 	case "nvidia-dkms-570-server-open", "kmod-nvidia-open-dkms":
@@ -30,8 +31,8 @@ func IsDriver(name string) (version string, open, is bool) {
 	return "", false, false
 }
 
-// nvidiaDebs are NVIDIA's packages as Ubuntu has them, and those of MLNX_OFED's repository. nvidia-headless does not contain nvidia-smi,
-// which is in nvidia-utils.
+// nvidiaDebs returns NVIDIA's packages for Ubuntu and those of MLNX_OFED's repository. nvidia-headless does not contain
+// nvidia-smi, which is in nvidia-utils.
 func nvidiaDebs() []Package {
 	version := func(v string) string { return v + "-0ubuntu0.22.04.1" }
 	list := []Package{
@@ -55,7 +56,7 @@ func nvidiaDebs() []Package {
 	return list
 }
 
-// nvidiaRPMs are the packages of NVIDIA's and MLNX_OFED's repositories for RHEL.
+// nvidiaRPMs returns the packages of NVIDIA's and MLNX_OFED's repositories for RHEL.
 func nvidiaRPMs(el string) []Package {
 	driver := "3:" + DriverVersion + "-1" + el
 	list := []Package{
@@ -70,10 +71,10 @@ func nvidiaRPMs(el string) []Package {
 	return list
 }
 
-// DOCA is the package that brings DOCA-OFED.
+// DOCA is the package that installs DOCA-OFED.
 const DOCA = "doca-ofed"
 
-// doca returns the package with DOCA's repository, which is installed from a file, and the packages that it offers.
+// doca returns the package with DOCA's repository, which is installed from a file, and the packages of that repository.
 func doca(version string) []Package {
 	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host", Needs: []string{"dkms"}, KB: 20}}
 }

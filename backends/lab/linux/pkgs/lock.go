@@ -12,21 +12,21 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
-// lockFile is what dpkg and its frontends lock, see /usr/share/doc/dpkg/frontend.txt of Debian. The lock is the kernel's:
-// it ends with the process, but the file stays.
+// lockFile is the file that dpkg and its frontends lock (Debian, /usr/share/doc/dpkg/frontend.txt). It is a kernel lock: it is
+// released when the process ends, but the file remains.
 const lockFile = "/var/lib/dpkg/lock-frontend"
 
-// locked marks programs whose frontend already holds the lock.
+// locked is the environment variable that a frontend sets when it already holds the lock.
 const locked = "DPKG_FRONTEND_LOCKED"
 
-// A lock is held by one process at a time.
+// A lock can be held by one process at a time.
 type lock struct {
 	mu   sync.Mutex
 	pid  int
 	name string
 }
 
-// take takes the lock for p, or returns who holds it.
+// take acquires the lock for p, or returns the process that holds it.
 func (l *lock) take(p *sh.Proc) (release func(), pid int, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -41,13 +41,13 @@ func (l *lock) take(p *sh.Proc) (release func(), pid int, name string) {
 	}, 0, ""
 }
 
-// frontend takes the lock for apt-get, which waits as long as DPkg::Lock::Timeout says. It returns nil if another process holds
-// the lock.
+// frontend acquires the lock for apt-get, which waits for the time of DPkg::Lock::Timeout. It returns nil if another process
+// holds the lock.
 func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (release func()) {
 	wait := 0
 	for _, o := range options {
 		if v, ok := strings.CutPrefix(o, "DPkg::Lock::Timeout="); ok {
-			wait, _ = strconv.Atoi(v) // invalid numbers count as 0, as for apt
+			wait, _ = strconv.Atoi(v) // like apt, treat invalid numbers as 0
 		}
 	}
 	_ = db.file(lockFile, "", 0o640)
@@ -65,7 +65,7 @@ func (db *DB) frontend(ctx context.Context, p *sh.Proc, options []string) (relea
 	}
 }
 
-// backend takes the lock for dpkg itself.
+// backend acquires the lock for dpkg itself.
 func (db *DB) backend(p *sh.Proc) (release func(), ok bool) {
 	if p.Getenv(locked) != "" {
 		return func() {}, true
@@ -79,7 +79,7 @@ func (db *DB) backend(p *sh.Proc) (release func(), ok bool) {
 	return release, true
 }
 
-// transaction takes the lock for dnf, which waits for it without a timeout.
+// transaction acquires the lock for dnf, which waits without a timeout.
 func (db *DB) transaction(ctx context.Context, p *sh.Proc) (release func()) {
 	for said := false; ; said = true {
 		release, pid, _ := db.busy.take(p)

@@ -11,24 +11,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// journalDir holds dpkg's changes of its status file, in files with numbers for names, until a run of it has ended.
-// Files that a killed run leaves there prevent apt-get from working (debSystem::CheckUpdates of apt).
+// journalDir contains dpkg's changes of its status file, in files with numbers as names, until a run of dpkg has ended. Files
+// that remain after a killed run prevent apt-get from working (debSystem::CheckUpdates of apt).
 const journalDir = "/var/lib/dpkg/updates"
 
-// How far dpkg has come with a package that is not installed yet, as dpkg-query abbreviates it. What dpkg 1.21 of
-// Debian 12 leaves behind when SIGKILL ends it at each of these points was observed with a package of 400 MB.
+// States of a package that is not completely installed, in the abbreviations of dpkg-query. The results of SIGKILL at each of
+// these points were observed with dpkg 1.21 of Debian 12 and a package of 400 MB.
 const (
-	halfInstalled  = "iHR" // killed while it unpacked: names with .dpkg-new; it must be installed again
-	tornUnpacked   = "iUR" // its files are in place, its entry in the database is not complete: it must be installed again
+	halfInstalled  = "iHR" // killed while unpacking: files with .dpkg-new; requires reinstallation
+	tornUnpacked   = "iUR" // files are in place, but the database entry is incomplete; requires reinstallation
 	unpacked       = "iU"
 	halfConfigured = "iF"
-	halfRemoved    = "pH" // killed while it removed files
+	halfRemoved    = "pH" // killed while removing files
 )
 
-// mustReinstall reports whether dpkg works with a package of this state only after it was installed again.
+// mustReinstall reports whether dpkg requires reinstallation of a package in this state.
 func mustReinstall(state string) bool { return strings.HasSuffix(state, "R") }
 
-// entered reports whether a package's files are in place: apt-get configures it then, and unpacks it again only with --reinstall.
+// entered reports whether a package's files are in place. apt-get then configures it, and unpacks it again only with
+// --reinstall.
 func (db *DB) entered(name string) bool {
 	return slices.Contains([]string{"ii", unpacked, tornUnpacked, halfConfigured}, db.state(name))
 }
@@ -39,7 +40,7 @@ func (db *DB) interrupted() bool {
 	return err == nil && slices.ContainsFunc(list, func(i vfs.Info) bool { return strings.Trim(i.Name(), "0123456789") == "" })
 }
 
-// note sets the state of a package, "" for installed, and journals it.
+// note sets the state of a package ("": installed) and adds it to the journal.
 func (db *DB) note(name, state string) error {
 	db.mu.Lock()
 	if state == "" {
@@ -61,7 +62,7 @@ func (db *DB) note(name, state string) error {
 	return db.FS.WriteFile(vfs.Root(), fmt.Sprintf("%s/%04d", journalDir, n), []byte("Package: "+name+"\n"), 0o644)
 }
 
-// checkpoint ends a run of dpkg: the journal goes into the status file.
+// checkpoint ends a run of dpkg: it merges the journal into the status file.
 func (db *DB) checkpoint() {
 	db.mu.Lock()
 	db.noted = 0
@@ -69,7 +70,7 @@ func (db *DB) checkpoint() {
 	_ = db.FS.RemoveAll(vfs.Root(), journalDir) // created again by the next run
 }
 
-// state is how dpkg-query abbreviates the state of a package, "" for one that it does not know.
+// state returns dpkg-query's abbreviation for the state of a package, or "" if the package is unknown.
 func (db *DB) state(name string) string {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -79,7 +80,7 @@ func (db *DB) state(name string) string {
 	return db.half[name]
 }
 
-// known returns the packages that dpkg knows, in the order of their names.
+// known returns the packages in dpkg's database, sorted by name.
 func (db *DB) known() []Package {
 	list := db.List()
 	for _, name := range db.order {
@@ -92,7 +93,7 @@ func (db *DB) known() []Package {
 	return list
 }
 
-// fetch puts the archives where apt-get does and returns their names.
+// fetch downloads the archives of packages to apt-get's cache and returns their names.
 func (db *DB) fetch(list []Package) (archives []string, err error) {
 	const dir = "/var/cache/apt/archives"
 	if err := db.FS.MkdirAll(vfs.Root(), dir, 0o755); err != nil {
@@ -108,7 +109,7 @@ func (db *DB) fetch(list []Package) (archives []string, err error) {
 	return archives, nil
 }
 
-// dpkgUnpack is dpkg --unpack ARCHIVE...
+// dpkgUnpack implements dpkg --unpack ARCHIVE...
 func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int {
 	for _, file := range archives {
 		if ctx.Err() != nil {
@@ -159,8 +160,8 @@ func (db *DB) dpkgUnpack(ctx context.Context, p *sh.Proc, archives []string) int
 	return 0
 }
 
-// dpkgConfigure implements dpkg --configure: for names, or else for all unpacked packages. The archives of a package
-// bring a script that runs then; dpkg that is killed meanwhile leaves its journal behind.
+// dpkgConfigure implements dpkg --configure for the named packages or, without names, for all unpacked packages. It runs the
+// packages' scripts. If dpkg is killed meanwhile, its journal remains.
 func (db *DB) dpkgConfigure(ctx context.Context, p *sh.Proc, names []string) int {
 	var bad []string
 	for _, pkg := range db.known() {
@@ -237,7 +238,7 @@ func (db *DB) dpkgAudit(p *sh.Proc) int {
 	return 0
 }
 
-// spread writes the files of a package under names with an ending, as package managers do before they rename them.
+// spread writes the files of a package with a suffix, as package managers do before they rename the files.
 func (db *DB) spread(p Package, ending string) error {
 	for file := range p.Bin {
 		if err := db.file(file+ending, "", 0o600); err != nil {
@@ -252,7 +253,7 @@ func (db *DB) spread(p Package, ending string) error {
 	return nil
 }
 
-// sweep removes the files that spread has written.
+// sweep removes the files written by spread.
 func (db *DB) sweep(p Package, ending string) {
 	for _, files := range []map[string]string{p.Bin, p.Files} {
 		for file := range files {
@@ -261,7 +262,7 @@ func (db *DB) sweep(p Package, ending string) {
 	}
 }
 
-// dpkgRemove is dpkg --remove and --purge. A package that must be reinstalled is only removed with force.
+// dpkgRemove implements dpkg --remove and --purge. A package that requires reinstallation is removed only with force.
 func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge, force bool) int {
 	var bad []string
 	for _, name := range names {
@@ -292,5 +293,5 @@ func (db *DB) dpkgRemove(ctx context.Context, p *sh.Proc, names []string, purge,
 	return 0
 }
 
-// script is where a package's post-installation script lies.
+// script returns the path of a package's post-installation script.
 func script(p Package) string { return "/var/lib/dpkg/info/" + p.Name + ".postinst" }

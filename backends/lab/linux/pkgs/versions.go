@@ -1,6 +1,6 @@
 package pkgs
 
-// dated returns a package in the version that is installed; the caller holds mu.
+// dated returns a package with its installed version. The caller must hold mu.
 func (db *DB) dated(p Package) Package {
 	if v, is := db.older[p.Name]; is {
 		p.Version = v
@@ -8,7 +8,7 @@ func (db *DB) dated(p Package) Package {
 	return p
 }
 
-// Outdate installs a package in a version other than the repositories' default; they contain both.
+// Outdate installs a package in a version other than the repositories' default. The repositories contain both versions.
 func (db *DB) Outdate(name, version string) error {
 	if err := db.Install(db.Plan([]string{name})); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (db *DB) Outdate(name, version string) error {
 	return nil
 }
 
-// date notes in which version a package is installed.
+// date records the installed version of a package.
 func (db *DB) date(name, version string) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -36,7 +36,7 @@ func (db *DB) date(name, version string) {
 	db.older[name] = version
 }
 
-// outdated reports whether a package is installed in an older version than the one that is offered.
+// outdated reports whether the installed version of a package is older than the available one, and returns it.
 func (db *DB) outdated(name string) (version string, is bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -44,7 +44,7 @@ func (db *DB) outdated(name string) (version string, is bool) {
 	return version, is && db.installed[name]
 }
 
-// archived returns a package in an older version that the repositories also contain.
+// archived returns a package in the older version that the repositories also contain.
 func (db *DB) archived(name, version string) (Package, bool) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

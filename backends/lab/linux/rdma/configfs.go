@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Config is /sys/kernel/config/rdma_cm: a directory for each device for which one was created by mkdir, with the
-// defaults for connections of rdma_cm (Linux, drivers/infiniband/core/cma_configfs.c). While one exists, rdma_cm cannot
-// be unloaded; use counts them.
+// Config returns the content of /sys/kernel/config/rdma_cm: for each device, a directory that mkdir creates, with the defaults
+// for connections of rdma_cm (Linux, drivers/infiniband/core/cma_configfs.c). rdma_cm cannot be unloaded while a directory
+// exists; use counts the directories.
 func (d *Devices) Config(use func() (release func())) vfs.Tree {
 	dirs := vfs.Entry{
 		Dir: true, Mode: 0o755,
@@ -66,7 +66,7 @@ func (d *Devices) configFiles(name string) vfs.Tree {
 	}
 }
 
-// class is the default type of service of a device's connections; the kernel keeps it as long as the device is there.
+// class returns the default type of service of a device's connections. The kernel keeps it as long as the device exists.
 func (d *Devices) class(name string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

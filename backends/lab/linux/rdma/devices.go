@@ -1,5 +1,5 @@
-// Package rdma implements what vmw_pvrdma, mlx5_ib and the verbs libraries provide for a PVRDMA adapter or a ConnectX
-// function in the lab's guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
+// Package rdma implements vmw_pvrdma, mlx5_ib and the verbs libraries for PVRDMA adapters and ConnectX functions in the lab's
+// guests: the device, its port and GID table, /sys/class/infiniband, and the programs that show them.
 package rdma
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 )
 
-// Driver is the module that drives PVRDMA adapters.
+// Driver is the kernel module for PVRDMA adapters.
 const Driver = "vmw_pvrdma"
 
-// An Adapter is a PVRDMA adapter of the VM: its netdev is function 0, the device function 1 of the same slot. For a
-// ConnectX both are function 0.
+// An Adapter is an RDMA adapter of the VM. For PVRDMA, the netdev is function 0 and the device is function 1 of the same slot.
+// For a ConnectX both are function 0.
 type Adapter struct {
 	MAC      string
 	Slot     int
 	Protocol string // rocev1, rocev2
-	RateGbps int    // of the uplink below
+	RateGbps int    // rate of the uplink
 	HCA      *netif.HCA
 }
 
-// Driver is the module that drives the adapter.
+// Driver returns the kernel module for the adapter.
 func (a Adapter) Driver() string {
 	if a.HCA != nil {
 		return HCADriver
@@ -35,7 +35,7 @@ func (a Adapter) Driver() string {
 	return Driver
 }
 
-// function is the PCI function of the device.
+// function returns the PCI function of the RDMA device.
 func (a Adapter) function() string {
 	if a.HCA != nil {
 		return "0"
@@ -43,26 +43,26 @@ func (a Adapter) function() string {
 	return "1"
 }
 
-// A Device is a device that the driver has attached to.
+// A Device is a device that the driver has attached.
 type Device struct {
 	Adapter
 	Name    string // rocep19s0f1
-	Netdev  string // now
-	Index   int    // of the netdev
-	MTU     int    // bytes, of the netdev
-	Up      bool   // the netdev
+	Netdev  string // current name of the netdev
+	Index   int    // interface index of the netdev
+	MTU     int    // MTU of the netdev in bytes
+	Up      bool   // the netdev is up
 	Plugged bool   // the adapter is connected
-	Active  bool   // the port
+	Active  bool   // the port is active
 	GIDs    []GID
 }
 
-// A GID is one entry of the GID table.
+// A GID is an entry of the GID table.
 type GID struct {
 	Addr netip.Addr
 	V2   bool
 }
 
-// Type returns the name that sysfs has for the kind of a GID.
+// Type returns the name of the GID type in sysfs.
 func (g GID) Type() string {
 	if g.V2 {
 		return "RoCE v2"
@@ -70,7 +70,7 @@ func (g GID) Type() string {
 	return "IB/RoCE v1"
 }
 
-// Full writes the GID as sysfs does, in eight groups of four digits.
+// Full returns the GID in the format of sysfs, in eight groups of four digits.
 func (g GID) Full() string {
 	b := g.Addr.As16()
 	var parts []string
@@ -92,25 +92,25 @@ func ActiveMTU(ethernet int) int {
 	return mtu
 }
 
-// Quirks select which behaviour of PVRDMA, as described in the guides, the guest has.
+// Quirks select the PVRDMA behaviour of the guest, as described in the guides.
 type Quirks struct {
-	// BootDown: a driver that was loaded at boot leaves its port down until it is loaded again, whatever the netdev
-	// does (Ubuntu, as in VMware's Bitfusion guide).
+	// BootDown: if the driver was loaded at boot, the port is down until the driver is reloaded, regardless of the netdev
+	// (Ubuntu, as in VMware's Bitfusion guide).
 	BootDown bool
 	// NeedsUmad: the port becomes active only once ib_umad is loaded (RHEL, as in Red Hat's ESXi test suite).
 	NeedsUmad bool
 }
 
-// Devices keeps the devices of a guest. It is safe for concurrent use.
+// Devices contains the RDMA devices of a guest. It is safe for concurrent use.
 type Devices struct {
 	Stack  *netif.Stack
 	Quirks Quirks
 	Named  func() bool                      // rdma-core's udev rule assigns persistent names
 	Umad   func() bool                      // ib_umad is loaded
-	ECN    func() bool                      // the driver shows ECN of each priority: MLNX_OFED's does
+	ECN    func() bool                      // reports whether the driver shows ECN of each priority, as MLNX_OFED's does
 	Logf   func(format string, args ...any) // the kernel log
 
-	// Modules is another number after each change of the kernel's modules.
+	// Modules returns a number that changes with each change of the loaded modules.
 	Modules func() uint64
 
 	version  atomic.Uint64
@@ -124,16 +124,16 @@ type Devices struct {
 type attached struct {
 	Adapter
 	name    string
-	deaf    bool // attached at boot and BootDown: NETDEV_UP is lost
+	deaf    bool // attached at boot with BootDown: ignores NETDEV_UP
 	tos     int  // default type of service of rdma_cm
-	enabled bool // a NETDEV_UP came, or the netdev was up when the driver attached
+	enabled bool // NETDEV_UP was received, or the netdev was up when the driver attached
 }
 
 // Counters are the hardware counters of a device.
 type Counters struct {
 	SentBytes, ReceivedBytes     int64
 	SentPackets, ReceivedPackets int64
-	Events                       map[string]int64 // of hw_counters, by name
+	Events                       map[string]int64 // events in hw_counters, by name
 }
 
 // Plug sets the VM's current adapters. Devices whose adapter was removed are detached.
@@ -147,10 +147,10 @@ func (d *Devices) Plug(adapters []Adapter) {
 	})
 }
 
-// Version is another number after each change of what sysfs shows of interfaces and devices, except for counters.
+// Version returns a number that changes with each change of interfaces and devices in sysfs, except for counters.
 func (d *Devices) Version() uint64 { return d.version.Load() + d.Stack.Version() + d.Modules() }
 
-// Adapters returns the current adapters, attached or not.
+// Adapters returns the current adapters, whether attached or not.
 func (d *Devices) Adapters() []Adapter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,7 +193,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 		if d.Named() {
 			name = fmt.Sprintf("rocep%ds0f1", netif.Bus(a.Slot))
 		}
-		// The driver registers for events of netdevs, and the kernel then reports those that are up.
+		// When the driver registers for netdev events, the kernel reports the netdevs that are already up.
 		d.version.Add(1)
 		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
 		d.mu.Unlock()
@@ -203,7 +203,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 	}
 }
 
-// Detach detaches devices when a driver is unloaded, or all of them with "".
+// Detach detaches the devices of a driver when it is unloaded, or all devices if driver is "".
 func (d *Devices) Detach(driver string) {
 	if driver == "" {
 		d.forget()
@@ -227,7 +227,7 @@ func (d *Devices) Detach(driver string) {
 	}
 }
 
-// NetdevUp handles the event NETDEV_UP: it makes the port active.
+// NetdevUp handles the event NETDEV_UP: the port becomes active.
 func (d *Devices) NetdevUp(name string) {
 	l, ok := d.Stack.Link(name)
 	if !ok {
@@ -243,7 +243,7 @@ func (d *Devices) NetdevUp(name string) {
 	}
 }
 
-// List returns the attached devices as they are now.
+// List returns the attached devices with their current state.
 func (d *Devices) List() []Device {
 	d.mu.Lock()
 	list := slices.Clone(d.attached)
@@ -260,7 +260,7 @@ func (d *Devices) List() []Device {
 	return devices
 }
 
-// gids returns the GID table of the kernel: for each address, the link-local one first, RoCE v1 and then v2, if the
+// gids returns the kernel's GID table. For each address, the link-local one first, it contains RoCE v1 and then v2, if the
 // device supports them.
 func gids(protocol string, l netif.Link) []GID {
 	addrs := []netip.Addr{netif.LinkLocal(l.MAC)}
@@ -279,7 +279,7 @@ func gids(protocol string, l netif.Link) []GID {
 	return table
 }
 
-// Device finds an attached device.
+// Device returns an attached device.
 func (d *Devices) Device(name string) (Device, bool) {
 	for _, dev := range d.List() {
 		if dev.Name == name {

@@ -6,21 +6,21 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 )
 
-// HCADriver is the module that drives the RDMA side of a ConnectX function: a VF, or a port given whole.
+// HCADriver is the kernel module for the RDMA device of a ConnectX function: a VF or a passed-through port.
 const HCADriver = "mlx5_ib"
 
 // An Image describes the model and the firmware of a device.
 type Image struct {
-	Type       string // of the CA: MT4120
+	Type       string // CA type: MT4120
 	Firmware   string
 	Board      string // PSID
-	SystemGUID string // in groups of four digits
+	SystemGUID string // groups of four digits
 	Vendor     int    // 0x02c9
 	Part       int    // 4120
 	Hardware   int
 }
 
-// Image distinguishes a PVRDMA device from a function of a card.
+// Image returns the model and the firmware of a device, which differ between PVRDMA devices and card functions.
 func (d Device) Image() Image {
 	if d.HCA == nil {
 		return Image{Type: "VMW_PVRDMA-1.0.1.0-k", Firmware: "3.0.000", Board: "1", SystemGUID: "0000:0000:0000:0000", Vendor: 0x15ad, Part: 2080, Hardware: 1}
@@ -29,7 +29,7 @@ func (d Device) Image() Image {
 	return Image{Type: fmt.Sprintf("MT%d", part), Firmware: d.HCA.Firmware, Board: d.HCA.PSID, SystemGUID: d.NodeGUID(), Vendor: 0x02c9, Part: part}
 }
 
-// attachHCA creates the device of a card's function: the state of its port depends only on the netdev.
+// attachHCA creates the device of a card's function. The state of its port depends only on the netdev.
 func (d *Devices) attachHCA(a Adapter) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Verbs contains what the verbs library needs from the rest of the guest.
+// Verbs contains the data that the verbs library requires from the guest.
 type Verbs struct {
 	Devices  *Devices
-	Provider func(driver string) bool // the library's driver for devices of a kernel module is installed
-	Uverbs   func() bool              // ib_uverbs is loaded
-	Umad     func() bool              // ib_umad is loaded
-	Version  string                   // of rdma-core: decides how ibv_devinfo writes GIDs
+	Provider func(driver string) bool // reports whether the library's provider for a kernel module is installed
+	Uverbs   func() bool              // reports whether ib_uverbs is loaded
+	Umad     func() bool              // reports whether ib_umad is loaded
+	Version  string                   // version of rdma-core, which determines the GID format of ibv_devinfo
 }
 
 // Programs returns the programs that show RDMA devices.
@@ -30,7 +30,7 @@ func (v *Verbs) Programs() map[string]sh.Program {
 	}
 }
 
-// Open returns the devices that a program of p finds through the library.
+// Open returns the devices that a program run as p can open through the library.
 func (v *Verbs) Open(p *sh.Proc) []Device {
 	if !v.Uverbs() {
 		return nil
@@ -92,7 +92,7 @@ func (v *Verbs) ibvDevinfo(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// mtuCode is the enumeration behind an InfiniBand MTU.
+// mtuCode returns the enumeration value of an InfiniBand MTU.
 func mtuCode(mtu int) int {
 	code := 1
 	for m := 256; m < mtu; m *= 2 {
@@ -205,7 +205,7 @@ func (v *Verbs) ibstatus(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// rdma is iproute2's program rdma: links and devices.
+// rdma implements the program rdma of iproute2: links and devices.
 func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("j p d V json pretty details Version")
 	if err != nil {
@@ -254,7 +254,7 @@ func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 		if out == nil {
 			out = []map[string]any{}
 		}
-		b, _ := json.Marshal(out) // plain values: it cannot fail
+		b, _ := json.Marshal(out) // cannot fail for plain values
 		p.Printf("%s\n", b)
 		return 0
 	}
@@ -267,7 +267,7 @@ func (v *Verbs) rdma(_ context.Context, p *sh.Proc) int {
 
 func second(_ int, s string) string { return s }
 
-// HasProvider reports whether the library's driver for devices of a kernel module is installed in fs.
+// HasProvider reports whether the library's provider for a kernel module is installed in fs.
 func HasProvider(fs *vfs.FS, driver string) bool {
 	_, err := fs.Stat(vfs.Root(), "/etc/libibverbs.d/"+strings.TrimSuffix(driver, "_ib")+".driver")
 	return err == nil

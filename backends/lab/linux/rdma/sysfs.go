@@ -27,7 +27,7 @@ func (d Device) Phys() (int, string) {
 	return 3, "Disabled"
 }
 
-// Rate returns the rate in Gb/s with its width and speed: "100", "4X EDR".
+// Rate returns the rate in Gb/s, and the width and speed of the lanes: "100", "4X EDR".
 func (d Device) Rate() (gbps, lanes string) {
 	switch d.RateGbps {
 	case 10:
@@ -56,13 +56,13 @@ func (d Device) NodeGUID() string {
 
 const gidSlots = 16
 
-// SlotPath is where a slot's PCI functions are below /sys/devices: VMware's bridges 5 to 8 are 00:15 to 00:18, with a function for
-// each device behind them (KB 311606).
+// SlotPath returns the path of a slot's PCI functions below /sys/devices: VMware's bridges 5 to 8 are 00:15 to 00:18, with one
+// function for each device behind them (KB 311606).
 func SlotPath(n int) string {
 	return fmt.Sprintf("pci0000:00/0000:00:%02x.%d/0000:%02x:00.", 0x10+n/32, n%32, netif.Bus(n))
 }
 
-// Infiniband is /sys/class/infiniband: links to the devices.
+// Infiniband returns the content of /sys/class/infiniband: links to the devices.
 func (d *Devices) Infiniband() vfs.Tree {
 	t := vfs.Tree{}
 	for _, dev := range d.List() {
@@ -71,7 +71,7 @@ func (d *Devices) Infiniband() vfs.Tree {
 	return t
 }
 
-// Net is /sys/class/net: links to the interfaces.
+// Net returns the content of /sys/class/net: links to the interfaces.
 func (d *Devices) Net() vfs.Tree {
 	t := vfs.Tree{"lo": {Link: "../../devices/virtual/net/lo"}}
 	for _, l := range d.Stack.Links() {
@@ -80,7 +80,7 @@ func (d *Devices) Net() vfs.Tree {
 	return t
 }
 
-// PCI is /sys/bus/pci.
+// PCI returns the content of /sys/bus/pci.
 func (d *Devices) PCI() vfs.Tree {
 	t := vfs.Tree{"drivers/vmxnet3": {Dir: true}, "drivers/" + Driver: {Dir: true}, "drivers/" + vfNetDriver: {Dir: true}, "devices": {Dir: true}}
 	for _, l := range d.Stack.Links() {
@@ -92,9 +92,9 @@ func (d *Devices) PCI() vfs.Tree {
 	return t
 }
 
-// Tree is /sys/devices: the PCI functions with the interfaces and the RDMA devices below them. The RDMA function has no
-// netdev below it: gid_attrs/ndevs names it, and the interface is found below function 0. The content of a function, an interface
-// or a device is only created when it is read, because walking sysfs reads hundreds of files one by one.
+// Tree returns the content of /sys/devices: the PCI functions with their interfaces and RDMA devices. The RDMA function of
+// PVRDMA has no netdev: gid_attrs/ndevs contains its name, and the interface is below function 0. The content of a function, an
+// interface or a device is only computed when it is read, because walking sysfs reads hundreds of files one by one.
 func (d *Devices) Tree() vfs.Tree {
 	t := vfs.Tree{"virtual/net/lo": {Sub: func() vfs.Tree {
 		return vfs.Tree{"address": line("00:00:00:00:00:00"), "mtu": line("65536"), "operstate": line("unknown"), "flags": line("0x9")}
@@ -122,7 +122,7 @@ func (d *Devices) Tree() vfs.Tree {
 	return t
 }
 
-// verbs adds the RDMA devices of a PCI function, and reports whether there is one.
+// verbs adds the RDMA devices of a PCI function and reports whether there is one.
 func (d *Devices) verbs(f vfs.Tree, slot int, function string) (driven bool) {
 	for _, dev := range d.List() {
 		if dev.Slot == slot && dev.function() == function {
@@ -138,7 +138,7 @@ const (
 	vfNetDriver = "mlx5_core"
 )
 
-// Function is the directory of a PCI function.
+// Function returns the directory of a PCI function.
 func Function(vendor, device, class, driver string) vfs.Tree {
 	t := vfs.Tree{"vendor": line(vendor), "device": line(device), "class": line(class), "numa_node": line("-1")}
 	if driver != "" {
@@ -147,12 +147,12 @@ func Function(vendor, device, class, driver string) vfs.Tree {
 	return t
 }
 
-// driven gives a PCI function its driver.
+// driven adds the link to the driver of a PCI function.
 func driven(t vfs.Tree, driver string) {
 	t["driver"] = vfs.Entry{Link: "../../../../bus/pci/drivers/" + driver}
 }
 
-// verbsFiles are the files of an RDMA device.
+// verbsFiles returns the files of an RDMA device.
 func (d *Devices) verbsFiles(dev Device) vfs.Entry {
 	return vfs.Listed([]string{"sys_image_guid", "node_guid", "node_type", "node_desc", "fw_ver", "board_id", "hca_type", "hw_rev", "ports", "device"}, func(name string) (vfs.Entry, bool) {
 		switch name {
@@ -182,7 +182,7 @@ func (d *Devices) verbsFiles(dev Device) vfs.Entry {
 	})
 }
 
-// portFiles are the files of a device's port.
+// portFiles returns the files of a device's port.
 func (d *Devices) portFiles(dev Device) vfs.Entry {
 	return vfs.Listed([]string{"state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask", "gids", "gid_attrs", "counters", "hw_counters"}, func(name string) (vfs.Entry, bool) {
 		switch name {
@@ -203,7 +203,7 @@ func (d *Devices) portFiles(dev Device) vfs.Entry {
 			return line("0x04010000"), true
 		case "gids":
 			return dev.slots(line("0000:0000:0000:0000:0000:0000:0000:0000"), GID.Full), true
-		case "gid_attrs": // the kernel answers EINVAL for the attributes of an empty slot
+		case "gid_attrs": // the kernel returns EINVAL for the attributes of an empty slot
 			return vfs.Entry{Sub: func() vfs.Tree {
 				return vfs.Tree{
 					"types": dev.slots(vfs.Entry{Err: syscall.EINVAL}, GID.Type),
@@ -225,7 +225,7 @@ func (d *Devices) portFiles(dev Device) vfs.Entry {
 	})
 }
 
-// hardwareCounters are the q counters and the congestion counters of mlx5 (drivers/infiniband/hw/mlx5/counters.c).
+// hardwareCounters returns the q counters and the congestion counters of mlx5 (drivers/infiniband/hw/mlx5/counters.c).
 func hardwareCounters(c Counters) vfs.Tree {
 	t := vfs.Tree{"lifespan": line("10")}
 	for _, name := range []string{"out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "implied_nak_seq_err", "rnr_nak_retry_err", "out_of_buffer",
@@ -235,7 +235,7 @@ func hardwareCounters(c Counters) vfs.Tree {
 	return t
 }
 
-// slots is a directory of the GID table, a file for each slot.
+// slots returns a directory of the GID table with one file per slot.
 func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Entry {
 	slot := func(i int) vfs.Entry {
 		if i >= 0 && i < len(d.GIDs) {
@@ -260,7 +260,7 @@ func (d Device) slots(empty vfs.Entry, of func(GID) string) vfs.Entry {
 
 func line(s string) vfs.Entry { return vfs.Entry{Data: s + "\n"} }
 
-// netFiles are the files of an interface.
+// netFiles returns the files of an interface.
 func (d *Devices) netFiles(l netif.Link) vfs.Entry {
 	return vfs.Listed([]string{"address", "mtu", "operstate", "flags", "ifindex", "type", "device", "carrier", "speed", "ecn"}, func(name string) (vfs.Entry, bool) {
 		switch name {
@@ -287,7 +287,7 @@ func (d *Devices) netFiles(l netif.Link) vfs.Entry {
 		case "carrier", "speed":
 			carrier, speed := "0", "-1"
 			switch {
-			case !l.Up: // Linux answers EINVAL for the carrier and the speed of an interface that is down
+			case !l.Up: // Linux returns EINVAL for the carrier and the speed of an interface that is down
 				return vfs.Entry{Err: syscall.EINVAL}, true
 			case l.Connected && l.HCA != nil:
 				carrier, speed = "1", strconv.Itoa(l.HCA.SpeedMbps)
@@ -304,7 +304,7 @@ func (d *Devices) netFiles(l netif.Link) vfs.Entry {
 	})
 }
 
-// Verbs is /sys/class/infiniband_verbs.
+// Verbs returns the content of /sys/class/infiniband_verbs.
 func (d *Devices) Verbs() vfs.Tree {
 	t := vfs.Tree{"abi_version": {Data: "6\n"}}
 	for i, dev := range d.List() {
@@ -314,7 +314,7 @@ func (d *Devices) Verbs() vfs.Tree {
 	return t
 }
 
-// Nodes is /dev/infiniband: the nodes of the modules that are loaded.
+// Nodes returns the content of /dev/infiniband: the device nodes of the loaded modules.
 func (d *Devices) Nodes(loaded func(module string) bool) vfs.Tree {
 	const char = fs.ModeDevice | fs.ModeCharDevice
 	t := vfs.Tree{}

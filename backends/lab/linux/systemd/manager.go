@@ -18,20 +18,20 @@ var (
 	errMasked   = errors.New("masked")
 )
 
-// Manager is systemd of one guest. It is safe for concurrent use.
+// Manager implements systemd of one guest. It is safe for concurrent use.
 type Manager struct {
 	FS      *vfs.FS
 	Sys     *sh.System
-	BuiltIn map[string]bool         // the system's own units -> enabled
-	Root    func() *sh.Proc         // a process of root that commands run as
-	Restart map[string]func()       // what restarting one of the system's own units does
-	Log     func(unit, line string) // the journal
+	BuiltIn map[string]bool         // the system's own units, and whether they are enabled
+	Root    func() *sh.Proc         // returns a process of root for running commands
+	Restart map[string]func()       // handlers for a restart of the system's own units
+	Log     func(unit, line string) // adds a line to the journal
 
 	mu    sync.Mutex
 	units map[string]*unit
 }
 
-// Boot clears the state of running units and starts those enabled for the default target, in the order that After requires.
+// Boot resets the state of units and starts those enabled for the default target, in the order of After.
 func (m *Manager) Boot(ctx context.Context) {
 	m.mu.Lock()
 	m.units = map[string]*unit{}
@@ -49,11 +49,11 @@ func (m *Manager) Boot(ctx context.Context) {
 		}
 	}
 	for _, name := range m.order(names) {
-		_ = m.start(ctx, name) // a failed unit does not stop the boot
+		_ = m.start(ctx, name) // a failed unit does not abort the boot
 	}
 }
 
-// order sorts units so that each comes after those in the list that it names in After.
+// order sorts units according to After.
 func (m *Manager) order(names []string) []string {
 	var sorted []string
 	seen := map[string]bool{}
@@ -78,7 +78,7 @@ func (m *Manager) order(names []string) []string {
 	return sorted
 }
 
-// load returns a unit, read from its file the first time.
+// load returns a unit. It reads the unit's file the first time.
 func (m *Manager) load(name string) (*unit, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,8 +131,7 @@ func (m *Manager) active(name string) string {
 	return "inactive"
 }
 
-// start runs a unit's commands. A oneshot unit is started when they have ended; without RemainAfterExit it is then
-// inactive again.
+// start runs a unit's commands. A oneshot unit is active after they have ended, but only with RemainAfterExit.
 func (m *Manager) start(ctx context.Context, name string) error {
 	if _, ok := m.BuiltIn[name]; ok {
 		return nil
@@ -166,7 +165,7 @@ func (m *Manager) start(ctx context.Context, name string) error {
 	return nil
 }
 
-// startSimple leaves the unit's command running.
+// startSimple starts the unit's command in the background.
 func (m *Manager) startSimple(ctx context.Context, u *unit) error {
 	line := u.last("Service.ExecStart")
 	m.setActive(u, "active")
@@ -200,14 +199,14 @@ func (m *Manager) stop(ctx context.Context, name string) error {
 		kill(sh.SIGTERM)
 		select {
 		case <-done:
-		case <-ctx.Done(): // it stopped itself
+		case <-ctx.Done(): // the unit stopped itself
 		}
 	}
 	m.setActive(u, "")
 	return nil
 }
 
-// run executes one command of a unit. With a leading "-" its failure is ignored.
+// run runs one command of a unit. A leading "-" means that failure is ignored.
 func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 	forgive := false
 	for line != "" && strings.ContainsRune("-@:+!", rune(line[0])) {
@@ -233,7 +232,7 @@ func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 	return nil
 }
 
-// Run is the program systemd-run: a command that continues as a unit of its own, or with --wait or --pipe until it ends.
+// Run implements systemd-run: it runs a command as a transient unit, and waits until it ends if --wait or --pipe is set.
 func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("+q G r d t P E: p: u: quiet collect no-block unit: wait pipe property: setenv: description: scope")
 	if err != nil {
@@ -281,7 +280,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 		if err != nil {
 			status = 203
 		}
-		// SIGTERM is a clean end (systemd.service(5), SuccessExitStatus).
+		// SIGTERM is a clean exit (systemd.service(5), SuccessExitStatus).
 		m.setActive(u, map[bool]string{true: "", false: "failed"}[status == 0 || status == sh.SIGTERM.Status()])
 		return status
 	}
@@ -295,7 +294,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	m.mu.Lock()
 	u.kill = kill
 	m.mu.Unlock()
-	go run(ctx) // it ends at the latest when the machine goes down, which kills all processes
+	go run(ctx) // ends when the machine goes down at the latest, which kills all processes
 	return 0
 }
 

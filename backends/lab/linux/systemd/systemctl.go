@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Systemctl implements systemctl; reboot and poweroff are passed on to power.
+// Systemctl implements systemctl. It calls power for reboot and poweroff.
 func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb string) int) sh.Program {
 	return func(ctx context.Context, p *sh.Proc) int {
 		o, err := p.Options("q l n: p: t: a f now quiet no-pager no-legend plain full all property: value type: state: force no-block no-ask-password no-reload system runtime")
@@ -66,14 +66,14 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 			}
 		case "unmask":
 			if target, err := m.FS.Readlink(vfs.Root(), etcUnits+"/"+name); err == nil && target == "/dev/null" {
-				_ = m.FS.Remove(vfs.Root(), etcUnits+"/"+name) // it existed a moment ago
+				_ = m.FS.Remove(vfs.Root(), etcUnits+"/"+name) // the link existed a moment ago
 			}
 		}
 		if status != 0 {
 			continue
 		}
 		if slices.Contains([]string{"enable", "reenable", "disable", "mask", "unmask"}, verb) {
-			m.reload() // systemctl(1): as daemon-reload does
+			m.reload() // systemctl(1): implies daemon-reload
 		}
 		var err error
 		switch {
@@ -127,7 +127,7 @@ func (m *Manager) failed(p *sh.Proc, verb, name string, err error) int {
 	return 1
 }
 
-// warnStale prints that a unit's file was changed without daemon-reload, so that the old one is still in effect.
+// warnStale warns that a unit's file was changed without daemon-reload, so that the old version is still in use.
 func (m *Manager) warnStale(p *sh.Proc, name string) {
 	m.mu.Lock()
 	u := m.units[name]
@@ -178,7 +178,7 @@ func (m *Manager) enable(p *sh.Proc, name string) int {
 	return 0
 }
 
-// wants returns the links by which a unit is enabled.
+// wants returns the symbolic links that enable a unit.
 func (m *Manager) wants(name string) []string {
 	var links []string
 	list, err := m.FS.ReadDir(vfs.Root(), etcUnits)
@@ -211,7 +211,7 @@ func (m *Manager) disable(p *sh.Proc, name string) int {
 	return 0
 }
 
-// enabled returns what is-enabled prints, "" for an unknown unit.
+// enabled returns the output of is-enabled, or "" for an unknown unit.
 func (m *Manager) enabled(name string) string {
 	if on, ok := m.BuiltIn[name]; ok {
 		if on {
@@ -297,8 +297,8 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 	return status
 }
 
-// listUnits prints the units that systemd has in memory: active and failed ones, even if their file was removed or never existed
-// (systemd-run). Names are patterns. Source: systemctl(1), list-units.
+// listUnits prints the loaded units: active and failed ones, even if their file was removed or never existed (systemd-run).
+// Names are patterns. Source: systemctl(1), list-units.
 func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
 	states := map[string]string{}
 	for name := range m.BuiltIn {

@@ -1,5 +1,5 @@
-// Package systemd runs the units of the lab's guests: those of /etc/systemd/system from their files, the system's own
-// as names only. Commands of a unit are programs with arguments, not shell command lines, as in systemd.
+// Package systemd runs the systemd units of the lab's guests. Units in /etc/systemd/system are read from their files; the
+// system's own units exist only by name. As in systemd, a unit's commands are programs with arguments, not shell command lines.
 package systemd
 
 import (
@@ -15,7 +15,7 @@ const (
 	libUnits = "/lib/systemd/system"
 )
 
-// unit is a unit file as it was when it was loaded.
+// unit is a loaded unit file.
 type unit struct {
 	name   string
 	file   string
@@ -44,7 +44,7 @@ func (u *unit) words(key string) []string {
 	return list
 }
 
-// badUnit is the reason why systemd rejects a unit, with systemd's text.
+// badUnit is systemd's message about an invalid unit.
 type badUnit string
 
 func (b badUnit) Error() string { return string(b) }
@@ -84,7 +84,7 @@ func parseUnit(name, file, text string) (*unit, error) {
 	return u, nil
 }
 
-// split cuts a command line into words as systemd does: quotes group, a backslash escapes.
+// split splits a command line like systemd: it supports quotes and backslash escapes.
 func split(line string) ([]string, error) {
 	var words []string
 	var b strings.Builder
@@ -124,7 +124,7 @@ func split(line string) ([]string, error) {
 	return words, nil
 }
 
-// read loads a unit's file.
+// read reads a unit's file.
 func (m *Manager) read(name string) (*unit, error) {
 	for _, dir := range []string{etcUnits, libUnits} {
 		file := dir + "/" + name

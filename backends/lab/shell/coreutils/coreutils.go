@@ -1,5 +1,5 @@
-// Package coreutils contains the programs that every Unix has, for files, text and processes. They support the options
-// that scripts use; an unsupported option is refused, never ignored.
+// Package coreutils implements common Unix programs for files, text and processes. They support the options that scripts use;
+// an unsupported option is an error and is never ignored.
 package coreutils
 
 import (

@@ -24,7 +24,7 @@ func filePrograms() map[string]sh.Program {
 
 func sync(context.Context, *sh.Proc) int { return 0 }
 
-// into returns where src goes: below dst when that is a directory.
+// into returns the target path of src: below dst if dst is a directory.
 func into(p *sh.Proc, src, dst string) string {
 	if info, err := p.Sys.FS.Stat(p.User.Cred(), p.Path(dst)); err == nil && info.IsDir() {
 		return path.Join(p.Path(dst), path.Base(src))
@@ -32,7 +32,7 @@ func into(p *sh.Proc, src, dst string) string {
 	return p.Path(dst)
 }
 
-// destination splits operands into sources and target; many sources need a directory.
+// destination splits operands into sources and target. More than one source requires a directory as target.
 func destination(p *sh.Proc, o sh.Options) (src []string, dst string, status int) {
 	args := o.Args
 	if t := o.Value("t", "target-directory"); t != "" {
@@ -104,7 +104,7 @@ func copyOne(p *sh.Proc, o sh.Options, src, dst string) int {
 		return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))
 	}
 	if keep {
-		_ = f.Chmod(c, dst, info.Mode()) // as cp does: attributes that cannot be preserved are ignored
+		_ = f.Chmod(c, dst, info.Mode()) // like cp, ignore attributes that cannot be preserved
 		_ = f.Chown(c, dst, info.UID, info.GID)
 		_ = f.Chtimes(c, dst, info.ModTime())
 	}
@@ -228,7 +228,7 @@ func ln(_ context.Context, p *sh.Proc) int {
 		to = into(p, o.Args[0], o.Args[1])
 	}
 	if o.Has("f", "force") {
-		_ = p.Sys.FS.Remove(p.User.Cred(), to) // files that remain cause the next error
+		_ = p.Sys.FS.Remove(p.User.Cred(), to) // a remaining file causes an error in the next step
 	}
 	if err := p.Sys.FS.Symlink(p.User.Cred(), o.Args[0], to); err != nil {
 		return p.Errorf("failed to create symbolic link '%s': %s", o.Args[1], vfs.Reason(err))

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// find supports -name, -type, -path, each after ! as well, -maxdepth and -mindepth, joined by and, -print, -printf with %p
-// and %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
+// find supports -name, -type and -path, each also after !, -maxdepth and -mindepth, combined by "and", as well as -print,
+// -printf with %p and %f, and -delete. As in find(1), the expression begins with the first word that starts with - or is !.
 func find(_ context.Context, p *sh.Proc) int {
 	var roots []string
 	args := p.Args[1:]
@@ -113,7 +113,7 @@ func find(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// test is the program behind [ where the shell's own is not used, as under sudo.
+// test implements test and [ where the shell's builtin is not used, for example under sudo.
 func test(_ context.Context, p *sh.Proc) int {
 	args := p.Args[1:]
 	if p.Name() == "[" {

@@ -10,13 +10,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// setsid starts a session of its own, which the end of the login does not end (setsid(1)).
+// setsid runs a command in a new session, which does not end at logout (setsid(1)).
 func setsid(ctx context.Context, p *sh.Proc) int {
 	return prefix(context.WithoutCancel(ctx), p)
 }
 
-// flock runs a command while it has the lock of a file or directory: flock [options] file command (flock(1)). A missing
-// file is created; a directory must exist, and a user who cannot read it gets no lock.
+// flock runs a command while holding the lock of a file or directory: flock [options] file command (flock(1)). A missing file
+// is created. A directory must exist and be readable by the user.
 func flock(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("+n x s e u o w: E: v nonblock exclusive nb shared close wait: timeout: conflict-exit-code: verbose")
 	if err != nil {

@@ -19,7 +19,7 @@ func listPrograms() map[string]sh.Program {
 	}
 }
 
-// modeString is what ls -l shows.
+// modeString formats a mode like ls -l.
 func modeString(m fs.FileMode) string {
 	kind := byte('-')
 	switch {
@@ -179,7 +179,7 @@ func stat(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// verbs puts the value of each %x into a format; one that has no value stays.
+// verbs replaces each %x in a format with its value. A verb without a value is left unchanged.
 func verbs(format string, value func(verb byte) (string, bool)) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -221,7 +221,7 @@ func readlink(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// canonical follows every link of name. The last element may be missing.
+// canonical resolves all symbolic links of name. The last element may be missing.
 func canonical(p *sh.Proc, name string) (string, error) {
 	for range 40 {
 		rest := strings.Split(strings.Trim(name, "/"), "/")
@@ -286,7 +286,7 @@ func pwd(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// df shows a disk that never fills.
+// df prints the usage of a disk, which is never full.
 func df(_ context.Context, p *sh.Proc) int {
 	p.Printf("Filesystem     1K-blocks    Used Available Use%% Mounted on\n/dev/sda2       41019616 6815932  32087776  18%% /\n")
 	return 0

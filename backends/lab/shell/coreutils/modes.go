@@ -23,7 +23,7 @@ func letters(n int) string {
 	return string(b)
 }
 
-// parseMode reads an octal or a symbolic mode ("u=rw,go-w", "+x"), as changes to have.
+// parseMode parses an octal or symbolic mode ("u=rw,go-w", "+x"). Symbolic modes change have.
 func parseMode(s string, have fs.FileMode) (fs.FileMode, error) {
 	if n, err := strconv.ParseUint(s, 8, 12); err == nil {
 		mode := fs.FileMode(n & 0o777)
@@ -77,7 +77,7 @@ func parseMode(s string, have fs.FileMode) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// each runs do for the operands and, with -R, for all below them.
+// each calls do for the operands and, with -R, for all files below them.
 func each(p *sh.Proc, o sh.Options, names []string, do func(name string, i vfs.Info) int) int {
 	status := 0
 	for _, name := range names {
@@ -126,7 +126,7 @@ func chmod(_ context.Context, p *sh.Proc) int {
 	})
 }
 
-// owner parses USER, USER:GROUP or :GROUP; -1 means not given.
+// owner parses USER, USER:GROUP or :GROUP. A missing part is -1.
 func owner(p *sh.Proc, s string) (uid, gid int, ok bool) {
 	user, group, both := strings.Cut(s, ":")
 	uid, gid = -1, -1
@@ -143,7 +143,7 @@ func owner(p *sh.Proc, s string) (uid, gid int, ok bool) {
 	return uid, gid, true
 }
 
-// lookupID finds a name in the third column of a colon-separated file, or takes a number as it is.
+// lookupID returns the third column for a name in a colon-separated file. A number is returned unchanged.
 func lookupID(p *sh.Proc, file, name string) (int, bool) {
 	if n, err := strconv.Atoi(name); err == nil {
 		return n, true
@@ -158,7 +158,7 @@ func lookupID(p *sh.Proc, file, name string) (int, bool) {
 	return 0, false
 }
 
-// idName is the opposite of lookupID.
+// idName is the inverse of lookupID.
 func idName(p *sh.Proc, file string, id int) string {
 	data, _ := p.Sys.FS.ReadFile(vfs.Root(), file)
 	for line := range strings.Lines(string(data)) {
@@ -244,7 +244,7 @@ func install(_ context.Context, p *sh.Proc) int {
 			}
 		}
 		to := into(p, src, dst)
-		// install creates the file again, so that a program running from the old one is not disturbed.
+		// Like install, create the file again, so that a program running from the old file is not affected.
 		_ = p.Sys.FS.Remove(p.User.Cred(), to)
 		if err := p.Sys.FS.WriteFile(p.User.Cred(), to, data, mode); err != nil {
 			return p.Errorf("cannot create regular file '%s': %s", dst, vfs.Reason(err))

@@ -21,7 +21,7 @@ func processPrograms() map[string]sh.Program {
 	}
 }
 
-// run executes args in p's place.
+// run executes args in place of p.
 func run(ctx context.Context, p *sh.Proc, args ...string) int {
 	status, err := p.Sys.Exec(ctx, p.With(args...))
 	if err != nil {
@@ -53,7 +53,7 @@ func nohup(ctx context.Context, p *sh.Proc) int {
 	return run(ctx, p, p.Args[1:]...)
 }
 
-// Unbuffered is the variable with which stdbuf makes a program write each line immediately.
+// Unbuffered is the environment variable by which stdbuf makes a program flush each line immediately.
 const Unbuffered = "_STDBUF_O"
 
 func stdbuf(ctx context.Context, p *sh.Proc) int {
@@ -95,7 +95,7 @@ func env(ctx context.Context, p *sh.Proc) int {
 	return run(ctx, child, args...)
 }
 
-// seconds reads 10, 0.5, 3s, 2m.
+// seconds parses a duration: 10, 0.5, 3s, 2m.
 func seconds(s string) (time.Duration, bool) {
 	unit := time.Second
 	if s != "" {

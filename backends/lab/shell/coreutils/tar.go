@@ -16,9 +16,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// unpack implements the part of tar that is used here: it extracts archives, with gzip compression or without.
+// unpack implements a part of tar: it extracts archives, with or without gzip compression.
 func unpack(_ context.Context, p *sh.Proc) int {
-	if len(p.Args) > 1 && !strings.HasPrefix(p.Args[1], "-") { // tar xf
+	if len(p.Args) > 1 && !strings.HasPrefix(p.Args[1], "-") { // tar xf, without a dash
 		p.Args[1] = "-" + p.Args[1]
 	}
 	o, err := p.Options("x f: file: C: directory: z v extract gzip no-same-owner strip-components:")

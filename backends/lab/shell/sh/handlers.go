@@ -18,10 +18,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// own is the prefix for builtins that the interpreter does not have, or that would access the real system.
+// own is the prefix for builtins that the interpreter does not implement, or whose implementation would access the real system.
 const own = "\x00"
 
-// ownBuiltins are those that exec handles; the others are the interpreter's.
+// ownBuiltin reports whether exec handles a builtin. The interpreter handles the others.
 func ownBuiltin(args []string) bool {
 	switch args[0] {
 	case "kill", "ulimit", "umask", "type", "hash", "times", "jobs", "fc", "newgrp", "history", "logout":
@@ -46,8 +46,8 @@ func (s *shell) call(_ context.Context, args []string) ([]string, error) {
 	return args, nil
 }
 
-// octals spells \0047, which up to three digits follow after the 0 (POSIX printf, %b; bash, dash and busybox do so), as the \047 that
-// the interpreter reads. A backslash that is escaped itself begins no such escape.
+// octals replaces \0047, where up to three digits follow the 0 (POSIX printf, %b; also in bash, dash and busybox), with \047,
+// which the interpreter supports. An escaped backslash does not start such an escape.
 func octals(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
@@ -99,7 +99,7 @@ func (s *shell) exec(ctx context.Context, args []string) error {
 	return nil
 }
 
-// where returns the beginning of a message about line n of the script.
+// where returns the prefix of a message about line n of the script.
 func (s *shell) where(line uint) string {
 	if s.dash {
 		return fmt.Sprintf("%s: %d:", s.name, max(line, 1))
@@ -153,18 +153,18 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	return redirected{f, s}, nil
 }
 
-// pipeHolds is how much can be written to every new pipe without a reader: one page (pipe(7), "Pipe capacity").
+// pipeHolds is the number of bytes that can be written to any new pipe without a reader: one page (pipe(7), "Pipe capacity").
 const pipeHolds = 4096
 
-// input turns a file into an *os.File. The interpreter would copy any other reader through a pipe of its own, whose
-// reading end it never closes.
+// input converts a file to an *os.File. For any other reader the interpreter creates a pipe of its own and never closes its
+// read end.
 func input(f *vfs.File) (io.ReadWriteCloser, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	copied := func() {
-		_, _ = Copy(w, f) // it ends when the reader has closed its end
+		_, _ = Copy(w, f) // ends when the reader has closed its end
 		_ = w.Close()
 		_ = f.Close()
 	}
@@ -176,8 +176,8 @@ func input(f *vfs.File) (io.ReadWriteCloser, error) {
 	return r, nil
 }
 
-// redirected is a file that the shell has opened. It prints a computed file's answer to a write, as the program that
-// wrote would.
+// redirected is a file opened by a redirection. It prints the error of a write to a computed file, as the writing program
+// would.
 type redirected struct {
 	*vfs.File
 	s *shell

@@ -23,8 +23,8 @@ func (p *Proc) Input(name string) (io.Reader, error) {
 	return f, nil
 }
 
-// EachInput calls do for each operand, or for standard input when there is none, complains about those that cannot be
-// read, and returns the largest status.
+// EachInput calls do for each operand, or for standard input if there are no operands. It prints an error for each file that
+// cannot be read, and returns the largest exit status.
 func (p *Proc) EachInput(names []string, do func(name string, r io.Reader) int) int {
 	if len(names) == 0 {
 		names = []string{"-"}

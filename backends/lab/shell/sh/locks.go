@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// Locks are the advisory locks of one machine that flock(2) takes on files and directories. The zero value is ready.
+// Locks are the advisory locks of one machine, as set by flock(2) on files and directories. The zero value is ready to use.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // by path; closed when the lock is released
 }
 
-// Take takes the lock of a file, and waits for it until ctx ends. The lock lasts until release is called.
+// Take locks a file. It waits until the lock is free or ctx ends. The lock is held until release is called.
 func (l *Locks) Take(ctx context.Context, file string) (release func(), ok bool) {
 	for {
 		l.mu.Lock()

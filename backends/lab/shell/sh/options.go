@@ -21,7 +21,7 @@ func (o Options) Has(names ...string) bool {
 	return false
 }
 
-// Value returns the last argument given to one of the names, "" if there is none.
+// Value returns the last argument of the named options, or "" if there is none.
 func (o Options) Value(names ...string) string {
 	for _, n := range names {
 		if v := o.set[n]; len(v) > 0 {
@@ -31,11 +31,11 @@ func (o Options) Value(names ...string) string {
 	return ""
 }
 
-// Values returns every argument given to name.
+// Values returns all arguments of an option.
 func (o Options) Values(name string) []string { return o.set[name] }
 
-// Options parses the command line like getopt_long: spec is a list of names, of which "x" and "long" take no argument, "x:" and
-// "long:" take one. Operands may be between options, except that with a leading "+" in spec the first operand ends the options.
+// Options parses the command line like getopt_long. spec is a list of option names: "x" and "long" have no argument, "x:" and
+// "long:" have one. Options and operands may be mixed. If spec starts with "+", the first operand ends the options.
 func (p *Proc) Options(spec string) (Options, error) {
 	o := Options{set: map[string][]string{}}
 	strict := strings.HasPrefix(spec, "+")
@@ -96,7 +96,7 @@ func (p *Proc) Options(spec string) (Options, error) {
 	return o, nil
 }
 
-// Usage writes err as a usage error and returns status.
+// Usage prints err as a usage error and returns status.
 func (p *Proc) Usage(status int, err error) int {
 	fmt.Fprintf(p.Stderr, "%s: %v\nTry '%s --help' for more information.\n", p.Name(), err, p.Name())
 	return status

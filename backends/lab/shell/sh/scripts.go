@@ -10,38 +10,39 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Scripts keeps parsed scripts by their text: the guests of a lab run the same scripts again and again. A text is kept when it
-// comes for the second time, because many contain a number that never comes again. It is safe for concurrent use; nil keeps nothing.
+// Scripts caches parsed scripts by their text, because the guests of a lab run the same scripts repeatedly. A script is cached
+// when it runs for the second time, because many contain a number that is used only once. It is safe for concurrent use; a nil
+// cache stores nothing.
 type Scripts struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
-	once  map[uint64]struct{} // hashes of texts that came once
+	once  map[uint64]struct{} // hashes of scripts that ran once
 	kept  map[scriptKey]*script
-	bytes int // of the texts that are kept
+	bytes int // bytes of cached text
 }
 
-// keptScripts is how many bytes of text are kept at most; the parsed form takes many times as much.
+// keptScripts is the maximum number of bytes of cached text; the parsed form is many times larger.
 const keptScripts = 1 << 20
 
 type scriptKey struct {
 	lang syntax.LangVariant
-	eval bool // of an eval, so not prepared
+	eval bool // text of an eval, which is not prepared
 	text string
 }
 
-// A script is a parsed text, or why it cannot be run. Shells share it, so nobody changes it.
+// A script is a parsed text or its parse error. Shells share it, so it must not be changed.
 type script struct {
 	stmts    []*syntax.Stmt
 	err      error
-	detaches bool // something in it outlives the shell
+	detaches bool // a background command continues after the shell ends
 }
 
-// NewScripts returns an empty store.
+// NewScripts returns an empty cache.
 func NewScripts() *Scripts {
 	return &Scripts{seed: maphash.MakeSeed(), once: map[uint64]struct{}{}, kept: map[scriptKey]*script{}}
 }
 
-// parse returns the script with a text, prepared for running.
+// parse returns the parsed script for a text, prepared for the interpreter.
 func (c *Scripts) parse(lang syntax.LangVariant, text string) *script {
 	return c.get(scriptKey{lang: lang, text: text})
 }
@@ -87,8 +88,8 @@ func (c *Scripts) keep(key scriptKey, s *script) {
 	c.kept[key] = s
 }
 
-// prepare changes statements to what the interpreter has. It reports whether one of them outlives the shell, and fails on one that
-// would access the real system.
+// prepare converts statements to a form that the interpreter supports. It reports whether a background command continues after
+// the shell ends. It returns an error for a statement that would access the real system.
 func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
@@ -112,8 +113,8 @@ func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 	return detaches, err
 }
 
-// evaluated returns what an eval of a text without expansions runs: the text is parsed once, and not each time that the eval runs.
-// The interpreter's eval reads bash, and runs what it has read as it is.
+// evaluated returns the statements of an eval whose text has no expansions, so that the text is parsed once instead of at each
+// run. The interpreter's eval parses bash and does not prepare the statements.
 func (c *Scripts) evaluated(cmd syntax.Command) *syntax.Block {
 	call, is := cmd.(*syntax.CallExpr)
 	if !is || len(call.Args) != 2 || len(call.Assigns) > 0 || call.Args[0].Lit() != "eval" {
@@ -128,7 +129,7 @@ func (c *Scripts) evaluated(cmd syntax.Command) *syntax.Block {
 			}
 			text.WriteString(part.Value)
 		case *syntax.Lit:
-			if part.Value != `\'` && !syntax.ValidName(part.Value) { // anything else may expand
+			if part.Value != `\'` && !syntax.ValidName(part.Value) { // any other text may contain expansions
 				return nil
 			}
 			text.WriteString(strings.TrimPrefix(part.Value, `\`))

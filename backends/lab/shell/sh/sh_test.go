@@ -57,7 +57,7 @@ func TestCommandLines(t *testing.T) {
 		out, err              string
 		status                int
 	}{
-		{"octal escapes of %b", "bash", `printf %b 'a\00475\0041\01341\\0041\n'`, "", "a'5!\\1\\0041\n", "", 0}, // what bash and dash print
+		{"octal escapes of %b", "bash", `printf %b 'a\00475\0041\01341\\0041\n'`, "", "a'5!\\1\\0041\n", "", 0}, // as in bash and dash
 		{"pipe and quoting", "bash", `printf '%s\n' 'a b' "c$((1+1))" | tail -n 1`, "", "c2\n", "", 0},
 		{"redirection and append", "bash", "echo 1 >f; echo 2 >>f; cat f", "", "1\n2\n", "", 0},
 		{"both streams", "bash", "{ echo out; echo err >&2; } >all 2>&1; cat all", "", "out\nerr\n", "", 0},
@@ -108,8 +108,8 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// An eval of a plain text is parsed with its script, and must do what it does when it runs by itself; the second run takes the
-// kept script, which the first must not have changed.
+// The eval of a constant text is parsed with its script and must have the same result as when it runs separately. The second
+// run uses the cached script, which the first run must not change.
 func TestKeptScripts(t *testing.T) {
 	s := system(t)
 	s.Scripts = sh.NewScripts()
@@ -132,7 +132,7 @@ func TestScriptFromInput(t *testing.T) {
 	}
 }
 
-// A program that waits for input must end with the signal, and what the shell started must not outlive it.
+// A signal must terminate a program that waits for input, and processes started by the shell must end with it.
 func TestSignals(t *testing.T) {
 	for _, tc := range []struct {
 		line   string

@@ -16,8 +16,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// Shell is the program behind sh, bash and dash: -c COMMAND, -s, a script file, or statements from standard input as
-// they come. A login shell (-l, or a name that begins with "-") reads /etc/profile.
+// Shell implements sh, bash and dash: -c COMMAND, -s, a script file, or statements read one by one from standard input. A login
+// shell (-l, or a name that begins with "-") reads /etc/profile.
 func Shell(ctx context.Context, p *Proc) int {
 	a, err := parseArgs(p.Args[1:])
 	if err != nil {
@@ -59,9 +59,9 @@ func Shell(ctx context.Context, p *Proc) int {
 type shellArgs struct {
 	command *string
 	script  string
-	zero    string // $0 of a command
+	zero    string // $0 of -c
 	login   bool
-	set     []string // -e, -u, -x, -o NAME
+	set     []string // options: -e, -u, -x, -o NAME
 	params  []string
 }
 
@@ -118,7 +118,7 @@ func parseArgs(args []string) (shellArgs, error) {
 	return a, nil
 }
 
-// pipe hands the interpreter the *os.File that it needs to share input with programs. release ends the copying.
+// pipe returns an *os.File for in, which the interpreter requires to share its input with programs. release ends the copying.
 func pipe(in io.Reader) (f *os.File, release func(), err error) {
 	switch in := in.(type) {
 	case nil:
@@ -131,13 +131,14 @@ func pipe(in io.Reader) (f *os.File, release func(), err error) {
 		return nil, nil, err
 	}
 	go func() {
-		_, _ = Copy(w, in) // it ends with the reader's error when the shell has gone
+		_, _ = Copy(w, in) // ends with an error of the reader when the shell has ended
 		_ = w.Close()
 	}()
 	return r, func() { _ = r.Close() }, nil
 }
 
-// Copy copies what is mostly a few lines: io.Copy would take 32 KB for each, which hundreds of guests do all the time.
+// Copy is like io.Copy with a small buffer. io.Copy allocates 32 KB for each copy, although most data is a few lines and
+// hundreds of guests copy constantly.
 func Copy(to io.Writer, from io.Reader) (int64, error) {
 	room := rooms.Get().(*[4096]byte)
 	defer rooms.Put(room)
@@ -148,7 +149,7 @@ var rooms = sync.Pool{New: func() any { return new([4096]byte) }}
 
 type shell struct {
 	p     *Proc
-	name  string // that messages begin with
+	name  string // prefix of messages
 	dash  bool
 	umask os.FileMode
 	stdin *os.File
@@ -176,7 +177,7 @@ func (s *shell) runner(a shellArgs) (*interp.Runner, error) {
 		interp.StatHandler(s.stat),
 		interp.AccessHandler(s.access),
 		interp.ReadDirHandler2(s.readDir),
-		// interp.Dir would look for the directory on the disk below us.
+		// interp.Dir would check the directory on the real disk.
 		func(r *interp.Runner) error { r.Dir = dir; return nil },
 	}
 	return interp.New(options...)
@@ -189,7 +190,7 @@ func (s *shell) lang() syntax.LangVariant {
 	return syntax.LangBash
 }
 
-// text runs a whole script; name is its $0, command is set for -c.
+// text runs a complete script. name is $0; command is true for -c.
 func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, command bool) int {
 	if name == "" {
 		name = s.name
@@ -229,8 +230,9 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 	return status
 }
 
-// declares makes a declaration of the calls "export" and "readonly": the parser recognises them only in bash, and the
-// interpreter has no such builtins. In dash they are special builtins (POSIX.1-2024, Shell Command Language, 2.15).
+// declares converts calls of "export" and "readonly" to declarations. The parser recognises them only in bash, and the
+// interpreter does not implement them as builtins. In dash they are special builtins (POSIX.1-2024, Shell Command Language,
+// 2.15).
 func declares(s *syntax.Stmt) {
 	call, is := s.Cmd.(*syntax.CallExpr)
 	if !is || len(call.Args) == 0 || len(call.Assigns) > 0 {
@@ -259,8 +261,8 @@ func declares(s *syntax.Stmt) {
 	s.Cmd = d
 }
 
-// closesNothing reports whether a redirection closes a descriptor above the standard ones (3>&-): these shells have none, and
-// closing a descriptor that is not open is not an error (POSIX.1-2024, Shell Command Language, 2.7.6).
+// closesNothing reports whether a redirection closes a descriptor above the standard ones (3>&-). These shells do not support
+// such descriptors, and closing a descriptor that is not open is not an error (POSIX.1-2024, Shell Command Language, 2.7.6).
 func closesNothing(r *syntax.Redirect) bool {
 	return r.N != nil && len(r.N.Value) == 1 && r.N.Value > "2" && r.Op == syntax.DplOut && r.Word != nil && r.Word.Lit() == "-"
 }

@@ -14,28 +14,28 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
-// elf marks a file that is a program of the lab; its name follows.
+// elf marks the file of a lab program; the name of the program follows.
 const elf = "\x7fELF\x02\x01\x01\x00lab:"
 
-// A System runs programs on one machine. Set its fields before the first process starts.
+// A System runs the programs of one machine. Set its fields before the first process starts.
 type System struct {
 	FS       *vfs.FS
-	Programs map[string]Program // by the name in the program's file
+	Programs map[string]Program // by the name in the program file
 	Procs    Table
 	Locks    Locks
 	Now      func() time.Time
-	Dash     bool // /bin/sh is dash and prints dash's errors; otherwise it is bash
+	Dash     bool // /bin/sh is dash, with the error messages of dash; otherwise it is bash
 	Clock    timing.Clock
-	Scripts  *Scripts // shared with other machines; nil: each script is parsed again
+	Scripts  *Scripts // cache shared with other machines; nil: every script is parsed again
 
-	// Wrap, unless nil, runs every program in the place of run: fault rules act here.
+	// Wrap, if not nil, is called for every program. It calls run, or applies a fault rule instead.
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
 }
 
-// Binary returns the content of a program's file.
+// Binary returns the content of a program file.
 func Binary(program string) []byte { return []byte(elf + program + "\n") }
 
-// Install puts a program's file at each path, as a package does.
+// Install writes the file of a program to each path, as a package does.
 func (s *System) Install(program string, paths ...string) error {
 	for _, p := range paths {
 		if err := s.FS.MkdirAll(vfs.Root(), path.Dir(p), 0o755); err != nil {
@@ -48,7 +48,7 @@ func (s *System) Install(program string, paths ...string) error {
 	return nil
 }
 
-// LookPath finds the file that p runs for a command name.
+// LookPath returns the file that p executes for a command name.
 func (s *System) LookPath(p *Proc, name string) (string, error) {
 	if strings.Contains(name, "/") {
 		return p.Path(name), s.runnable(p, p.Path(name))
@@ -71,8 +71,8 @@ func (s *System) runnable(p *Proc, file string) error {
 	return s.FS.Runnable(p.User.Cred(), file)
 }
 
-// Exec runs p.Args and returns its exit status, 128+n if a signal ended it. A name that cannot be run returns the error of
-// execvp.
+// Exec runs p.Args and returns its exit status, or 128+n if signal n terminated it. If the command cannot be executed, it
+// returns the error of execvp.
 func (s *System) Exec(ctx context.Context, p *Proc) (int, error) {
 	file, err := s.LookPath(p, p.Args[0])
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *System) exec(ctx context.Context, p *Proc, file string, depth int) (int
 		child.Args = append(append(words, file), p.Args[1:]...)
 		return s.exec(ctx, &child, words[0], depth+1)
 	}
-	// As execvp does with ENOEXEC: a script without a first line is for /bin/sh.
+	// Like execvp with ENOEXEC: /bin/sh runs a script without an interpreter line.
 	child := *p
 	child.Args = append([]string{"sh", file}, p.Args[1:]...)
 	return s.run(ctx, &child, Shell), nil
@@ -117,7 +117,7 @@ func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 	child := *p
 	child.PID, child.Sys, child.steps = entry.PID, s, &steps{}
 	if f, ok := p.Stdin.(*os.File); ok {
-		// A signal must also end a program that waits for input.
+		// A signal must also terminate a program that waits for input.
 		stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })
 		defer func() {
 			if !stop() {
@@ -138,14 +138,14 @@ func (s *System) run(ctx context.Context, p *Proc, program Program) int {
 	return status
 }
 
-// ErrInterpreter reports that a script's first line names a program that does not exist.
+// ErrInterpreter reports that the interpreter line of a script contains a program that does not exist.
 type ErrInterpreter struct{ Script, Interpreter string }
 
 func (e ErrInterpreter) Error() string {
 	return e.Interpreter + ": bad interpreter: No such file or directory"
 }
 
-// IgnoreHangup lets the process survive SIGHUP, as nohup does.
+// IgnoreHangup makes a process ignore SIGHUP, as nohup does.
 func (s *System) IgnoreHangup(pid int) {
 	s.Procs.mu.Lock()
 	defer s.Procs.mu.Unlock()
@@ -154,13 +154,14 @@ func (s *System) IgnoreHangup(pid int) {
 	}
 }
 
-// pipeWriter kills the writer of a pipe without readers.
+// pipeWriter kills the process that writes to a pipe without readers.
 type pipeWriter struct {
 	io.Writer
 	entry *Running
 }
 
-// writer returns a process's own end of its parent's output: SIGPIPE is for the writing process, not for its parents.
+// writer returns a process's own handle of its parent's output, so that SIGPIPE kills only the writing process and not its
+// parents.
 func writer(w io.Writer, entry *Running) io.Writer {
 	if parent, is := w.(pipeWriter); is {
 		w = parent.Writer

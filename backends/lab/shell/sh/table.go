@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A Signal is a POSIX signal by its number.
+// A Signal is the number of a POSIX signal.
 type Signal int
 
-// The signals that are used here.
+// The supported signals.
 const (
 	SIGHUP  Signal = 1
 	SIGINT  Signal = 2
@@ -22,18 +22,18 @@ const (
 	SIGTERM Signal = 15
 )
 
-// Signals holds the names of the signals, without SIG.
+// Signals returns the signals by name, without SIG.
 func Signals() map[string]Signal {
 	return map[string]Signal{"HUP": SIGHUP, "INT": SIGINT, "QUIT": SIGQUIT, "KILL": SIGKILL, "PIPE": SIGPIPE, "TERM": SIGTERM}
 }
 
-// Error makes a signal the cause of a cancelled context.
+// Error implements error, so that a signal can be the cause of a cancelled context.
 func (s Signal) Error() string { return "killed by a signal" }
 
-// Status is the exit status that a shell reports for a process killed by the signal.
+// Status returns the exit status that a shell reports for a process terminated by the signal.
 func (s Signal) Status() int { return 128 + int(s) }
 
-// Cause returns the signal that ended ctx: the one it was cancelled with, else SIGTERM.
+// Cause returns the signal with which ctx was cancelled, or SIGTERM if there is none.
 func Cause(ctx context.Context) Signal {
 	if s, ok := context.Cause(ctx).(Signal); ok {
 		return s
@@ -41,14 +41,14 @@ func Cause(ctx context.Context) Signal {
 	return SIGTERM
 }
 
-// A Running describes a process in the table.
+// A Running describes a running process.
 type Running struct {
 	PID, PPID int
 	Args      []string
 	User      User
 	Since     time.Time
 	kill      context.CancelCauseFunc
-	ignore    bool // SIGHUP
+	ignore    bool // ignores SIGHUP
 }
 
 // A Table is the process table of a machine.
@@ -86,7 +86,7 @@ func (t *Table) end(r *Running, background bool) {
 	}
 }
 
-// List returns the running processes by PID.
+// List returns the running processes, sorted by PID.
 func (t *Table) List() []Running {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +97,7 @@ func (t *Table) List() []Running {
 	return list
 }
 
-// Kill sends a signal and reports whether there is such a process.
+// Kill sends a signal to a process and reports whether the process exists.
 func (t *Table) Kill(pid int, s Signal) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +108,7 @@ func (t *Table) Kill(pid int, s Signal) bool {
 	return ok
 }
 
-// KillAll kills every process, as a shutdown does, and waits until they have ended or ctx ends.
+// KillAll kills every process, as a shutdown does, and waits until all have ended or ctx ends.
 func (t *Table) KillAll(ctx context.Context) {
 	t.mu.Lock()
 	for _, r := range t.all {

@@ -14,12 +14,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// serveFiles speaks SFTP over the file system of the machine, with the rights of the user.
+// serveFiles serves the file system of the machine over SFTP, with the permissions of the user.
 func serveFiles(ch ssh.Channel, p *sh.Proc) {
 	h := &files{fs: p.Sys.FS, cred: p.User.Cred()}
 	server := sftp.NewRequestServer(ch, sftp.Handlers{FileGet: h, FilePut: h, FileCmd: h, FileList: h},
 		sftp.WithStartDirectory(p.User.Home))
-	_ = server.Serve() // ends with the channel
+	_ = server.Serve() // returns when the channel is closed
 	_ = server.Close()
 }
 
@@ -28,7 +28,7 @@ type files struct {
 	cred vfs.Cred
 }
 
-// status turns an errno into what the protocol can say.
+// status converts an errno to an error that SFTP supports.
 func status(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOENT):
@@ -71,7 +71,7 @@ func (h *files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 
 func (h *files) Filecmd(r *sftp.Request) error { return status(h.command(r)) }
 
-// PosixRename replaces what is there.
+// PosixRename renames a file and replaces an existing target.
 func (h *files) PosixRename(r *sftp.Request) error {
 	return status(h.fs.Rename(h.cred, r.Filepath, r.Target))
 }
@@ -132,13 +132,13 @@ func (h *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	return listing{info}, status(err)
 }
 
-// Lstat describes a link itself.
+// Lstat returns information about a link itself.
 func (h *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	info, err := h.fs.Lstat(h.cred, r.Filepath)
 	return listing{info}, status(err)
 }
 
-// Readlink returns where a link points.
+// Readlink returns the target of a link.
 func (h *files) Readlink(name string) (string, error) {
 	target, err := h.fs.Readlink(h.cred, name)
 	return target, status(err)

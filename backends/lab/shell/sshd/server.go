@@ -1,5 +1,5 @@
-// Package sshd is the SSH server of the lab's machines: real handshakes, accounts, sessions, signals, forwarding and
-// SFTP, over a shell and a file system that exist in memory only.
+// Package sshd is the SSH server of the lab's machines. Handshakes, accounts, sessions, signals, forwarding and SFTP are real;
+// the shell and the file system exist only in memory.
 package sshd
 
 import (
@@ -15,28 +15,28 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// An Account is an account with a login.
+// An Account is a user account that can log in.
 type Account struct {
 	User     sh.User
-	Password string                  // "" allows no password login
-	Check    func(given string) bool // decides instead of Password; nil: Password alone counts
-	Keys     []ssh.PublicKey         // that are accepted
+	Password string                  // "": password login is not allowed
+	Check    func(given string) bool // checks a password instead of Password; nil: Password is used
+	Keys     []ssh.PublicKey         // authorized keys
 }
 
-// A Verdict defines how to handle a connection.
+// A Verdict defines how to handle a new connection.
 type Verdict struct {
-	Drop bool          // cut the connection
-	Hang bool          // never answer
-	Wait time.Duration // before continuing
+	Drop bool          // close the connection
+	Hang bool          // never respond
+	Wait time.Duration // delay before continuing
 }
 
-// A Machine is what people log in to.
+// A Machine is a machine to which users can log in.
 type Machine interface {
-	// Up returns a context that ends when the machine goes down, and false while it is down or still booting.
+	// Up returns a context that is cancelled when the machine goes down. It returns false while the machine is down or booting.
 	Up() (context.Context, bool)
-	// Account returns the account with a name that may log in.
+	// Account returns the account with a name, if it may log in.
 	Account(name string) (Account, bool)
-	// Login returns the process of a new session: who, where, environment and limits. The caller adds the rest.
+	// Login returns the process of a new session with its user, directory, environment and limits. The caller adds the rest.
 	Login(u sh.User, s *sh.Session) *sh.Proc
 	// Connect is called for every new connection.
 	Connect() Verdict
@@ -46,31 +46,31 @@ type Machine interface {
 	Banner() string
 }
 
-// The limits of OpenSSH's defaults.
+// The default limits of OpenSSH.
 const (
 	maxAuthTries  = 6
 	maxSessions   = 10
-	maxStartups   = 10 // unauthenticated connections; beyond that every third is dropped
+	maxStartups   = 10 // unauthenticated connections; above this limit every third is dropped
 	fullStartups  = 100
 	loginGrace    = 120 * time.Second
 	shutdownGrace = 2 * time.Second
 )
 
-// A Server listens for one machine.
+// A Server is the SSH server of one machine.
 type Server struct {
 	machine Machine
-	config  func() *ssh.ServerConfig // asks the machine, so not before the first connection
+	config  func() *ssh.ServerConfig // created from the machine at the first connection
 	ln      net.Listener
 	stop    context.CancelFunc
 	ctx     context.Context
 	wg      sync.WaitGroup
 
 	mu      sync.Mutex
-	pending int // connections that have not logged in
-	refused int // counts towards every third
+	pending int // connections that are not logged in yet
+	refused int // counter for dropping every third
 }
 
-// Listen starts a server for m on addr ("127.0.0.1:0" takes a free port) under the host key.
+// Listen starts a server for m on addr with a host key. "127.0.0.1:0" selects a free port.
 func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -84,7 +84,7 @@ func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
 	return s, nil
 }
 
-// Addr returns 127.0.0.1:PORT.
+// Addr returns the address 127.0.0.1:PORT.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
 // Close stops listening, closes all connections and waits until their processes have ended.
@@ -147,7 +147,7 @@ func (s *Server) accept() {
 	}
 }
 
-// reset closes a connection as a machine does if nothing listens on the port.
+// reset closes a connection as if nothing listened on the port.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
@@ -210,7 +210,7 @@ func (s *Server) serve(c net.Conn) {
 	client.serve(ctx, channels)
 }
 
-// wait sleeps and reports whether ctx is still alive.
+// wait sleeps for d and reports whether ctx is still active.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

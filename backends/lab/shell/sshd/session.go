@@ -16,12 +16,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// client is one connection that has logged in.
+// client is an authenticated connection.
 type client struct {
 	server *Server
 	conn   *ssh.ServerConn
 	net    net.Conn
-	up     context.Context // of the machine's present boot
+	up     context.Context // context of the machine's current boot
 
 	mu       sync.Mutex
 	sessions int
@@ -65,14 +65,14 @@ func (c *client) room(n int) bool {
 	return true
 }
 
-// session answers one session channel: requests until a command starts, then signals until it has ended.
+// session handles one session channel: requests until a command starts, then signals until it has ended.
 func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 	defer ch.Close()
 	account, ok := c.server.machine.Account(c.conn.User())
 	if !ok {
 		return
 	}
-	// What a session has put in the background outlives it, so the context is the machine's and not the connection's.
+	// Background processes continue after the session, so the context is that of the machine and not that of the connection.
 	ctx, cancel := context.WithCancelCause(c.up)
 	s := &session{
 		client: c, ch: ch, cancel: cancel, done: make(chan struct{}),
@@ -102,9 +102,9 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// lose handles a command whose client has disconnected. A command on a terminal gets SIGHUP, because the terminal is
-// closed. Any other command is not notified: session_close_by_channel in session.c of OpenSSH releases the terminal
-// only and waits for the command to end by itself. Its input ends, and SIGPIPE ends it when it writes.
+// lose handles a command whose client has disconnected. A command on a terminal gets SIGHUP, because the terminal is closed.
+// Any other command is not notified: session_close_by_channel in session.c of OpenSSH only releases the terminal and waits for
+// the command to end by itself. The command reads end of file, and SIGPIPE terminates it when it writes.
 func (s *session) lose() {
 	if s.state.TTY && !s.ended.Load() {
 		s.cancel(sh.SIGHUP)
@@ -122,9 +122,9 @@ type session struct {
 	state   *sh.Session
 	cancel  context.CancelCauseFunc
 	started bool
-	out     *outlet       // standard output of what was started
-	errs    *outlet       // and its standard error, on a terminal the same
-	ended   atomic.Bool   // the command has ended; the rest runs in the background
+	out     *outlet       // standard output of the command
+	errs    *outlet       // standard error; on a terminal it is the same as out
+	ended   atomic.Bool   // the command has ended; only background processes are running
 	done    chan struct{} // closed when the client has been notified
 
 	mu       sync.Mutex
@@ -163,11 +163,11 @@ func (s *session) request(ctx context.Context, r *ssh.Request) {
 }
 
 func name(payload []byte, into *struct{ Name string }) string {
-	_ = ssh.Unmarshal(payload, into) // a bad payload leaves the name empty
+	_ = ssh.Unmarshal(payload, into) // on an invalid payload the name stays empty
 	return into.Name
 }
 
-// start runs the command that the client requests, once.
+// start runs the command that the client requests. It works only once per session.
 func (s *session) start(ctx context.Context, r *ssh.Request) {
 	var arg struct{ Name string }
 	ok := !s.started
@@ -220,7 +220,7 @@ func (s *session) run(ctx context.Context, args []string) (int, error) {
 	}
 	defer in.Close()
 	go func() {
-		_, _ = sh.Copy(feed, s.ch) // ends with the channel or without readers
+		_, _ = sh.Copy(feed, s.ch) // ends with the channel, or when there is no reader
 		_ = feed.Close()
 	}()
 	p := s.proc
@@ -251,8 +251,8 @@ func (s *session) exit(status int) {
 	_ = s.ch.Close()
 }
 
-// deepen makes room on the stack for shells within shells at once: copying a stack that is in use, each time it has become too
-// small, costs more.
+// deepen enlarges the stack once for nested shells. Otherwise the runtime copies the used stack each time it becomes too small,
+// which is slower.
 //
 //go:noinline
 func deepen() byte {
@@ -260,8 +260,8 @@ func deepen() byte {
 	return room[os.Getpid()%len(room)]
 }
 
-// An outlet is the pipe between the processes of a session and its channel, until the machine is powered off. As sshd does, it
-// sends in one packet what was written since it last looked.
+// An outlet is the pipe between the processes of a session and its channel, until the machine is powered off. Like sshd, it
+// sends all data written since the last packet in one packet.
 type outlet struct {
 	w  io.Writer
 	up context.Context
@@ -269,15 +269,16 @@ type outlet struct {
 	mu      sync.Mutex
 	idle    *sync.Cond
 	waiting []byte
-	sending bool        // or about to
-	soon    *time.Timer // starts sending
-	gone    bool        // nobody reads any more
+	sending bool        // sending, or about to send
+	soon    *time.Timer // timer that starts sending
+	gone    bool        // there is no reader any more
 }
 
-// gather is how long output waits for more, unless its process has ended: a script writes many lines at once.
+// gather is the time for which output is collected before it is sent, unless its process has ended: a script writes many lines
+// at once.
 const gather = 500 * time.Microsecond
 
-// pipeSize is how much a writer may be ahead of the channel: pipe(7), "Pipe capacity".
+// pipeSize is the number of bytes that can be written before the channel has sent them: pipe(7), "Pipe capacity".
 const pipeSize = 64 << 10
 
 func (s *session) outlet(w io.Writer) *outlet {
@@ -293,7 +294,7 @@ func (o *outlet) Write(b []byte) (int, error) {
 		o.idle.Wait()
 	}
 	if o.gone || o.up.Err() != nil {
-		return 0, io.ErrClosedPipe // the writer gets SIGPIPE
+		return 0, io.ErrClosedPipe // terminates the writer with SIGPIPE
 	}
 	o.waiting = append(o.waiting, b...)
 	if !o.sending {
@@ -303,7 +304,7 @@ func (o *outlet) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// send empties the pipe.
+// send sends the content of the pipe.
 func (o *outlet) send() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -320,7 +321,7 @@ func (o *outlet) send() {
 	o.idle.Broadcast()
 }
 
-// end waits until everything has been sent. After that, background processes have no reader.
+// end waits until all data has been sent. After that, the output of background processes has no reader.
 func (o *outlet) end() {
 	o.mu.Lock()
 	now := o.soon != nil && o.soon.Stop()
@@ -336,7 +337,7 @@ func (o *outlet) end() {
 	o.gone = true
 }
 
-// close closes the pipe when the client has disconnected.
+// close closes the pipe after the client has disconnected.
 func (o *outlet) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -344,7 +345,7 @@ func (o *outlet) close() {
 	o.idle.Broadcast()
 }
 
-// crlf ends lines as a terminal does.
+// crlf converts line endings as a terminal does.
 type crlf struct{ w io.Writer }
 
 func (c crlf) Write(b []byte) (int, error) {

@@ -11,10 +11,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// awkForm is the only form of program that this awk supports: [/regex/ | $N op "text"] { print [expressions] }.
+// awkForm matches the only supported form of awk programs: [/regex/ | $N op "text"] { print [expressions] }.
 var awkForm = regexp.MustCompile(`^\s*(?:/((?:[^/\\]|\\.)*)/|\$(\d+)\s*(==|!=|~)\s*(?:"([^"]*)"|/([^/]*)/)|NR\s*==\s*(\d+))?\s*(?:\{\s*print\s*([^;}]*?);?\s*(exit)?\s*\})?\s*$`)
 
-// awk runs programs that print columns of matching lines; anything else is refused.
+// awk implements programs that print columns of matching lines. It rejects all other programs.
 func awk(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("F: v:")
 	if err != nil {

@@ -101,7 +101,7 @@ func uniq(ctx context.Context, p *sh.Proc) int {
 	return status
 }
 
-// fieldSet reads 1,3-5,7-.
+// fieldSet parses a list of fields: 1,3-5,7-.
 func fieldSet(s string) (func(int) bool, error) {
 	type span struct{ from, to int }
 	var spans []span

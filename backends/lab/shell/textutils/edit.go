@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// regex turns a POSIX expression into Go's: in basic ones \( \) \{ \} \| \+ \? are the operators.
+// regex converts a POSIX regular expression to Go's syntax. In basic expressions, \( \) \{ \} \| \+ \? are the operators.
 func regex(expr string, extended bool) (*regexp.Regexp, error) {
 	expr = strings.NewReplacer(`\<`, `\b`, `\>`, `\b`).Replace(expr)
 	if extended {
@@ -183,12 +183,13 @@ func expandDirs(p *sh.Proc, o sh.Options, names []string) ([]string, error) {
 	return all, nil
 }
 
-// sed supports s, d, p and q with an address that is a line number, $, /regex/ or a range of them, and -n, -i, -E.
+// sed supports the commands s, d, p and q with a line number, $, /regex/ or a range of these as address, and the options -n, -i
+// and -E.
 func sed(ctx context.Context, p *sh.Proc) int {
 	args := p.Args
 	inPlace, suffix := false, ""
 	for i, a := range args {
-		// GNU sed accepts the suffix of -i only in the same word.
+		// GNU sed accepts the suffix of -i only in the same argument.
 		if strings.HasPrefix(a, "-i") && i > 0 {
 			inPlace, suffix = true, a[2:]
 			args = append(append([]string{}, args[:i]...), args[i+1:]...)

@@ -35,8 +35,8 @@ type sedCommand struct {
 	with     string
 	global   bool
 	print    bool
-	text     string // of a, i and c
-	inside   bool   // of a range, while running
+	text     string // text of a, i and c
+	inside   bool   // state: inside the range
 }
 
 func parseSed(script string, extended bool) ([]sedCommand, error) {
@@ -105,7 +105,7 @@ func parseAddress(s string, extended bool) (sedAddress, string, error) {
 	return a, s, nil
 }
 
-// delimited cuts s at the first delimiter that is not escaped.
+// delimited splits s at the first unescaped delimiter.
 func delimited(s string, d byte) (part, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -163,7 +163,7 @@ func (c *sedCommand) parseSubst(s string, extended bool) (string, error) {
 	return rest, nil
 }
 
-// goTemplate turns sed's & and \1 into Go's ${0} and ${1}.
+// goTemplate converts sed's & and \1 to Go's ${0} and ${1}.
 func goTemplate(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

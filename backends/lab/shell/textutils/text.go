@@ -1,4 +1,4 @@
-// Package textutils holds the programs that read lines: cat and its like, grep, sed and what awk is mostly used for.
+// Package textutils implements programs that process lines: cat and similar programs, grep, sed and a subset of awk.
 package textutils
 
 import (
@@ -26,7 +26,7 @@ func Programs() map[string]sh.Program {
 	}
 }
 
-// lines calls do for every line, without its end, until do returns false.
+// lines calls do for every line, without its line ending, until do returns false.
 func lines(ctx context.Context, r io.Reader, do func(line string) bool) {
 	b := bufio.NewReader(r)
 	for ctx.Err() == nil {
@@ -87,7 +87,7 @@ func tee(_ context.Context, p *sh.Proc) int {
 	return status
 }
 
-// count reads -n N, -N and -c N.
+// count parses the options -n N, -N and -c N.
 func count(p *sh.Proc) (o sh.Options, n int, plus bool, err error) {
 	q := p
 	if len(p.Args) > 1 && len(p.Args[1]) > 1 && p.Args[1][0] == '-' && unicode.IsDigit(rune(p.Args[1][1])) {

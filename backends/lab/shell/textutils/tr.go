@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// tr supports sets with ranges, classes and escapes, -d, -s and -c.
+// tr supports sets with ranges, classes and escapes, and the options -d, -s and -c.
 func tr(_ context.Context, p *sh.Proc) int {
 	o, err := p.Options("d s c C delete squeeze-repeats complement")
 	if err != nil {

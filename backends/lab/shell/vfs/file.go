@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// A File is an open file. Reads and writes of one File must not overlap, except ReadAt and WriteAt.
+// A File is an open file. Concurrent calls are not allowed, except of ReadAt and WriteAt.
 type File struct {
 	fs      *FS
 	node    *node
 	name    string
 	flag    int
 	off     int64
-	pending []byte // written to a computed file, stored on Close
+	pending []byte // data written to a computed file; stored on Close
 }
 
-// Open opens p as os.OpenFile does; perm is that of a file it creates.
+// Open opens p like os.OpenFile. perm is the mode of a new file.
 func (f *FS) Open(c Cred, p string, flag int, perm fs.FileMode) (*File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,10 +60,10 @@ func (f *FS) Open(c Cred, p string, flag int, perm fs.FileMode) (*File, error) {
 	return &File{fs: f, node: at.node, name: p, flag: flag}, nil
 }
 
-// Name returns the path that the file was opened by.
+// Name returns the path with which the file was opened.
 func (f *File) Name() string { return f.name }
 
-// Stat describes the open file.
+// Stat returns information about the open file.
 func (f *File) Stat() (fs.FileInfo, error) {
 	f.fs.mu.RLock()
 	defer f.fs.mu.RUnlock()
@@ -141,7 +141,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	return len(b), nil
 }
 
-// Truncate cuts or extends the file to size bytes.
+// Truncate changes the size of the file.
 func (f *File) Truncate(size int64) error {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
@@ -151,7 +151,7 @@ func (f *File) Truncate(size int64) error {
 	return nil
 }
 
-// Close ends the use of the file. What was written to a computed file is handed over here, and may be refused.
+// Close closes the file. For a computed file, it stores the written data and returns an error if the data is rejected.
 func (f *File) Close() error {
 	if f.node.store == nil || f.pending == nil {
 		return nil
@@ -176,13 +176,13 @@ func (f *FS) ReadFile(c Cred, p string) ([]byte, error) {
 	}
 	data := make([]byte, info.Size())
 	n, err := file.ReadAt(data, 0)
-	if err == io.EOF { // it is shorter now
+	if err == io.EOF { // the file was truncated
 		err = nil
 	}
 	return data[:n], err
 }
 
-// WriteFile writes p, made with perm when it is new.
+// WriteFile writes p. A new file is created with the mode perm.
 func (f *FS) WriteFile(c Cred, p string, data []byte, perm fs.FileMode) error {
 	file, err := f.Open(c, p, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
@@ -192,7 +192,7 @@ func (f *FS) WriteFile(c Cred, p string, data []byte, perm fs.FileMode) error {
 	return errors.Join(err, file.Close())
 }
 
-// Walk calls do for p and everything below it, parents first, in order of names. Links are not followed.
+// Walk calls do for p and everything below it, parents first, sorted by name. It does not follow links.
 func (f *FS) Walk(c Cred, p string, do func(p string, i Info) error) error {
 	info, err := f.Lstat(c, p)
 	if err != nil {

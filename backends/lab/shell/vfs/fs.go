@@ -1,8 +1,7 @@
-// Package vfs is a file system in memory for the lab's machines: owners and modes are kept and enforced, symbolic
-// links are followed, and parts of the tree (/proc, /sys) are computed when they are read. Nothing in it ever reaches
-// the disk of the machine that the lab runs on.
+// Package vfs is an in-memory file system for the lab's machines. It enforces owners and modes, follows symbolic links, and
+// computes parts of the tree (/proc, /sys) when they are read. It never accesses the disk of the machine on which the lab runs.
 //
-// Errors are *fs.PathError around the errno that Linux would answer with.
+// Errors are *fs.PathError with the errno that Linux would return.
 package vfs
 
 import (
@@ -16,15 +15,15 @@ import (
 	"time"
 )
 
-const maxLinks = 40 // as MAXSYMLINKS in Linux
+const maxLinks = 40 // MAXSYMLINKS in Linux
 
-// Cred is on whose behalf a file is touched. UID 0 may do everything that the modes do not make impossible.
+// Cred is the user on whose behalf a file is accessed. UID 0 passes all permission checks.
 type Cred struct {
 	UID  int
 	GIDs []int // the first is the group of new files
 }
 
-// Root is the credential of the machine itself.
+// Root returns the credential of root.
 func Root() Cred { return Cred{GIDs: []int{0}} }
 
 // GID returns the group of new files.
@@ -35,7 +34,7 @@ func (c Cred) GID() int {
 	return c.GIDs[0]
 }
 
-// FS is one tree. The zero value is not usable; New makes one. It is safe for concurrent use.
+// FS is one file system. Use New to create one; the zero value is not usable. It is safe for concurrent use.
 type FS struct {
 	mu   sync.RWMutex
 	root *node
@@ -43,38 +42,39 @@ type FS struct {
 }
 
 type node struct {
-	mode     fs.FileMode // with the type bits
+	mode     fs.FileMode // including the type bits
 	uid, gid int32
 	mtime    time.Time
 	data     []byte
 	children map[string]*node
-	target   string // of a symbolic link
+	target   string // target of a symbolic link
 	*source
 }
 
-// source is where the content of a computed file or directory is from. Ordinary files, of which a site has many, share one.
+// source describes how the content of a file or directory is computed. All ordinary files share one value, because a site has
+// many of them.
 type source struct {
-	computed bool        // made by a tree
-	tree     func() Tree // of a directory that is computed
+	computed bool        // created from a Tree
+	tree     func() Tree // content of a computed directory
 	one      func(name string) (Entry, bool)
 	version  func() uint64
 	kept     atomic.Pointer[kept]
 	mkdir    func(name string) error
 	rmdir    func(name string) error
-	store    func(s string) error // of a computed file that can be written
-	fail     error                // of a computed file that cannot be read
+	store    func(s string) error // stores the data written to a computed file; nil: read-only
+	fail     error                // error of reading a computed file
 }
 
 var ordinary, computed = &source{}, &source{computed: true}
 
-// New returns an empty tree whose times come from now.
+// New returns an empty file system. Its timestamps are from now.
 func New(now func() time.Time) *FS {
 	return &FS{now: now, root: &node{mode: fs.ModeDir | 0o755, mtime: now(), children: map[string]*node{}, source: ordinary}}
 }
 
 func (n *node) dir() bool { return n.mode.IsDir() }
 
-// may reports whether c has all the rwx bits of want (4, 2, 1) on n.
+// may reports whether c has all permissions of want (rwx bits 4, 2, 1) on n.
 func (n *node) may(c Cred, want fs.FileMode) bool {
 	if c.UID == 0 {
 		return want&1 == 0 || n.dir() || n.mode&0o111 != 0
@@ -89,23 +89,23 @@ func (n *node) may(c Cred, want fs.FileMode) bool {
 	return bits&want == want
 }
 
-// readOnly reports a computed file that cannot be written, not even by root.
+// readOnly reports whether n is a computed file that nobody can write, not even root.
 func (n *node) readOnly() bool { return n.computed && n.store == nil && n.mode&fs.ModeDevice == 0 }
 
-// place is where a path leads: the directory that holds the last name, and what is there (nil when nothing is).
+// place is the result of resolving a path: the parent directory, the last name and its node (nil if there is none).
 type place struct {
 	parent *node
 	name   string
 	node   *node
 }
 
-// resolve walks an absolute, or root-relative, path. The caller holds the lock.
+// resolve resolves a path from the root. The caller must hold the lock.
 func (f *FS) resolve(c Cred, p string, follow bool) (place, error) {
 	links := 0
 	return f.walk(c, f.root, f.top(), splitPath(p), follow, &links)
 }
 
-// top is where a walk from the root begins, with room for most paths.
+// top returns the start of a path from the root, with capacity for most paths.
 func (f *FS) top() []*node { return append(make([]*node, 0, 12), f.root) }
 
 func splitPath(p string) []string {
@@ -179,13 +179,13 @@ func (n *node) child(name string) *node {
 	return nil
 }
 
-// kept is what a computed directory had at a version.
+// kept is the cached content of a computed directory at a version.
 type kept struct {
 	version  uint64
 	children map[string]*node
 }
 
-// computes returns what is in a computed directory, or where only is not "" at least the child of that name.
+// computes returns the children of a computed directory. If only is not "", it returns at least the child with that name.
 func (n *node) computes(only string) map[string]*node {
 	if n.version == nil {
 		return n.tree().node(only).children
@@ -210,7 +210,7 @@ func (f *FS) existing(c Cred, op, p string, follow bool) (place, error) {
 	return at, nil
 }
 
-// vacancy finds where something new called p goes; exists says that the name is taken.
+// vacancy returns the place for a new file p. exists reports that the name is in use.
 func (f *FS) vacancy(c Cred, op, p string, follow bool) (at place, exists bool, err error) {
 	at, err = f.resolve(c, p, follow)
 	switch {

@@ -17,7 +17,7 @@ type Info struct {
 	mode     fs.FileMode
 	mtime    time.Time
 	UID, GID int
-	Target   string // of a symbolic link
+	Target   string // target of a symbolic link
 }
 
 // Name returns the last element of the path.
@@ -58,10 +58,10 @@ func (f *FS) info(name string, n *node) Info {
 	return i
 }
 
-// Stat describes what p leads to.
+// Stat returns information about p. It follows symbolic links.
 func (f *FS) Stat(c Cred, p string) (Info, error) { return f.stat(c, p, true) }
 
-// Lstat describes p itself, also when it is a symbolic link.
+// Lstat returns information about p. It does not follow a symbolic link.
 func (f *FS) Lstat(c Cred, p string) (Info, error) { return f.stat(c, p, false) }
 
 func (f *FS) stat(c Cred, p string, follow bool) (Info, error) {
@@ -74,7 +74,7 @@ func (f *FS) stat(c Cred, p string, follow bool) (Info, error) {
 	return f.info(p, at.node), nil
 }
 
-// Access reports whether c may do want (the rwx bits 4, 2, 1) with p.
+// Access returns nil if c has the permissions want (rwx bits 4, 2, 1) on p, otherwise an error.
 func (f *FS) Access(c Cred, p string, want fs.FileMode) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -88,7 +88,8 @@ func (f *FS) Access(c Cred, p string, want fs.FileMode) error {
 	return nil
 }
 
-// Runnable returns nil if p leads to a file that c may execute, else the bare errno: a search in PATH asks for many that do not exist.
+// Runnable returns nil if c may execute p, otherwise the errno without a PathError: a search in PATH checks many paths that do
+// not exist.
 func (f *FS) Runnable(c Cred, p string) error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -106,7 +107,7 @@ func (f *FS) Runnable(c Cred, p string) error {
 	return nil
 }
 
-// ReadDir lists a directory by name.
+// ReadDir returns the entries of a directory, sorted by name.
 func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -131,7 +132,7 @@ func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	return list, nil
 }
 
-// Readlink returns where the symbolic link p points.
+// Readlink returns the target of the symbolic link p.
 func (f *FS) Readlink(c Cred, p string) (string, error) {
 	info, err := f.Lstat(c, p)
 	if err != nil {
@@ -143,17 +144,17 @@ func (f *FS) Readlink(c Cred, p string) (string, error) {
 	return info.Target, nil
 }
 
-// Mkdir makes one directory.
+// Mkdir creates a directory.
 func (f *FS) Mkdir(c Cred, p string, perm fs.FileMode) error {
 	return f.make(c, "mkdir", p, &node{mode: fs.ModeDir | perm.Perm(), source: ordinary})
 }
 
-// Symlink makes p a symbolic link to target, which need not exist.
+// Symlink creates p as a symbolic link to target, which need not exist.
 func (f *FS) Symlink(c Cred, target, p string) error {
 	return f.make(c, "symlink", p, &node{mode: fs.ModeSymlink | 0o777, target: target, source: ordinary})
 }
 
-// Mknod makes a node of a special type, such as a device.
+// Mknod creates a special file, such as a device.
 func (f *FS) Mknod(c Cred, p string, mode fs.FileMode) error {
 	return f.make(c, "mknod", p, &node{mode: mode, source: ordinary})
 }
@@ -182,7 +183,7 @@ func (f *FS) make(c Cred, op, p string, n *node) error {
 	return nil
 }
 
-// MkdirAll makes a directory and those above it that are missing.
+// MkdirAll creates a directory and its missing parents.
 func (f *FS) MkdirAll(c Cred, p string, perm fs.FileMode) error {
 	sofar := "/"
 	for _, name := range splitPath(p) {
@@ -204,7 +205,7 @@ func (f *FS) MkdirAll(c Cred, p string, perm fs.FileMode) error {
 // Remove removes a file or an empty directory.
 func (f *FS) Remove(c Cred, p string) error { return f.remove(c, p, false) }
 
-// RemoveAll removes p and what is below it. It is not an error when p is absent.
+// RemoveAll removes p and everything below it. It is not an error if p does not exist.
 func (f *FS) RemoveAll(c Cred, p string) error {
 	err := f.remove(c, p, true)
 	if err != nil && unwrap(err) == syscall.ENOENT {
@@ -243,7 +244,7 @@ func (f *FS) remove(c Cred, p string, all bool) error {
 	return nil
 }
 
-// Rename moves from to to, replacing a file or an empty directory that is there.
+// Rename renames from to to and replaces an existing file or empty directory.
 func (f *FS) Rename(c Cred, from, to string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -275,14 +276,14 @@ func (f *FS) Rename(c Cred, from, to string) error {
 	return nil
 }
 
-// Chmod sets the permission bits, the sticky and the set-id bits.
+// Chmod sets the permission bits, including the sticky, setuid and setgid bits.
 func (f *FS) Chmod(c Cred, p string, mode fs.FileMode) error {
 	const settable = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 	return f.change(c, "chmod", p, true, func(n *node) bool { return c.UID == int(n.uid) },
 		func(n *node) { n.mode = n.mode&^settable | mode&settable })
 }
 
-// Chown changes the owner and group of p; -1 leaves one unchanged.
+// Chown changes the owner and group of p; -1 leaves a value unchanged.
 func (f *FS) Chown(c Cred, p string, uid, gid int) error {
 	may := func(n *node) bool { return c.UID == int(n.uid) && uid == -1 && slices.Contains(c.GIDs, gid) }
 	return f.change(c, "chown", p, true, may, func(n *node) {
@@ -295,7 +296,7 @@ func (f *FS) Chown(c Cred, p string, uid, gid int) error {
 	})
 }
 
-// Chtimes sets the time of the last change.
+// Chtimes sets the modification time.
 func (f *FS) Chtimes(c Cred, p string, t time.Time) error {
 	return f.change(c, "chtimes", p, true, func(n *node) bool { return c.UID == int(n.uid) }, func(n *node) { n.mtime = t })
 }

@@ -7,29 +7,31 @@ import (
 	"syscall"
 )
 
-// A Tree is a computed part of the file system: path below the mount point -> what is there. Directories in
-// between need no entry.
+// A Tree is a computed part of the file system. It maps paths below the mount point to entries. Directories in between need no
+// entry.
 type Tree map[string]Entry
 
-// An Entry is one computed file, a symbolic link when Link is set, or a directory.
+// An Entry is a computed file, a symbolic link (if Link is set) or a directory.
 type Entry struct {
 	Data string
-	Read func() string // instead of Data if it is expensive: called when this entry is read
+	Read func() string // used instead of Data if computing it is expensive: called when the entry is read
 	Link string
 	Dir  bool
-	Sub  func() Tree                     // of a directory that is computed only when it is read
-	One  func(name string) (Entry, bool) // of a directory with Sub: what Sub has under a name, computed without the rest; nil: it is taken from Sub
-	// Version is a number for what Sub of a directory returns, which is kept until the number is another; nil: it is not kept.
+	Sub  func() Tree                     // content of a directory, computed only when it is read
+	One  func(name string) (Entry, bool) // computes one entry of a directory with Sub without computing the others; nil: Sub is used
+	// Version returns a number that identifies the result of Sub. The result is cached until the number changes; nil: not
+	// cached.
 	Version func() uint64
-	Mode    fs.FileMode          // 0444 when zero; 0555 for directories
-	Set     func(s string) error // what writing does; nil: it cannot be written
-	Err     error                // what reading answers
+	Mode    fs.FileMode          // default: 0444, for directories 0555
+	Set     func(s string) error // handles a write; nil: read-only
+	Err     error                // error of a read
 
-	// Of a directory in which directories are made and removed, as configfs has it; nil: they are not.
+	// Mkdir and Rmdir handle the creation and removal of subdirectories, as in configfs; nil: not supported.
 	Mkdir, Rmdir func(name string) error
 }
 
-// Listed is a directory whose entries have names and are computed one by one. One of which one says false is not there.
+// Listed returns a directory whose entries have the given names and are computed one by one. An entry for which one returns
+// false does not exist.
 func Listed(names []string, one func(name string) (Entry, bool)) Entry {
 	return Entry{One: one, Sub: func() Tree {
 		t := make(Tree, len(names))
@@ -42,8 +44,9 @@ func Listed(names []string, one func(name string) (Entry, bool)) Entry {
 	}}
 }
 
-// Mount has the directory e, which has Sub, computed whenever something at or below dir is looked at. Missing directories are made.
-// Sub and One must not touch the file system; so whatever lock they take must not be held by those who do.
+// Mount mounts the directory e, which must have Sub, at dir. It is computed whenever dir or a path below it is accessed.
+// Missing parent directories are created. Sub and One must not access the file system, so callers of the file system must not
+// hold a lock that Sub or One takes.
 func (f *FS) Mount(dir string, e Entry) error {
 	if err := f.MkdirAll(Root(), dir, 0o755); err != nil {
 		return err
@@ -58,7 +61,7 @@ func (f *FS) Mount(dir string, e Entry) error {
 	return nil
 }
 
-// node returns the root of the tree, with all that is in it or, where only is not "", with the child of that name alone.
+// node returns the root of the tree with all its entries. If only is not "", it contains only the child with that name.
 func (t Tree) node(only string) *node {
 	root := dirNode(0o555)
 	for name, e := range t {
@@ -114,7 +117,7 @@ func dirNode(mode fs.FileMode) *node {
 	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, source: computed}
 }
 
-// Join makes p absolute, seen from dir.
+// Join returns p as an absolute path, relative to dir.
 func Join(dir, p string) string {
 	if path.IsAbs(p) {
 		return path.Clean(p)
@@ -122,7 +125,7 @@ func Join(dir, p string) string {
 	return path.Join("/", dir, p)
 }
 
-// Reason returns what the C library would say about err: "No such file or directory".
+// Reason returns the C library's message for err, such as "No such file or directory".
 func Reason(err error) string {
 	s := err.Error()
 	if pe, ok := err.(*fs.PathError); ok {

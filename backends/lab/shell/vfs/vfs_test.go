@@ -158,7 +158,8 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// A directory with a version is computed again when the number is another, and not before; one that is listed computes what is asked for.
+// A directory with a version is computed again only if the number changes. A listed directory computes only the requested
+// entry.
 func TestComputedDirectories(t *testing.T) {
 	f := vfs.New(time.Now)
 	var version uint64

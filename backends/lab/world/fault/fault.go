@@ -1,4 +1,5 @@
-// Package fault implements the rules of --fault: the faults that the lab injects on request, and what they make machines print.
+// Package fault implements the rules of --fault: the faults that the lab injects on request, and the output of programs with
+// faults.
 package fault
 
 import (
@@ -13,56 +14,56 @@ import (
 
 // The actions of a fault rule.
 const (
-	DoFault       = "fault"        // answer with the vSphere fault Arg
+	DoFault       = "fault"        // return the vSphere fault Arg
 	DoSlow        = "slow"         // wait Arg before continuing
-	DoDrop        = "drop"         // cut the connection before anything happens
-	DoDropAfter   = "drop-after"   // do it, then cut the connection instead of answering
-	DoHang        = "hang"         // never answer
-	DoGarbage     = "garbage"      // do it, then answer with half of an invalid reply; a command: see Garbage
-	DoExpire      = "expire"       // end all sessions of the vCenter first, this one too
-	DoTaskError   = "task-error"   // accept the call; its task ends with the text Arg
-	DoTaskFault   = "task-fault"   // accept the call; its task ends with the vSphere fault Arg
+	DoDrop        = "drop"         // close the connection without executing the call
+	DoDropAfter   = "drop-after"   // execute the call, then close the connection instead of responding
+	DoHang        = "hang"         // never respond
+	DoGarbage     = "garbage"      // execute the call, then return half of an invalid response; for a command: see Garbage
+	DoExpire      = "expire"       // end all sessions of the vCenter first, including this one
+	DoTaskError   = "task-error"   // accept the call; its task fails with the text Arg
+	DoTaskFault   = "task-fault"   // accept the call; its task fails with the vSphere fault Arg
 	DoTaskCancel  = "task-cancel"  // accept the call; its task is cancelled before it takes effect
-	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and ends when the rules are cleared
-	DoFail        = "fail"         // a command ends with status 1 and the text Arg
-	DoRebootNever = "reboot-never" // the reboot that this starts does not end
-	DoHTTP        = "http"         // answer with the HTTP status Arg
-	DoKill        = "kill"         // SIGKILL ends a command at its step Arg, counted from 1
-	DoReset       = "reset"        // the guest loses its power and starts again at step Arg of a command
-	DoDisconnect  = "disconnect"   // the adapters of a VM that is powered on do not connect (Rules.Disconnects)
-	DoNoise       = "noise"        // a command prints Arg bytes of hostile text, then does its work
+	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and stays running until the rules are cleared
+	DoFail        = "fail"         // a command prints the text Arg and exits with status 1
+	DoRebootNever = "reboot-never" // the reboot that the call starts never completes
+	DoHTTP        = "http"         // return the HTTP status Arg
+	DoKill        = "kill"         // SIGKILL terminates a command at its step Arg, counted from 1
+	DoReset       = "reset"        // the guest is reset at step Arg of a command
+	DoDisconnect  = "disconnect"   // the adapters of a VM do not connect at power-on (Rules.Disconnects)
+	DoNoise       = "noise"        // a command prints Arg bytes of hostile text, then runs normally
 )
 
-// Garbage is what a command prints instead of running; it exits with status 0.
+// Garbage is the text that a command prints instead of running. The command exits with status 0.
 const Garbage = "\x1b[2J\x00\xff\xfe}{ %s %n \"'` ^@ 18446744073709551616 -- \r\n\n"
 
-// A Rule is one rule of --fault: keys and values joined by commas, the last key being do, whose value is the rest.
+// A Rule is one rule of --fault: KEY=VALUE pairs separated by commas. The last key is do; its value is the rest of the rule.
 //
 //	host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission
 //	vm=vm-01,command=modprobe,nth=2,do=fail:Module not found
 //	method=RetrievePropertiesEx,do=slow:5s
 //
-// host and vm are names or patterns (esx-*); empty means any. method is a vCenter method without the suffix _Task, or
-// with it. command is a prefix of the command line or the base name of its first word. nth counts matching calls from
-// 1; without it every one matches.
+// host and vm are names or patterns (esx-*); empty means any. method is a vCenter method, with or without the suffix _Task.
+// command is a prefix of the command line or the base name of its first word. nth counts matching calls from 1; without it, the
+// rule applies to every matching call.
 type Rule struct {
-	Rule    string // as given
+	Rule    string // the text of the rule
 	Host    string
 	VM      string
 	Method  string
 	Command string
-	Nth     int // 0: every time
+	Nth     int // 0: every call
 	Do      string
 	Arg     string
-	Wait    time.Duration // of DoSlow
-	Bytes   int64         // of DoNoise
-	Step    int           // of DoKill and DoReset
+	Wait    time.Duration // delay of DoSlow
+	Bytes   int64         // output size of DoNoise
+	Step    int           // step of DoKill and DoReset
 }
 
-// A Target is what a call acts on; what is not known stays empty.
+// A Target is the host and the VM that a call concerns; unknown fields are empty.
 type Target struct{ Host, VM string }
 
-// Rules holds the rules and counts what matched. It is safe for concurrent use.
+// Rules stores the rules and counts the matching calls. It is safe for concurrent use.
 type Rules struct {
 	mu      sync.Mutex
 	rules   []Rule
@@ -70,7 +71,7 @@ type Rules struct {
 	cleared chan struct{} // closed by Clear; nil: no waiters
 }
 
-// Parse reads rules as given on the command line.
+// Parse parses the rules of the command line.
 func Parse(rules []string) (*Rules, error) {
 	f := &Rules{}
 	for _, text := range rules {
@@ -81,7 +82,7 @@ func Parse(rules []string) (*Rules, error) {
 	return f, nil
 }
 
-// Add adds one rule to those in force.
+// Add adds a rule to the active rules.
 func (f *Rules) Add(text string) error {
 	r, err := parseFault(text)
 	if err != nil {
@@ -105,7 +106,7 @@ func (f *Rules) Clear() {
 	}
 }
 
-// Cleared is closed when the rules in force are removed.
+// Cleared returns a channel that is closed when the active rules are removed.
 func (f *Rules) Cleared() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +116,7 @@ func (f *Rules) Cleared() <-chan struct{} {
 	return f.cleared
 }
 
-// Take returns the rule, if any, that acts on this call, and counts the call. Either method or command is given.
+// Take counts the call and returns the rule that applies to it, if any. Either method or command is set.
 func (f *Rules) Take(t Target, method, command string) (Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,14 +147,14 @@ func (r Rule) matches(t Target, method, command string) bool {
 	if r.Do == DoDisconnect {
 		return false
 	}
-	// A rule without method or command applies to reboots if it is reboot-never, otherwise to everything.
+	// A rule without method or command applies to reboots if its action is reboot-never, otherwise to everything.
 	if r.Do == DoRebootNever {
 		return command == "reboot"
 	}
 	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
 }
 
-// Disconnects reports whether a rule keeps the adapters of a VM, except the first, disconnected at power-on, although they are
+// Disconnects reports whether a rule keeps the adapters of a VM, except the first, disconnected at power-on although they are
 // set to connect.
 func (f *Rules) Disconnects(vm string) bool {
 	f.mu.Lock()

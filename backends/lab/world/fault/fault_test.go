@@ -14,7 +14,7 @@ func TestFaultRules(t *testing.T) {
 	for _, row := range []struct {
 		rule  string
 		calls []call
-		hits  string // one letter a call: x hit, . miss
+		hits  string // one letter per call: x if the rule applies, otherwise .
 	}{
 		{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission", []call{
 			{Target{Host: "esx-01"}, "EnableRuleset", ""}, {Target{Host: "esx-02"}, "UpdateOptions", ""},

@@ -1,6 +1,6 @@
 package fault
 
-// Help lists the keys of a rule, then its actions.
+// Help returns the keys of a rule, then its actions, each with a description.
 func Help() [][2]string {
 	return [][2]string{
 		{"host=NAME", "calls for this host, by name or pattern (esx-*); default: any host"},

@@ -12,8 +12,8 @@ func spoilers() [][]spoiled {
 	return [][]spoiled{brokenHardware(), brokenHosts(), brokenSwitches(), brokenVMs(), brokenGuests()}
 }
 
-// broken are scenarios that break one link of a site that is set up: in each of them one check must be named first. A
-// fault of a single machine is on the last one.
+// broken returns scenarios with one fault in a site that is otherwise set up. In each, a specific check must be reported first.
+// A fault of a single machine is on the last host or VM.
 func broken() []Scenario {
 	var list []Scenario
 	for _, rows := range spoilers() {
@@ -27,7 +27,7 @@ func broken() []Scenario {
 	return list
 }
 
-// Broken returns the names of the scenarios that break something.
+// Broken returns the names of the scenarios with a fault.
 func Broken() []string {
 	var names []string
 	for _, s := range broken() {
@@ -36,15 +36,15 @@ func Broken() []string {
 	return names
 }
 
-// Break applies the fault of a scenario of Broken to another site. It returns an error if there is no such scenario, or if the
-// site does not have what it breaks.
+// Break applies the fault of a Broken scenario to another site. It returns an error if the scenario does not exist, or if the
+// site does not have the object that the fault changes.
 func Break(s *world.State, name string) (err error) {
 	for _, rows := range spoilers() {
 		for _, r := range rows {
 			if "broken-"+r.name != name {
 				continue
 			}
-			defer func() { // scenarios are written for the hosts of the lab, and may use what another site does not have
+			defer func() { // scenarios are written for the lab's hosts and may use objects that another site does not have
 				if recover() != nil {
 					err = fmt.Errorf("scenario %s does not fit this site: what it breaks is not there", name)
 				}
@@ -56,19 +56,19 @@ func Break(s *world.State, name string) (err error) {
 	return fmt.Errorf("no scenario %q breaks something at a site; one of %s does", name, strings.Join(Broken(), ", "))
 }
 
-// A spoiled is the scenario done with a fault.
+// A spoiled is the scenario "done" with one fault.
 type spoiled struct {
 	name, text string
-	hosts, vms int // as in Scenario
+	hosts, vms int // see Scenario
 	spoil      func(*world.State)
 }
 
-// lastHost applies f to the last host.
+// lastHost returns a function that applies f to the last host.
 func lastHost(f func(*world.Host)) func(*world.State) {
 	return func(s *world.State) { f(s.Hosts[len(s.Hosts)-1]) }
 }
 
-// everyHost applies f to all hosts.
+// everyHost returns a function that applies f to every host.
 func everyHost(f func(*world.Host)) func(*world.State) {
 	return func(s *world.State) {
 		for _, h := range s.Hosts {
@@ -77,7 +77,7 @@ func everyHost(f func(*world.Host)) func(*world.State) {
 	}
 }
 
-// brokenHardware are faults of servers and cards, and of their drivers and firmware.
+// brokenHardware returns faults of servers and cards, and of their drivers and firmware.
 func brokenHardware() []spoiled {
 	return []spoiled{
 		{name: "cpu-mixed", text: "a host has fewer cores", spoil: lastHost(func(h *world.Host) { h.Cores = 32 })},
@@ -122,7 +122,7 @@ func flash(h *world.Host, firmware string) {
 	h.PNICs[2].Firmware, h.PNICs[3].Firmware = firmware, firmware
 }
 
-// moveCard puts the RDMA card under the other root port.
+// moveCard moves the RDMA card to the other root port.
 func moveCard(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
 		d := h.PCIDevice(p.PCI)
@@ -131,7 +131,7 @@ func moveCard(h *world.Host) {
 	}
 }
 
-// brokenHosts are faults of vCenter, ESXi and the management network.
+// brokenHosts returns faults of vCenter, ESXi and the management network.
 func brokenHosts() []spoiled {
 	return []spoiled{
 		{name: "privileges", text: "the vCenter account is read-only", spoil: func(s *world.State) { s.Reader = true }},

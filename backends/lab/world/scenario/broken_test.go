@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
-// The fault of a scenario can be applied to another site, if the site has what it breaks.
+// The fault of a scenario can be applied to another site if the site has the object that the fault changes.
 func TestSpoil(t *testing.T) {
 	var s world.State
 	if err := scenario.Build(&s, scenario.Spec{Scenario: "healthy", Hosts: 2, VMs: 2}); err != nil {

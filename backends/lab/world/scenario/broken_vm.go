@@ -6,12 +6,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// theSwitch applies f to the RDMA DVS and its port group.
+// theSwitch returns a function that applies f to the RDMA DVS and its port group.
 func theSwitch(f func(*world.DVS, *world.PortGroup)) func(*world.State) {
 	return func(s *world.State) { f(s.Switch("RDMA-DVS"), s.Switch("RDMA-DVS").PortGroup("RDMA-PG")) }
 }
 
-// lastVM applies f to the last VM.
+// lastVM returns a function that applies f to the last VM.
 func lastVM(f func(*world.VM)) func(*world.State) {
 	return func(s *world.State) {
 		if len(s.VMs) > 0 {
@@ -20,7 +20,7 @@ func lastVM(f func(*world.VM)) func(*world.State) {
 	}
 }
 
-// brokenSwitches are faults of the DVS, its port group and its members.
+// brokenSwitches returns faults of the DVS, its port group and its members.
 func brokenSwitches() []spoiled {
 	return []spoiled{
 		{name: "dvs-missing", text: "somebody removed the DVS and the adapters on it", spoil: func(s *world.State) {
@@ -58,7 +58,7 @@ func brokenSwitches() []spoiled {
 	}
 }
 
-// brokenVMs are faults of the VMs' configuration in vCenter.
+// brokenVMs returns faults of the VMs' configuration in vCenter.
 func brokenVMs() []spoiled {
 	return []spoiled{
 		{name: "one-host", text: "all VMs are on one host", spoil: func(s *world.State) {
@@ -86,7 +86,7 @@ func brokenVMs() []spoiled {
 	}
 }
 
-// brokenGuests are faults of the systems in the VMs.
+// brokenGuests returns faults of the guests' operating systems.
 func brokenGuests() []spoiled {
 	flaw := func(f world.Flaw) func(*world.State) {
 		return lastVM(func(v *world.VM) { v.Guest.Flaws = []world.Flaw{f} })

@@ -7,8 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// cardless are scenarios with hosts that have no RDMA card. Their VMs have PVRDMA adapters all the same: "For virtual machines on the
-// same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere Networking 7.0, PVRDMA Support).
+// cardless returns scenarios with hosts without an RDMA card. Their VMs have PVRDMA adapters nevertheless: "For virtual
+// machines on the same ESXi hosts or virtual machines using the TCP-based fallback, the HCA is not required" (vSphere
+// Networking 7.0, PVRDMA Support).
 func cardless() []Scenario {
 	return []Scenario{{Name: "no-hca", Text: "healthy; of the last two hosts, one has an Intel X710 instead of the RDMA card, the other has neither", Hosts: 4,
 		Apply: func(s *world.State) {
@@ -20,8 +21,8 @@ func cardless() []Scenario {
 		}}}
 }
 
-// intelX710 swaps the ConnectX-5 for an Intel X710, which has no RDMA: in the 700 series only the X722 has it (release notes of
-// Intel's RDMA driver for ESXi, 1.4.4.0).
+// intelX710 replaces the ConnectX-5 with an Intel X710, which does not support RDMA: in the 700 series only the X722 does
+// (release notes of Intel's RDMA driver for ESXi, 1.4.4.0).
 func intelX710(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
 		p.Driver, p.DriverVersion, p.Firmware = "i40en", "2.8.4.0-1OEM.800.1.0.20613240", "9.40 0x8000ed8e 1.3429.0"
@@ -38,7 +39,7 @@ func intelX710(h *world.Host) {
 	h.VIBs = append(h.VIBs, world.VIB{Name: "i40en", Version: "2.8.4.0-1OEM.800.1.0.20613240", Vendor: "INT", Acceptance: "VMwareCertified", Installed: h.VIBs[0].Installed})
 }
 
-// withoutCard removes the ConnectX-5: the host has only its management card.
+// withoutCard removes the ConnectX-5. The host keeps only its management card.
 func withoutCard(h *world.Host) {
 	var pci []*world.PCIDevice
 	for _, d := range h.PCI {

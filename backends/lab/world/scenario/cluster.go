@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// clustered are scenarios in which the cluster, or what runs on its hosts, prevents a reboot. All of them are sriov-half: one
-// reboot of each host is due.
+// clustered returns scenarios in which the cluster, or a workload on its hosts, prevents a reboot. All of them are based on
+// sriov-half, in which each host needs one reboot.
 func clustered() []Scenario {
 	but := func(f func(*world.State)) func(*world.State) {
 		return func(s *world.State) {
@@ -83,7 +83,7 @@ func clustered() []Scenario {
 	}
 }
 
-// bystander makes the first VM a VM of another owner, and returns it; nil if there is none.
+// bystander makes the first VM a VM of another owner and returns it, or returns nil if there are no VMs.
 func bystander(s *world.State, name string) *world.VM {
 	if len(s.VMs) == 0 {
 		return nil
@@ -94,8 +94,8 @@ func bystander(s *world.State, name string) *world.VM {
 	return v
 }
 
-// clusterServices runs a VM of vSphere Cluster Services on each of two hosts. Source: Broadcom KB 370222: ESX Agent Manager
-// manages up to three of them before 8.0 U3; since then two are embedded, and nothing manages them that config.managedBy names.
+// clusterServices runs a vSphere Cluster Services VM on each of two hosts. Source: Broadcom KB 370222: before 8.0 U3, ESX Agent
+// Manager manages up to three of them; since 8.0 U3, two are embedded and have no config.managedBy.
 func clusterServices(s *world.State, manager string) {
 	for i, h := range s.Hosts[:min(2, len(s.Hosts))] {
 		v := newVM(s, len(s.VMs), len(s.VMs)+1, h.BootTime)
@@ -113,7 +113,7 @@ func vcenterWithin(s *world.State) {
 	}
 }
 
-// ownAddresses returns the addresses of the machine that the lab runs on.
+// ownAddresses returns the addresses of the machine on which the lab runs.
 func ownAddresses() []string {
 	var list []string
 	addrs, err := net.InterfaceAddrs()
@@ -128,7 +128,7 @@ func ownAddresses() []string {
 	return list
 }
 
-// addIntel adds an adapter that nmlx5 parameters do not affect.
+// addIntel adds an adapter that is not affected by nmlx5 parameters.
 func addIntel(h *world.Host) *world.PNIC {
 	n := len(h.PNICs)
 	p := &world.PNIC{

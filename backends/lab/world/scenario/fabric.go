@@ -2,9 +2,9 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// fabrics are correctly configured sites, with hosts ready for VFs, whose physical network or cards have a fault that only a
-// measurement can find. SSH is running on the hosts, as it does while a network team is looking for a fault. A fault of a single
-// port is on the last host's.
+// fabrics returns correctly configured sites, with hosts ready for VFs, in which the physical network or a card has a fault
+// that only a measurement can detect. SSH is running on the hosts, as during troubleshooting of the network. A fault of a
+// single port is on the last host.
 func fabrics() []Scenario {
 	on := func(name, text string, hosts int, every bool, spoil func(h *world.Host, p *world.PNIC)) Scenario {
 		return Scenario{Name: name, Text: text, Hosts: hosts, VMs: hosts, Apply: func(s *world.State) {
@@ -27,7 +27,7 @@ func fabrics() []Scenario {
 		on("slow-small", "the card of a host sends only a tenth of the expected messages per second", 2, false, func(_ *world.Host, p *world.PNIC) { p.SmallShare = 0.1 }),
 		on("slow-large", "the card of a host is slow with messages above 64 KiB", 2, false, func(_ *world.Host, p *world.PNIC) { p.LargeShare = 0.5 }),
 		on("pcie-x4", "the card of a host runs with 4 lanes of PCIe 3.0", 2, false, func(h *world.Host, p *world.PNIC) {
-			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // the cause of a limited rate, and the value that mlxlink shows
+			p.Lanes, h.Card(p.PCI).Lanes = 4, 4 // Lanes limits the rate; the card's value is the one that mlxlink shows
 		}),
 		on("leaf-spine", "half of the hosts are on a second leaf, behind a spine", 4, true, func(h *world.Host, p *world.PNIC) {
 			if h.Index%2 == 1 {

@@ -2,8 +2,8 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// gpuMake is a GPU as it is sold. Ids are those of pci.ids; BAR sizes are those that lspci and vmware.log show (Tesla P40:
-// 16 MiB, 32 GiB, 32 MiB).
+// gpuMake is a GPU model. IDs are from pci.ids. BAR sizes are those that lspci and vmware.log show (Tesla P40: 16 MiB, 32 GiB,
+// 32 MiB).
 type gpuMake struct {
 	device, sub uint16
 	name        string
@@ -37,7 +37,7 @@ func bar(index int, mb int64, wide bool) world.BAR {
 	return world.BAR{Index: index, MB: mb, Wide: wide}
 }
 
-// newGPU puts a GPU of a make behind a bridge.
+// newGPU returns a GPU of a model behind a bridge.
 func newGPU(kind, address, parent string, numa int) *world.PCIDevice {
 	m := gpuMakes[kind]
 	gpu := m.gpu
@@ -46,10 +46,10 @@ func newGPU(kind, address, parent string, numa int) *world.PCIDevice {
 		BARs: []world.BAR{bar(0, 16, false), bar(1, m.bar1, true), bar(3, 32, true)}, GPU: &gpu}
 }
 
-// nvidia is the PCI vendor id.
+// nvidia is NVIDIA's PCI vendor ID.
 const nvidia = 0x10de
 
-// bridgeAt is a bridge of the PCI tree: a root port where it has no parent, else a port of a switch.
+// bridgeAt returns a bridge of the PCI tree: a root port if parent is empty, otherwise a port of a switch.
 func bridgeAt(address, parent string, numa int) *world.PCIDevice {
 	d := &world.PCIDevice{Address: address, Parent: parent, Class: 0x0604, Vendor: 0x8086, Device: 0x2030,
 		VendorName: "Intel Corporation", DeviceName: "Sky Lake-E PCI Express Root Port A", NUMA: numa, Bridge: true}

@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// gpudirect are the scenarios of VMs with GPUs. Each has two hosts with a ConnectX-5, an A100 on the same switch and another
-// below the other socket, and a VM on each host, unless it says otherwise.
+// gpudirect returns the scenarios of VMs with GPUs. Unless stated otherwise, each has two hosts with a ConnectX-5, an A100 on
+// the same switch and another A100 on the other socket, and one VM on each host.
 func gpudirect() []Scenario {
 	var broken []Scenario
 	for _, r := range gpuBroken() {
@@ -82,7 +82,7 @@ func gpudirect() []Scenario {
 	}, broken...)
 }
 
-// lastAskedOf returns the last VM that the answers name, nil if there is none.
+// lastAskedOf returns the last VM in the answers, or nil if there is none.
 func lastAskedOf(s *world.State) *world.VM {
 	asked := s.Asked()
 	if len(asked) == 0 {
@@ -91,7 +91,7 @@ func lastAskedOf(s *world.State) *world.VM {
 	return asked[len(asked)-1]
 }
 
-// lastAsked applies f to the last VM that the answers name.
+// lastAsked returns a function that applies f to the last VM in the answers.
 func lastAsked(f func(*world.VM)) func(*world.State) {
 	return func(s *world.State) {
 		if v := lastAskedOf(s); v != nil {
@@ -100,7 +100,8 @@ func lastAsked(f func(*world.VM)) func(*world.State) {
 	}
 }
 
-// gpuReady makes a VM of each host large enough for a GPU. The card can be in one VM only: others are not affected.
+// gpuReady makes one VM of each host large enough for a GPU. The card can be assigned to one VM only, so other VMs do not
+// change.
 func gpuReady(s *world.State) {
 	s.GPUs, s.HCA = map[string][]string{}, "0000:3b:00.0"
 	served := map[string]bool{}
@@ -148,7 +149,7 @@ func gpuSplit(s *world.State) {
 	}
 }
 
-// give passes functions of a VM's host through, immediately, and assigns them to the VM.
+// give enables passthrough of functions of a VM's host immediately and assigns them to the VM.
 func give(s *world.State, v *world.VM, addresses ...string) {
 	h := s.Host(v.Host)
 	for _, at := range addresses {
@@ -159,7 +160,7 @@ func give(s *world.State, v *world.VM, addresses ...string) {
 	v.Locked, v.Reserved = true, v.MemoryMB
 }
 
-// gpuKeys are the VMX keys that GPU and HCA need (rules of NVIDIA's GPU Operator guide; the window after KB 323402).
+// gpuKeys sets the VMX keys that GPU and HCA require (rules of NVIDIA's GPU Operator guide; the window according to KB 323402).
 func gpuKeys(v *world.VM, windowGB string) {
 	v.Extra = map[string]string{"pciPassthru.use64bitMMIO": "TRUE", "pciPassthru.64bitMMIOSizeGB": windowGB,
 		"pciPassthru.allowP2P": "TRUE", "pciPassthru.RelaxACSforP2P": "TRUE"}
@@ -176,7 +177,7 @@ func gpuDone(s *world.State) {
 	}
 }
 
-// gpuOtherVM is gpuBusy with the VM off and in its own folder.
+// gpuOtherVM is like gpuBusy, but the VM is off and in a separate folder.
 func gpuOtherVM(s *world.State) {
 	gpuBusy(s)
 	v := s.VMs[len(s.VMs)-1]
@@ -217,13 +218,13 @@ func gpuShared(s *world.State) {
 	}
 }
 
-// gpuModels fills the hosts with GPUs of other makes: on the switch of the HCA and below the other socket.
+// gpuModels adds GPUs of other models to the hosts: on the switch of the HCA and on the other socket.
 func gpuModels(s *world.State) {
 	for n, h := range s.Hosts {
 		drop(h, "0000:3c:00.0", "0000:af:00.0")
 		if n%2 == 0 {
 			h.PCI = append(h.PCI,
-				// A K80 is a board with its own PCIe switch and two GPUs below it.
+				// A K80 is a board with a PCIe switch and two GPUs below it.
 				bridgeAt("0000:3c:00.0", "0000:39:01.0", 0), bridgeAt("0000:3d:08.0", "0000:3c:00.0", 0), bridgeAt("0000:3d:10.0", "0000:3c:00.0", 0),
 				newGPU("k80", "0000:3e:00.0", "0000:3d:08.0", 0), newGPU("k80", "0000:3f:00.0", "0000:3d:10.0", 0),
 				newGPU("t4", "0000:af:00.0", "0000:ae:00.0", 1),
@@ -231,7 +232,7 @@ func gpuModels(s *world.State) {
 			continue
 		}
 		console := newGPU("a40", "0000:d8:00.0", "0000:d7:00.0", 1)
-		console.Class, console.AtBoot = 0x0300, true // the host's console is on it
+		console.Class, console.AtBoot = 0x0300, true // the GPU of the host's console
 		sound := &world.PCIDevice{Address: "0000:d8:00.1", Parent: "0000:d7:00.0", Class: 0x0403, Vendor: nvidia, Device: 0x1aef, SubVendor: nvidia,
 			SubDevice: 0x145a, VendorName: "NVIDIA Corporation", DeviceName: "GA102 High Definition Audio Controller", NUMA: 1, PassthruCapable: true,
 			Dependent: console.Address, BARs: []world.BAR{bar(0, 1, false)}}

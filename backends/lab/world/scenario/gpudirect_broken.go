@@ -2,8 +2,8 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// gpuBroken are gpudirect-done with one link broken that only a site with GPUs can break: on the last host, and in the
-// last VM that the answers name, unless the text says otherwise.
+// gpuBroken returns variants of gpudirect-done with one fault that only a site with GPUs can have. Unless the text says
+// otherwise, the fault is on the last host and in the last VM in the answers.
 func gpuBroken() []spoiled {
 	host := func(f func(*world.Host)) func(*world.State) {
 		return func(s *world.State) {

@@ -15,8 +15,8 @@ const (
 	mellanox    = "Mellanox Technologies"
 )
 
-// equip puts the lab's hardware into a host: a ConnectX-4 Lx for management, a ConnectX-5 for RDMA, two A100, one
-// of them under the root port of the ConnectX-5.
+// equip adds the lab's hardware to a host: a ConnectX-4 Lx for management, a ConnectX-5 for RDMA, and two A100, one of them
+// below the root port of the ConnectX-5.
 func equip(h *world.Host) {
 	mac := func(oui string, port int) string {
 		return fmt.Sprintf("%s:%02x:%02x:%02x", oui, h.Index>>8&0xff, h.Index&0xff, port)
@@ -36,7 +36,7 @@ func equip(h *world.Host) {
 		port(2, "0000:3b:00.0", "b8:59:9f", cx5, "16.35.4030", 100000, true),
 		port(3, "0000:3b:00.1", "b8:59:9f", cx5, "16.35.4030", 100000, false),
 	}
-	// The service card has no RDMA device of its own here: the pair vmrdma0, vmrdma1 belongs to the ConnectX-5.
+	// The management card has no RDMA devices here: vmrdma0 and vmrdma1 belong to the ConnectX-5.
 	h.PNICs[0].RDMA, h.PNICs[1].RDMA = nil, nil
 	h.PNICs[2].RDMA.Name, h.PNICs[3].RDMA.Name = "vmrdma0", "vmrdma1"
 	h.Cards = []*firmware.Card{firmware.ConnectX4Lx("0000:1a:00.0", h.PNICs[0].MAC), firmware.ConnectX5("0000:3b:00.0", h.PNICs[2].MAC)}
@@ -69,7 +69,7 @@ func equip(h *world.Host) {
 	h.Modules, h.VIBs = Modules(), VIBs()
 }
 
-// VIBs are packages of a host with the drivers and the tools of its Mellanox cards.
+// VIBs returns the VIBs of a host with drivers and tools for Mellanox cards.
 func VIBs() []world.VIB {
 	installed := time.Date(2025, time.March, 4, 0, 0, 0, 0, time.UTC)
 	list := []world.VIB{
@@ -86,7 +86,7 @@ func VIBs() []world.VIB {
 	return list
 }
 
-// Modules are the kernel modules of a host with Mellanox cards, with no parameter set.
+// Modules returns the kernel modules of a host with Mellanox cards. No parameter is set.
 func Modules() []*world.Module {
 	param := func(name, kind, text string) *world.Parameter {
 		return &world.Parameter{Name: name, Type: kind, Description: text}

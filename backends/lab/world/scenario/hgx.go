@@ -7,8 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// board replaces the GPUs of each host with the eight GPUs of an HGX board, each below its own root port; the first is
-// on the switch of the RDMA card.
+// board replaces the GPUs of each host with the eight GPUs of an HGX board, each below its own root port. The first one is on
+// the switch of the RDMA card.
 func board(s *world.State, kind string, profiles []string, rest func(h *world.Host)) {
 	for _, h := range s.Hosts {
 		drop(h, "0000:3c:00.0", "0000:af:00.0")
@@ -18,7 +18,7 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 			h.PCI = append(h.PCI, bridgeAt(root, "", n/4), newGPU(kind, fmt.Sprintf("0000:%02x:00.0", 0x41+0x10*n), root, n/4))
 		}
 		h.VGPUs = profiles
-		for _, n := range []int{2, 4, 8} { // of whole GPUs
+		for _, n := range []int{2, 4, 8} { // groups of GPUs, each vGPU being a complete GPU
 			whole := profiles[len(profiles)-1]
 			h.Groups = append(h.Groups, world.DeviceGroup{Name: fmt.Sprintf("Nvidia:%d@%s%%NVLink", n, whole), VGPUs: slices.Repeat([]string{whole}, n)})
 		}
@@ -27,7 +27,7 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 	s.Refused = map[string]string{"gpudirect": "3 (NVIDIA does not support GPU passthrough on boards with NVSwitches under vSphere)"}
 }
 
-// hgxH100 has the NVSwitches of an HGX H100 as lspci shows them: 10de:22a3, class 0680.
+// hgxH100 adds the NVSwitches of an HGX H100 as lspci shows them: 10de:22a3, class 0680.
 func hgxH100(s *world.State) {
 	board(s, "h100-sxm", []string{"grid_h100xm-10c", "grid_h100xm-20c", "grid_h100xm-40c", "grid_h100xm-80c"}, func(h *world.Host) {
 		h.PCI = append(h.PCI, bridgeAt("0000:c8:00.0", "", 1))
@@ -39,7 +39,7 @@ func hgxH100(s *world.State) {
 	})
 }
 
-// hgxB200 has functions of ConnectX-7 chips in front of its NVSwitches, which their PCI headers do not show.
+// hgxB200 adds functions of the ConnectX-7 chips in front of its NVSwitches. Their PCI headers do not show that purpose.
 func hgxB200(s *world.State) {
 	board(s, "b200", []string{"grid_b200x-45c", "grid_b200x-90c", "grid_b200x-180c"}, func(h *world.Host) {
 		h.PCI = append(h.PCI, bridgeAt("0000:c8:00.0", "", 1))

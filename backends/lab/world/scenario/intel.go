@@ -11,7 +11,7 @@ const (
 	irdmanVersion = "1.5.1.0-1OEM.800.1.0.20613240"
 )
 
-// intel are scenarios with another vendor's RDMA cards.
+// intel returns scenarios with RDMA cards of another vendor.
 func intel() []Scenario {
 	return []Scenario{
 		{Name: "e810", Text: "healthy, with Intel E810 in RoCE v2 mode as RDMA NICs", Apply: func(s *world.State) {
@@ -29,7 +29,8 @@ func intel() []Scenario {
 	}
 }
 
-// intelE810 swaps the ConnectX-5 for an Intel E810. It supports RoCE v2 and iWARP, but not RoCE v1 (irdman 1.4.4.0 release notes).
+// intelE810 replaces the ConnectX-5 with an Intel E810, which supports RoCE v2 and iWARP, but not RoCE v1 (irdman 1.4.4.0
+// release notes).
 func intelE810(h *world.Host) {
 	for n, p := range h.PNICs[2:4] {
 		p.Driver, p.DriverVersion, p.Firmware = world.Icen, icenVersion, "4.40 0x8001c967 1.3534.0"
@@ -53,7 +54,7 @@ func intelE810(h *world.Host) {
 	h.VIBs = append(h.VIBs, vib)
 }
 
-// intelIWARP is an E810 whose RDMA devices use only iWARP.
+// intelIWARP is like intelE810, but the RDMA devices use only iWARP.
 func intelIWARP(h *world.Host) {
 	intelE810(h)
 	for _, p := range h.PNICs[2:4] {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Know fills in the lab's data about a PCI function by its ids: memory regions, and the data of NVIDIA's driver about a GPU. It
+// Know adds the lab's data for a PCI function by its IDs: memory regions and, for a GPU, the data of NVIDIA's driver. It
 // returns false for an unknown GPU, which has no memory regions.
 func Know(d *world.PCIDevice) bool {
 	switch class := d.Class >> 8; {
@@ -26,8 +26,8 @@ func Know(d *world.PCIDevice) bool {
 	return true
 }
 
-// NewCard is an adapter card of Mellanox by the PCI device id of its functions, as the factory ships it but with Ethernet ports;
-// nil for a card that the lab does not have.
+// NewCard returns a Mellanox card by the PCI device ID of its functions, with factory settings but Ethernet ports. It returns
+// nil for a card that the lab does not support.
 func NewCard(device uint16, pci, mac string) *firmware.Card {
 	build := map[uint16]func(pci, mac string) *firmware.Card{
 		0x1015: firmware.ConnectX4Lx, 0x1017: firmware.ConnectX5, 0x101d: firmware.ConnectX6Dx, 0x101f: firmware.ConnectX6Lx, 0x1021: firmware.ConnectX7,
@@ -41,7 +41,7 @@ func NewCard(device uint16, pci, mac string) *firmware.Card {
 	return c
 }
 
-// User returns the default account in the cloud image of a system.
+// User returns the default user of an operating system's cloud image.
 func User(system string) string {
 	id, _, _ := strings.Cut(system, "-")
 	if id == "rhel" {

@@ -2,7 +2,7 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// placed are scenarios with objects in unusual places of the inventory.
+// placed returns scenarios with objects at unusual places in the inventory.
 func placed() []Scenario {
 	return []Scenario{
 		{Name: "vapp", Text: "healthy, with the second VM in a vApp", Apply: func(s *world.State) {

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// rails are sites without faults on which more than one port of each host carries RDMA.
+// rails returns sites without faults in which more than one port of each host is used for RDMA.
 func rails() []Scenario {
 	return []Scenario{
 		{Name: "rails", Text: "two rails: both ports of the ConnectX-5 have a link", Apply: bothPorts},
@@ -24,7 +24,7 @@ func bothPorts(s *world.State) {
 	}
 }
 
-// swapped assigns a leaf to each rail, with a spine between, and swaps the cables of the last host.
+// swapped connects each rail to its own leaf, with a spine between them, and swaps the cables of the last host.
 func swapped(s *world.State) {
 	bothPorts(s)
 	for i, h := range s.Hosts {
@@ -36,8 +36,8 @@ func swapped(s *world.State) {
 	}
 }
 
-// eight replaces the RDMA card and the GPUs of each host with eight cards and eight GPUs, behind four PCIe switches on two sockets.
-// The VMs of a host share its memory and its cards: each gets VFs.
+// eight replaces the RDMA card and the GPUs of each host with eight cards and eight GPUs behind four PCIe switches on two
+// sockets. The VMs of a host share its memory and its cards: each VM gets VFs.
 func eight(s *world.State) {
 	const root, cards = "0000:37:00.0", 8
 	s.Rails, s.GPURails = nil, true
@@ -66,8 +66,8 @@ func eight(s *world.State) {
 	}
 }
 
-// addConnectX7 puts a card of one port of 400 Gb/s into a host (15b3:1021 and part MCX75310AAS-NEAT in pci.ids and NVIDIA's
-// ConnectX-7 user manual).
+// addConnectX7 adds a card with one 400 Gb/s port to a host (15b3:1021 in pci.ids; part MCX75310AAS-NEAT in NVIDIA's ConnectX-7
+// user manual).
 func addConnectX7(h *world.Host, pci, parent string, numa int) {
 	const name = "MT2910 Family [ConnectX-7]"
 	n := len(h.PNICs)

@@ -2,25 +2,26 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// A release is an ESXi as the lab runs it, and the newest virtual hardware of the VMs that were made on it.
+// A release is an ESXi release, with the latest virtual hardware version of VMs created on it.
 type release struct {
 	version, build string
-	base           string // version of its package esx-base
-	driver         string // of nmlx5
+	base           string // version of the package esx-base
+	driver         string // version of nmlx5
 	hardware       int
-	mft, nmst      string // NVIDIA's firmware tools for it
+	mft, nmst      string // versions of NVIDIA's firmware tools
 }
 
-// The builds are those of Broadcom KB 316595 ("Build numbers and versions of VMware ESXi/ESX"): 6.7 Update 3, 7.0 Update 3,
-// 9.0.0.0. The drivers are those of NVIDIA's release notes for native ESXi drivers; that of 9.0 is its own, as "esxcli software vib
-// list" shows it on build 24755229. The tools are those of public installations; that NVIDIA has none for 9.0 alone is unverified.
+// Builds are from Broadcom KB 316595 ("Build numbers and versions of VMware ESXi/ESX"): 6.7 Update 3, 7.0 Update 3, 9.0.0.0.
+// Driver versions are from NVIDIA's release notes for native ESXi drivers; that of 9.0 is the inbox driver, as "esxcli software
+// vib list" shows it on build 24755229. Versions of the tools are from public installations. It is unverified that NVIDIA has
+// no separate tools for 9.0.
 var (
 	esx67 = release{"6.7.0", "14320388", "6.7.0-0.0.14320388", "4.17.71.1-1OEM.670.0.0.8169922", 14, "4.14.0.105-0", "4.14.0.105-1OEM.650.0.0.4598673"}
 	esx70 = release{"7.0.3", "20328353", "7.0.3-0.0.20328353", "4.21.71.101-1OEM.702.0.0.17630552", 19, "4.25.0.703-0", "4.25.0.703-1OEM.703.0.0.18644231"}
 	esx90 = release{"9.0.0", "24755229", "9.0.0-0.24755229", "4.24.0.7-16vmw.900.0.24755229", 22, mftVersion, nmstVersion}
 )
 
-// releases are data centres with releases other than 8.0 U3.
+// releases returns data centres with releases other than 8.0 U3.
 func releases() []Scenario {
 	return []Scenario{
 		{Name: "esx-6.7", Text: "healthy, on vCenter and ESXi 6.7 Update 3", Apply: all(esx67)},
@@ -36,7 +37,7 @@ func releases() []Scenario {
 	}
 }
 
-// mixReleases installs 6.7 on the last host and 7.0 on the one before.
+// mixReleases installs 6.7 on the last host and 7.0 on the last but one.
 func mixReleases(s *world.State) {
 	if n := len(s.Hosts); n > 1 {
 		install(s, s.Hosts[n-1], esx67)
@@ -46,7 +47,7 @@ func mixReleases(s *world.State) {
 	}
 }
 
-// all installs one release everywhere, including vCenter.
+// all returns a function that installs one release on all hosts and in vCenter.
 func all(r release) func(*world.State) {
 	return func(s *world.State) {
 		s.VCenter = r.version
@@ -56,7 +57,7 @@ func all(r release) func(*world.State) {
 	}
 }
 
-// install installs a release on a host, and sets the virtual hardware of its VMs that new VMs have on that release.
+// install installs a release on a host and sets the virtual hardware of its VMs to the default of that release.
 func install(s *world.State, h *world.Host, r release) {
 	h.Version, h.Build = r.version, r.build
 	for _, p := range h.PNICs {

@@ -1,4 +1,5 @@
-// Package scenario defines the data centres that a lab starts with: ones without faults of any size, and the differences of each scenario.
+// Package scenario defines the data centres with which a lab can start: the default site without faults, in any size, and the
+// differences of each scenario.
 package scenario
 
 import (
@@ -9,16 +10,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A Scenario is a state of the lab to start from. Scenarios are rows of one table; to add one, add a row.
+// A Scenario is an initial state of the lab. All scenarios are rows of one table; add a row to add a scenario.
 type Scenario struct {
 	Name  string
-	Text  string // one line for display
-	Hosts int    // if the user gives no number; 0: 4
-	VMs   int    // likewise; 0: two a host
+	Text  string // one-line description
+	Hosts int    // default number of hosts; 0: 4
+	VMs   int    // default number of VMs; 0: two per host
 	Apply func(*world.State)
 }
 
-// All lists the scenarios that a lab can start from.
+// All returns the available scenarios.
 func All() []Scenario {
 	return append([]Scenario{
 		{Name: "healthy", Text: "without problems, not yet configured"},
@@ -59,7 +60,7 @@ func scenarioNamed(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("unknown scenario %q", name)
 }
 
-// mixed breaks the last hosts, each in a different way, but never the first two: without them nothing can be measured.
+// mixed adds a different fault to each of the last hosts, but never to the first two: a measurement requires them.
 func mixed(s *world.State) {
 	spoil := []func(*world.Host){
 		func(h *world.Host) { // the RDMA module is not loaded
@@ -79,7 +80,7 @@ func mixed(s *world.State) {
 	}
 }
 
-// done configures everything for PVRDMA on vmnic2, as the guides require.
+// done applies the full PVRDMA setup on vmnic2, according to the guides.
 func done(s *world.State) {
 	d := &world.DVS{
 		Name: "RDMA-DVS", UUID: world.SwitchUUID("RDMA-DVS"), Version: "8.0.3", MTU: 9000,
@@ -95,7 +96,7 @@ func done(s *world.State) {
 	pg := d.PortGroups[0]
 	pg.Ports = max(pg.Ports, len(s.VMs))
 	for _, v := range s.VMs {
-		v.Guest.OS = "ubuntu-22.04" // one release, so that perftest is the same everywhere
+		v.Guest.OS = "ubuntu-22.04" // one release, so that all guests have the same perftest
 		v.Locked, v.Reserved = true, v.MemoryMB
 		v.Guest.Preset = "pvrdma"
 		v.Adapters = append(v.Adapters, &world.Adapter{Key: 4001, Type: world.PVRDMA, Label: "Network adapter 2", MAC: world.MAC(v.Index, 1),
@@ -103,7 +104,7 @@ func done(s *world.State) {
 	}
 }
 
-// drifted is done with later changes by colleagues.
+// drifted is "done" with later changes by other administrators.
 func drifted(s *world.State) {
 	done(s)
 	at := func(i int) *world.Host { return s.Hosts[min(i, len(s.Hosts)-1)] }
@@ -127,12 +128,12 @@ func centos(s *world.State) {
 	}
 }
 
-// runs sets the operating system of a guest, with the user of its cloud image.
+// runs sets the operating system of a guest and the user of its cloud image.
 func runs(g *world.Guest, system string) {
 	g.OS, g.User = system, User(system)
 }
 
-// oddNames are unusual names that users give their VMs, and names that an attacker would choose. vCenter keeps / \ and % escaped.
+// oddNames are unusual VM names and names that an attacker would choose. vCenter stores / \ and % escaped.
 var oddNames = [...]string{
 	`vm "one" $(touch /tmp/owned)`,
 	"vm`touch /tmp/owned`; touch /tmp/owned #",

@@ -7,25 +7,25 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// A Spec describes what to build. Zero numbers mean those of the scenario.
+// A Spec describes the data centre to build. Zero numbers select the scenario's defaults.
 type Spec struct {
 	Hosts, VMs int
-	Scenario   string   // "" is healthy
-	Systems    []string // systems of the guests in turn, such as rhel-9; nil: those of the scenario
+	Scenario   string   // "" selects healthy
+	Systems    []string // operating systems, such as rhel-9, assigned to the guests in turn; nil: the scenario's
 	Timing     world.Timing
-	Faults     []string      // rules, see fault.Rule
-	Secrets    world.Secrets // empty fields get the lab's fixed values
+	Faults     []string      // fault rules, see fault.Rule
+	Secrets    world.Secrets // empty fields are replaced by the lab's fixed values
 }
 
 // DefaultUplink is the name of the first uplink of the scenarios' switches.
 const DefaultUplink = "Uplink 1"
 
-// New builds the data centre that spec describes.
+// New creates the data centre that spec describes.
 func New(spec Spec) (*world.World, error) {
 	return world.New(world.Options{Timing: spec.Timing, Faults: spec.Faults, Secrets: spec.Secrets}, func(s *world.State) error { return Build(s, spec) })
 }
 
-// Build fills in the data centre that spec describes; Timing, Faults and Secrets are ignored.
+// Build creates the objects of the data centre that spec describes in s; Timing, Faults and Secrets are ignored.
 func Build(s *world.State, spec Spec) error {
 	scenario, err := scenarioNamed(spec.Scenario)
 	if err != nil {
@@ -69,7 +69,7 @@ func newHost(i int, now time.Time) *world.Host {
 	return h
 }
 
-// PlainHost is an ESXi host as it is installed, without adapters and other hardware that matters here.
+// PlainHost returns a freshly installed ESXi host, without adapters and other relevant hardware.
 func PlainHost(i int, now time.Time) *world.Host {
 	h := &world.Host{
 		Name:        fmt.Sprintf("esx-%02d", i+1),
@@ -154,7 +154,7 @@ func rdmaAddr(i, total int) string {
 	return fmt.Sprintf("192.168.%d.%d/%d", 50+at/250, at%250, prefix)
 }
 
-// rulesets are the firewall rulesets of a fresh host.
+// rulesets returns the firewall rulesets of a freshly installed host.
 func rulesets() []*world.Ruleset {
 	var list []*world.Ruleset
 	for _, r := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// sriov are the scenarios with a partial setup of VFs. Faults are only on the last host, unless the text says otherwise.
+// sriov returns the scenarios with a partial setup of VFs. Unless the text says otherwise, faults are only on the last host.
 func sriov() []Scenario {
 	last := func(f func(*world.Host)) func(*world.State) {
 		return func(s *world.State) {
@@ -61,7 +61,7 @@ func sriov() []Scenario {
 
 const otherPassword = "Lab-esxi-2"
 
-// bareHosts removes everything that SR-IOV needs and puts the VIBs of the tools on the datastore.
+// bareHosts removes everything that SR-IOV requires and copies the VIBs of the tools to the datastore.
 func bareHosts(s *world.State) {
 	s.Lossless = "pfc"
 	offerTools(s, mftVersion, nmstVersion)
@@ -80,7 +80,7 @@ func bareHosts(s *world.State) {
 	}
 }
 
-// offerTools puts the VIBs of the firmware tools on the datastore.
+// offerTools copies the VIBs of the firmware tools to the datastore.
 func offerTools(s *world.State, mft, nmst string) {
 	for _, v := range []world.VIB{
 		{Name: "mft", Version: mft, Vendor: "MEL", Acceptance: "PartnerSupported"},
@@ -90,7 +90,7 @@ func offerTools(s *world.State, mft, nmst string) {
 	}
 }
 
-// infiniband sets the ports of the ConnectX-5 of bare hosts to InfiniBand, the default of VPI cards.
+// infiniband sets the ConnectX-5 ports of bare hosts to InfiniBand, the default of VPI cards.
 func infiniband(s *world.State) {
 	bareHosts(s)
 	s.Port = "0000:3b:00.0"
@@ -103,7 +103,7 @@ func infiniband(s *world.State) {
 	}
 }
 
-// imagedOf is imaged on another release.
+// imagedOf is like imaged, but with another release.
 func imagedOf(r release) func(s *world.State) {
 	return func(s *world.State) {
 		imagedWith(s, r.mft, r.nmst)
@@ -114,8 +114,8 @@ func imagedOf(r release) func(s *world.State) {
 
 func imaged(s *world.State) { imagedWith(s, mftVersion, nmstVersion) }
 
-// imagedWith makes an image manage bare hosts. The names of bundles and components are those of NVIDIA's downloads for ESXi; the
-// bundles of both tools have the version of NMST.
+// imagedWith configures an image that manages bare hosts. Names of bundles and components are those of NVIDIA's downloads for
+// ESXi; the bundles of both tools have the version of NMST.
 func imagedWith(s *world.State, mft, release string) {
 	bareHosts(s)
 	s.Depot = nil
@@ -129,7 +129,8 @@ func imagedWith(s *world.State, mft, release string) {
 	}}
 }
 
-// withImages puts firmware for the ConnectX-5 on the datastore: its own, that of another board, and that of Dell's.
+// withImages copies firmware files for the ConnectX-5 to the datastore: for its own board, for another board, and for Dell's
+// board.
 func withImages(s *world.State) {
 	s.Lossless = "pfc"
 	const dir = "/vmfs/volumes/shared-01/rdma/fw-ConnectX5-rel-16_35_8008-"
@@ -145,7 +146,7 @@ func withImages(s *world.State) {
 	}
 }
 
-// bluefield puts into the first and the last host a BlueField-2 in the place of the ConnectX-5.
+// bluefield replaces the ConnectX-5 of the first and the last host with a BlueField-2.
 func bluefield(s *world.State) {
 	withImages(s)
 	for _, h := range []*world.Host{s.Hosts[0], s.Hosts[len(s.Hosts)-1]} {
@@ -161,7 +162,7 @@ func bluefield(s *world.State) {
 	}
 }
 
-// ImageDepot is where the web server of sriov-image has its bundles.
+// ImageDepot is the URL of the bundles on the web server of scenario sriov-image.
 const ImageDepot = "http://depot.lab/esx/"
 
 func half(s *world.State) {
@@ -190,8 +191,8 @@ func ready(s *world.State) {
 	}
 }
 
-// thirdCard is ready, with a VF in each VM, and then a card that comes first in the order of the driver's ports. The VMs are off,
-// so there was no effect yet.
+// thirdCard is like "ready", with a VF in each VM, and with a new card that is the first in the order of the driver's ports.
+// The VMs are off, so the change has had no effect yet.
 func thirdCard(s *world.State) {
 	ready(s)
 	for _, v := range s.VMs {
@@ -206,8 +207,8 @@ func thirdCard(s *world.State) {
 	}
 }
 
-// addCard adds a dual-port ConnectX-6 Lx: its ports are sorted in by PCI address, and get the next free vmnic numbers.
-// The effect on VFs appears at the next boot.
+// addCard adds a dual-port ConnectX-6 Lx. Its ports are ordered by PCI address and get the next free vmnic numbers. VFs are
+// affected only at the next boot.
 func addCard(h *world.Host, pci string) {
 	model := "MT2894 Family [ConnectX-6 Lx]"
 	first := len(h.PNICs)
@@ -227,8 +228,8 @@ func addCard(h *world.Host, pci string) {
 	h.Cards = append(h.Cards, c)
 }
 
-// reversed moves the management card behind the ConnectX-5 on the PCI bus and renames the adapters: vmnic0 and vmnic1 are
-// still the management card's, the ConnectX-5's are vmnic3 and, linked, vmnic2 on its second port.
+// reversed moves the management card behind the ConnectX-5 on the PCI bus and renames the adapters: vmnic0 and vmnic1 remain
+// the management card's. The ConnectX-5's are vmnic3 and vmnic2, which is its second port and has the link.
 func reversed(s *world.State) {
 	bareHosts(s)
 	move := func(address string) string { return strings.Replace(address, "0000:1a:", "0000:d8:", 1) }
@@ -252,7 +253,7 @@ func reversed(s *world.State) {
 	}
 }
 
-// single turns the ConnectX-5 into a card with one port and without LINK_TYPE.
+// single replaces the ConnectX-5 with a card that has one port and no LINK_TYPE parameter.
 func single(h *world.Host) {
 	const gone = "0000:3b:00.1"
 	h.PNICs = slices.DeleteFunc(h.PNICs, func(p *world.PNIC) bool { return p.PCI == gone })

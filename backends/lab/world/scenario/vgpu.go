@@ -2,18 +2,20 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
-// a100Profiles are vGPUs of an A100 with 80 GB: time-sliced ones of the C series, MIG-backed ones, one of the Q series.
+// a100Profiles are vGPU profiles of an A100 with 80 GB: time-sliced C-series profiles, MIG-backed profiles, and one Q-series
+// profile.
 var a100Profiles = []string{"grid_a100d-8c", "grid_a100d-10c", "grid_a100d-20c", "grid_a100d-40c", "grid_a100d-80c", "grid_a100d-3-40c", "grid_a100d-7-80c", "grid_a100d-4q"}
 
-// vgpuManager is NVIDIA's vGPU Manager (NVIDIA AI Enterprise, Deployment Guide for VMware vSphere: NVD-AIE_ESXi_8.0.0_Driver).
+// vgpuManager is the VIB of NVIDIA's vGPU Manager (NVIDIA AI Enterprise, Deployment Guide for VMware vSphere:
+// NVD-AIE_ESXi_8.0.0_Driver).
 var vgpuManager = world.VIB{Name: "NVD-AIE_ESXi_8.0.0_Driver", Version: "570.133.10-1OEM.800.1.0.20613240", Vendor: "NVIDIA", Acceptance: "VMwareAccepted"}
 
-// manager installs the vGPU Manager, which lists profiles.
+// manager installs the vGPU Manager, which offers profiles.
 func manager(h *world.Host, profiles []string) {
 	h.VGPUs, h.VIBs = profiles, append(h.VIBs, vgpuManager)
 }
 
-// vgpuGDR leaves each host only the A100 on the switch of the HCA, and requests all of it as a vGPU.
+// vgpuGDR removes all GPUs except the A100 on the switch of the HCA, and requests a vGPU that uses the complete A100.
 func vgpuGDR(s *world.State) {
 	for _, h := range s.Hosts {
 		drop(h, "0000:af:00.0")
@@ -25,7 +27,7 @@ func vgpuGDR(s *world.State) {
 	}
 }
 
-// vgpuBare is vgpuGDR without the vGPU Manager, which is on the datastore as NVIDIA's offline bundle.
+// vgpuBare is like vgpuGDR without the vGPU Manager. NVIDIA's offline bundle with it is on the datastore.
 func vgpuBare(s *world.State) {
 	vgpuGDR(s)
 	for _, h := range s.Hosts {
@@ -35,10 +37,10 @@ func vgpuBare(s *world.State) {
 	s.Depot = append(s.Depot, &world.Package{Path: s.Manager, VIBs: []world.VIB{vgpuManager}})
 }
 
-// vgpuBundle is named as NVIDIA names its download.
+// vgpuBundle is the file name of NVIDIA's download.
 const vgpuBundle = "NVD-AIE-800_570.133.10-1OEM.800.1.0.20613240_24624534.zip"
 
-// vgpuImage is vgpuBare in a cluster that an image manages; a web server has the bundle.
+// vgpuImage is like vgpuBare in a cluster that is managed by an image. The bundle is on a web server.
 func vgpuImage(s *world.State) {
 	vgpuBare(s)
 	s.Depot, s.Manager = nil, ImageDepot+vgpuBundle
