@@ -7,7 +7,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A card that no RDMA device of the guest can be told to be is named with where its slot leads, what the guest has, and what to do.
+// A passed-through card that cannot be matched to an RDMA device of the guest is reported with the bridge of its slot, the guest's
+// devices, and the next step.
 func TestWholeCardThatIsNotSeen(t *testing.T) {
 	seen := []backends.VerbsDevice{{Name: "mlx5_0", Bridge: "0000:00:18.0"}, {Name: "mlx5_1"}}
 	card := func(slot int) []backends.AssignedDevice {

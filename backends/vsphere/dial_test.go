@@ -66,7 +66,7 @@ func TestDialTrust(t *testing.T) {
 	}
 }
 
-// check holds an error to its kind and words; the kind "" wants none.
+// check compares an error with a kind and a text; the kind "" expects no error.
 func check(t *testing.T, err error, kind backends.ErrorKind, says string) {
 	t.Helper()
 	if kind == "" {

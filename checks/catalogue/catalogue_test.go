@@ -17,7 +17,7 @@ type listed struct {
 	unverified bool
 }
 
-// catalogueList is the list of ids that the catalogue is held against.
+// catalogueList is the list of ids with which the catalogue is compared.
 func catalogueList(t *testing.T) (ids []string, rows map[string]listed) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/catalogue.txt")
