@@ -304,8 +304,7 @@ func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 	}
 }
 
-// One perftest is built in all guests if their own are not known to be equal, and it is kept in all of them once its installation
-// has started.
+// One perftest is built in all guests if their own are not known to be equal, and in the remaining guests once it is built in one.
 func TestSamePerftest(t *testing.T) {
 	const source = "/mnt/share/perftest-24.10.tar.gz"
 	for name, c := range map[string]struct {
