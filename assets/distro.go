@@ -14,7 +14,7 @@ import (
 type Distro struct {
 	IDs      []string `yaml:"ids"`      // os-release ID
 	From     string   `yaml:"from"`     // lowest VERSION_ID
-	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
+	Manager  string   `yaml:"manager"`  // apt, dnf (yum if dnf is missing)
 	Packages []string `yaml:"packages"` // in the order of installation
 	// ARPing is the package with iputils' arping, which measure.cross_rail uses.
 	ARPing string `yaml:"arping"`

@@ -22,7 +22,7 @@ func (a activeFirmwareSetter) Read(ctx context.Context, t backends.Setting) (bac
 	return backends.ValueOf(why == nil), nil
 }
 
-// Set changes nothing: it fails while the card waits for power to be cut, and says so.
+// Set changes nothing: it fails while the card waits for a power cycle, and the error says so.
 func (a activeFirmwareSetter) Set(ctx context.Context, t backends.Setting, _ backends.Value, _ backends.Progress) error {
 	why, err := a.pending(ctx, t)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A login is one login attempt: it collects the available methods and what was refused.
+// A login is one login attempt: it collects the available methods and the refused ones.
 type login struct {
 	pool     *Pool
 	ctx      context.Context

@@ -94,7 +94,7 @@ func took(tasks []types.TaskInfo, happened []types.BaseEvent) *backends.Took {
 	return out
 }
 
-// happened reads the events that end what is measured, and those that begin it where no task does.
+// happened reads the events that end the measured operations, and those that begin them if no task does.
 func (c *Client) happened(ctx context.Context, since time.Time) (all []types.BaseEvent, err error) {
 	vim := c.conn.VIM()
 	made, err := methods.CreateCollectorForEvents(ctx, vim, &types.CreateCollectorForEvents{This: *vim.ServiceContent.EventManager,

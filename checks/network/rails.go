@@ -98,8 +98,8 @@ func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	return at, heard && at.Switch != ""
 }
 
-// owners returns for each switch the rail that most of its hosts have there alone, and which of the others carry several rails of
-// one host. A host with only one known cable does not count.
+// owners returns for each switch the rail that most of its hosts connect to it, counting only hosts that connect a single rail, and
+// which of the others connect several rails of one host. A host with only one known cable does not count.
 func owners(cables map[string][]cable) (owner map[string]string, shared map[string]bool) {
 	votes, voters := map[string]map[string]int{}, map[string]int{}
 	shared = map[string]bool{}

@@ -57,8 +57,8 @@ type Runner struct {
 
 	EthernetMTU int // Ethernet MTU that the fabric must support, in bytes; 9000
 	Now         func() time.Time
-	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil if no channel exists. If they
-	// do not increase under load, the traffic used TCP.
+	// Counters reads how many packets the RDMA device of a host port has sent and received; nil if no channel exists. If they do
+	// not increase under load, the traffic used TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
 	// Between is how many tests between rails follow (Cross), for Progress.
 	Between int

@@ -46,7 +46,7 @@ func rank(s checks.Status) int {
 // keep bounds the history to what fits on the widest screen.
 const keep = 400
 
-// A History holds the results of the checks so far. The zero value is empty.
+// A History contains the results of the checks so far. The zero value is empty.
 type History struct {
 	Rounds  int
 	At      time.Time // when the last check began, judged or not

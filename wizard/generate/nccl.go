@@ -17,7 +17,7 @@ const (
 	TCP       Path = "tcp"
 )
 
-// NCCL holds the network settings of NVIDIA's collective library.
+// NCCL contains the network settings of NVIDIA's collective library.
 type NCCL struct {
 	Path      Path
 	Device    string // RDMA device in the workers, rocep19s0f1; "": chosen by NCCL

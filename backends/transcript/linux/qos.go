@@ -44,7 +44,7 @@ func QoS(text string) QoSResult {
 	r.Envelope, text = scan.Begin("mlnx_qos", text)
 	text = scan.Unfold(text, qosStart)
 	understood := false
-	prio := int64(-1) // of the dscp list that may go on in the next line
+	prio := int64(-1) // of the dscp list that may continue on the next line
 	buffers := false  // the list of buffers continues on the next line
 	for line := range scan.Lines(text) {
 		if line == "" {

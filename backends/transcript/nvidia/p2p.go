@@ -85,7 +85,7 @@ func ReadPeerTest(text string) (t PeerTest, ok bool) {
 	return t, true
 }
 
-// titled returns the matrix that a title begins, nil if it is not used here or was there before.
+// titled returns the matrix that a title begins, nil if it is not used here or has been read before.
 func (t *PeerTest) titled(line string) *[][]float64 {
 	for title, m := range map[string]*[][]float64{"P2P Connectivity": &t.Access, "Unidirectional P2P=Disabled": &t.Without,
 		"Unidirectional P2P=Enabled": &t.OneWay, "Bidirectional P2P=Enabled": &t.BothWays} {

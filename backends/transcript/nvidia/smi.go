@@ -212,7 +212,7 @@ func (g *GPU) load(words []string) bool {
 	return true
 }
 
-// mig reads the third line, which holds the MIG mode only.
+// mig reads the third line, which contains only the MIG mode.
 func (g *GPU) mig(words []string) bool {
 	if len(words) != 1 {
 		return false

@@ -168,7 +168,7 @@ func dirty(s string) bool {
 	return false
 }
 
-// skipEscape returns the index behind the escape sequence that starts at s[i].
+// skipEscape returns the index after the escape sequence that starts at s[i].
 func skipEscape(s string, i int) int {
 	i++
 	if i >= len(s) {
@@ -247,7 +247,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 // Words splits a line at blanks and tabs.
 func Words(line string) []string { return strings.Fields(line) }
 
-// Squeeze joins the words of s with one blank. Give it a piece of a text, not a whole one.
+// Squeeze joins the words of s with one blank. Call it with a part of a text, not a complete one.
 func Squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Indent counts the columns before the first word; a tab reaches to the next multiple of eight.

@@ -170,7 +170,7 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	return backends.Absent, nil
 }
 
-// is reports whether a setting has the requested value. A locked reservation is the whole memory, whatever number was requested.
+// is reports whether a setting has the requested value. A locked reservation is all memory, whatever number was requested.
 func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bool, error) {
 	got, err := s.of(ctx, v, a.Setting)
 	if err != nil || got == a.To {
@@ -298,7 +298,7 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 	return spec, open, nil
 }
 
-// memory locks or unlocks the reservation. While it is locked, vCenter accepts no number other than the whole memory.
+// memory locks or unlocks the reservation. While it is locked, vCenter accepts only a reservation of all memory.
 func memory(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	want, err := decode[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
 	if err != nil {

@@ -50,7 +50,7 @@ func (w *World) write(name, text string) {
 	w.files[name] = text
 }
 
-// items returns the files behind a setting.
+// items returns the files of a setting.
 func (w *World) items(s backends.Setting) backends.Kept {
 	var k backends.Kept
 	for _, name := range parts(s) {

@@ -220,7 +220,7 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	return file, nil
 }
 
-// Backup returns what a run has saved under this name, and the file; nothing if there is no readable one.
+// Backup returns the backup that a run has saved under this name, and the file; nothing if there is no readable one.
 func Backup(root, run, name string) (file string, saved []byte) {
 	file = backupName(name)
 	b, err := ReadFile(root, run, filepath.Join(BackupDir, file))

@@ -16,7 +16,7 @@ type rail struct {
 	*builder
 	index int
 	want  answers.Rail
-	view  *answers.Answers // the answers for this rail alone
+	view  *answers.Answers // the answers for this rail only
 }
 
 func (b *builder) rail(i int) *rail {
