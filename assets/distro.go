@@ -55,7 +55,8 @@ func DistroFor(id, version string, like []string) (Distro, bool) {
 	return Distro{}, false
 }
 
-// Managed returns the packages of every distribution, for one query of what is installed; KERNEL in a name stands for uname -r.
+// Managed returns the packages of every distribution, for one query of the installed packages; KERNEL in a name is replaced by
+// uname -r.
 func Managed() ([]string, error) {
 	ds, err := Distros()
 	if err != nil {

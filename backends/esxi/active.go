@@ -31,7 +31,7 @@ func (a activeFirmwareSetter) Set(ctx context.Context, t backends.Setting, _ bac
 	return why
 }
 
-// pending says in why what keeps the card from what it was given, nil where nothing does.
+// pending says in why a card does not run the firmware in its flash; nil if it does.
 func (a activeFirmwareSetter) pending(ctx context.Context, t backends.Setting) (why, err error) {
 	host := t.Target.Name
 	err = a.with(ctx, host, func(s *shell) error {

@@ -315,7 +315,7 @@ type refusal struct {
 	password string
 }
 
-// refuse remembers the password that a target has refused.
+// refuse records the password that a target has refused.
 func (p *Pool) refuse(t Target, e endpoint, password string) {
 	if p.wasRefused(e, password) {
 		return

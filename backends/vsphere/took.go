@@ -51,7 +51,7 @@ func (c *Client) Took(ctx context.Context) (*backends.Took, error) {
 	return took(tasks, happened), nil
 }
 
-// took pairs what began with what ended it. Both lists have the oldest first.
+// took pairs the beginnings of operations with their ends. Both lists have the oldest first.
 func took(tasks []types.TaskInfo, happened []types.BaseEvent) *backends.Took {
 	out := &backends.Took{}
 	reboots, asked := map[place.Ref][]time.Time{}, map[place.Ref]time.Time{}

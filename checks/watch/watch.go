@@ -43,7 +43,7 @@ func rank(s checks.Status) int {
 	return slices.Index([]checks.Status{checks.Pass, checks.Unknown, checks.Warn, checks.Fail}, s)
 }
 
-// keep bounds the history to what fits on the widest screen.
+// keep limits the history to the number of checks that fit on the widest screen.
 const keep = 400
 
 // A History contains the results of the checks so far. The zero value is empty.

@@ -128,7 +128,7 @@ func (s *stage) viable() bool {
 	return false
 }
 
-// held reports whether a node would take a VM or a host out of service although no more may be.
+// held reports whether a node would take a VM or a host out of service although the limit is reached.
 func (s *stage) held(n *node) bool {
 	if n.around == nil || n.around.inherited {
 		return false

@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// Check returns an error for what the chart does not support.
+// Check returns an error for settings that the chart does not support.
 func (g GPUOperator) Check() error {
 	tagged := strings.LastIndexByte(g.Driver, ':') > strings.LastIndexByte(g.Driver, '/')
 	switch {

@@ -64,7 +64,7 @@ var oldest = version.Must(version.NewVersion("25.7"))
 
 var release = regexp.MustCompile(`^v\d{2}\.\d{1,2}\.\d{1,2}$`)
 
-// Check returns an error for what the operator or the device plugins would refuse.
+// Check returns an error for settings that the operator or the device plugins would refuse.
 func (n NetworkOperator) Check() error {
 	v, err := version.NewVersion(n.Release)
 	switch {

@@ -54,7 +54,7 @@ const (
 	tailWarn99           = 2.0        // times typical
 	tailWarn999          = 3.0
 	tailLeast            = 10_000 // number of messages that make a p99.9 more than the slowest message
-	aboveMost            = 1.0025 // of what the headers leave, with a margin for rounding
+	aboveMost            = 1.0025 // of the bytes that the headers leave, with a margin for rounding
 )
 
 // Plateau returns the best bandwidth between 64 KiB and 1 MiB; if no such size was measured, the best of all.

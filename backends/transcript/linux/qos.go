@@ -35,7 +35,7 @@ var qosKeys = map[string]bool{"dcbx mode": true, "priority trust state": true, "
 	"prio": true, "receive buffer size (bytes)": true, "buffer size (bytes)": true, "cable len": true, "pfc configuration": true,
 	"tc": true, "priority": true, "up": true, "skprio": true}
 
-// qosStart is where a line begins in a text that came on one.
+// qosStart is where a line begins in a text that is all on one line.
 var qosStart = regexp.MustCompile(`\b(?:priority\s+0\s+1\s|enabled\s+[01]\s|buffer\s+[0-9]\s|tc:\s|priority:\s|prio:[0-7]|Receive buffer|Cable len|PFC conf|Priority trust|DCBX mode|dscp2prio)`)
 
 // QoS reads the text of mlnx_qos -i.

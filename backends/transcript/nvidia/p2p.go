@@ -48,7 +48,7 @@ func P2P(text string) map[string]string {
 type PeerTest struct {
 	Access   [][]float64 // 1: the row's GPU can access the memory of the column's
 	Without  [][]float64 // one direction, P2P disabled
-	OneWay   [][]float64 // one direction, P2P enabled where there is access
+	OneWay   [][]float64 // one direction, P2P enabled if there is access
 	BothWays [][]float64
 }
 

@@ -46,7 +46,7 @@ type Process struct {
 	MemMiB *int64  `json:"mem_mib"`
 }
 
-// tableEdge is where a line of the table ends in a text that came on one.
+// tableEdge is where a line of the table ends in a text that is all on one line.
 var tableEdge = regexp.MustCompile(`(\|)\s+(\||\+[-=])|([-=][|+])\s+\|`)
 
 // SMI parses the summary table of nvidia-smi. A GPU has two lines, and a third for MIG; their cells are recognized by their

@@ -62,7 +62,7 @@ func withoutGaps(s string) string {
 	return string(b)
 }
 
-// unquoted takes the marks of a quoted mail, of any depth, off the lines.
+// unquoted removes the marks of a quoted mail, of any depth, from the lines.
 func unquoted(s string) string {
 	b := make([]byte, 0, len(s))
 	for len(s) > 0 {
@@ -80,7 +80,7 @@ func unquoted(s string) string {
 }
 
 func plain(s string) string {
-	var out strings.Builder // takes the lines one by one: a text of 16 MB is not held twice
+	var out strings.Builder // processes the lines one by one, so that a text of 16 MB is not stored twice
 	out.Grow(len(s))
 	var line []byte
 	for i := 0; i < len(s); {
@@ -124,7 +124,7 @@ func plain(s string) string {
 	return out.String()
 }
 
-// appendPlain adds one character that is not ASCII, as ASCII where there is one that means the same.
+// appendPlain adds one character that is not ASCII, as the ASCII character with the same meaning if there is one.
 func appendPlain(line []byte, char string) []byte {
 	r, n := utf8.DecodeRuneInString(char)
 	switch {

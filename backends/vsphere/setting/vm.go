@@ -42,8 +42,8 @@ var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "co
 	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
 	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
-// view reads a VM, with its extraConfig only if one of the settings needs it, because it is long, and its device groups likewise,
-// because vCenter declares them since 8.0.
+// view reads a VM. It reads extraConfig, which is long, and device groups, which vCenter declares only since 8.0, only if one of
+// the settings needs them.
 func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.Setting) (*vmView, error) {
 	paths := slices.Clone(viewPaths)
 	if slices.ContainsFunc(settings, func(t backends.Setting) bool { return t.Kind == backends.KindExtra }) {

@@ -254,7 +254,7 @@ func dvsVersions(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// unseen returns gaps for what the account may not see.
+// unseen returns gaps for objects that the account has no permission to see.
 func (rd *reading) unseen() []backends.Gap {
 	var out []backends.Gap
 	for ref, paths := range rd.hidden {

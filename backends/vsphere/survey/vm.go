@@ -189,7 +189,7 @@ func PaddedHex(id string) string {
 	return strings.Repeat("0", max(0, 4-len(id))) + id
 }
 
-// passedThrough returns the PCI address of a fixed device, or what a dynamic or shared one requests.
+// passedThrough returns the PCI address of a fixed device, or the request of a dynamic or shared one.
 func passedThrough(p *types.VirtualPCIPassthrough) string {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:

@@ -195,7 +195,7 @@ func WriteFile(root, run, name string, data []byte) error {
 	return nil
 }
 
-// BackupDir is the directory inside a run's directory for what the run saved before its first change.
+// BackupDir is the directory inside a run's directory for the backups that the run saved before its first change.
 const BackupDir = "backup"
 
 // WriteBackup writes a file to BackupDir, with mode 0600 in a directory with mode 0700. Unsafe characters in the name are

@@ -58,7 +58,7 @@ type Wish struct {
 	Queue    string // EOS only: tx-queue, uc-tx-queue
 }
 
-// Check returns an error for what no switch supports.
+// Check returns an error for settings that no switch supports.
 func (w Wish) Check() error {
 	switch {
 	case !slices.Contains(Systems(), string(w.OS)):

@@ -33,7 +33,7 @@ type driverPart struct {
 	unloaded []string // cards whose flash holds the requested firmware, and that run an older one
 
 	upgrades []string // components of an image that replace a driver
-	before   []string // ids of what comes before a remediation, which reboots the host
+	before   []string // ids of changes before a remediation, which reboots the host
 }
 
 // A port is a chosen port of a host.

@@ -80,7 +80,7 @@ func (g *guestPart) vgpu() {
 		cmp.Or(profile, "with an unknown name"))
 }
 
-// before returns the ids of what replaces the guest's RDMA stack: GPU drivers build on it.
+// before returns the ids of changes that replace the guest's RDMA stack: GPU drivers build on it.
 func (g *guestPart) before() []string {
 	var ids []string
 	for _, c := range g.Plan.Changes {

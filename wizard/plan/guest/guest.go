@@ -47,7 +47,7 @@ type guestPart struct {
 	v      *draft.VM
 	ref    backends.Ref
 	after  []string       // the VM's power cycle, if there is one
-	until  backends.Value // placeholder for what can be read only in the running guest
+	until  backends.Value // placeholder for values that can be read only in the running guest
 	asked  bool           // the guest's facts are known
 	cycled bool           // the VM is powered off or its drivers are replaced in between: the kernel's state is lost
 	freed  bool           // nouveau is to release the GPU
@@ -281,7 +281,7 @@ func (g *guestPart) address(n answers.Adapter) {
 	})
 }
 
-// arp keeps interfaces that share a subnet from answering for each other. It comes before their addresses, so that no neighbour
+// arp keeps interfaces that share a subnet from answering ARP for each other. It comes before their addresses, so that no neighbour
 // learns a wrong MAC.
 func (g *guestPart) arp(n answers.Adapter) {
 	from := g.until

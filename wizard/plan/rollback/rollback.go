@@ -156,7 +156,7 @@ func (u *undo) look(p plan.Prior) {
 
 const choose = "roll back again with --on-conflict keep or --on-conflict restore"
 
-// finished returns Absent for what an attempt before the run has left half done: it is not restored.
+// finished returns Absent for a setting that an earlier attempt has left half done: it is not restored.
 func finished(v backends.Value) backends.Value {
 	if v.IsPartial() {
 		return backends.Absent
@@ -164,8 +164,9 @@ func finished(v backends.Value) backends.Value {
 	return v
 }
 
-// unread plans for what cannot be read at planning time: the firmware of a card. The engine must find the value that the run left
-// when the change is due, otherwise someone else has changed it since; what a rollback has restored already is in the journal.
+// unread plans changes of values that cannot be read at planning time: the firmware of a card. The engine must find the value that
+// the run left when the change is due, otherwise someone else has changed it since; values that a rollback has restored already are
+// in the journal.
 func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	from := p.Found
 	if p.Uncertain || u.opts.decision(p.Change.Target) == Restore {
