@@ -116,8 +116,8 @@ func TestVMKNicOfPVRDMA(t *testing.T) {
 	}
 }
 
-// TestWhatAWishDescribes: the faults of one pNIC compared with a wish, the first of them in Main.
-func TestWhatAWishDescribes(t *testing.T) {
+// TestFaultsOfAWish: the faults of one pNIC compared with a wish, the first of them in Main.
+func TestFaultsOfAWish(t *testing.T) {
 	card := backends.PCIDevice{Address: "0000:3b:00.0", Vendor: "15b3", Class: "0200"}
 	for _, tt := range []struct {
 		name  string

@@ -115,7 +115,7 @@ func TestDialLogin(t *testing.T) {
 	check(t, err, backends.KindAuth, "no permission in this vCenter")
 }
 
-func TestDialNobodyThere(t *testing.T) {
+func TestDialWithoutServer(t *testing.T) {
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/page/") {
 			_, _ = w.Write([]byte("<!DOCTYPE html><html><body>It works</body></html>"))

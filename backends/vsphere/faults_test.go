@@ -72,9 +72,9 @@ func TestOneFaultEach(t *testing.T) {
 	}
 }
 
-// TestWaitingAloneIsRefused checks that a wait ends, and that the outcome of the task is read, if something between this machine
+// TestOnlyWaitingIsRefused checks that a wait ends, and that the outcome of the task is read, if something between this machine
 // and vCenter blocks waiting calls while everything else is answered: unlike a restart, that is not waited out.
-func TestWaitingAloneIsRefused(t *testing.T) {
+func TestOnlyWaitingIsRefused(t *testing.T) {
 	t.Parallel()
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=http:503"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a restart gets 20
@@ -104,7 +104,7 @@ func TestProgressMoves(t *testing.T) {
 	t.Error("no task was seen to move")
 }
 
-func TestTaskFailsInWords(t *testing.T) {
+func TestTaskFailsWithAMessage(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
 	if err := l.World().Faults.Add("method=CreateDVS_Task,do=task-error:The operation is not supported in this phase of the moon."); err != nil {
 		t.Fatal(err)

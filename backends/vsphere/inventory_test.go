@@ -91,7 +91,7 @@ func TestInventoryOfLab(t *testing.T) {
 	}
 }
 
-func TestUnfitHostsSayWhy(t *testing.T) {
+func TestReasonsOfUnfitHosts(t *testing.T) {
 	_, c := startLab(t, lab.Options{Scenario: "mixed"})
 	inv := inventory(t, c, backends.Scope{})
 	for host, why := range map[string]string{

@@ -78,7 +78,7 @@ func TestServerTextIsNeverUsedAsAPath(t *testing.T) {
 	}
 }
 
-func TestAnOldFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+func TestAnOldFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.json")
 	if b, err := bundle.LoadBaseline(path, "4711-a"); b != nil || err != nil {
 		t.Errorf("no file: %v %v", b, err)

@@ -74,7 +74,7 @@ func TestCatalogueHoldsEveryRowInOrder(t *testing.T) {
 	}
 }
 
-func TestEveryRowIsWhole(t *testing.T) {
+func TestEveryRowIsComplete(t *testing.T) {
 	scopes := map[string]checks.Scope{"VC": checks.VCenter, "CL": checks.Cluster, "HOST": checks.Host, "DVS": checks.Switch, "SW": checks.Switch,
 		"VM": checks.VM, "GST": checks.Guest, "PAIR": checks.Pair}
 	for _, c := range catalogue.Checks() {

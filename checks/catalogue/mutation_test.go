@@ -52,7 +52,7 @@ func mutations() []mutation {
 	return slices.Concat(vcenterMutations(), hostMutations(), nicMutations(), directMutations(), switchMutations(), vmMutations(), gpuMutations(), guestMutations(), pairMutations())
 }
 
-func TestOneFaultIsToldByItsRow(t *testing.T) {
+func TestOneFaultIsReportedByItsRow(t *testing.T) {
 	for _, m := range mutations() {
 		f := healthy(m.mode)
 		m.spoil(f)

@@ -136,7 +136,7 @@ func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestStoppedRunSaysSo(t *testing.T) {
+func TestStoppedRunIsReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, r := range catalogue.Run(ctx, healthy(p), checks.Selection{Mode: p}) {

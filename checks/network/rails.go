@@ -23,7 +23,7 @@ func railCheck() checks.Check {
 	}
 }
 
-// A cable is the pNIC of a rail on a host, with the switch port that it hears.
+// A cable is the pNIC of a rail on a host, with the switch port that it receives over LLDP or CDP.
 type cable struct {
 	rail, device string
 	at           backends.Neighbour
@@ -89,7 +89,7 @@ func railCables(f *checks.Facts) []checks.Answer {
 	return out
 }
 
-// neighbour returns the switch port that a pNIC hears; false if it hears none, or if the host was not read.
+// neighbour returns the switch port that a pNIC receives; false if it receives none, or if the host was not read.
 func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	if h.System == nil || !h.System.Neighbours.Known() {
 		return backends.Neighbour{}, false

@@ -88,7 +88,7 @@ func osu(latency, mbps, allreduce float64) map[string]string {
 	}
 }
 
-func TestMPIIsHeldAgainstRDMA(t *testing.T) {
+func TestMPIIsComparedWithRDMA(t *testing.T) {
 	for name, test := range map[string]struct {
 		c    *cluster
 		base []perftest.Measurement

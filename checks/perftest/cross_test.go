@@ -68,7 +68,7 @@ func TestCrossRail(t *testing.T) {
 }
 
 // Each test between rails is reported at its beginning and end, with the number of remaining tests.
-func TestCrossTellsItsProgress(t *testing.T) {
+func TestCrossReportsItsProgress(t *testing.T) {
 	var rails [][]perftest.Node
 	for _, rail := range []string{"rail-1", "rail-2"} {
 		rails = append(rails, []perftest.Node{{VM: "a", Rail: rail, Device: "mlx5_0"}, {VM: "b", Rail: rail, Device: "mlx5_0"}})

@@ -41,7 +41,7 @@ func measureGPUs(t *testing.T, g *guests, pairs []perftest.Pair) map[string]perf
 
 // PAIR-GDR-012: GPU memory >= 90 % of host memory passes, 50 to 90 % warns, less fails; the hint names the topology if that is the
 // cause, otherwise settings.
-func TestGPUMemoryIsHeldAgainstHostMemory(t *testing.T) {
+func TestGPUMemoryIsComparedWithHostMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		share   float64

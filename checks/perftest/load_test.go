@@ -167,7 +167,7 @@ func (b *busy) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 func newBusy() *busy { return &busy{into: map[string]int{}, asked: map[string]int{}} }
 
 // The time and bytes that are announced are correct within 20 %. The senders of a round begin together.
-func TestLoadTakesWhatItSaid(t *testing.T) {
+func TestLoadTakesTheAnnouncedTime(t *testing.T) {
 	for _, load := range []string{perftest.LoadIncast, perftest.LoadBisection} {
 		synctest.Test(t, func(t *testing.T) {
 			b, all := newBusy(), loadNodes(64)

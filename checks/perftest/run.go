@@ -316,8 +316,8 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 // sweep measures every message size up to 8 MiB, a thousand messages each.
 const sweep = "-a"
 
-// line returns the command line of one side; peer is empty for the server. perftest hangs for ever if its peer dies, hence
-// timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
+// line returns the command line of one side; peer is empty for the server. perftest hangs forever if its peer ends unexpectedly,
+// hence timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)

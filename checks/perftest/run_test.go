@@ -222,7 +222,7 @@ func TestPathIsPingedBeforeItIsLoaded(t *testing.T) {
 	}
 }
 
-func TestProgressSaysWhatItCosts(t *testing.T) {
+func TestProgressReportsItsCost(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	var seen []perftest.Progress
 	r := perftest.Runner{
@@ -263,7 +263,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredStaysWhenItIsStopped(t *testing.T) {
+func TestResultsAreKeptWhenTheMeasurementIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := perftest.Runner{Shell: &guests{gbps: 97, one: 1, us: 2, stop: cancel}, Mode: "sriov", Bandwidth: true, Latency: true}

@@ -1,4 +1,4 @@
-// Package watch holds the history of repeated health checks: the states of each link of the chain, and what has changed since the
+// Package watch stores the history of repeated health checks: the states of each link of the chain, and the changes since the
 // previous check.
 package watch
 

@@ -12,7 +12,7 @@ import (
 )
 
 // A target on which somebody else works is skipped before anything is changed there; the others are done.
-func TestTargetsOfOthersAreLeftAlone(t *testing.T) {
+func TestTargetsOfOthersAreSkipped(t *testing.T) {
 	w, wishes := options(2)
 	jb, _ := fresh(t, w, wishes)
 	jb.Busy = func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
@@ -52,7 +52,7 @@ func TestReachedAfterThePlan(t *testing.T) {
 }
 
 // A VM whose state differs from the plan's, or on which somebody has started to work since, is not taken out of service.
-func TestVMThatOthersMovedIsLeftAlone(t *testing.T) {
+func TestVMThatOthersMovedIsSkipped(t *testing.T) {
 	vm := backends.VMRef("vm-01")
 	power := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, From: backends.ValueOf("on")}
 	p := plan.Plan{Brackets: []plan.Bracket{power}, Changes: []plan.Change{change(setting(vm, backends.KindAdapter, "PG"), backends.Absent, val("vf"), power.ID())}}

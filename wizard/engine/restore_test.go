@@ -161,7 +161,7 @@ func TestRollbackLeavesAFileThatSomebodyEdited(t *testing.T) {
 }
 
 // The result of a Restore is not trusted: the items are read.
-func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
+func TestRestoreIsComparedWithTheRecord(t *testing.T) {
 	w, wishes := fabric()
 	jb, j := fresh(t, w, wishes)
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {

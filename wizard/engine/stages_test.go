@@ -167,7 +167,7 @@ func TestResumeRefusesOtherAnswersAndAnotherVCenter(t *testing.T) {
 }
 
 // The state that Job.Replan read is the state that the run has left only if nothing was done after it.
-func TestResultTellsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
+func TestResultRecordsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		replan func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error)
 		want   bool

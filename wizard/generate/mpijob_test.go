@@ -143,7 +143,7 @@ func schema(t *testing.T, file string, without ...string) *jsonschema.Schema {
 
 // The launcher's arguments are those of the guide, in its order (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
 // PVRDMA, NVIDIA/Mellanox, 2019, MPIJob).
-func TestLauncherHoldsTheGuidesArguments(t *testing.T) {
+func TestLauncherHasTheGuidesArguments(t *testing.T) {
 	j := job()
 	j.API, j.Net.Device, j.Command = generate.V1Alpha2, "", nil
 	text, err := j.YAML(origin)

@@ -321,7 +321,7 @@ func chained(run, prev, rec string) string {
 	return fmt.Sprintf("{\"prev\":%q,\"sum\":%q,\"rec\":%s}", prev, hex.EncodeToString(sum[:16]), rec)
 }
 
-func TestAnotherVersionIsRefusedInWords(t *testing.T) {
+func TestAnotherVersionIsRefusedWithAMessage(t *testing.T) {
 	const run = "20261120-120000-pvrdma-aaaa"
 	for _, version := range []int{1, 3} {
 		rec := fmt.Sprintf(`{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":%d,"run":%q}}`, version, run)

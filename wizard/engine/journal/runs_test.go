@@ -107,7 +107,7 @@ func opening(node string) journal.Record {
 	return journal.Record{Type: journal.TypeOpening, Node: node, Target: backends.VMRef("vm-01"), Kind: "vm-power", Prior: backends.ValueOf("on"), To: backends.ValueOf("on")}
 }
 
-func TestRunsAreListedWithWhatBecameOfThem(t *testing.T) {
+func TestRunsAreListedWithTheirOutcome(t *testing.T) {
 	root := t.TempDir()
 	if runs, err := journal.Runs(root); err != nil || len(runs) != 0 {
 		t.Fatalf("an empty state directory: %v, %v", runs, err)

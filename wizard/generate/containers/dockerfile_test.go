@@ -124,7 +124,7 @@ func TestDockerfilesPassTheLinter(t *testing.T) {
 
 // The Dockerfile contains every step of the guide's, in its order (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an
 // NGC container).
-func TestDockerfileHoldsTheGuidesSteps(t *testing.T) {
+func TestDockerfileHasTheGuidesSteps(t *testing.T) {
 	text, err := dockerfiles()["the guide's"].Text(origin)
 	if err != nil {
 		t.Fatal(err)

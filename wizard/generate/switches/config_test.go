@@ -86,7 +86,7 @@ func golden(t *testing.T, name, got string) {
 
 // The output contains the lines of the guide for Onyx (Reference Deployment Guide for RoCE accelerated HPC or ML applications with
 // GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, network switch configuration), except its host name and licence.
-func TestOnyxHoldsTheLinesOfTheGuide(t *testing.T) {
+func TestOnyxHasTheLinesOfTheGuide(t *testing.T) {
 	text, _, err := switches.Config(wish(t, switches.Onyx), made)
 	if err != nil {
 		t.Fatal(err)

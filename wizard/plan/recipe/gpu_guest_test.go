@@ -14,7 +14,7 @@ import (
 
 // A vGPU and PVRDMA work side by side, without GPUDirect RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
 // NVIDIA/Mellanox, 2019).
-func TestVGPUIsSaid(t *testing.T) {
+func TestVGPUIsNoted(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Passthrough = []string{"vgpu grid_a100-40c"}
 	p, err := recipe.Build(newAnswers(inv), inv, plan.Options{})

@@ -11,7 +11,7 @@ import (
 )
 
 // Cluster features that no longer work for a VM are noted; dynamic devices keep HA.
-func TestGPUDirectPoliciesAreTold(t *testing.T) {
+func TestGPUDirectPoliciesAreNoted(t *testing.T) {
 	const ha, drs = "cannot restart it on another host", "is fully automated but cannot move it"
 	for name, c := range map[string]struct {
 		cluster backends.Cluster

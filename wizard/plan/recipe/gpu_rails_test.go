@@ -118,7 +118,7 @@ func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 
 // Cards for passthrough are assigned to VMs by rail, GPUs to the VM whose cards are nearest, and a card that two VMs request is
 // refused by name.
-func TestWholeCardsOfRails(t *testing.T) {
+func TestPassedThroughCardsOfRails(t *testing.T) {
 	inv := fourCards(2)
 	for i := range inv.VMs {
 		inv.VMs[i].Host = "esx-01"

@@ -113,8 +113,8 @@ func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestUnlistedDriverIsTold: a pNIC whose driver is not listed is used if the host reports RoCE v2, and the plan says so.
-func TestUnlistedDriverIsTold(t *testing.T) {
+// TestUnlistedDriverIsNoted: a pNIC whose driver is not listed is used if the host reports RoCE v2, and the plan says so.
+func TestUnlistedDriverIsNoted(t *testing.T) {
 	inv := newInventory(2)
 	for i := range inv.Hosts {
 		inv.Hosts[i].NIC("vmnic2").Driver = "newnic"

@@ -27,8 +27,8 @@ func refusals(t *testing.T, a *answers.Answers, inv *backends.Inventory, opts pl
 	return r.Refusals
 }
 
-// TestWhatTheInventoryForbids: each case breaks one thing; exactly one refusal names target and check.
-func TestWhatTheInventoryForbids(t *testing.T) {
+// TestRefusalsByInventory: each case breaks one thing; exactly one refusal names target and check.
+func TestRefusalsByInventory(t *testing.T) {
 	type world struct {
 		inv *backends.Inventory
 		a   *answers.Answers
