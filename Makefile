@@ -4,7 +4,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X github.com/rdma-setup/rdma-setup/ui/cmd.version=$(VERSION)
 BIN     := bin/rdma-setup
 
-# One way to compile for the program, its tests and lint, so that each package is compiled once; the race detector alone needs cgo.
+# The program, its tests and lint use the same compiler settings, so that each package is compiled once; only the race detector
+# needs cgo.
 export CGO_ENABLED := 0
 export GOFLAGS     += -trimpath
 RACE               := CGO_ENABLED=1 $(GO) test -race
@@ -18,20 +19,20 @@ build:
 	@[ -e $(BIN) ] || echo "Building $(BIN) (the first build takes about two minutes)..."
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) .
 
-# The race detector watches the packages, and of ui/cmd, whose tests are whole runs on labs and take four times as long with it,
-# those in which most goroutines of the program meet. make e2e-full has it watch all of them.
+# The race detector runs on the packages. The tests of ui/cmd are complete runs on labs and take four times as long with it, so only
+# those with the most concurrent goroutines use it. make e2e-full uses it for all of them.
 RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
 RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups|
 RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
 RUNS   := ./ui/cmd ./ui/cmd/torture
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$
 GOTEST := $(TESTFLAGS) -vet=off -parallel 4
-# Packages in which nothing starts a goroutine have nothing that the race detector could find.
+# Packages that start no goroutine have nothing that the race detector could find.
 PLAIN  := /(backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
-# What go vet finds is for lint. TESTFLAGS is for .ci/run. With GOGC the labs of ui/cmd take 640 MB instead of 300, and a sixth less CPU.
-# -short gives the parsers little noise; make e2e-full gives them all.
+# go vet runs in lint. TESTFLAGS is for .ci/run. With GOGC the labs of ui/cmd use 640 MB instead of 300, and a sixth less CPU.
+# -short runs the parsers on little noise; make e2e-full on all of it.
 test:
 	GOGC=400 $(GO) test $(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
 	$(GO) test $(GOTEST) -timeout 30m -run '^TestKilled' ./wizard/engine
@@ -59,15 +60,15 @@ lint:
 	@$(GO) tool govulncheck ./... || { rc=$$?; [ $$rc -ne 3 ] || exit 1; echo "govulncheck: not asked (see above)"; }
 	$(GO) test -count=1 -run 'TestArrows|TestTopLevel' ./ui/cmd
 
-# The benchmarks, then the table of what was measured against its bounds; counts over their bound fail, times are told. Each part of
-# the table has a limit of its own (bench_board_test.go), after which it fails and the next one begins.
+# The benchmarks, then a table that compares measurements with their bounds; counts over their bound fail, times are only reported.
+# Each part of the table has its own limit (bench_board_test.go), after which it fails and the next one begins.
 bench: build
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -c -tags bench -o bin/bounds.test ./ui/cmd
 	cd ui/cmd && ../../bin/bounds.test -test.run TestBounds -test.timeout 75m
 
-# Real programs and real kernels: installs what it needs with apt, and keeps the guests' image in the user's cache. What
-# mostly waits runs beside the guests, and is printed when they have ended.
+# Real programs and real kernels: installs the required packages with apt, and keeps the guests' image in the user's cache. Tests
+# that mostly wait run in parallel to the guests, and their output is printed at the end.
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
@@ -77,10 +78,10 @@ e2e: build
 	@# A sample of make torture, with the ssh of this machine as its witness.
 	RDMA_SETUP_TORTURE_KILLS=10 RDMA_SETUP_TORTURE_SEED=20261123 $(GO) test -count=1 -tags torture -timeout 20m -parallel 6 -run TestTortureKills -v ./ui/cmd/torture
 
-# The long suite beside e2e and torture: what make test does with fewer hosts, VMs, systems or answers, in full
-# (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); whole runs with the race detector;
-# clients that others wrote, against the lab (the table lies in bin/foreign then); loss on the wire between real guests,
-# kills while they renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. First the build for macOS.
+# The long suite in addition to e2e and torture: the tests that make test runs with fewer hosts, VMs, systems or answers, in full
+# (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); complete runs with the race detector;
+# third-party clients against the lab (the table is then in bin/foreign); loss on the wire between real guests, kills while they
+# renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It begins with the build for macOS.
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
@@ -91,12 +92,12 @@ e2e-full: build
 	backends/guest/realtest/needs.sh
 	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
 
-# Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside
-# commands and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables lie in bin/torture then. Needs ssh.
+# Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside commands
+# and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables are then in bin/torture. Needs ssh.
 torture:
 	$(GO) test -count=1 -tags torture -timeout 4h -parallel 6 -run TestTorture -v ./ui/cmd/torture
 
-# Every fuzz target for ten seconds; a minute for what reads answers, journals and the replies of a vCenter.
+# Every fuzz target for ten seconds; a minute for those that read answers, journals and the replies of a vCenter.
 fuzz:
 	@$(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { f[n++] = $$1 } $$1 == "ok" { for (i = 0; i < n; i++) print $$2, f[i]; n = 0 }' | \
 	while read -r p f; do \
@@ -105,13 +106,13 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $$t -fuzzminimizetime 10x $$p </dev/null || exit 1; \
 	done
 
-# Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those
-# of the README lie in assets/pictures; moving.sh there makes the one that moves, with tmux and python3.
+# Every page of the wizard as PNG and text, and the top of a report, in bin/pictures; needs tmux, aha and chromium. Those of the
+# README are in assets/pictures; moving.sh there makes the animated one, with tmux and python3.
 pictures: build
 	ui/form/pictures.sh $(BIN) bin/pictures
 	ui/render/picture.sh $(BIN) bin/pictures/report.png
 
-# Archives for Linux and macOS, deb, rpm, SBOM and checksums in dist; the same commit gives the same bytes.
+# Archives for Linux and macOS, deb, rpm, SBOM and checksums in dist; the same commit produces the same bytes.
 dist:
 	GO='$(GO)' VERSION='$(VERSION)' assets/dist/dist.sh
 

@@ -14,7 +14,7 @@ import (
 type Distro struct {
 	IDs      []string `yaml:"ids"`      // os-release ID
 	From     string   `yaml:"from"`     // lowest VERSION_ID
-	Manager  string   `yaml:"manager"`  // apt, dnf (yum where there is no dnf)
+	Manager  string   `yaml:"manager"`  // apt, dnf (yum if dnf is missing)
 	Packages []string `yaml:"packages"` // in the order of installation
 	// ARPing is the package with iputils' arping, which measure.cross_rail uses.
 	ARPing string `yaml:"arping"`
@@ -55,7 +55,8 @@ func DistroFor(id, version string, like []string) (Distro, bool) {
 	return Distro{}, false
 }
 
-// Managed returns the packages of every distribution, for one query of what is installed; KERNEL in a name stands for uname -r.
+// Managed returns the packages of every distribution, for one query of the installed packages; KERNEL in a name is replaced by
+// uname -r.
 func Managed() ([]string, error) {
 	ds, err := Distros()
 	if err != nil {

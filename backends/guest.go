@@ -312,8 +312,8 @@ func (g *Guest) Verbs(mac string) *VerbsDevice {
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.MAC == mac })
 }
 
-// Card returns the RDMA device of a NIC that is passed through whole: an mlx5 device that belongs to none of the VM's adapters.
-// If there are several, it returns the one with an active port; nil if none or more than one is left.
+// Card returns the RDMA device of a NIC that is passed through: an mlx5 device that belongs to none of the VM's adapters. If there
+// are several, it returns the one with an active port; nil if none or more than one is left.
 func (g *Guest) Card(v *VM) *VerbsDevice {
 	var all, active []*VerbsDevice
 	for i := range g.RDMA {
@@ -335,8 +335,8 @@ func (g *Guest) Card(v *VM) *VerbsDevice {
 	return nil
 }
 
-// CardAt returns the RDMA device of a card that is passed through whole, by a name made by HCAName: the device behind the bridge
-// that the slot of the VM's device maps to. For any other name it is Card.
+// CardAt returns the RDMA device of a passed-through card, by a name made by HCAName: the device behind the bridge that the slot of
+// the VM's device maps to. For any other name it is Card.
 func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
 	pci, _ := OfHCA(name)
 	if pci == "" {

@@ -21,7 +21,7 @@ type HostSystem struct {
 	DCB        map[string]Fact[DCB]       `json:"dcb,omitzero"`                 // by pNIC
 	Stats      map[string]Fact[PortStats] `json:"stats,omitzero"`               // by pNIC
 	VFs        map[string]Fact[[]VF]      `json:"vfs,omitzero"`                 // by PF's pNIC
-	Neighbours Fact[map[string]Neighbour] `json:"neighbours,omitzero"`          // by pNIC; a pNIC without an entry heard no neighbour
+	Neighbours Fact[map[string]Neighbour] `json:"neighbours,omitzero"`          // by pNIC; a pNIC without an entry received no announcement
 	Peers      map[string]Fact[Peer]      `json:"peers,omitzero"`               // by peer host: whether its PVRDMA vmknic can be reached
 	Resync     Fact[int64]                `json:"resync,omitzero"`              // bytes left for vSAN to resynchronize; absent: no vSAN
 	BootDevice Fact[string]               `json:"boot_device,omitzero"`         // boot device of ESXi: usb, sd, disk, network
@@ -124,8 +124,8 @@ func (s PortStats) Grown(a string, n int64, b string, m int64) string {
 	return fmt.Sprintf("%d %s, %d %s in %s", n, a, m, b, s.Over.Round(10*time.Millisecond))
 }
 
-// A Neighbour is the switch port that a pNIC hears by LLDP or CDP. The switch is identified by its name, or else by its chassis
-// id.
+// A Neighbour is the switch port that a pNIC receives over LLDP or CDP. The switch is identified by its name, or else by its
+// chassis id.
 type Neighbour struct {
 	Switch string `json:"switch"`
 	Port   string `json:"port"` // as the switch spells it: Eth1/7, swp7, ethernet1/1/7

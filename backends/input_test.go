@@ -42,7 +42,7 @@ func TestPermissionsOfInputs(t *testing.T) {
 	}
 }
 
-// TestInputFromPipes reads what a process substitution hands over, and does not wait for ever where nobody writes.
+// TestInputFromPipes reads the output of a process substitution, and does not wait forever if nobody writes.
 func TestInputFromPipes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o644); err != nil {
@@ -144,7 +144,7 @@ func TestGroupOfTheOwnerMayWrite(t *testing.T) {
 	if os.Getuid() != 0 {
 		return
 	}
-	if _, err := backends.InputSSHConfig.ReadFile(path); err != nil { // group root holds root alone
+	if _, err := backends.InputSSHConfig.ReadFile(path); err != nil { // group root contains only root
 		t.Errorf("the group of its owner: %v", err)
 	}
 	if err := os.Chown(path, 0, 65534); err != nil { // nogroup is the group of nobody

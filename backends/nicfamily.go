@@ -95,7 +95,7 @@ type Advisory struct {
 type RoCERules struct {
 	Least  string // oldest version of the driver with which RDMA works, "" if none is documented
 	Enable string // parameter of the driver that enables RDMA, one number per port; "" if it is always enabled
-	Mode   string // module with a parameter that selects iWARP or RoCE v2, "" if there is no choice
+	Mode   string // module with a parameter that selects iWARP or RoCE v2, "" if the mode cannot be selected
 	Source string
 	NoENS  string // source that excludes RDMA on a switch in enhanced data path mode, "" if the maker does not
 }

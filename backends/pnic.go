@@ -13,7 +13,7 @@ type Purpose string
 const (
 	SharedNIC Purpose = ""     // PVRDMA adapters of many VMs share its RDMA device
 	VFParent  Purpose = "vfs"  // VMs get its virtual functions
-	WholeCard Purpose = "card" // one VM gets the whole card; it is then on no switch
+	WholeCard Purpose = "card" // one VM gets the entire card, which is then on no switch
 )
 
 // A PNICWish describes the wanted pNIC of a host. A zero field means any. There is one wish for each RDMA switch of a host. A new
@@ -219,7 +219,7 @@ func nearer(w PNICWish, a, b PNICVerdict) bool {
 	return a.first() > b.first()
 }
 
-// own reports whether a pNIC is an uplink of the switch it is wanted for. A card that is passed through whole is on no switch.
+// own reports whether a pNIC is an uplink of the switch it is wanted for. A card that is passed through is on no switch.
 func (w PNICWish) own(n *NIC) bool {
 	return w.Purpose != WholeCard && w.Switch != "" && n.Switch == w.Switch
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// fit is a pNIC with nothing against it.
+// fit returns an eligible pNIC.
 func fit() backends.NIC {
 	return backends.NIC{
 		Device: "vmnic2", Driver: "nmlx5_core", SpeedMbps: 100000, RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, RDMAState: "active",
 	}
 }
 
-// TestWhatIsEligible: nothing is wished, as in discover.
+// TestWhatIsEligible: no wishes are set, as in discover.
 func TestWhatIsEligible(t *testing.T) {
 	for _, tt := range []struct {
 		name string // with the source of the rule
@@ -78,7 +78,8 @@ func TestWhatIsEligible(t *testing.T) {
 	}
 }
 
-// The vmknic of PVRDMA takes no pNIC away from it: the one that the host's option names, and one that this program creates.
+// The vmknic of PVRDMA does not make a pNIC ineligible: neither the one that the host's option names, nor one that this program
+// creates.
 func TestVMKNicOfPVRDMA(t *testing.T) {
 	create := backends.VMKRange{PortGroup: "VMK", Network: netip.MustParsePrefix("10.1.0.0/24"), Start: netip.MustParseAddr("10.1.0.11")}
 	for _, tt := range []struct {
@@ -115,8 +116,8 @@ func TestVMKNicOfPVRDMA(t *testing.T) {
 	}
 }
 
-// TestWhatAWishDescribes: the faults of one pNIC against a wish, the first of them in Main.
-func TestWhatAWishDescribes(t *testing.T) {
+// TestFaultsOfAWish: the faults of one pNIC compared with a wish, the first of them in Main.
+func TestFaultsOfAWish(t *testing.T) {
 	card := backends.PCIDevice{Address: "0000:3b:00.0", Vendor: "15b3", Class: "0200"}
 	for _, tt := range []struct {
 		name  string
@@ -212,7 +213,7 @@ func TestNoPNICOfAHostThatIsAwayIsEligible(t *testing.T) {
 	}
 }
 
-// TestWhichIsChosen: three pNICs that fit; each case changes some of them. Chosen and nearest are named by device.
+// TestWhichIsChosen: three eligible pNICs; each case changes some of them. Chosen and nearest are named by device.
 func TestWhichIsChosen(t *testing.T) {
 	for _, tt := range []struct {
 		name            string
@@ -253,7 +254,8 @@ func TestWhichIsChosen(t *testing.T) {
 	}
 }
 
-// TestListedDriverIsPreferred: of two pNICs that fit, the one with a listed driver is chosen; alone, the other one is.
+// TestListedDriverIsPreferred: of two eligible pNICs, the one with a listed driver is chosen; if only the other one exists, it is
+// chosen.
 func TestListedDriverIsPreferred(t *testing.T) {
 	unlisted := fit()
 	unlisted.Device, unlisted.Driver, unlisted.PCI = "vmnic9", "newnic", "0000:5e:00.0"

@@ -184,8 +184,8 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 	}
 	switch w.Purpose {
 	case VFParent:
-		// It is not a fault that the pNIC offers no VFs yet: firmware and BIOS cannot be told apart from here, and the plan sets
-		// the firmware.
+		// A pNIC that offers no VFs yet is not a fault: from here firmware and BIOS cannot be distinguished, and the plan sets the
+		// firmware.
 		if w.Drivers != nil {
 			if why, remedy := w.Drivers.NoVFs(n.Driver); why != "" {
 				no(NotCapable, "HOST-PNIC-DRIVER-006", why, remedy)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSecretsOfContainers: only files of root that nobody else may write to, below /run/secrets, are taken for secrets that a
-// container runtime has mounted. A read-only mount cannot be made here without privileges.
+// TestSecretsOfContainers: only root's files below /run/secrets that nobody else may write to count as secrets that a container
+// runtime has mounted. A read-only mount cannot be created here without privileges.
 func TestSecretsOfContainers(t *testing.T) {
 	plain := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {

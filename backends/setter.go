@@ -75,7 +75,7 @@ const (
 )
 
 // A Bracket prepares a target for changes and restores it afterwards. State returns the current state; the engine journals it
-// before Open. Open and Close are safe to repeat; Close brings the target to leave, a value returned by State.
+// before Open. Open and Close are safe to repeat; Close restores leave, a value returned by State.
 type Bracket interface {
 	State(ctx context.Context, t Ref) (Value, error)
 	Open(ctx context.Context, t Ref, progress Progress) error

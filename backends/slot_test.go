@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// The bridges that slots lead to, as KB 311606 (Mapping PCI slot numbers to guest-visible PCI bus topology) has them.
+// The bridges that slots belong to, from KB 311606 (Mapping PCI slot numbers to guest-visible PCI bus topology).
 func TestGuestBridge(t *testing.T) {
 	for slot, want := range map[int]string{0: "", 17: "", 192: "0000:00:16.0", 1216: "0000:00:16.1", 1184: "0000:00:15.1"} {
 		if got := (backends.AssignedDevice{Slot: slot}).GuestBridge(); got != want {
@@ -15,7 +15,7 @@ func TestGuestBridge(t *testing.T) {
 	}
 }
 
-// Of several whole cards each is the device behind the bridge that its slot leads to.
+// Of several passed-through cards each is the device behind the bridge of its slot.
 func TestCardAt(t *testing.T) {
 	v := &backends.VM{Devices: []backends.AssignedDevice{{PCI: "0000:38:00.0", Slot: 1216}, {PCI: "0000:3a:00.0", Slot: 192}, {PCI: "0000:3c:00.0"}}}
 	g := &backends.Guest{RDMA: []backends.VerbsDevice{{Name: "mlx5_0", Bridge: "0000:00:16.0"}, {Name: "mlx5_1", Bridge: "0000:00:16.1"}}}

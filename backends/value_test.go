@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// hostile are texts and objects that look like a state of a value.
+// hostile are texts and objects that resemble a state of a value.
 var hostile = []any{
 	"unknown until x", "unknown until ", "absent", "null", "partial", "", `{"$value":"unknown","until":"x"}`, "\ufffd", `\ufffd`, "<&>\u2028",
 	map[string]any{"$value": "unknown", "until": "x"}, map[string]any{"$value": "data", "part": map[string]any{"$value": "data"}},

@@ -46,13 +46,13 @@ func (f *Facts) Blame(h *backends.Host) string {
 	return sizing.PNICWish(f.Answers, h.Name).PresentCheck()
 }
 
-// PassedOn reports whether the host's RDMA card is passed through whole to VMs: then it is no longer a pNIC.
+// PassedOn reports whether the host's RDMA card is passed through to VMs: then it is no longer a pNIC.
 func (f *Facts) PassedOn(h *backends.Host) bool {
 	cards := f.cards(h)
 	return f.Answers.WholeCard() && len(cards) > 0 && (len(f.all) < 2 || slices.Contains(cards, f.Answers.Rails[0].Card()))
 }
 
-// VCenterRef is the target for findings about the whole vCenter.
+// VCenterRef is the target for findings about vCenter itself.
 func (f *Facts) VCenterRef() backends.Ref {
 	return backends.Ref{Type: backends.TypeVCenter, Name: f.Inventory.VCenter.URL}
 }

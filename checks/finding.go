@@ -20,7 +20,7 @@ const (
 	Unknown Status = "unknown"
 )
 
-// StatusOf returns the status of a verdict, "" for pairs that never meet the fabric.
+// StatusOf returns the status of a verdict, "" for pairs whose traffic does not use the fabric.
 func StatusOf(v perftest.Verdict) Status {
 	switch v {
 	case perftest.VerdictPass, perftest.VerdictWarn, perftest.VerdictFail:
@@ -42,8 +42,7 @@ type Finding struct {
 	Remedy   string       `json:"remedy"`
 	Source   string       `json:"source"`
 	Fix      string       `json:"fix"` // automatic, reboot, manual, none
-	// Quiet unknowns need the operator's confirmation or come from unverified rows: they are counted but are no cause for
-	// concern.
+	// Quiet unknowns need the operator's confirmation or come from unverified rows: they are counted but are not a problem.
 	Quiet bool `json:"quiet,omitempty"`
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// What every rail says of a target word for word is told once; else each answer names its rail. A host without a port for an
-// optional rail is not judged on it.
+// Evidence about a target that is identical for every rail is reported once; otherwise each answer names its rail. A host without a
+// port for an optional rail is not judged on it.
 func TestRowsOfEachRail(t *testing.T) {
 	port := func(device, pci string, speed int) backends.NIC {
 		return backends.NIC{Device: device, PCI: pci, SpeedMbps: speed, MaxSpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true}
@@ -54,7 +54,7 @@ func TestRowsOfEachRail(t *testing.T) {
 	}
 }
 
-// A VM is judged on the rails that it has adapters on, also where its guest is not set up here.
+// A VM is judged on the rails on which it has adapters, also if its guest is not set up here.
 func TestVMsOfEachRail(t *testing.T) {
 	unmanaged := false
 	inv := &backends.Inventory{VMs: []backends.VM{{Name: "vm-01"}, {Name: "vm-02"}, {Name: "vm-03"}}}

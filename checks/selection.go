@@ -14,7 +14,7 @@ import (
 type selection struct {
 	hosts, connected []*backends.Host
 	vms              []*backends.VM
-	byName           map[string]*backends.VM // the whole inventory, by name and by path
+	byName           map[string]*backends.VM // the complete inventory, by name and by path
 	missing          []string                // VMs of the answers that do not exist
 	wanted           map[string]answers.VM
 	guests           map[string]*backends.Guest

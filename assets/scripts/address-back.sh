@@ -1,7 +1,7 @@
 #!/bin/sh
-# Undoes a change of an address: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE RULE. BESIDE begins the names of
-# what an interrupted write leaves; ADDRESS is empty where none was given, dhcp where a server gives it; ACTIVATE is a script; RULE is
-# empty or "ADDRESS TABLE", a rule of policy routing.
+# Undoes a change of an address: address-back.sh DIR FILE BESIDE INTERFACE ADDRESS ACTIVATE RULE. BESIDE is the prefix of the names
+# of files that an interrupted write leaves; ADDRESS is empty if none was set, dhcp if a server assigns it; ACTIVATE is a script;
+# RULE is empty or "ADDRESS TABLE", a rule of policy routing.
 dir=$1 file=$2 beside=$3 nic=$4 address=$5 activate=$6 rule=$7
 rm -f -- "$beside"??????
 if [ -e "$dir/old" ]; then cp -p "$dir/old" "$file"; else rm -f -- "$file"; fi

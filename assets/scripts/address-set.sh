@@ -3,11 +3,11 @@
 # If anything fails after the file was written, the change is undone at once.
 #   address-set.sh DIR WORK UNIT WATCH SECONDS BACK ACTIVATE \
 #     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS RULE OLD
-# WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to take
-# away by hand and AGAIN those to give back, for some systems leave them; an MTU too, which some apply only at boot. The
-# interface must have ADDRESS (dhcp: any IPv4 address with a lifetime) and MTU in LOOKS looks, a second apart, within SETTLE seconds.
-# RULE, "ADDRESS TABLE", names the rule of policy routing that must be there then, with a route by the interface; OLD are those to take
-# away by hand.
+# WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to remove
+# explicitly and AGAIN those to set again, because some systems leave them unchanged; the same applies to an MTU, which some apply
+# only at boot. The interface must have ADDRESS (dhcp: any IPv4 address with a lifetime) and MTU in LOOKS reads, a second apart,
+# within SETTLE seconds. RULE, "ADDRESS TABLE", names the rule of policy routing that must exist then, with a route through the
+# interface; OLD are those to remove explicitly.
 dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 activate=$7
 shift 7
 file=$1 beside=$2 mode=$3 owner=$4 content=$5 nic=$6
@@ -21,7 +21,7 @@ for k in mtu flags; do cat "$sys/$k" >"$dir/$k"; done 2>/dev/null
 ip -o addr show dev "$nic" >"$dir/addresses"
 { printf %s "$back" >"$dir/back" && printf %s "$watch" >"$dir/watch" && : >"$dir/watching"; } || exit 1
 
-# The watch waits as long as this script is at work, and outlives this login.
+# The watch waits as long as this script runs, and outlives this login.
 if command -v systemd-run >/dev/null 2>&1 &&
 	systemd-run --quiet --unit="$unit" /bin/sh "$dir/watch" $$ "$dir" "$work" "$seconds" >/dev/null 2>&1; then
 	:

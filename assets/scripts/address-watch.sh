@@ -1,7 +1,7 @@
 #!/bin/sh
-# Undoes a change of an address unless it is confirmed in time: address-watch.sh PID DIR WORK SECONDS. While the process
-# PID, which makes the change, is at work the time does not count, for 240 seconds at most. Who takes the file "watching"
-# away decides, this script or whoever confirms. DIR/back takes the change back and removes "undoing".
+# Undoes a change of an address unless it is confirmed in time: address-watch.sh PID DIR WORK SECONDS. While the process PID, which
+# makes the change, runs, the time does not count, for 240 seconds at most. The process that removes the file "watching" decides,
+# this script or the one that confirms. DIR/back undoes the change and removes "undoing".
 pid=$1 dir=$2 work=$3 seconds=$4
 i=0 all=0
 while [ "$i" -lt "$seconds" ] && [ -e "$dir/watching" ]; do

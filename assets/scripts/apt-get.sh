@@ -1,7 +1,7 @@
 #!/bin/sh
 # Works with apt-get and dpkg as root. Configuration files that were changed by hand are kept, and no question is asked.
 #
-#   apt-get.sh repair                      completes what an interrupted dpkg left half done
+#   apt-get.sh repair                      completes the work of an interrupted dpkg
 #   apt-get.sh update                      fetches the lists
 #   apt-get.sh install|would-install NAME...  installs those of the names that are available; "would" only simulates
 #   apt-get.sh exact NAME=VERSION...       installs those of these versions that are available, also older ones

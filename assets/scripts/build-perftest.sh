@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds perftest: build-perftest.sh SOURCE PREFIX BUILT HEADER, in a fresh directory below BUILT, which belongs to root. SOURCE is
-# an archive, or a URL that the guest loads it from, with #sha256=HEX at its end if its content is to be verified. HEADER is
+# an archive, or a URL that the guest downloads it from, with #sha256=HEX at its end if its content is to be verified. HEADER is
 # cuda.h; without it perftest is built without CUDA.
 archive=$1 prefix=$2 built=$3 header=$4
 rm -rf -- "$built/${prefix##*/}".??????

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes what build.sh built, also an incomplete build: build-remove.sh NAME BUILT STATE PREFIX. PREFIX is empty for the driver.
+# Removes the build of build.sh, also an incomplete one: build-remove.sh NAME BUILT STATE PREFIX. PREFIX is empty for the driver.
 name=$1 built=$2 state=$3 prefix=$4
 if [ -n "$prefix" ]; then
 	rm -rf -- "$prefix" "$built/${prefix##*/}".?????? || exit 1

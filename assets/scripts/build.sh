@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs the NVIDIA driver from its installer, or builds perftest: build.sh NAME FILE BUILT STATE PREFIX SCRIPT FIND.
-# It writes down in BUILT/NAME what it begins before it begins, and that it is done after it has looked. STATE is the directory
-# of BUILT, PREFIX where perftest goes, SCRIPT build-perftest.sh and FIND find-cuda.sh. Where SCRIPT is empty FILE is the driver's
-# installer; where FIND is empty perftest is built without CUDA. The source of perftest may be a URL, with #sha256=HEX behind it.
+# Installs the NVIDIA driver from its installer, or builds perftest: build.sh NAME FILE BUILT STATE PREFIX SCRIPT FIND. It records
+# in BUILT/NAME what it begins before it begins, and that it is done after it has checked the result. STATE is the directory of
+# BUILT, PREFIX the installation directory of perftest, SCRIPT build-perftest.sh and FIND find-cuda.sh. If SCRIPT is empty, FILE is
+# the driver's installer; if FIND is empty, perftest is built without CUDA. The source of perftest may be a URL, with #sha256=HEX at
+# its end.
 name=$1 file=$2 built=$3 state=$4 prefix=$5 build=$6 find=$7
 { mkdir -p "$built" && chmod 755 "$state" "$built" && [ "$(stat -c %u "$built")" = 0 ]; } || exit 1
 case $file in

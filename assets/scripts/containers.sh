@@ -1,7 +1,7 @@
 #!/bin/sh
-# Lists the running containers that have RDMA devices or GPUs, and inspects each with the script
-# INSIDE: containers.sh INSIDE. Twenty a guest are enough to judge by, and an engine that hangs takes seconds, not the guest's
-# whole time.
+# Lists the running containers that have RDMA devices or GPUs, and inspects each with the script INSIDE: containers.sh INSIDE.
+# Twenty containers in a guest are enough for a verdict, and an engine that hangs costs seconds, not the complete time limit of the
+# guest.
 inside=$1
 echo read
 for e in docker podman nerdctl; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests whether an interface of another rail can be reached in the network of an RDMA port, by ARP requests from 0.0.0.0 (RFC 5227):
-# neither routes nor rp_filter of either end decide about their answers.
+# neither routes nor rp_filter of either end affect the answers.
 #
 #   cross-rail.sh DEVICE GID_INDEX ADDRESS MAC
 #

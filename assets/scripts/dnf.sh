@@ -1,5 +1,5 @@
 #!/bin/sh
-# Works with dnf or yum, which take the same options, as root. No question is asked.
+# Works with dnf or yum, which have the same options, as root. It never prompts.
 #
 #   dnf.sh PROGRAM install|would-install NAME...  installs those of the names that are available; "would" only simulates
 #   dnf.sh PROGRAM exact NAME-VERSION...  installs those of these versions that are available, older or newer than the installed ones
@@ -10,7 +10,7 @@ answer=-y
 case $do in would-*) answer=--assumeno ;; esac
 
 # known installs those of the names that are available. One unknown name keeps dnf from installing the others, and the option
-# against that differs between dnf 4 and 5.
+# against this differs between dnf 4 and 5.
 known() {
 	for p; do
 		shift

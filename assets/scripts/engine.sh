@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the first container engine that answers, its images, and those with a label: engine.sh LABEL INSIDE IMAGE...
-# It inspects those of the images IMAGE that exist with the script INSIDE: in a container without network and
-# privileges, which fetches nothing and is gone afterwards.
+# It inspects those of the images IMAGE that exist with the script INSIDE: in a container without network and privileges, which
+# downloads nothing and is removed afterwards.
 label=$1 inside=$2
 shift 2
 for e in docker podman nerdctl; do

@@ -6,7 +6,7 @@
 #   DIR    the working directory, /run/rdma-setup
 #   LOCK   a directory that only root can open, /root: it is locked (flock(1) of util-linux locks directories too), so
 #          nothing has to be made for the lock, and nothing is left of it
-#   STEP   what the step does, in words
+#   STEP   description of the step
 #   LIMIT  seconds that the step may take
 #   KEEP   yes: never end the step (package managers, initial RAM disks, installers)
 #   SUM    SHA-256 of BODY and a newline
@@ -19,7 +19,7 @@
 g_dir=$1 g_lock=$2 g_keep=$5 g_held=$8
 set -- "$1" "$3" "$4" "$5" "$6" "$7"
 
-# running prints what is noted of a running step: BEGAN LIMIT STEP. Only root's own note is believed.
+# running prints the note of a running step: BEGAN LIMIT STEP. Only root's own note is trusted.
 running() {
 	[ -d "$g_dir" ] && [ ! -L "$g_dir" ] && [ "$(stat -c '%u %a' "$g_dir")" = "0 700" ] || return 1
 	[ -f "$g_dir/running" ] && [ ! -L "$g_dir/running" ] && cat "$g_dir/running"
@@ -47,8 +47,7 @@ if command -v flock >/dev/null 2>&1; then
 	$g_session flock -w "${g_wait:-60}" -E 75 "$g_lock" /bin/sh -c "$g_held" rdma-setup "$@"
 	exit $?
 fi
-# Without flock the note is the lock. It holds until its limit: a step whose note is older has been ended by a reboot
-# or a signal.
+# Without flock the note is the lock. It is valid until its limit: a step with an older note was ended by a reboot or a signal.
 g_end=
 while g_note=$(running 2>/dev/null); do
 	[ -n "$g_end" ] || { waits; g_end=$(($(date +%s) + g_wait)); }

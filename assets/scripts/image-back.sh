@@ -1,6 +1,6 @@
 #!/bin/sh
-# Restores the name of a container image: image-back.sh ENGINE ID NAME. The image that has the name now goes,
-# unless it has other names or a container uses it. Exit code 44 says that the engine has no image ID.
+# Restores the name of a container image: image-back.sh ENGINE ID NAME. The image that has the name now is removed, unless it has
+# other names or a container uses it. Exit code 44 means that the engine has no image ID.
 engine=$1 id=$2 name=$3
 now=$("$engine" images -q --no-trunc "$name" | head -n 1)
 [ "$now" != "$id" ] || exit 0

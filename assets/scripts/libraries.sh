@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints which verbs libraries a container has; runs inside it. That NGC's images keep the packages of MLNX_OFED in
-# /opt/mellanox says nothing where others are installed: an image that was made fit for PVRDMA keeps them too. A provider is
-# its library and the file that names it, which outlives the package.
+# Prints which verbs libraries a container has; runs inside it. NGC's images keep the packages of MLNX_OFED in /opt/mellanox; this
+# proves nothing if other packages are installed, because an image that was adapted for PVRDMA keeps them too. A provider consists
+# of its library and the file that names it, which is left when the package is removed.
 v=$(dpkg-query -W -f "\${Version}" libibverbs1) || v=$(rpm -q --qf "%{VERSION}-%{RELEASE}" libibverbs) || v=
 [ -z "$v" ] || echo "libibverbs $v"
 if command -v ofed_info || [ -e /opt/mellanox/DEBS ]; then echo mofed; fi

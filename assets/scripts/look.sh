@@ -2,15 +2,15 @@
 # Prints the current state of the items that a change may affect: look.sh KIND NAME...
 #
 #   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
-#                What is no plain file: "is file|PATH|WHAT"
+#                Anything but a plain file: "is file|PATH|WHAT"
 #   link PATH    "is link|PATH|TARGET"
 #   sysctl PATH  "is sysctl|PATH|NUMBER", below /proc/sys
 #   unit NAME    "is unit|NAME|ENABLEMENT ACTIVITY"; of an enabled unit "enabled" alone: each boot starts it, so whether it
 #                runs says nothing about who changed it
-#   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that holds files of ours, or that has
+#   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that contains files of this program, or has
 #                an unfinished one beside it (update-initramfs writes IMAGE.new and renames it)
 #
-# Of what is not there nothing is printed.
+# Nothing is printed for missing items.
 while [ $# -gt 1 ]; do
 	kind=$1 name=$2
 	shift 2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the files or names of those modules that this kernel has: modules.sh MODULE... All are asked for at once, for a
-# guest that is emulated or busy takes long to start a program. Where one has no file that would tell its name, but
-# "(builtin)" or "(null)", they are asked for one by one.
+# Prints the files or names of those modules that this kernel has: modules.sh MODULE... All are queried in one call, because
+# starting a program takes long in a guest that is emulated or busy. If the answer for one is not a file with its name but
+# "(builtin)" or "(null)", they are queried one by one.
 found=$(modinfo -n "$@")
 case $found in
 *'('*) for m in "$@"; do modinfo -n "$m" >/dev/null && echo "$m"; done ;;

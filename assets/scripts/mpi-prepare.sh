@@ -1,10 +1,10 @@
 #!/bin/sh
 # Creates a directory for an MPI measurement, finds Open MPI and the benchmarks, and if the benchmarks are missing, builds the
-# program that stands in for them: mpi-prepare.sh DIR SOURCE. It prints "mpi DIRECTORY" of mpirun and "bench WORD PROGRAM" for
-# each of latency, bw and allreduce; bench is absent where SOURCE is empty. Status 41: no Open MPI; 42: no compiler; 43: DIR.
+# program that replaces them: mpi-prepare.sh DIR SOURCE. It prints "mpi DIRECTORY" of mpirun and "bench WORD PROGRAM" for each of
+# latency, bw and allreduce; bench is absent if SOURCE is empty. Status 41: no Open MPI; 42: no compiler; 43: DIR.
 dir=$1 source=$2
 mkdir -m 700 -- "$dir" || exit 43
-# mpirun's agent, which its daemons look for too, in every guest: Open MPI 4 crashes where it is missing (open-mpi/ompi issue 7330).
+# mpirun's agent, which its daemons need too, in every guest: Open MPI 4 crashes without it (open-mpi/ompi issue 7330).
 # shellcheck disable=SC2016 # the agent expands them
 printf '%s\n' '#!/bin/sh' 'asks=${0%/*}/asks' 'host=$1' shift 'printf "@launch %s %s\n" "$host" "$*" >"$asks"' >"$dir/agent" && chmod 700 "$dir/agent" || exit 43
 bin=

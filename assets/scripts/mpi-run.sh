@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs mpirun of this guest over several: mpi-run.sh DIR BIN SECONDS WORD... The daemons of the other guests are started by
-# whoever reads its output: for each a line "@launch ADDRESS COMMAND", so that no guest needs a key of another. DIR is of
-# mpi-prepare.sh; while mpirun runs, DIR/running has the process to end.
+# Runs mpirun of this guest over several guests: mpi-run.sh DIR BIN SECONDS WORD... The reader of its output starts the daemons of
+# the other guests: for each there is a line "@launch ADDRESS COMMAND", so that no guest needs a key of another. DIR is the one of
+# mpi-prepare.sh; while mpirun runs, DIR/running contains the process to end.
 dir=$1 bin=$2 limit=$3
 shift 3
 PATH=$bin:$PATH

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs MLNX_OFED from an archive, or DOCA-OFED from the repository that the package doca-host holds (NVIDIA, DOCA-Host
-# Installation and Upgrade), after an earlier MLNX_OFED has gone.
+# Installs MLNX_OFED from an archive, or DOCA-OFED from the repository in the package doca-host (NVIDIA, DOCA-Host Installation and
+# Upgrade), after an earlier MLNX_OFED was removed.
 #
 #   ofed-install.sh WORK KIND ARCHIVE VERSION NAME UNINSTALL
 #
@@ -9,12 +9,12 @@
 #   NAME       the directory in the archive
 #   UNINSTALL  the script ofed-uninstall.sh
 #
-# What an earlier try has installed whole is not installed again. Where the installer ends before it has touched anything,
-# no trace is left; else WORK stays behind, empty.
+# A complete installation by an earlier attempt is not repeated. If the installer ends before it has changed anything, no trace is
+# left; otherwise WORK remains, empty.
 work=$1 kind=$2 archive=$3 version=$4 name=$5 uninstall=$6
 umask 077
 
-# owned makes a directory of root's, or takes one that is; anything else is somebody's trap.
+# owned creates a directory of root's, or accepts an existing one; any other owner may have prepared a trap.
 owned() {
 	mkdir -m "$2" "$1" 2>/dev/null || [ -d "$1" ] || mkdir -m "$2" "$1" || exit 1
 	if [ -L "$1" ] || [ "$(stat -c '%u' "$1")" != 0 ]; then
@@ -31,7 +31,7 @@ owned "$work" 700
 rm -rf -- "${work:?}"/*
 umask 022 # what the installer makes is for everybody; WORK is not
 
-# ended says how an installation ends early.
+# ended reports why an installation ended early.
 ended() {
 	cd /
 	rm -rf -- "${work:?}"/*

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes a file atomically from standard input: put-file.sh PATH SIZE MODE OWNER. Temporary files of an
-# interrupted write are removed first. A shell that a signal ends does not run the trap of EXIT everywhere.
+# Writes a file atomically from standard input: put-file.sh PATH SIZE MODE OWNER. Temporary files of an interrupted write are
+# removed first. Not every shell runs the trap of EXIT when a signal ends it.
 rds_f=$1 rds_b=${1%/*}/.${1##*/}. rds_s=$2 rds_m=$3 rds_o=$4
 rm -f "$rds_b"??????
 rds_t=$(mktemp "${rds_b}XXXXXX") || exit 1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints how the ports of cards that this guest owns treat priorities, as mlnx_qos or dcb shows it, and where ECN is on. A VF
-# prints its address alone: its port belongs to the host. "no tool": neither tool is installed.
+# Prints how the ports of cards that this guest owns treat priorities, as mlnx_qos or dcb shows it, and the priorities with ECN. For
+# a VF it prints only the address: its port belongs to the host. "no tool": neither tool is installed.
 command -v mlnx_qos >/dev/null || command -v dcb >/dev/null || echo "no tool"
 for n in /sys/class/net/*; do
 	case $(readlink "$n/device/driver") in */mlx5_core) ;; *) continue ;; esac

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Sets how a port that this guest owns treats priorities: qos.sh MAC TRUST PFC DSCP PRIORITY ECN. A PFC that changes takes the
-# link down for a moment (Linux, mlx5 en_dcbnl.c): the script waits until it is back. The settings are lost at a reboot.
+# Sets how a port that this guest owns treats priorities: qos.sh MAC TRUST PFC DSCP PRIORITY ECN. A change of PFC takes the link
+# down for a moment (Linux, mlx5 en_dcbnl.c): the script waits until it is up again. The settings are lost at a reboot.
 #
 #   TRUST     dscp or pcp
 #   PFC       0 or 1 for each priority: 0,0,0,1,0,0,0,0
-#   DSCP      leads to PRIORITY; -: not listed, where DSCP is trusted
-#   ECN       3:1 or 3:0, on or off in a priority; -: as it is
+#   DSCP      is mapped to PRIORITY; -: not listed, if DSCP is trusted
+#   ECN       3:1 or 3:0, on or off in a priority; -: unchanged
 mac=$1 trust=$2 pfc=$3 dscp=$4 prio=$5 ecn=$6
 i=0 dev=
 while [ -z "$dev" ]; do

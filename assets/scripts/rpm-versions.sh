@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints "NAME|VERSION-RELEASE" of packages, each by the name that rpm is asked for (NAME-VERSION-RELEASE.ARCH is one too):
-# rpm-versions.sh NAME... In a name, KERNEL at the end stands for the running kernel.
+# Prints "NAME|VERSION-RELEASE" of packages, each with the name in the query (NAME-VERSION-RELEASE.ARCH is one too): rpm-versions.sh
+# NAME... In a name, KERNEL at the end is replaced by the running kernel.
 command -v rpm >/dev/null && for p in "$@"; do
 	case $p in *KERNEL) p=${p%KERNEL}$(uname -r) ;; esac
 	rpm -q --qf "$p|%{VERSION}-%{RELEASE}\\n" "$p" || :

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a step as the only one in this guest: step.sh DIR STEP LIMIT KEEP SUM BODY; see guard.sh, which starts it under
-# the lock. All working files lie in a fresh directory below one that belongs to root alone, and go with the step.
+# Runs a step as the only one in this guest: step.sh DIR STEP LIMIT KEEP SUM BODY; see guard.sh, which starts it under the lock. All
+# working files are in a fresh directory below one that only root can open, and are removed with the step.
 s_dir=$1 s_step=$2 s_limit=$3 s_keep=$4 s_hash=$5 s_body=$6
 umask 077
 refuse() {
@@ -8,8 +8,8 @@ refuse() {
 	exit 70
 }
 
-# The watcher of an address removes the directory when it is empty, and holds no lock: then it is made again. With our own
-# directory in it nobody can.
+# The watcher of an address removes the directory when it is empty, without the lock: then it is created again. Once this step's own
+# directory exists in it, it cannot be removed.
 s_n=0 s_w=
 while :; do
 	if [ ! -e "$s_dir" ] && [ ! -L "$s_dir" ]; then
@@ -34,13 +34,13 @@ done
 
 trap '[ -z "$s_w" ] || rm -rf -- "$s_w"; rm -f "$s_dir/running"; rmdir "$s_dir" 2>/dev/null' EXIT
 trap 'exit 143' HUP INT TERM PIPE 2>/dev/null
-# The lock is ours, so no step is running: what is here was left by one that was cut off.
+# This step has the lock, so no other one is running: anything here was left by an interrupted step.
 for s_old in "$s_dir"/step.??????; do
 	[ "$s_old" = "$s_w" ] || rm -rf -- "$s_old"
 done
 rm -rf -- "$s_dir/running"
-# A change of an address that waits to be confirmed over a new connection: this is one. One that is being taken back is
-# waited for.
+# A change of an address may wait to be confirmed over a new connection: this connection confirms it. If one is being undone, this
+# step waits for it.
 for s_turn in "$s_dir"/address-*; do
 	[ -d "$s_turn" ] || continue
 	rm "$s_turn/watching" 2>/dev/null
@@ -60,14 +60,14 @@ if [ -n "$s_hash" ] && command -v sha256sum >/dev/null 2>&1; then
 fi
 echo "$(date +%s) $s_limit $s_step" >"$s_w/note" && mv "$s_w/note" "$s_dir/running" || exit 1
 
-# Who asked for the step may be gone by now, after a wait: then this line cannot be written, and nothing is done.
+# The client of this step may be gone after a wait: then this line cannot be written, and nothing is done.
 printf '\036#begins\n' || exit 1
 
 s_timeout=
 if [ "$s_keep" != yes ] && command -v timeout >/dev/null 2>&1; then s_timeout="timeout --foreground -k 10 $s_limit"; fi
 umask 022
-# What the step starts to stay (a DHCP client, a service) must not inherit the descriptor of the lock, which flock(1) gives
-# its command: it would keep the lock for as long as it runs. flock(1) and this shell hold it until the step has ended.
+# Programs that the step leaves running (a DHCP client, a service) must not inherit the descriptor of the lock, which flock(1)
+# passes to its command: they would keep the lock as long as they run. flock(1) and this shell hold it until the step has ended.
 $s_timeout /bin/sh "$s_w/body" >"$s_w/out" 2>"$s_w/err" 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
 s_rc=$?
 cat "$s_w/err" >&2

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Marks the traffic of the RDMA device of an interface: traffic-class.sh MAC CLASS. It sets the default of rdma_cm (configfs,
-# every kernel since 4.14; what cma_roce_tos writes), and with MLNX_OFED also the class of all traffic of the device. Both are
-# lost at a reboot.
+# Marks the traffic of the RDMA device of an interface: traffic-class.sh MAC CLASS. It sets the default of rdma_cm (configfs, in
+# every kernel since 4.14, as cma_roce_tos does), and with MLNX_OFED also the class of all traffic of the device. Both are lost at a
+# reboot.
 i=0 dev=
 while :; do
 	for d in /sys/class/infiniband/*; do

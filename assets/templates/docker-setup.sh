@@ -33,7 +33,7 @@ offered() { if [ $family = apt ]; then apt-cache show "$1"; else $rpms -q info "
 installed() {
 	if [ $family = apt ]; then dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^i[^ ]* *//p'; else rpm -qa --qf '%{NAME}\n'; fi | LC_ALL=C sort -u
 }
-# note remembers what has come since the list of before, so that undo takes away that and nothing else.
+# note records the packages installed since the list was made, so that undo removes only these.
 note() {
 	[ -f $state/before ] || return 0
 	installed | LC_ALL=C comm -13 $state/before - >>$state/packages
@@ -52,7 +52,7 @@ add() {
 	fi
 	note
 }
-# Docker's configuration of before comes back with undo.
+# undo restores Docker's earlier configuration.
 keep() {
 	[ -f $state/daemon.json ] || [ -f $state/no-daemon.json ] || if [ -f /etc/docker/daemon.json ]; then
 		cp /etc/docker/daemon.json $state/daemon.json.new
@@ -65,7 +65,7 @@ keep() {
 if [ "${1:-}" = undo ]; then
 	note
 	if [ -s $state/packages ]; then
-		# Neither takes away what something else has come to need meanwhile.
+		# Neither removes packages that others have come to depend on in the meantime.
 		if [ $family = apt ]; then
 			DEBIAN_FRONTEND=noninteractive dpkg --purge $(sort -u $state/packages)
 		else
@@ -82,10 +82,10 @@ if [ "${1:-}" = undo ]; then
 	now=$(cat /etc/docker/daemon.json 2>/dev/null) || :
 	if [ "$old" != "$now" ] && systemctl is-active -q docker; then systemctl restart docker; fi
 	if [ -f $state/no-directory ]; then
-		rm -f /etc/docker/key.json # Docker made it
+		rm -f /etc/docker/key.json # Docker created it
 		rmdir /etc/docker 2>/dev/null || :
 	fi
-	if [ -f $state/no-cni ]; then rmdir /etc/cni/net.d /etc/cni 2>/dev/null || :; fi # containerd made them
+	if [ -f $state/no-cni ]; then rmdir /etc/cni/net.d /etc/cni 2>/dev/null || :; fi # containerd created them
 	if [ -f $state/no-group ] && grep -q '^docker:' /etc/group; then groupdel docker; fi # packages leave it
 	rm -f /etc/apt/sources.list.d/rdma-setup-docker.list /etc/apt/keyrings/rdma-setup-docker.asc \
 		/etc/apt/sources.list.d/rdma-setup-nvidia.list /etc/apt/keyrings/rdma-setup-nvidia.asc \
@@ -97,7 +97,7 @@ fi
 
 wanted="docker-ce docker-ce-cli containerd.io"
 old="docker docker-engine docker.io podman-docker"
-# Where the kernel has AppArmor on, Docker starts no container without the program of a package that it only recommends.
+# If the kernel has AppArmor enabled, Docker starts no container without the program of a package that it only recommends.
 profiles=
 if [ $family = apt ] && grep -q Y /sys/module/apparmor/parameters/enabled 2>/dev/null; then profiles=apparmor; fi
 if [ $engine = distribution ]; then
@@ -128,7 +128,7 @@ if [ ! -f $state/begun ]; then
 	: >$state/begun
 fi
 
-# nvidia-docker 1 keeps its driver in volumes; the containers that use them go with it.
+# nvidia-docker 1 keeps its driver in volumes; the containers that use them are removed with it.
 if [ $remove_nvidia1 = yes ] && has nvidia-docker; then
 	for v in $(docker volume ls -q -f driver=nvidia-docker); do
 		for c in $(docker ps -q -a -f volume="$v"); do docker rm -f "$c"; done
@@ -139,7 +139,7 @@ fi
 toolkit=
 [ $nvidia = no ] || toolkit='nvidia-container-toolkit'
 if [ $family = apt ] && lacks $wanted $profiles $toolkit; then apt-get update; fi
-# A repository is added for what is missing, and the toolkit's only where those of the guest do not have it.
+# A repository is added for missing packages; the toolkit's only if the guest's own repositories do not have it.
 if lacks $wanted && [ $engine = docker-ce ]; then
 	if [ $family = apt ]; then
 		add ca-certificates curl gnupg
@@ -169,8 +169,8 @@ if [ -n "$toolkit" ] && ! has $toolkit && ! offered $toolkit; then
 fi
 add $wanted $profiles
 if ! systemctl is-enabled -q docker || ! systemctl is-active -q docker; then systemctl enable --now docker; fi
-# Docker reads its configuration when it starts (NVIDIA Container Toolkit, Installation Guide, Configuring Docker), and looks
-# then for the toolkit's hook, without which it refuses --gpus (moby, daemon/nvidia_linux.go). A run that was cut off restarts it.
+# Docker reads its configuration when it starts (NVIDIA Container Toolkit, Installation Guide, Configuring Docker), and looks then
+# for the toolkit's hook, without which it refuses --gpus (moby, daemon/nvidia_linux.go). After an interrupted run it is restarted.
 if [ -n "$toolkit" ]; then
 	if lacks $toolkit; then : >$state/restart; fi
 	add $toolkit

@@ -3,7 +3,7 @@
 #   sh horovod.sh stop     remove the containers of an interrupted run
 # It needs Docker and the NVIDIA container toolkit in every guest (rdma-setup generate docker-setup --nvidia). Over PVRDMA the
 # image must have the distribution's RDMA libraries: rdma-setup generate dockerfile --base @IMAGE@
-# Where the image keeps the benchmark is looked for; nobody has verified this script on GPUs.
+# The script searches the image for the benchmark; it has not been verified on GPUs.
 set -eu
 hosts="@HOSTS@"
 image='@IMAGE@'
@@ -28,7 +28,7 @@ for h in $hosts; do
 	! on "$h" "docker inspect $name" >/dev/null 2>&1 </dev/null || die "a container $name is in $h already; sh $0 stop removes it"
 done
 
-# What the run calls in the containers has to be in the image.
+# The programs that the run starts in the containers must be in the image.
 needs='sshd ssh ssh-keygen horovodrun python3'
 [ "$transport" = NET/Socket ] || needs="$needs ibv_devinfo"
 for h in $hosts; do
@@ -38,7 +38,7 @@ for h in $hosts; do
 	[ -z "$lacks" ] || die "$image in $h lacks $(echo $lacks): rdma-setup generate dockerfile adds ibv_devinfo (ibverbs-utils) and SSH"
 done
 
-# The containers talk over SSH with a key that lives as long as they do.
+# The containers communicate over SSH with a key that exists only as long as they do.
 work=$(mktemp -d)
 trap 'stop; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
@@ -52,7 +52,7 @@ done
 first=${hosts%% *}
 on "$first" "docker exec -i $name sh -c 'umask 77; cat >~/.ssh/id_ed25519; echo StrictHostKeyChecking accept-new >~/.ssh/config'" <"$work/key"
 
-# Where a guest's device is not seen, NCCL would silently fall back to TCP.
+# If the device is not visible in a guest, NCCL would silently fall back to TCP.
 if [ "$transport" != NET/Socket ]; then
 	for h in $hosts; do
 		on "$h" "docker exec $name ibv_devinfo -l" </dev/null | grep -q '^[1-9][0-9]* HCAs* found' || die "the container in $h sees no RDMA device"

@@ -2,7 +2,7 @@
 #   sh osu.sh >today.txt                 measure: one line per test, number of VMs and message size
 #   sh osu.sh baseline.txt >today.txt    measure, and compare with an earlier result, for example of bare metal
 # It needs Open MPI with UCX and the OSU micro-benchmarks (mpitests-openmpi on EL; else from mvapich.cse.ohio-state.edu).
-# Up to 8.3 % worse than the baseline is fine: that is what the guide leaves to ESXi, 4 cores of 48.
+# Up to 8.3 % worse than the baseline is accepted: the guide leaves 4 of 48 cores to ESXi.
 set -eu
 hosts="@HOSTS@"
 counts="@COUNTS@"

@@ -22,7 +22,7 @@ func (a activeFirmwareSetter) Read(ctx context.Context, t backends.Setting) (bac
 	return backends.ValueOf(why == nil), nil
 }
 
-// Set changes nothing: it fails while the card waits for power to be cut, and says so.
+// Set changes nothing: it fails while the card waits for a power cycle, and the error says so.
 func (a activeFirmwareSetter) Set(ctx context.Context, t backends.Setting, _ backends.Value, _ backends.Progress) error {
 	why, err := a.pending(ctx, t)
 	if err != nil {
@@ -31,7 +31,7 @@ func (a activeFirmwareSetter) Set(ctx context.Context, t backends.Setting, _ bac
 	return why
 }
 
-// pending says in why what keeps the card from what it was given, nil where nothing does.
+// pending says in why a card does not run the firmware in its flash; nil if it does.
 func (a activeFirmwareSetter) pending(ctx context.Context, t backends.Setting) (why, err error) {
 	host := t.Target.Name
 	err = a.with(ctx, host, func(s *shell) error {

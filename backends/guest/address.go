@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// address sets the persistent address of the interface behind an adapter: KindAddress.
+// address sets the persistent address of an adapter's interface: KindAddress.
 type address struct{ g *Guests }
 
 // An interfaceState is the part of an interface that is compared.

@@ -153,7 +153,7 @@ func after(line, word string) string {
 	return ""
 }
 
-// look returns the interface behind the adapter.
+// look returns the interface of the adapter.
 func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
 	_, i, err := address{a.g}.look(ctx, s)
 	return i, err

@@ -14,8 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// class sets the traffic class of packets that the RDMA device behind an adapter sends: KindTrafficClass. The host does not mark
-// packets sent through a VF, so the guest must.
+// class sets the traffic class of packets that an adapter's RDMA device sends: KindTrafficClass. The host does not mark packets
+// sent through a VF, so the guest must.
 type class struct{ g *Guests }
 
 // classUnit runs traffic-class.sh.

@@ -247,7 +247,7 @@ func (n *network) judge(i *backends.Interface) {
 	}
 }
 
-// byMAC returns the interface behind an adapter: the physical one if a bond or VLAN has the same MAC.
+// byMAC returns the interface of an adapter: the physical one if a bond or VLAN has the same MAC.
 func (n *network) byMAC(mac string) *backends.Interface {
 	var found *backends.Interface
 	for i := range n.interfaces {

@@ -17,7 +17,7 @@ import (
 )
 
 // MACs returns the MAC of a VM's adapter on a port group: interfaces are found by MAC, because their names change (Broadcom KB
-// 407595). Devices are those passed through whole: no adapter has the MAC of such a card.
+// 407595). Devices returns the passed-through devices: no adapter has the MAC of such a card.
 type MACs interface {
 	AdapterMAC(ctx context.Context, vm, portGroup string) (string, error)
 	Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error)

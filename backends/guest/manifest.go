@@ -69,7 +69,7 @@ func manifestOf(kept backends.Kept) manifest {
 	return m
 }
 
-// anyImage is the item that stands for all initial RAM disks that contain nothing of this program.
+// anyImage is the item for all initial RAM disks that contain nothing of this program.
 const anyImage = "/boot"
 
 // look returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.

@@ -219,7 +219,7 @@ func TestOFEDRemovesNothingElse(t *testing.T) {
 	}
 }
 
-func TestSurveyTellsArchives(t *testing.T) {
+func TestSurveyReportsArchives(t *testing.T) {
 	files := []string{"/mnt/share/ofed/" + ofedNow + "-ubuntu22.04-x86_64.tgz", "/mnt/share/ofed", "/mnt/it's not $HOME"}
 	m := newMachine(t, config{os: "ubuntu-22.04", options: guest.Options{Archives: func() []string { return files }, Packages: []string{"linux-headers-KERNEL", "linux-modules-KERNEL"}}})
 	g := m.Survey(t.Context(), m.vm)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestSettledIsADecorator(t *testing.T) {
-	// Of one target of the suite it is known that nothing runs there.
+	// It is known that nothing runs on one target of the suite.
 	g := &Guests{settled: map[string]bool{settertest.Target: true}}
 	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &settled{backends.Wrapped{Setter: s}, g} }})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// again is another process of the program that works on the same guest.
+// again returns the guests of another process of the program that works on the same guest.
 func (m *machine) again(t *testing.T, o guest.Options) *guest.Guests {
 	t.Helper()
 	pool, err := ssh.NewPool(m.ssh)
@@ -25,28 +25,28 @@ func (m *machine) again(t *testing.T, o guest.Options) *guest.Guests {
 	return g
 }
 
-// ours lists what of a step could be left in a guest.
+// ours lists everything that a step could leave in a guest.
 func (m *machine) ours(t *testing.T) string {
 	t.Helper()
 	return m.root(t, "ls -d /run/rdma-setup /var/lib/rdma-setup /var/tmp/rdma-setup* /tmp/rdma-setup* /tmp/mlnx* 2>/dev/null || :")
 }
 
-// A command of sshd outlives a client that is killed (sshd(8) ends no command that has no terminal). The next process
-// finds the step, waits for its end and says so; nothing of it is left then.
+// A command of sshd outlives a killed client (sshd(8) ends no command that has no terminal). The next process finds the step, waits
+// for its end and reports it; nothing of it is left then.
 func TestAStepThatOutlivesItsConnection(t *testing.T) {
 	for _, os := range []string{"ubuntu-22.04", "rocky-9"} {
 		t.Run(os, func(t *testing.T) {
 			m := newMachine(t, config{os: os})
 			program := map[bool]string{true: "apt-get", false: "dnf"}[os == "ubuntu-22.04"]
 			s, to := m.setting(backends.KindPackages, "rdma"), backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
-			// Each install takes a second here.
+			// Each installation takes a second here.
 			m.root(t, "mv /usr/bin/"+program+" /usr/bin/"+program+`.real
 printf '#!/bin/sh\ncase "$*" in *" -s "*|*assumeno*) ;; *install*) touch /root/begun; sleep 1 ;; esac\nexec /usr/bin/`+program+`.real "$@"\n' >/usr/bin/`+program+`
 chmod 755 /usr/bin/`+program)
 			ended := make(chan error, 1)
 			go func() { ended <- m.Setters()[backends.KindPackages].Set(t.Context(), s, to, nil) }()
 			m.watch(t, "until [ -e /root/begun ]; do sleep 0.01; done")
-			m.proxy.close() // as kill -9 of the client
+			m.proxy.close() // as kill -9 of the client would
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "may still be running") {
 				t.Errorf("the connection was lost: %v", err)
 			}
@@ -72,7 +72,7 @@ chmod 755 /usr/bin/`+program)
 	}
 }
 
-// A step that may be ended is ended with its run; one that may not goes on.
+// A step that may be interrupted ends with its run; one that may not continues.
 func TestAnInterruptedStep(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	m.root(t, `mv /usr/sbin/update-initramfs /usr/sbin/update-initramfs.real
@@ -136,8 +136,8 @@ func (m *machine) watch(t *testing.T, script string) {
 	}
 }
 
-// What reads as half done while another process is at work in the guest is read once more when its step has ended, although
-// this process has waited for earlier steps already.
+// If a setting reads as half done while another process works in the guest, it is read once more when that process's step has
+// ended, even if this process has waited for earlier steps already.
 func TestWhatAnotherProcessIsWriting(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	s := m.setting(backends.KindPersist, "")
@@ -145,7 +145,7 @@ func TestWhatAnotherProcessIsWriting(t *testing.T) {
 	if now, err := persist.Read(t.Context(), s); err != nil || !now.IsAbsent() {
 		t.Fatalf("before: %s, %v", now, err)
 	}
-	// For a second there is what an unfinished write leaves beside a file of this program.
+	// For a second the remains of an unfinished write exist beside a file of this program.
 	m.root(t, `mv /usr/bin/apt-get /usr/bin/apt-get.real
 printf '#!/bin/sh\ncase "$*" in *" -s "*) ;; *install*) touch /etc/modules-load.d/.rdma-setup.conf.abcdef /root/begun; sleep 1; rm /etc/modules-load.d/.rdma-setup.conf.abcdef ;; esac\nexec /usr/bin/apt-get.real "$@"\n' >/usr/bin/apt-get
 chmod 755 /usr/bin/apt-get`)
@@ -164,12 +164,12 @@ chmod 755 /usr/bin/apt-get`)
 	}
 }
 
-// A setting that another process writes in several steps reads as half done in another way each time: it is read until it stays
-// as it is.
+// A setting that another process writes in several steps reads as half done in a different way each time: it is read until its
+// value no longer changes.
 func TestWhatAnotherProcessWritesStepByStep(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})
 	s := m.setting(backends.KindPersist, "")
-	// Each read finds the next step of the other process: two unfinished writes, then nothing any more.
+	// Each read finds the next step of the other process: two unfinished writes, then nothing.
 	m.root(t, `at=$(command -v grep) && mv "$at" /usr/bin/grep.real
 printf '#!/bin/sh\ncd /etc/modules-load.d\ncase "$*" in "-ls modprobe"*) if [ -e .rdma-setup.conf.bbbbbb ]; then rm .rdma-setup.conf.bbbbbb; elif [ -e .rdma-setup.conf.aaaaaa ]; then mv .rdma-setup.conf.aaaaaa .rdma-setup.conf.bbbbbb; elif [ ! -e begun ]; then touch begun .rdma-setup.conf.aaaaaa; fi ;; esac\nexec /usr/bin/grep.real "$@"\n' >"$at"
 chmod 755 "$at"

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 )
 
-// A box is a directory that plays the guest for the scripts of a turn, which run in a real shell: netplan gives the
-// interface what the files say, ip says and changes what it has.
+// A box is a directory that acts as the guest for the scripts of a turn, which run in a real shell: netplan configures the
+// interface as the files say, ip prints and changes its configuration.
 type box struct {
 	t   *testing.T
 	dir string
@@ -67,7 +67,7 @@ func (b box) read(name string) string {
 	return string(text)
 }
 
-// run runs a script of a turn with the box in the place of the guest's directories.
+// run runs a script of a turn with the box instead of the guest's directories.
 func (b box) run(script string) (string, error) {
 	b.t.Helper()
 	script = strings.NewReplacer("/run/rdma-setup", b.dir+"/run", "/sys/class/net", b.dir+"/sys", "/etc/netplan", b.dir+"/etc/netplan",
@@ -128,7 +128,7 @@ func TestUnconfirmedAddressChangeIsUndone(t *testing.T) {
 	}
 }
 
-// The guest may be reached again as soon as its old file is back, and long before all is.
+// The guest may be reachable again as soon as its old file is restored, long before the restore is complete.
 func TestAddressChangeBeingUndoneIsNotConfirmed(t *testing.T) {
 	b := newBox(t)
 	turn := newTurn("a")
@@ -187,7 +187,7 @@ func TestFailedNetworkChangeIsRevertedAtOnce(t *testing.T) {
 	b.eventually("the watch has gone", func() bool { return b.read("run/address-RDMA-PG-a/watch") == "none" })
 }
 
-// ifupdown has no option that keeps the server's default route and DNS servers out (interfaces(5)).
+// ifupdown has no option to ignore the server's default route and DNS servers (interfaces(5)).
 func TestDHCPWithIfupdownIsRefused(t *testing.T) {
 	i := &backends.Interface{Name: "ens224", MAC: "00:50:56:9a:0b:0c"}
 	s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: "RDMA-PG"}

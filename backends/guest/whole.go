@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// card returns the MAC of a NIC that is passed through whole: vCenter has no adapter for it, only the guest shows it. If the
-// guest does not show the card, the error is of kind refused.
+// card returns the MAC of a passed-through NIC: vCenter has no adapter for it, only the guest reports it. If the guest does not
+// report the card, the error is of kind refused.
 func (g *Guests) card(ctx context.Context, vm, name string) (string, error) {
 	owner := &backends.VM{}
 	pci, _ := backends.OfHCA(name)

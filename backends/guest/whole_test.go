@@ -7,8 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A card that no RDMA device of the guest can be told to be is named with where its slot leads, what the guest has, and what to do.
-func TestWholeCardThatIsNotSeen(t *testing.T) {
+// A passed-through card that cannot be matched to an RDMA device of the guest is reported with the bridge of its slot, the guest's
+// devices, and the next step.
+func TestPassedThroughCardThatTheGuestDoesNotReport(t *testing.T) {
 	seen := []backends.VerbsDevice{{Name: "mlx5_0", Bridge: "0000:00:18.0"}, {Name: "mlx5_1"}}
 	card := func(slot int) []backends.AssignedDevice {
 		return []backends.AssignedDevice{{PCI: "0000:58:00.0", Slot: slot}}

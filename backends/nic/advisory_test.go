@@ -17,7 +17,7 @@ func TestVulnerable(t *testing.T) {
 	}{
 		{"15b3", "1015", "14.32.1900", exec1}, // ConnectX-4 Lx
 		{"15b3", "1015", "14.32.1908", ""},
-		{"15b3", "1017", "16.35.4030", exec1 + " " + denial}, // ConnectX-5: for it 23350 is not named
+		{"15b3", "1017", "16.35.4030", exec1 + " " + denial}, // ConnectX-5: not named for 23350
 		{"15b3", "1017", "16.35.8002", denial},
 		{"15b3", "1017", "16.35.8008", ""},
 		{"15b3", "101d", "22.35.8002", denial}, // LTS22 has no fix for the second bulletin

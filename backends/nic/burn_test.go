@@ -12,14 +12,14 @@ import (
 
 const image = "/vmfs/volumes/shared-01/fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax-UEFI-14.29.15-FlexBoot-3.6.902.bin"
 
-// TestFirmwareOfCard holds which firmware a card gets of the files of the answers, once it is known which board it is.
+// TestFirmwareOfCard checks which of the answers' firmware files a card gets once its board is known.
 func TestFirmwareOfCard(t *testing.T) {
-	half := strings.Replace(image, "16_35_8008", "16_35_8002", 1) // free of bulletin 5699, not of 5847
+	half := strings.Replace(image, "16_35_8008", "16_35_8002", 1) // fixes bulletin 5699, but not 5847
 	for name, row := range map[string]struct {
 		psid, has string
 		files     map[string]string
 		untrusted bool
-		want      string // version, or what the refusal says
+		want      string // version, or text of the refusal
 	}{
 		"older firmware":                  {"MT_0000000009", "16.35.4030", map[string]string{"MT_0000000009": image}, true, "16.35.8008"},
 		"an older branch":                 {"MT_0000000009", "16.28.9999", map[string]string{"MT_0000000009": image}, false, "16.35.8008"},
@@ -47,7 +47,7 @@ func TestFirmwareOfCard(t *testing.T) {
 	}
 }
 
-// TestImagesOfCard holds which files may be for a port's card before its board is known, and what names tell of a version.
+// TestImagesOfCard checks which files may fit a port's card before its board is known, and which version a file name states.
 func TestImagesOfCard(t *testing.T) {
 	files := map[string]string{"MT_0000000009": "[shared-01] fw-ConnectX5-rel-16_35_8008-MCX556A-ECU_Ax.bin", "MT_0000000011": image,
 		"MT_0000000359": "/vmfs/volumes/a/fw-ConnectX6Dx-rel-22_46_3048-MCX623106AN-CDA_Ax.bin"}

@@ -118,7 +118,7 @@ func better(a, b, esxi string) bool {
 	return Older(b, a)
 }
 
-// forLater names the packages of a name that are for other releases of ESXi, "" if there are none.
+// forLater names the packages of a name that were built for other releases of ESXi, "" if there are none.
 func forLater(offers []backends.Component, name string) string {
 	var versions []string
 	for _, o := range offers {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// The versions are those of public installations: NVIDIA builds its tools for each generation of ESXi, some under one version.
+// The versions are those of public installations: NVIDIA builds its tools for each generation of ESXi, some with the same version.
 const (
 	nmst65  = "4.14.0.105-1OEM.650.0.0.4598673"
 	nmst703 = "4.25.0.703-1OEM.703.0.0.18644231"
@@ -18,7 +18,7 @@ const (
 func named(versions ...string) (out []backends.Component) {
 	for _, v := range versions {
 		name := "nmst"
-		if strings.HasSuffix(v, "-0") { // the tools name no release of ESXi
+		if strings.HasSuffix(v, "-0") { // the tools name no ESXi release
 			name = "mft"
 		}
 		out = append(out, backends.Component{Name: name, Version: v, Path: "/vmfs/volumes/x/" + name + "-" + v + ".vib"})
@@ -26,7 +26,7 @@ func named(versions ...string) (out []backends.Component) {
 	return out
 }
 
-// A site with several releases of ESXi names the packages of all of them; each host gets its own, both tools of one release.
+// A site with several ESXi releases lists the packages of all of them; each host gets its own, both tools of one release.
 func TestPackagesForTheRelease(t *testing.T) {
 	all := named("4.14.0.105-0", nmst65, "4.25.0.802-0", nmst802, "4.25.0.703-0", nmst703)
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func TestPackagesForTheRelease(t *testing.T) {
 	}
 }
 
-// The same for bundles: the base image of the cluster decides.
+// The same for bundles: the base image of the cluster determines the release.
 func TestBundlesForTheRelease(t *testing.T) {
 	var urls []string
 	for _, v := range []string{nmst65, nmst703, nmst802} {

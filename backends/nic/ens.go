@@ -2,8 +2,8 @@ package nic
 
 import "fmt"
 
-// ENS returns what is documented about a driver on a switch in enhanced data path mode, for VFs or for shared RDMA. excluded is
-// true if the driver's own maker excludes it. Statements of other makers are ignored.
+// ENS returns the documentation of a driver on a switch in enhanced data path mode, for VFs or for shared RDMA. excluded is true if
+// the driver's vendor excludes it. Statements of other vendors are ignored.
 func ENS(driver string, vfs bool) (says string, excluded bool) {
 	f := Of(driver)
 	switch {

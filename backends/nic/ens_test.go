@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// A driver is judged by what its own maker says of enhanced data path mode; the mode is named as vCenter tells it.
+// Support for enhanced data path mode follows the documentation of the driver's vendor; the mode has vCenter's name.
 func TestEnhancedDataPath(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {

@@ -169,7 +169,7 @@ func FirmwareCommand(card string, keys map[string]string) string {
 	return fmt.Sprintf(r.Command, card, strings.Join(words, " "))
 }
 
-// OEM reports whether a board id (PSID) is that of a card sold by a server vendor: only the vendor provides its firmware.
+// OEM reports whether a board id (PSID) belongs to a card sold by a server vendor: only the vendor provides its firmware.
 func OEM(f Family, id string) bool {
 	r := FirmwareOf(f)
 	return r != nil && id != "" && !strings.HasPrefix(id, r.OwnIDs)

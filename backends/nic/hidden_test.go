@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// vpi is a host with a ConnectX-4 Lx of two ports and, between its ports by address, a ConnectX-5 whose ports speak InfiniBand; further PCI
-// functions are none that could become a pNIC.
+// vpi is a host with a ConnectX-4 Lx of two ports and, between its ports by address, a ConnectX-5 whose ports are in InfiniBand
+// mode; none of the other PCI functions could become a pNIC.
 func vpi(list string) *backends.Host {
 	h := &backends.Host{
 		NICs: []backends.NIC{{Device: "vmnic0", PCI: "0000:1a:00.0", Driver: "nmlx5_core"}, {Device: "vmnic1", PCI: "0000:5e:00.0", Driver: "nmlx5_core"}},
@@ -34,8 +34,8 @@ func vpi(list string) *backends.Host {
 	return h
 }
 
-// TestHidden: NVIDIA's driver for ESXi serves Ethernet ports alone, and VPI cards come with InfiniBand ports (native ESXi driver user
-// manual, Introduction and Port Type Management).
+// TestHidden: NVIDIA's driver for ESXi supports only Ethernet ports, and VPI cards are delivered with InfiniBand ports (native ESXi
+// driver user manual, Introduction and Port Type Management).
 func TestHidden(t *testing.T) {
 	h := vpi("")
 	got := map[string]string{}
@@ -55,8 +55,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestVFsOfPortsToCome: max_vfs has one number for each function that the driver will serve, by PCI address (KB 309346); other ports keep
-// theirs although their places in the list move.
+// TestVFsOfPortsToCome: max_vfs has one number for each function that the driver will serve, by PCI address (KB 309346); other
+// ports keep their numbers although their positions in the list change.
 func TestVFsOfPortsToCome(t *testing.T) {
 	for name, c := range map[string]struct{ list, want string }{
 		"unset":                          {"", "0,8,0,0"},

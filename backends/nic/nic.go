@@ -1,5 +1,5 @@
-// Package nic holds what is special about the families of RDMA NICs on ESXi: names of drivers, module parameters, firmware tools.
-// Each family is a package below; other packages look up a family by the driver of a pNIC. The package does no I/O.
+// Package nic contains the differences between the families of RDMA NICs on ESXi: names of drivers, module parameters, firmware
+// tools. Each family is a package below; other packages find a family by the driver of a pNIC. The package does no I/O.
 package nic
 
 import (
@@ -41,8 +41,8 @@ type Family interface {
 // Families are all families, in the order in which messages name them.
 func Families() []Family { return []Family{mlx5.Family{}, e810.Family{}} }
 
-// others are drivers that are known to support RoCE but are no family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ
-// (VMware Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). ESXi 8 dropped nmlx4.
+// others are drivers that support RoCE but do not have a family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ (VMware
+// Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). ESXi 8 dropped nmlx4.
 var others = []struct {
 	driver, rdma string
 	cards        string // of a driver that was dropped with ESXi 8

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// twoCards is a host with a card of each family, vmnic numbers against the order of PCI addresses.
+// twoCards is a host with a card of each family, whose vmnic numbers run against the order of PCI addresses.
 func twoCards() *backends.Host {
 	known := func(params ...string) backends.Fact[backends.Module] {
 		return backends.ReadFact(backends.Module{Known: params, Params: map[string]string{}}, nil)
@@ -27,13 +27,13 @@ func twoCards() *backends.Host {
 	}
 }
 
-// TestFamilies asks every family what plans, checks and screens ask.
+// TestFamilies calls every method of every family that plans, checks and screens use.
 func TestFamilies(t *testing.T) {
 	h := twoCards()
 	for _, c := range []struct {
 		driver, vendor, rdma string
 		ports                []string
-		noVFs                string // why no VFs are set up, with its source
+		noVFs                string // why no VFs are created, with its source
 		lossless, firmware   bool
 	}{
 		{"nmlx5_core", "15b3", "nmlx5_rdma", []string{"0000:3b:00.0", "0000:3b:00.1"}, "", true, true},
@@ -72,7 +72,7 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// TestE810: what the irdman 1.4.4.0 release notes say of the modules, as the reasons against a pNIC and a check ask it.
+// TestE810: the irdman 1.4.4.0 release notes about the modules, as they appear in reasons against a pNIC and in a check.
 func TestE810(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*backends.NIC)
@@ -99,8 +99,8 @@ func TestE810(t *testing.T) {
 	}
 }
 
-// TestRDMAOff: a port whose driver was told to leave RDMA off is taken, as a plan can change that; one of which nothing is
-// known is not.
+// TestRDMAOff: a port whose driver was configured without RDMA is eligible, because a plan can change that; a port whose state is
+// unknown is not.
 func TestRDMAOff(t *testing.T) {
 	off := func(value string, read bool) *backends.Host {
 		h := twoCards()
@@ -152,7 +152,7 @@ func TestRDMAOff(t *testing.T) {
 	}
 }
 
-// TestConnectX: the values that VMware's and Mellanox's guides write (RoCE SR-IOV Setup and Performance Study; DOC-2581).
+// TestConnectX: the values in VMware's and Mellanox's guides (RoCE SR-IOV Setup and Performance Study; DOC-2581).
 func TestConnectX(t *testing.T) {
 	h, f := twoCards(), nic.Of("nmlx5_core")
 	core, rdma, missing := nic.Lossless(h, f, nic.Class{Mask: 0x08, DSCP: 26, ECN: true})
@@ -183,7 +183,7 @@ func TestConnectX(t *testing.T) {
 	}
 }
 
-// TestMergeFirmware: an Ethernet-only card with one port has no protocol, and keeps more VFs than asked for.
+// TestMergeFirmware: an Ethernet-only card with one port has no protocol setting, and keeps more VFs than requested.
 func TestMergeFirmware(t *testing.T) {
 	want := map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P1": "2"}
 	got, err := nic.MergeFirmware("esx-01", "0000:3b:00.0", want, map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "16"})
@@ -198,7 +198,7 @@ func TestMergeFirmware(t *testing.T) {
 	}
 }
 
-// TestNoFirmwareTools: a family whose firmware nothing sets is asked like any other, and refuses.
+// TestNoFirmwareTools: a family without firmware settings has the same methods as any other, and refuses.
 func TestNoFirmwareTools(t *testing.T) {
 	f := nic.Of("icen")
 	if f == nil || f.Firmware() != nil {

@@ -98,9 +98,9 @@ const (
 	speaksIB   = "is a port in InfiniBand mode"
 )
 
-// Hidden returns the PCI functions of the families' cards that are no pNICs of a host: ports set to InfiniBand, and those that no
-// driver has claimed. Devices that are passed through and functions that lead to NVSwitches are left out. It returns none for a
-// host without pNICs, because they were not read.
+// Hidden returns the PCI functions of the families' cards that are not pNICs of a host: ports set to InfiniBand, and functions that
+// no driver has claimed. Passed-through devices and functions that lead to NVSwitches are left out. For a host without pNICs it
+// returns none, because its pNICs were not read.
 func Hidden(h *backends.Host) []backends.NIC {
 	var out []backends.NIC
 	for _, d := range h.PCI {

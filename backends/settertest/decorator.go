@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A Decoration is what a decorator promises.
+// A Decoration is the contract of a decorator.
 type Decoration struct {
 	Wrap     func(backends.Setter) backends.Setter
 	Retries  bool // errors of KindTransient are retried

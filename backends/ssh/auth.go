@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A login is one login attempt: it collects the available methods and what was refused.
+// A login is one login attempt: it collects the available methods and the refused ones.
 type login struct {
 	pool     *Pool
 	ctx      context.Context
@@ -315,7 +315,7 @@ type refusal struct {
 	password string
 }
 
-// refuse remembers the password that a target has refused.
+// refuse records the password that a target has refused.
 func (p *Pool) refuse(t Target, e endpoint, password string) {
 	if p.wasRefused(e, password) {
 		return

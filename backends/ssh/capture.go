@@ -56,7 +56,7 @@ func (c *capture) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, 4<<10))
 }
 
-// search looks for the begin marker and returns what follows its line.
+// search finds the begin marker and returns the text after its line.
 func (c *capture) search(p []byte) []byte {
 	c.hold = append(c.hold, p...)
 	i := bytes.Index(c.hold, c.begin)

@@ -44,12 +44,12 @@ type Config struct {
 	Jump      []string // jump hosts "[user@]host[:port]", nearest first; overrides ProxyJump of ssh_config
 	SSHConfig []string // ssh_config files, the first value found wins; missing files are ignored
 
-	Warn  func(string)   // receives what is ignored in the ssh_config files; may be nil
+	Warn  func(string)   // receives the ignored parts of the ssh_config files; may be nil
 	Trace backends.Trace // receives every command; may be nil
 
 	WeakAlgorithms bool          // also accept SHA-1 key exchanges and CBC ciphers, for servers that support nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, without the time for prompts; 0: 10 s
-	KeepAlive      time.Duration // between probes of an idle connection, which is dead after three; 0: 15 s
+	KeepAlive      time.Duration // between probes of an idle connection, which is closed after three without an answer; 0: 15 s
 	CommandLimit   time.Duration // for a command whose own Limit is longer or zero; 0: its own
 }
 
@@ -63,7 +63,7 @@ func (c *Config) limitOf(cmd Command) time.Duration {
 // A Target is one machine to log in to.
 type Target struct {
 	Name  string // used in errors: "guest vm-01"
-	Class string // "guest" or "esxi": lets Password and SudoPassword tell them apart
+	Class string // "guest" or "esxi": allows Password and SudoPassword to distinguish them
 	Host  string // name, address or alias of ssh_config
 	Port  int    // 0: see Config
 	User  string // "": see Config

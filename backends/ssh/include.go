@@ -83,7 +83,7 @@ func (w *includes) walk(file, text string, depth int, system bool) (kept string,
 	return out.String(), whole, nil
 }
 
-// note records what is ignored, for the operator. Settings of algorithms in the system's own files, such as Red Hat's with "Match
+// note records ignored settings for the operator. Settings of algorithms in the system's own files, such as Red Hat's with "Match
 // final all", are not reported.
 func (w *includes) note(file, format string, args ...any) {
 	if !inEtc(file) {
@@ -152,8 +152,8 @@ func directive(line string) (key, value string) {
 	return strings.ToLower(line[:i]), strings.TrimSpace(strings.TrimPrefix(value, "="))
 }
 
-// understood reports whether the library evaluates the criteria of a Match line as ssh_config(5) defines. With several criteria
-// it would take all but the first for patterns of host names.
+// understood reports whether the library evaluates the criteria of a Match line as ssh_config(5) defines. With several criteria it
+// would treat all except the first as patterns of host names.
 func understood(criteria string) bool {
 	criteria, _, _ = strings.Cut(criteria, "#")
 	f := strings.Fields(strings.ToLower(criteria))

@@ -22,7 +22,7 @@ func writeFile(t *testing.T, path, text string, mode os.FileMode) string {
 	return path
 }
 
-// TestSSHConfigIsLimited has ssh_config files that would never end, or that others may write to.
+// TestSSHConfigIsLimited reads ssh_config files that never end, or that others may write to.
 func TestSSHConfigIsLimited(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -54,7 +54,7 @@ func TestSSHConfigIsLimited(t *testing.T) {
 	}
 }
 
-// TestMatchBlocksThatAreNotSupported are ignored with a warning; what stands before, after and in other files holds.
+// TestMatchBlocksThatAreNotSupported: they are ignored with a warning; lines before and after them and in other files apply.
 func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -80,7 +80,7 @@ func TestMatchBlocksThatAreNotSupported(t *testing.T) {
 	}
 }
 
-// TestKnownHostsIsLimited has a known_hosts file without end, and an empty one.
+// TestKnownHostsIsLimited reads a known_hosts file without end, and an empty one.
 func TestKnownHostsIsLimited(t *testing.T) {
 	s := startServer(t, nil)
 	c := trusting(t, s)
@@ -94,7 +94,7 @@ func TestKnownHostsIsLimited(t *testing.T) {
 	}
 }
 
-// TestOpenKeyIsIgnored has a private key that others may read: ssh(1) ignores such keys, and so does a login here.
+// TestOpenKeyIsIgnored uses a private key that others may read: ssh(1) ignores such keys, and so does this program.
 func TestOpenKeyIsIgnored(t *testing.T) {
 	signer, priv := newKey(t)
 	s := startServer(t, func(s *server) { s.key = signer.PublicKey(); s.password = "" })

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// TestPasswordIsAskedForAgain answers wrongly twice: the third answer logs in, and each wrong one is reported once.
+// TestPasswordIsAskedForAgain enters a wrong password twice: the third one logs in, and each wrong one is reported once.
 func TestPasswordIsAskedForAgain(t *testing.T) {
 	s := startServer(t, nil)
 	c := trusting(t, s)
@@ -34,7 +34,7 @@ func TestPasswordIsAskedForAgain(t *testing.T) {
 }
 
 // TestAnswerAfterTheServerHungUp answers when sshd has ended the connection (sshd_config(5), LoginGraceTime): the login starts
-// again with the answer, and no password is taken for refused.
+// again with that password, and no password counts as refused.
 func TestAnswerAfterTheServerHungUp(t *testing.T) {
 	s := startServer(t, nil)
 	c := trusting(t, s)
@@ -55,8 +55,8 @@ func TestAnswerAfterTheServerHungUp(t *testing.T) {
 	conn.Close()
 }
 
-// TestPasswordIsNotSentToAServerThatHangsUpOnIt has a server that ends the connection at the password: it is sent once, because
-// the server may count it.
+// TestPasswordIsNotSentToAServerThatHangsUpOnIt uses a server that ends the connection when it receives the password: it is sent
+// once, because the server may count attempts.
 func TestPasswordIsNotSentToAServerThatHangsUpOnIt(t *testing.T) {
 	s := startServer(t, nil)
 	c := trusting(t, s)

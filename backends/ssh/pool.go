@@ -177,7 +177,7 @@ func (n *line) isDead() bool {
 	}
 }
 
-// dies waits briefly for a line whose sessions have ended.
+// dies waits briefly for a connection whose sessions have ended.
 func (n *line) dies(within time.Duration) bool {
 	select {
 	case <-n.dead:
@@ -187,7 +187,7 @@ func (n *line) dies(within time.Duration) bool {
 	}
 }
 
-// connect returns the live line, or dials a new one.
+// connect returns the open connection, or dials a new one.
 func (l *link) connect(ctx context.Context, t Target) (*line, error) {
 	select {
 	case l.lock <- struct{}{}:

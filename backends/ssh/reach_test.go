@@ -132,7 +132,7 @@ func TestKeepAliveEndsADeadConnection(t *testing.T) {
 	}
 	defer front.Close()
 	var cut atomic.Bool
-	go func() { // a path on which packets vanish after the cut
+	go func() { // a path on which packets are lost after the cut
 		for {
 			in, err := front.Accept()
 			if err != nil {

@@ -124,7 +124,7 @@ func (c *Conn) exchange(ctx context.Context, cmd Command, f frame, password stri
 	return x.judge(ctx, err)
 }
 
-// session opens a session, on a new connection if the old one is dead: nothing was sent yet.
+// session opens a session, on a new connection if the old one is broken: nothing was sent yet.
 func (c *Conn) session(ctx context.Context) (*line, *ssh.Session, error) {
 	for try := 1; ; try++ {
 		n, err := c.link.connect(ctx, c.target)

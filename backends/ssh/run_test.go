@@ -73,7 +73,7 @@ func TestLoginShells(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "zsh", "fish", "tcsh", "csh", "ksh", "busybox"} {
 		path, err := exec.LookPath(shell)
 		if err != nil {
-			continue // whichever this machine has
+			continue // not installed on this machine
 		}
 		argv := []string{path, "-c"}
 		if shell == "busybox" {

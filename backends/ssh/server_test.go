@@ -23,7 +23,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// A server is an SSH server that runs what it is asked to with a real shell.
+// A server is an SSH server that runs the requested commands with a real shell.
 type server struct {
 	t        *testing.T
 	addr     string
@@ -95,7 +95,7 @@ func startServer(t *testing.T, change func(*server)) *server {
 	return s
 }
 
-// drop cuts every connection, as a reboot does.
+// drop closes every connection, as a reboot does.
 func (s *server) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *server) serve(c net.Conn) {
 	conn.Wait()
 }
 
-// judged counts a login before the client hears of it.
+// judged counts a login before the client receives the result.
 func (s *server) judged(_ xssh.ConnMetadata, _ string, err error) {
 	if err == nil {
 		s.mu.Lock()
@@ -251,7 +251,7 @@ func (s *server) session(ch xssh.Channel, reqs <-chan *xssh.Request) {
 	}
 }
 
-// target, trusting and pool are the ordinary way to a server.
+// target, trusting and pool return the usual way to connect to a server.
 func (s *server) target(name string) ssh.Target {
 	host, port, _ := net.SplitHostPort(s.addr)
 	n, _ := strconv.Atoi(port)
@@ -322,7 +322,7 @@ func writeKey(t *testing.T, priv ed25519.PrivateKey, passphrase string) string {
 	return file
 }
 
-// eventually waits for a condition that another process brings about.
+// eventually waits for a condition that another process causes.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -337,7 +337,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// forget puts another key in the place of a server's in a known_hosts file.
+// forget replaces a server's key in a known_hosts file.
 func forget(t *testing.T, file string, s *server) {
 	t.Helper()
 	b, err := os.ReadFile(file)

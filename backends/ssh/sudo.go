@@ -94,7 +94,7 @@ func (c *Conn) trySudo(ctx context.Context, password string) error {
 	return err
 }
 
-// mayAskAgain remembers a password that was refused and reports whether another one may be asked for.
+// mayAskAgain remembers a password that was refused and reports whether the program may prompt for another one.
 func (c *Conn) mayAskAgain(refused string) bool {
 	l := c.link
 	l.mu.Lock()

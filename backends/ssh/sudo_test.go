@@ -15,8 +15,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// fakeSudo makes a sudo that answers as the real one does in the given case, and an id that denies being root.
-// Its words were taken from sudo 1.9.13.
+// fakeSudo creates a sudo that answers as the real one does in the given case, and an id that reports a user other than root. Its
+// messages are those of sudo 1.9.13.
 func fakeSudo(t *testing.T, mode string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -134,7 +134,7 @@ func TestSudoAsksAgainAfterAWrongPassword(t *testing.T) {
 	}
 }
 
-// TestSudoIsAskedOnceByAll has four commands at once: each wrong password is tried once, and three end it.
+// TestSudoIsAskedOnceByAll runs four commands at once: each wrong password is tried once, and the third one ends it.
 func TestSudoIsAskedOnceByAll(t *testing.T) {
 	dir := fakeSudo(t, "password")
 	var asked atomic.Int64

@@ -132,7 +132,7 @@ func TestLogin(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*ssh.Config)
-		says   string // "": let in
+		says   string // "": accepted
 	}{
 		{"key file", func(c *ssh.Config) { c.Keys = []string{plain} }, ""},
 		{"encrypted key file", func(c *ssh.Config) {

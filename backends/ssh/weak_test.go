@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// What an ESXi of ten years ago or a switch offers and nothing else. SHA-1 as host key algorithm is "ssh-rsa", which
-// OpenSSH 8.8 took out; SHA-1 key exchanges and CBC went before (OpenSSH 7.0 and 6.7, release notes).
+// Servers that offer only the algorithms of a ten-year-old ESXi or of a switch. SHA-1 as host key algorithm is "ssh-rsa", which
+// OpenSSH 8.8 disabled; SHA-1 key exchanges and CBC were removed before (OpenSSH 7.0 and 6.7, release notes).
 func TestWeakAlgorithmsAreRefusedUnlessAskedFor(t *testing.T) {
 	strong := xssh.SupportedAlgorithms()
 	for _, test := range []struct {
@@ -81,7 +81,7 @@ func rsaSHA1(t *testing.T) xssh.Signer {
 	return old
 }
 
-// A password must reach nobody behind a key that has changed, at whichever hop.
+// A password must never be sent to a server whose key has changed, at any hop.
 func TestChangedKeysOnTheWay(t *testing.T) {
 	last := startServer(t, nil)
 	hop := startServer(t, func(s *server) { s.forward = true })

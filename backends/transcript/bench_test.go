@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// BenchmarkParse reads long texts of the tools whose output is longest. At least 100 MB/s are requested.
+// BenchmarkParse reads long texts of the tools with the longest output. At least 100 MB/s are required.
 func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct{ tool, fixture string }{
 		{"ib_send_bw", "server-all"},
@@ -28,7 +28,7 @@ func BenchmarkParse(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if c.tool != "lspci" { // a table goes on, its head does not come again
+			if c.tool != "lspci" { // a table continues without repeating its header
 				head, rows, _ := strings.Cut(string(part), "#bytes")
 				heading, rows, _ := strings.Cut(rows, "\n")
 				part = []byte(head + "#bytes" + heading + "\n" + strings.Repeat(rows, 4096))
@@ -44,7 +44,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkLog reads a kernel log as long uptimes leave it: one finding among a thousand lines of others.
+// BenchmarkLog reads a kernel log like that of a long uptime: one finding among a thousand other lines.
 func BenchmarkLog(b *testing.B) {
 	found, err := os.ReadFile("klog/testdata/dmesg/gpu.txt")
 	if err != nil {
@@ -63,8 +63,8 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// TestNoise gives noise of several kinds to every parser: 100 MB are read within two seconds of the processor and 128 MB
-// of memory. With the race detector the noise is short; make e2e-full runs it without.
+// TestNoise runs every parser on several kinds of noise: 100 MB are read within two seconds of CPU time and 128 MB of memory. With
+// the race detector the noise is short; make e2e-full runs it without.
 func TestNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := make([]byte, 1<<20)
@@ -123,7 +123,7 @@ func readNoise(t *testing.T, tool, unit string, bytes int64) (transcript.Result,
 	return v, took
 }
 
-// repeat reads one text over and over.
+// repeat is a reader that repeats one text.
 type repeat struct {
 	unit string
 	at   int

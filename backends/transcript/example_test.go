@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
-// A tool's text becomes a value by its name; the command parse prints the same.
+// Parse turns a tool's output into a value, by the tool's name; the command parse prints the same.
 func ExampleParse() {
 	r, err := transcript.Parse("lsmod", strings.NewReader("Module                  Size  Used by\nvmw_pvrdma             53248  0\n"))
 	if err != nil {

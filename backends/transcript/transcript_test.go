@@ -14,7 +14,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// own are the tools whose fixtures lie here; the families esxi, firmware and klog have theirs and their tests beside them.
+// own returns the tools whose fixtures are in this directory; the families esxi, firmware and klog have their own fixtures and
+// tests.
 func own() scantest.Tools {
 	tools := scantest.Tools{}
 	for _, tool := range transcript.Tools() {
@@ -35,7 +36,7 @@ func TestForeign(t *testing.T) { scantest.Score(t, own()) }
 func TestMutations(t *testing.T) {
 	scantest.Hold(t, "testdata", own(), map[string][]string{
 		"": {"ethtool_s/flat", "ibdev2netdev/flat", "lspci/flat", "mlnx_qos/flat", "nvidia_smi/flat"},
-		// The line of dashes says that the test came to its end.
+		// The line of dashes shows that the test finished.
 		"no dash line": {"ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"},
 		"one long line": {"ethtool_s/after-login", "ib_read_lat/fault-version", "ib_write_bw/cm-disconnect", "ib_write_bw/no-heading",
 			"ib_write_bw/fault-versions-conflict", "ibv_devinfo/list", "lsmod/proc", "lspci/v-flags", "nvidia_smi_q"},
@@ -62,8 +63,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheTool gives every tool an empty text, a shell's complaint and words out of long noise: all fail, but for
-// the kernel log.
+// TestNothingOfTheTool parses an empty text, a shell's error message and words from long noise with every tool: all fail except the
+// kernel log.
 func TestNothingOfTheTool(t *testing.T) {
 	for _, tool := range transcript.Tools() {
 		for _, text := range []string{"", "\n \r\n", "-bash: " + tool.ID + ": command not found\n", "root@vm-07:~# " + tool.ID + "\n",

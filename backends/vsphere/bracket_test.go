@@ -55,7 +55,7 @@ func TestVMPower(t *testing.T) {
 	if off, err := c.GoingOff(t.Context(), vm.Name, time.Time{}); off || err != nil {
 		t.Errorf("it is going off: %t, %v", off, err)
 	}
-	// Off it stays off.
+	// If it is off it stays off.
 	if err := b.Open(t.Context(), vm, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestVMPower(t *testing.T) {
 	}
 }
 
-// A guest that another run has powered on a moment ago is waited for; one whose VMware Tools do not come up is not.
+// A guest that another run has powered on a moment ago is waited for; a guest whose VMware Tools do not start is not.
 func TestGuestIsStarting(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, BootTime: 300 * time.Millisecond})
 	vm := backends.VMRef("vm-01")
@@ -119,7 +119,7 @@ func TestMaintenance(t *testing.T) {
 func TestReboot(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 3, VMs: 3, RebootTime: 100 * time.Millisecond})
 	host := backends.HostRef("esx-02")
-	for n := 1; n <= 2; n++ { // the second follows the first at once
+	for n := 1; n <= 2; n++ { // the second follows immediately
 		through(t, c.Brackets()[backends.BracketReboot], host, backends.Absent)
 		if is := len(l.World().Log.Outages()); is != n {
 			t.Errorf("%d outages, want %d: closing twice must not reboot twice", is, n)
@@ -147,7 +147,7 @@ func TestRebootNeverEnds(t *testing.T) {
 }
 
 func TestHostThatCannotBeEvacuated(t *testing.T) {
-	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1}) // nowhere to go
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1}) // no other host
 	host := backends.HostRef("esx-01")
 	b := c.Brackets(vsphere.BracketOptions{Evacuate: time.Second})[backends.BracketMaintenance]
 	check(t, b.Open(t.Context(), host, nil), backends.KindTransient, "not empty after 1s")
@@ -159,7 +159,7 @@ func TestHostThatCannotBeEvacuated(t *testing.T) {
 	}
 }
 
-// A host is not emptied while vSAN copies what another has missed: vCenter would refuse it.
+// A host is not evacuated while vSAN resynchronizes objects: vCenter would refuse it.
 func TestRebootWaitsForVSAN(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan", RebootTime: 500 * time.Millisecond})
 	b := c.Brackets(vsphere.BracketOptions{Look: 200 * time.Millisecond})[backends.BracketReboot]
@@ -169,7 +169,7 @@ func TestRebootWaitsForVSAN(t *testing.T) {
 	through(t, b, backends.HostRef("esx-01"), backends.Absent)
 }
 
-// A host of a vSAN cluster that does not tell what is left to copy is not emptied: unreadable is not zero.
+// A host of a vSAN cluster that does not report how much is left to resynchronize is not evacuated: unreadable is not zero.
 func TestUnreadableResyncKeepsAHostInService(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "sriov-vsan", Faults: []string{"host=esx-02,command=esxcli vsan debug resync,do=fail:Unable to connect to vSAN"}})
 	b := c.Brackets(vsphere.BracketOptions{Look: 16 * time.Millisecond})[backends.BracketMaintenance]
@@ -192,7 +192,7 @@ func TestSSH(t *testing.T) {
 	if calls := l.World().Log.Calls(); calls["StartService"] != 1 || calls["StopService"] != 1 || calls["EnableRuleset"]+calls["DisableRuleset"] != 0 {
 		t.Errorf("calls: %v", calls)
 	}
-	// What ran before runs on, and what was shut is shut again.
+	// Services that were running keep running, and services that were stopped are stopped again.
 	if err := l.World().SetService("esx-02", "TSM-SSH", true); err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// A certificate that a trusted CA has made out for another machine, an ESXi host for example, is not vCenter's, also where
-// vCenter is named by its address, of which Go tells the server no name.
+// A certificate that a trusted CA has issued for another machine, for example an ESXi host, is refused for vCenter, also if vCenter
+// is named by its address, in which case Go sends no server name.
 func TestTheCertificateOfAnotherMachineIsRefused(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

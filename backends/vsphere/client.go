@@ -135,8 +135,8 @@ func (c *Client) System(ctx context.Context, hosts []*backends.Host, o SystemOpt
 	c.system.Survey(ctx, hosts, o)
 }
 
-// Neighbours returns the switch port behind each pNIC of a host, by device name, as announced by the physical switch over LLDP or
-// CDP. A pNIC without an announcement has no entry.
+// Neighbours returns the switch port connected to each pNIC of a host, by device name, as announced by the physical switch over
+// LLDP or CDP. A pNIC without an announcement has no entry.
 func (c *Client) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	return c.system.Neighbours(ctx, host)
 }
@@ -180,7 +180,7 @@ func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, 
 	return c.settings.AdapterMAC(ctx, vm, portGroup)
 }
 
-// Devices returns the PCI devices that are passed through whole to a VM.
+// Devices returns the PCI devices that are passed through to a VM.
 func (c *Client) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	return c.settings.Devices(ctx, vm)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// Bounds on calls hold for any number of hosts; 200 hosts are ten pages of nothing but one more.
+// The bounds on calls apply to any number of hosts; each further page of 200 hosts costs only one more call.
 func TestCostOfReading(t *testing.T) {
 	for _, hosts := range []int{4, 60} {
 		t.Run(fmt.Sprint(hosts, " hosts"), func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestCostOfReading(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := c.Calls() - before + 3; n > 12 { // as in a command of its own
+			if n := c.Calls() - before + 3; n > 12 { // as in a separate command
 				t.Errorf("details: %d calls", n)
 			}
 			if len(inv.Hosts) != hosts || inv.Hosts[hosts-1].Options[option] != "" || inv.Hosts[hosts-1].Firewall["pvrdma"].Enabled {
@@ -62,7 +62,7 @@ func TestCostOfSetting(t *testing.T) {
 			_, c := startLab(t, lab.Options{Hosts: hosts, VMs: 1})
 			set := c.Setters()
 
-			// As the engine does it: every value is read for the journal, then set.
+			// As the engine does it: each value is read for the journal, then set.
 			before := c.Calls()
 			read(t, set, dvs)
 			mustSet(t, set, dvs, dvs1)

@@ -13,7 +13,7 @@ import (
 
 const gpu, otherGPU = "0000:af:00.0", "0000:3c:00.0"
 
-// withGPUs passes both A100 of a lab's host through and switches vm-01 off.
+// withGPUs enables passthrough for both A100 of a lab's host and powers off vm-01.
 func withGPUs(t *testing.T) (*lab.Lab, *vsphere.Client, map[backends.Kind]backends.Setter) {
 	t.Helper()
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
@@ -47,7 +47,7 @@ func TestDeviceContractOnLab(t *testing.T) {
 		Values: []backends.Value{backends.ValueOf("256"), backends.ValueOf("512"), backends.ValueOf("a b; c=\"d\" <&>")}})
 }
 
-// VMX keys are compared without regard to case, and a key that is there keeps its spelling.
+// VMX keys are compared case-insensitively, and an existing key keeps its spelling.
 func TestExtraKeepsSpelling(t *testing.T) {
 	l, _, set := withGPUs(t)
 	err := l.World().Update(func(s *events.State) ([]events.Event, error) {
@@ -69,7 +69,7 @@ func TestExtraKeepsSpelling(t *testing.T) {
 	})
 }
 
-// Two GPUs, their keys and the reservation are one reconfigure, and the VM starts with them.
+// Two GPUs, their keys and the reservation are set in one reconfigure, and the VM starts with them.
 func TestDevicesStart(t *testing.T) {
 	l, c, set := withGPUs(t)
 	many := set[backends.KindDevice].(backends.ManySetter)
@@ -90,13 +90,13 @@ func TestDevicesStart(t *testing.T) {
 	power := c.Brackets()[backends.BracketVMPower]
 	on := backends.ValueOf("poweredOn")
 	watched := c.Brackets(vsphere.BracketOptions{Tools: true})[backends.BracketVMPower]
-	// vCenter names a module only; the pages stand in vmware.log.
+	// vCenter names only a module; the pages are in vmware.log.
 	err := power.Close(t.Context(), backends.VMRef("vm-01"), on, nil)
 	check(t, err, backends.KindPermanent, "MMIO window is too small")
 	if hint := backends.HintOf(err); !strings.Contains(hint, "use64bitMMIO to TRUE") {
 		t.Errorf("hint %q", hint)
 	}
-	// With a window above 4 GB that is too small the VM goes off again (KB 323402).
+	// With a window above 4 GB that is too small the VM powers off again (KB 323402).
 	mustSet(t, set, as[3].Setting, "TRUE")
 	err = watched.Close(t.Context(), backends.VMRef("vm-01"), on, nil)
 	check(t, err, backends.KindPermanent, "firmware found no room")
@@ -113,7 +113,7 @@ func TestDevicesStart(t *testing.T) {
 	}
 }
 
-// A dynamic device has its address once the VM has been on.
+// A dynamic device has its address once the VM has been powered on.
 func TestDynamicDevice(t *testing.T) {
 	_, c, set := withGPUs(t)
 	mustSet(t, set, ofVM(backends.KindDevice, gpu), a100("dynamic"))
@@ -123,7 +123,7 @@ func TestDynamicDevice(t *testing.T) {
 	if err := c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-01"), backends.ValueOf("poweredOn"), nil); err != nil {
 		t.Fatal(err)
 	}
-	// The first A100 that was free, wherever the plan had seen one.
+	// The first free A100, even if the plan expected another one.
 	if a, b := read(t, set, ofVM(backends.KindDevice, otherGPU)), read(t, set, ofVM(backends.KindDevice, gpu)); a != a100("dynamic") || !b.IsAbsent() {
 		t.Errorf("%s reads %s, %s reads %s", otherGPU, a, gpu, b)
 	}
@@ -159,7 +159,7 @@ func TestDeviceRefuses(t *testing.T) {
 	}
 }
 
-// What makes a VM answer evenly; latency sensitivity high wants both reservations first.
+// Settings for low jitter; latency sensitivity high requires both reservations first.
 func TestTuningContractOnLab(t *testing.T) {
 	l, _, set := withGPUs(t)
 	s := ofVM(backends.KindCPU, "")

@@ -66,7 +66,7 @@ func TestDialTrust(t *testing.T) {
 	}
 }
 
-// check holds an error to its kind and words; the kind "" wants none.
+// check compares an error with a kind and a text; the kind "" expects no error.
 func check(t *testing.T, err error, kind backends.ErrorKind, says string) {
 	t.Helper()
 	if kind == "" {
@@ -115,7 +115,7 @@ func TestDialLogin(t *testing.T) {
 	check(t, err, backends.KindAuth, "no permission in this vCenter")
 }
 
-func TestDialNobodyThere(t *testing.T) {
+func TestDialWithoutServer(t *testing.T) {
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/page/") {
 			_, _ = w.Write([]byte("<!DOCTYPE html><html><body>It works</body></html>"))

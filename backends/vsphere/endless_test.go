@@ -11,10 +11,10 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// opening is what every reply begins with.
+// opening is the beginning of every reply.
 const opening = `<?xml version="1.0"?><Envelope xmlns="http://schemas.xmlsoap.org/soap/envelope/"><Body><RetrievePropertiesExResponse xmlns="urn:vim25"><returnval><token>`
 
-// endless answers with a reply that goes on until nobody takes it any more, a piece at a time.
+// endless answers with a reply that continues, one piece at a time, until nobody reads it any more.
 func endless(piece string, pause time.Duration) rule {
 	return func(_ int, w http.ResponseWriter, _ func()) bool {
 		text := opening
@@ -26,15 +26,15 @@ func endless(piece string, pause time.Duration) rule {
 				if err := http.NewResponseController(w).Flush(); err != nil {
 					return true
 				}
-				time.Sleep(pause) // the pace of the reply is the point of the test
+				time.Sleep(pause) // the speed of the reply matters here
 			}
 			text = piece
 		}
 	}
 }
 
-// TestRepliesWithoutEnd has replies that never end: what comes fast ends at its limit, what comes slowly at the limit of
-// one call, and both are said.
+// TestRepliesWithoutEnd receives replies that never end: a fast one ends at its size limit, a slow one at the time limit of one
+// call, and both are reported.
 func TestRepliesWithoutEnd(t *testing.T) {
 	w := start(t, nil, nil)
 	const limit = 1 << 20

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// TestOneFaultEach sets up switch, port group, member, host and VM while one call each goes wrong once in a way that
-// passes: the end is the same, and nothing is there twice.
+// TestOneFaultEach sets up switch, port group, member, host and VM while one call of each fails once with a transient error: the
+// result is the same, and nothing exists twice.
 func TestOneFaultEach(t *testing.T) {
 	methods := []string{
 		"CreateDVS_Task", "EnableNetworkResourceManagement", "AddDVPortgroup_Task", "ReconfigureDvs_Task", "UpdateOptions",
@@ -23,7 +23,7 @@ func TestOneFaultEach(t *testing.T) {
 	for _, method := range methods {
 		for _, do := range []string{"drop", "drop-after", "garbage", "http:503", "fault:ConcurrentAccess", "fault:NotAuthenticated"} {
 			if strings.HasPrefix(do, "fault:Concurrent") && !slices.Contains(methods[:7], method) {
-				continue // only what writes meets somebody else's change
+				continue // only writes conflict with somebody else's change
 			}
 			t.Run(method+" "+do, func(t *testing.T) {
 				t.Parallel()
@@ -72,9 +72,9 @@ func TestOneFaultEach(t *testing.T) {
 	}
 }
 
-// TestWaitingAloneIsRefused holds that a wait ends, and what came of the task is read, where something between here and
-// vCenter lets no call wait while everything else is answered: that is not a restart, which is waited out.
-func TestWaitingAloneIsRefused(t *testing.T) {
+// TestOnlyWaitingIsRefused checks that a wait ends, and that the outcome of the task is read, if something between this machine
+// and vCenter blocks waiting calls while everything else is answered: unlike a restart, that is not waited out.
+func TestOnlyWaitingIsRefused(t *testing.T) {
 	t.Parallel()
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=http:503"}})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // a restart gets 20
@@ -84,8 +84,8 @@ func TestWaitingAloneIsRefused(t *testing.T) {
 	}
 }
 
-// A task of the lab takes 40 ms: on a machine that is busy it may have ended before anybody looked. One of many is seen on
-// its way.
+// A task of the lab takes 40 ms: on a busy machine it may end before its progress is read. Of many tasks, at least one is seen in
+// progress.
 func TestProgressMoves(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	for n := range 50 {
@@ -104,7 +104,7 @@ func TestProgressMoves(t *testing.T) {
 	t.Error("no task was seen to move")
 }
 
-func TestTaskFailsInWords(t *testing.T) {
+func TestTaskFailsWithAMessage(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
 	if err := l.World().Faults.Add("method=CreateDVS_Task,do=task-error:The operation is not supported in this phase of the moon."); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// vCenter is asked once for each guest OS and hardware version of a cluster, and only for the VMs that were named.
+// vCenter is queried once for each guest OS and hardware version of a cluster, and only for the named VMs.
 func TestAdaptersOfGuestSystems(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 4, VMs: 24, Systems: []string{"ubuntu-22.04", "rhel-9", "debian-12"}})
 	names := []string{"vm-01", "vm-02", "vm-03"}

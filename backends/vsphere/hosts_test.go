@@ -27,7 +27,7 @@ func settingsOf(as []backends.Assignment) []backends.Setting {
 	return ss
 }
 
-// asEngine reads for the journal, sets, and reads back, all hosts together.
+// asEngine reads for the journal, sets, and reads back, for all hosts together.
 func asEngine(t *testing.T, s backends.Setter, as []backends.Assignment) {
 	t.Helper()
 	reader, many := s.(backends.ManyReader), s.(backends.ManySetter)
@@ -76,7 +76,7 @@ func TestCostOfSettingManyHosts(t *testing.T) {
 	}
 }
 
-// What one host refuses, or what is not there, is the error of that host alone.
+// A setting that one host refuses, or that does not exist there, is an error of that host alone.
 func TestManyHostsFailEachForItself(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 4, VMs: 1, Faults: []string{
 		"host=esx-02,method=UpdateOptions,do=fault:NoPermission", "host=esx-03,method=EnableRuleset,do=fault:NoPermission",
@@ -113,7 +113,7 @@ func TestManyHostsFailEachForItself(t *testing.T) {
 	}
 }
 
-// A server that gives no single element of a list is asked host by host, with the same answers.
+// If a server does not return single elements of a list, each host is queried separately, with the same results.
 func TestManyHostsOnStock(t *testing.T) {
 	w := start(t, nil, listOption)
 	s := w.dial(t).Setters()[backends.KindOption]

@@ -29,7 +29,7 @@ func component(t backends.Ref, name string) backends.Setting {
 
 var ofCluster = component(backends.ClusterRef("Cluster-01"), "Mellanox-MFT-Tools")
 
-// imaged starts a cluster that an image manages.
+// imaged starts a cluster that is managed with an image.
 func imaged(t *testing.T, faults ...string) (*lab.Lab, *vsphere.Client, backends.Setter) {
 	t.Helper()
 	t.Parallel()
@@ -38,7 +38,7 @@ func imaged(t *testing.T, faults ...string) (*lab.Lab, *vsphere.Client, backends
 	return l, c, c.Setters()[backends.KindImageComponent]
 }
 
-// lifecycle looks at the image of the lab, and may change it.
+// lifecycle reads the image of the lab, and may change it.
 func lifecycle(t *testing.T, l *lab.Lab, look func(*events.Lifecycle)) {
 	t.Helper()
 	if err := l.World().Update(func(s *events.State) ([]events.Event, error) {
@@ -71,7 +71,7 @@ func TestImageContractOnLab(t *testing.T) {
 	}
 }
 
-// What stops an edit leaves the image, and nothing of our own behind.
+// An edit that cannot be finished leaves the image unchanged, and no draft of this program.
 func TestImageThatIsNotEdited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,7 +108,7 @@ func TestImageThatIsNotEdited(t *testing.T) {
 	}
 }
 
-// A bundle of this computer is served to vCenter while it fetches it (PULL), and not longer. The lab fetches it from the network.
+// A bundle of this computer is served to vCenter only while vCenter fetches it (PULL). The lab fetches it over the network.
 func TestImageFromAFileOfThisComputer(t *testing.T) {
 	l, c, set := imaged(t)
 	file := filepath.Join(t.TempDir(), path.Base(mftBundle))
@@ -129,7 +129,7 @@ func TestImageFromAFileOfThisComputer(t *testing.T) {
 	})
 }
 
-// If vCenter cannot import it, the operator is told what it was to fetch, and how to do it by hand.
+// If vCenter cannot import it, the error names the URL and explains how to import the bundle by hand.
 func TestImageFromAFileThatIsNotImported(t *testing.T) {
 	l, c, set := imaged(t)
 	lifecycle(t, l, func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] })
@@ -144,7 +144,7 @@ func TestImageFromAFileThatIsNotImported(t *testing.T) {
 	}
 }
 
-// A run that was killed between making the draft and its commit leaves a draft of this program that holds nothing but the change.
+// A run that was killed between creating the draft and committing it leaves a draft of this program that contains only the change.
 func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	l, _, set := imaged(t)
 	lifecycle(t, l, func(i *events.Lifecycle) {
@@ -163,7 +163,7 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	})
 }
 
-// A rollback takes that draft away, although the image is as it was.
+// A rollback deletes that draft, although the image is unchanged.
 func TestImageDraftThatIsRolledBack(t *testing.T) {
 	l, _, set := imaged(t)
 	lifecycle(t, l, func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`) })
@@ -175,7 +175,7 @@ func TestImageDraftThatIsRolledBack(t *testing.T) {
 	}
 }
 
-// remediable is a lab whose image has the component, and the first host of which may be remediated.
+// remediable returns a lab whose image has the component and whose first host may be remediated.
 func remediable(t *testing.T, faults ...string) (*lab.Lab, backends.Setter) {
 	t.Helper()
 	l, _, set := imaged(t, faults...)
@@ -251,7 +251,7 @@ func power(l *lab.Lab) error {
 	return l.World().Update(func(s *events.State) ([]events.Event, error) { s.Lifecycle.PowerOff = true; return nil, nil })
 }
 
-// The remediation that a killed run has begun goes on in vCenter: the next one waits for it and begins none.
+// The remediation that a killed run has started continues in vCenter: the next run waits for it and starts none.
 func TestRemediationOfAKilledRunIsWaitedFor(t *testing.T) {
 	l, set := remediable(t)
 	s := component(backends.HostRef("esx-01"), "Mellanox-MFT-Tools")
@@ -286,7 +286,7 @@ func TestRemediationOfAKilledRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// settled sets until the host answers again: the engine waits for a host that is away before it goes on.
+// settled sets until the host answers again: the engine waits for a disconnected host before it continues.
 func settled(t *testing.T, set backends.Setter, s backends.Setting) error {
 	t.Helper()
 	for {

@@ -24,7 +24,7 @@ func inventory(t *testing.T, c *vsphere.Client, scope backends.Scope) *backends.
 }
 
 func TestInventoryOfStock(t *testing.T) {
-	// vcsim names itself so (govmomi, vcsim/main.go): it is not a lab of this program.
+	// vcsim reports itself with this name (govmomi, vcsim/main.go): it is not a lab of this program.
 	w := start(t, func(m *simulator.Model) { m.ServiceContent.About.Name += " (govmomi simulator)" }, nil)
 	inv := inventory(t, w.dial(t), backends.Scope{Details: true})
 	if len(inv.Hosts) != 4 || len(inv.VMs) != 4 || len(inv.Switches) != 1 || inv.VCenter.Simulated {
@@ -40,7 +40,7 @@ func TestInventoryOfStock(t *testing.T) {
 	if alone := inv.Host("DC0_H0"); alone == nil || alone.Cluster != "" || alone.Datacenter != "DC0" || alone.Path != "/DC0/host/DC0_H0/DC0_H0" {
 		t.Errorf("%+v", alone)
 	}
-	// What this vCenter cannot tell is a gap, not an error.
+	// Facts that this vCenter cannot report are gaps, not errors.
 	if !slices.ContainsFunc(inv.Gaps, func(g backends.Gap) bool { return g.What == "DVS versions on offer" }) {
 		t.Errorf("gaps: %+v", inv.Gaps)
 	}
@@ -91,7 +91,7 @@ func TestInventoryOfLab(t *testing.T) {
 	}
 }
 
-func TestUnfitHostsSayWhy(t *testing.T) {
+func TestReasonsOfUnfitHosts(t *testing.T) {
 	_, c := startLab(t, lab.Options{Scenario: "mixed"})
 	inv := inventory(t, c, backends.Scope{})
 	for host, why := range map[string]string{
@@ -143,7 +143,7 @@ func TestNames(t *testing.T) {
 		for i, e := range m.Map().All("VirtualMachine")[:3] {
 			vm := m.Map().Get(e.Reference()).(*simulator.VirtualMachine)
 			vm.Name = names[i]
-			if i == 2 { // a second twin, in a folder of its own
+			if i == 2 { // a second VM of that name, in a folder of its own
 				folder := &simulator.Folder{}
 				folder.Name, folder.Parent = "old", vm.Parent
 				top := m.Map().Get(*vm.Parent).(*simulator.Folder)
@@ -179,7 +179,7 @@ func TestOlderVCenter(t *testing.T) {
 	w := start(t, nil, nil)
 	p := between(t, w)
 	c := p.dial(t)
-	// 6.7 has no rdmaDevice and refuses the whole read.
+	// 6.7 does not have rdmaDevice and refuses the complete read.
 	p.refuse("config.network.rdmaDevice")
 	inv := inventory(t, c, backends.Scope{})
 	if len(inv.Hosts) != 4 || len(inv.Hosts[0].NICs) == 0 {

@@ -31,7 +31,7 @@ func mustSet(t *testing.T, set map[backends.Kind]backends.Setter, s backends.Set
 	}
 }
 
-// changes counts the events of a kind, to see that setting a value twice writes once.
+// changes returns how many events of a kind there are, to check that setting a value twice writes once.
 func changes(l *lab.Lab, what string) func() int {
 	return func() int {
 		n := 0

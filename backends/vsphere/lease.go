@@ -122,7 +122,7 @@ func (c *Client) LeaseHolder(ctx context.Context, t backends.Ref) (*Holder, int3
 		h := &Holder{}
 		for _, v := range wire.Value[types.ArrayOfCustomFieldValue](e, "customValue").CustomFieldValue {
 			if text, is := v.(*types.CustomFieldStringValue); is && text.Key == def.Key {
-				_ = json.Unmarshal([]byte(text.Value), h) // an edited value names nobody
+				_ = json.Unmarshal([]byte(text.Value), h) // an edited value names no holder
 			}
 		}
 		return h, def.Key, nil

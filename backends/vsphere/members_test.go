@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 )
 
-// memberships asks for vmnic2 of every host.
+// memberships are assignments of vmnic2 on n hosts.
 func memberships(n int) []backends.Assignment {
 	var as []backends.Assignment
 	for i := range n {
@@ -112,7 +112,7 @@ func TestMemoryAndAdapterInOneReconfigure(t *testing.T) {
 		t.Errorf("MAC %q (%v)", mac, err)
 	}
 
-	// One of two is wrong: the error stands at that one, the other is done.
+	// One of two is wrong: only that one returns an error, the other is done.
 	mem.To = backends.ValueOf(backends.MemorySpec{ReservationMB: 2048})
 	nic.To = backends.ValueOf(backends.AdapterSpec{Type: "token ring", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Start: true})
 	errs := many(t, set, []backends.Assignment{mem, nic})

@@ -14,14 +14,14 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// TestMoveVMsAway: which hosts take the VMs of a host that DRS does not empty, and what keeps one from leaving. vm-01 and
+// TestMoveVMsAway: which hosts receive the VMs of a host that DRS does not evacuate, and what keeps a VM from leaving. vm-01 and
 // vm-04 run on esx-01, vm-02 on esx-02, vm-03 on esx-03. A refusal moves nothing at all.
 func TestMoveVMsAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edit    func(*labworld.State)
-		to      map[string]string // of vm-01 and vm-04, where that is certain
-		placed  bool              // DRS was asked
+		to      map[string]string // of vm-01 and vm-04, if that is certain
+		placed  bool              // DRS was asked for a host
 		refused string
 	}{
 		"DRS recommends": {func(s *labworld.State) { s.Services.DRS = "manual" }, nil, true, ""},
@@ -126,15 +126,15 @@ func TestMoveVMsAway(t *testing.T) {
 	}
 }
 
-// TestMovesWaitForEachOther: what one host that is being emptied may do to another. A host whose VMs could not leave takes those
-// of another afterwards; one that leaves maintenance mode does not wait for the moves of another; and one that waits for its
-// turn ends with its context.
+// TestMovesWaitForEachOther: how a host that is being evacuated affects another one. A host whose VMs could not leave accepts those
+// of another host afterwards; a host that leaves maintenance mode does not wait for the moves of another; and a host that waits for
+// its turn stops waiting with its context.
 func TestMovesWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	l, cl := startLab(t, lab.Options{Hosts: 3, VMs: 3})
 	err := l.World().Update(func(s *labworld.State) ([]labworld.Event, error) {
 		s.Services.NoDRS = true
-		s.VM("vm-02").Local = true // it keeps esx-02 from being emptied
+		s.VM("vm-02").Local = true // it keeps esx-02 from being evacuated
 		return []labworld.Event{{What: labworld.Inventory, Detail: "cluster"}, {What: labworld.VMDevices, VM: "vm-02"}}, nil
 	})
 	if err != nil {

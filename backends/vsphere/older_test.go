@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
-// Hosts of 6.7 tell their RDMA devices by esxcli alone (vSphere Web Services API, HostRdmaDevice: since vSphere API 7.0), in a
-// vCenter that declares the property, and in one that does not; newer hosts are not asked for them.
+// The RDMA devices of 6.7 hosts can only be read with esxcli (vSphere Web Services API, HostRdmaDevice: since vSphere API 7.0),
+// whether or not vCenter declares the property; newer hosts are not queried for them.
 func TestRDMADevicesOfOlderHosts(t *testing.T) {
 	for scenario, fresh := range map[string]int{"esx-6.7": 0, "mixed-versions": 2, "esx-9.0": 3} {
 		_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: scenario})
@@ -36,7 +36,7 @@ func TestRDMADevicesOfOlderHosts(t *testing.T) {
 	}
 }
 
-// A host that cannot be asked is named, and the others are as they are.
+// A host that does not answer is named, and the facts of the others are unchanged.
 func TestOlderHostThatDoesNotAnswer(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Scenario: "esx-6.7", Faults: []string{"method=ExecuteSoap,host=esx-02,do=fault:NotSupported"}})
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
@@ -53,8 +53,9 @@ func TestOlderHostThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Hosts before 8.0 tell the versions of driver and firmware by esxcli alone (vSphere Web Services API, PhysicalNic.firmwareVersion:
-// since vSphere API 8.0.0.1; PowerCLI scripts read driverinfo.firmwareversion of network.nic.get); newer hosts are not asked.
+// The driver and firmware versions of hosts before 8.0 can only be read with esxcli (vSphere Web Services API,
+// PhysicalNic.firmwareVersion: since vSphere API 8.0.0.1; PowerCLI scripts read driverinfo.firmwareversion of network.nic.get);
+// newer hosts are not queried.
 func TestVersionsOfOlderHosts(t *testing.T) {
 	for scenario, driver := range map[string]string{"esx-6.7": "4.17.71.1-1OEM.670.0.0.8169922", "esx-7.0": "4.21.71.101-1OEM.702.0.0.17630552", "esx-9.0": ""} {
 		_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: scenario})

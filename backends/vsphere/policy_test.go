@@ -12,7 +12,7 @@ import (
 	labworld "github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// What the cluster, the switch and the port group decide by themselves, on a vCenter that has all of it switched on.
+// Automatic policies of the cluster, the switch and the port group, on a vCenter that has all of them enabled.
 func TestPoliciesOfClusterAndSwitch(t *testing.T) {
 	w := start(t, nil, func(m *simulator.Model) {
 		reg := m.Map()

@@ -18,7 +18,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// A wire stands between client and server and does to calls what networks and restarting services do.
+// A wire is a proxy between client and server that disturbs calls as networks and restarting services do.
 type wire struct {
 	*httptest.Server
 	ca string
@@ -26,7 +26,7 @@ type wire struct {
 	mu    sync.Mutex
 	seen  map[string]int
 	rules map[string]rule
-	old   string // a property path that the far side does not know
+	old   string // a property path that the server does not support
 }
 
 // A rule acts on the n-th call of a method (1 is the first); it returns true when it has answered by itself.
@@ -34,7 +34,7 @@ type rule func(n int, w http.ResponseWriter, pass func()) bool
 
 var methodName = regexp.MustCompile(`<(?:\w+:)?Body[^>]*><(\w+)`)
 
-// between puts a wire before a world.
+// between puts a wire in front of a world.
 func between(t *testing.T, w *world) *wire {
 	t.Helper()
 	target := *w.URL
@@ -71,14 +71,14 @@ func between(t *testing.T, w *world) *wire {
 	return p
 }
 
-// on sets the rule of a method and starts counting anew.
+// on sets the rule of a method and restarts its count.
 func (p *wire) on(method string, r rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules[method], p.seen[method] = r, 0
 }
 
-// refuse makes the far side one that does not know a property path.
+// refuse makes the server reject a property path.
 func (p *wire) refuse(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *wire) config() vsphere.Config {
 	return vsphere.Config{URL: p.URL + "/sdk", Username: "admin", Password: word("secret-word"), CAFiles: []string{p.ca}}
 }
 
-// hangUp breaks the connection of the n-th call; with acted the far side has done it before.
+// hangUp breaks the connection of the n-th call; with acted, the server has executed the call before.
 func hangUp(which int, acted bool) rule {
 	return func(n int, w http.ResponseWriter, pass func()) bool {
 		if n != which {

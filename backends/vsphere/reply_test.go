@@ -20,13 +20,13 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/system"
 )
 
-// A tape holds replies of a vCenter by method, in the order in which they came.
+// A tape contains replies of a vCenter by method, in the order in which they were received.
 type tape struct {
 	mu      sync.Mutex
 	replies map[string][][]byte
 	at      map[string]int
 	methods []string
-	// The reply to the first call of a method that is played in place of its own.
+	// The reply to the first call of a method that is replaced.
 	method string
 	forged []byte
 }
@@ -38,7 +38,7 @@ func methodOf(body []byte) string {
 	return ""
 }
 
-// record takes down what a lab answers to everything that look asks.
+// record stores the replies of a lab to all calls of look.
 func record(f *testing.F) *tape {
 	f.Helper()
 	l, err := lab.Start(context.Background(), lab.Options{Hosts: 1, VMs: 1, Scenario: "done", Dir: f.TempDir()})
@@ -78,7 +78,7 @@ func record(f *testing.F) *tape {
 	return t
 }
 
-// ServeHTTP plays the tape; when it has run out for a method, the last reply comes again.
+// ServeHTTP replays the tape; when it has no more replies for a method, it repeats the last one.
 func (t *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	method := methodOf(body)
@@ -99,14 +99,14 @@ func (t *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply)
 }
 
-// forge has another reply played to the first call of a method.
+// forge replaces the reply to the first call of a method.
 func (t *tape) forge(method string, reply []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.method, t.forged, t.at = method, reply, map[string]int{}
 }
 
-// look reads all that there is to read of a vCenter. What one host cannot tell is not an error of it.
+// look reads everything that can be read from a vCenter. Facts that one host cannot report are not errors.
 func look(url, user, password string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -142,8 +142,8 @@ func look(url, user, password string) error {
 	return err
 }
 
-// FuzzReplies answers one call with a forged reply: whatever comes, it is an error or an inventory, never a panic, and
-// never takes longer than the limits say.
+// FuzzReplies answers one call with a forged reply: whatever it contains, the result is an error or an inventory, never a panic,
+// and never takes longer than the limits allow.
 func FuzzReplies(f *testing.F) {
 	t := record(f)
 	for i, method := range t.methods {
@@ -159,7 +159,7 @@ func FuzzReplies(f *testing.F) {
 	f.Fuzz(func(test *testing.T, which uint8, reply []byte) {
 		t.forge(t.methods[int(which)%len(t.methods)], reply)
 		begun := time.Now()
-		_ = look(s.URL, "a", "b") // whether it is an error is the reply's affair
+		_ = look(s.URL, "a", "b") // an error is possible and not checked
 		if took := time.Since(begun); took > 40*time.Second {
 			test.Errorf("it took %s", took)
 		}

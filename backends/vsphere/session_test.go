@@ -29,7 +29,7 @@ func TestSessionExpires(t *testing.T) {
 	spec := backends.AdapterSpec{Type: "pvrdma", PortGroup: adapter.Name, Switch: "DVS0", Protocol: "rocev2", Start: true}
 	powerOff(t, w, vm.Name)
 
-	// A read, a call that writes, and a task: each meets a session that has ended, collector and all.
+	// A read, a call that writes, and a task: each is called when the session has ended, with its collector.
 	expire(t, w)
 	if _, err := c.Inventory(t.Context(), everything); err != nil {
 		t.Errorf("inventory: %v", err)
@@ -52,7 +52,7 @@ func TestSessionExpires(t *testing.T) {
 	}
 }
 
-// expire ends every session, as an administrator or an idle limit does.
+// expire ends every session, as an administrator or an idle timeout does.
 func expire(t *testing.T, w *world) {
 	t.Helper()
 	admin, err := govmomi.NewClient(t.Context(), w.URL, true)

@@ -12,7 +12,7 @@ import (
 
 const option = "Net.PVRDMAVmknic"
 
-// listOption gives every host the option that real ones always list.
+// listOption adds to every host the option that real hosts always list.
 func listOption(m *simulator.Model) {
 	for _, e := range m.Map().All("HostSystem") {
 		host := m.Map().Get(e.Reference()).(*simulator.HostSystem)

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// connected makes a DVS with a port group over vmnic2 of the lab's hosts, and switches vm-01 off.
+// connected creates a DVS with a port group over vmnic2 of the lab's hosts, and powers off vm-01.
 func connected(t *testing.T, c *vsphere.Client, hosts ...string) map[backends.Kind]backends.Setter {
 	t.Helper()
 	set := c.Setters()
@@ -45,7 +45,7 @@ func TestVFAdapterOnLab(t *testing.T) {
 	check(t, err, backends.KindPermanent, "the VM's host offers no VFs on 0000:3b:00.1")
 }
 
-// With its memory reserved a VM with a VF starts; without, it does not.
+// With its memory reserved a VM with a VF starts; without the reservation it does not.
 func TestVFAdapterStarts(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "sriov-ready"})
 	set := connected(t, c, "esx-01")
@@ -65,7 +65,7 @@ func TestVFAdapterStarts(t *testing.T) {
 	})
 }
 
-// A VM that somebody shuts down right after it was powered on did not go off by itself.
+// A VM that somebody shuts down right after it was powered on did not power off by itself.
 func TestVMThatSomebodyShutsDownAgain(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 1, VMs: 1})
 	power := c.Brackets()[backends.BracketVMPower]
@@ -83,7 +83,7 @@ func TestVMThatSomebodyShutsDownAgain(t *testing.T) {
 	check(t, c.OffAgain(t.Context(), "vm-01"), backends.KindConflict, "somebody else is working on this target: shut down by ")
 }
 
-// What a host says when a VM with a VF does not start, and what it is told to do.
+// The message of a host when a VM with a VF does not start, and the hint.
 func TestVFAdapterDoesNotStart(t *testing.T) {
 	on := backends.ValueOf("poweredOn")
 	t.Run("no VF left (KB 309346)", func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestVFAdapterDoesNotStart(t *testing.T) {
 				check(t, err, backends.KindPermanent, "it went off again by itself")
 			}
 		}
-		// Who waits for something else than Tools is told too.
+		// A VM that powers off again is also found if the bracket does not wait for Tools.
 		if err := c.Brackets()[backends.BracketVMPower].Close(t.Context(), backends.VMRef("vm-02"), on, nil); err != nil {
 			t.Fatal(err)
 		}

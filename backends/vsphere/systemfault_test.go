@@ -17,7 +17,7 @@ import (
 
 const mft = "mft-4.28.0.92-0.x86_64.vib"
 
-// TestOneSystemFaultEach sets what a host is made of while one call each goes wrong once in a way that passes.
+// TestOneSystemFaultEach sets settings of hosts while one call of each fails once with a transient error.
 func TestOneSystemFaultEach(t *testing.T) {
 	steps := []struct {
 		s backends.Setting
@@ -34,7 +34,7 @@ func TestOneSystemFaultEach(t *testing.T) {
 				t.Parallel()
 				l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Scenario: "bare"})
 				c.Depots([]string{depot + mft})
-				for nth := range 3 { // of ExecuteSoap the first calls only describe commands
+				for nth := range 3 { // the first calls of ExecuteSoap only describe commands
 					if err := l.World().Faults.Add("method=" + method + ",nth=" + string(rune('1'+3*nth)) + ",do=" + do); err != nil {
 						t.Fatal(err)
 					}
@@ -135,7 +135,7 @@ func TestComponentDepots(t *testing.T) {
 	check(t, err, backends.KindRefused, "not removed")
 }
 
-// asked reads the inventory and asks the named hosts; one that is not there is asked by its name alone.
+// asked reads the inventory and surveys the named hosts; a host that is not in the inventory is passed by its name alone.
 func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.SystemOptions, names ...string) map[string]*backends.HostSystem {
 	t.Helper()
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
@@ -160,7 +160,7 @@ func asked(t *testing.T, c *vsphere.Client, ctx context.Context, o vsphere.Syste
 	return all
 }
 
-// One question that fails costs its own answer and no other.
+// A question that fails costs only its own answer.
 func TestSystemSurvey(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 3, VMs: 1, Scenario: "sriov-ready", Faults: []string{"host=esx-03,command=esxcli software vib list,do=fail:vib database is locked"}})
 	o := vsphere.SystemOptions{Parallel: 2, Depots: []string{depot + "no.zip"}, Ask: []system.Question{
@@ -201,7 +201,7 @@ func TestSystemSurvey(t *testing.T) {
 	}
 }
 
-// What was read is not asked for again.
+// Facts that were read are not read again.
 func TestSystemIsAskedOnce(t *testing.T) {
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1})
 	inv, err := c.Inventory(t.Context(), backends.Scope{})
@@ -222,7 +222,7 @@ func TestSystemIsAskedOnce(t *testing.T) {
 	}
 }
 
-// A host that does not answer keeps nobody waiting longer than its limit.
+// A host that does not answer delays the survey no longer than its limit.
 func TestSystemSurveyLimit(t *testing.T) {
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"host=esx-02,method=ExecuteSoap,do=hang"}})
 	o := vsphere.SystemOptions{Limit: 2 * time.Second, Ask: []system.Question{system.Pause}}

@@ -51,7 +51,7 @@ func (c *Client) Took(ctx context.Context) (*backends.Took, error) {
 	return took(tasks, happened), nil
 }
 
-// took pairs what began with what ended it. Both lists have the oldest first.
+// took pairs the beginnings of operations with their ends. Both lists have the oldest first.
 func took(tasks []types.TaskInfo, happened []types.BaseEvent) *backends.Took {
 	out := &backends.Took{}
 	reboots, asked := map[place.Ref][]time.Time{}, map[place.Ref]time.Time{}
@@ -94,7 +94,7 @@ func took(tasks []types.TaskInfo, happened []types.BaseEvent) *backends.Took {
 	return out
 }
 
-// happened reads the events that end what is measured, and those that begin it where no task does.
+// happened reads the events that end the measured operations, and those that begin them if no task does.
 func (c *Client) happened(ctx context.Context, since time.Time) (all []types.BaseEvent, err error) {
 	vim := c.conn.VIM()
 	made, err := methods.CreateCollectorForEvents(ctx, vim, &types.CreateCollectorForEvents{This: *vim.ServiceContent.EventManager,

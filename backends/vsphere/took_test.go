@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 )
 
-// The duration of a reboot ends when the host is connected again, which is after its task has ended.
+// The measured duration of a reboot ends when the host is connected again, which is after its task has ended.
 func TestRebootDurationIncludesReconnecting(t *testing.T) {
 	const reboot, boot = 300 * time.Millisecond, 10 * time.Millisecond
 	_, c := startLab(t, lab.Options{Hosts: 2, VMs: 2, RebootTime: reboot, BootTime: boot})

@@ -9,8 +9,8 @@ import (
 	events "github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// TestNoOperationTwice has the answer to an operation lost, before or after it took effect. Whoever opens and closes the bracket
-// again, as a resume does, comes to the end, and no host has gone down and no VM off a second time.
+// TestNoOperationTwice loses the answer to an operation, before or after it took effect. If the bracket is opened and closed again,
+// as a resume does, it succeeds, and no host is rebooted and no VM powered off twice.
 func TestNoOperationTwice(t *testing.T) {
 	for _, tt := range []struct {
 		method string
@@ -27,7 +27,7 @@ func TestNoOperationTwice(t *testing.T) {
 	} {
 		for _, do := range []string{"drop", "drop-after", "fault:SystemError"} {
 			if (tt.method == "WaitForUpdatesEx") != (do == "fault:SystemError") {
-				continue // lost is the answer to the operation, or the wait for its task
+				continue // the answer to the operation or to the wait for its task is lost
 			}
 			t.Run(string(tt.open)+" "+tt.method+" "+do, func(t *testing.T) {
 				t.Parallel()
@@ -62,7 +62,7 @@ func TestNoOperationTwice(t *testing.T) {
 	}
 }
 
-// atLast tries what may fail once, and again as a resume would.
+// atLast runs a step that may fail once, and runs it again as a resume would.
 func atLast(t *testing.T, step func() error) {
 	t.Helper()
 	err := step()
@@ -75,10 +75,10 @@ func atLast(t *testing.T, step func() error) {
 	}
 }
 
-// TestNoHostEntersMaintenanceLater loses every wait for the task that evacuates a host: leaving the bracket then leaves the host in
-// service, without a task that takes it out of service later.
+// TestNoHostEntersMaintenanceLater loses every wait for the task that evacuates a host: when the bracket has been left, the host is
+// in service, and no task takes it out of service later.
 func TestNoHostEntersMaintenanceLater(t *testing.T) {
-	for range 20 { // on a busy machine the host may be in before anybody waits
+	for range 20 { // on a busy machine the host may have entered it before anybody waits
 		if slips(t) {
 			return
 		}
@@ -86,7 +86,7 @@ func TestNoHostEntersMaintenanceLater(t *testing.T) {
 	t.Error("nobody ever had to wait")
 }
 
-// slips reports whether the order to go into maintenance mode was on its way when nobody could wait for it any more.
+// slips reports whether the request for maintenance mode was sent when nobody could wait for it any more.
 func slips(t *testing.T) bool {
 	t.Helper()
 	l, c := startLab(t, lab.Options{Hosts: 2, VMs: 1, Faults: []string{"method=WaitForUpdatesEx,do=fault:SystemError"}})

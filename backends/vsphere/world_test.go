@@ -21,7 +21,7 @@ type world struct {
 	ca    string
 }
 
-// start serves a model whose hosts and VMs equip has filled in.
+// start serves a model with the hosts and VMs that equip has configured.
 func start(t *testing.T, shape func(*simulator.Model), equip func(*simulator.Model)) *world {
 	t.Helper()
 	model := simulator.VPX()

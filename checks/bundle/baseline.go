@@ -28,8 +28,9 @@ type Baseline struct {
 	Inventory *backends.Inventory `json:"inventory"`
 }
 
-// BaselineOf extracts from the facts of a check what later checks are compared with: settings and hardware, not what changes by
-// itself. What the check did not read (a quick check uses neither esxcli nor guests) is absent and is not compared later.
+// BaselineOf extracts from the facts of a check what later checks are compared with: settings and hardware, not facts that change
+// by themselves. Facts that the check did not read (a quick check uses neither esxcli nor guests) are absent and are not compared
+// later.
 func BaselineOf(f *checks.Facts, made time.Time, tool string) *Baseline {
 	inv := *f.Inventory
 	inv.Gaps, inv.APICalls = nil, 0

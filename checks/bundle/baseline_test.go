@@ -78,7 +78,7 @@ func TestServerTextIsNeverUsedAsAPath(t *testing.T) {
 	}
 }
 
-func TestAnOldFileIsReplacedWholeOrNotAtAll(t *testing.T) {
+func TestAnOldFileIsReplacedCompletelyOrNotAtAll(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.json")
 	if b, err := bundle.LoadBaseline(path, "4711-a"); b != nil || err != nil {
 		t.Errorf("no file: %v %v", b, err)
@@ -113,7 +113,7 @@ func FuzzLoadBaseline(f *testing.F) {
 			t.Fatalf("%+v", b)
 		}
 		now := baselineFacts()
-		now.Baseline = b.Inventory // whatever stands in a file breaks no check
+		now.Baseline = b.Inventory // no content of a file breaks a check
 		for _, r := range catalogue.Run(t.Context(), now, checks.Selection{}) {
 			if strings.Contains(r.Evidence, "the check itself failed") {
 				t.Fatalf("%s: %s", r.ID, r.Evidence)

@@ -30,13 +30,13 @@ var sameErrors = cmp.Comparer(func(a, b error) bool {
 	return a.Error() == b.Error()
 })
 
-// everyFact fills every field that facts have, so that a new one that a bundle loses is noticed.
+// everyFact fills every field of the facts, so that the test notices a new field that a bundle does not store.
 func everyFact(t *testing.T) *checks.Facts {
 	f := &checks.Facts{}
 	fill(t, reflect.ValueOf(f).Elem(), "Facts")
 	f.Answers = nil
 	for _, inv := range []*backends.Inventory{f.Inventory, f.Baseline} {
-		inv.VCenter.User, inv.Guests[0].User = "root", "root" // what is no secret stays
+		inv.VCenter.User, inv.Guests[0].User = "root", "root" // values that are not secret stay
 		for i := range inv.Hosts {
 			inv.Hosts[i].System.Exceptions.Value = []string{"root"}
 		}
@@ -115,7 +115,7 @@ func TestEveryFactSurvives(t *testing.T) {
 	}
 }
 
-// An unread fact is not an empty one: the first is unknown, the second may fail.
+// A fact that was not read differs from an empty one: the first is unknown, the second may fail.
 func TestUnreadStaysUnread(t *testing.T) {
 	for _, f := range []*checks.Facts{
 		{Inventory: &backends.Inventory{}},
@@ -132,7 +132,7 @@ func TestUnreadStaysUnread(t *testing.T) {
 	}
 }
 
-// named is a bundle in which user names stand wherever a machine may repeat them.
+// named is a bundle with user names wherever a machine may repeat them.
 func named() *bundle.Bundle {
 	a := answers.Default(answers.PVRDMA)
 	a.VCenter.Username, a.ESXi.User, a.Hosts.Datacenter = "frieda@vsphere.local", "maintainer", "DC"

@@ -17,7 +17,7 @@ type facts struct {
 	LacksErr  said
 }
 
-// said is the text of an error, "" if there is none.
+// said returns the text of an error, "" if there is none.
 type said string
 
 func textOf(err error) said {

@@ -54,7 +54,7 @@ func taken(t testing.TB, b []byte) []file {
 func archive(t testing.TB, files []file) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&out, gzip.NoCompression) // a fuzzer has no time to lose
+	zip, err := gzip.NewWriterLevel(&out, gzip.NoCompression) // speed matters in a fuzz test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func archive(t testing.TB, files []file) []byte {
 	return out.Bytes()
 }
 
-// bomb is a bundle whose inventory is nothing but blanks, far more than may be.
+// bomb returns a bundle whose inventory contains only blanks, far more than allowed.
 func bomb(t testing.TB, files []file) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -158,7 +158,7 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
-// A stream without end is read no further than a bundle may be long.
+// An endless stream is read only up to the maximum length of a bundle.
 func TestEndlessInputEnds(t *testing.T) {
 	_, err := bundle.Read(io.MultiReader(bytes.NewReader(gzipped(t, "")[:10]), endless{}))
 	if err == nil {
@@ -171,7 +171,7 @@ func TestEndlessInputEnds(t *testing.T) {
 	}
 }
 
-// summed makes the manifest's checksums fit the files again.
+// summed updates the manifest's checksums for the files.
 func summed(t testing.TB, files []file) []byte {
 	t.Helper()
 	var head map[string]any
@@ -211,11 +211,11 @@ func gzipped(t testing.TB, s string) []byte {
 
 func flipped(b []byte) []byte {
 	b = bytes.Clone(b)
-	b[len(b)-6] ^= 1 // in the checksum of the whole
+	b[len(b)-6] ^= 1 // in the checksum of the complete stream
 	return b
 }
 
-// FuzzRead holds that nothing makes the reader or the checks behind it panic.
+// FuzzRead checks that no input makes the reader or the checks after it panic.
 func FuzzRead(f *testing.F) {
 	good := packed(f, named())
 	for _, seed := range taken(f, good) {
@@ -246,7 +246,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzReadRaw holds that of arbitrary bytes behind a sound beginning nothing comes but an error.
+// FuzzReadRaw checks that arbitrary bytes after a valid beginning cause an error and nothing else.
 func FuzzReadRaw(f *testing.F) {
 	good := packed(f, named())
 	f.Add(0, good)

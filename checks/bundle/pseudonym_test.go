@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// unpacked is the text of all files of a bundle.
+// unpacked returns the text of all files of a bundle.
 func unpacked(t *testing.T, packed []byte) string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(packed))
@@ -35,8 +35,8 @@ func unpacked(t *testing.T, packed []byte) string {
 	}
 }
 
-// Names and addresses of a site are gone from a masked bundle; the same name has the same other one everywhere, networks stay networks,
-// and what only looks like a name or an address stays.
+// A masked bundle contains no names or addresses of a site; the same name has the same pseudonym everywhere, networks remain
+// networks, and text that only resembles a name or an address is unchanged.
 func TestMaskedBundle(t *testing.T) {
 	a, err := answers.Load(strings.NewReader(`
 mode: pvrdma
@@ -113,8 +113,8 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 	}
 }
 
-// What a masked bundle hides beside the names of the inventory, and what it must not touch: numbers that are also names, versions that
-// look like addresses, networks of firewall rules.
+// What a masked bundle hides beside the names of the inventory, and what it must keep: numbers that are also names, versions that
+// resemble addresses, networks of firewall rules.
 func TestMaskedTexts(t *testing.T) {
 	a, err := answers.Load(strings.NewReader(`
 mode: pvrdma

@@ -33,7 +33,7 @@ func redacted(b *Bundle) *Bundle {
 	return &out
 }
 
-// A redactor holds the user names to remove.
+// A redactor contains the user names to remove.
 type redactor struct{ names []string }
 
 func (r *redactor) know(name string) {
@@ -142,7 +142,7 @@ func (r *redactor) lines(all []string) []string {
 	return out
 }
 
-// systems are accounts that distributions create: they identify nobody, and the name of the system must be kept.
+// systems are accounts that distributions create: they identify no person, and the name of the system must be kept.
 var systems = []string{"root", "ubuntu", "debian", "rhel", "centos", "rocky", "almalinux", "fedora", "redacted"}
 
 // Anonymous removes user names from a text if they are whole words.

@@ -17,7 +17,7 @@ type listed struct {
 	unverified bool
 }
 
-// catalogueList is the list of ids that the catalogue is held against.
+// catalogueList is the list of ids with which the catalogue is compared.
 func catalogueList(t *testing.T) (ids []string, rows map[string]listed) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/catalogue.txt")
@@ -74,7 +74,7 @@ func TestCatalogueHoldsEveryRowInOrder(t *testing.T) {
 	}
 }
 
-func TestEveryRowIsWhole(t *testing.T) {
+func TestEveryRowIsComplete(t *testing.T) {
 	scopes := map[string]checks.Scope{"VC": checks.VCenter, "CL": checks.Cluster, "HOST": checks.Host, "DVS": checks.Switch, "SW": checks.Switch,
 		"VM": checks.VM, "GST": checks.Guest, "PAIR": checks.Pair}
 	for _, c := range catalogue.Checks() {

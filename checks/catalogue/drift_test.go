@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Every row that is held against the baseline: what has changed since, and what has to be told of it.
+// Every row that is compared with the baseline: a change since then, and the expected evidence.
 func driftCases() map[string]struct {
 	mode  answers.Mode
 	since func(f *checks.Facts)
@@ -120,7 +120,7 @@ func TestDriftIsReportedByItsRow(t *testing.T) {
 	}
 }
 
-// keepParameters puts into the baseline what esxcli tells of modules.
+// keepParameters adds the module parameters that esxcli reports to the baseline.
 func keepParameters(f *checks.Facts) {
 	for i := range f.Baseline.Hosts {
 		h := &f.Baseline.Hosts[i]
@@ -128,14 +128,14 @@ func keepParameters(f *checks.Facts) {
 		for name, m := range f.Inventory.Hosts[i].System.Modules {
 			kept := map[string]string{"quoted": ""}
 			for key, value := range m.Value.Params {
-				kept[key] = `"` + value + `"` // as older builds spell it
+				kept[key] = `"` + value + `"` // as older builds write it
 			}
 			h.System.Modules[name] = backends.FactOf(backends.Module{Params: kept})
 		}
 	}
 }
 
-// drift is what the evidence says of the baseline.
+// drift returns the evidence about the baseline.
 func drift(r checks.Finding) string {
 	_, drift, _ := strings.Cut(r.Evidence, "; baseline: ")
 	return drift

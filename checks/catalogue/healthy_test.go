@@ -15,9 +15,9 @@ func modes() []answers.Mode {
 	return []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}
 }
 
-// notHere names the rows that have nothing to look at in a healthy fabric of a mode; every other row passes.
+// notHere names the rows that have nothing to check in a healthy fabric of a mode; every other row passes.
 func notHere(mode answers.Mode) string {
-	if mode == answers.GPUDirect { // the card is not a pNIC any more
+	if mode == answers.GPUDirect { // the card is no longer a pNIC
 		return "CL-NIC-004 CL-FW-005 CL-DRV-006 HOST-PNIC-STATE-003 HOST-PNIC-SPEED-004 HOST-PNIC-MAC-005 HOST-PNIC-DRIVER-006 HOST-PNIC-FWMATRIX-007 " +
 			"HOST-PNIC-LINKTYPE-009 HOST-PNIC-MODE-019 HOST-PNIC-PCIE-010 HOST-PNIC-NUMA-011 HOST-PNIC-PAUSE-014 HOST-PNIC-DCB-015 HOST-PNIC-ERR-016 SW-LLDP-011 SW-BUFFER-014 " +
 			"VM-NIC-CONNECT-018 PAIR-ARP-004 CL-PCIE-016"
@@ -25,7 +25,7 @@ func notHere(mode answers.Mode) string {
 	return ""
 }
 
-// amiss returns the ids that do not pass, with their worst status. Quiet unknowns count only with quiet.
+// amiss returns the ids that do not pass, with their worst status. Quiet unknowns are included only with quiet.
 func amiss(f *checks.Facts, quiet bool) map[string]checks.Status {
 	out := map[string]checks.Status{}
 	order := []checks.Status{checks.Unknown, checks.Warn, checks.Fail}

@@ -99,7 +99,7 @@ func guestMutations() []mutation {
 		{"GST-PEERMEM-028", g, checks.Fail, guest(func(g *backends.Guest) { g.NVIDIA.Peermem = "" }), ""},
 		{"GST-PVLSPCI-050", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:2] }), "GST-LSPCI-003"},
 		{"GST-DMESG-051", p, checks.Fail, guest(func(g *backends.Guest) { g.KernelLog = []string{"Call Trace:"} }), ""},
-		{"GST-TOPO-029", g, checks.Warn, func(f *checks.Facts) { // below one root port of the host PHB is as it should be
+		{"GST-TOPO-029", g, checks.Warn, func(f *checks.Facts) { // below one root port of the host PHB is correct
 			guest(func(g *backends.Guest) { g.NVIDIA.Topology["mlx5_0 GPU0"] = "PHB" })(f)
 			theHost(f).GPUs[0].RootPort, theHost(f).GPUs[0].Switches = "0000:40:03.0", nil
 		}, "HOST-GPU-ROOT-016"},

@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A mutation spoils one thing in a healthy fabric, and says what must be told of it: the row and its status, and the
-// rows that rightly notice the same.
+// A mutation breaks one thing in a healthy fabric and states the expected result: the row and its status, and the other rows that
+// rightly report the same.
 type mutation struct {
 	id     string
 	mode   answers.Mode
@@ -28,7 +28,7 @@ const (
 	g = answers.GPUDirect
 )
 
-// The third host and what is on it: the majority stays sound.
+// The third host and the objects on it: the majority stays healthy.
 func theHost(f *checks.Facts) *backends.Host   { return &f.Inventory.Hosts[2] }
 func theVM(f *checks.Facts) *backends.VM       { return &f.Inventory.VMs[2] }
 func theGuest(f *checks.Facts) *backends.Guest { return &f.Inventory.Guests[2] }
@@ -41,7 +41,7 @@ func thePair(f *checks.Facts) *checks.PairFacts    { return &f.Pairs[len(f.Pairs
 // theNIC is the RDMA pNIC of the third host (not in gpudirect).
 func theNIC(f *checks.Facts) *backends.NIC { return &theHost(f).NICs[1] }
 
-// theFacts changes what esxcli told of the third host.
+// theFacts changes the facts that esxcli reported for the third host.
 func theFacts(change func(h *backends.HostSystem)) func(f *checks.Facts) {
 	return func(f *checks.Facts) {
 		change(theHost(f).System)
@@ -52,12 +52,12 @@ func mutations() []mutation {
 	return slices.Concat(vcenterMutations(), hostMutations(), nicMutations(), directMutations(), switchMutations(), vmMutations(), gpuMutations(), guestMutations(), pairMutations())
 }
 
-func TestOneFaultIsToldByItsRow(t *testing.T) {
+func TestOneFaultIsReportedByItsRow(t *testing.T) {
 	for _, m := range mutations() {
 		f := healthy(m.mode)
 		m.spoil(f)
 		if !strings.Contains("HOST-PNIC-MAC-005 VM-HWVER-SLOT-004 GST-NAME-017", m.id) {
-			f.Baseline = f.Inventory // it was so before: what the baseline tells beside has its own test
+			f.Baseline = f.Inventory // nothing has changed: drift has a test of its own
 		}
 		told := amiss(f, m.want == checks.Unknown)
 		for _, id := range strings.Fields(notHere(m.mode)) {
@@ -82,7 +82,7 @@ func TestOneFaultIsToldByItsRow(t *testing.T) {
 }
 
 func TestEveryRowHasAFault(t *testing.T) {
-	told := map[string]bool{"GST-HUGE-021": true, "SW-RAIL-015": true, "GST-POLICY-036": true} // one only tells a number, the others take several rails
+	told := map[string]bool{"GST-HUGE-021": true, "SW-RAIL-015": true, "GST-POLICY-036": true} // one only reports a number, the others need several rails
 	for _, m := range mutations() {
 		told[m.id] = true
 	}

@@ -52,7 +52,7 @@ func directMutations() []mutation {
 	}
 }
 
-// vgpus lets the VM of the host, which then serves vGPUs, ask for one, and installs a VIB.
+// vgpus adds vGPU profiles to the VM of the host, which then serves vGPUs, and installs a VIB.
 func vgpus(vib, version string, profiles ...string) func(*checks.Facts) {
 	return func(f *checks.Facts) {
 		h := theHost(f)
@@ -154,7 +154,7 @@ func vmMutations() []mutation {
 		{"VM-NIC-GUESTOS-032", p, checks.Warn, func(f *checks.Facts) {
 			theVM(f).Adapters, theVM(f).GuestAdapters = theVM(f).Adapters[:1], []string{"VirtualVmxnet3"}
 		}, "VM-NIC-DVS-019"},
-		{"VM-NIC-GUESTOS-032", p, checks.Unknown, func(f *checks.Facts) { // the list is that of the version it leaves
+		{"VM-NIC-GUESTOS-032", p, checks.Unknown, func(f *checks.Facts) { // the list is for the version before the upgrade
 			theVM(f).Adapters, theVM(f).GuestAdapters = theVM(f).Adapters[:1], []string{"VirtualVmxnet3"}
 			theVM(f).Hardware, f.Answers.VMs[2].Hardware = 13, answers.HardwareUpgrade
 		}, "VM-NIC-DVS-019 VM-HWVER-002 PAIR-ARP-004"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The tables name rows that there are, and nothing rests on itself.
+// The tables name only existing rows, and no row depends on itself.
 func TestTheTablesOfTheChain(t *testing.T) {
 	rows := map[string][]string{}
 	for _, c := range Checks() {

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Ready checks a site against a release that its hosts are to be upgraded to: blockers fail, and what needs attention warns. The
+// Ready checks a site against a release that its hosts are to be upgraded to: blockers fail, other required steps warn. The
 // findings are in the order of the upgrade steps. The release is one of assets.Releases.
 func Ready(ctx context.Context, f *checks.Facts, to assets.Release) []checks.Finding {
 	r := readiness{to: to, version: goversion.Must(goversion.NewVersion(to.Version))}

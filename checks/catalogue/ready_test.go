@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Each row of the readiness for 9.0 in both directions.
+// Each row of the readiness for 9.0, with a pass and a failure.
 func TestReadyForNine(t *testing.T) {
 	to, ok := assets.ReleaseOf("9.0.0", 0)
 	if !ok {
@@ -71,7 +71,7 @@ func TestReadyForNine(t *testing.T) {
 	}
 }
 
-// to8 is the release that removed drivers.
+// to8 returns the release that removed drivers.
 func to8(t *testing.T) assets.Release {
 	t.Helper()
 	r, ok := assets.ReleaseOf("8.0.0", 0)
@@ -81,7 +81,7 @@ func to8(t *testing.T) assets.Release {
 	return r
 }
 
-// A vCenter manages hosts of other updates of its generation: one that is older than the update is not a failure.
+// A vCenter manages hosts of other updates of its generation: a vCenter that is older than the update is not a failure.
 func TestReadyWithinAGeneration(t *testing.T) {
 	for name, want := range map[string]checks.Status{"8.0.2": checks.Warn, "8.0.3": checks.Pass, "7.0.3": checks.Fail} {
 		to, ok := assets.ReleaseOf("8.0.3", 0)
@@ -97,7 +97,7 @@ func TestReadyWithinAGeneration(t *testing.T) {
 	}
 }
 
-// Hardware version 14 is the newest of ESXi 6.7: nobody is told to upgrade it there.
+// Hardware version 14 is the newest of ESXi 6.7: no upgrade is recommended there.
 func TestHardwareOfOlderHosts(t *testing.T) {
 	for _, tt := range []struct {
 		esxi, build string

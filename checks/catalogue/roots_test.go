@@ -12,7 +12,7 @@ func told(id string, t backends.Ref, host string, s checks.Status, evidence stri
 	return checks.Finding{ID: id, Target: t, Host: host, Status: s, Evidence: evidence}
 }
 
-// The first broken link is the one that the others rest on, not the first in the order of the catalogue.
+// The first broken link is the one on which the others depend, not the first in the order of the catalogue.
 func TestFirstBrokenByDependency(t *testing.T) {
 	esx, far, vm, guest := backends.HostRef("esx-1"), backends.HostRef("esx-2"), backends.VMRef("vm-1"), backends.GuestRef("vm-1")
 	pair := backends.Ref{Type: backends.TypePair, Name: "vm-1 -> vm-2"}
@@ -61,7 +61,7 @@ func TestFirstBrokenByDependency(t *testing.T) {
 	}
 }
 
-// A link passes when what proves it was read, not when something beside it was.
+// A link passes when the facts that prove it were read, not when other facts were.
 func TestLinkIsNotEvaluatedUnread(t *testing.T) {
 	pass := func(id string) checks.Finding { return checks.Finding{ID: id, Status: checks.Pass} }
 	unread := func(id string) checks.Finding {

@@ -115,7 +115,7 @@ func TestUnreadFactsNeedAttention(t *testing.T) {
 
 func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 	f := healthy(p)
-	f.Answers = nil // the rows that ask what should be break over it
+	f.Answers = nil // the rows that compare with the requested values must not fail without answers
 	found := catalogue.Run(context.Background(), f, checks.Selection{})
 	if len(found) < len(catalogue.Checks()) {
 		t.Fatalf("%d findings for %d rows", len(found), len(catalogue.Checks()))
@@ -136,7 +136,7 @@ func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestStoppedRunSaysSo(t *testing.T) {
+func TestStoppedRunIsReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, r := range catalogue.Run(ctx, healthy(p), checks.Selection{Mode: p}) {
@@ -173,7 +173,7 @@ func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
 	}
 }
 
-// Before a run the guests of VMs that are off are asked later.
+// Before a run, guests of VMs that are off are surveyed later.
 func TestGuestsOfVMsThatAreOff(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		f := healthy(p)
@@ -186,7 +186,7 @@ func TestGuestsOfVMsThatAreOff(t *testing.T) {
 	}
 }
 
-// A check without answers reads no guest, which does not raise the status.
+// A check without answers surveys no guest, which does not raise the status.
 func TestGuestsThatNobodyAsked(t *testing.T) {
 	f := healthy(p)
 	f.Inventory.Guests, f.Inventory.VMs[2].Power = nil, "poweredOff"
@@ -221,7 +221,7 @@ func BenchmarkThousandVMs(b *testing.B) {
 	}
 }
 
-// A list of VFs that means the same looks different where a host has a card less: nobody is told to make them the same.
+// VF lists with the same meaning differ on a host with one card less: no finding requests to make them equal.
 func TestVFsOfHostsWithOtherPorts(t *testing.T) {
 	for list, want := range map[string]checks.Status{"8": checks.Pass, "4": checks.Warn} {
 		f := healthy(s)

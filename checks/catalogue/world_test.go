@@ -15,8 +15,8 @@ var noon = time.Date(2025, 5, 6, 12, 0, 0, 0, time.UTC)
 
 func ptr[T any](v T) *T { return &v }
 
-// healthy is a fabric of three hosts with a VM each, of which everything is known and nothing is amiss. In gpudirect the
-// card is passed through whole.
+// healthy returns a fabric of three hosts with one VM each, in which every fact is known and every check passes. In gpudirect the
+// card is passed through.
 func healthy(mode answers.Mode) *checks.Facts {
 	a := answers.Default(mode)
 	a.VCenter.Thumbprint = "AB:CD"
@@ -58,7 +58,7 @@ func healthy(mode answers.Mode) *checks.Facts {
 	return f
 }
 
-// copied is deep enough for tests that change hosts, VMs and guests.
+// copied returns a copy that is deep enough for tests that change hosts, VMs and guests.
 func copied(inv *backends.Inventory) *backends.Inventory {
 	out := *inv
 	out.Hosts, out.VMs, out.Guests = nil, nil, nil

@@ -57,7 +57,7 @@ func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks
 	}
 }
 
-// eachVerbs evaluates the RDMA device behind every adapter. If the guest has none, only row id reports it.
+// eachVerbs evaluates the RDMA device of every adapter. If the guest has none, only row id reports it.
 func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 		t, d := backends.GuestRef(g.VM), p.Verbs(g)

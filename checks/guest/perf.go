@@ -111,7 +111,7 @@ func guestTestChecks() []checks.Check {
 	}
 }
 
-// told reports whether the environment of a guest's applications has the traffic class.
+// told reports whether the environment of a guest's applications sets the traffic class.
 func told(g *backends.Guest, class int) bool { return g.AppClass != nil && *g.AppClass == class }
 
 func lossless(t backends.Ref, retries, cnps int64) checks.Answer {

@@ -11,7 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Rails that share a subnet are judged each for itself, by its name (ip-sysctl.rst: the greater one of all and of the interface counts).
+// Rails that share a subnet are judged separately, each by its name (ip-sysctl.rst: the larger value of "all" and the interface
+// applies).
 func TestPolicyOfRailsInOneSubnet(t *testing.T) {
 	kept := backends.OneSubnet()
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ func railCheck() checks.Check {
 	}
 }
 
-// A cable is the pNIC of a rail on a host, with the switch port that it hears.
+// A cable is the pNIC of a rail on a host, with the switch port that it receives over LLDP or CDP.
 type cable struct {
 	rail, device string
 	at           backends.Neighbour
@@ -89,7 +89,7 @@ func railCables(f *checks.Facts) []checks.Answer {
 	return out
 }
 
-// neighbour returns the switch port that a pNIC hears; false if it hears none, or if the host was not read.
+// neighbour returns the switch port that a pNIC receives; false if it receives none, or if the host was not read.
 func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	if h.System == nil || !h.System.Neighbours.Known() {
 		return backends.Neighbour{}, false
@@ -98,8 +98,8 @@ func neighbour(h *backends.Host, device string) (backends.Neighbour, bool) {
 	return at, heard && at.Switch != ""
 }
 
-// owners returns for each switch the rail that most of its hosts have there alone, and which of the others carry several rails of
-// one host. A host with only one known cable does not count.
+// owners returns for each switch the rail that most of its hosts connect to it, counting only hosts that connect a single rail, and
+// which of the others connect several rails of one host. A host with only one known cable does not count.
 func owners(cables map[string][]cable) (owner map[string]string, shared map[string]bool) {
 	votes, voters := map[string]map[string]int{}, map[string]int{}
 	shared = map[string]bool{}

@@ -11,12 +11,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// A switch belongs to the rail that most of its hosts have there alone (ibdiagnet, Rail Optimized Topology Validation, judges the
-// servers of a switch in the same way).
+// A switch belongs to the rail that most of its hosts connect to it; only hosts that connect a single rail to it count (ibdiagnet,
+// Rail Optimized Topology Validation, judges the servers of a switch in the same way).
 func TestCablesOfRails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		hosts []string // by host, the switch of each rail; "-": hears nobody, "": no link
+		hosts []string // by host, the switch of each rail; "-": no neighbour, "": no link
 		want  []string // by host, status and a part of the evidence
 	}{
 		{"one switch for all", []string{"a a", "a a", "a a"}, []string{"pass vmnic0 (rail-1) is on a port 1/0, vmnic1 (rail-2) is on a port 1/1", "pass", "pass"}},

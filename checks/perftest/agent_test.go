@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 )
 
-// TestMPIAgentAsksForDaemons runs the agent that is laid in guests; the scripts are sent without comments.
+// TestMPIAgentAsksForDaemons runs the agent that is installed in guests; the scripts are sent without comments.
 func TestMPIAgentAsksForDaemons(t *testing.T) {
 	dir, bin := filepath.Join(t.TempDir(), "mpi"), t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "mpirun"), []byte("#!/bin/sh\n"), 0o700); err != nil {
@@ -22,7 +22,7 @@ func TestMPIAgentAsksForDaemons(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	agent, err := os.ReadFile(filepath.Join(dir, "agent"))
-	if err != nil || !bytes.HasPrefix(agent, []byte("#!/bin/sh\n")) { // a shell would run it without, execv does not
+	if err != nil || !bytes.HasPrefix(agent, []byte("#!/bin/sh\n")) { // a shell would run it without this line, execv does not
 		t.Errorf("%v: %s", err, agent)
 	}
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "agent"), "192.168.50.12", "orted", "-mca", `ess "env"`).CombinedOutput(); err != nil {

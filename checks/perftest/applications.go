@@ -106,7 +106,7 @@ func (r *Runner) runTeam(ctx context.Context, nodes []Node, app Application, tes
 			break // an interrupted test has no result
 		}
 		m.readApplication(app, text, err)
-		if failed != nil { // it says nothing about RDMA
+		if failed != nil { // the failure proves nothing about RDMA
 			m.Verdict = VerdictUnknown
 		}
 		if m.Error == "" {

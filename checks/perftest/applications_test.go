@@ -11,11 +11,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// cluster are guests with Open MPI: mpirun asks for its daemon in each other guest, and prints its table when all are there.
+// cluster are guests with Open MPI: mpirun requests its daemon in each other guest, and prints its table when all have started.
 type cluster struct {
-	own     bool   // no OSU benchmarks: ours is built
+	own     bool   // no OSU benchmarks: the program builds its own
 	missing string // VM without Open MPI
-	ask     string // what mpirun asks for in place of its daemon
+	ask     string // what mpirun requests instead of its daemon
 	texts   map[string]string
 	status  int // of mpirun
 
@@ -88,7 +88,7 @@ func osu(latency, mbps, allreduce float64) map[string]string {
 	}
 }
 
-func TestMPIIsHeldAgainstRDMA(t *testing.T) {
+func TestMPIIsComparedWithRDMA(t *testing.T) {
 	for name, test := range map[string]struct {
 		c    *cluster
 		base []perftest.Measurement
@@ -137,7 +137,7 @@ func TestMPIIsHeldAgainstRDMA(t *testing.T) {
 	}
 }
 
-// TestMPIHintIsOfItsCause: to install Open MPI helps only where it is missing.
+// TestMPIHintIsOfItsCause: the hint is to install Open MPI only if it is missing.
 func TestMPIHintIsOfItsCause(t *testing.T) {
 	for name, test := range map[string]struct {
 		c    *cluster
@@ -167,7 +167,7 @@ func TestAllReduceRunsOverAllGuests(t *testing.T) {
 		t.Fatalf("%v: %d measurements", err, len(all))
 	}
 	last := all[6]
-	// 12 ranks meet in four steps of 2 us each.
+	// 12 ranks synchronize in four steps of 2 us each.
 	if last.To != "all 3 guests" || !slices.Equal(last.Members, []string{"vm-01", "vm-02", "vm-03"}) || last.ExpectedUs != 8 || last.Verdict != perftest.VerdictPass || !strings.Contains(last.Command, "-np 12 ") {
 		t.Errorf("%+v", last)
 	}

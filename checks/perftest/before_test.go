@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// A port that is filtered is told before perftest waits for it: its connect() takes two minutes, three times.
+// A filtered port is reported before perftest waits for it: its connect() takes two minutes, three times.
 func TestSilentPortIsNotTried(t *testing.T) {
 	g := &guests{gbps: 100, one: 1, us: 2, silent: true}
 	for _, m := range measure(t, g, 100_000) {
@@ -24,7 +24,7 @@ func TestSilentPortIsNotTried(t *testing.T) {
 	}
 }
 
-// Two versions that work together are no fault; where the test failed they are named as what may be the cause.
+// Two versions that are compatible are not a fault; if the test failed they are named as a possible cause.
 func TestDifferentVersionsAreNamedWhereTheTestFails(t *testing.T) {
 	pairs := pairOf(100_000)
 	pairs[0].Client.Version, pairs[0].Server.Version = "6.06", "5.80"
@@ -40,8 +40,8 @@ func TestDifferentVersionsAreNamedWhereTheTestFails(t *testing.T) {
 	}
 }
 
-// TestSomebodyElsesServer holds that reading the port does not end a server that waits there: it would take the read
-// for its client.
+// TestSomebodyElsesServer checks that reading the port does not end a server that waits there: the server would take the read for
+// its client.
 func TestSomebodyElsesServer(t *testing.T) {
 	for port, probed := range map[string]bool{"18515": false, "185150": true, "8515": true} {
 		t.Run(port, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestSomebodyElsesServer(t *testing.T) {
 	}
 }
 
-// late is a guest whose server says that it waits a while before it does.
+// late is a guest whose server reports that it waits some time before it does.
 type late struct {
 	guests
 	after   time.Duration // from the first attempt
@@ -80,7 +80,7 @@ func (l *late) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 	return l.guests.Exec(ctx, vm, c)
 }
 
-// A server may be slow to take its port, on a machine that is busy; a port that nobody takes is told after seconds.
+// A server may be slow to open its port on a busy machine; a port that nobody opens is reported after seconds.
 func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
 	for _, tt := range []struct {
 		after, takes time.Duration
@@ -105,7 +105,7 @@ func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
 	}
 }
 
-// A server that ends before its client comes is not taken for a firewall.
+// A server that ends before its client connects is not mistaken for a firewall.
 func TestServerThatEndsIsTheCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := perftest.Runner{Shell: &gone{late: late{guests: guests{gbps: 97, one: 1, us: 2}, after: time.Hour}}, Mode: "sriov", Bandwidth: true}
@@ -119,7 +119,7 @@ func TestServerThatEndsIsTheCause(t *testing.T) {
 	})
 }
 
-// gone is a guest whose server says that it waits, and is lost a second later.
+// gone is a guest whose server reports that it waits, and ends a second later.
 type gone struct{ late }
 
 func (g *gone) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
@@ -131,8 +131,8 @@ func (g *gone) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 	return g.late.Exec(ctx, vm, c)
 }
 
-// deaf is a guest whose control port another program has: perftest says that it waits, then that it cannot listen, and
-// the client has reached that program, which says nothing or hangs up.
+// deaf is a guest whose control port is used by another program: perftest reports that it waits, then that it cannot listen, and
+// the client has reached the other program, which sends nothing or hangs up.
 type deaf struct {
 	guests
 	hangsUp bool
@@ -152,8 +152,8 @@ func (d *deaf) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 	return perftest.Output{Exit: 1, Stderr: "Couldn't listen to port 18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"}, nil
 }
 
-// TestPortOfAnother holds that a client is not left to its limit of minutes where the server could not take its port, and
-// that the port is named, not what its owner made of the client.
+// TestPortOfAnother checks that a client does not wait for its limit of minutes if the server could not open its port, and that the
+// error names the port, not the other program's answer to the client.
 func TestPortOfAnother(t *testing.T) {
 	for _, hangsUp := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestPortOfAnother(t *testing.T) {
 	}
 }
 
-// refusing is a guest whose server says why it refuses the client, which sees the end of the connection alone.
+// refusing is a guest whose server reports why it refuses the client, which sees only the end of the connection.
 type refusing struct{ guests }
 
 func (r *refusing) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {

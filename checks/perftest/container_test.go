@@ -9,9 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// PVRDMA and vSphere Bitfusion (VMware, 2021), Using PVRDMA in an NGC Container:
-// the same tests run from containers, with the flags of the guide and without a
-// limit on memory, and as root however the account's limits are.
+// PVRDMA and vSphere Bitfusion (VMware, 2021), Using PVRDMA in an NGC Container: the same tests run from containers, with the flags
+// of the guide, without a memory limit, and as root whatever limits the account has.
 func TestContainersAreMeasuredBesideTheGuests(t *testing.T) {
 	run := func(image, fail string) (*guests, []perftest.Measurement) {
 		g := &guests{gbps: 97, one: 1, us: 2, fail: fail}

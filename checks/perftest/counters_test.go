@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// inClass measures between two guests whose counters move as told, in the class of DSCP 26 with ECN.
+// inClass measures between two guests with the given counters, in the class of DSCP 26 with ECN.
 func inClass(t *testing.T, g *guests, c *perftest.Class) []perftest.Measurement {
 	t.Helper()
 	r := perftest.Runner{Shell: g, Mode: "sriov", Bandwidth: true, Latency: true, Loss: true, Class: c}
@@ -51,7 +51,7 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		class           *perftest.Class
-		from, to        string // counters after the test; "" unmoved
+		from, to        string // counters after the test; "" unchanged
 		verdict         perftest.Verdict
 		proof, lossless perftest.Verdict
 		says            string // in a hint or an evidence
@@ -98,7 +98,7 @@ func TestCountersProveClassAndLoss(t *testing.T) {
 	}
 }
 
-// That nothing was lost is proven where both ends were asked.
+// Losslessness is proven only if both ends were read.
 func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
 	const sender, receiver = "packet_seq_err 0\nrx_prio3_pause 4\ntx_prio3_bytes 10\n", "rx_prio3_bytes 10\n"
 	g := &guests{
@@ -111,8 +111,8 @@ func TestLosslessTakesTheCountersOfBothEnds(t *testing.T) {
 	}
 }
 
-// Counters of a host's RDMA device that went back were reset: that is not a TCP fallback.
-func TestResetCountersTellNothing(t *testing.T) {
+// Counters of a host's RDMA device that decreased were reset: that is not a TCP fallback.
+func TestResetCountersProveNothing(t *testing.T) {
 	said := int64(1 << 32)
 	r := perftest.Runner{
 		Shell: &guests{gbps: 23, one: 1, us: 5}, Mode: "pvrdma", Bandwidth: true,
@@ -127,7 +127,7 @@ func TestResetCountersTellNothing(t *testing.T) {
 	}
 }
 
-// With -b each end sends what the test prints, and its counters move by that.
+// With -b each end sends the printed amount, and its counters grow by that.
 func TestBothDirectionsProveTheClass(t *testing.T) {
 	const zero = "tx_prio3_bytes 10\nrx_prio3_bytes 10\npacket_seq_err 0\n"
 	const moved = "tx_prio3_bytes 70000010\nrx_prio3_bytes 70000010\npacket_seq_err 0\n"

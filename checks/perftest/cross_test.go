@@ -21,7 +21,7 @@ func (s says) Exec(_ context.Context, vm string, c perftest.Command) (perftest.O
 	return perftest.Output{Stdout: s[vm] + "\n"}, nil
 }
 
-// What answers between two rails is held against what their VLANs and subnets promise.
+// Connections between two rails are compared with what their VLANs and subnets should allow.
 func TestCrossRail(t *testing.T) {
 	rails := func(vms ...string) (out [][]perftest.Node) {
 		for i, rail := range []string{"rail-1", "rail-2"} {
@@ -67,8 +67,8 @@ func TestCrossRail(t *testing.T) {
 	}
 }
 
-// Each test between rails is told when it begins and when it ends, with what is left.
-func TestCrossTellsItsProgress(t *testing.T) {
+// Each test between rails is reported at its beginning and end, with the number of remaining tests.
+func TestCrossReportsItsProgress(t *testing.T) {
 	var rails [][]perftest.Node
 	for _, rail := range []string{"rail-1", "rail-2"} {
 		rails = append(rails, []perftest.Node{{VM: "a", Rail: rail, Device: "mlx5_0"}, {VM: "b", Rail: rail, Device: "mlx5_0"}})

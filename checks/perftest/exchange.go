@@ -62,8 +62,9 @@ func (s *process) cause(p Pair, test string, port int) error {
 	return fmt.Errorf("server on %s: %s", p.Server.VM, firstCause(test, s.out))
 }
 
-// lost returns the cause if a server could not bind its port, had ended when its client wanted to connect, or says why the
-// exchange failed of which its client saw the end alone; nil otherwise, or if it still runs shortly after its client has failed.
+// lost returns the cause if a server could not bind its port, had ended when its client wanted to connect, or reports why the
+// exchange failed while its client saw only the end of the connection; nil otherwise, or if it still runs shortly after its client
+// has failed.
 func (s *process) lost(p Pair, test string, port int, code string) error {
 	moment := time.NewTimer(200 * time.Millisecond)
 	defer moment.Stop()

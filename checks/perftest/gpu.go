@@ -25,7 +25,7 @@ type GPU struct {
 	Index  int    `json:"index"` // nvidia-smi's index, by PCI address
 	Name   string `json:"name,omitempty"`
 	Link   string `json:"link,omitempty"`    // path to the RDMA device, by nvidia-smi topo -m: PIX, PXB, PHB, NODE, SYS
-	Host   string `json:"host,omitempty"`    // path to the NIC by the host's PCI tree, in words
+	Host   string `json:"host,omitempty"`    // path to the NIC in the host's PCI tree, as text
 	DMABuf bool   `json:"dma_buf,omitempty"` // through DMA-BUF instead of a peer memory module
 
 	Dir     string   `json:"dir,omitempty"`     // directory of the perftest with CUDA, "" for the PATH

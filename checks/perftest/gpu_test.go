@@ -39,9 +39,9 @@ func measureGPUs(t *testing.T, g *guests, pairs []perftest.Pair) map[string]perf
 	return out
 }
 
-// PAIR-GDR-012: GPU memory >= 90 % of host memory passes, 50 to 90 % warns, less fails; the hint names the topology where
-// that is the cause, and settings where it is not.
-func TestGPUMemoryIsHeldAgainstHostMemory(t *testing.T) {
+// PAIR-GDR-012: GPU memory >= 90 % of host memory passes, 50 to 90 % warns, less fails; the hint names the topology if that is the
+// cause, otherwise settings.
+func TestGPUMemoryIsComparedWithHostMemory(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		share   float64
@@ -73,7 +73,7 @@ func TestGPUMemoryIsHeldAgainstHostMemory(t *testing.T) {
 	}
 }
 
-// The client runs the plain tool; the server counts GPUs by PCI address and takes the perftest that knows DMA-BUF.
+// The client runs the plain tool; the server counts GPUs by PCI address and uses the perftest with DMA-BUF support.
 func TestGPUCommandLines(t *testing.T) {
 	g := &guests{gbps: 96, one: 1, us: 2, gpu: 1}
 	pairs := gpuPair(func(c, s *perftest.GPU) { *c, *s = *s, *c })

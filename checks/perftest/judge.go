@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Fabric is what is known about the path between two nodes besides the measurement itself.
+// Fabric is the known data about the path between two nodes besides the measurement itself.
 type Fabric struct {
 	SameHost  bool
 	NoHCA     []string // which of the two hosts have no RDMA card
@@ -183,7 +183,7 @@ func bothDirections(test string) bool { return strings.HasSuffix(test, bothFlag)
 // slowShare of the expected bandwidth is the limit below which large messages visibly take longer; chosen by this project.
 const slowShare = 0.8
 
-// compare reports a single queue pair that is slow although several are not: then the path is sound. It also reports large
+// compare reports a single queue pair that is slow although several are not: then the path is not the cause. It also reports large
 // messages whose latency follows from the bandwidth.
 func compare(all []Measurement, mode string) {
 	many, slow := map[string]Measurement{}, map[string]bool{}

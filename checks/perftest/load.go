@@ -68,7 +68,7 @@ func Incast(nodes []Node) [][]Pair {
 }
 
 // Bisection returns the rounds in which the halves send to each other, in both directions and all at once: one node for each host
-// port, with those of one leaf together if leaves are known. Each node of one half meets each of the other half once.
+// port, with those of one leaf together if leaves are known. Each node of one half is paired with each of the other half once.
 func Bisection(nodes []Node) [][]Pair {
 	seen := map[string]bool{}
 	var list []Node

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// A flow that breaks off while it sends is judged by its counters all the same: retries that were used up are the worst of losses,
-// and a standstill under pause frames ends so too. What could not be read is not a fault of a port.
+// A flow that breaks off while it sends is still judged by its counters: exhausted retries are the worst kind of loss, and a
+// standstill under pause frames ends in the same way. A counter that could not be read is not a fault of a port.
 func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 	const quiet = "packet_seq_err 0\nout_of_sequence 0\nrx_prio3_pause 0\nnp_ecn_marked_roce_packets 7\n"
 	for name, tc := range map[string]struct {
@@ -68,7 +68,7 @@ func TestFlowsThatBreakOffUnderLoad(t *testing.T) {
 	}
 }
 
-// Of two senders one is in the class and the other is not: the receiver's counter of the class has moved by more than either sent,
+// One of two senders is in the class and the other is not: the receiver's counter of the class has grown by more than either sent,
 // which proves it for neither.
 func TestClassOfOneSenderIsNotThatOfAnother(t *testing.T) {
 	for other, want := range map[int64]perftest.Verdict{0: perftest.VerdictPass, 40e9: perftest.VerdictUnknown} {
@@ -93,7 +93,7 @@ func TestClassOfOneSenderIsNotThatOfAnother(t *testing.T) {
 	}
 }
 
-// What a receiver's flows tell together does not depend on their order.
+// The summary of a receiver's flows does not depend on their order.
 func TestCrowdsOfAnyOrder(t *testing.T) {
 	proof := func(v perftest.Verdict) *perftest.Proof { return &perftest.Proof{Verdict: v} }
 	read := &perftest.Sides{From: perftest.Counters{"packet_seq_err": 0}}
@@ -112,7 +112,7 @@ func TestCrowdsOfAnyOrder(t *testing.T) {
 	}
 }
 
-// The class is proven where each test proves its own: a flow of another sender proves nothing for it.
+// Each test proves the class only for its own flow: a flow of another sender proves nothing for it.
 func TestClassIsProvenByEachFlow(t *testing.T) {
 	of := func(from string, v perftest.Verdict) perftest.Measurement {
 		return perftest.Measurement{From: from, To: "vm-01", Test: "ib_write_bw", Class: &perftest.Proof{Verdict: v, Evidence: "counters"}}

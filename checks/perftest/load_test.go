@@ -25,8 +25,8 @@ func loadNodes(n int) []perftest.Node {
 	return all
 }
 
-// Each node receives once, and each port sends as often as every other. N rounds are the fewest in which N nodes receive once
-// while nothing else does.
+// Each node receives once, and each port sends as often as every other. N rounds are the fewest in which N nodes receive once each,
+// one at a time.
 func TestIncastRounds(t *testing.T) {
 	for _, n := range []int{3, 4, 9, 64} {
 		rounds := perftest.Incast(loadNodes(n))
@@ -62,8 +62,8 @@ func TestIncastRounds(t *testing.T) {
 	}
 }
 
-// The halves meet each other completely, and no port sends or receives twice in a round: as many rounds as the larger half has
-// nodes are the fewest.
+// Each node of one half is paired with each of the other, and no port sends or receives twice in a round: the minimum is as many
+// rounds as the larger half has nodes.
 func TestBisectionRounds(t *testing.T) {
 	for _, n := range []int{4, 5, 9, 64} {
 		all := loadNodes(n)
@@ -98,8 +98,8 @@ func TestBisectionRounds(t *testing.T) {
 	}
 }
 
-// busy are guests in which perftest sends as long as it was told, at a fair share of the receiver's port. Counters move as the
-// test says, by VM.
+// busy are guests in which perftest sends for the requested time, at a fair share of the receiver's port. Counters change as the
+// test sets them, by VM.
 type busy struct {
 	mu      sync.Mutex
 	into    map[string]int // clients at work, by the server's address
@@ -107,11 +107,11 @@ type busy struct {
 	began   []time.Time
 	bytes   float64
 	asked   map[string]int
-	moved   func(vm string, line string) string // what the counters say after a test whose last client line is given
+	moved   func(vm string, line string) string // the counters after a test with the given last client line
 	gbps    float64                             // of a receiving port; 0: 96
 	noStart string                              // a client's VM whose test fails
 	breaks  string                              // how it fails; "": it cannot begin
-	zero    string                              // what the counters say before a test; "": those of loss, pause and ECN at 0
+	zero    string                              // the counters before a test; "": those of loss, pause and ECN at 0
 }
 
 func (b *busy) Exec(ctx context.Context, vm string, c perftest.Command) (perftest.Output, error) {
@@ -141,7 +141,7 @@ func (b *busy) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 	b.lines, b.began = append(b.lines, c.Line), append(b.began, time.Now())
 	b.into[server]++
 	b.mu.Unlock()
-	time.Sleep(time.Second) // keys are exchanged
+	time.Sleep(time.Second) // time to exchange keys
 	b.mu.Lock()
 	rate := 96.0
 	if b.gbps > 0 {
@@ -166,8 +166,8 @@ func (b *busy) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 
 func newBusy() *busy { return &busy{into: map[string]int{}, asked: map[string]int{}} }
 
-// What is printed beforehand comes true within 20 %: time and bytes. The senders of a round begin together.
-func TestLoadTakesWhatItSaid(t *testing.T) {
+// The time and bytes that are announced are correct within 20 %. The senders of a round begin together.
+func TestLoadTakesTheAnnouncedTime(t *testing.T) {
 	for _, load := range []string{perftest.LoadIncast, perftest.LoadBisection} {
 		synctest.Test(t, func(t *testing.T) {
 			b, all := newBusy(), loadNodes(64)
@@ -219,7 +219,7 @@ func TestLoadTakesWhatItSaid(t *testing.T) {
 	}
 }
 
-// Losslessness is judged by behaviour: pause frames at the sender, and losses that the sender saw.
+// Losslessness is judged by counters: pause frames at the sender, and losses that the sender counted.
 func TestLosslessnessUnderLoad(t *testing.T) {
 	const quiet = "packet_seq_err 0\nout_of_sequence 0\nrx_prio3_pause 0\nnp_ecn_marked_roce_packets 7\n"
 	sender := func(lost, paused int) string {
@@ -287,7 +287,7 @@ func TestLosslessnessUnderLoad(t *testing.T) {
 	}
 }
 
-// ECN that is configured and marks nothing while the sender is paused is a warning; a flow far below its share too; a test that
+// ECN that is configured but marks nothing while the sender is paused is a warning, as is a flow far below its share; a test that
 // breaks off is an error of its own, and the others of the round are measured.
 func TestLoadWarns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -314,8 +314,8 @@ func TestLoadWarns(t *testing.T) {
 	})
 }
 
-// A port carries no more than its rate: figures that sum up to more, and a receiver that slows all senders alike, are said. A port that
-// is faster than its senders takes what they offer.
+// A port carries no more than its rate: the report mentions figures with a larger sum, and a receiver that slows all senders
+// equally. A port that is faster than its senders receives all they send.
 func TestShareOfTheReceiversPort(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gbps     float64 // of all senders
@@ -363,7 +363,7 @@ func TestShareOfTheReceiversPort(t *testing.T) {
 	}
 }
 
-// A load that is interrupted gives the rounds before, and nothing goes on.
+// An interrupted load returns the rounds before, and nothing keeps running.
 func TestLoadIsInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())

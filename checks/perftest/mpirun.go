@@ -114,7 +114,7 @@ func (t team) daemon(asked string) (n Node, line string, err error) {
 	n = t.nodes[at]
 	line = "PATH=" + quote(t.bin[n.VM]) + ":$PATH; export PATH; exec"
 	for _, w := range append([]string{path.Base(words[0])}, words[1:]...) {
-		if w != "--daemonize" { // it stays with its connection, and ends with it
+		if w != "--daemonize" { // it keeps its connection, and ends with it
 			line += " " + quote(w)
 		}
 	}

@@ -19,7 +19,7 @@ func (g peerGuest) Exec(context.Context, string, perftest.Command) (perftest.Out
 	return g.out, g.err
 }
 
-// The form is that of NVIDIA's cuda-samples; TestReadPeerTest reads it whole.
+// The format is that of NVIDIA's cuda-samples; TestReadPeerTest reads it completely.
 func peerOutput(access, enabled string) string {
 	var b strings.Builder
 	for _, m := range [][2]string{{"P2P Connectivity Matrix", access}, {"Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)", "9.50"},

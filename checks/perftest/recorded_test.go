@@ -13,8 +13,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// altered returns the text of a test in which figure has changed the measured values of each size; column is the first of
-// them.
+// altered returns the text of a test in which figure has changed the measured values of each size; column is the first of these
+// values.
 func altered(text string, column int, figure func(bytes int, v float64) float64) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -72,7 +72,7 @@ func TestRecordedCurves(t *testing.T) {
 	type row struct {
 		name, tool, text string
 		want             perftest.Verdict
-		hint, not        string // what the hint holds and what it must not
+		hint, not        string // text that the hint must contain, and must not
 	}
 	cases := []row{
 		{"sound", "ib_send_bw", bw, "pass", "", ""},
@@ -125,7 +125,7 @@ func TestPublishedFiguresPass(t *testing.T) {
 	}
 }
 
-// A narrow slot, a VLAN tag and further switches lower what is expected, and say so.
+// A narrow slot, a VLAN tag and further switches lower the expectation, and the report says so.
 func TestFactsOfThePathLowerTheExpectation(t *testing.T) {
 	bw, lat := recorded(t, "send_bw_25g.txt"), recorded(t, "send_lat_25g.txt")
 	judge := func(tool, text string, f perftest.Fabric) perftest.Measurement {
@@ -153,7 +153,7 @@ func TestFactsOfThePathLowerTheExpectation(t *testing.T) {
 	}
 }
 
-// Curves that lie beside the checkout are held against the verdicts that lie with them.
+// Curves stored beside the checkout are compared with the verdicts stored with them.
 func TestCurvesBesideTheCheckout(t *testing.T) {
 	names, err := filepath.Glob("../../../shared/curves/*.json")
 	if err != nil {

@@ -57,8 +57,8 @@ type Runner struct {
 
 	EthernetMTU int // Ethernet MTU that the fabric must support, in bytes; 9000
 	Now         func() time.Time
-	// Counters reads how many packets the RDMA device behind a host port has sent and received; nil if no channel exists. If they
-	// do not increase under load, the traffic used TCP.
+	// Counters reads how many packets the RDMA device of a host port has sent and received; nil if no channel exists. If they do
+	// not increase under load, the traffic used TCP.
 	Counters func(ctx context.Context, host, port string) (int64, error)
 	// Between is how many tests between rails follow (Cross), for Progress.
 	Between int
@@ -316,8 +316,8 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 // sweep measures every message size up to 8 MiB, a thousand messages each.
 const sweep = "-a"
 
-// line returns the command line of one side; peer is empty for the server. perftest hangs for ever if its peer dies, hence
-// timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
+// line returns the command line of one side; peer is empty for the server. perftest hangs forever if its peer ends unexpectedly,
+// hence timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
 	test, container := fromContainer(test)

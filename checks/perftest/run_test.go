@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// guests answer like perftest in VMs whose link gives so many Gb/s: one queue pair gives but a share of it.
+// guests answer like perftest in VMs with a link of the given Gb/s; one queue pair reaches only a share of it.
 type guests struct {
 	gbps, one float64
-	gpu       float64 // share of it that GPU memory gives
+	gpu       float64 // share of it that GPU memory reaches
 	us        float64
-	fail      string // a command line that holds this ends with status 1
+	fail      string // a command line that contains this ends with status 1
 	pinged    string
 	silent    bool   // the server's port is filtered
 	taken     string // port on which somebody else's server waits
@@ -39,7 +39,7 @@ type guests struct {
 	asked map[string]int
 }
 
-// counted returns the counters of a VM: before at the first question about a test, after at the second.
+// counted returns the counters of a VM: before when they are first read for a test, after the second time.
 func (g *guests) counted(vm string) perftest.Output {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,7 +139,7 @@ func measure(t *testing.T, g *guests, mbps int) []perftest.Measurement {
 	return all
 }
 
-// Rules section 8: from 200G on one queue pair may not reach line rate; both are reported.
+// On links of 200G and more one queue pair may not reach line rate; both results are reported.
 func TestFastLinksAreMeasuredWithMoreQueuePairsAndBothWays(t *testing.T) {
 	for _, tt := range []struct {
 		mbps int
@@ -174,14 +174,14 @@ func TestOneSlowQueuePairIsNoBrokenPath(t *testing.T) {
 	if both.Verdict != perftest.VerdictFail || both.ExpectedGbps < 700 || !strings.Contains(both.Why, "both ways 1.8 times") {
 		t.Errorf("%s, %.1f expected: %s", both.Verdict, both.ExpectedGbps, both.Why)
 	}
-	// Where several do no better, the path is slow.
+	// If several queue pairs are not faster, the path is slow.
 	all = measure(t, &guests{gbps: 200, one: 1, us: 2}, 400_000)
 	if all[0].Verdict != perftest.VerdictFail || all[1].Verdict != perftest.VerdictFail {
 		t.Errorf("%s, %s", all[0].Verdict, all[1].Verdict)
 	}
 }
 
-// PAIR-LAT-TAIL-009 wants a p99.9 of 100000 messages: of a sweep's thousand it is the slowest one.
+// PAIR-LAT-TAIL-009 requires the p99.9 of 100000 messages: in a sweep of a thousand messages that is the slowest one.
 func TestTailIsMeasuredWithEnoughMessages(t *testing.T) {
 	for _, tt := range []struct {
 		us   float64
@@ -222,7 +222,7 @@ func TestPathIsPingedBeforeItIsLoaded(t *testing.T) {
 	}
 }
 
-func TestProgressSaysWhatItCosts(t *testing.T) {
+func TestProgressReportsItsCost(t *testing.T) {
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	var seen []perftest.Progress
 	r := perftest.Runner{
@@ -244,7 +244,7 @@ func TestProgressSaysWhatItCosts(t *testing.T) {
 	}
 }
 
-// An estimate grows with the rounds, not with the pairs of a round, and shrinks with the speed.
+// An estimate grows with the rounds, not with the pairs of a round, and shrinks as the speed grows.
 func TestEstimate(t *testing.T) {
 	r := perftest.Runner{Bandwidth: true, Latency: true}
 	of := func(n, mbps int) time.Duration {
@@ -263,7 +263,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredStaysWhenItIsStopped(t *testing.T) {
+func TestResultsAreKeptWhenTheMeasurementIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r := perftest.Runner{Shell: &guests{gbps: 97, one: 1, us: 2, stop: cancel}, Mode: "sriov", Bandwidth: true, Latency: true}
@@ -273,7 +273,7 @@ func TestWhatWasMeasuredStaysWhenItIsStopped(t *testing.T) {
 	}
 }
 
-// One of five runs is slow: the median is not, and the spread says so.
+// One of five runs is slow: the median is not affected, and the spread shows it.
 func TestTheMedianOfRepeatedTestsCounts(t *testing.T) {
 	r := perftest.Runner{Shell: &guests{series: []float64{97, 96, 60, 98, 96.5}}, Mode: "sriov", Bandwidth: true, Repeat: 5}
 	all, err := r.Measure(context.Background(), pairOf(100_000))
@@ -285,8 +285,7 @@ func TestTheMedianOfRepeatedTestsCounts(t *testing.T) {
 	}
 }
 
-// Client and server run the perftest that is the same in all guests, on the CPUs near their device; in a container neither of the two
-// is there.
+// Client and server run the perftest that is the same in all guests, on the CPUs near their device; in a container neither applies.
 func TestProgramAndCPUs(t *testing.T) {
 	pairs := pairOf(100_000)
 	c, s := &pairs[0].Client, &pairs[0].Server

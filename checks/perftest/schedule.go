@@ -27,7 +27,7 @@ type Node struct {
 	User     bool   // the login user may lock enough memory without sudo
 	FrameMTU int    // MTU that the fabric of its rail must support, in bytes; 0: the runner's
 	VLAN     bool   // frames of the RDMA network are tagged
-	Leaf     string // switch that the host port hears by LLDP or CDP; "" unknown
+	Leaf     string // switch that the host port receives over LLDP or CDP; "" unknown
 	Slot     Slot   // PCIe link of the host port
 
 	Card       string // PCI address of the first function of the card, which is common to its ports; "" unknown

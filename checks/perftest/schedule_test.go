@@ -45,7 +45,7 @@ func TestRoundsShareNoPortAndNoGuest(t *testing.T) {
 	}
 }
 
-// complete holds that every pair is measured once and that no round has a guest or a host port twice.
+// complete checks that every pair is measured once and that no round contains a guest or a host port twice.
 func complete(t *testing.T, pairs []perftest.Pair, rounds [][]perftest.Pair) {
 	t.Helper()
 	seen := map[string]int{}

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 )
 
-// narrow are guests whose rails give 97 Gb/s each, and together no more than a PCIe link carries.
+// narrow are guests whose rails reach 97 Gb/s each, and together no more than a PCIe link carries.
 type narrow struct {
 	mu     sync.Mutex
 	link   float64 // Gb/s
@@ -46,8 +46,8 @@ func (n *narrow) Exec(ctx context.Context, vm string, c perftest.Command) (perft
 		" 65536      1000           0.00               %.2f              0.1\n", rate)}, nil
 }
 
-// onRails are the pairs of a ring of VMs, each on a host of its own, on several rails, and what they give alone: by test, and without
-// a GPU by ib_send_bw where test is ib_write_bw.
+// onRails returns the pairs of a ring of VMs, each on a host of its own, on several rails, and the results of each rail alone: by
+// test, and without a GPU by ib_send_bw if test is ib_write_bw.
 func onRails(rails, vms int, test string, edit func(*perftest.Node)) (pairs []perftest.Pair, alone []perftest.Measurement) {
 	for rail := range rails {
 		all := loadNodes(vms)
@@ -72,8 +72,8 @@ func onRails(rails, vms int, test string, edit func(*perftest.Node)) (pairs []pe
 	return pairs, alone
 }
 
-// What all rails carry at once is held against the sum of what each carries alone, as far as the PCIe links that they share let it
-// through; where their width is not known, less than the sum proves nothing.
+// The throughput of all rails at once is compared with the sum of the rails measured alone, limited by the PCIe links that they
+// share; if their width is not known, less than the sum proves nothing.
 func TestAllRailsAtOnce(t *testing.T) {
 	oneCard := func(n *perftest.Node) { n.Card = "0000:3b:00.0" }
 	gen3 := func(n *perftest.Node) {
@@ -128,7 +128,7 @@ func TestAllRailsAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				rails := max(2, int(c.want/97)) // without a limit each gives 97
+				rails := max(2, int(c.want/97)) // without a limit each reaches 97
 				pairs, alone := onRails(rails, 2, c.test, c.edit)
 				shell := &narrow{link: c.link, active: map[string]int{}}
 				r := perftest.Runner{Shell: shell, Mode: "sriov", Bandwidth: true, Now: time.Now}
@@ -157,7 +157,8 @@ func TestAllRailsAtOnce(t *testing.T) {
 	}
 }
 
-// No VM and no host port stands twice in a round, and VMs of one rail, of one host or whose rail gave nothing alone are left out.
+// No VM and no host port occurs twice in a round. VMs with one rail, VMs on one host, and VMs whose rail had no result alone are
+// left out.
 func TestWhichRailsAreMeasuredTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pairs, alone := onRails(2, 6, perftest.SendBandwidth, nil)
@@ -195,7 +196,7 @@ func TestWhichRailsAreMeasuredTogether(t *testing.T) {
 	})
 }
 
-// Where one rail has a GPU and the other has none, both are measured with host memory, by a test that both can run.
+// If one rail has a GPU and the other has none, both are measured with host memory, by a test that both can run.
 func TestRailsWithAndWithoutGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pairs, alone := onRails(2, 2, perftest.WriteBandwidthGPU, func(n *perftest.Node) {
@@ -217,7 +218,7 @@ func TestRailsWithAndWithoutGPU(t *testing.T) {
 	})
 }
 
-// VMs of one host that have rails of their own take turns where the rails share a card: each would take bandwidth from the other.
+// VMs of one host on different rails are measured in turn if the rails share a card: each would take bandwidth from the other.
 func TestVMsThatShareACardTakeTurns(t *testing.T) {
 	for card, want := range map[string]time.Duration{"one": 2, "their own": 1} {
 		var pairs []perftest.Pair

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// With several rails hosts are compared by all their GPUs: which of them the VMs of a rail have differs from host to host.
+// With several rails, hosts are compared by all their GPUs: which of them the VMs of a rail use differs from host to host.
 func TestSlotsOfRails(t *testing.T) {
 	inv := &backends.Inventory{}
 	for i, vm := range []string{"vm-01", "vm-02"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/row"
 )
 
-// Checks returns the rows of vCenter, of its clusters and of what hosts have in common.
+// Checks returns the rows of vCenter, of its clusters and of properties that hosts have in common.
 func Checks() []checks.Check { return slices.Concat(vCenterChecks(), clusterChecks(), policyChecks()) }
 
 // vCenterChecks examine vCenter itself.

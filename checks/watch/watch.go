@@ -1,4 +1,4 @@
-// Package watch holds the history of repeated health checks: the states of each link of the chain, and what has changed since the
+// Package watch stores the history of repeated health checks: the states of each link of the chain, and the changes since the
 // previous check.
 package watch
 
@@ -43,10 +43,10 @@ func rank(s checks.Status) int {
 	return slices.Index([]checks.Status{checks.Pass, checks.Unknown, checks.Warn, checks.Fail}, s)
 }
 
-// keep bounds the history to what fits on the widest screen.
+// keep limits the history to the number of checks that fit on the widest screen.
 const keep = 400
 
-// A History holds the results of the checks so far. The zero value is empty.
+// A History contains the results of the checks so far. The zero value is empty.
 type History struct {
 	Rounds  int
 	At      time.Time // when the last check began, judged or not

@@ -21,7 +21,7 @@ func look(minute int, f ...checks.Finding) watch.Round {
 	return watch.Round{At: noon.Add(time.Duration(minute) * time.Minute), Findings: f}
 }
 
-func TestChangesBetweenLooks(t *testing.T) {
+func TestChangesBetweenChecks(t *testing.T) {
 	const fw, ntp, maint = "HOST-FW-PVRDMA-007", "HOST-NTP-004", "HOST-MAINT-002"
 	for name, tt := range map[string]struct {
 		before, after []checks.Finding

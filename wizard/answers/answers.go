@@ -276,7 +276,7 @@ const (
 type Reboot struct {
 	MaxUnavailable int      `yaml:"max_unavailable" json:"max_unavailable"`
 	Timeout        Duration `yaml:"timeout" json:"timeout"`
-	Canary         bool     `yaml:"canary" json:"canary"` // one host alone first
+	Canary         bool     `yaml:"canary" json:"canary"` // one host first, on its own
 }
 
 // Bystanders is how to treat VMs that the answers do not list.
@@ -293,7 +293,7 @@ const (
 // Power limits how many VMs are off at the same time.
 type Power struct {
 	MaxUnavailable VMCount `yaml:"max_unavailable" json:"max_unavailable"`
-	Canary         bool    `yaml:"canary" json:"canary"` // one VM alone first
+	Canary         bool    `yaml:"canary" json:"canary"` // one VM first, on its own
 }
 
 // Limit returns how many of that many VMs may be off at the same time over all hosts, 0 for all. By default it is 4, but at most
@@ -391,5 +391,5 @@ func (a *Answers) PortGroups() []string {
 	return out
 }
 
-// Limit returns how long a host may take to come back from a reboot.
+// Limit returns how long a host may take until it is back from a reboot.
 func (r Reboot) Limit() time.Duration { return time.Duration(r.Timeout) }

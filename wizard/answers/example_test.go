@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// Everything that is wrong is named at once, with its place and what was probably meant.
+// All errors are reported at once, with their position and the probable intention.
 func ExampleLoad() {
 	_, err := answers.Load(strings.NewReader("apiVersion: rdma-setup/v1\nmode: pvrmda\nnic: {sped: 100G}\n"), "site.yaml")
 	for line := range strings.Lines(err.Error()) {

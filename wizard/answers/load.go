@@ -185,7 +185,7 @@ func (d *decoder) parse(raw []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// plain refuses what answers never need and what could expand a small file: anchors, aliases, merges and tags.
+// plain refuses YAML that answers never need and that could expand a small file: anchors, aliases, merges and tags.
 func (d *decoder) plain(n *yaml.Node) bool {
 	before := len(d.problems)
 	var walk func(n *yaml.Node)

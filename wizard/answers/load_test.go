@@ -88,7 +88,7 @@ vms: [{name: a, ip: 10.1.1.1/24}]
 	}
 }
 
-// Keys that another mode alone uses are told with their line; those that have the default, and those of GPUs beside PVRDMA
+// Keys that only another mode uses are reported with their line; keys with their default value, and GPU keys beside PVRDMA
 // adapters, are not.
 func TestUnusedKeys(t *testing.T) {
 	for text, want := range map[string]string{
@@ -320,7 +320,8 @@ func TestNetworksSpellOutTheShortForm(t *testing.T) {
 	}
 }
 
-// Guests with dhcp share no address and no subnet by the answers; every rail has a server of its own. What is saved is read again.
+// Guests with dhcp have no address or subnet in the answers that could collide; every rail has a server of its own. Saved answers
+// load again.
 func TestDHCP(t *testing.T) {
 	a, err := load("mode: pvrdma\nvms:\n- {name: a, ip: DHCP}\n- {name: b, adapters: [{ip: dhcp}, {ip: dhcp, portgroup: P2}]}")
 	if err != nil {

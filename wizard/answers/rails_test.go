@@ -29,7 +29,7 @@ func loaded(t *testing.T, text string) *answers.Answers {
 	return a
 }
 
-// networks writes adapters as rail=address@port group.
+// networks formats adapters as rail=address@port group.
 func networks(a *answers.Answers, v answers.VM) string {
 	var out []string
 	for _, n := range a.Networks(v) {
@@ -66,7 +66,7 @@ func TestRails(t *testing.T) {
 	}
 }
 
-// A list of one rail is nic and switch under another key.
+// A list of one rail is another notation of nic and switch.
 func TestOneRailIsNICAndSwitch(t *testing.T) {
 	old := loaded(t, "mode: pvrdma\nnic: {speed: 100G}\nswitch: {mtu: 4200}\nvms: [{name: vm-01, ip: 192.168.50.11/24}]\n")
 	one := loaded(t, "mode: pvrdma\nrails: [{name: fast, nic: {speed: 100G}, switch: {mtu: 4200}}]\nvms: [{name: vm-01, ip: 192.168.50.11/24}]\n")
@@ -141,7 +141,7 @@ func TestWrongRails(t *testing.T) {
 	}
 }
 
-// What describes a pNIC in any way is not open: nothing is proposed in its place.
+// A nic with any description is not open: no pNIC is proposed for it.
 func TestOpenNIC(t *testing.T) {
 	if !(answers.NIC{}).Open() || !(answers.NIC{MACs: map[string]answers.MAC{}}).Open() {
 		t.Error("an empty description is not open")

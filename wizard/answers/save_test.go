@@ -18,13 +18,13 @@ var comparePrefix = cmp.Options{
 	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 }
 
-// words that YAML, shells and people stumble over.
+// words are values that are difficult for YAML, shells and people.
 var words = []string{"esx-01.example.com", "a b", "true", "no", "null", "~", "123", "1e3", "0x1f", "- x", "a: b", "#c", "x #y", `q"u'o`, "$(reboot)",
 	"`id`", "ünï ☃", "tab\there", "new\nline", "\u2028", "\u0085", "\x1b[31m", "'", `"`, "|", ">", "%2f", "@x", "*a", "&a", "!t", "{x", "[x", "2026-01-02", "0c:42", "=", "<<", "\u202eabc", "\ufeff", " lead", "trail "}
 
 func pick(r *rand.Rand) string { return words[r.IntN(len(words))] + fmt.Sprint(r.IntN(1000)) }
 
-// random makes valid answers of all kinds.
+// random returns valid answers of all kinds.
 func random(r *rand.Rand) *answers.Answers {
 	a := answers.Default([]answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect}[r.IntN(3)])
 	a.VCenter.Username, a.Hosts.Datacenter, a.Hosts.Cluster, a.NIC.Driver = pick(r), pick(r), pick(r), pick(r)
@@ -80,7 +80,7 @@ func random(r *rand.Rand) *answers.Answers {
 	return a
 }
 
-// Property: what is saved loads as the same answers.
+// Property: saved answers load as the same answers.
 func TestLoadOfSaveIsTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 80 {
@@ -102,7 +102,7 @@ func roundTrip(t *testing.T, a *answers.Answers) {
 	if err != nil {
 		t.Fatalf("saved answers do not load:\n%v\n%s", err, &out)
 	}
-	got.Unused = nil // it says something of the file
+	got.Unused = nil // it describes the file
 	if diff := cmp.Diff(a, got, comparePrefix); diff != "" {
 		t.Fatalf("(-saved +loaded)\n%s\n%s", diff, &out)
 	}

@@ -38,7 +38,7 @@ func compile(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// instance reads YAML the way an editor's schema service does.
+// instance reads YAML as an editor's schema service does.
 func instance(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Adapters get tables of their own where they share a subnet, and none where each has its own.
+// Adapters get tables of their own if they share a subnet, and none if each has its own.
 func TestTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		ips  []string

@@ -210,7 +210,7 @@ func (c *checker) dialable(s, path string, port bool) {
 		}
 		host = h
 	}
-	// ssh would take a leading dash for an option; a space or slash is never part of a name.
+	// ssh would parse a leading dash as an option; a space or slash is never part of a name.
 	if host == "" || strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("/@'\"`$;&|<>()", r)
 	}) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A VMKNic names the vmknic of each host for PVRDMA's control traffic. If it is the same on all hosts it is written as the name
-// alone: vmk0.
+// A VMKNic names the vmknic of each host for PVRDMA's control traffic. If it is the same on all hosts it is written as just the
+// name: vmk0.
 type VMKNic struct {
 	Name  string            `yaml:"name" json:"name"`
 	Names map[string]string `yaml:"names" json:"names,omitempty"` // by host, for exceptions
@@ -39,7 +39,7 @@ func (k VMKNic) String() string {
 	return fmt.Sprintf("%s (%s)", all, strings.Join(others, ", "))
 }
 
-// short returns the part that a file can contain instead of the whole struct.
+// short returns the part that a file can contain instead of the complete struct.
 func (k *VMKNic) short() (value *string, alone bool) {
 	return &k.Name, len(k.Names) == 0 && k.Create == nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// One name for all, one for each host, and both: hosts that are not listed have the one of all.
+// One name for all, one for each host, and both: hosts that are not listed use the common one.
 func TestVMKNicOfEachHost(t *testing.T) {
 	for _, tt := range []struct{ text, first, second, json string }{
 		{"pvrdma: {vmknic: vmk2}", "vmk2", "vmk2", `"vmk2"`},

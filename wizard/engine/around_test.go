@@ -124,7 +124,7 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 	}
 }
 
-// If two hosts may be down at a time, the second reboot of a host does not keep another host from rebooting meanwhile.
+// If two hosts may be down at a time, the second reboot of a host does not delay the reboots of other hosts.
 func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
 	w := enginetest.New()
 	first, other := backends.HostRef("esx-01"), backends.HostRef("esx-02")
@@ -188,13 +188,13 @@ func TestRebootThatWasSentTakesNoNewBody(t *testing.T) {
 	if res, err := engine.Resume(t.Context(), again); err != nil || res.Status != engine.StatusDone {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 	}
-	// The reboot that was waited for, and one of its own for what came later.
+	// The reboot that the change waited for, and another one for the later value.
 	if n := len(w.Calls("close")) - before; n != 2 || w.Snapshot()[firmware.ID()] != "1" {
 		t.Errorf("%d reboots, %v", n, w.Snapshot())
 	}
 }
 
-// rebooted is a bracket around hosts that something within their bodies has rebooted.
+// rebooted is a bracket around hosts that are rebooted while the bracket is open.
 type rebooted struct{ backends.Bracket }
 
 func (rebooted) Happened(context.Context, backends.Ref, backends.Value) (bool, error) {
@@ -230,7 +230,7 @@ func TestHostThatRebootedWithinItsBracketRebootsAgain(t *testing.T) {
 		if res, err := engine.Resume(t.Context(), again); err != nil || res.Status != engine.StatusDone {
 			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
 		}
-		// What is set now waits for a reboot of its own where the host has rebooted already.
+		// A value that is set now waits for another reboot if the host has rebooted already.
 		if n := len(w.Calls("close")) - closed; n != want || w.Snapshot()[firmware.ID()] != "1" {
 			t.Errorf("rebooted before %v: closed %d times, want %d; %v", before, n, want, w.Snapshot())
 		}

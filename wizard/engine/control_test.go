@@ -18,8 +18,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// controlled runs a job in a bubble in which every bracket takes a second, and hands its Remote to operate. Nothing of the run
-// may be left when it has ended: the bubble sees to that.
+// controlled runs a job in a bubble in which every bracket takes a second, and passes its Remote to operate. The bubble fails the
+// test if anything of the run is left when it has ended.
 func controlled(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, limits engine.Limits, operate func(*engine.Remote)) (engine.Result, *recorder, *journal.Journal) {
 	t.Helper()
 	jb, j := fresh(t, w, wishes)
@@ -51,7 +51,7 @@ func ask(t *testing.T, r *engine.Remote, do engine.Verb, target backends.Ref) st
 	return text
 }
 
-// controls are those in the journal.
+// controls returns the control records of the journal.
 func controls(j *journal.Journal) (out []string) {
 	for _, r := range j.State().Records {
 		if r.Type == journal.TypeControl {
@@ -61,7 +61,7 @@ func controls(j *journal.Journal) (out []string) {
 	return out
 }
 
-// esx-01 is down when the pause comes: it is brought back, and no other goes down until the run continues.
+// esx-01 is down when the pause begins: it is returned to service, and no other host goes down until the run continues.
 func TestPauseBringsBackWhatIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := firmware(3)
@@ -224,7 +224,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// filling is a disk that takes nothing more once it is full.
+// filling is a disk that accepts no more data once it is full.
 type filling struct {
 	journal.File
 	full atomic.Bool

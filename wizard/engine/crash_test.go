@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// undisturbed runs the fabric without a crash and gives its end, and the points that a crash could hit.
+// undisturbed runs the fabric without a crash and returns its final state and the points at which a crash is possible.
 func undisturbed(t *testing.T, parallel int) (end map[string]string, points *enginetest.Crash) {
 	t.Helper()
 	w, wishes := fabric()
@@ -30,11 +30,11 @@ func undisturbed(t *testing.T, parallel int) (end map[string]string, points *eng
 	return w.Snapshot(), w.Crash
 }
 
-// made counts the runs of this file: each has a second of its own.
+// made counts the runs of this file: each gets a second of its own.
 var made atomic.Int64
 
-// crashed runs the fabric until it is killed and gives the world that is left and the run's id, "" when it was killed
-// before its journal began.
+// crashed runs the fabric until it is killed and returns the world at that moment and the run's id, "" when it was killed before
+// its journal began.
 func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (w *enginetest.World, wishes []enginetest.Wish, run string) {
 	t.Helper()
 	w, wishes = fabric()
@@ -42,17 +42,17 @@ func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (
 	w.Crash = crash
 	p := w.Plan(wishes)
 	h := header(p)
-	made := testTime.Add(time.Duration(made.Add(1)) * time.Second) // a thousand runs of one second would meet in their ids
+	made := testTime.Add(time.Duration(made.Add(1)) * time.Second) // a thousand runs in the same second would have equal ids
 	h.Run = journal.NewRun(made, "crash")
 	j, err := journal.Create(root, h, []byte("{}"), crash.File())
 	if err == nil {
 		jb := job(w, wishes, j)
 		jb.Limits.Parallel = parallel
 		if _, err := engine.Run(t.Context(), jb); err == nil && crash.Dead() {
-			// Killed in the very last step: nobody is there to hear of it.
+			// Killed in the very last step: no more events are received.
 			t.Logf("point %d is behind the end", crash.At)
 		}
-		_ = j.Close() // it is dead already
+		_ = j.Close() // the run is dead already
 	} else {
 		same(t, "killed before the journal began", start, w.Snapshot())
 	}
@@ -69,7 +69,7 @@ func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (
 func reopen(t *testing.T, root, run string, opts ...journal.Option) *journal.Journal {
 	t.Helper()
 	if len(opts) == 0 {
-		opts = append(opts, (&enginetest.Crash{}).File()) // nothing dies; only the disk is spared
+		opts = append(opts, (&enginetest.Crash{}).File()) // nothing is killed; this only avoids writing to the disk
 	}
 	j, err := journal.Open(root, run, opts...)
 	if err != nil {
@@ -105,8 +105,8 @@ func rollback(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root,
 	}
 }
 
-// step is the distance between the points at which runs without parallel operations are killed. make test kills them at every
-// point without the race detector, which takes ten times as long; make e2e-full with it too.
+// step is the distance between the points at which runs without parallel operations are killed. make test kills them at every point
+// without the race detector, which takes ten times as long; make e2e-full also does so with it.
 func step() int {
 	if raced && os.Getenv("RDMA_SETUP_TEST_FULL") == "" {
 		return 5
@@ -134,7 +134,7 @@ func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
 		root := t.TempDir()
 		apart := step()
 		if parallel > 1 {
-			apart = 3 // all points are met one by one; side by side they fall differently every time
+			apart = 3 // the sequential runs test all points; in parallel runs the points differ every time
 		}
 		eachPoint(t, points, apart, func(t *testing.T, at int, torn bool) {
 			w, wishes, run := crashed(t, root, &enginetest.Crash{At: at, Torn: torn}, parallel)
@@ -241,7 +241,7 @@ func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
 			continue
 		}
 		_, _ = engine.Run(t.Context(), engine.Job{Plan: p, Setters: w.Setters(), Brackets: w.Brackets(), Journal: j})
-		_ = j.Close() // it may be dead
+		_ = j.Close() // the run may be dead
 		if !w.Crash.Dead() {
 			break
 		}
@@ -251,7 +251,7 @@ func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
 		for _, r := range j.State().Records {
 			due = due || r.Type == journal.TypeOpened && r.OK
 		}
-		// Today's plan sees the value of the next boot and has nothing to say.
+		// Today's plan reads the value of the next boot and contains no change.
 		nothing := func(context.Context) (*plan.Plan, error) { return &plan.Plan{}, nil }
 		_, err = engine.Resume(t.Context(), engine.Job{Setters: w.Setters(), Brackets: w.Brackets(), Journal: j, Replan: nothing})
 		if err := errors.Join(err, j.Close()); err != nil {

@@ -26,7 +26,7 @@ const (
 	EventResult   EventType = "result"   // last event of a run
 )
 
-// An Event reports a step of a run to the views, whose state derives from events alone.
+// An Event reports a step of a run to the views, whose state derives only from events.
 type Event struct {
 	Type    EventType          `json:"event"`
 	Time    time.Time          `json:"time"`

@@ -144,7 +144,7 @@ func TestSetThatFailsAfterItsEffectIsDoneAndOneThatLiesFails(t *testing.T) {
 	}
 }
 
-// liar says yes to one setting and does nothing.
+// liar reports success for one setting and does nothing.
 type liar struct {
 	backends.Setter
 	id string
@@ -242,7 +242,7 @@ func TestPlanThatCannotBeCarriedOutIsRefusedBeforeAnything(t *testing.T) {
 	}
 }
 
-// noData reads something that no journal can hold.
+// noData returns a value that no journal can store.
 type noData struct{ backends.Setter }
 
 func (n noData) Read(context.Context, backends.Setting) (backends.Value, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A forecast has the times of a run whose operations take as long: the run is a real one, in a bubble whose time is made up.
+// A forecast has the times of a run whose operations take as long: the run is a real one, in a bubble with simulated time.
 func TestForecastIsTheRun(t *testing.T) {
 	const d = time.Minute
 	for name, limits := range map[string]engine.Limits{
@@ -72,7 +72,7 @@ func TestForecastIsTheRun(t *testing.T) {
 					for _, e := range again {
 						note(&got, e, e.Time.Sub(time.Unix(0, 0)))
 					}
-					// What happens at the same instant has no order.
+					// Events at the same instant have no order.
 					slices.Sort(want)
 					slices.Sort(got)
 					if !slices.Equal(got, want) {
@@ -84,7 +84,7 @@ func TestForecastIsTheRun(t *testing.T) {
 	}
 }
 
-// The estimate of the plan page is the first estimate of the run page.
+// The estimate on the plan page equals the first estimate on the run page.
 func TestExpectedIsWhatTheRunForecastsFirst(t *testing.T) {
 	for name, limits := range map[string]engine.Limits{"all at once": {}, "one by one": {VMsOff: 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// crowded is a host that reboots, with two VMs that are off meanwhile.
+// crowded is a host that reboots, with two VMs that are off during the reboot.
 func crowded() plan.Plan {
 	h := backends.HostRef("esx-01")
 	reboot := plan.Bracket{Kind: backends.BracketReboot, Target: h}
@@ -34,8 +34,8 @@ func together() plan.Plan {
 	return p
 }
 
-// TestGateHoldsTheWholeWave: while the gate holds a wave, nothing of it goes out of service; so it stays where the gate refuses,
-// where the operator stops the run, and where the window has become too short meanwhile.
+// TestGateHoldsTheWholeWave: while the gate holds a wave, no target of it goes out of service; the same is true if the gate
+// refuses, if the operator stops the run, and if the window has become too short in the meantime.
 func TestGateHoldsTheWholeWave(t *testing.T) {
 	passed := 10 * time.Minute
 	for name, p := range map[string]func() plan.Plan{"VMs of a host": crowded, "VMs together": together} {
@@ -100,7 +100,7 @@ func TestGateHoldsTheWholeWave(t *testing.T) {
 	}
 }
 
-// TestRollbackNeedsTheWindowOnce: the half of the window that a wave leaves for its undoing is there for the rollback.
+// TestRollbackNeedsTheWindowOnce: the half of the window that a wave reserves for its undo is available to the rollback.
 func TestRollbackNeedsTheWindowOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := firmware(1)

@@ -36,7 +36,8 @@ type Job struct {
 	// Grounds returns the facts on which a refusal to change a target depends, as text that is only compared: its configuration
 	// and that of its host. nil: every change is retried.
 	Grounds func(ctx context.Context, target backends.Ref) (string, error)
-	// Insist retries changes for which a VM was powered off in vain, even if the facts behind the refusal have not changed.
+	// Insist retries changes for which a VM was powered off without success, even if the facts that caused the refusal have not
+	// changed.
 	Insist bool
 
 	Limits Limits
@@ -59,9 +60,9 @@ type Job struct {
 	Remote *Remote
 }
 
-// A Wave is what goes out of service next, a host with the VMs that are off for it or VMs that are off together, and the hosts
-// and VMs that the run has brought back. Earlier are VMs that earlier attempts have powered on and that may not have been proven
-// yet.
+// A Wave is the next set of targets to go out of service, a host with the VMs that are off for it or VMs that are off together, and
+// the hosts and VMs that the run has returned to service. Earlier are VMs that earlier attempts have powered on and that may not
+// have been proven yet.
 type Wave struct{ Next, Back, Earlier []backends.Ref }
 
 // Limits bound a run. Zero fields mean the defaults.
@@ -80,7 +81,8 @@ type Limits struct {
 	Bracket time.Duration // opening or closing a bracket without a reboot: 30 min
 	Reboot  time.Duration // opening or closing one with a reboot: 30 min
 	Grace   time.Duration // 10 s
-	// PutBack is for closing what the test of logins has left open after the operator has ended the program at a prompt: 700 ms.
+	// PutBack is the time to close what the test of logins has left open after the operator has ended the program at a prompt: 700
+	// ms.
 	PutBack time.Duration
 }
 

@@ -43,7 +43,7 @@ type operation struct {
 	*runner
 	nodes  []*node
 	moved  []bool           // per change: an own operation may have changed the value
-	to     []backends.Value // per change: the value to set, computed from what was read if the change is late
+	to     []backends.Value // per change: the value to set, computed from the read value if the change is late
 	gate   *Wave            // of an opening that starts a wave
 	gates  context.Context  // ends when the run is stopped
 	needs  time.Duration    // estimated duration of the wave

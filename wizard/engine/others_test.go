@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A target on which somebody else is at work is left alone before anything is changed there; the others are done.
-func TestTargetsOfOthersAreLeftAlone(t *testing.T) {
+// A target on which somebody else works is skipped before anything is changed there; the others are done.
+func TestTargetsOfOthersAreSkipped(t *testing.T) {
 	w, wishes := options(2)
 	jb, _ := fresh(t, w, wishes)
 	jb.Busy = func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
@@ -35,7 +35,7 @@ func TestTargetsOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A change that is found done says so if the plan had found another value.
+// A change that is already in place is reported as such if the plan had found another value.
 func TestReachedAfterThePlan(t *testing.T) {
 	w, wishes := options(1)
 	jb, _ := fresh(t, w, wishes)
@@ -51,9 +51,8 @@ func TestReachedAfterThePlan(t *testing.T) {
 	}
 }
 
-// A VM that is not in the state in which the plan found it, or on which somebody has begun to work since, is not taken out
-// of service.
-func TestVMThatOthersMovedIsLeftAlone(t *testing.T) {
+// A VM whose state differs from the plan's, or on which somebody has started to work since, is not taken out of service.
+func TestVMThatOthersMovedIsSkipped(t *testing.T) {
 	vm := backends.VMRef("vm-01")
 	power := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, From: backends.ValueOf("on")}
 	p := plan.Plan{Brackets: []plan.Bracket{power}, Changes: []plan.Change{change(setting(vm, backends.KindAdapter, "PG"), backends.Absent, val("vf"), power.ID())}}

@@ -67,7 +67,7 @@ func TestMembersOfOneSwitchGoInOneCall(t *testing.T) {
 		wishes := []enginetest.Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
 		for i := range hosts {
 			h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
-			// The option stands before the membership, so that the hosts come to it one after the other.
+			// The option comes before the membership, so that the hosts reach the membership one after the other.
 			wishes = append(wishes,
 				enginetest.Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
 				enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
@@ -104,8 +104,8 @@ func TestAFailedHostDoesNotHoldTheOthersBack(t *testing.T) {
 	}
 }
 
-// Power cycles and guests wait for machines of their own: a hundred of them take as long as one as far as Limits.Apart goes, and
-// one at a time where that was requested.
+// Power cycles and guests wait for machines of their own: a hundred of them take as long as one, up to Limits.Apart, and run one at
+// a time if that was requested.
 func TestMachinesAreWaitedForTogether(t *testing.T) {
 	const vms, boot, work = 100, 10 * time.Second, 2 * time.Second
 	for _, c := range []struct {

@@ -42,8 +42,8 @@ func (g *powerGroup) off() int {
 	return n
 }
 
-// mayGoOff reports whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that exceeds the limit goes
-// alone, as the plan says. VMs that must be kept apart wait for each other.
+// mayGoOff reports whether a VM may be powered off now: Limits.VMsOff counts over all hosts. A group that exceeds the limit is
+// powered off on its own, as the plan says. VMs that must not be off together wait for each other.
 func (s *stage) mayGoOff(b *bracket) bool {
 	if b.group == nil || b.group.started || !slices.ContainsFunc(b.group.members, (*bracket).outage) {
 		return true

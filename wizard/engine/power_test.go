@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// cycles is a plan of n VMs that are on and have to be off for one change each.
+// cycles returns a plan of n VMs that are on and must be off for one change each.
 func cycles(n int) plan.Plan {
 	var p plan.Plan
 	for i := range n {
@@ -37,7 +37,7 @@ func TestVMsGoOffInWaves(t *testing.T) {
 		"one":       {1, 1, nil},
 		"four":      {4, 4, nil},
 		"not whole": {5, 5, nil},
-		"kept apart": {4, 4, func(p *plan.Plan) { // every second VM is of one group: one of them at a time, the others beside it
+		"kept apart": {4, 4, func(p *plan.Plan) { // every second VM belongs to one group: one of them at a time, the others beside it
 			for i := range p.Brackets {
 				if i%2 == 0 {
 					p.Brackets[i].Apart = []string{"db"}
@@ -105,7 +105,7 @@ func TestNoVMGoesOffAfterOneThatDidNotStart(t *testing.T) {
 	}
 }
 
-// TestResumeCountsVMsThatAreStillOff: VMs that a killed attempt has left off take their places first.
+// TestResumeCountsVMsThatAreStillOff: VMs that a killed attempt has left powered off are counted first.
 func TestResumeCountsVMsThatAreStillOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := enginetest.New()

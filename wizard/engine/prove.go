@@ -72,7 +72,8 @@ func away(err error) bool {
 	return kind == backends.KindUnreachable || kind == backends.KindTransient
 }
 
-// putBack closes what a cancelled proof has left open. What cannot be closed in time stays open in the journal.
+// putBack closes the brackets that a cancelled proof has left open. Brackets that cannot be closed in time stay open in the
+// journal.
 func (s *stage) putBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.PutBack)
 	defer cancel()

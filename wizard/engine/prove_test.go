@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
-// shells is an SSH bracket that does not open on some hosts.
+// shells is an SSH bracket that cannot be opened on some hosts.
 type shells map[string]backends.ErrorKind
 
 func (s shells) State(context.Context, backends.Ref) (backends.Value, error) {
@@ -29,7 +29,7 @@ func (s shells) Close(context.Context, backends.Ref, backends.Value, backends.Pr
 	return nil
 }
 
-// asking is an SSH bracket at whose question the operator ends the program; it notes how long closing may take.
+// asking is an SSH bracket during whose prompt the operator ends the program; it records how long closing may take.
 type asking struct {
 	shells
 	interrupt func()
@@ -47,8 +47,8 @@ func (a *asking) Close(ctx context.Context, _ backends.Ref, _ backends.Value, _ 
 	return ctx.Err()
 }
 
-// TestAnInterruptedProofIsClosedInTime: what was open when the operator ended the program is closed, within 700 ms unless the
-// job says otherwise, and nothing was changed.
+// TestAnInterruptedProofIsClosedInTime: brackets that were open when the operator ended the program are closed, within 700 ms
+// unless the job sets another limit, and nothing was changed.
 func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
 	for limit, most := range map[time.Duration]time.Duration{0: 700 * time.Millisecond, time.Hour: 30 * time.Minute} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -66,8 +66,9 @@ func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
 	}
 }
 
-// TestRollbackGoesOnWithoutHostsThatDoNotAnswer: the firmware of three hosts was set in their shells, and one of them does not answer
-// any more. The others are taken back; that one is when it answers. A password that is refused stops the rollback: it can be fixed.
+// TestRollbackGoesOnWithoutHostsThatDoNotAnswer: the firmware of three hosts was set in their shells, and one of them no longer
+// answers. The others are rolled back now, that one when it answers again. A refused password stops the rollback, because it can be
+// corrected.
 func TestRollbackGoesOnWithoutHostsThatDoNotAnswer(t *testing.T) {
 	w := enginetest.New()
 	var wishes []enginetest.Wish

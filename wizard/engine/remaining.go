@@ -35,7 +35,7 @@ func Expected(job Job, p *plan.Plan) (time.Duration, error) {
 	return s.remaining()
 }
 
-// remaining simulates the rest of the stage: ended nodes take no time, running ones what is left of theirs.
+// remaining simulates the rest of the stage: ended nodes take no time, running ones the rest of theirs.
 func (s *stage) remaining() (time.Duration, error) {
 	takes, parent := map[string]time.Duration{}, map[string]string{}
 	keys := map[any]string{}

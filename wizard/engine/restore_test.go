@@ -21,7 +21,7 @@ var (
 	addressSetting = setting(backends.GuestRef("vm-01"), backends.KindAddress, pg)
 )
 
-// stuck fails one kept setting before a step of a verb.
+// stuck makes one kept setting fail before a step of a verb.
 func stuck(verb string, s backends.Setting, step int) func(enginetest.Call) error {
 	return func(c enginetest.Call) error {
 		if c.Verb == verb+" step" && c.Setting == s && c.Batch == step {
@@ -40,7 +40,7 @@ func back(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, j *journa
 	return res
 }
 
-// Half of a setting reads as absent, as it did before the run: what was recorded is put back all the same.
+// A half-done setting reads as absent, as it did before the run: the recorded state is restored all the same.
 func TestRollbackOfASettingThatFailedHalfWay(t *testing.T) {
 	for _, s := range []backends.Setting{persistSetting, addressSetting} {
 		for step := 1; step < 3; step++ {
@@ -63,8 +63,8 @@ func TestRollbackOfASettingThatFailedHalfWay(t *testing.T) {
 	}
 }
 
-// While something keeps a guest from being put back, all else goes back and what remains is named. Once it is lifted the
-// same command ends, and so do the next run and its rollback.
+// While an obstacle keeps a guest from being restored, everything else is restored and the rest is named. Once the obstacle is
+// removed, the same command succeeds, and so do the next run and its rollback.
 func TestRollbackIsNeverStuck(t *testing.T) {
 	w, wishes := fabric()
 	start := w.Snapshot()
@@ -99,7 +99,8 @@ func TestRollbackIsNeverStuck(t *testing.T) {
 	same(t, "after the next run", start, w.Snapshot())
 }
 
-// What is no longer available keeps failing; if the operator decides to keep it, the rollback restores everything else and ends.
+// A restore fails as long as the recorded version is not available; if the operator decides to keep the current one, the rollback
+// restores everything else and ends.
 func TestRollbackEndsWithoutWhatIsUnavailable(t *testing.T) {
 	w, wishes := fabric()
 	jb, j := fresh(t, w, wishes)
@@ -139,7 +140,8 @@ func TestRollbackEndsWithoutWhatIsUnavailable(t *testing.T) {
 	}
 }
 
-// Somebody edits a file of this program: its guest is left alone, all else goes back; once that is settled, so does the guest.
+// Somebody edits a file of this program: its guest is skipped, everything else is restored. Once that is resolved, the guest is
+// restored too.
 func TestRollbackLeavesAFileThatSomebodyEdited(t *testing.T) {
 	w, wishes := fabric()
 	start := w.Snapshot()
@@ -158,8 +160,8 @@ func TestRollbackLeavesAFileThatSomebodyEdited(t *testing.T) {
 	same(t, "after it is settled", start, w.Snapshot())
 }
 
-// What a Restore says is not believed: the items are looked at.
-func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
+// The result of a Restore is not trusted: the items are read.
+func TestRestoreIsComparedWithTheRecord(t *testing.T) {
 	w, wishes := fabric()
 	jb, j := fresh(t, w, wishes)
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
@@ -171,7 +173,7 @@ func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
 			restored.Store(true)
 		}
 		if restored.Load() && c.Verb == "observe" && c.Setting == addressSetting {
-			w.PutPart(addressSetting, "unit", "again") // something writes it anew
+			w.PutPart(addressSetting, "unit", "again") // another program writes it again
 		}
 	}
 	res := back(t, w, wishes, j)
@@ -181,7 +183,7 @@ func TestRestoreIsHeldAgainstTheRecord(t *testing.T) {
 	}
 }
 
-// An installation of drivers takes an hour and a half: its setter knows, and the engine cuts nothing.
+// An installation of drivers takes an hour and a half: its setter has that limit, and the engine interrupts nothing.
 func TestTheEngineCutsNoOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := options(1)
@@ -194,7 +196,7 @@ func TestTheEngineCutsNoOperation(t *testing.T) {
 	})
 }
 
-// A task goes on in vCenter when the process that started it is killed: it is waited for before what it made is read.
+// A task continues in vCenter when the process that started it is killed: the engine waits for it before it reads the result.
 func TestRollbackWaitsForTasksOfTheAttemptBefore(t *testing.T) {
 	w, wishes := options(1)
 	start := w.Snapshot()

@@ -26,7 +26,7 @@ func (r *runner) keep(n NodeResult) {
 	}
 }
 
-// forget drops what was postponed: the new plan contains what is left of it.
+// forget drops postponed changes: the new plan contains those that are left.
 func (r *runner) forget() {
 	r.drop(func(n NodeResult) bool { return n.State == NodePending })
 }
@@ -104,7 +104,7 @@ func (r Result) changes() map[NodeState]int {
 	return n
 }
 
-// Tally is the count of the changes in words; "" if there are none.
+// Tally is the count of the changes as text; "" if there are none.
 func (r Result) Tally() string {
 	n := r.changes()
 	if len(n) == 0 {

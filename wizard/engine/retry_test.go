@@ -16,7 +16,7 @@ func TestRetryIsADecorator(t *testing.T) {
 	}})
 }
 
-// short answers with fewer errors than it was requested.
+// short returns fewer errors than it should.
 type short struct{ backends.Setter }
 
 func (short) Parent(backends.Setting) string { return "dvs-01" }

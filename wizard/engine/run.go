@@ -49,7 +49,7 @@ type runner struct {
 	left        []string                 // hosts and VMs that were not started for that reason
 	took        map[string]time.Duration // longest step of each kind in this attempt
 	earlier     []backends.Ref           // VMs that earlier attempts have powered on again
-	back        []backends.Ref           // hosts and VMs that the run has taken out of service and brought back
+	back        []backends.Ref           // hosts and VMs that the run has taken out of service and returned to service
 	wave        string                   // host that failed while it was down: no other goes down
 	used        plan.Ceiling             // reboots and power cycles of earlier stages
 	known       map[string]int           // index in results

@@ -47,7 +47,8 @@ func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
 	}
 }
 
-// TestWhatIsHalfDoneIsCompleted: a survey read nothing, the setter finds something half done; that is nobody else's change.
+// TestWhatIsHalfDoneIsCompleted: a survey read nothing, and the setter finds a half-done value; that is not a change by somebody
+// else.
 func TestWhatIsHalfDoneIsCompleted(t *testing.T) {
 	w := enginetest.New()
 	s := setting(backends.HostRef("esx-01"), backends.KindOption, "x")

@@ -35,8 +35,8 @@ var (
 	groupID  = setting(backends.PortGroupRef(pg), backends.KindPortGroup, "").ID()
 )
 
-// fabric is a small one with everything that a run can meet: a switch and its members, options, a firmware value that
-// needs a reboot, VMs that have to be off, one that was off before, files, and a value that is known only later.
+// fabric is a small fabric with everything that a run can encounter: a switch and its members, options, a firmware value that needs
+// a reboot, VMs that must be off, one that was off before, files, and a value that is known only later.
 func fabric() (*enginetest.World, []enginetest.Wish) {
 	w := enginetest.New()
 	h1, h2 := backends.HostRef("esx-01"), backends.HostRef("esx-02")
@@ -98,7 +98,7 @@ func header(p *plan.Plan) journal.Header {
 	return journal.Header{VCenter: vcenter, URL: "https://vc.example/sdk", Mode: "test", Answers: answers, PlanHash: p.Hash(), Ceiling: ceiling}
 }
 
-// job makes a job of the wishes; the journal is the caller's to close.
+// job returns a job of the wishes; the caller closes the journal.
 func job(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Job {
 	return engine.Job{
 		Plan: *w.Plan(wishes), Setters: w.Setters(), Brackets: w.Brackets(), Journal: j,
@@ -106,7 +106,7 @@ func job(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engi
 	}
 }
 
-// unwinding makes the job of a rollback.
+// unwinding returns the job of a rollback.
 func unwinding(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Job {
 	job := job(w, wishes, j)
 	job.Plan = plan.Plan{}

@@ -129,8 +129,8 @@ func (s *stage) admit(n *node, held bool) admission {
 	return now
 }
 
-// proving reports whether it is still open that a host that is back works: operations that are ready or running on it must end
-// before another host goes down. Operations during another outage of it prove nothing.
+// proving reports whether a host that is back in service is not proven to work yet: operations that are ready or running on it must
+// end before another host goes down. Operations during another outage of it prove nothing.
 func (s *stage) proving() bool {
 	for target := range s.back {
 		l := s.lanes[target]

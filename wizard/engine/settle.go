@@ -72,7 +72,7 @@ func (s *stage) failTarget(n *node) {
 	}
 	host := n.target
 	if n.closes {
-		if h, wave := n.around.host(); wave { // a VM that does not come back is as serious as its host
+		if h, wave := n.around.host(); wave { // a VM that does not start again is as serious as its host
 			host = h
 		}
 	}
@@ -129,7 +129,7 @@ func (s *stage) evaluate(n *node) {
 	s.mark(s.lanes[n.target])
 }
 
-// lost returns the reboot inside a maintenance mode after which the host has not come back, nil if there is none.
+// lost returns the reboot inside a maintenance mode after which the host has not reconnected, nil if there is none.
 func (b *bracket) lost() *bracket {
 	for _, in := range b.inner {
 		if b.Kind == backends.BracketMaintenance && in.tried && in.shut.state == NodeFailed {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// grounds reads the facts behind a lasting refusal; "" for other failures, and if they cannot be read.
+// grounds reads the facts that caused a lasting refusal; "" for other failures, and if they cannot be read.
 func (d *operation) grounds(ctx context.Context, n *node, failure error) string {
 	if d.job.Grounds == nil || !backends.IsLasting(failure) || ctx.Err() != nil {
 		return ""
@@ -27,9 +27,9 @@ func (r *runner) groundsOf(ctx context.Context, t backends.Ref) (string, error) 
 	})
 }
 
-// spare fails, before anything is powered off, the changes of running VMs that an earlier attempt has powered off in vain: the
-// change was refused because of the configuration of the VM or its host, the same value is requested, and none of the facts
-// behind the refusal has changed. Another attempt would only repeat the outage.
+// spare fails, before anything is powered off, the changes of running VMs that an earlier attempt has powered off without success:
+// the change was refused because of the configuration of the VM or its host, the same value is requested, and none of the facts
+// that caused the refusal has changed. Another attempt would only repeat the outage.
 func (s *stage) spare(ctx context.Context) {
 	if !s.again || s.number > 1 || s.job.Grounds == nil || s.job.Insist {
 		return

@@ -13,15 +13,15 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// TestOutageIsNotRepeated: a VM was powered off for a change that was refused for what the VM is made of. A resume powers it
-// off again only where that has changed since, where the operator insists, or where the failure was of the moment. In every
-// case the change would succeed by now.
+// TestOutageIsNotRepeated: a VM was powered off for a change that was refused because of the VM's configuration. A resume powers it
+// off again only if that configuration has changed since, if the operator insists, or if the failure was transient. In every case
+// the change would succeed by now.
 func TestOutageIsNotRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasting bool
-		now     string // what the refusal rests on when the run is resumed
+		now     string // state on which the refusal depends when the run is resumed
 		unread  bool
-		wanted  int // what the answers ask for by then
+		wanted  int // value in the answers by then
 		insist  bool
 		again   bool // the VM is powered off again
 	}{

@@ -37,8 +37,8 @@ type stage struct {
 
 	nextForecast time.Time
 
-	finish map[*node]bool      // what is started although the run is paused
-	untold map[*node]NodeState // what had ended before a retry that is being prepared
+	finish map[*node]bool      // nodes that are started although the run is paused
+	untold map[*node]NodeState // nodes that had ended before a retry that is being prepared
 }
 
 // A lane contains the nodes of one target, which are done one after the other.
@@ -110,7 +110,7 @@ func (s *stage) viable() bool {
 			if n.around.inherited && !failed {
 				return true
 			}
-			bad[n] = !n.around.inherited && bad[n.around.open] // what is never opened is never closed
+			bad[n] = !n.around.inherited && bad[n.around.open] // a bracket that is never opened is never closed
 			continue
 		}
 		cannot := func(n *node) bool {
@@ -128,7 +128,7 @@ func (s *stage) viable() bool {
 	return false
 }
 
-// held reports whether a node would take a VM or a host out of service although no more may be.
+// held reports whether a node would take a VM or a host out of service although the limit is reached.
 func (s *stage) held(n *node) bool {
 	if n.around == nil || n.around.inherited {
 		return false

@@ -166,8 +166,8 @@ func TestResumeRefusesOtherAnswersAndAnotherVCenter(t *testing.T) {
 	}
 }
 
-// What Job.Replan saw is how the run has left the world only where nothing was done after it.
-func TestResultTellsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
+// The state that Job.Replan read is the state that the run has left only if nothing was done after it.
+func TestResultRecordsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
 	for name, tt := range map[string]struct {
 		replan func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error)
 		want   bool

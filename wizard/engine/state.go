@@ -49,7 +49,7 @@ type TargetState struct {
 	Ended   time.Time // when its last node ended; zero while some are left
 }
 
-// Word is the state of the target in words: waiting, running, done, failed, not tried.
+// Word is the state of the target as text: waiting, running, done, failed, not tried.
 func (t *TargetState) Word() string {
 	switch c := t.Counts; {
 	case c.Running > 0:

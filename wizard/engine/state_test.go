@@ -37,7 +37,7 @@ func TestStateFollowsTheEvents(t *testing.T) {
 				t.Errorf("%d run, the targets say %d", c.Running, running)
 			}
 			if c.Done == 20 {
-				// Half is done and took 3 s each, 4 at a time.
+				// Half of the operations are done and took 3 s each, 4 at a time.
 				if eta := st.ETA(e.Time); eta < 10*time.Second || eta > 80*time.Second {
 					t.Errorf("ETA %s", eta)
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// at closes a channel when the first call comes that is of the verb and target.
+// at closes a channel at the first call with the verb and target.
 func at(verb string, t backends.Ref) (reached chan struct{}, before func(context.Context, enginetest.Call)) {
 	reached = make(chan struct{})
 	var once sync.Once
@@ -145,7 +145,7 @@ func TestHangingOperationEndsWithItsTimeout(t *testing.T) {
 	})
 }
 
-// full is a disk that takes only so many writes.
+// full is a disk that accepts only a limited number of writes.
 type full struct {
 	journal.File
 	left int

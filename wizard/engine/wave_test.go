@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// firmware are n hosts with a value that needs a reboot, and an option that does not.
+// firmware returns n hosts with a value that needs a reboot, and an option that does not.
 func firmware(n int) (*enginetest.World, []enginetest.Wish) {
 	w := enginetest.New()
 	var wishes []enginetest.Wish
@@ -71,7 +71,7 @@ func TestWaveStopsAtAHostThatDoesNotComeBack(t *testing.T) {
 		return nil
 	}
 	jb, j := fresh(t, w, wishes)
-	jb.Limits.Parallel = 1 // the hosts are ready in their order
+	jb.Limits.Parallel = 1 // the hosts become ready in order
 	res, err := engine.Run(t.Context(), jb)
 	if err != nil || res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v", res.Status, err)
@@ -159,7 +159,7 @@ func TestBracketIsOpenedLate(t *testing.T) {
 	}
 }
 
-// brackets makes every opening and closing take a while.
+// brackets makes every opening and closing take the given time.
 func brackets(t *testing.T, d time.Duration) func(context.Context, enginetest.Call) {
 	t.Helper()
 	return func(ctx context.Context, c enginetest.Call) {

@@ -116,7 +116,7 @@ func (s *stage) postpone(n *node) {
 // windowEnd formats a time with its zone.
 func windowEnd(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
 
-// noteLate records what is left for another window, and how to continue.
+// noteLate records the changes that are left for another window, and how to continue.
 func (r *runner) noteLate() {
 	if !r.late {
 		return

@@ -11,8 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
-// TestNoWaveOutlastsTheWindow: each host is away for 20 minutes. The first starts by what is expected (25 minutes, and as much to
-// undo it), the second does not by what the first has taken; the resume in the next window finishes.
+// TestNoWaveOutlastsTheWindow: each host is away for 20 minutes. The first one starts because of the expected time (25 minutes, and
+// as much for the undo), the second one does not because of the time that the first has taken; the resume in the next window
+// finishes.
 func TestNoWaveOutlastsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := firmware(3)

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// options are n hosts with two settings each.
+// options returns n hosts with two settings each.
 func options(n int) (*enginetest.World, []enginetest.Wish) {
 	w := enginetest.New()
 	var wishes []enginetest.Wish
@@ -57,14 +57,14 @@ func (r *recorder) count(t engine.EventType, node string) int {
 	return n
 }
 
-// fresh makes a job of the wishes with a journal that spares the disk.
+// fresh returns a job of the wishes with a journal that does not sync to the disk.
 func fresh(t *testing.T, w *enginetest.World, wishes []enginetest.Wish) (engine.Job, *journal.Journal) {
 	t.Helper()
 	j := create(t, t.TempDir(), w.Plan(wishes), (&enginetest.Crash{}).File())
 	return job(w, wishes, j), j
 }
 
-// planned makes a job of a plan of its own, which is not made again.
+// planned returns a job of the given plan, which is not planned again.
 func planned(t *testing.T, w *enginetest.World, p plan.Plan) (engine.Job, *journal.Journal) {
 	t.Helper()
 	j := create(t, t.TempDir(), &p, (&enginetest.Crash{}).File())

@@ -8,7 +8,7 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// A GPUOperator holds the values of NVIDIA GPU Operator's Helm chart that differ from the defaults (NVIDIA GPU Operator, Helm
+// A GPUOperator contains the values of NVIDIA GPU Operator's Helm chart that differ from the defaults (NVIDIA GPU Operator, Helm
 // Chart Values Reference; GPUDirect RDMA and GPUDirect Storage).
 type GPUOperator struct {
 	Driver    string // image of a driver that the operator deploys, REPOSITORY/driver:VERSION; "": the guests have a driver
@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// Check returns an error for what the chart does not support.
+// Check returns an error for settings that the chart does not support.
 func (g GPUOperator) Check() error {
 	tagged := strings.LastIndexByte(g.Driver, ':') > strings.LastIndexByte(g.Driver, '/')
 	switch {

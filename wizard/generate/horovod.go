@@ -21,7 +21,7 @@ type Horovod struct {
 	Net   NCCL
 }
 
-// Check returns an error for what cannot be run.
+// Check returns an error for settings that cannot be run.
 func (h Horovod) Check() error {
 	seen := map[netip.Addr]bool{}
 	for _, a := range h.Hosts {

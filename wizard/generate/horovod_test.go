@@ -19,7 +19,7 @@ func horovod() generate.Horovod {
 	}
 }
 
-// The script runs in a real shell; ssh and ssh-keygen are made up, and everything that ssh is told to do is written down.
+// The script runs in a real shell; ssh and ssh-keygen are stand-ins, and every argument of ssh is recorded.
 func TestHorovodScript(t *testing.T) {
 	const sound = "[1,0]<stdout>:vm-01:NCCL INFO Using network IB\n[1,0]<stdout>:vm-01:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_1:1/RoCE\n[1,0]<stdout>:Total img/sec on 4 GPU(s): 700.1 +-3.0\n"
 	for name, c := range map[string]struct {

@@ -56,7 +56,7 @@ var (
 	image    = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/-]{0,254}(@sha256:[0-9a-f]{64})?$`)
 )
 
-// Check returns an error for what Kubernetes would refuse.
+// Check returns an error for settings that Kubernetes would refuse.
 func (j Job) Check() error {
 	switch {
 	case j.API != V2Beta1 && j.API != V1Alpha2:

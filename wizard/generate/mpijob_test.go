@@ -23,7 +23,7 @@ func job() generate.Job {
 	}
 }
 
-// jobs are all shapes of jobs.
+// jobs are all variants of jobs.
 func jobs() map[string]generate.Job {
 	out := map[string]generate.Job{}
 	for name, change := range map[string]func(*generate.Job){
@@ -57,7 +57,7 @@ func parsed(t *testing.T, text string) map[string]any {
 	return doc
 }
 
-// at follows keys and numbers.
+// at follows keys and indexes.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch k := p.(type) {
@@ -75,7 +75,7 @@ func at(v any, path ...any) any {
 	return v
 }
 
-// The published schema of the operator takes every shape (v2beta1: mpi-operator v0.6.0; v1alpha2 has its own few rules,
+// The published schema of the operator accepts every variant (v2beta1: mpi-operator v0.6.0; v1alpha2 has a few rules of its own,
 // and the same pod template).
 func TestJobsFitThePublishedSchema(t *testing.T) {
 	v2 := schema(t, "testdata/mpijob-v2beta1.schema.json")
@@ -141,9 +141,9 @@ func schema(t *testing.T, file string, without ...string) *jsonschema.Schema {
 	return c.MustCompile(file)
 }
 
-// The launcher's arguments are the guide's, in its order (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
+// The launcher's arguments are those of the guide, in its order (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and
 // PVRDMA, NVIDIA/Mellanox, 2019, MPIJob).
-func TestLauncherHoldsTheGuidesArguments(t *testing.T) {
+func TestLauncherHasTheGuidesArguments(t *testing.T) {
 	j := job()
 	j.API, j.Net.Device, j.Command = generate.V1Alpha2, "", nil
 	text, err := j.YAML(origin)
@@ -186,7 +186,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Workers reach the RDMA devices by one way, and only where they need them.
+// Workers get the RDMA devices in one way, and only if they need them.
 func TestWorkersReachTheDevices(t *testing.T) {
 	for name, want := range map[string]struct {
 		privileged, plugin, host bool
@@ -212,7 +212,7 @@ func TestWorkersReachTheDevices(t *testing.T) {
 	}
 }
 
-// What the operator gives arrives as it is, and Kubernetes expands nothing in it.
+// The operator's command is passed on unchanged, and Kubernetes expands nothing in it.
 func TestHostileCommand(t *testing.T) {
 	evil := []string{"sh", "-c", "echo \"$(HOME)\" '# not a comment': {x: [y\n---\nkind: Pod", "yes", "0123", "\u202e\x00\x1b"}
 	j := job()

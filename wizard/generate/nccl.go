@@ -17,7 +17,7 @@ const (
 	TCP       Path = "tcp"
 )
 
-// NCCL holds the network settings of NVIDIA's collective library.
+// NCCL contains the network settings of NVIDIA's collective library.
 type NCCL struct {
 	Path      Path
 	Device    string // RDMA device in the workers, rocep19s0f1; "": chosen by NCCL
@@ -39,7 +39,7 @@ type Variable struct{ Name, Value string }
 // deviceName matches names of RDMA devices and network interfaces in Linux.
 var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// Check returns an error for what NCCL does not support.
+// Check returns an error for settings that NCCL does not support.
 func (n NCCL) Check() error {
 	switch {
 	case n.Path != PVRDMA && n.Path != SRIOV && n.Path != GPUDirect && n.Path != TCP:

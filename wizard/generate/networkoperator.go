@@ -21,7 +21,7 @@ type NodeNIC string
 const (
 	NodePVRDMA      NodeNIC = "pvrdma"
 	NodeSRIOV       NodeNIC = "sriov"       // a VF, which one pod gets with its network interface
-	NodePassthrough NodeNIC = "passthrough" // the whole card, which pods share
+	NodePassthrough NodeNIC = "passthrough" // the complete card, which pods share
 )
 
 // The resources that the device plugins of a NetworkOperator offer, as jobs name them. The prefix of the RDMA shared device
@@ -58,12 +58,13 @@ type NetworkOperator struct {
 	MTU       int          // of the pods' second interfaces, with NodePassthrough; 0: that of Interface
 }
 
-// oldest is the first release whose components bear its number (Network Operator 25.7, Quick Start); those of 24.10 have their own.
+// oldest is the first release whose components have its version number (Network Operator 25.7, Quick Start); those of 24.10 have
+// version numbers of their own.
 var oldest = version.Must(version.NewVersion("25.7"))
 
 var release = regexp.MustCompile(`^v\d{2}\.\d{1,2}\.\d{1,2}$`)
 
-// Check returns an error for what the operator or the device plugins would refuse.
+// Check returns an error for settings that the operator or the device plugins would refuse.
 func (n NetworkOperator) Check() error {
 	v, err := version.NewVersion(n.Release)
 	switch {

@@ -45,7 +45,7 @@ func published(t *testing.T, part string) *jsonschema.Schema {
 	return c.MustCompile(file + "#/$defs/" + part)
 }
 
-// holds compares a document, or the JSON text in one of its fields, with a part of the published schemas.
+// holds checks a document, or the JSON text in one of its fields, against a part of the published schemas.
 func holds(t *testing.T, part string, v any) error {
 	t.Helper()
 	if text, ok := v.(string); ok {
@@ -74,7 +74,8 @@ func documents(t *testing.T, text string) map[string]any {
 	}
 }
 
-// The schemas of the CRDs and of the plugins' configuration take each kind of node, and what the plugin offers is what a job asks for.
+// The schemas of the CRDs and of the plugins' configuration accept each kind of node, and the plugin offers the resource that a job
+// requests.
 func TestNetworkOperatorFitsThePublishedSchemas(t *testing.T) {
 	for nic, want := range map[generate.NodeNIC]struct {
 		kinds  []string

@@ -34,7 +34,7 @@ func (s OSU) Counts() []int {
 	return out
 }
 
-// Check returns an error for what cannot be measured.
+// Check returns an error for settings that cannot be measured.
 func (s OSU) Check() error {
 	if len(s.Hosts) < 2 {
 		return fmt.Errorf("%d guests: an MPI benchmark needs two", len(s.Hosts))

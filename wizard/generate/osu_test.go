@@ -33,7 +33,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// bench runs the script with an mpirun that prints as OSU does; every further run is slower by one.
+// bench runs the script with an mpirun that prints as OSU does; each further run is slower by one.
 func bench(t *testing.T, s generate.OSU, baseline string, bandwidth, latency string) (stdout, stderr, log string, code int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,8 +83,8 @@ func TestOSUMeasures(t *testing.T) {
 	}
 }
 
-// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022): up to 8.3 % worse than bare metal is what
-// virtualisation may cost.
+// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022): virtualisation may cost up to 8.3 % compared with bare
+// metal.
 func TestOSUJudges(t *testing.T) {
 	const base = "osu_mbw_mr 2 8192 10000\nosu_alltoall 2 8192 10.0\n"
 	for _, tt := range []struct {

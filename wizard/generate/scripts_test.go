@@ -12,7 +12,7 @@ import (
 
 var placeholder = regexp.MustCompile(`@[A-Z0-9_]+@`)
 
-// Each script that is generated has no value left out, and is read by every shell and linter that is installed.
+// Each generated script has no value left out, and is parsed by every installed shell and linter.
 func TestGeneratedScripts(t *testing.T) {
 	scripts := map[string]string{}
 	for name, d := range map[string]containers.Setup{

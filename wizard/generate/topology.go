@@ -28,7 +28,7 @@ type Topology struct {
 var pciAddress = regexp.MustCompile(`^([0-9a-f]{4}|[0-9a-f]{8}):[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 var linkSpeed = regexp.MustCompile(`^\d{1,3}(\.\d)? GT/s( PCIe)?$`)
 
-// Check returns an error for what NCCL could not read.
+// Check returns an error for settings that NCCL could not read.
 func (t Topology) Check() error {
 	gpus, nics, seen := 0, 0, map[string]bool{}
 	for _, d := range t.Devices {

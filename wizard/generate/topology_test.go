@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
 
-// An HGX-like host: each GPU shares a switch with a NIC, and a second socket.
+// A host like an HGX: each GPU shares a switch with a NIC, and there is a second socket.
 func TestTopology(t *testing.T) {
 	at := func(address string, gpu bool, numa int, path ...string) generate.TopologyDevice {
 		return generate.TopologyDevice{Address: address, GPU: gpu, NUMA: numa, Path: path}

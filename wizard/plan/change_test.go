@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A change that was saved and read again has the values it had: a text that says "unknown until" stays a text.
+// A change that was saved and read again has the same values: a text that says "unknown until" remains a text.
 func TestChangeKeepsTheStateOfItsValues(t *testing.T) {
 	values := []backends.Value{
 		backends.Absent, backends.Unknown("host/esx-01/host-ssh"), backends.ValueOf("unknown until host/esx-01/host-ssh"), backends.ValueOf("absent"),

@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// TestCompare holds what Compare finds against pairs of plans that differ in one thing each.
+// TestCompare checks the result of Compare for pairs of plans that differ in one thing each.
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	option := func(host, to string) plan.Change {

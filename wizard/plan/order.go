@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Node ids in the graph: a change's id; a bracket's id stands for its closing, OpenID(bracket) for its opening.
+// Node ids in the graph: a change's id; for a bracket its id is its closing, OpenID(bracket) its opening.
 
 // OpenID returns the node that opens the bracket with the given id.
 func OpenID(bracket string) string { return "open " + bracket }
@@ -96,7 +96,7 @@ func (g *Graph) sort(nodes []string) error {
 	return nil
 }
 
-// Narrow removes what is not named, like Options.Only.
+// Narrow removes changes that are not named, like Options.Only.
 func (p *Plan) Narrow(only []string) error {
 	p.narrow(only)
 	return p.Settle()

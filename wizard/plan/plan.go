@@ -23,7 +23,7 @@ type Plan struct {
 	Notes []string `json:"notes,omitempty"`
 	// Conflicts are targets of a rollback that are not changed, because someone else has changed them since.
 	Conflicts []Refusal `json:"conflicts,omitempty"`
-	// Left says what of a rollback's targets stays as someone else has changed it, because the operator keeps it.
+	// Left names the targets of a rollback that keep someone else's change, because the operator decided so.
 	Left []Refusal `json:"left,omitempty"`
 	// Stages counts how often the engine has to read and plan again before everything is known (0: everything is known now).
 	Stages int `json:"stages,omitempty"`
@@ -124,7 +124,7 @@ type Refusal struct {
 
 func (r Refusal) String() string { return r.Target.Name + ": " + r.Why }
 
-// Refused is the error of an inventory that does not allow what was requested. Nothing was written.
+// Refused is the error of an inventory that does not allow the requested state. Nothing was written.
 type Refused struct{ Refusals []Refusal }
 
 func (e *Refused) Error() string {

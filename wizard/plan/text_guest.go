@@ -132,7 +132,7 @@ func packagesTitle(c Change) string {
 	return "install packages " + strings.Join(to.Installed, ", ")
 }
 
-// minus returns what is in a and not in b.
+// minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
 	in := map[string]bool{}
 	for _, s := range b {

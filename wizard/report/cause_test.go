@@ -15,8 +15,8 @@ func step(target backends.Ref, kind backends.Kind, state, err, hint string) repo
 	return report.Outcome{Change: plan.Change{Setting: backends.Setting{Target: target, Kind: kind, Name: "x"}, To: backends.ValueOf(true)}, State: state, Err: err, Hint: hint}
 }
 
-// What checks tell of a change that failed, or that waits for it, follows from its failure. What has nothing to do with it is a cause
-// of its own.
+// Findings about a change that failed, or that waits for a failed one, are caused by its failure. Unrelated findings are causes of
+// their own.
 func TestCauses(t *testing.T) {
 	esx, vm, guest := backends.HostRef("esx-1"), backends.VMRef("vm-1"), backends.GuestRef("vm-1")
 	r := &report.Report{

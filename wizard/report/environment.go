@@ -53,7 +53,7 @@ type EnvNIC struct {
 	Firmware   string `json:"firmware,omitempty"`
 	PSID       string `json:"psid,omitempty"`
 	RDMADevice string `json:"rdma_device,omitempty"`
-	Switch     string `json:"switch,omitempty"` // vSwitch or DVS that has it as uplink
+	Switch     string `json:"switch,omitempty"` // vSwitch or DVS whose uplink it is
 	Neighbour  string `json:"neighbour,omitempty"`
 }
 
@@ -120,7 +120,7 @@ func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
 	return e
 }
 
-// psid returns the PSID of a card, which its firmware tools report for function 0 alone.
+// psid returns the PSID of a card, which its firmware tools report only for function 0.
 func psid(sys *backends.HostSystem, pci string) string {
 	functions := []string{pci}
 	if dot := strings.LastIndexByte(pci, '.'); dot > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// noStep are rows whose fix is automatic by the catalogue and for which no plan has a change yet: check --fix says so.
+// noStep are rows with an automatic fix in the catalogue for which no plan has a change yet: check --fix says so.
 const noStep = "VC-TIME-004 CL-DRS-011 CL-RULE-013 HOST-MAINT-002 HOST-NTP-004 HOST-SSH-011 HOST-PNIC-NUMA-011 HOST-PNIC-PAUSE-014 " +
 	"HOST-VMKNIC-EXIST-002 HOST-VMKNIC-MTU-006 HOST-FW-ALLOW-008 DVS-PG-SEC-009 VM-POWER-001 VM-MEMGPU-009 VM-HOTADD-010 VM-LATSENS-011 " +
 	"VM-CPURES-012 VM-NUMA-013 VM-NIC-FIRST-014 VM-NIC-MAX-015 VM-NIC-PVCOUNT-016 VM-NESTED-027 VM-EXTRAKEYS-029 VM-PLACEMENT-030 VM-TOOLS-031 " +
@@ -70,7 +70,7 @@ func TestPrerequisitesOfAFixAreIncluded(t *testing.T) {
 	p := &plan.Plan{Changes: []plan.Change{change(backends.KindPackages), change(backends.KindModules, "guest/a/packages"), change(backends.KindMemlock), change(backends.KindPort, "guest/a/modules")}}
 	found := []checks.Finding{
 		{ID: "GST-PORT-010", Target: backends.GuestRef("a"), Status: checks.Fail, Fix: "automatic"},
-		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Unknown, Fix: "automatic"}, // nobody knows
+		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Unknown, Fix: "automatic"}, // the state is unknown
 		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("a"), Status: checks.Warn, Fix: "automatic", Quiet: true},
 		{ID: "GST-MEMLOCK-020", Target: backends.GuestRef("b"), Status: checks.Fail, Fix: "automatic"},
 	}

@@ -1,6 +1,6 @@
 package report
 
-// NCCL holds the settings of NVIDIA's collective library with which a job uses the fabric as it was measured.
+// NCCL contains the settings of NVIDIA's collective library with which a job uses the fabric as it was measured.
 type NCCL struct {
 	Env []Variable `json:"env"`
 	Why []string   `json:"why,omitempty"` // the reasons for the choice, and differences between guests

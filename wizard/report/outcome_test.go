@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// What was found comes back as it was; that nothing is there is another finding than that nobody could read.
+// A found value is stored and read unchanged; an absent value differs from an unreadable one.
 func TestOutcomeKeepsWhatWasFound(t *testing.T) {
 	absent, text, part := backends.Absent, backends.ValueOf("unknown until x"), backends.Partial("vmk1")
 	for name, found := range map[string]*backends.Value{"unread": nil, "absent": &absent, "text": &text, "partial": &part} {

@@ -1,4 +1,4 @@
-// Package report holds the outcome of a run, of checks and of measurements as plain data; ui/render renders it.
+// Package report contains the outcome of a run, of checks and of measurements as plain data; ui/render renders it.
 package report
 
 import (
@@ -96,7 +96,7 @@ type LeftBehind struct {
 	SSH         []string `json:"ssh_services_on"`      // hosts whose SSH service the run started
 	HalfDone    []string `json:"half_done"`            // operations whose result is unknown
 	Continue    string   `json:"continue"`             // the command that continues
-	Undo        string   `json:"undo,omitempty"`       // the command that restores what was before
+	Undo        string   `json:"undo,omitempty"`       // the command that restores the previous state
 }
 
 // Nothing reports whether everything is back in service and no operation is half done.

@@ -113,7 +113,7 @@ func (r *Report) works() (string, checks.Status) {
 	return "Nothing was checked or measured", checks.Unknown
 }
 
-// instead counts what was measured on hosts without an RDMA card: that is not RDMA over the fabric, and is not judged.
+// instead counts measurements on hosts without an RDMA card: they are not RDMA over the fabric, and are not judged.
 func (r *Report) instead() string {
 	count := map[string]int{}
 	for _, m := range r.Measurements {

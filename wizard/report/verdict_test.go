@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// The chain decides what comes first, not the order in which the checks were asked.
+// The chain determines what comes first, not the order in which the checks ran.
 func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	fail := func(id, target string) checks.Finding {
 		return checks.Finding{ID: id, Target: backends.HostRef(target), Status: checks.Fail, Evidence: "seen"}
@@ -29,7 +29,7 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	}
 }
 
-// A measurement that brought no figure is not called slow.
+// A measurement without a result is not called slow.
 func TestVerdictOfMeasurementsWithoutAResult(t *testing.T) {
 	slow := perftest.Measurement{Test: "ib_send_bw", AchievedGbps: 9, Verdict: perftest.VerdictFail}
 	none := perftest.Measurement{Test: "ib_send_lat", Error: "no RDMA device with an active port in vm-01", Verdict: perftest.VerdictFail}
@@ -43,7 +43,7 @@ func TestVerdictOfMeasurementsWithoutAResult(t *testing.T) {
 	}
 }
 
-// A test between rails tells nothing of line rate.
+// A test between rails proves nothing about line rate.
 func TestVerdictOfRails(t *testing.T) {
 	for verdict, want := range map[perftest.Verdict]string{
 		perftest.VerdictPass: "RDMA works: 1 measurement at expected line rate",
@@ -56,7 +56,7 @@ func TestVerdictOfRails(t *testing.T) {
 	}
 }
 
-// Ports of one card with an unknown PCIe width are measured together without a verdict: that is not a warning, and no pass either.
+// Ports of one card with an unknown PCIe width are measured together without a verdict: that is neither a warning nor a pass.
 func TestVerdictOfAllRailsAtOnce(t *testing.T) {
 	alone := perftest.Measurement{Test: "ib_send_bw", RailFrom: "rail-1", RailTo: "rail-1", Verdict: perftest.VerdictPass}
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func TestVerdictOfAllRailsAtOnce(t *testing.T) {
 	}
 }
 
-// JSON has the matrix of rails that the other formats show: a row for each rail, a cell for each rail that it reached or not.
+// JSON has the matrix of rails that the other formats show: a row for each rail, and a cell for each rail that it reached or not.
 func TestRailMatrixInJSON(t *testing.T) {
 	m := func(from, to, test string, v perftest.Verdict) perftest.Measurement {
 		return perftest.Measurement{From: "a", To: "b", RailFrom: from, RailTo: to, Test: test, Verdict: v}
@@ -99,7 +99,8 @@ func TestRailMatrixInJSON(t *testing.T) {
 	}
 }
 
-// A load at the rate that lost packets of the class works, and is not lossless: the two are not merged. Below the rate it does not work.
+// A load at line rate that lost packets of the class works, but is not lossless: the report has both verdicts. Below line rate it
+// does not work.
 func TestVerdictsStandSideBySide(t *testing.T) {
 	lossy := &perftest.Proof{Verdict: perftest.VerdictFail, Evidence: "packets were lost"}
 	for gbps, want := range map[float64]string{

@@ -54,7 +54,7 @@ const (
 	tailWarn99           = 2.0        // times typical
 	tailWarn999          = 3.0
 	tailLeast            = 10_000 // number of messages that make a p99.9 more than the slowest message
-	aboveMost            = 1.0025 // of what the headers leave, with a margin for rounding
+	aboveMost            = 1.0025 // of the bytes that the headers leave, with a margin for rounding
 )
 
 // Plateau returns the best bandwidth between 64 KiB and 1 MiB; if no such size was measured, the best of all.
@@ -89,7 +89,7 @@ func AboveHeaders(gbps float64, l Link) []Fault {
 		gbps, l.IBMTU, float64(l.SpeedMbps)/1000, room)}}
 }
 
-// BandwidthShape returns the anomalies between the sizes of a bandwidth test. For every sound curve: a larger message never has
+// BandwidthShape returns the anomalies between the sizes of a bandwidth test. For every correct curve: a larger message never has
 // less bandwidth, a smaller message never takes longer, and the rate of small messages follows from the latency. latencyUs is the
 // measured latency of the smallest message; 0 means the limit of the mode. The first size of a sweep is ignored: without
 // --perform_warm_up it suffers from cold caches and page tables.

@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Four A100 with 80 GB: Broadcom's rule gives 1024 GB, as the guide's own example has it.
+// Four A100 with 80 GB: Broadcom's rule results in 1024 GB, as in the guide's own example.
 func ExampleMMIO() {
 	w, err := sizing.MMIO([]sizing.GPUCount{{Model: "a100-80g", Count: 4}})
 	if err != nil {
@@ -25,7 +25,7 @@ func ExampleTrafficClass() {
 	// Output: priority 3, pfctx 0x08, traffic class 106
 }
 
-// The same port whose way to its peer has jumbo frames, and whose way has not.
+// The same port, with and without jumbo frames on the path to its peer.
 func ExampleGoodput() {
 	for _, ethernet := range []int{9000, 1500} {
 		ib := sizing.IBMTU(ethernet)

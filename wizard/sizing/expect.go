@@ -12,7 +12,7 @@ const (
 	Fail Verdict = "fail"
 )
 
-// Link is what is known about the path between two guests.
+// Link is the known data about the path between two guests.
 type Link struct {
 	SpeedMbps int     // the slower of the two ports
 	IBMTU     int     // active RDMA MTU, bytes

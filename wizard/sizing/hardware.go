@@ -39,11 +39,11 @@ func HardwareFor(adapter, protocol string, dynamic bool) (need int) {
 // version 17 is that of vSphere 7.0).
 const HardwareDynamic = 17
 
-// HardwareDeviceGroup is the hardware version of the release that brought vendor device groups, ESXi 8.0 (KB 2007240; vSphere Web
-// Services API, VirtualMachineVirtualDeviceGroups). Whether earlier ones take a group is unverified.
+// HardwareDeviceGroup is the hardware version of the release that introduced vendor device groups, ESXi 8.0 (KB 2007240; vSphere
+// Web Services API, VirtualMachineVirtualDeviceGroups). Whether earlier ones accept a group is unverified.
 const HardwareDeviceGroup = 20
 
-// HardwareNativeEndpoints is the first hardware version with which PVRDMA reaches peers that are no PVRDMA VMs, since vSphere 7.0
+// HardwareNativeEndpoints is the first hardware version with which PVRDMA reaches peers that are not PVRDMA VMs, since vSphere 7.0
 // Update 1 (vSphere Networking 8.0, "PVRDMA Support", Support for PVRDMA Native Endpoints; before: Broadcom KB 328676).
 const HardwareNativeEndpoints = 18
 

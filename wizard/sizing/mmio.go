@@ -45,7 +45,7 @@ func CountOf(g *backends.GPU, stated map[string]answers.GPUModel) GPUCount {
 // Guide are 0 if no window is needed.
 type Window struct {
 	KB      int  `json:"kb"`      // Broadcom KB 323402, the default
-	Minimal int  `json:"minimal"` // the smallest that holds the BARs
+	Minimal int  `json:"minimal"` // the smallest window that is large enough for the BARs
 	Guide   int  `json:"guide"`   // the rule of the GPUDirect RDMA guide, section 3.6 (see MMIO); too small for many cards
 	Needed  bool `json:"needed"`  // the BARs do not fit into the 3.5 GB below 4 GB
 

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Where the expected sizes of the table are from. "ours" is the rule alone: BAR1 is the smallest power of two that holds
-// the framebuffer, minimal the smallest power of two above the sum of the BARs.
+// The sources of the expected sizes in the table. "ours" is the rule alone: BAR1 is the smallest power of two that is not smaller
+// than the framebuffer, minimal the smallest power of two above the sum of the BARs.
 const (
 	guide36   = "Reference Deployment Guide for RoCE accelerated HPC or ML applications with GPUDirect RDMA on vSphere 6.7, section 3.6"
 	kb323402  = "Broadcom KB 323402"
@@ -30,9 +30,9 @@ const (
 	ours      = "ours"
 )
 
-// Each row is one VM: cards as the mmio command takes them, by PCI ids (10de:20b5), with the BAR1 that was read from one (l40s@256 in MB);
-// the smallest window, that of KB 323402 and that of the guide. 0 is a VM that needs no window. fails is what the error or the warning
-// about the window says, "" where a server as it is sold must pass without either.
+// Each row is one VM: cards as the mmio command accepts them, by PCI ids (10de:20b5), with the BAR1 that was read from one
+// (l40s@256 in MB); the smallest window, that of KB 323402 and that of the guide. 0 is a VM that needs no window. fails is the
+// error or the warning about the window, "" if a server in its usual configuration must pass without either.
 func TestMMIOTable(t *testing.T) {
 	rows := []struct {
 		cards              string
@@ -164,7 +164,7 @@ func TestMMIOTable(t *testing.T) {
 	}
 }
 
-// cards reads words of the form MODEL[:GB][@MB of BAR1][=COUNT] or VENDOR:DEVICE[=COUNT]; nic are RDMA cards.
+// cards parses words of the form MODEL[:GB][@MB of BAR1][=COUNT] or VENDOR:DEVICE[=COUNT]; nic are RDMA cards.
 func cards(t *testing.T, text string) (out []sizing.GPUCount, others []float64) {
 	t.Helper()
 	number := func(s string, to *int) {
@@ -199,7 +199,7 @@ func cards(t *testing.T, text string) (out []sizing.GPUCount, others []float64) 
 	return out, others
 }
 
-// What was read from a card is said beside what the table has.
+// The value that was read from a card is shown beside that of the table.
 func TestMMIORead(t *testing.T) {
 	w, err := sizing.MMIO([]sizing.GPUCount{{Model: "b200", Count: 8, BAR1MB: 512 << 10}})
 	if err != nil || len(w.Unverified) != 0 || !strings.Contains(w.Explanation, "the table says 256") {
@@ -207,7 +207,7 @@ func TestMMIORead(t *testing.T) {
 	}
 }
 
-// A window that an operator states is refused where no processor reaches it.
+// A window that an operator sets is refused if no processor can address it.
 func TestMMIOCeilings(t *testing.T) {
 	w, err := sizing.MMIO([]sizing.GPUCount{{Model: "a100-80g", Count: 1}})
 	if err != nil {

@@ -18,7 +18,7 @@ func gpus(pairs ...any) []sizing.GPUCount {
 	return out
 }
 
-// A framebuffer that the operator gives is used, and said to be unverified.
+// A framebuffer that the operator sets is used, and reported as unverified.
 func TestMMIOOfUnknownModel(t *testing.T) {
 	w, err := sizing.MMIO([]sizing.GPUCount{{Model: "x9000", Count: 1, FramebufferGB: 96}})
 	if err != nil || len(w.Unverified) != 1 {
@@ -26,7 +26,7 @@ func TestMMIOOfUnknownModel(t *testing.T) {
 	}
 }
 
-// Property: the default always holds the BARs, whatever the mix.
+// Property: the default window is always large enough for the BARs, whatever the mix.
 func TestKBIsNeverBelowTheMinimum(t *testing.T) {
 	table, err := assets.GPUs()
 	if err != nil {

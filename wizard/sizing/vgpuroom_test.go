@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// What one host's GPUs hold: time-sliced vGPUs of one size each (VMware, What's New for GPUs in vSphere 8 Update 3), of any in mixed-size
-// mode, never beside vGPUs that MIG backs (NVIDIA, Virtual GPU Software User Guide).
+// Which vGPUs fit on one host's GPUs: time-sliced vGPUs of one size each (VMware, What's New for GPUs in vSphere 8 Update 3), of
+// any size in mixed-size mode, never beside vGPUs that are backed by MIG (NVIDIA, Virtual GPU Software User Guide).
 func TestPlaceVGPUs(t *testing.T) {
 	for name, c := range map[string]struct {
 		gpus string // GB[/mode][:profiles that run], separated by blanks

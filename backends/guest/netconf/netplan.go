@@ -105,7 +105,7 @@ func findNetplan(files []File, nic NIC) (Config, bool) {
 	return c, true
 }
 
-// fits returns 0 if the stanza is for another interface; the higher, the more specific is its match.
+// fits returns 0 if the stanza is for another interface; a higher number is a more specific match.
 func fits(id string, stanza map[string]any, nic NIC) int {
 	match, has := stanza["match"].(map[string]any)
 	if !has || len(match) == 0 {

@@ -45,7 +45,7 @@ func (a Static) networkdRule() string {
 		"\n[Route]\nDestination=%[2]s\nPreferredSource=%[1]s\nScope=link\nTable=%[3]d\n", from, subnet, a.Table)
 }
 
-// table returns the table of the rule, in ip's format, that is for packets from the first address.
+// table returns the table of the policy rule, in ip's format, for packets from the first address.
 func (c *Config) table(words []string) {
 	if i := slices.Index(words, "from"); i < 0 || i+1 >= len(words) || !from(words[i+1], c.Addresses[0]) {
 		return

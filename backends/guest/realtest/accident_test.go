@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// again starts a machine, once its power has failed, with the disk it had.
+// again starts a machine with its old disk after a power failure.
 func (m *machine) again(ctx context.Context) error {
 	select {
 	case <-m.ended:
@@ -22,7 +22,7 @@ func (m *machine) again(ctx context.Context) error {
 	return m.up(ctx, "")
 }
 
-// older puts the ib_send_bw of Debian 11 into guest-2, ahead of the distribution's; both run few iterations.
+// older installs the ib_send_bw of Debian 11 in guest-2, ahead of the distribution's; both run few iterations.
 func (s *site) older() {
 	s.t.Helper()
 	second := s.guests[1]
@@ -35,7 +35,7 @@ func (s *site) older() {
 	}
 }
 
-// unmeasured are guests between which a measurement cannot come about.
+// unmeasured checks guests between which no measurement is possible.
 func (s *site) unmeasured(answers string) {
 	second := s.guests[1]
 	quick := s.measure(answers, "answers-quick.yaml", "\nmeasure: {bandwidth: true, latency: false}\n")
@@ -67,7 +67,7 @@ for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit
 				t.Errorf("exit %d", code)
 			}
 			s.says(out+errs, c.says)
-			// Debian 11's and Debian 12's do understand each other, and are judged like any two.
+			// The versions of Debian 11 and Debian 12 are compatible, and are judged like any two.
 			if c.cause == "" && strings.Contains(out+errs, "not measured") {
 				t.Error("nothing was measured")
 			}

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// setUp applies while guest-1 has no package mirror and guest-2 no disk space, fixes both, lets dpkg be broken off in both,
-// and resumes.
+// setUp applies while guest-1 has no package mirror and guest-2 no disk space, fixes both, interrupts dpkg in both, and resumes.
 func (s *site) setUp(good string, bare []map[string]string) (run string) {
 	first, second := s.guests[0], s.guests[1]
 	s.scenario("apply without a package mirror in one guest and without disk space in the other", func(t *testing.T) {
@@ -39,7 +38,7 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 		select {
 		case <-off:
 		default:
-			cancel() // nothing will end it any more
+			cancel() // nothing else ends it from here on
 		}
 		if err := <-again; err != nil {
 			t.Fatalf("%v\n%s%s", err, out, errs)
@@ -66,12 +65,12 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 		}
 	})
 	if !whole {
-		s.outer.FailNow() // all that follows begins with guests that are set up
+		s.outer.FailNow() // everything that follows needs guests that are set up
 	}
 	return s.firstRun()
 }
 
-// firstRun is the oldest run that is done: one that failed before its first change has nothing to take back.
+// firstRun is the oldest run that is done: a run that failed before its first change has nothing to roll back.
 func (s *site) firstRun() string {
 	s.t.Helper()
 	var runs struct {
@@ -93,7 +92,7 @@ func (s *site) firstRun() string {
 	return first
 }
 
-// says wants a line for each pattern.
+// says expects a line for each pattern.
 func (s *site) says(text string, patterns ...string) {
 	s.t.Helper()
 	for _, p := range patterns {
@@ -110,7 +109,7 @@ cut -d' ' -f1 /proc/modules | grep -xE 'ib_umad|rdma_cm|rdma_ucm|DRIVER' | sort 
 ibv_devinfo | grep -o PORT_ACTIVE
 cat /sys/class/infiniband/*/ports/1/gids/* | grep -c :ffff:c0a8:32`
 
-// configured holds both guests against what the answers ask for, by other tools than the program's.
+// configured compares both guests with the answers, using other tools than the program's.
 func (s *site) configured() {
 	s.t.Helper()
 	for i, m := range s.guests {
@@ -120,7 +119,7 @@ func (s *site) configured() {
 		}
 		want := []string{[]string{"192.168.50.11/24", "192.168.50.12/24"}[i], "9000", "unlimited", modules, "PORT_ACTIVE"}
 		script := strings.NewReplacer("NIC", m.nic(), "DRIVER", driver).Replace(configuredScript)
-		// After a boot people are let in before the last units have run.
+		// After a boot logins are possible before the last units have run.
 		for end := time.Now().Add(bootTime); ; {
 			out, err := m.try(script)
 			got := strings.Split(strings.TrimSpace(out), "\n")
@@ -145,9 +144,9 @@ func (f finding) bad() bool { return f.Status == "fail" || f.Status == "warn" }
 func (s *site) sound(answers string) map[string]finding {
 	s.t.Helper()
 	found := s.check(answers)
-	lacking := []string{"GST-LSPCI-003", "GST-PVLSPCI-050"} // soft-RoCE stands in the place of VMware's device
+	lacking := []string{"GST-LSPCI-003", "GST-PVLSPCI-050"} // soft-RoCE is used in place of VMware's device
 	if s.guests[0].pvrdma {
-		lacking = []string{"GST-GID-019"} // QEMU's device speaks RoCE v1 alone
+		lacking = []string{"GST-GID-019"} // QEMU's device supports only RoCE v1
 	}
 	for key, f := range found {
 		if f.Status == "fail" && !slices.Contains(lacking, f.ID) {
@@ -164,7 +163,7 @@ func (s *site) sound(answers string) map[string]finding {
 	return found
 }
 
-// check runs the checks and gives what they say of the guests and of the clocks.
+// check runs the checks and returns the findings about the guests and the clocks.
 func (s *site) check(answers string, args ...string) map[string]finding {
 	s.t.Helper()
 	out, errs, _ := s.run(append([]string{"check", "-f", answers, "-o", "json"}, args...)...)
@@ -181,7 +180,7 @@ func (s *site) check(answers string, args ...string) map[string]finding {
 	return found
 }
 
-// runs are the ids of all runs.
+// runs returns the ids of all runs.
 func (s *site) runs() map[string]bool {
 	s.t.Helper()
 	var doc struct{ Runs []struct{ Run string } }
@@ -196,7 +195,7 @@ func (s *site) runs() map[string]bool {
 	return ids
 }
 
-// newRun is the run that was not there before.
+// newRun returns the run that did not exist before.
 func (s *site) newRun(before map[string]bool) string {
 	s.t.Helper()
 	for id := range s.runs() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fewer lets the guests' perftest run few iterations: an emulated processor moves a thousand messages of 8 MB in an hour.
+// fewer makes the guests' perftest run few iterations: an emulated processor moves a thousand messages of 8 MB in an hour.
 const fewer = `for t in ib_send_bw ib_send_lat; do
 	printf '#!/bin/sh\nexec /usr/bin/%s "$@" -n 5\n' $t >/usr/local/bin/$t
 	chmod 755 /usr/local/bin/$t
@@ -40,7 +40,7 @@ func (s *site) measured(answers string) {
 		}
 		for _, m := range doc.Measurements {
 			t.Logf("%+v", m)
-			// 24 sizes from 2 bytes to 8 MB; a link of 100 Gbps is expected to carry more than an emulated one does.
+			// 24 sizes from 2 bytes to 8 MB; a 100 Gbps link is expected to carry more than an emulated one does.
 			if m.Error != "" || len(m.Rows) < 23 || m.Verdict != "fail" {
 				t.Errorf("%s: %s %q with %d rows", m.Test, m.Verdict, m.Error, len(m.Rows))
 			}

@@ -13,10 +13,9 @@ import (
 	yaml "go.yaml.in/yaml/v4"
 )
 
-// toolkit puts a package into the guest's repository that stands in for NVIDIA's container toolkit. Its nvidia-ctk does what the
-// Installation Guide documents (Configuring Docker): it adds the runtime to daemon.json and leaves the rest, and the restart to its
-// caller. Docker takes --gpus only where it found the hook when it started (moby, daemon/nvidia_linux.go); the hook writes down that
-// it was called.
+// toolkit adds a stand-in for NVIDIA's container toolkit to the guest's repository. Its nvidia-ctk does what the Installation Guide
+// documents (Configuring Docker): it adds the runtime to daemon.json, keeps the rest, and leaves the restart to its caller. Docker
+// accepts --gpus only if it found the hook when it started (moby, daemon/nvidia_linux.go); the hook records that it was called.
 const toolkit = `set -e
 d=/var/tmp/toolkit
 mkdir -p $d/DEBIAN $d/usr/bin
@@ -56,9 +55,9 @@ tar -C root -cf root.tar .
 printf 'FROM scratch\nADD root.tar /\n' >Dockerfile
 docker build -q -t local/perftest:1 .`
 
-// buildHorovod adds stand-ins for what a Horovod image has beside that: the programs answer as the real ones do, python3 with the
-// lines of NCCL's log for the transport that the container can use, and horovodrun starts it over SSH (Horovod's documentation,
-// "Run Horovod": -np, -H, -p). An image that is named tcp finds no device.
+// buildHorovod adds stand-ins for the other programs of a Horovod image. They answer as the real ones do: python3 prints the lines
+// of NCCL's log for the transport that the container can use, and horovodrun starts it over SSH (Horovod's documentation, "Run
+// Horovod": -np, -H, -p). An image that is named tcp finds no device.
 const buildHorovod = `set -e
 mkdir -p /var/tmp/horovod
 cd /var/tmp/horovod
@@ -100,14 +99,14 @@ docker build -q -t local/horovod:1 .
 printf 'FROM local/horovod:1\nCOPY tcp /\n' >Dockerfile
 docker build -q -t local/horovod:tcp .`
 
-// rdmaContainer gives a container the RDMA devices, and nothing else that it would not have.
+// rdmaContainer runs a container with the RDMA devices and nothing else that it would not have.
 const rdmaContainer = "docker run --net=host --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1"
 
-// TestContainers runs the generated scripts for containers and MPI on two guests: what they install comes from the guests' own
-// repositories, and no registry is asked.
+// TestContainers runs the generated scripts for containers and MPI on two guests: the scripts install from the guests' own
+// repositories, and no registry is contacted.
 func TestContainers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, 2, false, rail2MACs...) // with two interfaces: the packages for RDMA are there
+	s := serve(t, 2, false, rail2MACs...) // with two interfaces: the packages for RDMA are installed
 	first, second := s.guests[0], s.guests[1]
 	for i, m := range s.guests {
 		m.run(fmt.Sprintf("ip addr add 192.168.50.%d/24 dev ens192; ip link set ens192 up; ip link set ens224 down", 11+i))
@@ -131,7 +130,7 @@ func (s *site) put(m *machine, path string, args ...string) {
 	m.run("cat >" + path + " <<'END-OF-FILE'\n" + text + "END-OF-FILE")
 }
 
-// scripted runs what needs MPI: generate osu, and the launcher's command of generate mpijob.
+// scripted runs the scripts that need MPI: generate osu, and the launcher's command of generate mpijob.
 func (s *site) scripted() {
 	first := s.guests[0]
 	over := []string{"--host", "192.168.50.11", "--host", "192.168.50.12"}
@@ -142,7 +141,7 @@ func (s *site) scripted() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Debian has no OSU micro-benchmarks: the program that bench --osu builds prints the same columns.
+		// Debian has no OSU micro-benchmarks; the program that bench --osu builds prints the same columns.
 		first.run("cd /var/tmp/bin; cat >mpi.c <<'END-OF-FILE'\n" + string(program) + "END-OF-FILE\nmpicc -o mpi mpi.c\n" +
 			`for t in osu_mbw_mr:bandwidth osu_alltoall:allreduce; do printf '#!/bin/sh\nexec /var/tmp/bin/mpi %s 4096 2\n' ${t#*:} >${t%:*}; chmod 755 ${t%:*}; done
 			ssh 192.168.50.12 true && scp -q mpi osu_* 192.168.50.12:/var/tmp/bin`)
@@ -172,7 +171,8 @@ func (s *site) scripted() {
 		for _, w := range job.Spec.Replicas["Launcher"].Template.Spec.Containers[0].Command {
 			command = append(command, "'"+strings.ReplaceAll(strings.ReplaceAll(w, "$$(", "$("), "'", `'\''`)+"'") // as Kubernetes expands it
 		}
-		// The operator gives the launcher a list of hosts in these variables (mpi-operator, pkg/controller/mpi_job_controller.go).
+		// The operator passes the list of hosts to the launcher in these variables (mpi-operator,
+		// pkg/controller/mpi_job_controller.go).
 		out := first.run(`printf '192.168.50.11 slots=1\n192.168.50.12 slots=1\n' >/var/tmp/hostfile
 export OMPI_MCA_orte_keep_fqdn_hostnames=true OMPI_MCA_orte_default_hostfile=/var/tmp/hostfile OMPI_MCA_plm_rsh_args='-o ConnectionAttempts=10'
 ` + strings.Join(command, " "))
@@ -185,7 +185,7 @@ export OMPI_MCA_orte_keep_fqdn_hostnames=true OMPI_MCA_orte_default_hostfile=/va
 	s.both(withoutMPI)
 }
 
-// containers runs what needs Docker.
+// containers runs the scripts that need Docker.
 func (s *site) containers(first, second *machine, gid string) {
 	started := "systemctl show docker -p MainPID -p ExecMainStartTimestampMonotonic; docker info -f '{{.Containers}} {{.Images}} {{json .Runtimes}}'"
 	installed := s.scenario("the script installs Docker from the guests' own repositories, and a second run changes nothing", func(t *testing.T) {
@@ -228,7 +228,7 @@ func (s *site) containers(first, second *machine, gid string) {
 			t.Errorf("the server ended with %s", out)
 		}
 		if out, err := first.try("docker run --rm local/perftest:1 ibv_devinfo -l"); err == nil && !strings.Contains(out, "0 HCAs") {
-			t.Errorf("a container without devices sees %s", out) // or the flags above prove nothing
+			t.Errorf("a container without devices sees %s", out) // otherwise the flags above prove nothing
 		}
 	})
 	s.scenario("containers behind Docker's bridges reach each other by the generated daemon.json and routes", func(t *testing.T) {

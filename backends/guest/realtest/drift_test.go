@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// A drift is something that happens to a guest which is set up; apply has to put it right.
+// A drift is a change that happens to a guest which is set up; apply has to correct it.
 type drift struct {
 	name  string
 	guest int    // 0 or 1
 	cause string // script
-	check string // id that fails because of it
-	plan  string // what the plan says then
+	check string // id of the check that fails because of it
+	plan  string // expected text of the plan
 }
 
-// drifted are drifts that do not hide each other, and so are looked for and put right together.
+// drifted are drifts that do not hide each other, so they are found and corrected together.
 var drifted = []drift{
 	{"the address was removed", 0, "ip addr flush dev NIC", "GST-IP", `set address`},
 	{"the memlock limit was taken away, on a clock that is years behind", 0,
@@ -31,7 +31,7 @@ var drifted = []drift{
 		"GST-PERFTEST", `install packages`},
 }
 
-// drifts breaks the guests and has them repaired: by an apply that cannot, and names why, and by one that can.
+// drifts breaks the guests and has them repaired: first by an apply that cannot and says why, then by one that can.
 func (s *site) drifts(good string, sound map[string]finding) {
 	first, second := s.guests[0], s.guests[1]
 	defer first.run("[ ! -e /var/tmp/now ] || date -s @$(cat /var/tmp/now) >/dev/null; rm -f /var/tmp/now")
@@ -74,8 +74,8 @@ func (s *site) drifts(good string, sound map[string]finding) {
 	}
 }
 
-// block shuts the guest's SSH as soon as its network configuration changes, and opens it when that is as it was: what a
-// mistake in an address does to the operator.
+// block closes the guest's SSH port as soon as its network configuration changes, and opens it when the configuration is restored.
+// To the operator, a wrong address has the same effect.
 const block = `cat >/var/tmp/block <<'END'
 nft 'add table inet lockout; add chain inet lockout in { type filter hook input priority 0; }; add rule inet lockout in tcp dport 22 drop'
 touch /var/tmp/blocked
@@ -85,8 +85,8 @@ END
 cat /etc/netplan/*.yaml | sha256sum >/var/tmp/unblocked
 systemd-run --quiet --unit=block --path-property=PathChanged=/etc/netplan sh /var/tmp/block`
 
-// unblock takes block away again; it fails where nothing was blocked, or still is.
-// When the file is as it was, the path unit starts the script once more, which finds nothing to wait for.
+// unblock removes block again. It fails if nothing was blocked, or still is. When the file is restored, the path unit starts the
+// script once more, which has nothing to wait for.
 const unblock = `for i in $(seq 300); do nft list tables | grep -q lockout || break; sleep 1; done
 systemctl stop block.path
 for i in $(seq 60); do case $(systemctl is-active block.service) in active | activating) sleep 1 ;; *) break ;; esac; done
@@ -102,7 +102,7 @@ const rdma = `cat /etc/netplan/*.yaml | sha256sum
 ip -4 -o addr show dev NIC | awk '{print $4}'
 cat /sys/class/net/NIC/mtu`
 
-// lockout has the last guest become unreachable by the change of its address.
+// lockout makes the last guest unreachable by changing its address.
 func (s *site) lockout(answers string) {
 	s.scenario("a guest that no longer answers undoes the change of its address by itself, and its management NIC stays as it was", func(t *testing.T) {
 		guest, vm := s.guests[len(s.guests)-1], fmt.Sprintf("vm-%02d", len(s.guests))
@@ -116,7 +116,7 @@ func (s *site) lockout(answers string) {
 		guest.run(block)
 		var out, errs string
 		var code int
-		// The guest waits for it before it takes the address back.
+		// The guest waits this long before it restores its old address.
 		s.with("RDMA_SETUP_GUEST_TIMEOUT", "60s", func() { out, errs, code = s.run("apply", "-f", moved, "--yes") })
 		guest.run(unblock)
 		if code != 1 && code != 5 {

@@ -20,12 +20,12 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A server is one of the 64: a real sshd, or something in its place that behaves badly.
+// A server is one of the 64: a real sshd, or a listener that misbehaves.
 type server struct {
 	name  string
-	says  string                                             // pattern of the evidence; "" for a guest that is asked
+	says  string                                             // pattern of the evidence; "" for a guest that answers
 	serve func(ctx context.Context, c net.Conn, real string) // nil: a real sshd
-	none  bool                                               // nobody listens
+	none  bool                                               // nothing listens
 }
 
 func hung(ctx context.Context, c net.Conn, _ string) { <-ctx.Done() }
@@ -37,7 +37,7 @@ func banner(ctx context.Context, c net.Conn, _ string) {
 	<-ctx.Done()
 }
 
-// slow passes everything on to a real sshd, a piece every 50 ms.
+// slow relays everything to a real sshd, one piece every 50 ms.
 func slow(ctx context.Context, c net.Conn, real string) {
 	behind, err := net.Dial("tcp", real)
 	if err != nil {
@@ -62,8 +62,8 @@ func slow(ctx context.Context, c net.Conn, real string) {
 	}
 }
 
-// TestE2EFanOut asks 64 SSH servers at once, some of which hang, reset or crawl: each gets its own verdict, and none
-// holds up the others.
+// TestE2EFanOut connects to 64 SSH servers at once, some of which hang, reset or respond very slowly: each gets its own verdict,
+// and none delays the others.
 func TestE2EFanOut(t *testing.T) {
 	t.Parallel()
 	const total = 64
@@ -115,7 +115,7 @@ func TestE2EFanOut(t *testing.T) {
 	out, errs, _ := s.run("check", "-f", file, "--only", "GST-SUDO-002", "-o", "json")
 	took := time.Since(started).Round(100 * time.Millisecond)
 	t.Logf("64 servers were asked in %s", took)
-	// Three of them cost 45 s each, a quarter of the guests' limit, when one waits for the other.
+	// Three of them take 45 s each, a quarter of the limit for guests, if one waits for the other.
 	if took > 2*time.Minute {
 		t.Errorf("servers that hang held up the others: %s", took)
 	}
@@ -142,8 +142,8 @@ func TestE2EFanOut(t *testing.T) {
 	}
 }
 
-// sshd runs a real sshd on a loopback address. The home of who logs in is empty: what the profile of whoever runs the
-// tests does at every login, sixty times at once, is not what is asked here.
+// sshd runs a real sshd on a loopback address. The home of the user is empty: this test does not cover what the profile of the user
+// who runs it does at every login, sixty times at once.
 func (s *site) sshd(address string, port int, host key) {
 	s.t.Helper()
 	if os.Getuid() == 0 {
@@ -183,7 +183,7 @@ SetEnv HOME=%s
 	}
 }
 
-// listen serves connections badly until ctx ends.
+// listen serves connections incorrectly until ctx ends.
 func listen(ctx context.Context, t *testing.T, address, real string, serve func(context.Context, net.Conn, string)) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// killed kills the program with SIGKILL while a command of the first guest is at work, which real sshd leaves running, and
-// rolls back: the guests are what they were, and nothing of ours is left in them.
+// killed kills the program with SIGKILL while a command of the first guest runs, which real sshd does not end, and rolls back: the
+// guests are as before, and nothing of this program is left in them.
 func (s *site) killed(answers string, bare []map[string]string, what, process string) {
 	s.scenario("killed while "+what+" works, then rolled back", func(t *testing.T) {
 		guest := s.guests[0]
@@ -26,7 +26,7 @@ func (s *site) killed(answers string, bare []map[string]string, what, process st
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		// The brackets keep the pattern from matching the shell that looks for it.
+		// The brackets keep the pattern from matching the shell that runs pgrep.
 		if said, err := guest.try(fmt.Sprintf("for i in $(seq 1500); do pgrep -f '%s' >/dev/null && exit 0; sleep 0.1; done; exit 1", process)); err != nil {
 			_ = cmd.Process.Kill()
 			<-ended
@@ -45,8 +45,8 @@ func (s *site) killed(answers string, bare []map[string]string, what, process st
 	})
 }
 
-// nothingLeft holds that no guard, lock, working directory, unit, process or half-made file of ours is anywhere in the guests, and
-// nothing that dpkg has unpacked in part.
+// nothingLeft checks that no guard, lock, working directory, unit, process or partial file of this program is left in the guests,
+// and nothing that dpkg has unpacked in part.
 func (s *site) nothingLeft() {
 	s.t.Helper()
 	for _, m := range s.guests {
@@ -58,12 +58,12 @@ func (s *site) nothingLeft() {
 }
 
 const (
-	// The image that the guests are made from does not renew its RAM disk (customize.sh): here it does.
+	// The image that the guests are created from does not renew its RAM disk (customize.sh): here it does.
 	renewing    = "sed -i s/^update_initramfs=no/update_initramfs=yes/ /etc/initramfs-tools/update-initramfs.conf"
 	notRenewing = "sed -i s/^update_initramfs=yes/update_initramfs=no/ /etc/initramfs-tools/update-initramfs.conf"
 
-	// A networkctl as that of systemd 239 (EL 8, Ubuntu 18.04) knows neither reload nor reconfigure, which came with 244: where it
-	// does not, netplan apply does the work.
+	// A networkctl like that of systemd 239 (EL 8, Ubuntu 18.04) has neither reload nor reconfigure, which were added in 244;
+	// without them, netplan apply does the work.
 	oldNetworkctl = `cat >/usr/local/bin/networkctl <<'END'
 #!/bin/sh
 case $1 in reload | reconfigure) echo "Unknown operation $1." >&2; exit 1 ;; esac
@@ -75,8 +75,8 @@ chmod 755 /usr/local/bin/networkctl`
 	ramDisks = "for i in /boot/initrd.img-*; do echo \"$i\"; lsinitramfs \"$i\" | LC_ALL=C sort || exit 1; done"
 )
 
-// killedInside kills the program inside the commands of a guest that is not set up, whose packages are there: the initial RAM
-// disk and netplan apply.
+// killedInside kills the program while commands run in a guest that has the packages but is not set up: the renewal of the initial
+// RAM disk and netplan apply.
 func (s *site) killedInside(good string) {
 	guest := s.guests[0]
 	s.scenario("the guest renews its RAM disk, and its networkctl is older", func(*testing.T) { guest.run(renewing + "\n" + oldNetworkctl) })
@@ -84,7 +84,8 @@ func (s *site) killedInside(good string) {
 	bare := s.facts()
 	disks := guest.run(ramDisks)
 	s.killed(good, bare, "update-initramfs", "^/bin/sh /usr/sbin/[m]kinitramfs")
-	// The one that came with the guest was made before rdma-core, whose hook adds files of its own: more may be there, nothing less.
+	// The guest's original one was made before rdma-core, whose hook adds files of its own: there may be more, but nothing may be
+	// missing.
 	s.scenario("the RAM disk is whole, and holds nothing of ours", func(t *testing.T) {
 		now := strings.Split(guest.run(ramDisks), "\n")
 		for file := range strings.SplitSeq(disks, "\n") {

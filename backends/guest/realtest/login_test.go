@@ -4,7 +4,7 @@ package realtest_test
 
 import "testing"
 
-// A fault is an environment or a guest in which the program has to refuse, in words that fit, and leave all as it was.
+// A fault is an environment or a guest in which the program must refuse with a fitting message and change nothing.
 type fault struct {
 	name     string
 	users    [2]string
@@ -14,7 +14,7 @@ type fault struct {
 	says     []string // patterns
 }
 
-// faultsOfLogin has to do with who may come in, and as whom.
+// faultsOfLogin checks faults of authentication and privileges.
 func (s *site) faultsOfLogin() {
 	stranger := newKey(s.t)
 	other := newKey(s.t)

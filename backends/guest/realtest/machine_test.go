@@ -21,30 +21,30 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// bootTime is how long a guest may take to answer over SSH: about 30 s without KVM on two idle cores.
+// bootTime is how long a guest may take to answer over SSH: without KVM it takes about 30 s on two idle cores.
 const bootTime = 20 * time.Minute
 
 // A machine is a guest in QEMU.
 type machine struct {
 	t      *testing.T
 	name   string
-	dir    string // of its own: disk, console, sockets
+	dir    string // its own: disk, console, sockets
 	port   int    // of its sshd on 127.0.0.1
 	mac    string // of the RDMA adapter
 	rail2  string // MAC of a second one, in the same network; "" for none
 	host   key    // of its sshd
 	login  key    // accepted for every user
 	peer   string // directory of the other end of the wire
-	pvrdma bool   // QEMU's pvrdma device in place of soft-RoCE, and the packages are there
+	pvrdma bool   // QEMU's pvrdma device instead of soft-RoCE, with the packages installed
 	image  string
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	mu     sync.Mutex
-	client *ssh.Client // root's: a log-in takes an emulated processor more than a second
+	client *ssh.Client // root's: a login takes an emulated processor more than a second
 }
 
-// start makes a fresh disk and starts QEMU with it. The guest has two NICs: one for SSH, without a way to the world, and one
-// on a private wire to its peer.
+// start creates a fresh disk and starts QEMU with it. The guest has two NICs: one for SSH, without a route to other networks, and
+// one on a private wire to its peer.
 func (m *machine) start() error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (m *machine) power() error {
 		return err
 	}
 	defer log.Close()
-	// An emulated processor takes all that there is: what looks at the guests, and other tests, go first; then the guests with
+	// An emulated processor uses all available CPU time: the test program and other tests have priority, then the guests with
 	// soft-RoCE, which have the most to do.
 	command := []string{"-n", "5", "env"}
 	if m.pvrdma {
@@ -86,7 +86,7 @@ func (m *machine) power() error {
 	}
 	m.cmd = exec.Command("nice", append(append(command, "qemu-system-x86_64"), m.args()...)...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	// A test that is killed takes its guests along.
+	// If a test is killed, its guests are killed too.
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := m.cmd.Start(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (m *machine) power() error {
 	return nil
 }
 
-// nic is the name of the RDMA interface.
+// nic returns the name of the RDMA interface.
 func (m *machine) nic() string {
 	if m.pvrdma {
 		return "ens192f0"
@@ -124,11 +124,11 @@ func (m *machine) stop() {
 	}
 }
 
-// diagnose returns what the machine printed before it failed.
+// diagnose returns the console output of the machine before it failed.
 func (m *machine) diagnose() string {
 	console, _ := os.ReadFile(m.at("console"))
 	log, _ := os.ReadFile(m.at("qemu.log"))
-	// Slirp says for every packet that it could not deliver, to a guest that reboots for example.
+	// Slirp prints a line for every packet that it could not deliver, for example to a guest that reboots.
 	said := slices.DeleteFunc(strings.Split(string(log), "\n"), func(line string) bool { return strings.Contains(line, "Slirp: Failed to send") })
 	return fmt.Sprintf("%s: console:\n%s\nqemu: %s", m.name, lastPart(string(console), 60), lastPart(strings.Join(said, "\n"), 10))
 }
@@ -138,7 +138,7 @@ func lastPart(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// dial logs in as root; the host key is the one that the guest was given.
+// dial logs in as root and accepts only the host key that was put into the guest.
 func (m *machine) dial(ctx context.Context) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -181,7 +181,7 @@ func (m *machine) try(script string) (string, error) {
 	return out.String(), nil
 }
 
-// session is one of the connection that there is, else of a new one: the guest may have been away meanwhile.
+// session returns a session of the existing connection, or of a new one if the guest was unreachable in between.
 func (m *machine) session(ctx context.Context) (*ssh.Session, error) {
 	if old := m.client; old != nil {
 		stop := time.AfterFunc(30*time.Second, func() { old.Close() })
@@ -201,7 +201,7 @@ func (m *machine) session(ctx context.Context) (*ssh.Session, error) {
 	return c.NewSession()
 }
 
-// run runs a script as root that has to succeed.
+// run runs a script as root that must succeed.
 func (m *machine) run(script string) string {
 	m.t.Helper()
 	out, err := m.try(script)
@@ -211,7 +211,7 @@ func (m *machine) run(script string) string {
 	return strings.TrimSpace(out)
 }
 
-// up waits until the guest answers, with another boot id than before.
+// up waits until the guest answers with a boot id other than before.
 func (m *machine) up(ctx context.Context, before string) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTime)
 	defer cancel()

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// withMPI lays Debian's Open MPI, UCX and a compiler over the guest's /usr, from the second disk: to install them takes an emulated
-// processor minutes. UCX takes the destination that soft-RoCE reports with a datagram for that of somebody else and drops it (UCX
-// 1.13.1, Linux 6.1: with its check, connections time out; without it, they come about): it is told not to look, and to be patient
-// with an emulated processor.
+// withMPI mounts Debian's Open MPI, UCX and a compiler over the guest's /usr, from the second disk: an emulated processor takes
+// minutes to install them. UCX drops datagrams from soft-RoCE because it takes the reported destination for another host's (UCX
+// 1.13.1, Linux 6.1: with its check, connections time out; without it, they are established). The check is therefore disabled, and
+// the timeouts allow for an emulated processor.
 const withMPI = `mkdir /mpi && mount -o ro /dev/disk/by-label/mpi /mpi
 for d in usr etc/alternatives; do mount -t overlay -o ro,lowerdir=/mpi/$d:/$d overlay /$d || exit 1; done
 mkdir -p /etc/ucx && printf '%s\n' UCX_UD_ETH_DGID_CHECK=n UCX_UD_TIMEOUT=150s UCX_RC_TIMEOUT=10s >/etc/ucx/ucx.conf`
@@ -21,7 +21,7 @@ if ls -d /tmp/rdma-setup-mpi-* || pgrep 'orted|mpirun'; then echo 'MPI has left 
 
 const rxeCounters = "cd /sys/class/infiniband/rxe0/ports/1/hw_counters && cat sent_pkts rcvd_pkts"
 
-// packets is how many packets soft-RoCE has sent and received in a guest.
+// packets returns how many packets soft-RoCE has sent and received in a guest.
 func (m *machine) packets() (sent, received int) {
 	m.t.Helper()
 	f := strings.Fields(m.run(rxeCounters))
@@ -30,8 +30,8 @@ func (m *machine) packets() (sent, received int) {
 	return sent, received
 }
 
-// mpi builds the program that stands in for the OSU micro-benchmarks in the guests, runs it between them with Open MPI, and proves
-// that its messages went over RDMA: the kernel's soft-RoCE has counted them, at both ends.
+// mpi builds the program that replaces the OSU micro-benchmarks in the guests, runs it between them with Open MPI, and proves that
+// its messages used RDMA: the kernel's soft-RoCE has counted them at both ends.
 func (s *site) mpi(answers string) {
 	s.scenario("bench --osu runs MPI between the guests over RDMA", func(t *testing.T) {
 		s.both(brief)
@@ -56,7 +56,7 @@ func (s *site) mpi(answers string) {
 				t.Errorf("MPI is not held against RDMA: %+v", m)
 			}
 		}
-		// Sizes grow by four: from 1 byte to 64 KiB and 1 MiB, and of sums from a float to 64 KiB.
+		// Sizes grow by a factor of four: from 1 byte to 64 KiB and 1 MiB, and for sums from one float to 64 KiB.
 		if want := "ib_send_bw 1\nmpi_lat 9\nmpi_bw 11\nmpi_allreduce_lat 8\n"; got != want {
 			t.Errorf("measured\n%swant\n%s", got, want)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestKilledInstaller kills the program while an installer of MLNX_OFED works in a guest under real sshd, and while the
-// dracut works that it has started. Nobody may pass the real one on: what stands in does with dpkg what the manual says of it.
+// TestKilledInstaller kills the program while an installer of MLNX_OFED runs in a guest under real sshd, and while the dracut that
+// it has started runs. The real installer may not be redistributed; the stand-in uses dpkg as the manual describes.
 func TestKilledInstaller(t *testing.T) {
 	t.Parallel()
 	s := lab(t, "--hosts", "1", "--vms", "1", "--scenario", "sriov-ready")
@@ -31,9 +31,9 @@ func TestKilledInstaller(t *testing.T) {
 
 const ofedName = "MLNX_OFED_LINUX-24.10-1.1.4.0-debian12.5-x86_64"
 
-// standIns makes, in the guest, the archive of an installer that does what the manual of MLNX_OFED says ("Installing
-// MLNX_OFED", return codes, ofed_info, ofed_uninstall.sh), a dracut as dracut(8) describes it, which builds below /var/tmp and
-// copies the image over the old one at the end, and empty packages of the names that the installer builds with.
+// standIns creates, in the guest, the archive of an installer that does what the manual of MLNX_OFED says ("Installing MLNX_OFED",
+// return codes, ofed_info, ofed_uninstall.sh), a dracut as dracut(8) describes it, which builds below /var/tmp and copies the image
+// over the old one at the end, and empty packages with the names that the installer needs for building.
 const standIns = `set -e
 package() { # NAME DIR: builds a package from DIR
 	mkdir -p "$2/DEBIAN"

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestE2EPVRDMA sets up a guest that has a pvrdma device, with VMware's own driver, and the packages already. What it sends
-// would not be real, so nothing is measured here.
+// TestE2EPVRDMA sets up a guest that has a pvrdma device with VMware's own driver, and already has the packages. Its traffic would
+// not be real, so nothing is measured here.
 func TestE2EPVRDMA(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 1, true)

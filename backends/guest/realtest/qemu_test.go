@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// args name a q35 machine whose slots give the NICs the names they have on vSphere: ens160, ens192 and ens224.
+// args describe a q35 machine whose slots give the NICs the names they have on vSphere: ens160, ens192 and ens224.
 func (m *machine) args() []string {
 	rxe := "on"
 	nic := "vmxnet3,id=rdma,netdev=wire,bus=slot192,mac=" + m.mac
@@ -48,7 +48,7 @@ func (m *machine) args() []string {
 
 var virtual = regexp.MustCompile(`(?m)^flags\s*:.* (vmx|svm)\b`)
 
-// accelerator is KVM where the processor has it, else emulation. A machine that is virtual itself may have /dev/kvm, and
+// accelerator returns KVM if the processor supports it, otherwise emulation. A machine that is virtual itself may have /dev/kvm and
 // stop in the middle of the guest's boot.
 func accelerator() string {
 	if cpu, err := os.ReadFile("/proc/cpuinfo"); err == nil && virtual.Match(cpu) {
@@ -60,7 +60,8 @@ func accelerator() string {
 	return "tcg,thread=multi,tb-size=256"
 }
 
-// processor has nothing, where it is emulated, for which the guest would load drivers: that costs seconds of its boot.
+// processor returns, for emulation, a CPU without features for which the guest would load drivers: that would cost seconds of its
+// boot.
 func processor() string {
 	if accelerator() == "kvm" {
 		return "max"

@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rail2MACs are the MACs that a lab of two VMs gives the adapters of its second rail.
+// rail2MACs are the MACs that a lab of two VMs assigns to the adapters of its second rail.
 var rail2MACs = []string{"00:50:56:82:00:00", "00:50:56:82:00:01"}
 
-// inOneSubnet has two interfaces of each guest in one subnet.
+// inOneSubnet puts two interfaces of each guest into one subnet.
 const inOneSubnet = `for i in ens192 ens224; do
 	ip -4 -o addr show dev $i | awk '{print $2, $4}'
 	echo "$i $(cat /proc/sys/net/ipv4/conf/$i/arp_ignore /proc/sys/net/ipv4/conf/$i/arp_announce /proc/sys/net/ipv4/conf/$i/rp_filter | xargs) mtu $(cat /sys/class/net/$i/mtu)"
@@ -24,7 +24,7 @@ done
 ip -4 rule show | awk '$3 != "all" {print $1, $2, $3, $4, $5}'
 for d in rxe0 rxe1; do cat /sys/class/infiniband/$d/ports/1/state; done`
 
-// network is what a rollback has to bring back beside the files: rules, routes, numbers below /proc/sys, links.
+// network prints what a rollback must restore beside the files: rules, routes, numbers below /proc/sys, links.
 const network = `ip -4 rule show
 ip -4 route show table all
 ip -4 -o addr show | awk '{print $2, $4}'
@@ -34,7 +34,8 @@ for i in ens192 ens224; do
 done
 cd /etc; find . -type f -print0 | sort -z | xargs -0 sha256sum; find . -printf '%p %m %U:%G\n' | sort`
 
-// TestE2ERails sets up guests with two soft-RoCE interfaces in one subnet, which is one network, measures on both, and takes all back.
+// TestE2ERails sets up guests with two soft-RoCE interfaces in one subnet, which is one network, measures on both, and rolls
+// everything back.
 func TestE2ERails(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 2, false, rail2MACs...)
@@ -56,7 +57,7 @@ func TestE2ERails(t *testing.T) {
 		two.write("answers-pvrdma.yaml", own)
 		two.guests = s.guests
 		two.meet()
-		two.write("id_ed25519", string(s.read("id_ed25519"))) // that of the lab which the guests were started for
+		two.write("id_ed25519", string(s.read("id_ed25519"))) // that of the lab for which the guests were started
 		answers = two.answers("ubuntu", "ubuntu")
 		for i, m := range s.guests {
 			m.run("rdma link add rxe1 type rxe netdev ens224")

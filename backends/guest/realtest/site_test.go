@@ -22,9 +22,9 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// A site is a vCenter that is simulated, set up for PVRDMA, whose VMs have real guests.
+// A site is a simulated vCenter, set up for PVRDMA, whose VMs have real guests.
 type site struct {
-	outer  *testing.T // of the whole suite
+	outer  *testing.T // of the complete suite
 	t      *testing.T // of the scenario
 	bin    string
 	dir    string // of the lab
@@ -33,7 +33,7 @@ type site struct {
 	guests []*machine
 }
 
-// lab starts a lab of the program's own.
+// lab starts one of the program's own labs.
 func lab(t *testing.T, flags ...string) *site {
 	t.Helper()
 	bin, err := filepath.Abs("../../../bin/rdma-setup")
@@ -67,7 +67,7 @@ func lab(t *testing.T, flags ...string) *site {
 	return s
 }
 
-// serve starts a lab of n VMs and boots guests whose RDMA adapters have the MACs of theirs; second are MACs of further NICs.
+// serve starts a lab of n VMs and boots guests whose RDMA adapters have the VMs' MACs; second are MACs of further NICs.
 func serve(t *testing.T, n int, pvrdma bool, second ...string) *site {
 	t.Helper()
 	s := lab(t, "--hosts", strconv.Itoa(n), "--vms", strconv.Itoa(n), "--scenario", "done")
@@ -75,7 +75,7 @@ func serve(t *testing.T, n int, pvrdma bool, second ...string) *site {
 	return s
 }
 
-// macs are the MACs of the adapters of a type, by VM.
+// macs returns the MACs of the adapters of a type, by VM.
 func (s *site) macs(n int, adapter string) [][]string {
 	s.t.Helper()
 	var found struct {
@@ -108,7 +108,7 @@ func (s *site) boot(n int, adapter string, pvrdma bool, second ...string) {
 	s.meet()
 }
 
-// meet lets the lab's operator know the guests.
+// meet adds the guests to the known hosts of the lab's operator.
 func (s *site) meet() {
 	s.env = append(s.env, "RDMA_SETUP_GUEST_TIMEOUT=6m") // the processor is emulated, and the machine may be busy
 	known := s.read("known_hosts")
@@ -119,7 +119,7 @@ func (s *site) meet() {
 	s.write("known_hosts", string(known))
 }
 
-// known is the line of known_hosts for a machine with a key.
+// known returns the line of known_hosts for a machine with a key.
 func (m *machine) known(k key) string {
 	return knownhosts.Line([]string{fmt.Sprintf("127.0.0.1:%d", m.port)}, k.signer.PublicKey())
 }
@@ -154,13 +154,13 @@ var labGuest = regexp.MustCompile(`guest: \{address: 127\.0\.0\.1, port: \d+, us
 
 const unmeasured = "\nmeasure: {bandwidth: false, latency: false}\n"
 
-// answers writes answers that lead to the real guests and measure nothing; the users are those of guest-1 and guest-2.
+// answers writes answers that refer to the real guests and measure nothing; the users are those of guest-1 and guest-2.
 func (s *site) answers(users ...string) string {
 	s.t.Helper()
 	return s.answersOf("pvrdma", users...)
 }
 
-// answersOf writes answers as those of a mode that the lab has left.
+// answersOf writes answers of a mode from the lab's files.
 func (s *site) answersOf(mode string, users ...string) string {
 	s.t.Helper()
 	i := 0
@@ -178,7 +178,7 @@ func (s *site) answersOf(mode string, users ...string) string {
 	return s.write("answers-"+strings.Join(users, "-")+".yaml", strings.TrimSpace(text)+unmeasured)
 }
 
-// measure writes answers that differ from others in what they measure, a section of answers.
+// measure writes a copy of answers that differs only in its section about measurements.
 func (s *site) measure(answers, name, section string) string {
 	s.t.Helper()
 	text := string(s.read(filepath.Base(answers)))
@@ -213,7 +213,7 @@ func (s *site) run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), code
 }
 
-// must runs the program, which has to exit with the given code.
+// must runs the program, which must exit with the given code.
 func (s *site) must(code int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	out, errs, got := s.run(args...)

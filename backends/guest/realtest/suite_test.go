@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestE2EGuests sets two bare guests up through the program's commands, breaks them, and takes everything back. The
-// scenarios come one after the other and each leaves the guests as it found them, or as its name says.
+// TestE2EGuests sets up two bare guests through the program's commands, breaks them, and rolls everything back. The scenarios run
+// one after the other. Each leaves the guests as it found them, or as its name says.
 func TestE2EGuests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, 2, false)
@@ -81,7 +81,7 @@ for i in ens160 NIC; do
 	ip -4 -o addr show dev $i | awk '{print $2, $4}'
 done`
 
-// facts is what a rollback has to bring back: every file under /etc, packages, units, addresses.
+// facts returns what a rollback must restore: every file under /etc, packages, units, addresses.
 func (s *site) facts() []map[string]string {
 	s.t.Helper()
 	all := make([]map[string]string, len(s.guests))
@@ -107,7 +107,7 @@ func (s *site) facts() []map[string]string {
 	return all
 }
 
-// unchanged holds the guests against what they were.
+// unchanged compares the guests with their state before.
 func (s *site) unchanged(before []map[string]string) {
 	s.t.Helper()
 	if d := cmp.Diff(before, s.facts()); d != "" {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// keepIn names a directory for what the guests' tools print: fixtures for backends/transcript/testdata.
+// keepIn names a directory for the output of the guests' tools: fixtures for backends/transcript/testdata.
 const keepIn = "RDMA_SETUP_KEEP_TRANSCRIPTS"
 
-// printed are tools that every guest has once it is set up, and what is wanted of what they print, as parse reads it.
+// printed are tools that every configured guest has, and the expected parts of their output as parse reads it.
 var printed = []struct{ tool, command, says string }{
 	{"ibv_devices", "ibv_devices", `"DEVICE"`},
 	{"ibv_devinfo", "ibv_devinfo -v", `"PORT_ACTIVE"`},
@@ -26,7 +26,7 @@ var printed = []struct{ tool, command, says string }{
 	{"ethtool_s", "ethtool -S NIC", `ucast pkts tx`},
 }
 
-// understood has the program's parsers read what the tools of a guest print.
+// understood runs the program's parsers on the output of a guest's tools.
 func (s *site) understood(m *machine) {
 	s.scenario("what the tools of "+m.kind()+" print is understood", func(t *testing.T) {
 		fill := strings.NewReplacer("NIC", m.nic(), "DEVICE", m.run("ls /sys/class/infiniband"))

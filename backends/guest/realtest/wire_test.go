@@ -51,7 +51,7 @@ func readKey(t *testing.T, private []byte) key {
 }
 
 // bootAll starts a guest for each MAC, two of them with their second NICs on one wire, and those of the MACs in second too, and
-// waits until all answer. Guests that do not boot are tried once more: that is the only thing that is.
+// waits until all answer. Guests that do not boot are tried once more; nothing else is retried.
 func bootAll(t *testing.T, login key, macs, second []string, pvrdma bool) []*machine {
 	t.Helper()
 	image := guestImage(t)
@@ -102,7 +102,7 @@ func boot(ctx context.Context, guests []*machine) error {
 	return errors.Join(errs...)
 }
 
-// keepConsole leaves the console of a machine in the cache and its end in the log.
+// keepConsole copies the console of a machine to the cache and its end to the log.
 func keepConsole(t *testing.T, m *machine) {
 	t.Log(m.diagnose())
 	cache, err := os.UserCacheDir()
@@ -155,5 +155,5 @@ func (m *machine) qmp(command string, args map[string]any) {
 	}
 }
 
-// link pulls the plug of the RDMA adapter, or puts it in again.
+// link unplugs the cable of the RDMA adapter, or plugs it in again.
 func (m *machine) link(up bool) { m.qmp("set_link", map[string]any{"name": "rdma", "up": up}) }

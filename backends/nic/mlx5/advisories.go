@@ -4,7 +4,7 @@ import "github.com/rdma-setup/rdma-setup/backends"
 
 // Advisories returns NVIDIA's published firmware vulnerabilities that a user of a VF can exploit: security bulletins 5699 of
 // 2026-06-30 and 5847 of 2026-09-29 (github.com/NVIDIA/product-security, 2026/5699 and 2026/5847). ConnectX-6 DE is left out: its
-// PCI device id is not known for certain. Bulletin 5699 names ConnectX-4, ConnectX-5 and ConnectX-6 for CVE-2025-23351 alone.
+// PCI device id is not known for certain. Bulletin 5699 names only ConnectX-4, ConnectX-5 and ConnectX-6 for CVE-2025-23351.
 func (Family) Advisories() []backends.Advisory {
 	type fixed = map[int]int
 	all := fixed{35: 8002, 39: 8002, 43: 8002, 46: 3008}

@@ -29,7 +29,7 @@ func (s mft) image(ctx context.Context, what string, of ...string) (got backends
 	return got, nil
 }
 
-// Image returns the firmware that a card's flash holds, and what the card runs: flint prints that where it is another (mstflint,
+// Image returns the firmware in a card's flash, and the running firmware: flint prints the latter if it differs (mstflint,
 // flint/subcommands.cpp, QuerySubCommand::printInfo).
 func (s mft) Image(ctx context.Context, pci string) (backends.FirmwareImage, error) {
 	d, err := s.device(ctx, pci)

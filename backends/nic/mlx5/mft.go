@@ -24,7 +24,7 @@ type mft struct{ backends.HostShell }
 // Tools returns the MFT tools.
 func (Family) Tools(s backends.HostShell) backends.FirmwareTools { return mft{s} }
 
-// tool runs a program of MFT and returns its output from both streams. A missing program is an error; a program that fails gives
+// tool runs a program of MFT and returns its output from both streams. A missing program is an error; a program that fails prints
 // the reason in its output.
 func (s mft) tool(ctx context.Context, name string, args ...string) (text string, failed bool, err error) {
 	return s.toolFor(ctx, 0, name, args...)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-// own are the parsers of the package itself: those of package nic are tested there.
+// own returns the parsers of the package itself: those of package nic are tested there.
 func own() scantest.Tools {
 	tools := esxi.Tools()
 	nics := nic.Tools()
@@ -27,7 +27,7 @@ func TestForeign(t *testing.T) { scantest.Score(t, own()) }
 
 func TestMutations(t *testing.T) {
 	const (
-		rules  = "esxcli_network_firewall_ruleset_rule_list" // only its place tells which cell of a short row is empty
+		rules  = "esxcli_network_firewall_ruleset_rule_list" // only its position shows which cell of a short row is empty
 		change = "esxcli_software_vib_install/"
 		levels = "esxcli_software_vib_list/levels" // a row of it is wrapped
 	)
@@ -42,7 +42,7 @@ func TestMutations(t *testing.T) {
 
 func TestNoise(t *testing.T) { scantest.Noise(t, "testdata", own()) }
 
-// TestParametersDoubleSpaced: a blank line between all lines, as some pages copy them, ends no description.
+// TestParametersDoubleSpaced: a blank line after each line, as some copied pages have it, does not end a description.
 func TestParametersDoubleSpaced(t *testing.T) {
 	text, err := os.ReadFile("testdata/esxcli_system_module_parameters_list/nmlx5-core.txt")
 	if err != nil {

@@ -46,7 +46,7 @@ func ModuleOptionsOf(text string) ModuleOptions {
 	return r
 }
 
-// near cuts the surroundings of the first mark out of a text, so that a search over lines stays small.
+// near returns the part of a text around the first mark, so that a search over lines is fast.
 func near(text, mark string, before, after int) string {
 	i := strings.Index(text, mark)
 	if i < 0 {

@@ -51,7 +51,7 @@ func VIBChangeOf(text string) VIBChange {
 	r.Message, r.RebootRequired = f.Str("Message"), f.Bool("Reboot Required")
 	r.Installed, r.Removed, r.Skipped = vibRefs(f, "VIBs Installed"), vibRefs(f, "VIBs Removed"), vibRefs(f, "VIBs Skipped")
 	r.Operation = operation(text)
-	if tail := strings.Join(f.Tail, " "); f.Ends("Message") && r.Message != nil && strings.HasSuffix(tail, ".") { // cut behind the message
+	if tail := strings.Join(f.Tail, " "); f.Ends("Message") && r.Message != nil && strings.HasSuffix(tail, ".") { // cut after the message
 		whole := *r.Message + " " + tail
 		r.Message = &whole
 	}

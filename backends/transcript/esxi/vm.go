@@ -24,7 +24,7 @@ type VM struct {
 	ConfigFile  *string `json:"config_file"`
 }
 
-// vmStart is where a record begins on a text that came on one line, if the VM's name has no blanks.
+// vmStart is where a record begins in a text that is all on one line, if the VM's name has no blanks.
 var vmStart = regexp.MustCompile(`\S+\s+World ID:`)
 
 // VMList reads "esxcli vm process list".

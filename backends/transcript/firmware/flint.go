@@ -13,7 +13,7 @@ type Image struct {
 	scan.Envelope
 	ImageType          *string  `json:"image_type"` // FS2, FS3, FS4
 	FWVersion          *string  `json:"fw_version"`
-	FWVersionRunning   *string  `json:"fw_version_running,omitempty"` // where the device runs another than its flash holds
+	FWVersionRunning   *string  `json:"fw_version_running,omitempty"` // if the running firmware differs from the one in flash
 	FWReleaseDate      *string  `json:"fw_release_date"`              // ISO: 2018-05-14
 	ProductVersion     *string  `json:"product_version"`
 	ROMs               []ROM    `json:"roms"`

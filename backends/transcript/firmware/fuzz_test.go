@@ -17,7 +17,7 @@ func FuzzMLXFWManager(f *testing.F) { fuzz(f, "mlxfwmanager") }
 func FuzzMLXFWReset(f *testing.F)   { fuzz(f, "mlxfwreset") }
 func FuzzMST(f *testing.F)          { fuzz(f, "mst") }
 
-// The rows are those of public outputs of mlxlink on Linux.
+// The rows are from public outputs of mlxlink on Linux.
 func FuzzPCIeLink(f *testing.F) {
 	for text, want := range map[string][2]int{
 		"PCIe Operational (Enabled) Info\n-------------------------------\nDepth, pcie index, node         : 0, 0, 0\n" +

@@ -36,7 +36,7 @@ type Device struct {
 	Status      *string     `json:"status"`     // as printed
 }
 
-// Port holds the addresses of a port.
+// Port contains the addresses of a port.
 type Port struct {
 	Port int64   `json:"port"`
 	GUID *string `json:"guid"`
@@ -163,7 +163,7 @@ func (p *managerReader) field(f scan.Field) {
 	}
 }
 
-// text reads what has no label: headings of devices, rows of versions, updates, messages.
+// text reads text without labels: headings of devices, rows of versions, updates, messages.
 func (p *managerReader) text(f scan.Field, wrapped **string) {
 	r := p.inventory
 	if m := updating.FindStringSubmatch(f.Text); m != nil {
@@ -228,7 +228,7 @@ func (d *Device) port(f scan.Field) {
 	}
 }
 
-// components reads "FW (Running)  24.31.2040  N/A", also several behind one another. A row may show one version only.
+// components reads "FW (Running)  24.31.2040  N/A", also several after one another. A row may contain only one version.
 func (d *Device) components(text string) bool {
 	words := strings.Fields(text)
 	if len(words) < 2 || len(words) > 64 {

@@ -60,7 +60,7 @@ func MLXFWReset(text string) Reset {
 		} else if strings.Contains(line, "Reset-levels") {
 			types, understood = false, true
 		}
-		// A long line holds the messages behind one another, each with its mark.
+		// A long line contains several messages, each with its mark.
 		for i, piece := range strings.Split(strings.ReplaceAll(line, "-I-", "\n-I-"), "\n") {
 			if piece = strings.TrimSpace(piece); piece != "" && (i > 0 || !types) {
 				understood = r.message(piece, understood) || understood

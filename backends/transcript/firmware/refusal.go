@@ -46,7 +46,7 @@ func mayRefuse(line string) bool {
 	return false
 }
 
-// withoutRefusals removes the lines that refuse and passes them to fail: their words look like labels ("open device:").
+// withoutRefusals removes the lines with refusals and passes them to fail: their words resemble labels ("open device:").
 func withoutRefusals(text string, fail func(line string) bool) string {
 	if !strings.Contains(text, "-E-") && !mayRefuse(text) {
 		return text

@@ -6,7 +6,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
 )
 
-// What ESXi says of VMs with devices that do not start (KB 323402, KB 437651, HPE a00121002).
+// Messages of ESXi about VMs with devices that do not start (KB 323402, KB 437651, HPE a00121002).
 func TestPowerOnCauses(t *testing.T) {
 	for text, want := range map[string]struct{ code, device string }{
 		"vmx - The firmware could not allocate 134250496 KB of PCI MMIO. Increase the size of PCI MMIO and try again.":                                   {klog.MMIOFirmware, ""},

@@ -13,7 +13,7 @@ type DriverResult struct {
 	Driver                 *string `json:"driver"`
 	Version                *string `json:"version"`
 	FirmwareVersion        *string `json:"firmware_version"`
-	PSID                   *string `json:"psid"` // in brackets behind the firmware version
+	PSID                   *string `json:"psid"` // in brackets after the firmware version
 	ExpansionROMVersion    *string `json:"expansion_rom_version"`
 	PCIAddress             *string `json:"pci_address"`
 	SupportsStatistics     *bool   `json:"supports_statistics"`

@@ -77,7 +77,7 @@ func (p *ipParser) flush() {
 	p.open, p.vf, p.addr = nil, nil, nil
 }
 
-// word handles the next word; the previous one says what it is.
+// word handles the next word, whose meaning depends on the previous one.
 func (p *ipParser) word(w string) {
 	key, prior := p.before[1], p.before[0]
 	p.before = [2]string{key, w}

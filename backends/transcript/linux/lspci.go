@@ -67,7 +67,7 @@ type SRIOV struct {
 	NumVFs     *int64 `json:"num_vfs"`
 }
 
-// pciStart is where a line begins in a text that came on one.
+// pciStart is where a line begins in a text that is all on one line.
 var pciStart = regexp.MustCompile(`\b(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\s+(?:[A-Z0-9][\w -]{2,40}?(?:\s\[[0-9a-f]{4}\])?|[0-9a-f]{4}):\s` +
 	`|\b(?:DeviceName|Subsystem|Physical Slot|Control|Status|Flags|Latency|Interrupt|NUMA node|IOMMU group|Region [0-5]|Expansion ROM at|` +
 	`Capabilities|DevCap|DevCtl|LnkCap|LnkCtl|LnkSta|Initial VFs|BAR [0-5]|Kernel driver in use|Kernel modules):?\s|\[(?:PN|SN|EC|V[0-9])\]\s`)

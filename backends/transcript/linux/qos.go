@@ -35,7 +35,7 @@ var qosKeys = map[string]bool{"dcbx mode": true, "priority trust state": true, "
 	"prio": true, "receive buffer size (bytes)": true, "buffer size (bytes)": true, "cable len": true, "pfc configuration": true,
 	"tc": true, "priority": true, "up": true, "skprio": true}
 
-// qosStart is where a line begins in a text that came on one.
+// qosStart is where a line begins in a text that is all on one line.
 var qosStart = regexp.MustCompile(`\b(?:priority\s+0\s+1\s|enabled\s+[01]\s|buffer\s+[0-9]\s|tc:\s|priority:\s|prio:[0-7]|Receive buffer|Cable len|PFC conf|Priority trust|DCBX mode|dscp2prio)`)
 
 // QoS reads the text of mlnx_qos -i.
@@ -44,7 +44,7 @@ func QoS(text string) QoSResult {
 	r.Envelope, text = scan.Begin("mlnx_qos", text)
 	text = scan.Unfold(text, qosStart)
 	understood := false
-	prio := int64(-1) // of the dscp list that may go on in the next line
+	prio := int64(-1) // of the dscp list that may continue on the next line
 	buffers := false  // the list of buffers continues on the next line
 	for line := range scan.Lines(text) {
 		if line == "" {

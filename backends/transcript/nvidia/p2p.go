@@ -48,7 +48,7 @@ func P2P(text string) map[string]string {
 type PeerTest struct {
 	Access   [][]float64 // 1: the row's GPU can access the memory of the column's
 	Without  [][]float64 // one direction, P2P disabled
-	OneWay   [][]float64 // one direction, P2P enabled where there is access
+	OneWay   [][]float64 // one direction, P2P enabled if there is access
 	BothWays [][]float64
 }
 
@@ -85,7 +85,7 @@ func ReadPeerTest(text string) (t PeerTest, ok bool) {
 	return t, true
 }
 
-// titled returns the matrix that a title begins, nil if it is not used here or was there before.
+// titled returns the matrix that a title begins, nil if it is not used here or has been read before.
 func (t *PeerTest) titled(line string) *[][]float64 {
 	for title, m := range map[string]*[][]float64{"P2P Connectivity": &t.Access, "Unidirectional P2P=Disabled": &t.Without,
 		"Unidirectional P2P=Enabled": &t.OneWay, "Bidirectional P2P=Enabled": &t.BothWays} {

@@ -8,7 +8,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
 )
 
-// The form of nvidia-smi topo -p2p r in public transcripts: tabs, a heading that begins with a blank, a legend below.
+// The format of nvidia-smi topo -p2p r in public transcripts: tabs, a heading that begins with a blank, a legend below.
 func TestP2P(t *testing.T) {
 	const legend = "\nLegend:\n\n  X    = Self\n  OK   = Status Ok\n  CNS  = Chipset not supported\n  GNS  = GPU not supported\n"
 	for text, want := range map[string]map[string]string{
@@ -25,7 +25,7 @@ func TestP2P(t *testing.T) {
 	}
 }
 
-// The form of p2pBandwidthLatencyTest by its source; the figures are made up.
+// The format of p2pBandwidthLatencyTest, according to its source; the figures are invented.
 const peerTest = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\nDevice: 0, NVIDIA A100 80GB PCIe, pciBusID: 13, pciDeviceID: 0, pciDomainID:0\n" +
 	"Device=0 CANNOT Access Peer Device=1\nDevice=1 CANNOT Access Peer Device=0\n\n***NOTE: In case a device doesn't have P2P access ...\n\n" +
 	"P2P Connectivity Matrix\n     D\\D     0     1\n     0\t     1     0\n     1\t     0     1\n" +

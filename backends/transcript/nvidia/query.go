@@ -145,7 +145,7 @@ func (g *GPUQuery) set(section, key, value string) bool {
 	return true
 }
 
-// sized returns the number that a key of a section stands for.
+// sized returns the number in the value of a key of a section.
 func (g *GPUQuery) sized(section, key string) **int64 {
 	switch section + "/" + key {
 	case "pcie generation/current":

@@ -46,7 +46,7 @@ type Process struct {
 	MemMiB *int64  `json:"mem_mib"`
 }
 
-// tableEdge is where a line of the table ends in a text that came on one.
+// tableEdge is where a line of the table ends in a text that is all on one line.
 var tableEdge = regexp.MustCompile(`(\|)\s+(\||\+[-=])|([-=][|+])\s+\|`)
 
 // SMI parses the summary table of nvidia-smi. A GPU has two lines, and a third for MIG; their cells are recognized by their
@@ -212,7 +212,7 @@ func (g *GPU) load(words []string) bool {
 	return true
 }
 
-// mig reads the third line, which holds the MIG mode only.
+// mig reads the third line, which contains only the MIG mode.
 func (g *GPU) mig(words []string) bool {
 	if len(words) != 1 {
 		return false

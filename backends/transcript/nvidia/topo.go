@@ -27,7 +27,7 @@ type TopoRow struct {
 	cells []string // links first, then affinities
 }
 
-// topoRow is where a row begins in a text that came on one line.
+// topoRow is where a row begins in a text that is all on one line.
 var topoRow = regexp.MustCompile(`\b(?:GPU|NIC|mlx[45]_)[0-9]+\s+(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)\b|\b(?:NIC )?Legend:|\bNIC[0-9]+:\s`)
 
 // Topo reads the matrix of nvidia-smi topo -m. Heading and rows may be wrapped.

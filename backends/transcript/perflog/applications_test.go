@@ -95,7 +95,7 @@ func TestOSU(t *testing.T) {
 	}
 }
 
-// Any text is read: figures are never negative, and a transport is a NET.
+// Any text can be read: figures are never negative, and a transport is a NET.
 func FuzzApplications(f *testing.F) {
 	f.Add(nets + found + usingIB + direct + table)
 	f.Add(older + none + usingTCP)

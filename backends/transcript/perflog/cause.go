@@ -199,7 +199,7 @@ func containsAny(s string, phrases ...string) bool {
 	return false
 }
 
-// causeKeys returns the further keys that the line itself gives.
+// causeKeys returns the further keys that the line itself contains.
 func causeKeys(code, line string) map[string]any {
 	switch code {
 	case "connect_failed":
@@ -210,7 +210,7 @@ func causeKeys(code, line string) map[string]any {
 	return nil
 }
 
-// peer finds host:port behind "to" or "for".
+// peer finds host:port after "to" or "for".
 func peer(line string) *string {
 	for _, mark := range []string{"onnect to ", " for "} {
 		rest, ok := scan.After(line, mark)
@@ -261,7 +261,7 @@ func (c *cause) completion(lower string) {
 	}
 }
 
-// numberAfter reads the number behind the first mark that has one: "error=14", "status 12:", "wr_id: 3".
+// numberAfter reads the number after the first mark that is followed by one: "error=14", "status 12:", "wr_id: 3".
 func numberAfter(lower string, marks ...string) *int64 {
 	for _, m := range marks {
 		if rest, ok := scan.After(lower, m); ok {

@@ -28,7 +28,7 @@ func (p *parser) fields(line string) {
 	}
 }
 
-// fieldKey is scan.Key without the marks of JSON and without what stands before on one long line.
+// fieldKey is scan.Key without the marks of JSON and without the text before the key on one long line.
 func fieldKey(s string) string {
 	s = strings.Trim(s, " \t\"'{}[],")
 	if i := strings.LastIndexAny(s, "{,\""); i >= 0 {

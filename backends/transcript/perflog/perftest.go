@@ -62,7 +62,7 @@ type BandwidthResult struct {
 	Complete     bool           `json:"complete"` // a dashed line or the results block ends the table
 }
 
-// LatencyRow is one message size. Runs of a fixed duration give the average and the transactions per second only.
+// LatencyRow is one message size. Runs of a fixed duration have only the average and the transactions per second.
 type LatencyRow struct {
 	SizeBytes  int64    `json:"size_bytes"`
 	Iterations int64    `json:"iterations"`

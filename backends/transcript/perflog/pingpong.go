@@ -36,7 +36,7 @@ func PingPong(tool, text string) PingPongResult {
 	var c cause
 	var open *PingPongAddress
 	understood := false
-	part := "" // the name of an address part whose value stands on the next line
+	part := "" // the name of an address part whose value is on the next line
 	for line := range scan.Lines(text) {
 		line = strings.TrimSpace(line)
 		lower := strings.ToLower(line)
@@ -72,7 +72,7 @@ func startsWithPart(line string) bool {
 	return word == "LID" || word == "QPN" || word == "PSN" || word == "GID"
 }
 
-// read takes the parts of an address and returns what stands behind them.
+// read reads the parts of an address and returns the text after them.
 func (a *PingPongAddress) read(line string) string {
 	if i := strings.Index(line, "address:"); i >= 0 {
 		line = line[i+len("address:"):]
@@ -103,8 +103,8 @@ func (a *PingPongAddress) read(line string) string {
 	}
 }
 
-// rates reads "8192000 bytes in 0.01 seconds = 8566.60 Mbit/sec" and "1000 iters in 0.01 seconds = 7.65 usec/iter",
-// also when both stand on one line.
+// rates reads "8192000 bytes in 0.01 seconds = 8566.60 Mbit/sec" and "1000 iters in 0.01 seconds = 7.65 usec/iter", also if both
+// are on one line.
 func (r *PingPongResult) rates(lower string) bool {
 	words := strings.Fields(lower)
 	found := false

@@ -85,7 +85,7 @@ func (l *rowList) all() iter.Seq[*row] {
 	}
 }
 
-// slab holds the numbers that rows point to: one allocation for many.
+// slab contains the numbers that rows point to: one allocation for many.
 type slab []float64
 
 func (s *slab) of(r *row, c column, factor float64) *float64 {

@@ -105,7 +105,7 @@ func headingColumns(lower string) []column {
 				continue
 			}
 			col := c.col
-			if seen[col] { // "BW average" of port 1 and 2 behind that of both
+			if seen[col] { // "BW average" of port 1 and 2 after that of both
 				col = other
 			}
 			seen[col] = true
@@ -153,7 +153,7 @@ func (t *table) numbers(line string) bool {
 	return taken
 }
 
-// guessColumns assumes the usual columns if the heading is missing and the line looks like a row.
+// guessColumns assumes the usual columns if the heading is missing and the line resembles a row.
 func (t *table) guessColumns(line string) bool {
 	words := strings.Fields(line)
 	cols := usual[t.kind][len(words)]

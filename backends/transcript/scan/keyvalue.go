@@ -2,9 +2,9 @@ package scan
 
 import "strings"
 
-// KeyValue splits "key : value" at the first colon that is followed by a blank or ends the line; the key comes back as
-// Key makes it, the value trimmed. A line without such a colon is split at its first colon if the key has no digits
-// only (so that "key:value" works and "00:1f.0 x" does not).
+// KeyValue splits "key : value" at the first colon that is followed by a blank or ends the line; the key is returned as Key formats
+// it, the value trimmed. A line without such a colon is split at its first colon unless the key consists only of digits (so that
+// "key:value" works and "00:1f.0 x" does not).
 func KeyValue(line string) (key, value string, ok bool) {
 	for i := 0; i < len(line); i++ {
 		if line[i] != ':' {
@@ -82,7 +82,7 @@ func After(s, mark string) (string, bool) {
 	return strings.TrimSpace(s[i+len(mark):]), true
 }
 
-// Between returns the text between the first open and the next shut behind it.
+// Between returns the text between the first open and the next shut after it.
 func Between(s, open, shut string) (string, bool) {
 	i := strings.Index(s, open)
 	if i < 0 {

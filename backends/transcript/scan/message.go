@@ -72,15 +72,15 @@ func withoutPrompt(text string) string {
 	return text
 }
 
-// Warn adds a warning unless one of that code is there.
+// Warn adds a warning unless one with that code exists.
 func (e *Envelope) Warn(code, line string) { e.Warnings = add(e.Warnings, code, line, nil) }
 
-// Fail adds an error unless one of that code is there. Extra may be nil.
+// Fail adds an error unless one with that code exists. Extra may be nil.
 func (e *Envelope) Fail(code, line string, extra map[string]any) {
 	e.Errors = add(e.Errors, code, line, extra)
 }
 
-// NotUnderstood adds the error CodeNotUnderstood unless understood is true or another error is there.
+// NotUnderstood adds the error CodeNotUnderstood unless understood is true or another error exists.
 func (e *Envelope) NotUnderstood(understood bool, text string) {
 	if understood || len(e.Errors) > 0 {
 		return

@@ -99,7 +99,7 @@ func isBracketPrompt(line string) bool {
 	return strings.Contains(inside, "@") && strings.Contains(inside, ":") && !strings.Contains(inside, " ")
 }
 
-// IsGap reports whether a line stands for omitted lines: "...", "(...)", "[snip]".
+// IsGap reports whether a line marks omitted lines: "...", "(...)", "[snip]".
 func IsGap(line string) bool {
 	line = strings.Trim(line, " \t()[]<>{}|")
 	if line == "" || len(line) > 64 {

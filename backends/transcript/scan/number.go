@@ -76,7 +76,7 @@ func LeadingInt(s string) *int64 {
 	return Int(s[:i])
 }
 
-// Float reads a whole decimal number; nil for anything else (also for inf and nan, which JSON has not).
+// Float reads a complete decimal number; nil for anything else (also for inf and nan, which JSON does not support).
 func Float(s string) *float64 {
 	s = strings.TrimSpace(s)
 	if s == "" || !isDigit(s[len(s)-1]) && s[len(s)-1] != '.' || !isDigit(s[0]) && s[0] != '-' && s[0] != '.' {

@@ -15,9 +15,8 @@ type Pair struct {
 // maxKey bounds the bytes of a key as it is printed.
 const maxKey = 80
 
-// Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is
-// the longest run of at most four words before a colon that known accepts; what stands between two keys is the value of
-// the first.
+// Pairs yields the pairs of one line whose key is known, in order: "a: 1" as well as "a: 1 b: 2" and "a:1". A key is the longest
+// run of at most four words before a colon that known accepts; the text between two keys is the value of the first.
 func Pairs(line string, known func(key string) bool) []Pair {
 	var out []Pair
 	from := 0 // where the words of the next key may begin
@@ -69,8 +68,8 @@ func keyBefore(line string, from, colon int, known func(string) bool) (key strin
 	return key, start
 }
 
-// AllPairs yields the known pairs of a text. A line without a known pair right behind a key without a value is that
-// value: the terminal wrapped it.
+// AllPairs yields the known pairs of a text. A line without a known pair directly after a key without a value is that value: the
+// terminal wrapped it.
 func AllPairs(text string, known func(key string) bool) iter.Seq[Pair] {
 	return func(yield func(Pair) bool) {
 		var open *Pair
@@ -109,7 +108,7 @@ func looksLikePair(line string) bool {
 	return i > 0 && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t')
 }
 
-// Word returns the first word of s, trimmed of a comma or semicolon behind it.
+// Word returns the first word of s, without a comma or semicolon after it.
 func Word(s string) string {
 	s = strings.TrimLeft(s, " \t")
 	if i := strings.IndexAny(s, " \t"); i >= 0 {

@@ -12,7 +12,7 @@ type Record struct {
 	Head   string   // the line that opened it, empty if a label did
 	Tail   []string // text after the last field up to a blank line: the rest of a wrapped value, or noise
 	values map[string]string
-	last   string // the label that a wrapped line would go on, "" behind a blank line
+	last   string // the label that a wrapped line would continue, "" after a blank line
 	final  string // the label of the last field
 }
 
@@ -88,7 +88,7 @@ func (l Labels) Records(text string, o Opening) []*Record {
 				case o.Head == nil:
 					open("")
 				case head != "":
-					// The head stood where the rest of a wrapped value could stand.
+					// The head was where the rest of a wrapped value could be.
 					if cur != nil && len(cur.Tail) > 0 && cur.Tail[len(cur.Tail)-1] == head {
 						cur.Tail = cur.Tail[:len(cur.Tail)-1]
 					}

@@ -62,7 +62,7 @@ func withoutGaps(s string) string {
 	return string(b)
 }
 
-// unquoted takes the marks of a quoted mail, of any depth, off the lines.
+// unquoted removes the marks of a quoted mail, of any depth, from the lines.
 func unquoted(s string) string {
 	b := make([]byte, 0, len(s))
 	for len(s) > 0 {
@@ -80,7 +80,7 @@ func unquoted(s string) string {
 }
 
 func plain(s string) string {
-	var out strings.Builder // takes the lines one by one: a text of 16 MB is not held twice
+	var out strings.Builder // processes the lines one by one, so that a text of 16 MB is not stored twice
 	out.Grow(len(s))
 	var line []byte
 	for i := 0; i < len(s); {
@@ -124,7 +124,7 @@ func plain(s string) string {
 	return out.String()
 }
 
-// appendPlain adds one character that is not ASCII, as ASCII where there is one that means the same.
+// appendPlain adds one character that is not ASCII, as the ASCII character with the same meaning if there is one.
 func appendPlain(line []byte, char string) []byte {
 	r, n := utf8.DecodeRuneInString(char)
 	switch {
@@ -168,7 +168,7 @@ func dirty(s string) bool {
 	return false
 }
 
-// skipEscape returns the index behind the escape sequence that starts at s[i].
+// skipEscape returns the index after the escape sequence that starts at s[i].
 func skipEscape(s string, i int) int {
 	i++
 	if i >= len(s) {
@@ -247,7 +247,7 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 // Words splits a line at blanks and tabs.
 func Words(line string) []string { return strings.Fields(line) }
 
-// Squeeze joins the words of s with one blank. Give it a piece of a text, not a whole one.
+// Squeeze joins the words of s with one blank. Call it with a part of a text, not a complete one.
 func Squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Indent counts the columns before the first word; a tab reaches to the next multiple of eight.

@@ -190,7 +190,7 @@ func (p *Port) set(key, value string) {
 	}
 }
 
-// keep sets what was not set: the first value of a block wins.
+// keep sets a field that is not set yet: the first value of a block wins.
 func keep[T any](to **T, value *T) {
 	if *to == nil {
 		*to = value

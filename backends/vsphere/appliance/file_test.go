@@ -46,7 +46,7 @@ func verify(path string) (appliance.Proof, error) {
 	return f.Verify()
 }
 
-// TestReferencesStayInside has descriptors that refer to files which are not in the package, and to others than files.
+// TestReferencesStayInside reads descriptors that refer to files outside the package and to entries that are not files.
 func TestReferencesStayInside(t *testing.T) {
 	dir := t.TempDir()
 	pack := filepath.Join(dir, "pack")
@@ -89,7 +89,7 @@ func TestReferencesStayInside(t *testing.T) {
 	}
 }
 
-// TestManifest holds the descriptor and the disk against manifests.
+// TestManifest checks the descriptor and the disk against manifests.
 func TestManifest(t *testing.T) {
 	ovf := descriptor("disk")
 	h512 := sha512.Sum512([]byte("disk"))
@@ -157,7 +157,7 @@ func regular(name, text string) member {
 	return member{tar.Header{Name: name, Typeflag: tar.TypeReg}, text}
 }
 
-// sparse is an OVA of 2 kB whose descriptor says that it has 9.8 GB: an entry of GNU tar's sparse kind without any data.
+// sparse returns a 2 kB OVA whose descriptor claims 9.8 GB: an entry of GNU tar's sparse type without any data.
 func sparse(t *testing.T) string {
 	t.Helper()
 	b := make([]byte, 2048)

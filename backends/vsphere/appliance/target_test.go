@@ -31,7 +31,7 @@ func TestChoosesAHostThatFits(t *testing.T) {
 	}
 }
 
-// TestThickDisksOnSharedStorage: what takes the whole size of a thick disk at once.
+// TestThickDisksOnSharedStorage: datastores on which a thick disk takes its full size at once.
 func TestThickDisksOnSharedStorage(t *testing.T) {
 	for kind, want := range map[string]bool{"VMFS": true, "OTHER": true, "": true, "vsan": false, "NFS": false, "NFS41": false, "VVOL": false} {
 		if got := allocates(kind); got != want {

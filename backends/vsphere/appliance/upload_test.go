@@ -12,7 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// TestUploadRefusesPlainHTTP has leases that name an address without TLS, and a file that the descriptor does not name.
+// TestUploadRefusesPlainHTTP uses leases with an address without TLS, and with a file that the descriptor does not name.
 func TestUploadRefusesPlainHTTP(t *testing.T) {
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

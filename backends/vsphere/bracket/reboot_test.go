@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// vSphere tells of a boot by its time only, which setting the host's clock moves as well (NTP, by hand).
+// vSphere reports only the time of a boot, which also moves when the host's clock is set (by NTP or by hand).
 func TestRebootIsDistinguishedFromAClockChange(t *testing.T) {
 	read := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
 	days := read.Add(-9 * 24 * time.Hour)

@@ -19,8 +19,8 @@ const (
 	sshRuleset = "sshServer"
 )
 
-// shell keeps the SSH service of a host running. Its state is what was running and open before, and is restored. Lockdown mode is
-// respected and never changed.
+// shell keeps the SSH service of a host running. Its state records whether the service was running and the ruleset open before, and
+// is restored. Lockdown mode is respected and never changed.
 type shell struct{ site }
 
 // A Shell is the state of an SSH bracket.

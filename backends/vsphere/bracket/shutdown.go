@@ -12,11 +12,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// shutWindow is for how long a VM that a user shut down counts as being worked on.
+// shutWindow is how long a VM that a user shut down counts as being worked on.
 const shutWindow = 5 * time.Minute
 
-// ShutDown returns who requested a shutdown of a VM's guest within shutWindow (VmGuestShutdownEvent); nil if nobody did, or if
-// the VM was powered on since (VmPoweredOnEvent, at the end of a power-on).
+// ShutDown returns who requested a shutdown of a VM's guest within shutWindow (VmGuestShutdownEvent); nil if no user did, or if the
+// VM was powered on since (VmPoweredOnEvent, at the end of a power-on).
 func ShutDown(ctx context.Context, conn *wire.Conn, vm place.Ref) (*types.VmGuestShutdownEvent, error) {
 	vim := conn.VIM()
 	if vim.ServiceContent.EventManager == nil {

@@ -60,8 +60,8 @@ type policy struct {
 	QuickBoot bool   `json:"enable_quick_boot"`
 }
 
-// Read reads the images that manage the clusters of these hosts into the inventory, and the components of the hosts into the
-// hosts. Errors are stored in place of what could not be read.
+// Read reads the images that manage the clusters of these hosts into the inventory, and the components of the hosts into the hosts.
+// If a read fails, its error is stored instead.
 func (m *Images) Read(ctx context.Context, inv *backends.Inventory, hosts []*backends.Host) {
 	seen := map[string]bool{}
 	for _, h := range hosts {

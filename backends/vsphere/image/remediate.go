@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// An applySpec says what to remediate (Esx.Settings.Clusters.Software.ApplySpec). Without hosts it is the whole cluster.
+// An applySpec says what to remediate (Esx.Settings.Clusters.Software.ApplySpec). Without hosts it is the complete cluster.
 type applySpec struct {
 	Hosts      []string `json:"hosts"`
 	AcceptEULA bool     `json:"accept_eula"`
@@ -86,8 +86,8 @@ func (s setter) back(ctx context.Context, t backends.Setting, until time.Time) (
 	}
 }
 
-// confirm reads a host until it reports the expected version: it may have come back only just now. A task that succeeded may have
-// skipped the host.
+// confirm reads a host until it reports the expected version, because it may have reconnected only a moment ago. A task that
+// succeeded may have skipped the host.
 func (s setter) confirm(ctx context.Context, t backends.Setting, to backends.Value) error {
 	const tries = 9 // about half a minute in total
 	for try := 1; ; try++ {

@@ -15,7 +15,7 @@ import (
 // A Ref is a managed object reference.
 type Ref = types.ManagedObjectReference
 
-// An Index holds the names and parents of managed objects.
+// An Index contains the names and parents of managed objects.
 type Index struct {
 	nodes  map[Ref]node
 	byName map[backends.TargetType]map[string][]Ref

@@ -176,8 +176,9 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 	return nil
 }
 
-// automatic returns the backing that lets the host use any uplink of the switch that has a free VF. An added adapter asks for that by
-// no backing; to an existing one no backing means no change (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCard, sriovBacking).
+// automatic returns the backing that allows the host to use any uplink of the switch that has a free VF. An added adapter requests
+// that by having no backing; for an existing one no backing means no change (vSphere Web Services API 8.0 U3,
+// VirtualSriovEthernetCard, sriovBacking).
 func automatic(old *types.VirtualSriovEthernetCardSriovBackingInfo) *types.VirtualSriovEthernetCardSriovBackingInfo {
 	if old == nil {
 		return nil
@@ -185,7 +186,7 @@ func automatic(old *types.VirtualSriovEthernetCardSriovBackingInfo) *types.Virtu
 	return &types.VirtualSriovEthernetCardSriovBackingInfo{PhysicalFunctionBacking: &types.VirtualPCIPassthroughDeviceBackingInfo{Id: survey.AutomaticPF + "0000:00:00.0"}}
 }
 
-// physicalFunction returns the description of a PF from the VM's host; its system id cannot be made up.
+// physicalFunction returns the description of a PF from the VM's host, because its system id can only be read there.
 func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err != nil {

@@ -138,7 +138,7 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	return nil
 }
 
-// fixed returns the description of a device from the VM's host; its system id cannot be made up.
+// fixed returns the description of a device from the VM's host, because its system id can only be read there.
 func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err != nil {

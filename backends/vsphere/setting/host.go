@@ -146,7 +146,7 @@ func (s firewallSetter) Read(ctx context.Context, t backends.Setting) (backends.
 	return backends.ValueOf(set.Enabled), nil
 }
 
-// ruleset reads one ruleset. Some servers cannot return a single one; then the whole list is read.
+// ruleset reads one ruleset. Some servers cannot return a single one; then the complete list is read.
 func (s firewallSetter) ruleset(ctx context.Context, system place.Ref, key string) (*types.HostFirewallRuleset, error) {
 	for _, path := range []string{rulesetPath(key), rulesets} {
 		o, err := s.conn.One(ctx, system, path)

@@ -33,7 +33,7 @@ type hosts struct {
 	parallel int // hosts read or changed in parallel
 
 	mu    sync.Mutex
-	alone map[place.Ref]bool // objects whose property lags behind the host's own answer
+	alone map[place.Ref]bool // objects whose property is older than the host's own answer
 }
 
 // Set writes the setting of a host and reads it back.
@@ -83,7 +83,7 @@ func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress 
 			break
 		}
 	}
-	// vCenter's properties may lag behind: now and from here on, the host's own answer counts.
+	// vCenter's properties may be out of date: from now on, the host's own answer counts.
 	h.each(unproved, func(i int) {
 		a := as[i]
 		if errs[i] = wire.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {

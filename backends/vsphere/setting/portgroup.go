@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// trunk stands for a VLAN setting of a port group other than a single id.
+// trunk is the value for a VLAN setting of a port group other than a single id.
 const trunk = -1
 
 // standbyMark marks a standby uplink in PortGroupSpec.Active, so that it shows as a difference and can be restored.

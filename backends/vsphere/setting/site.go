@@ -99,7 +99,7 @@ func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, er
 	return a.MAC, nil
 }
 
-// Devices returns the PCI devices that are passed through whole to a VM.
+// Devices returns the PCI devices that are passed through to a VM.
 func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
 	if err != nil {

@@ -42,8 +42,8 @@ var viewPaths = []string{"config.changeVersion", "config.hardware.memoryMB", "co
 	"config.memoryReservationLockedToMax", "config.cpuAllocation.reservation", "config.latencySensitivity.level", "config.nestedHVEnabled",
 	"runtime.powerState", "runtime.host", "environmentBrowser"}
 
-// view reads a VM, with its extraConfig only if one of the settings needs it, because it is long, and its device groups likewise,
-// because vCenter declares them since 8.0.
+// view reads a VM. It reads extraConfig, which is long, and device groups, which vCenter declares only since 8.0, only if one of
+// the settings needs them.
 func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.Setting) (*vmView, error) {
 	paths := slices.Clone(viewPaths)
 	if slices.ContainsFunc(settings, func(t backends.Setting) bool { return t.Kind == backends.KindExtra }) {
@@ -170,7 +170,7 @@ func (s *vmSetter) of(ctx context.Context, v *vmView, t backends.Setting) (backe
 	return backends.Absent, nil
 }
 
-// is reports whether a setting has the requested value. A locked reservation is the whole memory, whatever number was requested.
+// is reports whether a setting has the requested value. A locked reservation is all memory, whatever number was requested.
 func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bool, error) {
 	got, err := s.of(ctx, v, a.Setting)
 	if err != nil || got == a.To {
@@ -298,7 +298,7 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 	return spec, open, nil
 }
 
-// memory locks or unlocks the reservation. While it is locked, vCenter accepts no number other than the whole memory.
+// memory locks or unlocks the reservation. While it is locked, vCenter accepts only a reservation of all memory.
 func memory(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
 	want, err := decode[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package survey reads an inventory: one pass over a container view with narrow property lists, and a second one for the details
-// of what was chosen. Everything else is computed.
+// Package survey reads an inventory: one pass over a container view with narrow property lists, and a second one for the details of
+// the chosen objects. Everything else is computed.
 package survey
 
 import (
@@ -82,7 +82,7 @@ func pass(ctx context.Context, conn *wire.Conn, scope backends.Scope) (*reading,
 	if scope.Names != nil {
 		early := newReading()
 		_, err := conn.Retrieve(ctx, []types.PropertyFilterSpec{names(view.Returnval)}, early.take)
-		if err == nil && early.limit(scope) == nil { // else what follows says what is wrong
+		if err == nil && early.limit(scope) == nil { // otherwise the error below says what is wrong
 			inv := early.join("")
 			inv.VCenter = vcenterOf(conn)
 			scope.Names(inv)
@@ -254,7 +254,7 @@ func dvsVersions(ctx context.Context, conn *wire.Conn) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// unseen returns gaps for what the account may not see.
+// unseen returns gaps for objects that the account has no permission to see.
 func (rd *reading) unseen() []backends.Gap {
 	var out []backends.Gap
 	for ref, paths := range rd.hidden {

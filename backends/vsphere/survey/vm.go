@@ -96,8 +96,8 @@ func snapshots(trees []types.VirtualMachineSnapshotTree) int {
 	return n
 }
 
-// AutomaticPF begins the id of the physical function of an SR-IOV adapter if the host chooses it at power-on; behind it is the one in use
-// (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo, physicalFunctionBacking).
+// AutomaticPF begins the id of the physical function of an SR-IOV adapter if the host chooses it at power-on; it is followed by the
+// one in use (vSphere Web Services API 8.0 U3, VirtualSriovEthernetCardSriovBackingInfo, physicalFunctionBacking).
 const AutomaticPF = "Automatic-"
 
 // AdapterOf reads a virtual network adapter from a device list. Group is the key of the distributed port group that it is
@@ -155,7 +155,7 @@ func adapterType(d types.BaseVirtualDevice) string {
 	return "other"
 }
 
-// AssignedOf reads an assigned device, whole or shared, from a device list.
+// AssignedOf reads an assigned device, complete or shared, from a device list.
 func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	d := assigned(p)
 	if s, is := p.SlotInfo.(*types.VirtualDevicePciBusSlotInfo); is {
@@ -189,7 +189,7 @@ func PaddedHex(id string) string {
 	return strings.Repeat("0", max(0, 4-len(id))) + id
 }
 
-// passedThrough returns the PCI address of a fixed device, or what a dynamic or shared one requests.
+// passedThrough returns the PCI address of a fixed device, or the request of a dynamic or shared one.
 func passedThrough(p *types.VirtualPCIPassthrough) string {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:

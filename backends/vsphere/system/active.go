@@ -62,7 +62,7 @@ func (s passedSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(info.GetHostPciPassthruInfo().PassthruActive), nil
 }
 
-// Set changes nothing: it fails while passthrough is enabled and not active, and says what disables it.
+// Set changes nothing: it fails while passthrough is enabled and not active, and the error says what disables it.
 func (s passedSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
 	is, err := s.Read(ctx, t)
 	if err != nil || is == to {

@@ -90,8 +90,8 @@ func (s componentSetter) Read(ctx context.Context, t backends.Setting) (backends
 	return backends.Absent, err
 }
 
-// Set installs the requested version from the depot that has it. The installer's checks stay enabled: the operator decides about
-// what it refuses.
+// Set installs the requested version from the depot that has it. The installer's checks stay enabled; if it refuses, the operator
+// decides.
 func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "install "+t.Name
 	got, err := s.Read(ctx, t)

@@ -16,7 +16,7 @@ import (
 // graphicsSetter sets the use of the GPUs of a host (HostGraphicsManager in the vSphere Web Services API).
 type graphicsSetter struct{ *System }
 
-// config reads the whole configuration, because a write replaces all of it.
+// config reads the complete configuration, because a write replaces all of it.
 func (s graphicsSetter) config(ctx context.Context, t backends.Setting) (manager place.Ref, c types.HostGraphicsConfig, err error) {
 	_, manager, err = s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.GraphicsManager })
 	if err != nil {

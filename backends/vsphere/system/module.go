@@ -38,7 +38,7 @@ func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 	return backends.ValueOf(m.Params), nil
 }
 
-// Set writes the whole string. Parameters that the module does not have are refused: a driver with an unknown parameter does not
+// Set writes the complete string. Parameters that the module does not have are refused: a driver with an unknown parameter does not
 // load, and the host loses its adapters.
 func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "set the parameters of "+t.Name

@@ -11,9 +11,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// Neighbours returns the switch port behind each pNIC of a host, by device name, as announced by the physical switch over LLDP or
-// CDP. A pNIC without an announcement has no entry; ESXi listens only on uplinks of a switch that is configured to. It costs one
-// call once the host's managers are known.
+// Neighbours returns the switch port connected to each pNIC of a host, by device name, as announced by the physical switch over
+// LLDP or CDP. A pNIC without an announcement has no entry; ESXi listens only on uplinks of a switch that is configured to. It
+// costs one call once the host's managers are known.
 func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	const what = "ask for the switch ports of the pNICs"
 	_, network, err := s.part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })

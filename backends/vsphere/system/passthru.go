@@ -93,7 +93,7 @@ func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value,
 	return vfs(info), nil
 }
 
-// Set asks for VFs.
+// Set requests VFs.
 func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the VFs of " + t.Name
 	want, err := decode[backends.VFSpec](to, t.Target.Name, what)

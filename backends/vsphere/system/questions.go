@@ -217,7 +217,7 @@ func (a *asking) bootDevice(ctx context.Context) {
 	from := "network"
 	if i := slices.IndexFunc(rows, func(r esxcli.Row) bool { return field(r, "Is Boot Device") == "true" }); i >= 0 {
 		from = "disk"
-		if field(rows[i], "Is USB") == "true" { // SD cards are behind a USB reader too
+		if field(rows[i], "Is USB") == "true" { // SD cards are connected through a USB reader too
 			from = "usb"
 		}
 	} else if err == nil && len(rows) == 0 {

@@ -36,7 +36,7 @@ func Attempt(ctx context.Context, target, what string, read func() (backends.Val
 	}
 }
 
-// Confirm reads a value back. vCenter may return the old one until it has heard from the host, so Confirm retries for three
+// Confirm reads a value back. vCenter may return the old one until the host has reported the change, so Confirm retries for three
 // seconds.
 func Confirm(ctx context.Context, target, what string, to backends.Value, read func() (backends.Value, bool, error)) error {
 	for try := 1; ; try++ {

@@ -78,7 +78,7 @@ func (m *meter) cost() Cost {
 type counted struct {
 	io.ReadCloser
 	n    *atomic.Int64
-	call *atomic.Int64 // of this call alone; may be nil
+	call *atomic.Int64 // only of this call; may be nil
 }
 
 func (c *counted) Read(p []byte) (int, error) {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// repeated are the methods of this program that are called again when the connection broke, whatever the first call did.
-// All others are left to whoever called: he reads first what has become of it. Add only what changes nothing.
+// repeated are the methods that are called again after a broken connection, whatever the first call did. All others are left to the
+// caller, who first reads the current state. Add only methods that change nothing.
 var repeated = []string{
 	"ContinueRetrievePropertiesEx", "CreateContainerView", "DestroyView", "FetchSoftwarePackages", "GetCurrentTime", "GetServiceContent",
 	"HasPrivilegeOnEntities", "HasPrivilegeOnEntity", "QueryAvailableDvsSpec", "QueryConfigOptionEx", "QueryConfigTarget", "QueryDvsCheckCompatibility", "QueryEvents",

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A task that is still running after the limit is no lost connection, and an interruption is no timeout.
+// A task that is still running after the limit is not a lost connection, and an interruption is not a timeout.
 func TestTaskThatIsNotWaitedFor(t *testing.T) {
 	late, cancel := context.WithTimeoutCause(t.Context(), 0, errEndless)
 	defer cancel()

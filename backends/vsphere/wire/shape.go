@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// A replyLimits bounds one reply: its bytes after decompression, and what the library creates from them. A ten-byte element can
-// become a struct of a hundred bytes, and a nested one takes a level of the parser's stack.
+// A replyLimits bounds one reply: its bytes after decompression, and the memory that the library allocates for them. A ten-byte
+// element can become a struct of a hundred bytes, and a nested one needs a level of the parser's stack.
 type replyLimits struct {
 	bytes    int64
 	elements int

@@ -34,7 +34,7 @@ type watcher struct {
 	mu      sync.Mutex
 	watches map[types.ManagedObjectReference][]*watch
 	pending []types.ManagedObjectReference        // not in the view yet
-	inView  map[types.ManagedObjectReference]bool // hosts and VMs stay in it, tasks are watched once
+	inView  map[types.ManagedObjectReference]bool // hosts and VMs remain in it, tasks are watched once
 	done    []types.ManagedObjectReference        // tasks to be removed from the view with its next change
 	newest  time.Time                             // when the last watch started
 	running bool

@@ -118,7 +118,7 @@ func (h *host) Abort(ctx context.Context, t backends.Ref, found backends.Value, 
 	})
 }
 
-// boot activates what is pending on a host.
+// boot activates the pending values of a host.
 func (w *World) boot(t backends.Ref) {
 	prefix := t.String() + "/"
 	for id, v := range w.pending {

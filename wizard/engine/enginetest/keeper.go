@@ -7,8 +7,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A kept setting is three files: a unit, the text, and the link that enables the unit. Setting it writes one after the other, and
-// the process may die in between. Only all three make a value: an incomplete one reads as Absent, which a prior may be as well.
+// A kept setting consists of three files: a unit, the text, and the link that enables the unit. Setting it writes one after the
+// other, and the process may be killed in between. Only all three make a value: an incomplete one reads as Absent, which a prior
+// may be as well.
 const (
 	unitPart    = "#unit"
 	enabledPart = "#enabled"
@@ -50,7 +51,7 @@ func (w *World) write(name, text string) {
 	w.files[name] = text
 }
 
-// items returns the files behind a setting.
+// items returns the files of a setting.
 func (w *World) items(s backends.Setting) backends.Kept {
 	var k backends.Kept
 	for _, name := range parts(s) {
@@ -86,7 +87,7 @@ func (k *keeper) Set(ctx context.Context, s backends.Setting, to backends.Value,
 
 type step struct{ name, text string }
 
-// write performs the steps of a call; the process may die before and after each.
+// write performs the steps of a call; the process may be killed before and after each.
 func (k *keeper) write(ctx context.Context, c Call, steps []step) error {
 	return k.w.stepwise(ctx, c, len(steps), func(i int) error {
 		if err := k.w.reachable(c.Setting); err != nil {

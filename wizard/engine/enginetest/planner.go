@@ -17,7 +17,7 @@ type Wish struct {
 	Until string
 }
 
-// Plan compares the wishes with the world without a call, like a pure plan with an inventory.
+// Plan compares the wishes with the world without a call, as the real planner does with an inventory.
 func (w *World) Plan(wishes []Wish) *plan.Plan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func addBracket(p *plan.Plan, kind backends.BracketKind, t backends.Ref, after [
 	return b.ID()
 }
 
-// Unwinder plans back to the priors, in the reverse order of the wishes. It fails while a guest that has to be changed does not
+// Unwinder plans back to the priors, in the reverse order of the wishes. It fails while a guest that must be changed does not
 // answer.
 func (w *World) Unwinder(wishes []Wish, priors func() []plan.Prior) func(context.Context) (*plan.Plan, error) {
 	return func(context.Context) (*plan.Plan, error) {

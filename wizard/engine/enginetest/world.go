@@ -65,7 +65,7 @@ func (w *World) put(s backends.Setting, v backends.Value) {
 	w.values[s.ID()] = v
 }
 
-// PutFile sets the text behind a kept setting; its value is the text without spaces.
+// PutFile sets the text of a kept setting; its value is the text without spaces.
 func (w *World) PutFile(s backends.Setting, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

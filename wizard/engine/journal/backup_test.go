@@ -7,7 +7,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// TestBackupNamesDoNotCollide: a/b and a_b are two hosts, and keep two files.
+// TestBackupNamesDoNotCollide: a/b and a_b are two hosts, and have separate files.
 func TestBackupNamesDoNotCollide(t *testing.T) {
 	root := t.TempDir()
 	run := journal.NewRun(time.Now(), "pvrdma")

@@ -195,7 +195,7 @@ func WriteFile(root, run, name string, data []byte) error {
 	return nil
 }
 
-// BackupDir is the directory inside a run's directory for what the run saved before its first change.
+// BackupDir is the directory inside a run's directory for the backups that the run saved before its first change.
 const BackupDir = "backup"
 
 // WriteBackup writes a file to BackupDir, with mode 0600 in a directory with mode 0700. Unsafe characters in the name are
@@ -220,7 +220,7 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	return file, nil
 }
 
-// Backup returns what a run has saved under this name, and the file; nothing if there is no readable one.
+// Backup returns the backup that a run has saved under this name, and the file; nothing if there is no readable one.
 func Backup(root, run, name string) (file string, saved []byte) {
 	file = backupName(name)
 	b, err := ReadFile(root, run, filepath.Join(BackupDir, file))

@@ -176,7 +176,7 @@ func TestStateDirectoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// slow counts syncs and holds them up until gate is closed.
+// slow counts syncs and blocks them until gate is closed.
 type slow struct {
 	journal.File
 	syncs atomic.Int64
@@ -206,10 +206,10 @@ func TestAppendsShareAnFsync(t *testing.T) {
 				}
 			})
 		}
-		synctest.Wait() // one is at the disk, the others stand in line
+		synctest.Wait() // one is writing, the others wait
 		close(disk.gate)
 		wg.Wait()
-		if n := disk.syncs.Load(); n < 2 || n > 3 { // none returns before it is on the disk
+		if n := disk.syncs.Load(); n < 2 || n > 3 { // none returns before its record is on the disk
 			t.Errorf("%d syncs for a header and %d appends", n, writers)
 		}
 		if n := len(j.State().Unsettled()); n != writers {
@@ -310,18 +310,18 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	}
 }
 
-// lineOf makes the first line of a run's journal of a record.
+// lineOf returns a record as the first line of a run's journal.
 func lineOf(run, rec string) string {
 	return chained(run, "", rec) + "\n"
 }
 
-// chained is a line as the documentation of the format has it.
+// chained returns a line in the documented format.
 func chained(run, prev, rec string) string {
 	sum := sha256.Sum256([]byte(run + "\n" + prev + "\n" + rec))
 	return fmt.Sprintf("{\"prev\":%q,\"sum\":%q,\"rec\":%s}", prev, hex.EncodeToString(sum[:16]), rec)
 }
 
-func TestAnotherVersionIsRefusedInWords(t *testing.T) {
+func TestAnotherVersionIsRefusedWithAMessage(t *testing.T) {
 	const run = "20261120-120000-pvrdma-aaaa"
 	for _, version := range []int{1, 3} {
 		rec := fmt.Sprintf(`{"seq":1,"time":"2026-11-20T12:00:00Z","type":"header","header":{"version":%d,"run":%q}}`, version, run)
@@ -334,8 +334,8 @@ func TestAnotherVersionIsRefusedInWords(t *testing.T) {
 	}
 }
 
-// Every bit of a whole journal counts: one that is turned is damage, also in the last line; only at the very end, where it
-// makes the last line one without its newline, it looks like a record that was not written to its end.
+// Every bit of an intact journal matters: a flipped bit is damage, also in the last line. Only at the very end, where it changes
+// the newline of the last line, it looks like a record that was not written completely.
 func TestEveryTurnedBitIsFound(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
@@ -358,7 +358,7 @@ func TestEveryTurnedBitIsFound(t *testing.T) {
 	}
 }
 
-// Lines of another run, with the right number and whole in themselves, do not fit in.
+// Lines of another run, with the right number and valid checksums, do not match.
 func TestLinesOfAnotherRunAreFound(t *testing.T) {
 	root := t.TempDir()
 	var texts [2][][]byte
@@ -387,7 +387,7 @@ func TestLinesOfAnotherRunAreFound(t *testing.T) {
 	}
 }
 
-// A journal that was cut between two lines is whole in itself; the run's log shows what is missing.
+// A journal that was cut between two lines is consistent; the run's log shows what is missing.
 func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
@@ -419,7 +419,7 @@ func TestRecordsMissingAtTheEndAreFoundByTheLog(t *testing.T) {
 	}
 }
 
-// A journal whose file or directory is not what it was takes no more records: they would be lost.
+// A journal accepts no more records if its file or directory was replaced: they would be lost.
 func TestStateDirectoryThatChangesDuringTheRun(t *testing.T) {
 	dir := func(root string, j *journal.Journal) string { return journal.Dir(root, j.Run()) }
 	for name, harm := range map[string]func(root string, j *journal.Journal) error{

@@ -31,7 +31,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("run %s (process %d of %s, since %s)", h.Run, h.PID, h.User, h.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// common returns the targets that two holders share, "everything" if one of them wants all.
+// common returns the targets that two holders share, "everything" if one of them locks all.
 func (h Holder) common(other Holder) (string, bool) {
 	if len(h.Targets) == 0 || len(other.Targets) == 0 {
 		return "everything", true
@@ -130,7 +130,7 @@ func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 }
 
-// patiently takes a lock; false if it is held for longer than a probe does.
+// patiently takes a lock; false if it is held for longer than a probe holds it.
 func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()

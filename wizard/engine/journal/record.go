@@ -56,10 +56,10 @@ type Header struct {
 	Mode        string          `json:"mode"`
 	User        string          `json:"user,omitempty"` // account on this machine
 	Simulated   bool            `json:"simulated,omitempty"`
-	Answers     string          `json:"answers"`      // the whole text; answers contain no secrets
+	Answers     string          `json:"answers"`      // the complete text; answers contain no secrets
 	AnswersHash string          `json:"answers_hash"` // SHA-256 of Answers
 	PlanHash    string          `json:"plan_hash"`
-	Ceiling     json.RawMessage `json:"ceiling,omitempty"` // what was consented to
+	Ceiling     json.RawMessage `json:"ceiling,omitempty"` // the consent
 	// Options are the flags that affect the plan (limit, skip, forced pNICs); Resume needs the same.
 	Options map[string]string `json:"options,omitempty"`
 }
@@ -87,7 +87,7 @@ type Record struct {
 	Err   string
 	Hint  string
 
-	Grounds string // outcome: the facts behind a lasting refusal, as returned by Job.Grounds; "" otherwise
+	Grounds string // outcome: the facts that caused a lasting refusal, as returned by Job.Grounds; "" otherwise
 
 	Stage int             // stage: counts from 1
 	Plan  json.RawMessage // stage

@@ -37,7 +37,7 @@ func TestRunIDsSortByTimeAndAreUnique(t *testing.T) {
 func TestNextRunSortsAfterAllOthers(t *testing.T) {
 	root := t.TempDir()
 	before := ""
-	for _, back := range []time.Duration{0, 0, time.Hour, 48 * time.Hour, -time.Minute} { // same second, set back twice, on again
+	for _, back := range []time.Duration{0, 0, time.Hour, 48 * time.Hour, -time.Minute} { // same second, set back twice, correct again
 		h := header()
 		h.Made = noon.Add(-back)
 		h.Run = journal.NextRun(root, h.Made, "pvrdma")
@@ -58,11 +58,11 @@ func TestNextRunSortsAfterAllOthers(t *testing.T) {
 	}
 }
 
-// A directory with an impossible date, or one that is not of a run, is ignored: new runs sort after the real ones.
+// A directory with an impossible date, or one that does not belong to a run, is ignored: new runs sort after the real ones.
 func TestForeignDirectoriesAmongTheRuns(t *testing.T) {
 	root := t.TempDir()
 	h := header()
-	h.Made = noon.Add(48 * time.Hour) // the clock was set back since
+	h.Made = noon.Add(48 * time.Hour) // the clock was set back in the meantime
 	h.Run = journal.NewRun(h.Made, "pvrdma")
 	j, err := journal.Create(root, h, nil)
 	if err == nil {
@@ -107,7 +107,7 @@ func opening(node string) journal.Record {
 	return journal.Record{Type: journal.TypeOpening, Node: node, Target: backends.VMRef("vm-01"), Kind: "vm-power", Prior: backends.ValueOf("on"), To: backends.ValueOf("on")}
 }
 
-func TestRunsAreListedWithWhatBecameOfThem(t *testing.T) {
+func TestRunsAreListedWithTheirOutcome(t *testing.T) {
 	root := t.TempDir()
 	if runs, err := journal.Runs(root); err != nil || len(runs) != 0 {
 		t.Fatalf("an empty state directory: %v, %v", runs, err)
@@ -129,7 +129,7 @@ func TestRunsAreListedWithWhatBecameOfThem(t *testing.T) {
 	last := ""
 	for i, c := range cases {
 		h := header()
-		h.Made = noon.Add(time.Duration(-i) * time.Hour) // the clock was set back again and again
+		h.Made = noon.Add(time.Duration(-i) * time.Hour) // the clock was set back repeatedly
 		j, err := journal.Create(root, h, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func fruitless(t *testing.T, status string, named bool) {
 }
 
 func TestSecondRunOnAVCenterIsRefusedAndNamesTheFirst(t *testing.T) {
-	for _, dir := range []string{"state", "site [prod]", "a*b?c"} { // the characters of a pattern in the path decide nothing
+	for _, dir := range []string{"state", "site [prod]", "a*b?c"} { // pattern characters in the path have no effect
 		t.Run(dir, func(t *testing.T) { secondRunIsRefused(t, filepath.Join(t.TempDir(), dir)) })
 	}
 }
@@ -273,11 +273,11 @@ func secondRunIsRefused(t *testing.T, root string) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if l, err := journal.Acquire(ended, root, "50a1", first); err == nil {
-		_ = l.Release() // free: taking it at once is fine as well
+		_ = l.Release() // released: taking it at once is correct too
 	}
 }
 
-// Runs that have no target in common do not keep each other away; what a dead run has left is in nobody's way.
+// Runs without a common target do not block each other; a dead run blocks none of them.
 func TestRunsOverDisjointTargetsGoSideBySide(t *testing.T) {
 	root := t.TempDir()
 	take := func(run string, targets ...string) (*journal.Lock, error) {
@@ -395,7 +395,7 @@ func TestBracketsStayOpenUntilTheyAreClosedWell(t *testing.T) {
 	}
 }
 
-// A guest that the run has powered on may still be starting until something was done in it.
+// A guest that the run has powered on may still be starting until an operation was done in it.
 func TestGuestsThatMayStillBeStarting(t *testing.T) {
 	power := func(vm string) journal.Record {
 		return journal.Record{Type: journal.TypeClosing, Node: "vm/" + vm + "/vm-power", Target: backends.VMRef(vm), Kind: string(backends.BracketVMPower)}
@@ -438,7 +438,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(whole, false)
 	f.Add(whole[:len(whole)-20], false)
 	f.Add([]byte("{}\n"), false)
-	// Records without their sums: the fuzzer cannot guess these.
+	// Records without their checksums: the fuzzer cannot guess these.
 	var bare []byte
 	for line := range strings.Lines(string(whole)) {
 		_, rec, _ := strings.Cut(line, `"rec":`)

@@ -41,7 +41,7 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 	other := &journal.Header{Answers: "mode: pvrdma\n"}
 	for name, c := range map[string]struct {
 		harm     func() [][]byte
-		undo     string // nodes whose priors are known
+		undo     string // nodes whose prior values are known
 		unproven string
 		bad      int
 	}{
@@ -94,8 +94,8 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 	}
 }
 
-// A line that the run itself wrote after other records than those before it (two copies of a journal that were carried on
-// apart and mixed) has the right number, and does not follow.
+// A line that the run itself wrote, but after other records than the lines before it (two copies of a journal that were continued
+// separately and mixed), has the right number and does not match.
 func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
@@ -130,7 +130,7 @@ func TestLinesOfTwoCopiesDoNotMix(t *testing.T) {
 	}
 }
 
-// A stage that begins in the middle of an attempt may announce a setting anew: its intent is not the first, though only one
+// A stage that begins in the middle of an attempt may announce a setting again: its intent is not the first, even if only one
 // record is missing since the attempt began.
 func TestRecoveryIgnoresTheIntentOfALaterStage(t *testing.T) {
 	root := t.TempDir()

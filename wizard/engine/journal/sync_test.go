@@ -9,8 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
-// disk counts the bytes that were written and those that a Sync has brought to the disk. A Sync waits for leave, where
-// there is one, and fails with bad.
+// disk counts the written bytes and those that a Sync has stored. If Sync has to be released, it waits; it fails with bad.
 type disk struct {
 	journal.File
 	leave chan struct{}
@@ -46,8 +45,8 @@ func (d *disk) state() (written, synced int) {
 	return d.written, d.synced
 }
 
-// What Append has answered survives the loss of power: its bytes were synced before the answer, those of records that
-// share a sync as well.
+// A record survives a loss of power once Append has returned: its bytes were synced before, also those of records that share a
+// sync.
 func TestAppendAnswersAfterTheSyncOfItsBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}

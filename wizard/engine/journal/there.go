@@ -9,7 +9,7 @@ import (
 )
 
 // ErrLost means that the file of a journal is no longer the run's journal: the state directory was deleted, replaced or made
-// read-only. Nobody would find what was written since.
+// read-only. Records written since would be lost.
 var ErrLost = errors.New("the state directory was changed during the run")
 
 // there reports whether the journal's file still exists at its path and is writable. It is called before each write: writing to a

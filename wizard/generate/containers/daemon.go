@@ -23,7 +23,7 @@ type Daemon struct {
 	NVIDIA bool // the runtime of the NVIDIA container toolkit
 }
 
-// Check returns an error for what dockerd would refuse.
+// Check returns an error for settings that dockerd would refuse.
 func (d Daemon) Check() error {
 	switch {
 	case d.Bridge.IsValid() && (!d.Bridge.Addr().Is4() || d.Bridge.Bits() > 30 || d.Bridge.Addr() == d.Bridge.Masked().Addr()):

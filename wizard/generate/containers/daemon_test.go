@@ -104,7 +104,7 @@ func TestMergeRefuses(t *testing.T) {
 	}
 }
 
-// Whatever is there: no panic, nothing lost, and merging again changes nothing.
+// Whatever the file contains: no panic, nothing lost, and merging again changes nothing.
 func FuzzMerge(f *testing.F) {
 	for _, seed := range []string{`{}`, `{"mtu":1450,"runtimes":{"x":{}}}`, `{"a":[1,{"b":null}],"bip":7}`, `{"runtimes":null}`, `{"\u0000é<":1e400}`} {
 		f.Add([]byte(seed))

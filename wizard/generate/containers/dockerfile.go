@@ -43,7 +43,7 @@ var (
 	sha256sum   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// Check returns an error for what cannot be built.
+// Check returns an error for settings that cannot be built.
 func (d Dockerfile) Check() error {
 	_, last, _ := cutLast(d.Base, "/")
 	switch {

@@ -18,7 +18,7 @@ const ngc = "nvcr.io/nvidia/tensorrt:20.12-py3"
 // An instruction of a Dockerfile.
 type instruction struct{ name, args string }
 
-// instructions reads a Dockerfile by its grammar: comments, continued lines, one word of a fixed list.
+// instructions parses a Dockerfile by its grammar: comments, continued lines, one word of a fixed list.
 func instructions(t *testing.T, text string) []instruction {
 	t.Helper()
 	known := strings.Fields("FROM RUN CMD LABEL EXPOSE ENV ADD COPY ENTRYPOINT VOLUME USER WORKDIR ARG ONBUILD STOPSIGNAL HEALTHCHECK SHELL")
@@ -46,7 +46,7 @@ func instructions(t *testing.T, text string) []instruction {
 	return out
 }
 
-// lint holds a Dockerfile against hadolint's rules, named by their numbers.
+// lint checks a Dockerfile against hadolint's rules, named by their numbers.
 func lint(t *testing.T, text string) {
 	t.Helper()
 	if strings.Contains(strings.SplitN(text, "\n", 2)[0], "=") {
@@ -122,9 +122,9 @@ func TestDockerfilesPassTheLinter(t *testing.T) {
 	}
 }
 
-// Every step of the guide's Dockerfile is there, in its order (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA
-// in an NGC container).
-func TestDockerfileHoldsTheGuidesSteps(t *testing.T) {
+// The Dockerfile contains every step of the guide's, in its order (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an
+// NGC container).
+func TestDockerfileHasTheGuidesSteps(t *testing.T) {
 	text, err := dockerfiles()["the guide's"].Text(origin)
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestDockerfileHoldsTheGuidesSteps(t *testing.T) {
 	}
 }
 
-// The libraries are the distribution's, never MLNX_OFED's, and the build itself proves the provider.
+// The libraries come from the distribution, never from MLNX_OFED, and the build itself proves the provider.
 func TestDockerfileBringsTheProvider(t *testing.T) {
 	for name, d := range dockerfiles() {
 		text, err := d.Text(origin)

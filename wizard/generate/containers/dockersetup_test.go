@@ -22,7 +22,7 @@ type machine struct {
 // fakes are the commands; $W is the machine. Packages are files in $W/installed.
 var fakes = map[string]string{
 	"id": `echo 0`,
-	// Docker brings a dependency along.
+	// Docker installs a dependency as well.
 	"apt-get": `cmd=; for a in "$@"; do case $a in -*) ;; update|install|purge|remove) cmd=$a ;; *)
 		case $cmd in install) touch "$W/installed/$a" "$W/installed/iptables" ;; purge|remove) rm "$W/installed/$a" || exit 100 ;; esac ;; esac; done`,
 	"dnf":        `cmd=; for a in "$@"; do case $a in -*) ;; info) exit 1 ;; install|remove) cmd=$a ;; *) case $cmd in install) touch "$W/installed/$a" "$W/installed/iptables" ;; remove) rm "$W/installed/$a" || exit 1 ;; esac ;; esac; done`,
@@ -111,7 +111,7 @@ const (
 	rocky  = "ID=rocky\nID_LIKE=\"rhel centos fedora\"\n"
 )
 
-// What the script did, it takes back, and nothing else; run again it changes nothing.
+// The script undoes all its changes and nothing else; a second run changes nothing.
 func TestDockerSetupAndBack(t *testing.T) {
 	for name, release := range map[string]string{"ubuntu": ubuntu, "debian": debian, "rocky": rocky} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDockerSetupAndBack(t *testing.T) {
 	}
 }
 
-// The distribution's Docker comes from the guest's own repositories, and the toolkit too where they have it.
+// The distribution's Docker comes from the guest's own repositories, and so does the toolkit if they have it.
 func TestDockerSetupOfTheDistribution(t *testing.T) {
 	m := newMachine(t, debian)
 	m.write("offered/nvidia-container-toolkit", "")
@@ -160,7 +160,7 @@ func TestDockerSetupOfTheDistribution(t *testing.T) {
 	}
 }
 
-// Where AppArmor is on, Docker starts no container without apparmor_parser, whose package it only recommends (seen with docker.io
+// If AppArmor is enabled, Docker starts no container without apparmor_parser, whose package it only recommends (seen with docker.io
 // 20.10.24 of Debian 12, installed without recommended packages).
 func TestDockerSetupBringsWhatAppArmorNeeds(t *testing.T) {
 	for _, on := range []bool{true, false} {
@@ -176,8 +176,8 @@ func TestDockerSetupBringsWhatAppArmorNeeds(t *testing.T) {
 	}
 }
 
-// Docker looks for the toolkit when it starts: it is restarted where its configuration is right already and the toolkit is new,
-// and where a run was cut off in between.
+// Docker looks for the toolkit when it starts: it is restarted if its configuration is right already and the toolkit is new, and if
+// a run was interrupted in between.
 func TestDockerSetupRestartsForANewToolkit(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		m := newMachine(t, ubuntu, "curl", "docker-ce", "docker-ce-cli", "containerd.io")
@@ -200,7 +200,7 @@ func TestDockerSetupRestartsForANewToolkit(t *testing.T) {
 	}
 }
 
-// Docker is configured for the toolkit and restarted; a configuration that was there comes back.
+// Docker is configured for the toolkit and restarted; an earlier configuration is restored.
 func TestDockerSetupConfiguresTheToolkit(t *testing.T) {
 	m := newMachine(t, ubuntu, "curl")
 	if err := os.MkdirAll(filepath.Join(m.root, "etc/docker"), 0o755); err != nil {
@@ -244,7 +244,7 @@ func TestDockerSetupUsesTheRepositoryOfTheGuest(t *testing.T) {
 	}
 }
 
-// Nothing is taken away, and no key trusted, that was not asked for.
+// Nothing is removed, and no key is trusted, that was not requested.
 func TestDockerSetupRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -78,7 +78,7 @@ func TestSpreadRefuses(t *testing.T) {
 	}
 }
 
-// A unit is read as systemd reads it: sections, keys that may repeat, no line that goes on.
+// unit parses a unit as systemd does: sections, keys that may repeat, no continued lines.
 func unit(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}

@@ -47,7 +47,7 @@ type Port struct {
 type Wish struct {
 	OS       OS
 	Switch   string // its name, for the heading
-	Ports    []Port // none: unknown, and the text says what to fill in
+	Ports    []Port // none: unknown, and the text says what to add
 	VLAN     int    // the port group's tag; 0: untagged, and the ports' VLANs stay as they are
 	PFC      bool
 	Priority int // of RoCE: 3
@@ -58,7 +58,7 @@ type Wish struct {
 	Queue    string // EOS only: tx-queue, uc-tx-queue
 }
 
-// Check returns an error for what no switch supports.
+// Check returns an error for settings that no switch supports.
 func (w Wish) Check() error {
 	switch {
 	case !slices.Contains(Systems(), string(w.OS)):

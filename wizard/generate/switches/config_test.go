@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var made = generate.Origin{Tool: "rdma-setup 1.0", What: "generate switch", From: []string{"answers.yaml", "LLDP"}, Made: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
 
-// ports as LLDP tells them, two of each system.
+// ports as LLDP reports them, two of each system.
 var ports = map[switches.OS][]string{
 	switches.Onyx: {"Eth1/7", "Eth1/11"}, switches.Cumulus: {"swp7", "swp11s1"},
 	switches.OS10: {"ethernet1/1/7", "ethernet1/1/11:2"}, switches.EOS: {"Ethernet7/1", "Ethernet11/1"},
@@ -39,7 +39,7 @@ func wish(t *testing.T, os switches.OS) switches.Wish {
 	return w
 }
 
-// commands are the lines that a switch would carry out.
+// commands are the lines that a switch would execute.
 func commands(text, mark string) []string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
@@ -84,10 +84,9 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// The lines of the guide for Onyx (Reference Deployment Guide for RoCE accelerated HPC or ML applications with
-// GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, network switch configuration) are there, but for its host name and
-// licence.
-func TestOnyxHoldsTheLinesOfTheGuide(t *testing.T) {
+// The output contains the lines of the guide for Onyx (Reference Deployment Guide for RoCE accelerated HPC or ML applications with
+// GPUDirect RDMA on vSphere 6.7, NVIDIA/Mellanox, network switch configuration), except its host name and licence.
+func TestOnyxHasTheLinesOfTheGuide(t *testing.T) {
 	text, _, err := switches.Config(wish(t, switches.Onyx), made)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +143,7 @@ func TestRequestedSettingsChangeTheCommands(t *testing.T) {
 	}
 }
 
-// Without ports nothing can be pasted, and the text says what is missing.
+// Without ports no command can be pasted, and the text says what is missing.
 func TestWithoutPortsNothingRuns(t *testing.T) {
 	for os, mark := range marks {
 		w := wish(t, os)
@@ -202,7 +201,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Names come from switches and hosts that nobody vouches for: they stay in their comments.
+// Names come from switches and hosts that nobody has verified: they stay inside comments.
 func TestHostileNamesStayInComments(t *testing.T) {
 	for os, mark := range marks {
 		w := wish(t, os)
@@ -246,7 +245,7 @@ func TestCumulusIsAShellScript(t *testing.T) {
 	}
 }
 
-// Every block says where its lines were read, and every number stands in the list of sources.
+// Every block names the source of its lines, and every number is in the list of sources.
 func TestEveryBlockIsCited(t *testing.T) {
 	for os, mark := range marks {
 		text, _, err := switches.Config(wish(t, os), made)

@@ -107,7 +107,7 @@ func (d *Draft) Add(c plan.Change) bool {
 	return true
 }
 
-// Finish orders what was collected, or returns why there is no plan.
+// Finish orders the collected changes, or returns why there is no plan.
 func (d *Draft) Finish() (*plan.Plan, error) {
 	if len(d.Usage) > 0 {
 		return nil, backends.Errorf(backends.KindUsage, "", "write the inventory path in the answers", "%s", strings.Join(d.Usage, "; "))

@@ -42,11 +42,11 @@ type VM struct {
 	To    int // requested hardware version
 	Nets  []answers.Adapter
 	Guest *backends.Guest      // nil: not read
-	GPUs  []*backends.GPU      // whole GPUs that it should have
+	GPUs  []*backends.GPU      // passed-through GPUs that it should have
 	VGPU  string               // profile of the vGPUs that it should have, "" none
 	VGPUs int                  // how many
 	Group string               // vendor device group that they are in, "" for none
-	Cards []backends.PCIDevice // whole RDMA cards that it should have, in the order of its rails; none if it gets VFs
+	Cards []backends.PCIDevice // passed-through RDMA cards that it should have, in the order of its rails; none if it gets VFs
 }
 
 // On reports whether the VM runs.

@@ -173,8 +173,8 @@ func (d *driverPart) components(firmware bool) ([]backends.Component, bool) {
 	return install, true
 }
 
-// firmware plans the keys of the cards of which nothing shows yet that their ports provide the VFs. Planning never starts SSH: the
-// values are read when they are due.
+// firmware plans the keys of cards whose ports are not known to provide the VFs yet. Planning never starts SSH: the values are read
+// when they are due.
 func (d *driverPart) firmware() (ids []string, ok bool) {
 	done := map[string]bool{}
 	for _, p := range d.all {
@@ -248,7 +248,7 @@ func (d *driverPart) shell() string {
 	return d.h.Shell
 }
 
-// shellAfter has SSH open once more, after a reboot, while it is read what that has loaded.
+// shellAfter plans another SSH session, after a reboot, to read the firmware that the reboot has loaded.
 func (d *driverPart) shellAfter(reboot string) string {
 	d.h.Looks = d.ssh(plan.Bracket{Round: 2, Why: "the firmware tools show in the ESXi shell what the card has loaded; the SSH service is then restored to its previous state", After: draft.IDs(reboot)})
 	return d.h.Looks

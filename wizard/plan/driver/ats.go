@@ -10,9 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// ATS plans Address Translation Services on the RDMA card if the answers request it: with ATS a card requests translations from
-// the IOMMU itself, and switches can forward its requests directly (NVIDIA, ATS and ACS configuration). For a card that is passed
-// through whole, the key is set while the host still has the card; afterwards only the guest can read it.
+// ATS plans Address Translation Services on the RDMA card if the answers request it: with ATS a card requests translations from the
+// IOMMU itself, and switches can forward its requests directly (NVIDIA, ATS and ACS configuration). For a card that is passed
+// through, the key is set while the host still has the card; afterwards only the guest can read it.
 func ATS(b *draft.Draft, h *draft.Host) {
 	if !b.Answers.GPUDirect.ATS {
 		return

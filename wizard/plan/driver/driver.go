@@ -24,16 +24,16 @@ type driverPart struct {
 	ref backends.Ref
 	sys *backends.HostSystem
 	fam nic.Family
-	vfs bool   // VFs are requested, not PFC alone
+	vfs bool   // VFs are requested, not only PFC
 	all []port // the chosen ports that belong to the family, by rail
 
 	first string // id of the reboot that activates the firmware tools, "" if none is needed
 	last  string // id of the reboot after which everything is active, "" if none is needed
 
-	unloaded []string // cards whose flash holds the firmware that was asked for, and that run older
+	unloaded []string // cards whose flash holds the requested firmware, and that run an older one
 
 	upgrades []string // components of an image that replace a driver
-	before   []string // ids of what comes before a remediation, which reboots the host
+	before   []string // ids of changes before a remediation, which reboots the host
 }
 
 // A port is a chosen port of a host.

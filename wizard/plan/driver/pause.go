@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// pause plans global pause for the chosen pNICs alone (VMware, lossless network). Any driver supports it. It comes after the
-// reboot that disables PFC, because both must not be active (Mellanox DOC-2581).
+// pause plans global pause only for the chosen pNICs (VMware, lossless network). Any driver supports it. It comes after the reboot
+// that disables PFC, because both must not be active (Mellanox DOC-2581).
 func (d *driverPart) pause(after string) {
 	if d.h.System == nil {
 		return

@@ -72,8 +72,8 @@ func (d *driverPart) pair(n *backends.NIC, b nic.Burn) {
 	}
 }
 
-// loaded plans to look, after the last reboot, whether cards run what they were given: those with new firmware, and those whose mode a
-// boot may change where their firmware is set. VMs get no VF before.
+// loaded plans to check, after the last reboot, which firmware cards run: cards with new firmware, and cards whose mode a boot may
+// change if their firmware is set. VMs get no VF before.
 func (d *driverPart) loaded(updates map[string]nic.Burn, keys []string) (ids []string) {
 	cards := slices.AppendSeq(slices.Clone(d.unloaded), maps.Keys(updates))
 	for _, p := range d.all {

@@ -22,9 +22,9 @@ const (
 	checkDriver, checkPeer, checkSecure = "GST-NVSMI-027", "GST-PEERMEM-028", "GST-SECBOOT-033"
 )
 
-// gpu plans the NVIDIA driver of a guest, if the answers name one, and what lets the NIC access GPU memory: DMA-BUF if the driver
-// supports it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with ib_core, so anything that
-// replaces ib_core (MLNX_OFED) comes first (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
+// gpu plans the NVIDIA driver of a guest, if the answers name one, and the NIC's access to GPU memory: DMA-BUF if the driver
+// supports it, else nvidia-peermem, else nv_peer_mem of old drivers. Both modules register with ib_core, so anything that replaces
+// ib_core (MLNX_OFED) comes first (NVIDIA GPUDirect RDMA guide; nv_peer_memory issue 84).
 func (g *guestPart) gpu() {
 	g.vgpu()
 	if g.Answers.Mode != answers.GPUDirect {
@@ -80,7 +80,7 @@ func (g *guestPart) vgpu() {
 		cmp.Or(profile, "with an unknown name"))
 }
 
-// before returns the ids of what replaces the guest's RDMA stack: GPU drivers build on it.
+// before returns the ids of changes that replace the guest's RDMA stack: GPU drivers build on it.
 func (g *guestPart) before() []string {
 	var ids []string
 	for _, c := range g.Plan.Changes {

@@ -25,7 +25,7 @@ func PVRDMAModules() []string {
 	return []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}
 }
 
-// VFModules are those of a guest with a VF or the whole card: the kernel's driver, and the interfaces for user space.
+// VFModules are those of a guest with a VF or a passed-through card: the kernel's driver, and the interfaces for user space.
 func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
 
 // driverOf returns the module that creates the guest's RDMA device.
@@ -47,7 +47,7 @@ type guestPart struct {
 	v      *draft.VM
 	ref    backends.Ref
 	after  []string       // the VM's power cycle, if there is one
-	until  backends.Value // placeholder for what can be read only in the running guest
+	until  backends.Value // placeholder for values that can be read only in the running guest
 	asked  bool           // the guest's facts are known
 	cycled bool           // the VM is powered off or its drivers are replaced in between: the kernel's state is lost
 	freed  bool           // nouveau is to release the GPU
@@ -281,7 +281,7 @@ func (g *guestPart) address(n answers.Adapter) {
 	})
 }
 
-// arp keeps interfaces that share a subnet from answering for each other. It comes before their addresses, so that no neighbour
+// arp keeps interfaces that share a subnet from answering ARP for each other. It comes before their addresses, so that no neighbour
 // learns a wrong MAC.
 func (g *guestPart) arp(n answers.Adapter) {
 	from := g.until
@@ -320,8 +320,8 @@ func (g *guestPart) port(n answers.Adapter) {
 	})
 }
 
-// class makes the guest mark its RDMA traffic if frames are protected by their DSCP: the host does not mark packets sent through
-// a VF or a device that is passed through whole.
+// class makes the guest mark its RDMA traffic if frames are protected by their DSCP: the host does not mark packets sent through a
+// VF or a passed-through device.
 func (g *guestPart) class(n answers.Adapter) {
 	if g.Answers.Mode == answers.PVRDMA || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
@@ -337,7 +337,7 @@ func (g *guestPart) class(n answers.Adapter) {
 	})
 }
 
-// portQoS sets PFC, trust of DSCP and ECN if the guest owns the port, that is, a card passed through whole. The port of a VF
+// portQoS sets PFC, trust of DSCP and ECN if the guest owns the port, that is, if the card is passed through. The port of a VF
 // belongs to the host and is set by its driver's parameters; Linux does not support DCB on a VF (mlx5 en_dcbnl.c,
 // vport_group_manager).
 func (g *guestPart) portQoS(n answers.Adapter) {

@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// ATS is set while the host has the card still, before the reboot that gives it away; the tools cost one more where they are
-// missing. Of a card that is its VM's nothing is said to be known.
+// ATS is set while the host still has the card, before the reboot that passes it through; if the tools are missing, they cost one
+// more reboot. Nothing is claimed to be known about a card that already belongs to its VM.
 func TestATS(t *testing.T) {
 	firmware := hostChange("esx-01", backends.KindFirmware, portCX5)
 	bare := newGPUs(1)

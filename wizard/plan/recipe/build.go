@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/waves"
 )
 
-// Build computes the changes between an inventory and the answers. The error is a *plan.Refused if the inventory does not allow
-// what was requested (all reasons at once), and of kind usage if a VM's name is ambiguous.
+// Build computes the changes between an inventory and the answers. The error is a *plan.Refused if the inventory does not allow the
+// requested state (all reasons at once), and of kind usage if a VM's name is ambiguous.
 func Build(a *answers.Answers, inv *backends.Inventory, opts plan.Options) (*plan.Plan, error) {
 	dealt, without := deal(a, inv)
 	b := newBuilder(dealt, inv, opts)
@@ -44,8 +44,9 @@ func newBuilder(a *answers.Answers, inv *backends.Inventory, opts plan.Options) 
 	return &builder{Draft: draft.New(a, inv, opts)}
 }
 
-// recipe plans what all modes have in common: the switch with the RDMA pNIC of each host (or the card that a VM has whole), an
-// adapter in each VM, the guests, and the resulting reboots and power cycles. hosts plans the mode's own part on hosts.
+// recipe plans the changes that all modes have in common: the switch with the RDMA pNIC of each host (or the card that is passed
+// through to a VM), an adapter in each VM, the guests, and the resulting reboots and power cycles. hosts plans the mode's own part
+// on hosts.
 func (b *builder) recipe(hosts func()) {
 	b.selectHosts()
 	b.selectVMs()

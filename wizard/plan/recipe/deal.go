@@ -10,11 +10,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// Deal distributes the whole cards of a host with several rails over its VMs whose adapters are not in the answers: a card goes
-// to one VM only, and cards of VMs with adapters in the answers are left out. Each VM keeps the cards that it has, and gets its
-// share of the others in the order of the PCI tree, so that cards below one switch, root port or socket stay together. It returns
-// the answers with these adapters, or the same answers if there is nothing to distribute. A VM for which no card is left is not
-// changed.
+// Deal distributes the cards for passthrough of a host with several rails over its VMs whose adapters are not in the answers: a
+// card goes to one VM only, and cards of VMs with adapters in the answers are left out. Each VM keeps the cards that it has, and
+// gets its share of the others in the order of the PCI tree, so that cards below one switch, root port or socket stay together. It
+// returns the answers with these adapters, or the same answers if there is nothing to distribute. A VM for which no card is left is
+// not changed.
 func Deal(a *answers.Answers, inv *backends.Inventory) *answers.Answers {
 	out, _ := deal(a, inv)
 	return out

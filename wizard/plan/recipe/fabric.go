@@ -40,8 +40,8 @@ func (r *rail) fabric() {
 	}
 }
 
-// ambiguous refuses names that several switches or port groups have: the inventory has these under their paths. A port group is refused
-// on whatever switches the others are: a setter could not tell them apart either, and would fail after other changes.
+// ambiguous refuses names that several switches or port groups have: the inventory lists these under their paths. A port group is
+// refused whichever switches the others are on: a setter could not distinguish them either, and would fail after other changes.
 func (r *rail) ambiguous(sw *backends.Switch) bool {
 	var found []string
 	note := func(key, name string, paths []string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// What takes uplinks down and up is said before it is done: by the change, and by a note that names the reason (KB 419088).
+// Uplink flaps are announced before they happen: by the change, and by a note that names the reason (KB 419088).
 func TestFlapsAreAnnounced(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
@@ -31,7 +31,7 @@ func TestFlapsAreAnnounced(t *testing.T) {
 		t.Errorf("another uplink: %+v", c)
 	}
 
-	// The firewall is opened for one ruleset, and for nothing that answers do not need.
+	// The firewall is opened for one ruleset, and for nothing that the answers do not need.
 	fresh := newInventory(2)
 	p = mustBuild(t, newAnswers(fresh), fresh, plan.Options{})
 	for _, c := range p.Changes {

@@ -79,8 +79,8 @@ func (b *builder) assign(h *draft.Host) {
 	}
 }
 
-// boardTakes refuses whole GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations; release 9.0 does not
-// repeat it, so --skip overrides it.
+// boardTakes refuses passthrough of complete GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations;
+// release 9.0 does not repeat it, so --skip overrides it.
 func (b *builder) boardTakes(h *draft.Host) bool {
 	if h.Baseboard == nil {
 		return true

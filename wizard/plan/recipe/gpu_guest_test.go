@@ -12,9 +12,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// A share of a GPU and PVRDMA work side by side, without GPUDirect RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes
-// with vGPU and PVRDMA, NVIDIA/Mellanox, 2019).
-func TestVGPUIsSaid(t *testing.T) {
+// A vGPU and PVRDMA work side by side, without GPUDirect RDMA (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA,
+// NVIDIA/Mellanox, 2019).
+func TestVGPUIsNoted(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Passthrough = []string{"vgpu grid_a100-40c"}
 	p, err := recipe.Build(newAnswers(inv), inv, plan.Options{})
@@ -38,7 +38,7 @@ func guestID(vm string, kind backends.Kind, name string) string {
 
 func is(b bool) *bool { return &b }
 
-// The way to GPU memory: DMA-BUF before nvidia-peermem before nv_peer_mem; what is planned comes back after a reboot.
+// The ways to access GPU memory: DMA-BUF before nvidia-peermem before nv_peer_mem; planned modules are loaded again after a reboot.
 func TestTheWayToGPUMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit   func(g *backends.Guest)
@@ -87,7 +87,7 @@ func TestTheWayToGPUMemory(t *testing.T) {
 	}
 }
 
-// held returns what is left of a list without one.
+// held returns a list without one of its elements.
 func held(list []string, without string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == without })
 }
@@ -156,7 +156,8 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 	}
 }
 
-// A driver that the answers name is installed after the RDMA packages; what follows from it is planned when it is there.
+// A driver that the answers name is installed after the RDMA packages; the changes that depend on it are planned when it is
+// installed.
 func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
 	inv := newGPUs(1)
 	a := gpuAnswers(inv)
@@ -178,7 +179,7 @@ func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
 	}
 }
 
-// Going back, the driver goes before the packages that it was built on.
+// In a rollback, the driver is removed before the packages that it was built with.
 func TestTheDriverGoesFirst(t *testing.T) {
 	inv := newGPUs(1)
 	inv.Guests[0].Packages = map[string]string{"rdma-core": "39", "nvidia-utils-570-server": "570"}
@@ -203,7 +204,7 @@ func TestTheDriverGoesFirst(t *testing.T) {
 	}
 }
 
-// runFile is a guest that has all that the driver and perftest are built with, and answers that name their files.
+// runFile sets up a guest with all build dependencies of the driver and perftest, and answers that name their files.
 func runFile(g *backends.Guest, a *answers.Answers) {
 	a.GPUDirect.Driver, a.GPUDirect.Perftest = []string{"/mnt/share/NVIDIA-Linux-x86_64-570.133.20.run"}, "/mnt/share/perftest-24.10.tar.gz"
 	g.NVIDIA, g.CUDATests, g.Arch, g.Headers, g.CUDAHeader, g.Built = nil, nil, "x86_64", is(true), "/usr/local/cuda/include/cuda.h", map[string]backends.Value{}
@@ -211,8 +212,8 @@ func runFile(g *backends.Guest, a *answers.Answers) {
 	g.BuildTools = []string{"gcc", "make", "infiniband/verbs.h", "rdma/rdma_cma.h", "infiniband/umad.h", "pci/pci.h"}
 }
 
-// NVIDIA's installer comes after the guest's RDMA stack, perftest with CUDA after the driver whose libcuda it takes; what is
-// there is not built again, what was cut short is.
+// NVIDIA's installer comes after the guest's RDMA stack, and perftest with CUDA after the driver whose libcuda it uses; an existing
+// build is not repeated, an interrupted one is.
 func TestSoftwareFromFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(g *backends.Guest, a *answers.Answers)
@@ -256,12 +257,12 @@ func TestSoftwareFromFiles(t *testing.T) {
 	}
 }
 
-// Where nouveau has the GPU, the guest is rebooted without it before anything else is done inside it, and what lives in the kernel
-// is read after that; nothing of it where the driver is there, Secure Boot refuses it, or the program runs in that guest.
+// If nouveau uses the GPU, the guest is rebooted without it before anything else is done inside it, and the state of the kernel is
+// read after that. None of this is planned if the driver is installed, Secure Boot refuses it, or the program runs in that guest.
 func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(g *backends.Guest, o *plan.Options, inv *backends.Inventory)
-		check string // that refuses; "-" where nothing of nouveau is planned, "" if it is
+		check string // that refuses; "-" if nothing about nouveau is planned, "" if it is
 	}{
 		"planned":            {func(*backends.Guest, *plan.Options, *backends.Inventory) {}, ""},
 		"half done":          {func(g *backends.Guest, _ *plan.Options, _ *backends.Inventory) { g.Nouveau.Kept = true }, ""},
@@ -303,7 +304,7 @@ func TestNouveauIsKeptFromTheGPU(t *testing.T) {
 	}
 }
 
-// One perftest is built in all guests where their own are not known to be one, and all the same is kept once it is begun.
+// One perftest is built in all guests if their own are not known to be equal, and in the remaining guests once it is built in one.
 func TestSamePerftest(t *testing.T) {
 	const source = "/mnt/share/perftest-24.10.tar.gz"
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// The vGPU Manager is planned on hosts that lack it or have an older one, from a file that the host can read and that holds it; for a
-// cluster that an image manages, from an offline bundle by the name of its component.
+// The vGPU Manager is planned on hosts that lack it or have an older one, from a file that the host can read and that contains it;
+// for a cluster that is managed with an image, from an offline bundle by the name of its component.
 func TestVGPUManagerOfTheAnswers(t *testing.T) {
 	const (
 		vib    = "NVD-AIE_ESXi_8.0.0_Driver"

@@ -10,8 +10,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// What the cluster would do with a VM, and cannot any more, is told; dynamic devices keep HA.
-func TestGPUDirectPoliciesAreTold(t *testing.T) {
+// Cluster features that no longer work for a VM are noted; dynamic devices keep HA.
+func TestGPUDirectPoliciesAreNoted(t *testing.T) {
 	const ha, drs = "cannot restart it on another host", "is fully automated but cannot move it"
 	for name, c := range map[string]struct {
 		cluster backends.Cluster

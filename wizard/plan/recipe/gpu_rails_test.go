@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// fourCards puts two switches with two cards and two GPUs each into a host, in place of what newGPUs has: the cards are
-// vmnic2 to vmnic5.
+// fourCards adds two switches with two cards and two GPUs each to a host, replacing those of newGPUs: the cards are vmnic2 to
+// vmnic5.
 func fourCards(hosts int) *backends.Inventory {
 	inv, sys := newGPUs(hosts), ready(newSRIOV(hosts))
 	for i := range inv.Hosts {
@@ -45,14 +45,14 @@ func fourCards(hosts int) *backends.Inventory {
 	return inv
 }
 
-// onFourRails are answers for VFs of the four cards.
+// onFourRails returns answers for VFs of the four cards.
 func onFourRails(inv *backends.Inventory) *answers.Answers {
 	a := onRails(gpuAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3"), port("rail-3", "vmnic4"), port("rail-4", "vmnic5"))
 	a.GPUDirect.NIC, a.SRIOV.VFs = "sriov", 4
 	return a
 }
 
-// gpusOf are the devices that a VM gets, "vm-01 0000:59:00.0".
+// gpusOf returns the devices that a VM gets, "vm-01 0000:59:00.0".
 func gpusOf(p *plan.Plan) []string {
 	var out []string
 	for _, c := range p.Changes {
@@ -64,8 +64,8 @@ func gpusOf(p *plan.Plan) []string {
 	return out
 }
 
-// The GPUs of a host are shared by its VMs without overlap, each goes to the VM whose cards are nearest, and the plan names the card
-// that each is used with.
+// The GPUs of a host are divided among its VMs without overlap, each goes to the VM whose cards are nearest, and the plan names the
+// card with which each is used.
 func TestGPUsOfRailsAreShared(t *testing.T) {
 	inv := fourCards(2)
 	for i := range inv.VMs {
@@ -101,7 +101,8 @@ func TestGPUsOfRailsAreShared(t *testing.T) {
 	}
 }
 
-// Cards that the host's list of PCI devices does not name as cards for RDMA are no reason to refuse the VM, and the plan says so.
+// Cards that the host's list of PCI devices does not identify as RDMA cards are not a reason to refuse the VM, and the plan says
+// so.
 func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 	inv := fourCards(2)
 	a := onFourRails(inv)
@@ -115,8 +116,9 @@ func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 	}
 }
 
-// Whole cards go to VMs by rail, GPUs to the VM whose cards are nearest, and a card that two VMs are to have is refused by name.
-func TestWholeCardsOfRails(t *testing.T) {
+// Cards for passthrough are assigned to VMs by rail, GPUs to the VM whose cards are nearest, and a card that two VMs request is
+// refused by name.
+func TestPassedThroughCardsOfRails(t *testing.T) {
 	inv := fourCards(2)
 	for i := range inv.VMs {
 		inv.VMs[i].Host = "esx-01"
@@ -127,7 +129,7 @@ func TestWholeCardsOfRails(t *testing.T) {
 		a.Rails[i].NIC = answers.NIC{Device: inv.Hosts[0].NIC(fmt.Sprintf("vmnic%d", i+2)).PCI}
 	}
 	a.NIC = a.Rails[0].NIC
-	shared := mustBuild(t, a, inv, plan.Options{}) // nobody writes adapters: a card for one VM only, those of one switch together
+	shared := mustBuild(t, a, inv, plan.Options{}) // no answers list adapters: a card for one VM only, those of one switch together
 	if got := gpusOf(shared); !slices.Equal(got, []string{"vm-01 0000:58:00.0", "vm-01 0000:59:00.0", "vm-01 0000:5a:00.0", "vm-01 0000:5b:00.0",
 		"vm-02 0000:78:00.0", "vm-02 0000:79:00.0", "vm-02 0000:7a:00.0", "vm-02 0000:7b:00.0"}) {
 		t.Errorf("dealt: %q", got)
@@ -135,14 +137,14 @@ func TestWholeCardsOfRails(t *testing.T) {
 	if notes := strings.Join(shared.Notes, "\n"); !strings.Contains(notes, "esx-01: its VMs share its cards by PCI path, each card for one VM: vm-01 has rail-1, rail-2; vm-02 has rail-3, rail-4") {
 		t.Error(notes)
 	}
-	inv.VM("vm-02").Passthrough = []string{"0000:5a:00.0"} // what it has it keeps
+	inv.VM("vm-02").Passthrough = []string{"0000:5a:00.0"} // it keeps its card
 	if d := recipe.Deal(a, inv); len(d.VMs[1].Adapters) != 2 || d.VMs[1].Adapters[0].Rail != "rail-2" || len(d.VMs[0].Adapters) != 2 || len(a.VMs[1].Adapters) != 0 {
 		t.Errorf("%+v", d.VMs)
 	}
 	inv.VM("vm-02").Passthrough = nil
 	written := a.VMs
 	a.VMs = slices.Clone(a.VMs)
-	for i := range a.VMs { // both write all rails
+	for i := range a.VMs { // both list all rails
 		a.VMs[i].Adapters, a.VMs[i].IP = a.Networks(a.VMs[i]), answers.Address{}
 	}
 	r := refusals(t, a, inv, plan.Options{})
@@ -178,8 +180,8 @@ func TestWholeCardsOfRails(t *testing.T) {
 	}
 }
 
-// Cards that VMs have stay theirs: VMs that are added later, in any order of the answers, get what is left, and are refused by name where
-// nothing is. The cards of VMs that write adapters are left out.
+// VMs keep the cards that they have: VMs that are added later, in any order of the answers, get the remaining cards, and are
+// refused by name if none is left. The cards of VMs with adapters in the answers are not assigned.
 func TestDealKeepsCards(t *testing.T) {
 	of := func(held []string, order []int, edit func(*answers.Answers)) (shares []string, refused []plan.Refusal) {
 		t.Helper()

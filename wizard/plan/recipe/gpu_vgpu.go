@@ -92,7 +92,7 @@ func (b *builder) groupNamed(h *draft.Host, v *draft.VM, wish *answers.VMGPUs) b
 	return false
 }
 
-// vgpuManager reports whether the vGPU Manager is known to be installed, and describes what is known.
+// vgpuManager reports whether the vGPU Manager is known to be installed, and describes the known facts.
 func vgpuManager(h *draft.Host) (installed bool, text string) {
 	if h.System == nil || !h.System.VIBs.Known() {
 		return false, "the list of its VIBs was not read, so that it is not known whether the NVIDIA vGPU Manager is installed"
@@ -122,8 +122,8 @@ func framebuffer(g *backends.GPU) int {
 	return int((g.MemoryMB*21/20 + 1023) >> 10)
 }
 
-// vgpuRoom refuses the vGPUs of a VM if the GPUs of its host have no room for all that were asked for so far beside those of other VMs
-// that run.
+// vgpuRoom refuses the vGPUs of a VM if the GPUs of its host have no room for all requested so far beside those of other running
+// VMs.
 func (b *builder) vgpuRoom(h *draft.Host, v *draft.VM) {
 	var asked, elsewhere []string
 	for _, o := range b.VMs {

@@ -11,7 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// A host that lists no profile is refused, unless the vGPU Manager is installed and the GPUs are not of type Shared Direct yet.
+// A host that lists no profile is refused, unless the vGPU Manager is to be installed and the GPUs are not of type Shared Direct
+// yet.
 func TestHostListsNoProfiles(t *testing.T) {
 	manager := backends.FactOf(map[string]backends.VIB{"NVD-AIE_ESXi_8.0.0_Driver": {Version: "570.133.10"}})
 	for name, c := range map[string]struct {
@@ -75,12 +76,12 @@ func TestBlackwellBoardNeedsFabricManager(t *testing.T) {
 	}
 }
 
-// A vGPU of another VM that runs leaves no room for one of another size on its GPU, wherever vCenter says that it is, and also where it
-// says nothing (VMware, What's New for GPUs in vSphere 8 Update 3). A VM that is off takes none.
+// A running vGPU of another VM leaves no room for a vGPU of another size on its GPU, on the GPU that vCenter reports, and also if
+// vCenter does not report it (VMware, What's New for GPUs in vSphere 8 Update 3). A VM that is off uses none.
 func TestVGPUsOfOtherVMsAreCounted(t *testing.T) {
 	near, far := []string{"ai-01"}, []string{"ai-02"}
 	for name, c := range map[string]struct {
-		gpus    [2][]string // VMs by GPU, as vCenter tells
+		gpus    [2][]string // VMs by GPU, as vCenter reports them
 		power   string
 		mode    string
 		refused bool

@@ -31,7 +31,7 @@ func (b *builder) gpudirect() {
 	}
 }
 
-// cards determines the RDMA cards that are passed through whole to the VMs of each host.
+// cards determines the RDMA cards that are passed through to the VMs of each host.
 func (b *builder) cards() {
 	for _, h := range b.Hosts {
 		if b.Answers.Several() {
@@ -124,7 +124,7 @@ func (b *builder) passedOn(h *draft.Host, cards []backends.PCIDevice) *backends.
 	return free[0]
 }
 
-// cardElsewhere refuses a host whose RDMA card belongs to a VM other than in the answers: while that VM has it, the card is no
+// cardElsewhere refuses a host whose RDMA card belongs to a VM other than in the answers: while that VM has it, the card is not a
 // pNIC, and has neither speed nor link to compare.
 func (b *builder) cardElsewhere(h *draft.Host, cards []backends.PCIDevice) bool {
 	for _, c := range cards {

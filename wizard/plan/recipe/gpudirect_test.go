@@ -14,8 +14,8 @@ import (
 
 const nearGPU, farGPU = "0000:3c:00.0", "0000:af:00.0"
 
-// newGPUs is the sound data centre with two A100 80 GB in each host, one below the PCIe switch of the ConnectX-5 and one
-// on the other socket; hosts rebind devices, as 7.0 and later do.
+// newGPUs is the healthy data centre with two A100 80 GB in each host, one below the PCIe switch of the ConnectX-5 and one on the
+// other socket; hosts rebind devices, as 7.0 and later do.
 func newGPUs(hosts int) *backends.Inventory {
 	inv := newInventory(hosts)
 	for i := range inv.Hosts {
@@ -109,7 +109,7 @@ func TestGPUDirectPlan(t *testing.T) {
 	}
 }
 
-// GPUs alone need no reboot where the host rebinds devices; what is there is left as it is.
+// GPUs alone need no reboot if the host rebinds devices; existing settings are left unchanged.
 func TestGPUDirectReboots(t *testing.T) {
 	passed := func(inv *backends.Inventory, active bool, addresses ...string) {
 		for i := range inv.Hosts {
@@ -235,7 +235,7 @@ func TestGPUDirectRefusals(t *testing.T) {
 	}
 }
 
-// Dynamic DirectPath I/O needs hardware version 17: what the answers upgrade is judged by the version that it gets.
+// Dynamic DirectPath I/O needs hardware version 17: a VM that the answers upgrade is judged by its new version.
 func TestDynamicDevicesAfterAnUpgrade(t *testing.T) {
 	for wish, want := range map[answers.Hardware]int{answers.HardwareUpgrade: 17, "18": 18} {
 		inv := newGPUs(1)
@@ -277,7 +277,7 @@ func TestGPUDirectSizesOfModels(t *testing.T) {
 	}
 }
 
-// A size that would not do is written all the same where the operator skips the check by name.
+// A size that is too small is written all the same if the operator skips the check by name.
 func TestGPUDirectForcedWindow(t *testing.T) {
 	inv := newGPUs(1)
 	a := gpuAnswers(inv)
@@ -288,7 +288,7 @@ func TestGPUDirectForcedWindow(t *testing.T) {
 	}
 }
 
-// Keys that are there keep their spelling; values with quotes of a guide are cleaned; a larger window stays.
+// Existing keys keep their spelling; values in quotes, as a guide has them, are cleaned; a larger window stays.
 func TestGPUDirectKeys(t *testing.T) {
 	inv := newGPUs(1)
 	inv.VMs[0].Extra = map[string]string{"pciPassthru.relaxACSforP2P": `"TRUE"`, "pciPassthru.64bitMMIOSizeGB": "1024", "pciPassthru.use64bitMMIO": "true", "pciPassthru.allowP2P": "“TRUE”"}
@@ -311,7 +311,7 @@ func TestGPUDirectKeys(t *testing.T) {
 	}
 }
 
-// T4s map 256 MB: no window, so BIOS guests do (frankdenneman.nl 2023/05).
+// T4s map 256 MB: no window is needed, so BIOS guests work (frankdenneman.nl 2023/05).
 func TestGPUDirectSmallBARs(t *testing.T) {
 	inv := newGPUs(1)
 	for k := range inv.Hosts[0].GPUs {
@@ -324,7 +324,7 @@ func TestGPUDirectSmallBARs(t *testing.T) {
 	}
 }
 
-// With VFs several VMs share a host: each has GPUs of its own, the nearest are dealt first.
+// With VFs several VMs share a host: each has GPUs of its own, and the nearest are assigned first.
 func TestGPUDirectOnVFs(t *testing.T) {
 	inv := ready(newSRIOV(1))
 	gpus := newGPUs(1)

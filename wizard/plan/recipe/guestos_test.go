@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// What vCenter lists for a guest OS (GuestOsDescriptor.supportedEthernetCard) is a warning: adapters work in guests that the list
-// leaves out.
+// An adapter that vCenter does not list for a guest OS (GuestOsDescriptor.supportedEthernetCard) is a warning: adapters also work
+// in guests for which the list omits them.
 func TestAdapterThatVCenterDoesNotList(t *testing.T) {
 	for name, c := range map[string]struct {
 		listed []string
@@ -27,7 +27,7 @@ func TestAdapterThatVCenterDoesNotList(t *testing.T) {
 		"guest OS unknown":   {[]string{}, false, nil, true, false},
 		"skipped":            {[]string{"VirtualVmxnet3"}, false, []string{"VM-NIC-GUESTOS-032"}, false, false},
 		"it has one already": {[]string{"VirtualVmxnet3"}, true, nil, false, false},
-		"it is upgraded":     {[]string{"VirtualVmxnet3"}, false, nil, false, true}, // the list is that of the version it leaves
+		"it is upgraded":     {[]string{"VirtualVmxnet3"}, false, nil, false, true}, // the list is for the version before the upgrade
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := newInventory(2)

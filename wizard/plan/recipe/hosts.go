@@ -161,7 +161,7 @@ func (b *builder) datacenter() string {
 	return b.Answers.Hosts.Datacenter
 }
 
-// hostState refuses or notes what is against changing a host at all.
+// hostState refuses or notes conditions under which a host must not be changed at all.
 func (b *builder) hostState(h *draft.Host) {
 	if h.InMaintenance {
 		b.NoteEach(h.Name, "in maintenance mode, and left in it")

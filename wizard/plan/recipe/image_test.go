@@ -13,7 +13,7 @@ import (
 
 const toolsRelease = "4.28.0.92-1OEM.801.0.0.21495797"
 
-// imaged lets an image manage the cluster, with the tools in one of vCenter's depots.
+// imaged makes the cluster one that is managed with an image, with the tools in one of vCenter's depots.
 func imaged(inv *backends.Inventory) *backends.ClusterImage {
 	img := &backends.ClusterImage{Components: map[string]string{}, Power: "DO_NOT_CHANGE_VMS_POWER_STATE",
 		Offered: map[string][]string{"Mellanox-MFT-Tools": {toolsRelease}, "Mellanox-NATIVE-NMST": {toolsRelease, "4.20.0.1-1OEM.801.0.0.21495797"}}}
@@ -34,7 +34,7 @@ func find(p *plan.Plan, id string) *plan.Change {
 	return nil
 }
 
-// The image changes once for the cluster, before any host is remediated; each host within its own reboot.
+// The image changes once for the cluster, before any host is remediated; each host is remediated within its own reboot.
 func TestComponentsComeThroughTheImage(t *testing.T) {
 	inv := newSRIOV(2)
 	imaged(inv)
@@ -65,7 +65,7 @@ func TestComponentsComeThroughTheImage(t *testing.T) {
 	}
 }
 
-// Hosts of the cluster that the answers leave out are named: the image is theirs too.
+// Hosts of the cluster that the answers do not list are named: the image applies to them too.
 func TestImageOfHostsThatTakeNoPart(t *testing.T) {
 	inv := newSRIOV(3)
 	imaged(inv)
@@ -98,7 +98,7 @@ func TestImageHasTheComponentsAlready(t *testing.T) {
 	}
 }
 
-// A newer driver is the last change before the reboot that it brings about, and does not go back (KB 440252, KB 320562).
+// A newer driver is the last change before the reboot that it requires, and is not rolled back (KB 440252, KB 320562).
 func TestDriverThroughTheImage(t *testing.T) {
 	inv := withTools(newSRIOV(1))
 	imaged(inv)
@@ -114,7 +114,7 @@ func TestDriverThroughTheImage(t *testing.T) {
 	}
 }
 
-// A driver that the answers name where the cluster cannot take it from is named, never left out silently.
+// A driver package that the cluster cannot use from the place in the answers is named, never left out silently.
 func TestPackagesThatTheClusterCannotTake(t *testing.T) {
 	for location, want := range map[string]string{
 		"/vmfs/volumes/shared-01/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip": "managed by an image, which takes nothing from datastores",

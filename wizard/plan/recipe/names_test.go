@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// TestNamesAreKeptBeforeSlotsMove: from hardware version 20 on the adapters of VMs with EFI firmware are in other PCI slots, after which
-// guests rename their interfaces (Broadcom KB 407595). Their names are kept by MAC before the upgrade (systemd.link(5)); the upgrade is
-// refused where that is not possible.
+// TestNamesAreKeptBeforeSlotsMove: from hardware version 20 on, the adapters of VMs with EFI firmware are in other PCI slots, and
+// guests rename their interfaces (Broadcom KB 407595). Their names are kept by MAC before the upgrade (systemd.link(5)); the
+// upgrade is refused if that is not possible.
 func TestNamesAreKeptBeforeSlotsMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(inv *backends.Inventory)

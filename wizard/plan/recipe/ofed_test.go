@@ -17,7 +17,7 @@ const (
 	ofedVersion = "MLNX_OFED_LINUX-24.10-1.1.4.0"
 )
 
-// newOFED is a sound data centre for SR-IOV whose answers ask for MLNX_OFED.
+// newOFED is a healthy data centre for SR-IOV whose answers request MLNX_OFED.
 func newOFED(edit func(*backends.Guest)) (*answers.Answers, *backends.Inventory) {
 	inv := withFirmware(withTools(newSRIOV(2)), 8)
 	for i := range inv.Guests {
@@ -30,8 +30,8 @@ func newOFED(edit func(*backends.Guest)) (*answers.Answers, *backends.Inventory)
 	return a, inv
 }
 
-// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4:
-// what it is built with, then MLNX_OFED, then all else; each guest takes the archive that is made for it.
+// RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), section 2.4: the build dependencies, then MLNX_OFED, then
+// everything else; each guest gets the archive that is made for it.
 func TestOFEDIsPlanned(t *testing.T) {
 	a, inv := newOFED(func(g *backends.Guest) { g.Packages = map[string]string{"rdma-core": "39.0-1", "perftest": "4.4"} })
 	p := mustBuild(t, a, inv, plan.Options{})
@@ -99,7 +99,7 @@ func TestOFEDIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*backends.Guest)
 		says string
-		skip string // the check by which it may be had all the same
+		skip string // the check to skip in order to get it all the same
 	}{
 		"another system":  {func(g *backends.Guest) { g.OS, g.Version = "debian", "12" }, "no archive in guest.ofed is for its system: MLNX_OFED_LINUX-24.10-1.1.4.0-rhel9.4-x86_64.tgz: it is for rhel9.4, the guest is debian12", ""},
 		"another machine": {func(g *backends.Guest) { g.Arch = "aarch64" }, "it is for x86_64 machines, the guest is aarch64", ""},
@@ -123,7 +123,7 @@ func TestOFEDIsRefused(t *testing.T) {
 	}
 }
 
-// A guest that is off can say nothing yet: what is asked for is planned, and which archive it takes is seen when it is asked.
+// A guest that is off cannot be surveyed yet: MLNX_OFED is planned, and its archive is chosen when the guest answers.
 func TestOFEDWaitsForTheGuest(t *testing.T) {
 	a, inv := newOFED(func(*backends.Guest) {})
 	inv.VMs[0].Power = "poweredOff"
@@ -136,7 +136,7 @@ func TestOFEDWaitsForTheGuest(t *testing.T) {
 	}
 }
 
-// The NVIDIA driver's peer memory rests on ib_core: MLNX_OFED goes before it (nv_peer_memory issue 84).
+// The NVIDIA driver's peer memory depends on ib_core: MLNX_OFED is installed before the driver (nv_peer_memory issue 84).
 func TestOFEDBeforeTheGPUDriver(t *testing.T) {
 	ask := func(edit func(*backends.Guest)) (*plan.Plan, error) {
 		inv := newGPUs(1)
@@ -166,8 +166,8 @@ func TestOFEDBeforeTheGPUDriver(t *testing.T) {
 	}
 }
 
-// Going back, MLNX_OFED goes after what rests on it and before what it was built with; what it replaced is not told apart by
-// the archive.
+// In a rollback, MLNX_OFED is removed after everything that depends on it and before its build dependencies; replaced packages are
+// not distinguished by the archive.
 func TestOFEDIsRolledBack(t *testing.T) {
 	_, inv := newOFED(func(g *backends.Guest) {
 		g.MOFED, g.MemlockKB, g.Packages = ofedVersion, -1, map[string]string{"tk": "8.6"}
@@ -194,7 +194,7 @@ func TestOFEDIsRolledBack(t *testing.T) {
 	}
 }
 
-// DOCA-OFED is known by its package's version, and told by other words.
+// DOCA-OFED is identified by its package's version, and has messages of its own.
 func TestDOCAIsPlanned(t *testing.T) {
 	const file = "/mnt/share/doca-host_2.9.1-018000-24.10-ubuntu2204_amd64.deb"
 	a, inv := newOFED(func(g *backends.Guest) { g.Archives = nil })

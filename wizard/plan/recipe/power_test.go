@@ -12,8 +12,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// TestOneMoreVMOnASwitchThatChanges: vm-02 has its PVRDMA adapter already and is off while the switch gets another MTU (KB
-// 328676); vm-01 is new and comes first in the answers. Neither the plan nor the way back waits for itself.
+// TestOneMoreVMOnASwitchThatChanges: vm-02 has its PVRDMA adapter already and is off while the switch gets another MTU (KB 328676);
+// vm-01 is new and comes first in the answers. Neither the plan nor the rollback waits for itself.
 func TestOneMoreVMOnASwitchThatChanges(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
@@ -23,14 +23,14 @@ func TestOneMoreVMOnASwitchThatChanges(t *testing.T) {
 	apply(t, a, inv)
 	start := clone(t, inv)
 	a.VMs, a.Switch.MTU = both, 9000
-	back := apply(t, a, inv) // it builds and carries out the plans, and fails on a cycle
+	back := apply(t, a, inv) // it builds and applies the plans, and fails on a cycle
 	takeBack(t, inv, back)
 	if diff := cmp.Diff(start.VMs, inv.VMs); diff != "" {
 		t.Errorf("the VMs after the rollback (-want +got):\n%s", diff)
 	}
 }
 
-// TestPowerWaves: what a plan says and refuses of VMs that are off at the same time.
+// TestPowerWaves: notes and refusals of a plan about VMs that are off at the same time.
 func TestPowerWaves(t *testing.T) {
 	inv := newInventory(8)
 	a := newAnswers(inv)
@@ -72,7 +72,7 @@ func TestPowerWaves(t *testing.T) {
 	}
 }
 
-// TestPowerCyclesThatARuleKeepsApart: two VMs on one host that reboots are off together, which a rule of DRS forbids.
+// TestPowerCyclesThatARuleKeepsApart: two VMs on one host that reboots are off together, which a DRS rule forbids.
 func TestPowerCyclesThatARuleKeepsApart(t *testing.T) {
 	inv := withTools(newSRIOV(2))
 	inv.VM("vm-02").Host = inv.VM("vm-01").Host
@@ -87,7 +87,7 @@ func TestPowerCyclesThatARuleKeepsApart(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfRulesKeepTheirOrder: VMs of many hosts that a rule keeps apart are refused in the same order each time.
+// TestRefusalsOfRulesKeepTheirOrder: VMs of many hosts that a rule separates are refused in the same order each time.
 func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 	inv := withTools(newSRIOV(6))
 	rules := []backends.DRSRule{}
@@ -113,8 +113,8 @@ func TestRefusalsOfRulesKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestUnlistedDriverIsTold: a pNIC whose driver is not listed is used where the host reports RoCE v2, and the plan says so.
-func TestUnlistedDriverIsTold(t *testing.T) {
+// TestUnlistedDriverIsNoted: a pNIC whose driver is not listed is used if the host reports RoCE v2, and the plan says so.
+func TestUnlistedDriverIsNoted(t *testing.T) {
 	inv := newInventory(2)
 	for i := range inv.Hosts {
 		inv.Hosts[i].NIC("vmnic2").Driver = "newnic"

@@ -241,7 +241,7 @@ func (b *builder) costs() {
 	b.clusterReach()
 }
 
-// clusterReach notes hosts to which DRS or HA could move a VM and where it would fall back to TCP.
+// clusterReach notes hosts to which DRS or HA could move a VM and on which it would fall back to TCP.
 func (b *builder) clusterReach() {
 	for i := range b.Inventory.Hosts {
 		h := &b.Inventory.Hosts[i]

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// worlds are starting points from which an apply ends in a plan without changes, and a rollback at the start.
+// worlds are initial states from which an apply leads to a plan without changes, and a rollback back to the initial state.
 var worlds = map[string]func(inv *backends.Inventory){
 	"bare":                           func(*backends.Inventory) {},
 	"VM off":                         func(inv *backends.Inventory) { inv.VMs[1].Power = "poweredOff" },
@@ -50,7 +50,7 @@ func TestApplyEndsInNothingToDoAndRollbackAtTheStart(t *testing.T) {
 			if len(p.Conflicts) > 0 {
 				t.Fatalf("conflicts: %v", p.Conflicts)
 			}
-			reboot(start, inv) // a power cycle may load other modules than before
+			reboot(start, inv) // a power cycle may load modules other than before
 			if diff := cmp.Diff(start, inv, equateEmpty); diff != "" {
 				t.Errorf("rollback did not restore (-start +now):\n%s", diff)
 			}
@@ -214,8 +214,8 @@ func TestSwitchVersion(t *testing.T) {
 	}
 }
 
-// TestHardwareVersion: KB 328676 (13 for PVRDMA), vSphere API 6.7 (deviceProtocol, hence 14 for RoCE v2), KB 315655 (what an
-// ESXi version runs), KB 407595 (slots of EFI VMs from 20 on).
+// TestHardwareVersion: KB 328676 (13 for PVRDMA), vSphere API 6.7 (deviceProtocol, hence 14 for RoCE v2), KB 315655 (versions that
+// an ESXi release runs), KB 407595 (slots of EFI VMs from 20 on).
 func TestHardwareVersion(t *testing.T) {
 	for name, c := range map[string]struct {
 		esxi, protocol, firmware string
@@ -275,7 +275,7 @@ func TestHardwareVersion(t *testing.T) {
 	}
 }
 
-// TestHostileNames: names are data; ids stay apart and everything still works.
+// TestHostileNames: names are treated as data; ids remain distinct and everything still works.
 func TestHostileNames(t *testing.T) {
 	for i, name := range []string{"a b", `q"uo'te`, "$(reboot)", "slash/inside", "ünï-çødé", "`id`", "a%2fb", "-rf", "open vm/x"} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {

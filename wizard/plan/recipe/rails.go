@@ -16,7 +16,7 @@ type rail struct {
 	*builder
 	index int
 	want  answers.Rail
-	view  *answers.Answers // the answers for this rail alone
+	view  *answers.Answers // the answers for this rail only
 }
 
 func (b *builder) rail(i int) *rail {
@@ -40,8 +40,8 @@ func (b *builder) fabrics() {
 	}
 }
 
-// port returns the pNIC of a host for the rail. A host without one is allowed for an optional rail and otherwise refused; so is
-// one that is on the rail's switch already: its VMs have adapters there, and its port was lost since.
+// port returns the pNIC of a host for the rail. A host without one is allowed for an optional rail and otherwise refused. It is
+// also refused if it is on the rail's switch already: its VMs have adapters there, and its port was lost since.
 func (r *rail) port(h *draft.Host) *backends.NIC {
 	if !r.mayLack(h, r.want) {
 		return r.chooseNIC(h)

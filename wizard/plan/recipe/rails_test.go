@@ -19,7 +19,7 @@ func bothPorts(inv *backends.Inventory) *backends.Inventory {
 	return inv
 }
 
-// onRails puts answers on two rails, one for each port.
+// onRails changes answers to use two rails, one for each port.
 func onRails(a *answers.Answers, rails ...answers.Rail) *answers.Answers {
 	for i := range rails {
 		rails[i].Switch.Uplinks, rails[i].Switch.MTU = 1, 9000
@@ -43,7 +43,7 @@ func changes(p *plan.Plan, kind backends.Kind) []string {
 	return out
 }
 
-// A DVS, a port group and an adapter for each rail, and one tagged vmknic for all; applied, then taken back.
+// A DVS, a port group and an adapter for each rail, and one tagged vmknic for all; applied, then rolled back.
 func TestRailsOfPVRDMA(t *testing.T) {
 	inv := bothPorts(newInventory(2))
 	before := clone(t, inv)
@@ -79,7 +79,8 @@ func TestRailsOfPVRDMA(t *testing.T) {
 	}
 }
 
-// Rails that share a subnet get a rule and a table each, and answer for their own addresses alone; those with their own get none.
+// Rails that share a subnet get a rule and a table each, and answer ARP only for their own addresses; rails with their own subnets
+// get none.
 func TestRailsInOneSubnet(t *testing.T) {
 	inv := bothPorts(newInventory(1))
 	a := onRails(newAnswers(inv), port("rail-1", "0000:3b:00.0"), port("rail-2", "0000:3b:00.1"))
@@ -188,7 +189,7 @@ func TestWhichPortServesWhichRail(t *testing.T) {
 	}
 }
 
-// A host without a port for an optional rail leaves it out; its VMs get no adapter there.
+// A host without a port for an optional rail skips the rail; its VMs get no adapter there.
 func TestOptionalRail(t *testing.T) {
 	inv := bothPorts(newInventory(2))
 	inv.Hosts[1].NIC("vmnic3").SpeedMbps = 0
@@ -207,7 +208,7 @@ func TestOptionalRail(t *testing.T) {
 	}
 }
 
-// A host that is on the rail's switch does not leave an optional rail out when its port goes down: its VMs have adapters there.
+// A host that has joined the rail's switch does not skip an optional rail when its port goes down: its VMs have adapters there.
 func TestOptionalRailThatIsSetUp(t *testing.T) {
 	inv := bothPorts(newInventory(1))
 	rails := []answers.Rail{port("rail-1", "vmnic2"), port("rail-2", "vmnic3")}
@@ -221,7 +222,7 @@ func TestOptionalRailThatIsSetUp(t *testing.T) {
 	}
 }
 
-// --force-nic is for the rail that describes the pNIC; one that no rail describes is refused, not passed over.
+// --force-nic applies to the rail that describes the pNIC; a pNIC that no rail describes is refused, not ignored.
 func TestForcedPNICOfRails(t *testing.T) {
 	inv := bothPorts(newInventory(1))
 	a := onRails(newAnswers(inv), port("rail-1", "vmnic2"), port("rail-2", "vmnic3"))
@@ -232,7 +233,7 @@ func TestForcedPNICOfRails(t *testing.T) {
 	}
 }
 
-// Enough VFs are counted for each port.
+// The number of available VFs is checked for each port.
 func TestVFsOfEachRail(t *testing.T) {
 	inv := bothPorts(newSRIOV(1))
 	for i := 2; i <= 3; i++ {
@@ -246,7 +247,7 @@ func TestVFsOfEachRail(t *testing.T) {
 	}
 }
 
-// A VM and its VFs are on one NUMA node where that is possible, and the plan says where it is not.
+// A VM and its VFs are on one NUMA node if that is possible, and the plan says where it is not.
 func TestNUMANodesOfRails(t *testing.T) {
 	for _, c := range []struct {
 		nodes      [2]int // of the two ports
@@ -273,8 +274,8 @@ func TestNUMANodesOfRails(t *testing.T) {
 	}
 }
 
-// Before ESXi 7.0 U2 a VM takes one PVRDMA adapter, from then on ten (KB 328676; vSphere Virtual Machine Administration, "Hardware
-// Features Available with Virtual Machine Compatibility Settings"), and ten network adapters of any kind.
+// Before ESXi 7.0 U2 a VM can have one PVRDMA adapter, from then on ten (KB 328676; vSphere Virtual Machine Administration,
+// "Hardware Features Available with Virtual Machine Compatibility Settings"), and ten network adapters of any kind.
 func TestPVRDMAAdaptersOfRails(t *testing.T) {
 	for version, want := range map[string]string{
 		"7.0.1": "would have 2 PVRDMA adapters; before ESXi 7.0 U2 a VM has one, from then on up to ten (KB 328676; vSphere Virtual Machine Administration, Hardware Features)",

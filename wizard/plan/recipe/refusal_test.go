@@ -27,8 +27,8 @@ func refusals(t *testing.T, a *answers.Answers, inv *backends.Inventory, opts pl
 	return r.Refusals
 }
 
-// TestWhatTheInventoryForbids: each case breaks one thing; exactly one refusal names target and check.
-func TestWhatTheInventoryForbids(t *testing.T) {
+// TestRefusalsByInventory: each case breaks one thing; exactly one refusal names target and check.
+func TestRefusalsByInventory(t *testing.T) {
 	type world struct {
 		inv *backends.Inventory
 		a   *answers.Answers
@@ -129,7 +129,7 @@ func TestWhatTheInventoryForbids(t *testing.T) {
 	}
 }
 
-// TestSharedSwitchIsNeverEdited holds that a switch that rdma-setup did not create and that is in use is refused.
+// TestSharedSwitchIsNeverEdited checks that a switch in use that rdma-setup did not create is refused.
 func TestSharedSwitchIsNeverEdited(t *testing.T) {
 	for name, share := range map[string]func(inv *backends.Inventory, sw *backends.Switch){
 		"vmknic":           func(_ *backends.Inventory, sw *backends.Switch) { sw.VMKs = []string{"esx-01/vmk2"} },
@@ -195,7 +195,8 @@ func TestEveryBadHostIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAPairToTryIsNamedBeforeTheFirstRun and not for a part of the hosts.
+// TestAPairToTryIsNamedBeforeTheFirstRun: the plan suggests a pair of hosts to try first, but not with --limit or after the first
+// run.
 func TestAPairToTryIsNamedBeforeTheFirstRun(t *testing.T) {
 	inv := newInventory(3)
 	a := newAnswers(inv)
@@ -291,7 +292,8 @@ func TestAmbiguousSwitchIsAUsageErrorWithThePaths(t *testing.T) {
 	}
 }
 
-// The setters would refuse a name that two port groups share, after other changes: the plan does so first, whatever switch they are on.
+// A name that two port groups share would be refused by the setters, after other changes: the plan refuses it first, whatever
+// switch they are on.
 func TestPortGroupNameOfTwoOtherSwitches(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)

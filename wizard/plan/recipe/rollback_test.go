@@ -95,7 +95,7 @@ func TestRollbackOfARunThatBrokeOff(t *testing.T) {
 	a := newAnswers(inv)
 	back := &past{brackets: map[string]backends.Value{}}
 	carryOut(t, inv, mustBuild(t, a, inv, plan.Options{}), back)
-	// The last operation was begun and nobody read what became of it; here it was not done.
+	// The last operation was started and its result was not read; here it was not done.
 	last := &back.priors[len(back.priors)-1]
 	setWorld(t, inv, last.Change.Setting, last.Prior)
 	last.Found, last.Uncertain = backends.Absent, true
@@ -130,8 +130,8 @@ func TestRollbackWritesUplinksOnlyWithPVRDMAVMsOff(t *testing.T) {
 	}
 }
 
-// The engine plans again when it has taken everything back: a VM that the run found off is off again then, and its guest
-// is where the journal says it was put.
+// The engine plans again after the rollback: a VM that the run found off is off again then, and its guest is in the state that the
+// journal recorded.
 func TestRollbackOfAVMThatWasOffAsksItsGuestNoMore(t *testing.T) {
 	inv := newInventory(2)
 	inv.VMs[1].Power = "poweredOff"
@@ -159,7 +159,7 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 	}
 }
 
-// What an attempt before the run had left half done is neither made again nor taken for the operation of somebody else.
+// A setting that was half done before the run is neither set again nor mistaken for another person's change.
 func TestRollbackOfWhatIsHalfDone(t *testing.T) {
 	half, whole := backends.Partial(nil), backends.ValueOf(106)
 	for name, test := range map[string]struct {

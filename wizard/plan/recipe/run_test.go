@@ -29,7 +29,7 @@ func mustBuild(t *testing.T, a *answers.Answers, inv *backends.Inventory, opts p
 	return p
 }
 
-// past is what a journal would know.
+// past is the content of a journal.
 type past struct {
 	priors   []plan.Prior
 	brackets map[string]backends.Value
@@ -64,7 +64,7 @@ func read(t *testing.T, inv *backends.Inventory, c plan.Change) backends.Value {
 	return current.Value(inv, c.Setting)
 }
 
-// carryOut does what a plan says in the order of its graph and adds to the past. Values that are not known yet are
+// carryOut applies the changes of a plan in the order of its graph and adds them to the past. Values that are not known yet are
 // left for the next stage, as the engine does.
 func carryOut(t *testing.T, inv *backends.Inventory, p *plan.Plan, back *past) {
 	t.Helper()
@@ -117,7 +117,7 @@ func (p *past) add(n plan.Prior) {
 	p.priors = append(p.priors, n)
 }
 
-// apply plans and carries out until nothing is left to do.
+// apply plans and applies until no change is left.
 func apply(t *testing.T, a *answers.Answers, inv *backends.Inventory) *past {
 	t.Helper()
 	back := &past{brackets: map[string]backends.Value{}}
@@ -135,7 +135,7 @@ func apply(t *testing.T, a *answers.Answers, inv *backends.Inventory) *past {
 	return back
 }
 
-// takeBack takes a past back.
+// takeBack rolls back a past.
 func takeBack(t *testing.T, inv *backends.Inventory, back *past) *plan.Plan {
 	t.Helper()
 	p, err := rollback.Build(back.priors, inv, rollback.Options{Mode: "pvrdma", Brackets: back.brackets})

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// exampleOn loads example answers and gives the inventory the names that they ask for.
+// exampleOn loads example answers and renames the objects of the inventory to match them.
 func exampleOn(t *testing.T, mode string, inv *backends.Inventory) (*answers.Answers, *backends.Inventory) {
 	t.Helper()
 	raw, err := assets.Example(mode)
@@ -47,7 +47,7 @@ func exampleOn(t *testing.T, mode string, inv *backends.Inventory) (*answers.Ans
 	return a, inv
 }
 
-// fingerprint identifies what a plan does: its changes and brackets without the sentences for display.
+// fingerprint identifies the content of a plan: its changes and brackets without the sentences for display.
 func fingerprint(t *testing.T, p *plan.Plan) string {
 	t.Helper()
 	bare := plan.Plan{Mode: p.Mode, Changes: slices.Clone(p.Changes), Brackets: slices.Clone(p.Brackets)}
@@ -60,7 +60,7 @@ func fingerprint(t *testing.T, p *plan.Plan) string {
 	return bare.Hash()[:12]
 }
 
-// singleRail are plans for answers with one nic and one switch.
+// singleRail returns plans for answers with one nic and one switch.
 func singleRail(t *testing.T) map[string]func() (*answers.Answers, *backends.Inventory) {
 	sriovOn := func(inv *backends.Inventory) func() (*answers.Answers, *backends.Inventory) {
 		return func() (*answers.Answers, *backends.Inventory) { return sriovAnswers(inv), inv }
@@ -98,7 +98,7 @@ func singleRail(t *testing.T) map[string]func() (*answers.Answers, *backends.Inv
 	}
 }
 
-// Answers with one nic and one switch give the plan that they gave before rails existed.
+// Answers with one nic and one switch lead to the same plan as before rails existed.
 func TestSingleRailIsUnchanged(t *testing.T) {
 	golden := map[string]string{
 		"example gpudirect":     "e79e37545d15",

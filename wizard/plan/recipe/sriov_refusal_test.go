@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// Waves: which VMs are shut down, which host is last, and what is refused.
+// Waves: which VMs are shut down, which host is last, and which plans are refused.
 func TestWavesDecideWhatHappensToBystanders(t *testing.T) {
 	cluster := func(mode string, ha bool) []backends.Cluster {
 		return []backends.Cluster{{Name: "compute", DRS: mode != "", DRSMode: mode, HA: ha}}
@@ -108,8 +108,8 @@ func TestWavesDecideWhatHappensToBystanders(t *testing.T) {
 	}
 }
 
-// TestBystanders: what becomes of a running VM that the answers do not list. KB 370222 (vCLS, embedded since 8.0 U3), vSphere
-// Web Services API (ManagedByInfo, extension com.vmware.vim.eam).
+// TestBystanders: running VMs that the answers do not list. KB 370222 (vCLS, embedded since 8.0 U3), vSphere Web Services API
+// (ManagedByInfo, extension com.vmware.vim.eam).
 func TestBystanders(t *testing.T) {
 	manual := []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "manual"}}
 	full := []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}
@@ -229,7 +229,7 @@ func TestLockdownExceptionUser(t *testing.T) {
 	}
 }
 
-// TestCanary holds that nobody goes down before the first host is back, has its VFs and runs its VMs again.
+// TestCanary checks that no other host goes down before the first one is back, has its VFs and runs its VMs again.
 func TestCanary(t *testing.T) {
 	for name, c := range map[string]struct {
 		off     bool
@@ -276,7 +276,7 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestCanaryAfterAnInterruption: the host that went first has rebooted, its VM is still off: no other goes down before it runs.
+// TestCanaryAfterAnInterruption: the first host has rebooted and its VM is still off: no other host goes down before the VM runs.
 func TestCanaryAfterAnInterruption(t *testing.T) {
 	inv := withTools(newSRIOV(3))
 	inv.Clusters = []backends.Cluster{{Name: "compute", DRS: true, DRSMode: "fullyAutomated"}}

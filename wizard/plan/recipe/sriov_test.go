@@ -83,7 +83,7 @@ func TestRebootBudget(t *testing.T) {
 	}
 }
 
-// From bare the order is: tools, reboot, firmware over SSH, reboot around the parameters, proof, VF in the VM, guest.
+// From a bare host the order is: tools, reboot, firmware over SSH, reboot for the parameters, proof, VF in the VM, guest.
 func TestOrderFromBare(t *testing.T) {
 	inv := newSRIOV(1)
 	p, err := recipe.Build(sriovAnswers(inv), inv, plan.Options{})
@@ -129,7 +129,7 @@ func TestOrderFromBare(t *testing.T) {
 	}
 }
 
-// max_vfs has one number for each port of the driver, in the order of PCI addresses (KB 309346); what others have set stays.
+// max_vfs has one number for each port of the driver, in the order of PCI addresses (KB 309346); numbers set by others stay.
 func TestMaxVFsOfTheHost(t *testing.T) {
 	type port struct{ device, pci string }
 	for name, c := range map[string]struct {
@@ -187,7 +187,7 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 	}
 }
 
-// Advanced PCI settings are touched only when asked, and only where the card has them.
+// Advanced PCI settings are changed only if requested, and only if the card has them.
 func TestAdvancedPCISettings(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		inv := withTools(newSRIOV(1))
@@ -207,7 +207,7 @@ func TestAdvancedPCISettings(t *testing.T) {
 	}
 }
 
-// The other way to VFs stays where it is in use: the two are must not be mixed on one port.
+// VFs that vCenter configures stay configured by vCenter: the two methods must not be mixed on one port.
 func TestVFsByVCenterStayVCenters(t *testing.T) {
 	inv := withFirmware(newSRIOV(1), 16)
 	*inv.Hosts[0].NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}
@@ -253,7 +253,7 @@ func TestPVRDMAWithPFC(t *testing.T) {
 	}
 }
 
-// Global pause is for the chosen pNIC alone, whatever its driver; PFC is taken out of force before it (Mellanox DOC-2581).
+// Global pause applies only to the chosen pNIC, whatever its driver; PFC is disabled before it (Mellanox DOC-2581).
 func TestGlobalPause(t *testing.T) {
 	off := map[string]backends.PauseSpec{"vmnic2": {}, "vmnic0": {}}
 	for name, c := range map[string]struct {

@@ -10,8 +10,8 @@ const cardCX5, portCX5 = "0000:3b:00.0", "0000:3b:00.0"
 
 var coreKeys = []string{"DRSS", "RSS", "dcbx", "ecn", "max_vfs", "pfcrx", "pfctx", "trust_state"}
 
-// newSRIOV is the sound data centre with what esxcli says of bare hosts: no tools, tools on the datastore, SR-IOV off in
-// the firmware.
+// newSRIOV is the healthy data centre with the esxcli output of bare hosts: no tools, tools on the datastore, SR-IOV off in the
+// firmware.
 func newSRIOV(hosts int) *backends.Inventory {
 	inv := newInventory(hosts)
 	for i := range inv.Hosts {
@@ -41,7 +41,7 @@ func newSRIOV(hosts int) *backends.Inventory {
 	return inv
 }
 
-// withTools puts the tools into the running image.
+// withTools adds the tools to the running image.
 func withTools(inv *backends.Inventory) *backends.Inventory {
 	for i := range inv.Hosts {
 		vibs := inv.Hosts[i].System.VIBs.Value
@@ -50,7 +50,7 @@ func withTools(inv *backends.Inventory) *backends.Inventory {
 	return inv
 }
 
-// withFirmware lets the card offer VFs, as a host that was booted with SRIOV_EN=1 does.
+// withFirmware makes the card offer VFs, as on a host that was booted with SRIOV_EN=1.
 func withFirmware(inv *backends.Inventory, offered int) *backends.Inventory {
 	for i := range inv.Hosts {
 		for n := range inv.Hosts[i].NICs {

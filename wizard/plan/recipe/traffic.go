@@ -8,11 +8,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
 )
 
-// otherTraffic examines the vmknics on ports that the plan affects: a firmware setting affects the whole card (NVIDIA, "firmware
-// tools": the configuration of a device), a number of VFs its port, a driver parameter all ports of the driver ("ESXCLI
-// Reference": esxcli system module parameters). After firmware or VFs have changed a card may not come back as it was: each
-// vmknic on it must have another card with link, or the plan is refused. Driver parameters are only noted: if all pNICs of a host
-// have one driver nothing else could carry the traffic, and the host is in maintenance mode while it boots with them.
+// otherTraffic examines the vmknics on ports that the plan affects: a firmware setting affects the complete card (NVIDIA, "firmware
+// tools": the configuration of a device), a number of VFs its port, a driver parameter all ports of the driver ("ESXCLI Reference":
+// esxcli system module parameters). After a change of firmware or VFs a card may fail: each vmknic on it must have another card
+// with link, or the plan is refused. Driver parameters are only noted: if all pNICs of a host have one driver no other card could
+// carry the traffic, and the host is in maintenance mode while it boots with them.
 func (b *builder) otherTraffic() {
 	for _, h := range b.Hosts {
 		ports, drivers := b.touchedPorts(h)

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
-// TestOtherTrafficOnTheCard: vmknics on the second port of the card whose firmware is set need an uplink on another card with
-// link. A firmware setting is one of the whole card (NVIDIA, "mlxconfig").
+// TestOtherTrafficOnTheCard: vmknics on the second port of the card whose firmware is set need an uplink on another card with link.
+// A firmware setting applies to the complete card (NVIDIA, "mlxconfig").
 func TestOtherTrafficOnTheCard(t *testing.T) {
 	const id = "host/esx-01/other-traffic"
 	for name, tt := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// tunable is an inventory whose hosts tell their cores and whose VMs tell their reservations.
+// tunable is an inventory whose hosts report their cores and whose VMs report their reservations.
 func tunable(hosts int) *backends.Inventory {
 	inv := newInventory(hosts)
 	for i := range inv.Hosts {

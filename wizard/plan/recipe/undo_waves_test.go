@@ -9,7 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// No plan reads firmware: the way back goes from what the run left to what it found, in one reboot with the parameters.
+// No plan reads firmware: the rollback changes it from the run's value to the earlier one, in one reboot with the parameters.
 func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 	inv := ready(newSRIOV(1))
 	set := func(kind backends.Kind, name string) plan.Change {
@@ -51,7 +51,7 @@ func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 	}
 }
 
-// A VM that the attempt before has left off, with nothing of its own to set back, starts once its host is back.
+// A VM that an earlier attempt has left off, with no change of its own to roll back, starts once its host is back.
 func TestRollbackKeepsVMsOffDuringTheReboot(t *testing.T) {
 	const power, reboot = "vm/vm-01/vm-power", "host/esx-01/host-reboot"
 	inv := ready(newSRIOV(1))

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// An appliance gets its adapter and its memory reserved, whether its guest answers or not; nothing is planned inside it, and one
-// that is off stays off (VMware, "PVRDMA Support": the adapter alone is assigned).
+// An appliance gets its adapter and its memory reservation, whether its guest answers or not; nothing is planned inside it, and an
+// appliance that is off stays off (VMware, "PVRDMA Support": only the adapter is assigned).
 func TestUnmanagedGuestGetsTheAdapterAlone(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
@@ -59,7 +59,7 @@ func TestVMKNicByHost(t *testing.T) {
 	}
 }
 
-// A host that is not there, by a slip of the pen, is told: the host that was meant gets the vmknic of all others.
+// A misspelled host name is reported: the intended host gets the vmknic of all others.
 func TestVMKNicOfNoHost(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)
@@ -75,7 +75,7 @@ func TestVMKNicOfNoHost(t *testing.T) {
 	}
 }
 
-// What may be done in a guest is said for all, and by a VM for itself.
+// Permissions for changes in guests are set for all VMs, and can be set for one VM.
 func TestGuestSettingsOfOneVM(t *testing.T) {
 	inv := newInventory(2)
 	a := newAnswers(inv)

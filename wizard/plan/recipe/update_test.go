@@ -111,9 +111,9 @@ func TestFirmwareFitsTheDriver(t *testing.T) {
 	}
 }
 
-// Firmware that was written but not loaded is neither written again nor a reason for another reboot: VMs wait until it is
-// checked. A BlueField is checked after each reboot that follows a change of its firmware settings.
-func TestFirmwareIsLookedAt(t *testing.T) {
+// Firmware that was written but not loaded is neither written again nor a reason for another reboot: VMs wait until it is checked.
+// A BlueField is checked after each reboot that follows a change of its firmware settings.
+func TestFirmwareIsChecked(t *testing.T) {
 	image, active := hostChange("esx-01", backends.KindFirmwareImage, cardCX5), hostChange("esx-01", backends.KindActiveFirmware, cardCX5)
 	build := func(device string, files map[string]string, o plan.Options) *plan.Plan {
 		inv := withTools(newSRIOV(1))

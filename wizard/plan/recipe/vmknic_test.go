@@ -14,7 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// vmknics returns what is planned of vmknics and the option that names them: "esx-01 10.1.0.11 (RDMA-DVS 9000)".
+// vmknics returns the planned vmknics and the option that names them: "esx-01 10.1.0.11 (RDMA-DVS 9000)".
 func vmknics(p *plan.Plan) string {
 	var out []string
 	for _, c := range p.Changes {
@@ -45,7 +45,7 @@ func TestVMKNicsAreCreated(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*answers.Answers, *backends.Inventory)
 		opts   plan.Options
-		want   string // what is planned, or a part of what is refused
+		want   string // planned changes, or a part of the refusal
 	}{
 		"from nothing": {nil, plan.Options{},
 			"VMK is made; esx-01 10.1.0.11/24 VMK 9000; esx-02 10.1.0.12/24 VMK 9000; esx-03 10.1.0.13/24 VMK 9000; esx-01 waits; esx-02 waits; esx-03 waits"},
@@ -97,7 +97,7 @@ func TestVMKNicsAreCreated(t *testing.T) {
 	}
 }
 
-// A vmknic that a run has created stays, and its port group with it, while somebody uses it.
+// A vmknic that a run has created stays, with its port group, while somebody uses it.
 func TestCreatedVMKNicsThatStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(inv *backends.Inventory)

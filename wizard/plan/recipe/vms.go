@@ -46,7 +46,7 @@ func (b *builder) selectVMs() {
 	b.addresses()
 }
 
-// networks returns the RDMA interfaces that a VM should have. A card that is passed through whole is on no port group.
+// networks returns the RDMA interfaces that a VM should have. A card that is passed through is on no port group.
 func (b *builder) networks(want answers.VM) []answers.Adapter {
 	nets := b.Answers.Networks(want)
 	if !b.WholeCard() || b.Answers.Several() {

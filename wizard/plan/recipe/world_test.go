@@ -11,8 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// newInventory is a small sound data centre: ConnectX-4 Lx 25G with management and ConnectX-5 100G free, one Ubuntu VM
-// a host, all on.
+// newInventory returns a small healthy data centre: ConnectX-4 Lx 25G with management and a free ConnectX-5 100G, one Ubuntu VM for
+// each host, all powered on.
 func newInventory(hosts int) *backends.Inventory {
 	inv := &backends.Inventory{VCenter: backends.VCenter{DVSVersions: []string{"7.0.0", "7.0.2", "7.0.3", "8.0.0", "8.0.3"}}}
 	for i := 1; i <= hosts; i++ {
@@ -68,7 +68,7 @@ func newAnswers(inv *backends.Inventory) *answers.Answers {
 	return a
 }
 
-// clone copies an inventory so that nothing is shared.
+// clone returns a copy of an inventory that shares nothing with it.
 func clone(t *testing.T, inv *backends.Inventory) *backends.Inventory {
 	t.Helper()
 	b, err := json.Marshal(inv)
@@ -82,7 +82,7 @@ func clone(t *testing.T, inv *backends.Inventory) *backends.Inventory {
 	return &out
 }
 
-// setWorld makes one value true in the inventory, as vCenter and a guest would.
+// setWorld sets one value in the inventory, as vCenter and a guest would.
 func setWorld(t *testing.T, inv *backends.Inventory, s backends.Setting, to backends.Value) {
 	t.Helper()
 	switch s.Target.Type {
@@ -288,7 +288,7 @@ func setPort(t *testing.T, v *backends.VM, g *backends.Guest, s backends.Setting
 	i.Addresses, i.MTU, i.Persistent, i.Up = []string{spec.CIDR}, spec.MTU, true, true
 }
 
-// boot is what a guest does at power-on.
+// boot changes the inventory as a guest's power-on does.
 func boot(inv *backends.Inventory, v *backends.VM) {
 	g := inv.Guest(v.Name)
 	if g == nil {
@@ -317,7 +317,7 @@ func boot(inv *backends.Inventory, v *backends.VM) {
 	}
 }
 
-// reboot starts every guest anew, so that inventories can be compared but for what lives in kernels.
+// reboot restarts every guest, so that inventories can be compared except for the state of kernels.
 func reboot(invs ...*backends.Inventory) {
 	for _, inv := range invs {
 		for i := range inv.VMs {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// TestManualSteps: the command that puts each earlier value back. Sources: "ESXCLI Reference" (VMware), govc's usage texts,
-// NVIDIA's documentation of mlxconfig.
+// TestManualSteps: the command that restores each earlier value. Sources: "ESXCLI Reference" (VMware), govc's usage texts, NVIDIA's
+// documentation of mlxconfig.
 func TestManualSteps(t *testing.T) {
 	host, vm, guest := backends.HostRef("esx-01"), backends.VMRef("it's vm"), backends.GuestRef("vm-01")
 	change := func(target backends.Ref, kind backends.Kind, name string, from backends.Value) plan.Change {

@@ -64,7 +64,7 @@ func vmByHand(c plan.Change) (string, []string) {
 	return strings.TrimSpace(off + " " + before(c)), nil
 }
 
-// guestByHand returns what is known before a guest's items are recorded; the items have the rest.
+// guestByHand returns the steps that are known before a guest's items are recorded; the items have the rest.
 func guestByHand(c plan.Change) (string, []string) {
 	var was, to backends.PackageSpec
 	if c.Kind == backends.KindPackages && c.From.Decode(&was) == nil && c.To.Decode(&to) == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
 
-// A rollback unloads what the run has loaded, and the driver of an adapter that is gone. What was loaded before and is not any
-// more is not loaded again.
+// A rollback unloads modules that the run has loaded, and the driver of an adapter that was removed. Modules that were loaded
+// before and no longer are, are not loaded again.
 func TestModulesAreNeverLoadedAgain(t *testing.T) {
 	all := []string{"ib_umad", "rdma_cm", "vmw_pvrdma"}
 	for name, c := range map[string]struct {

@@ -29,7 +29,7 @@ func file(name string, state any) backends.Item {
 
 func kept(items ...backends.Item) backends.Kept { return backends.Kept{Items: items} }
 
-// world is a VM that is on, with a guest that answers and loads nothing at boot.
+// world returns a VM that is on, with a guest that answers and loads nothing at boot.
 func world() *backends.Inventory {
 	return &backends.Inventory{
 		Hosts:  []backends.Host{{Name: "esx-01", State: "connected", Options: map[string]string{backends.VMKNICOption: "vmk5"}}},
@@ -40,7 +40,7 @@ func world() *backends.Inventory {
 
 var persist = backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindPersist}
 
-// The guest had nothing of ours before the run, and reads as having nothing today: what the record says decides.
+// The guest had no items of this program before the run, and none are read today: the record decides.
 func TestRecordedItems(t *testing.T) {
 	was, left := kept(file(unit, nil), file(list, nil)), kept(file(unit, "ours"), file(list, "ours"))
 	for name, c := range map[string]struct {
@@ -115,8 +115,8 @@ func texts(rs []plan.Refusal) string {
 	return strings.Join(out, "\n")
 }
 
-// A VM that was off before is off again: its guest cannot be asked, and need not be, where the journal knows that all of
-// it was put back.
+// A VM that was off before is off again: its guest cannot be surveyed, and need not be if the journal shows that everything was
+// restored.
 func TestRecordedItemsOfAGuestThatIsOff(t *testing.T) {
 	was := kept(file(unit, nil))
 	for name, c := range map[string]struct {
@@ -135,7 +135,7 @@ func TestRecordedItemsOfAGuestThatIsOff(t *testing.T) {
 	}
 }
 
-// A value of vCenter that somebody else has set since: stop names it, keep leaves it, restore sets what was before.
+// Somebody else has set a value of vCenter since: stop names it, keep leaves it, restore sets the earlier value.
 func TestValueChangedBySomebodySince(t *testing.T) {
 	option := backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: backends.VMKNICOption}
 	prior := plan.Prior{Change: plan.Change{Setting: option, To: backends.ValueOf("vmk0")}, Prior: backends.ValueOf("vmk1"), Found: backends.ValueOf("vmk0")}

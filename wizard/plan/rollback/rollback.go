@@ -23,7 +23,7 @@ type Options struct {
 	Held     []string // as in plan.Options
 	// Evacuated are the hosts that the run left in maintenance mode between two reboots.
 	Evacuated []string
-	// Canary makes one VM go first, alone; Apart are the groups of VMs, by name, that are never off together.
+	// Canary makes one VM go first, on its own; Apart are the groups of VMs, by name, that are never off together.
 	Canary bool
 	Apart  map[string][]string
 	// Bystanders says how to treat running VMs that are not Listed, on hosts that reboot; "": they are shut down.
@@ -31,7 +31,7 @@ type Options struct {
 	Listed     []string
 	// Observed is the current state of what the run recorded, by the id of the change.
 	Observed map[string]plan.Observation
-	// OnConflict says what to do with what someone else has changed since; "": Stop. Decisions override it for single targets.
+	// OnConflict says how to handle values that someone else has changed since; "": Stop. Decisions override it for single targets.
 	OnConflict OnConflict
 	Decisions  map[backends.Ref]OnConflict
 }
@@ -156,7 +156,7 @@ func (u *undo) look(p plan.Prior) {
 
 const choose = "roll back again with --on-conflict keep or --on-conflict restore"
 
-// finished returns Absent for what an attempt before the run has left half done: it is not restored.
+// finished returns Absent for a setting that an earlier attempt has left half done: it is not restored.
 func finished(v backends.Value) backends.Value {
 	if v.IsPartial() {
 		return backends.Absent
@@ -164,8 +164,9 @@ func finished(v backends.Value) backends.Value {
 	return v
 }
 
-// unread plans for what cannot be read at planning time: the firmware of a card. The engine must find the value that the run left
-// when the change is due, otherwise someone else has changed it since; what a rollback has restored already is in the journal.
+// unread plans changes of values that cannot be read at planning time: the firmware of a card. The engine must find the value that
+// the run left when the change is due, otherwise someone else has changed it since; values that a rollback has restored already are
+// in the journal.
 func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	from := p.Found
 	if p.Uncertain || u.opts.decision(p.Change.Target) == Restore {
@@ -177,9 +178,9 @@ func (u *undo) unread(p plan.Prior, prior backends.Value) {
 	u.changes = append(u.changes, plan.Change{Setting: p.Change.Setting, From: from, To: prior, Why: "as it was before the run"})
 }
 
-// stillLoaded returns the modules that were loaded before and are loaded now. Modules do not stay loaded across a boot, so
-// missing ones are not loaded again and are no conflict. The driver of PVRDMA adapters counts only if the VM has one: before a
-// second run it was loaded for the adapter of the first.
+// stillLoaded returns the modules that were loaded before and are loaded now. Modules do not stay loaded across a boot, so missing
+// ones are not loaded again and are not a conflict. The driver of PVRDMA adapters counts only if the VM has one: before a second
+// run it was loaded for the adapter of the first.
 func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value {
 	is, was := []string{}, []string{}
 	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {

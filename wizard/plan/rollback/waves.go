@@ -153,7 +153,7 @@ func (u *undo) keepVCenterUp() {
 			u.conflict(backends.HostRef(v.Host), "Move that VM to another host, then roll back again.", "has to reboot, but runs %s, which the answers do not list: %s", v.Name, why)
 		}
 	}
-	u.rest() // what depends on a stopped host stays too
+	u.rest() // targets that depend on a stopped host are not changed either
 }
 
 // bystander determines what happens to a running VM on a host that reboots. VMs of the run are shut down if they cannot be moved.

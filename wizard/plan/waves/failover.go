@@ -45,7 +45,7 @@ func (w *waves) memoryShort(cl *backends.Cluster, up []*backends.Host, at int) b
 	in := func(host string) bool {
 		return slices.ContainsFunc(up, func(h *backends.Host) bool { return h.Name == host })
 	}
-	off := map[string]int64{} // by host: what is shut down while it reboots
+	off := map[string]int64{} // by host: memory or CPU of VMs that are shut down while it reboots
 	for i := range w.Inventory.VMs {
 		v := &w.Inventory.VMs[i]
 		mb, planned := v.Reservation, false

@@ -43,8 +43,8 @@ func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 // waves orders the reboots of a draft.
 type waves struct{ *draft.Draft }
 
-// Plan adds power cycles of VMs around the reboots of their hosts, and checks in advance what could prevent a wave: HA, DRS, what
-// runs on the host, and the host of vCenter (vSphere Availability; vSphere Resource Management).
+// Plan adds power cycles of VMs around the reboots of their hosts, and checks in advance what could prevent a wave: HA, DRS, VMs on
+// the host, and the host of vCenter (vSphere Availability; vSphere Resource Management).
 func Plan(d *draft.Draft) {
 	w := &waves{d}
 	var vcenter *draft.Host // runs vCenter: after all others

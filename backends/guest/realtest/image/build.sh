@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh OUT - makes root.ext4, vmlinux and initrd of a Debian guest, rdma.ext4 with the packages for RDMA installed, mpi.ext4
-# with Open MPI and a compiler beside them, and verbs.so for its QEMU, in the directory OUT, from packages alone.
+# build.sh OUT - creates root.ext4, vmlinux and initrd of a Debian guest, rdma.ext4 with the packages for RDMA installed, mpi.ext4
+# with Open MPI and a compiler, and verbs.so for its QEMU, in the directory OUT, only from packages.
 set -euo pipefail
 
 out=$(realpath "$1")
@@ -14,12 +14,12 @@ root=$work/root
 
 base=(linux-image-amd64 systemd-sysv udev dbus openssh-server sudo iproute2 iputils-ping iputils-arping kmod procps
   netplan.io ethtool pciutils initramfs-tools zstd netbase locales nftables tcsh fish)
-# What the tests install in the guests comes from a repository inside them, with all that it depends on.
+# The tests install packages in the guests from a repository inside them, which also contains all dependencies.
 rdma=(rdma-core ibverbs-providers ibverbs-utils rdmacm-utils infiniband-diags perftest)
 mpi=(openmpi-bin libopenmpi-dev gcc libc6-dev)
 docker=(docker.io apparmor)
 
-# Drivers that no guest has a device for are most of the kernel package.
+# Drivers without a device in the guests are most of the kernel package.
 excluded=()
 for d in drivers/{gpu,media,staging,iio,usb,isdn,bluetooth,input,hwmon,mtd,video,platform,leds,nfc,comedi,w1,scsi,md,mmc} \
   drivers/{thunderbolt,net/wireless,net/ethernet/{broadcom,chelsio,qlogic,cavium,intel,sfc,marvell,netronome}} \
@@ -42,7 +42,7 @@ gcc -O2 -shared -fPIC -o "$out/verbs.so" "$here/verbs.c" -lpthread >>"$out/build
 install -Dm644 "$work/vmw_pvrdma.ko" "$root/lib/modules/$release/extra/vmw_pvrdma.ko"
 chroot "$root" depmod "$release"
 
-# The ib_send_bw of an older Debian speaks an older protocol. Old releases leave the mirrors one day: the tests then say so.
+# The ib_send_bw of an older Debian uses an older protocol. Mirrors remove old releases one day: the tests then report it.
 older=perftest_4.4+0.37-1_amd64.deb
 digest=f730233a3428d1c334d378cd186959a07391c47a02eda82ab6fb379013d5504f
 for mirror in http://deb.debian.org/debian http://archive.debian.org/debian; do
@@ -64,7 +64,7 @@ install -m755 "$here/customize.sh" "$root/customize.sh"
 chroot "$root" /customize.sh >>"$out/build.log" 2>&1 || { tail -n 20 "$out/build.log" >&2; echo "build.sh: customize.sh failed" >&2; exit 1; }
 rm "$root/customize.sh"
 
-# An unpacked kernel starts by PVH and saves the time to unpack it without KVM.
+# An unpacked kernel starts by PVH, which saves the time to unpack it without KVM.
 kernel=$root/boot/vmlinuz-$release
 offset=$(LC_ALL=C grep -aboP '\xFD7zXZ\x00' "$kernel" | cut -d: -f1 | sed -n 1p || :)
 { tail -c "+$((offset + 1))" "$kernel" | xz -qdc >"$out/vmlinux" 2>/dev/null; } || : # the kernel goes on after its packed part

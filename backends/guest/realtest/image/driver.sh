@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# driver.sh RELEASE DIR - builds VMware's vmw_pvrdma, which Debian leaves out, for a kernel of Debian's.
+# driver.sh RELEASE DIR - builds VMware's vmw_pvrdma, which Debian does not include, for a Debian kernel.
 set -euo pipefail
 
 release=$1 dir=$2

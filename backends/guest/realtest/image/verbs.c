@@ -1,8 +1,8 @@
 /*
- * verbs.c stands in for libibverbs inside QEMU, so that its pvrdma device runs on machines without any RDMA device. It
+ * verbs.c replaces libibverbs inside QEMU, so that its pvrdma device runs on machines without any RDMA device. It
  * has one device, verbs0, with a port that is always active and a table of the GIDs that the guest has registered, and
- * it is the multiplexer that QEMU registers them with (socket VERBS_MAD). Queues can be made, but nothing is ever sent:
- * what the guest's driver does is real, what it measures would not be.
+ * it is the multiplexer that QEMU registers them with (socket VERBS_MAD). Queues can be created, but nothing is ever
+ * sent: the work of the guest's driver is real, its measurements would not be.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 enum { GIDS = 16, REGISTER = 0, UNREGISTER = 1, RESPONSE = 1 };
 
-/* As QEMU's contrib/rdmacm-mux has it. */
+/* The same as in QEMU's contrib/rdmacm-mux. */
 struct message {
 	struct {
 		int type, operation;
@@ -185,7 +185,7 @@ FREE(dereg_mr, struct ibv_mr)
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c)
 {
 	int p[2];
-	if (pipe2(p, O_CLOEXEC)) /* nothing ever comes out of it */
+	if (pipe2(p, O_CLOEXEC)) /* nothing is ever written to it */
 		return NULL;
 	return NEW(struct ibv_comp_channel, .context = c, .fd = p[0]);
 }

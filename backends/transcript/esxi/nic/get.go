@@ -53,7 +53,7 @@ func Get(text string) Details {
 		d.Wakeon = w
 	}
 	d.VirtualAddress, d.Transceiver = scan.MAC(f.Value("Virtual Address")), f.Str("Transceiver")
-	// Name and Version alone occur in the output of many tools.
+	// Name and Version by themselves occur in the output of many tools.
 	understood := f.Len() - count(f.Has("Name"), f.Has("Version"), f.Has("Driver"))
 	d.NotUnderstood(understood > 0, text)
 	return d

@@ -103,7 +103,7 @@ func table(tool, text string) NICs {
 		if n, ok := row(line, header, true); ok {
 			r.NICs = append(r.NICs, n)
 			begun, behind = "", true
-		} else if n, ok := rowByHeader(line, header, starts); ok && n.MTU != nil { // whole, without a MAC
+		} else if n, ok := rowByHeader(line, header, starts); ok && n.MTU != nil { // complete, without a MAC
 			r.NICs = append(r.NICs, n)
 			begun, behind = "", true
 		} else if starts || begun != "" {

@@ -13,7 +13,7 @@ func TestForeign(t *testing.T) { scantest.Score(t, nic.Tools()) }
 
 func TestMutations(t *testing.T) {
 	oneLine := []string{"esxcli_network_nic_get/one-line", "esxcli_network_nic_list/one-line", "esxcli_network_nic_stats_get/one-line",
-		"esxcli_network_nic_list/rows-only"} // of rows alone nothing reports whether they are wrapped
+		"esxcli_network_nic_list/rows-only"} // rows alone do not show whether they are wrapped
 	scantest.Hold(t, "testdata", nic.Tools(), map[string][]string{
 		"terminal of 72 columns": oneLine, "terminal of 80 columns": oneLine, "terminal of 100 columns": oneLine,
 		"one long line": {"esxcfg_nics/glued", "esxcfg_nics/wrapped-80"},

@@ -8,7 +8,7 @@ import (
 // wrappedTitles is the end of a heading that the terminal wrapped.
 var wrappedTitles = regexp.MustCompile(`^(?:(?:(?:(?:Duplex\s+)?MAC\s+)?Address\s+)?MTU\s+)?Description$|^(?:(?:MAC\s+)?Address\s+)?MTU$`)
 
-// wrapped collects the lines after the rows of a table. They may be the rest of the descriptions, or noise: only the whole table
+// wrapped collects the lines after the rows of a table. They may be the rest of the descriptions, or noise: only the complete table
 // shows which.
 type wrapped struct {
 	sure  bool // the heading is wrapped too
@@ -25,8 +25,8 @@ func (w *wrapped) add(row int, line string) {
 	}
 }
 
-// give appends the tails to the descriptions if the heading or at least half of several rows is wrapped. After the last row no
-// more lines count than after another.
+// give appends the tails to the descriptions if the heading or at least half of several rows is wrapped. The last row can have at
+// most as many tail lines as another row.
 func (w *wrapped) give(rows int, description func(row int) **string) {
 	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < rows) {
 		return

@@ -150,7 +150,7 @@ func Hold(t *testing.T, dir string, tools Tools, but map[string][]string) {
 	}
 }
 
-// silent takes the lines of the source out of the messages: a mutation changes them.
+// silent removes the source lines from the messages, because a mutation changes them.
 func silent(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package scantest holds the tests that every transcript parser has to pass: golden files, mutations of the golden
-// files that must not change what is read, a directory of foreign transcripts, and fuzzing.
+// Package scantest contains the tests that every transcript parser must pass: golden files, mutations of the golden files that must
+// not change the result, a directory of foreign transcripts, and fuzzing.
 //
 // A fixture is DIR/<tool>/<name>.txt with its expected value in <name>.json.
 package scantest
