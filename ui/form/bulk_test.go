@@ -133,7 +133,7 @@ func TestAddressesThatFollow(t *testing.T) {
 		"one too many":              {"192.168.1.1/29", 7, "free addresses for only 6 of 7 VMs"},
 		"of the network itself":     {"192.168.1.0/24", 1, "the address of the subnet itself"},
 		"from DHCP":                 {"dhcp", 3, "dhcp"},
-		"no address":                {"192.168.1", 2, "want the first address"},
+		"no address":                {"192.168.1", 2, "expected the first address"},
 		"IPv6":                      {"fd00::1/64", 2, "not an IPv4 address"},
 	} {
 		t.Run(name, func(t *testing.T) {
