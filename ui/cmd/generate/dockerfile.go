@@ -9,6 +9,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/generate/containers"
 )
 
+// guides is the value of --bitfusion that selects the package in the guide. Its URL is wider than a terminal.
+const guides = "guide"
+
 func newDockerfileCmd(e *console.Env) *cobra.Command {
 	var d containers.Dockerfile
 	family := "apt"
@@ -21,6 +24,9 @@ built, unless they are given.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d.EL = family == "dnf"
+			if d.Bitfusion == guides {
+				d.Bitfusion = containers.BitfusionClient
+			}
 			text, err := d.Text(origin(e, "dockerfile", d.Base))
 			if err != nil {
 				return console.Usage("see: rdma-setup generate dockerfile --help", "%v", err)
@@ -37,7 +43,7 @@ built, unless they are given.`,
 	fl.StringSliceVar(&d.Packages, "packages", nil, "packages to install (default: the distribution's RDMA packages)")
 	fl.StringVar(&d.Name, "name", "", "name of the image to build, for the lines at the top")
 	fl.StringVar(&d.Bitfusion, "bitfusion", "", "https URL of the Bitfusion client's .deb; without a value, the guide's")
-	fl.Lookup("bitfusion").NoOptDefVal = containers.BitfusionClient
+	fl.Lookup("bitfusion").NoOptDefVal = guides
 	fl.StringVar(&d.SHA256, "bitfusion-sha256", "", "SHA-256 of that package")
 	fl.StringVar(&d.Timezone, "timezone", "", "time zone that its installation asks for (default Etc/UTC)")
 	fl.IntVar(&d.Class, "traffic-class", 0, "IP traffic class for UCX and NCCL in the containers (default: not set)")
