@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
-	"github.com/rdma-setup/rdma-setup/backends/guest/realtest/kept"
+	"github.com/rdma-setup/rdma-setup/backends/guest/realtest"
 )
 
 //go:embed testdata/network
@@ -135,7 +135,7 @@ func inNetwork(t *testing.T, root string, files map[string]string) string {
 			t.Fatal(err)
 		}
 	}
-	out, err := kept.AsRoot(t.Context(), "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
+	out, err := realtest.AsRoot(t.Context(), "unshare", "--mount", "--net", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "sh", "testdata/network/enter.sh", root, work)
 	if err != nil || !strings.Contains(out, "@end\n") {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -149,8 +149,8 @@ func networkRoot(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kept.Dir(t, "network", sources, func(dir string) {
-		if out, err := kept.AsRoot(t.Context(), "testdata/network/debian/root.sh", dir); err != nil {
+	return realtest.Kept(t, "network", sources, func(dir string) {
+		if out, err := realtest.AsRoot(t.Context(), "testdata/network/debian/root.sh", dir); err != nil {
 			t.Fatalf("is a Debian mirror within reach? %v\n%s", err, out)
 		}
 	})

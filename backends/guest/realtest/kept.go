@@ -1,5 +1,4 @@
-// Package kept caches what tests build at length, images of guests and Debian root file systems, in the user's cache directory.
-package kept
+package realtest
 
 import (
 	"context"
@@ -18,10 +17,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir returns a directory of the given kind that was built from sources. It is built once for each content of the sources: build
-// gets the path of a directory that does not exist, in a directory where it may leave other files. Directories built from other
-// contents are removed, including those of an interrupted build: two different checkouts cannot run at the same time.
-func Dir(t testing.TB, kind string, sources fs.FS, build func(dir string)) string {
+// Kept returns a directory of the given kind that was built from sources, such as the images of guests; it stays in the user's cache
+// directory. It is built once for each content of the sources: build gets the path of a directory that does not exist, in a
+// directory where it may leave other files. Directories built from other contents are removed, including those of an interrupted
+// build: two different checkouts cannot run at the same time.
+func Kept(t testing.TB, kind string, sources fs.FS, build func(dir string)) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
