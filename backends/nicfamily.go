@@ -94,8 +94,11 @@ type Advisory struct {
 // RoCERules describe how RoCE v2 is enabled in a driver if it is not enabled by default.
 type RoCERules struct {
 	Least  string // oldest version of the driver with which RDMA works, "" if none is documented
-	Enable string // parameter of the driver that enables RDMA, one number per port; "" if it is always enabled
+	Enable string // parameter of the driver that enables RDMA, one number per port; "" if there is none
 	Mode   string // module with a parameter that selects iWARP or RoCE v2, "" if the mode cannot be selected
 	Source string
 	NoENS  string // source that excludes RDMA on a switch in enhanced data path mode, "" if the maker does not
+
+	// NoDevice says what to do if a port has no RDMA device and no parameter enables RDMA, "" if the module only has to be loaded.
+	NoDevice string
 }

@@ -154,8 +154,11 @@ func (Known) NoVFs(driver string) (why, remedy string) {
 // NoDevice says what to do if a port has no RDMA device, "" if no remedy is known.
 func (Known) NoDevice(h *backends.Host, n *backends.NIC) string {
 	f := Of(n.Driver)
-	if f == nil || f.RoCE().Enable == "" {
+	switch {
+	case f == nil:
 		return ""
+	case f.RoCE().Enable == "":
+		return f.RoCE().NoDevice
 	}
 	on := strings.TrimSuffix(strings.Repeat("1,", len(Ports(h, f))), ",")
 	return "enable RDMA on each of its ports and reboot the host: esxcli system module parameters set -a -m " + f.Driver() + " -p " + f.RoCE().Enable + "=" + on +
