@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/bnxt"
 	"github.com/rdma-setup/rdma-setup/backends/nic/e810"
 	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 )
@@ -39,9 +40,9 @@ type Family interface {
 }
 
 // Families are all families, in the order in which messages name them.
-func Families() []Family { return []Family{mlx5.Family{}, e810.Family{}} }
+func Families() []Family { return []Family{mlx5.Family{}, e810.Family{}, bnxt.Family{}} }
 
-// others are drivers that support RoCE but do not have a family here: ConnectX-3, Broadcom NetXtreme-E, Marvell FastLinQ (VMware
+// others are drivers that support RoCE but do not have a family here: ConnectX-3 and Marvell FastLinQ (VMware
 // Compatibility Guide, feature RDMA RoCE v2; vSphere 7.0 "PVRDMA Support"). ESXi 8 dropped nmlx4.
 var others = []struct {
 	driver, rdma string
@@ -49,7 +50,6 @@ var others = []struct {
 }{
 	{driver: "nmlx4_core", cards: "ConnectX-3"},
 	{driver: "nmlx4_en", cards: "ConnectX-3"},
-	{driver: "bnxtnet", rdma: "bnxtroce"},
 	{driver: "qedentv", rdma: "qedrntv"},
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
-// twoCards is a host with a card of each family, whose vmnic numbers run against the order of PCI addresses.
-func twoCards() *backends.Host {
+// eachCard is a host with a card of each family, whose vmnic numbers run against the order of PCI addresses.
+func eachCard() *backends.Host {
 	known := func(params ...string) backends.Fact[backends.Module] {
 		return backends.ReadFact(backends.Module{Known: params, Params: map[string]string{}}, nil)
 	}
@@ -20,16 +20,18 @@ func twoCards() *backends.Host {
 			{Device: "vmnic2", Driver: "icen", PCI: "0000:5e:00.1"},
 			{Device: "vmnic1", Driver: "nmlx5_core", PCI: "0000:3b:00.0", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, SpeedMbps: 100000},
 			{Device: "vmnic0", Driver: "nmlx5_core", PCI: "0000:3b:00.1", Roles: []string{"vsan"}},
+			{Device: "vmnic5", Driver: "bnxtnet", PCI: "0000:d8:00.0", RDMADevice: "vmrdma3", RoCEv2: true, SpeedMbps: 100000},
+			{Device: "vmnic4", Driver: "bnxtnet", PCI: "0000:d8:00.1"},
 		},
 		System: &backends.HostSystem{Modules: map[string]backends.Fact[backends.Module]{
-			"nmlx5_core": known("max_vfs", "pfctx", "pfcrx", "trust_state", "ecn"), "nmlx5_rdma": known("dscp_force"), "icen": known("max_vfs"), "irdman": known(),
+			"nmlx5_core": known("max_vfs", "pfctx", "pfcrx", "trust_state", "ecn"), "nmlx5_rdma": known("dscp_force"), "icen": known("max_vfs"), "irdman": known(), "bnxtnet": known(), "bnxtroce": known(),
 		}},
 	}
 }
 
 // TestFamilies calls every method of every family that plans, checks and screens use.
 func TestFamilies(t *testing.T) {
-	h := twoCards()
+	h := eachCard()
 	for _, c := range []struct {
 		driver, vendor, rdma string
 		ports                []string
@@ -38,6 +40,7 @@ func TestFamilies(t *testing.T) {
 	}{
 		{"nmlx5_core", "15b3", "nmlx5_rdma", []string{"0000:3b:00.0", "0000:3b:00.1"}, "", true, true},
 		{"icen", "8086", "irdman", []string{"0000:5e:00.0", "0000:5e:00.1"}, "drivers/infiniband/hw/irdma", false, false},
+		{"bnxtnet", "14e4", "bnxtroce", []string{"0000:d8:00.0", "0000:d8:00.1"}, "NetXtreme-E User's Manual, Broadcom, UG100, SR-IOV", false, false},
 	} {
 		f := nic.Of(c.driver)
 		if f == nil || nic.OfCard(c.vendor) != f || f.RDMA() != c.rdma || f.Name() == "" || f.Cards() == "" || len(f.VIBs()) == 0 {
@@ -58,13 +61,13 @@ func TestFamilies(t *testing.T) {
 			t.Errorf("%s is not known to do RoCE", c.driver)
 		}
 	}
-	if got := nic.Modules(h); !slices.Equal(got, []string{"nmlx5_core", "nmlx5_rdma", "icen", "irdman"}) {
+	if got := nic.Modules(h); !slices.Equal(got, []string{"nmlx5_core", "nmlx5_rdma", "icen", "irdman", "bnxtnet", "bnxtroce"}) {
 		t.Errorf("modules to read: %v", got)
 	}
-	if nic.Of("ntg3") != nil || nic.OfCard("14e4") != nil || (nic.Known{}).RoCE("ntg3") || nic.Dropped("nmlx4_core") != "ConnectX-3" {
+	if nic.Of("ntg3") != nil || nic.OfCard("1077") != nil || (nic.Known{}).RoCE("ntg3") || nic.Dropped("nmlx4_core") != "ConnectX-3" {
 		t.Error("ntg3 is no RDMA driver; nmlx4_core is that of ConnectX-3")
 	}
-	if why, _ := (nic.Known{}).NoVFs("bnxtnet"); !strings.Contains(why, "ConnectX cards (nmlx5_core) only") {
+	if why, _ := (nic.Known{}).NoVFs("qedentv"); !strings.Contains(why, "ConnectX cards (nmlx5_core) only") {
 		t.Errorf("a driver without a family: %q", why)
 	}
 	if got := nic.WithLossless(); got != "nmlx5_core" {
@@ -82,7 +85,7 @@ func TestE810(t *testing.T) {
 		"iWARP":               {func(n *backends.NIC) { n.RoCEv2, n.IWARP = false, true }, "set the protocol of module irdman back to RoCE v2"},
 		"RoCE v1 is not there, which needs no module": {func(n *backends.NIC) { n.RoCEv2 = false }, "choose another pNIC"},
 	} {
-		h := twoCards()
+		h := eachCard()
 		c.set(&h.NICs[0])
 		v := backends.ChoosePNIC(h, backends.PNICWish{Drivers: nic.Known{}}).Verdicts[0]
 		if v.Eligible() || !strings.Contains(v.Main().Remedy, c.says) {
@@ -99,11 +102,36 @@ func TestE810(t *testing.T) {
 	}
 }
 
+// TestNetXtremeE: a port without an RDMA device may have it disabled in the NVRAM (kernel, bnxt_devlink.c), which no plan changes. Of
+// Broadcom's cards, those in rdma-core's table (providers/bnxt_re/main.c) have RDMA.
+func TestNetXtremeE(t *testing.T) {
+	h := eachCard()
+	h.NICs = h.NICs[4:5]
+	if c := backends.ChoosePNIC(h, backends.PNICWish{Drivers: nic.Known{}}); c.Chosen == nil || c.Verdicts[0].Unlisted {
+		t.Errorf("with an RDMA device: %s", c.Verdicts[0].Why())
+	}
+	h.NICs[0].RDMADevice, h.NICs[0].RoCEv2 = "", false
+	c := backends.ChoosePNIC(h, backends.PNICWish{Drivers: nic.Known{}})
+	if m := c.Verdicts[0].Main(); c.Chosen != nil || !strings.Contains(m.Remedy, "load module bnxtroce, and enable RDMA for the port in the card's NVRAM") || !strings.Contains(m.Remedy, "(unverified)") {
+		t.Errorf("without: chosen %v, %+v", c.Chosen, m)
+	}
+	if nic.MayBeOff(h) || nic.RDMAOff(h, &h.NICs[0]) {
+		t.Error("no parameter of bnxtnet shows it")
+	}
+	h.PCI = []backends.PCIDevice{
+		{Address: "0000:19:00.0", Vendor: "14e4", Device: "165f", Class: "0200", Name: "BCM5720"},
+		{Address: "0000:d9:00.0", Vendor: "14e4", Device: "1750", Class: "0200", Name: "BCM57508"},
+	}
+	if got := nic.Hidden(h); len(got) != 1 || got[0].PCI != "0000:d9:00.0" || got[0].Hidden != "is a PCI function without a driver" {
+		t.Errorf("functions that no driver has claimed: %+v", got)
+	}
+}
+
 // TestRDMAOff: a port whose driver was configured without RDMA is eligible, because a plan can change that; a port whose state is
 // unknown is not.
 func TestRDMAOff(t *testing.T) {
 	off := func(value string, read bool) *backends.Host {
-		h := twoCards()
+		h := eachCard()
 		h.NICs = h.NICs[:2]
 		h.NICs[0].RDMADevice, h.NICs[0].RoCEv2 = "", false
 		m := backends.Module{Known: []string{"RDMA", "max_vfs"}, Params: map[string]string{"max_vfs": "0,0"}}
@@ -154,7 +182,7 @@ func TestRDMAOff(t *testing.T) {
 
 // TestConnectX: the values in VMware's and Mellanox's guides (RoCE SR-IOV Setup and Performance Study; DOC-2581).
 func TestConnectX(t *testing.T) {
-	h, f := twoCards(), nic.Of("nmlx5_core")
+	h, f := eachCard(), nic.Of("nmlx5_core")
 	core, rdma, missing := nic.Lossless(h, f, nic.Class{Mask: 0x08, DSCP: 26, ECN: true})
 	for key, want := range map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"} {
 		if core[key] != want {

@@ -70,6 +70,7 @@ var doors = map[string][]string{
 	"checks/row":     {"checks/vcenter", "checks/host", "checks/network", "checks/vm", "checks/guest"},
 
 	// NIC families are used only through their interface.
+	"backends/nic/bnxt": {"backends/nic"},
 	"backends/nic/e810": {"backends/nic"},
 	"backends/nic/mlx5": {"backends/nic"},
 
