@@ -45,7 +45,7 @@ func All() []Scenario {
 			s.VMs[0].Guest.Flaws = append(s.VMs[0].Guest.Flaws, world.OldPerftest)
 		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
-	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), cardless(), fabrics(), broken())...)
+	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), broadcom(), cardless(), fabrics(), broken())...)
 }
 
 func scenarioNamed(name string) (Scenario, error) {
