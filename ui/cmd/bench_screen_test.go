@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -115,6 +116,30 @@ func (d *desk) shows(words string) {
 			d.t.Fatalf("%q was not drawn:\n%s", words, ansi.Strip(all.String()))
 		}
 	}
+}
+
+// overview starts the wizard in a process of its own and logs in. It returns the time until the hosts can be chosen, and the peak of
+// resident memory after everything else has been read.
+func (s *site) overview(ctx context.Context, b *board, vms int) (time.Duration, int) {
+	c := exec.CommandContext(ctx, s.bin)
+	c.Env = append(s.env, "TERM=xterm-256color")
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 40, Cols: 120})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer tty.Close()
+	d := &desk{t: b.t, tty: tty, news: make(chan struct{}, 1)}
+	go d.read()
+	d.shows("vCenter address")
+	d.press("\r\r")
+	begin := time.Now()
+	d.shows("Which hosts")
+	usable := time.Since(begin)
+	d.shows(fmt.Sprintf("%d VMs.", vms))
+	peak := peakMB(c.Process.Pid)
+	_ = c.Process.Kill()
+	_ = c.Wait()
+	return usable, peak
 }
 
 // quiet waits until nothing has been drawn for a while.

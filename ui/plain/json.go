@@ -1,10 +1,11 @@
 package plain
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -37,53 +38,63 @@ type escaping struct {
 }
 
 func (e escaping) Write(p []byte) (int, error) {
-	doc := string(p)
+	// A small document is written at once; of a large one, no copy is kept in memory.
+	out := bufio.NewWriterSize(e.w, min(len(p)+64, 64<<10))
+	rest := p
 	if e.versioned {
-		doc = withVersion(doc)
+		rest = withVersion(out, p)
 	}
-	_, err := io.WriteString(e.w, escape(doc, func(r rune) string {
+	escape(out, rest, func(r rune) string {
 		if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
 			return fmt.Sprintf(`\u%04x\u%04x`, high, low)
 		}
 		return fmt.Sprintf(`\u%04x`, r)
-	}))
-	if err != nil {
+	})
+	if err := out.Flush(); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// withVersion inserts the schemaVersion as the first member of an object, with the document's indentation.
-func withVersion(doc string) string {
-	fields, is := strings.CutPrefix(doc, "{")
+// withVersion writes the beginning of an object with the schemaVersion as its first member, with the document's indentation, and
+// returns the rest.
+func withVersion(out *bufio.Writer, doc []byte) []byte {
+	fields, is := bytes.CutPrefix(doc, []byte("{"))
 	if !is {
 		return doc
 	}
-	layout := fields[:len(fields)-len(strings.TrimLeft(fields, "\n "))]
+	layout := fields[:len(fields)-len(bytes.TrimLeft(fields, "\n "))]
 	colon, comma := ":", ","
-	if layout != "" {
+	if len(layout) > 0 {
 		colon = ": "
 	}
-	if strings.HasPrefix(fields[len(layout):], "}") {
+	if bytes.HasPrefix(fields[len(layout):], []byte("}")) {
 		comma = ""
 	}
-	return fmt.Sprintf(`{%s"schemaVersion"%s%d%s%s`, layout, colon, SchemaVersion, comma, fields)
+	fmt.Fprintf(out, `{%s"schemaVersion"%s%d%s`, layout, colon, SchemaVersion, comma)
+	return fields
 }
 
 // YAML does the same for a YAML document in which such characters occur only in double quotes.
 func YAML(doc string) string {
-	return escape(doc, func(r rune) string { return fmt.Sprintf(`\U%08X`, r) })
+	var out bytes.Buffer
+	b := bufio.NewWriter(&out)
+	escape(b, []byte(doc), func(r rune) string { return fmt.Sprintf(`\U%08X`, r) })
+	_ = b.Flush() // to memory
+	return out.String()
 }
 
-func escape(s string, write func(rune) string) string {
-	var b strings.Builder
+// escape writes a document, and what write returns for each character that is not safe on a terminal. The writer keeps its error.
+func escape(out *bufio.Writer, doc []byte, write func(rune) string) {
 	kept := 0
-	for i, r := range s {
-		if r < unicode.MaxASCII || !unicode.Is(unicode.Cc, r) && !unicode.Is(unicode.Cf, r) {
-			continue
+	for i := 0; i < len(doc); {
+		r, size := utf8.DecodeRune(doc[i:])
+		if r >= unicode.MaxASCII && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
+			_, _ = out.Write(doc[kept:i])
+			_, _ = out.WriteString(write(r))
+			kept = i + size
 		}
-		b.WriteString(s[kept:i] + write(r))
-		kept = i + utf8.RuneLen(r)
+		i += size
 	}
-	return b.String() + s[kept:]
+	_, _ = out.Write(doc[kept:])
 }
