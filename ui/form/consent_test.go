@@ -70,7 +70,7 @@ func TestPlanIsReadToItsEnd(t *testing.T) {
 				t.Error("the s of yes saved the answers")
 			}
 			for range 30 {
-				k.shows("Cost  0 hosts rebooted").press("enter")
+				k.shows("Cost  0 host reboots").press("enter")
 			}
 			k.write("ye").shows("Type yes, then Enter").shows("ye_").shows("esx-01, esx-2, esx-10: a note")
 			golden(t, filepath.Join("testdata", size.name, "9-plan-end.txt"), k.screen())

@@ -35,21 +35,25 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 			}
 		}
 	}
-	reboots := p.Ceiling().HostReboots
-	first := count(len(hosts), "host") + " rebooted"
+	ceiling := p.Ceiling()
+	reboots, cycles := ceiling.HostReboots, ceiling.PowerCycles
+	first := count(reboots, "host reboot")
 	if reboots > len(hosts) {
-		first += fmt.Sprintf(" (%s)", count(reboots, "reboot"))
+		first += " on " + count(len(hosts), "host")
 	}
 	hostsDown, vmsOff := max(1, a.Run.Reboot.MaxUnavailable), a.Run.Power.Limit(len(a.VMs))
 	if len(hosts) > 0 {
 		first += fmt.Sprintf(", at most %d at a time", hostsDown)
 	}
-	first += "; " + count(len(cycled), "VM") + " off"
+	first += "; " + count(cycles, "VM power cycle")
+	if cycles > len(cycled) {
+		first += " of " + count(len(cycled), "VM")
+	}
 	if vmsOff == 0 {
 		vmsOff = max(1, len(cycled))
 	}
 	if len(cycled) > 0 {
-		first += fmt.Sprintf(", at most %d at a time", min(vmsOff, len(cycled)))
+		first += fmt.Sprintf(", at most %s off at a time", count(min(vmsOff, len(cycled)), "VM"))
 	}
 	out := []string{first}
 	if len(hosts)+len(cycled) > 0 && expected > 0 {

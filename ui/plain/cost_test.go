@@ -38,7 +38,7 @@ func TestCostLines(t *testing.T) {
 		VMs: []backends.VM{{Name: "vm-2"}, {Name: "vm-10"}, {Name: "billing-01"}}, Hosts: []backends.Host{{Name: "esx-1", NICs: nics}, {Name: "esx-2", NICs: nics}},
 	}
 	want := []string{
-		"2 hosts rebooted (3 reboots), at most 1 at a time; 3 VMs off, at most 1 at a time",
+		"3 host reboots on 2 hosts, at most 1 at a time; 3 VM power cycles, at most 1 VM off at a time",
 		"about 54 min if a host is out of service for 25 min and a VM off for 5 min",
 		"VMs that are not in the answers and are powered off: billing-01",
 		"other pNICs affected: vmnic0 (vMotion) on esx-1, esx-2",
@@ -61,7 +61,7 @@ func TestCostLines(t *testing.T) {
 	if got, want := plain.CostLines(only, a, inv, nil, 24*time.Minute)[1], "about 24 min if a VM is off for 5 min, changes in guests included"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := plain.CostLines(&plan.Plan{}, a, inv, nil, 0); !slices.Equal(got, []string{"0 hosts rebooted; 0 VMs off", "0 changes in total"}) {
+	if got := plain.CostLines(&plan.Plan{}, a, inv, nil, 0); !slices.Equal(got, []string{"0 host reboots; 0 VM power cycles", "0 changes in total"}) {
 		t.Errorf("nothing to do: %q", got)
 	}
 }
