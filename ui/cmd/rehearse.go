@@ -165,8 +165,9 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 
 const (
 	// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
-	memoryOfTwins = 420 << 20
-	// parallelOnTwins is run.parallel on a twin, where nothing is waited for: more would take memory only.
+	memoryOfTwins = 390 << 20
+	// parallelOnTwins bounds run.parallel and the guests that are read or changed at the same time on a twin, where nothing is waited
+	// for: more would take memory only.
 	parallelOnTwins = 4
 )
 
@@ -193,6 +194,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
+			Apart:      parallelOnTwins,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()
 	}

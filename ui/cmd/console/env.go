@@ -43,6 +43,9 @@ type Env struct {
 	CallLimit time.Duration
 	// PutBackLimit bounds closing what is open on hosts after the operator has ended the program at a prompt; zero: 700 ms.
 	PutBackLimit time.Duration
+	// Apart bounds simultaneous operations and readings of guests, which load only their own machine; zero: as the answers say. The
+	// guests of a rehearsal all run in this process.
+	Apart int
 }
 
 // JournalOptions returns the options for this process's journals.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,7 +249,8 @@ func slowGuest(limit time.Duration) error {
 // guestFacts reads all guests of the answers whose VM is on, concurrently, each with its own limit.
 func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var g errgroup.Group
-	g.SetLimit(max(1, a.Run.Parallel))
+	limit := max(1, a.Run.Parallel)
+	g.SetLimit(min(limit, cmp.Or(s.Env.Apart, limit)))
 	facts := make([]backends.Guest, 0, len(a.VMs))
 	for _, v := range a.VMs {
 		vm := inv.VM(v.Name)
