@@ -39,6 +39,7 @@ type Guest struct {
 	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MLNX_OFED by this program was interrupted
 	AppClass       *int              `json:"app_class,omitempty"`        // traffic class for UCX and NCCL in the environment of logins; nil: none
 	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
+	GPUUnit        GPUUnit           `json:"gpu_unit,omitempty"`         // of this program, which sets persistence mode at boot
 	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
 	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
 	Persist        Persist           `json:"persist"`
@@ -347,6 +348,30 @@ func (g *Guest) CardAt(v *VM, name string) *VerbsDevice {
 		return nil
 	}
 	return find(g.RDMA, func(d *VerbsDevice) bool { return d.Bridge == given.GuestBridge() })
+}
+
+// GPUUnit is the state of this program's unit that sets persistence mode of NVIDIA's driver at boot; "": there is none.
+type GPUUnit string
+
+// The states of the unit.
+const (
+	GPUUnitEnabled GPUUnit = "enabled"
+	GPUUnitPartial GPUUnit = "partial"
+)
+
+// Persistence returns the value of KindGPUPersist for the GPUs of a guest.
+func (u GPUUnit) Persistence(gpus []GuestGPU) Value {
+	on := len(gpus) > 0
+	for _, d := range gpus {
+		on = on && d.Persistent != nil && *d.Persistent
+	}
+	switch {
+	case u == GPUUnitPartial, u == GPUUnitEnabled && !on:
+		return Partial(nil)
+	case on:
+		return ValueOf(true)
+	}
+	return Absent
 }
 
 // Nouveau is the state of nouveau, the kernel's own driver for NVIDIA GPUs, in a guest.

@@ -29,6 +29,8 @@ const (
 	// ItemTrafficClass is the traffic class of RDMA-CM on an interface; name = MAC.
 	ItemTrafficClass ItemKind = "traffic-class"
 	ItemSysctl       ItemKind = "sysctl" // name = path below /proc/sys; state: its number
+	// ItemGPUPersist is the persistence mode of a GPU; name = its PCI address in the guest; state: on.
+	ItemGPUPersist ItemKind = "persistence-mode"
 )
 
 // An Item is one thing that a Set may touch. Kind and Name identify it within a Kept.

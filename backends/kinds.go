@@ -106,6 +106,9 @@ const (
 	// nouveau, and nouveau is not loaded; Partial if the file exists and nouveau is loaded. Set reboots the guest if nouveau is
 	// loaded. Keeper.
 	KindNouveau Kind = "nouveau"
+	// KindGPUPersist: target guest/NAME, value bool (true): persistence mode of NVIDIA's driver is on for every GPU; Partial if a
+	// unit of this program exists and the mode is off. Keeper.
+	KindGPUPersist Kind = "gpu-persistence"
 	// KindModules: target guest/NAME, name = name of the set, value []string, the modules loaded, in load order.
 	KindModules Kind = "modules"
 	// KindPersist: target guest/NAME, value Persist: the configuration that loads the modules at every boot. Keeper.

@@ -52,6 +52,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	g.NoQoSTool = strings.HasPrefix(strings.TrimSpace(f["qos"]), "no tool")
 	f.health(g)
 	f.builds(g)
+	g.GPUUnit = f.gpuUnit()
 }
 
 // assignments parses KEY=value lines with shell quotes, as in os-release.

@@ -18,7 +18,7 @@ const NVIDIAVendor = "10de"
 func gpuScript() string {
 	return section("smi", "command -v nvidia-smi >/dev/null && { nvidia-smi -L 2>&1 || echo failed; }") +
 		section("smidriver", "command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=driver_version --format=csv,noheader") +
-		section("smiquery", "command -v nvidia-smi >/dev/null && nvidia-smi -q") +
+		section("smiquery", smiQuery) +
 		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
 		section("smip2p", "command -v nvidia-smi >/dev/null && nvidia-smi topo -p2p r") +
 		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +

@@ -125,6 +125,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindBuild:        build{g},
 		backends.KindOFED:         mofed{g},
 		backends.KindNouveau:      nouveau{recorded{g, []string{nouveauFile, nouveauGoing}}},
+		backends.KindGPUPersist:   gpuPersist{recorded{g: g}},
 		backends.KindModules:      modules{g},
 		backends.KindPersist:      persist{recorded{g: g}},
 		backends.KindAddress:      address{g},

@@ -48,6 +48,7 @@ type config struct {
 	vf      bool              // has a VF, not a PVRDMA adapter
 	card    bool              // was given a ConnectX whole
 	preset  bool              // somebody has set it up by the guides
+	driver  bool              // has GPUs and NVIDIA's driver
 	nouveau bool              // its kernel has nouveau
 	source  bool              // it has what NVIDIA's driver and perftest are built with, and a share with their files
 	older   map[string]string // packages that are installed in another version than the one offered first
@@ -93,6 +94,9 @@ func newMachine(t *testing.T, c config) *machine {
 	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older, Lease: "10.20.0.11/16"}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
+	}
+	if c.driver {
+		lc.Preset = "gpudirect"
 	}
 	if c.source {
 		lc.Preset = "gpu-source"

@@ -120,6 +120,7 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(qosFacts())
 	b.WriteString(section("environment", environmentFacts))
 	b.WriteString(nouveauFacts())
+	b.WriteString(gpuPersistFacts())
 	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
 	return b.String()

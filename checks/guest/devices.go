@@ -60,10 +60,10 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
-			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
+			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
 			Criteria: "persistence mode is on for each GPU / off / -",
-			Remedy: "Enable nvidia-persistenced in the guest (systemctl enable --now nvidia-persistenced, with the option --persistence-mode), " +
-				"so that the driver keeps GPUs initialized between jobs.",
+			Remedy: "Name the driver's packages or .run file in gpudirect.driver, so that the run sets the mode, also at boot; " +
+				"or start nvidia-persistenced at boot without the option --no-persistence-mode.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				told := 0
 				for _, d := range g.NVIDIA.Devices {

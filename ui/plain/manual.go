@@ -110,6 +110,8 @@ func guestManual(c plan.Change) string {
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
 	case backends.KindNouveau:
 		return "in the guest: a file in /etc/modprobe.d with " + code("blacklist nouveau") + " and " + code("options nouveau modeset=0") + ", then " + code("update-initramfs -u -k all") + " and a reboot"
+	case backends.KindGPUPersist:
+		return "in the guest: " + code("nvidia-smi -pm 1") + ", and a systemd unit that runs it at every boot, after nvidia-persistenced"
 	case backends.KindNICName:
 		return "in the guest: a file in /etc/systemd/network that ends in .link, with " + code("[Match] MACAddress=%s", c.Name) + " and " + code("[Link] Name=%s", text(c.To)) +
 			", then " + code("update-initramfs -u -k all") + " where there is one"

@@ -27,6 +27,11 @@ func guestTitle(c Change, removed bool) string {
 			return "allow nouveau to use GPUs again from the next boot on"
 		}
 		return "keep nouveau from the GPU and reboot the guest"
+	case backends.KindGPUPersist:
+		if removed {
+			return "restore the persistence mode of the GPUs"
+		}
+		return "set persistence mode of the GPUs, now and at every boot"
 	case backends.KindNICName:
 		if removed {
 			return "stop keeping the name of the interface " + place(c.Name)

@@ -43,8 +43,9 @@ var fixKinds = func() map[string][]backends.Kind {
 		"GST-MOD-007": {backends.KindModules}, "GST-MOD-S-008": {backends.KindModules}, "GST-PERSIST-009": {backends.KindPersist},
 		"GST-PORT-010": {backends.KindPort}, "GST-MEMLOCK-020": {backends.KindMemlock}, "GST-TCLASS-025": {backends.KindTrafficClass,
 			backends.KindEnvironment}, "GST-QOS-035": {backends.KindPortQoS}, "GST-CONTAINER-030": {backends.KindImage},
-		"GST-POLICY-036": {backends.KindARP, backends.KindAddress},
-		"GST-MTU-012":    address, "GST-IBMTU-013": address, "GST-IP-014": address, "GST-IPPERSIST-018": address, "GST-GID-019": address,
+		"GST-PERSIST-039": {backends.KindGPUPersist},
+		"GST-POLICY-036":  {backends.KindARP, backends.KindAddress},
+		"GST-MTU-012":     address, "GST-IBMTU-013": address, "GST-IP-014": address, "GST-IPPERSIST-018": address, "GST-GID-019": address,
 	}
 }()
 

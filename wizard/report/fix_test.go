@@ -27,6 +27,7 @@ func everything() *plan.Plan {
 			backends.KindSwitch, backends.KindPortGroup, backends.KindMember, backends.KindOption, backends.KindFirewall, backends.KindPower, backends.KindComponent,
 			backends.KindModuleParams, backends.KindFirmware, backends.KindVFs, backends.KindPassthrough, backends.KindHardware, backends.KindMemory, backends.KindAdapter,
 			backends.KindExtra, backends.KindDevice, backends.KindPackages, backends.KindOFED, backends.KindModules, backends.KindPersist, backends.KindAddress, backends.KindMemlock, backends.KindPort, backends.KindImage, backends.KindTrafficClass, backends.KindPortQoS, backends.KindEnvironment,
+			backends.KindGPUPersist,
 		} {
 			p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: t, Kind: k}})
 		}

@@ -68,6 +68,7 @@ func (m *Machine) start() {
 	m.mu.Unlock()
 
 	m.kernel.Boot()
+	m.nvidia.Boot()
 	m.kernel.Logf("Linux version %s", m.distro.kernel)
 	for _, dir := range []string{"/tmp", "/run"} {
 		_ = m.sys.FS.RemoveAll(vfs.Root(), dir) // both are created again

@@ -55,6 +55,11 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 		return backends.Absent // the run reads it: it matters once, before an upgrade
 	case backends.KindNouveau:
 		return g.Nouveau.Value()
+	case backends.KindGPUPersist:
+		if g.NVIDIA == nil {
+			return g.GPUUnit.Persistence(nil)
+		}
+		return g.GPUUnit.Persistence(g.NVIDIA.Devices)
 	case backends.KindBuild:
 		if g.Built == nil {
 			return unread

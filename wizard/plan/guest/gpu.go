@@ -28,13 +28,20 @@ const (
 func (g *guestPart) gpu() {
 	g.vgpu()
 	if g.Answers.Mode != answers.GPUDirect {
-		if (len(g.v.GPUs) > 0 || g.v.VGPUs > 0) && g.asked && (g.v.Guest.NVIDIA == nil || g.unfinished(backends.BuildDriver)) {
-			g.driver()
+		switch {
+		case len(g.v.GPUs) == 0 && g.v.VGPUs == 0:
+		case g.asked && (g.v.Guest.NVIDIA == nil || g.unfinished(backends.BuildDriver)):
+			if id := g.driver(); id != "" {
+				g.persistence(id)
+			}
+		default:
+			g.persistence("")
 		}
 		return
 	}
 	if !g.asked {
 		g.modulesFor(g.until, "how the NIC accesses GPU memory depends on the guest's driver")
+		g.persistence("")
 		return
 	}
 	f := g.v.Guest
@@ -46,6 +53,7 @@ func (g *guestPart) gpu() {
 		g.cudaPerftest(id)
 		if id != "" {
 			g.modulesFor(backends.Unknown(id), "how the NIC accesses GPU memory depends on the driver that is installed")
+			g.persistence(id)
 		}
 		return
 	}
@@ -55,6 +63,7 @@ func (g *guestPart) gpu() {
 			"has nvidia-smi, but kernel %s has no module of the NVIDIA driver: %s", f.Kernel, cmp.Or(f.NVIDIA.Error, "it reports no version"))
 		return
 	}
+	g.persistence("")
 	module, why, no := peerWay(f)
 	if no != nil {
 		g.Object(g.ref, checkPeer, no.Remedy, "%s", no.Why)
@@ -65,6 +74,24 @@ func (g *guestPart) gpu() {
 		return
 	}
 	g.modulesFor(backends.ValueOf([]string{module}), why)
+}
+
+// persistence plans that the driver keeps unused GPUs initialized, if the answers leave the driver to the run. driver is the id of
+// the change that installs it, "" if it is installed (NVIDIA, Driver Persistence; NVML supports the mode on all products).
+func (g *guestPart) persistence(driver string) {
+	if len(g.Answers.GPUDirect.Driver) == 0 {
+		return
+	}
+	from := g.until
+	switch {
+	case driver != "":
+		from = backends.Unknown(driver)
+	case g.asked && (!g.cycled || g.v.Guest.GPUUnit == backends.GPUUnitEnabled): // the unit sets it after a power cycle too
+		from = current.Value(g.Inventory, g.set(backends.KindGPUPersist, ""))
+	}
+	g.change(backends.KindGPUPersist, "", from, backends.ValueOf(true), "without it the driver initializes a GPU anew for each first program that uses it", func(c *plan.Change) {
+		c.After = append(c.After, g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
+	})
 }
 
 // vgpu notes what a vGPU does not support (RDG: RoCE accelerated ML and HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox,

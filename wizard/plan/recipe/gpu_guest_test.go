@@ -156,6 +156,43 @@ func TestWhatAGuestForbidsGPUs(t *testing.T) {
 	}
 }
 
+// Persistence mode is set where the answers name the driver: after its installation, or if it is installed and the mode is off.
+func TestPersistenceMode(t *testing.T) {
+	off, on := false, true
+	for name, c := range map[string]struct {
+		named bool
+		mode  *bool // nil: no driver
+		from  backends.Value
+		want  bool
+	}{
+		"no driver yet":         {true, nil, backends.Unknown(guestID("vm-01", backends.KindPackages, "nvidia")), true},
+		"off":                   {true, &off, backends.Absent, true},
+		"on":                    {true, &on, backends.ValueOf(true), false},
+		"the operator's driver": {false, &off, backends.Absent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := newGPUs(1)
+			a := gpuAnswers(inv)
+			g := &inv.Guests[0]
+			if c.named {
+				a.GPUDirect.Driver = []string{"nvidia-headless-570-server-open"}
+			}
+			if c.mode == nil {
+				g.NVIDIA = nil
+			} else {
+				g.NVIDIA.Devices = []backends.GuestGPU{{Persistent: c.mode}}
+				if *c.mode {
+					g.GPUUnit = backends.GPUUnitEnabled
+				}
+			}
+			got := mustBuild(t, a, inv, plan.Options{}).Change(guestID("vm-01", backends.KindGPUPersist, ""))
+			if (got != nil) != c.want || got != nil && c.mode == nil && got.From != c.from {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // A driver that the answers name is installed after the RDMA packages; the changes that depend on it are planned when it is
 // installed.
 func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {

@@ -137,6 +137,10 @@ func itemByHand(i backends.Item) (string, []string) {
 		if !absent {
 			return "", []string{"echo " + strings.Trim(i.State.String(), `"`) + " | sudo tee /proc/sys/" + i.Name}
 		}
+	case backends.ItemGPUPersist:
+		if !absent {
+			return "", []string{"sudo nvidia-smi -i " + name + " -pm " + map[bool]string{false: "0", true: "1"}[i.State == backends.ValueOf(true)]}
+		}
 	case backends.ItemTrafficClass: // Linux, Documentation/ABI/testing/configfs-rdma_cm
 		return "RDMA-CM on the interface with MAC " + i.Name + " was: " + i.State.String() +
 			". It is lost at the next boot of the guest; until then it is in /sys/kernel/config/rdma_cm/DEVICE/ports/1/default_roce_tos.", nil

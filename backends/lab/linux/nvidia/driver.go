@@ -43,9 +43,9 @@ type Driver struct {
 	mu      sync.Mutex
 	version string // installed version, "" if none
 	open    bool
-	legacy  bool // nv_peer_mem is installed
-	built   API  // origin of the interface when the modules were built
-	persist bool
+	legacy  bool            // nv_peer_mem is installed
+	built   API             // origin of the interface when the modules were built
+	persist map[string]bool // persistence mode, by the address of the GPU
 }
 
 // A NIC is an RDMA device in the output of nvidia-smi.
@@ -83,6 +83,13 @@ func (d *Driver) Remove() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.version = ""
+}
+
+// Boot resets persistence mode: it does not outlast a reboot (NVML API Reference, nvmlDeviceSetPersistenceMode).
+func (d *Driver) Boot() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.persist = nil
 }
 
 // Version returns the installed version, or "" if there is none, and whether the open modules are installed.

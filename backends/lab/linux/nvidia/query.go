@@ -27,7 +27,7 @@ func fields() map[string]field {
 		"index":                   {text: func(_ *Driver, n int, _ GPU) string { return strconv.Itoa(n) }},
 		"count":                   {text: func(d *Driver, _ int, _ GPU) string { return strconv.Itoa(len(d.GPUs())) }},
 		"driver_version":          {text: func(d *Driver, _ int, _ GPU) string { v, _ := d.Version(); return v }},
-		"persistence_mode":        {text: func(d *Driver, _ int, _ GPU) string { return d.persistent("Enabled", "Disabled") }},
+		"persistence_mode":        {text: func(d *Driver, _ int, g GPU) string { return d.persistent(g, "Enabled", "Disabled") }},
 		"name":                    plain(func(g GPU) string { return g.Name }),
 		"uuid":                    plain(GPU.UUID),
 		"pci.bus_id":              plain(GPU.busID),

@@ -3,6 +3,7 @@ package nvidia
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // Programs returns nvidia-smi, dkms and p2pBandwidthLatencyTest.
 func (d *Driver) Programs() map[string]sh.Program {
-	return map[string]sh.Program{"nvidia-smi": d.smi, "dkms": d.dkms, "p2pBandwidthLatencyTest": d.peerTest}
+	return map[string]sh.Program{"nvidia-smi": d.smi, "nvidia-persistenced": d.persistenced, "dkms": d.dkms, "p2pBandwidthLatencyTest": d.peerTest}
 }
 
 // Exit codes of nvidia-smi.
@@ -54,7 +55,10 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 	}
 	if id := o.Value("i", "id"); id != "" {
 		n, err := strconv.Atoi(id)
-		if err != nil || n < 0 || n >= len(gpus) {
+		if err != nil { // an index or a PCI address
+			n = slices.IndexFunc(gpus, func(g GPU) bool { return strings.EqualFold(g.Address, id) || strings.EqualFold(g.busID(), id) })
+		}
+		if n < 0 || n >= len(gpus) {
 			p.Printf("No devices were found\n")
 			return noDevice
 		}
@@ -90,9 +94,7 @@ func (d *Driver) persistence(p *sh.Proc, gpus []GPU, value string) int {
 		p.Printf("Unable to set persistence mode for GPU %s: Insufficient Permissions\nTerminating early due to previous errors.\n", gpus[0].busID())
 		return 4
 	}
-	d.mu.Lock()
-	d.persist = value == "1"
-	d.mu.Unlock()
+	d.persistAll(gpus, value == "1")
 	for _, g := range gpus {
 		p.Printf("%s persistence mode for GPU %s.\n", map[bool]string{true: "Enabled", false: "Disabled"}[value == "1"], g.busID())
 	}
@@ -100,13 +102,39 @@ func (d *Driver) persistence(p *sh.Proc, gpus []GPU, value string) int {
 	return 0
 }
 
-func (d *Driver) persistent(on, off string) string {
+func (d *Driver) persistAll(gpus []GPU, on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.persist {
+	if d.persist == nil {
+		d.persist = map[string]bool{}
+	}
+	for _, g := range gpus {
+		d.persist[g.Address] = on
+	}
+}
+
+func (d *Driver) persistent(g GPU, on, off string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.persist[g.Address] {
 		return on
 	}
 	return off
+}
+
+// persistenced implements the start of nvidia-persistenced, which detaches itself: it keeps all GPUs initialized, unless
+// --no-persistence-mode is set (nvidia-persistenced(1)).
+func (d *Driver) persistenced(_ context.Context, p *sh.Proc) int {
+	o, err := p.Options("u: g: V user: group: verbose persistence-mode no-persistence-mode")
+	switch {
+	case err != nil:
+		return p.Usage(1, err)
+	case !d.Ready():
+		return p.Fail(1, "nvidia-persistenced failed to initialize. Check syslog for more details.")
+	case !o.Has("no-persistence-mode"):
+		d.persistAll(d.GPUs(), true)
+	}
+	return 0
 }
 
 // table implements nvidia-smi without arguments, with the layout of R570.
@@ -124,7 +152,7 @@ func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 		if g.Architecture == "Ampere" && strings.Contains(g.Name, "A100") || g.Architecture == "Hopper" || strings.Contains(g.Name, "A30") {
 			mig = "Disabled"
 		}
-		p.Printf("| %3d  %-25.25s   %6s | %18s %3s | %20s |\n", n, g.Name, d.persistent("On", "Off"), g.busID(), "Off", "0")
+		p.Printf("| %3d  %-25.25s   %6s | %18s %3s | %20s |\n", n, g.Name, d.persistent(g, "On", "Off"), g.busID(), "Off", "0")
 		p.Printf("| N/A   31C    P0    %12s / %4dW | %7dMiB / %6dMiB | %6d%%  %11s |\n", fmt.Sprintf("%dW", g.Watts/7), g.Watts, 0, g.MemoryMiB, 0, "Default")
 		p.Printf("| %39s | %22s | %20s |\n%s\n", "", "", mig, rule)
 	}
@@ -157,7 +185,7 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 			key, value string
 		}{
 			{4, "Product Name", g.Name}, {4, "Product Brand", "NVIDIA"}, {4, "Product Architecture", g.Architecture},
-			{4, "Display Mode", "Disabled"}, {4, "Display Active", "Disabled"}, {4, "Persistence Mode", d.persistent("Enabled", "Disabled")},
+			{4, "Display Mode", "Disabled"}, {4, "Display Active", "Disabled"}, {4, "Persistence Mode", d.persistent(g, "Enabled", "Disabled")},
 			{4, "Serial Number", fmt.Sprint(1320000000000 + int64(g.Slot))}, {4, "GPU UUID", g.UUID()}, {4, "Minor Number", strconv.Itoa(n)},
 			{4, "VBIOS Version", g.VBIOS}, {4, "MultiGPU Board", map[bool]string{true: "Yes", false: "No"}[g.Name == "Tesla K80"]},
 			{4, "GPU Virtualization Mode", ""}, {8, "Virtualization Mode", mode}, {8, "Host VGPU Mode", "N/A"},

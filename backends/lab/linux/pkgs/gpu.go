@@ -39,6 +39,7 @@ func nvidiaDebs() []Package {
 		{Name: "dkms", Version: "2.8.7-2ubuntu2.2", Arch: "all", Bin: bin("/usr/sbin", "dkms"), KB: 200},
 		{Name: "libnvidia-compute-570-server", Version: version(DriverVersion), KB: 320000},
 		{Name: "nvidia-utils-570-server", Version: version(DriverVersion), Needs: []string{"libnvidia-compute-570-server"}, Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
+		{Name: "nvidia-compute-utils-570-server", Version: version(DriverVersion), Bin: bin("/usr/bin", "nvidia-persistenced"), Files: daemon(), KB: 300},
 		{Name: "nvidia-dkms-470-server", Version: version(OldDriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 40000},
 		{Name: "nvidia-utils-470-server", Version: version(OldDriverVersion), Bin: bin("/usr/bin", "nvidia-smi"), KB: 1200},
 		{Name: "nvidia-headless-470-server", Version: version(OldDriverVersion), Needs: []string{"nvidia-dkms-470-server"}, KB: 20},
@@ -49,7 +50,8 @@ func nvidiaDebs() []Package {
 	for _, open := range []string{"", "-open"} {
 		list = append(list,
 			Package{Name: "nvidia-dkms-570-server" + open, Version: version(DriverVersion), Needs: []string{"dkms"}, Files: blacklist(), KB: 60000},
-			Package{Name: "nvidia-headless-570-server" + open, Version: version(DriverVersion), Needs: []string{"nvidia-dkms-570-server" + open, "libnvidia-compute-570-server"}, KB: 20},
+			Package{Name: "nvidia-headless-570-server" + open, Version: version(DriverVersion), KB: 20,
+				Needs: []string{"nvidia-dkms-570-server" + open, "libnvidia-compute-570-server", "nvidia-compute-utils-570-server"}},
 			Package{Name: "nvidia-driver-570-server" + open, Version: version(DriverVersion),
 				Needs: []string{"nvidia-headless-570-server" + open, "nvidia-utils-570-server"}, KB: 500})
 	}
@@ -77,6 +79,21 @@ const DOCA = "doca-ofed"
 // doca returns the package with DOCA's repository, which is installed from a file, and the packages of that repository.
 func doca(version string) []Package {
 	return []Package{{Name: "doca-host", Version: version, From: "file", KB: 900}, {Name: DOCA, Version: "2.9.1-0.1.7", From: "doca-host", Needs: []string{"dkms"}, KB: 20}}
+}
+
+// daemon returns the unit of nvidia-persistenced as Ubuntu packages it: without persistence mode, and static, so that it cannot
+// be enabled (documented with the output of systemctl status and cat in several public notes on Ubuntu 20.04 to 24.04).
+func daemon() map[string]string {
+	return map[string]string{"/lib/systemd/system/nvidia-persistenced.service": `[Unit]
+Description=NVIDIA Persistence Daemon
+Wants=syslog.target
+StopWhenUnneeded=true
+
+[Service]
+Type=forking
+ExecStart=/usr/bin/nvidia-persistenced --user nvidia-persistenced --no-persistence-mode --verbose
+ExecStopPost=/bin/rm -rf /var/run/nvidia-persistenced
+`}
 }
 
 func blacklist() map[string]string {

@@ -148,6 +148,17 @@ func (m *Manager) start(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	for _, want := range u.words("Unit.Wants") {
+		_ = m.start(ctx, want) // Wants: a failure does not matter
+	}
+	if u.last("Service.Type") == "forking" {
+		m.setActive(u, "active")
+		if err := m.run(ctx, u, u.last("Service.ExecStart")); err != nil {
+			m.setActive(u, "failed")
+			return err
+		}
+		return nil // its process remains
+	}
 	if u.last("Service.Type") != "oneshot" && strings.HasSuffix(name, ".service") {
 		return m.startSimple(ctx, u)
 	}
