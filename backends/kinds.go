@@ -270,7 +270,7 @@ const WholeHCA = "hca"
 func HCAName(pci string) string { return WholeHCA + " " + strings.ToLower(pci) }
 
 // OfHCA reports whether a name is that of a whole card, and returns its PCI address on the host; "" if the VM has only one.
-func OfHCA(name string) (pci string, whole bool) {
+func OfHCA(name string) (pci string, passthrough bool) {
 	pci, several := strings.CutPrefix(name, WholeHCA+" ")
 	if !several || strings.Count(pci, ":") != 2 {
 		return "", name == WholeHCA

@@ -147,8 +147,8 @@ func TestInvalidValueHasAnError(t *testing.T) {
 }
 
 func TestPartialReturnsWhatExists(t *testing.T) {
-	whole := backends.ValueOf([]string{"a"})
-	if p := backends.Partial([]string{"a"}); p == whole || p.Part() != whole || p != backends.Partial(whole) || p.String() != "partial (a)" {
+	complete := backends.ValueOf([]string{"a"})
+	if p := backends.Partial([]string{"a"}); p == complete || p.Part() != complete || p != backends.Partial(complete) || p.String() != "partial (a)" {
 		t.Errorf("%s: %s", p, p.Part())
 	}
 	if v := backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}}); v.String() != "modules ib_umad" {
@@ -157,7 +157,7 @@ func TestPartialReturnsWhatExists(t *testing.T) {
 	if p := backends.Partial(nil); p.IsAbsent() || !p.Part().IsAbsent() || p.String() != "partial" {
 		t.Errorf("%s: %s", p, p.Part())
 	}
-	if whole.Part() != whole || backends.ValueOf(whole) != whole {
+	if complete.Part() != complete || backends.ValueOf(complete) != complete {
 		t.Error("data is not left as it is")
 	}
 }

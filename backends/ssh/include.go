@@ -40,21 +40,21 @@ func (w *includes) read(name string) ([]byte, error) {
 func inEtc(name string) bool { return strings.HasPrefix(filepath.Clean(name), "/etc/ssh/") }
 
 // walk returns a text without what the library cannot evaluate: Match blocks with criteria other than "all" or one "host", and
-// Includes of files with such blocks, because the library reads those itself. Line numbers do not change. Whole means that
+// Includes of files with such blocks, because the library reads those itself. Line numbers do not change. complete is true if
 // nothing was left out.
-func (w *includes) walk(file, text string, depth int, system bool) (kept string, whole bool, err error) {
+func (w *includes) walk(file, text string, depth int, system bool) (kept string, complete bool, err error) {
 	if w.left -= int64(len(text)); w.left < 0 {
 		return "", false, fmt.Errorf("the included files are %w: the limit is %s", backends.ErrTooLarge, backends.SizeText(backends.InputSSHConfig.Limit))
 	}
 	var out strings.Builder
-	whole = true
+	complete = true
 	ignoring := false
 	for line := range strings.Lines(text) {
 		key, value := directive(line)
 		switch {
 		case key == "match":
 			if ignoring = !understood(value); ignoring {
-				whole = false
+				complete = false
 				if depth == 1 {
 					w.note(file, "%q: the block %q is ignored", file, "Match "+value)
 				}
@@ -72,7 +72,7 @@ func (w *includes) walk(file, text string, depth int, system bool) (kept string,
 				return "", false, err
 			}
 			if !all {
-				whole = false
+				complete = false
 				if line = "\n"; len(good) > 0 {
 					line = "Include " + strings.Join(good, " ") + "\n"
 				}
@@ -80,7 +80,7 @@ func (w *includes) walk(file, text string, depth int, system bool) (kept string,
 		}
 		out.WriteString(line)
 	}
-	return out.String(), whole, nil
+	return out.String(), complete, nil
 }
 
 // note records ignored settings for the operator. Settings of algorithms in the system's own files, such as Red Hat's with "Match
@@ -107,11 +107,11 @@ func (w *includes) include(patterns string, depth int, system bool) (good []stri
 			if depth > includeDepth {
 				return nil, false, fmt.Errorf("include directives are nested more than %d levels deep", includeDepth)
 			}
-			whole, err := w.file(name, depth)
+			complete, err := w.file(name, depth)
 			if err != nil {
 				return nil, false, err
 			}
-			if whole {
+			if complete {
 				good = append(good, name)
 				continue
 			}
@@ -122,7 +122,7 @@ func (w *includes) include(patterns string, depth int, system bool) (good []stri
 	return good, all, nil
 }
 
-func (w *includes) file(name string, depth int) (whole bool, err error) {
+func (w *includes) file(name string, depth int) (complete bool, err error) {
 	info, err := os.Stat(name)
 	if os.IsNotExist(err) {
 		return true, nil // a dangling link: ssh(1) ignores it
@@ -137,8 +137,8 @@ func (w *includes) file(name string, depth int) (whole bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, whole, err = w.walk(name, string(text), depth+1, strings.HasPrefix(filepath.Clean(name), "/etc/ssh"))
-	return whole, err
+	_, complete, err = w.walk(name, string(text), depth+1, strings.HasPrefix(filepath.Clean(name), "/etc/ssh"))
+	return complete, err
 }
 
 // directive splits a line: "Include a b", "include=a", "Match host x # comment".

@@ -31,14 +31,16 @@ func lasting(p Pair, test string) time.Duration {
 
 // remaining estimates the remaining time after that many tests: the initial estimate, scaled by the pace so far.
 func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration {
-	whole := r.Estimate(pairs)
+	estimated := r.Estimate(pairs)
 	if r.Now == nil {
-		return func(done int) time.Duration { return whole * time.Duration(total-done) / time.Duration(max(1, total)) }
+		return func(done int) time.Duration {
+			return estimated * time.Duration(total-done) / time.Duration(max(1, total))
+		}
 	}
 	began := r.Now()
 	return func(done int) time.Duration {
 		if done == 0 {
-			return whole
+			return estimated
 		}
 		return r.Now().Sub(began) * time.Duration(total-done) / time.Duration(done)
 	}
@@ -46,7 +48,7 @@ func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration
 
 // Estimate returns about how long Measure takes: the longest pair of each round.
 func (r *Runner) Estimate(pairs []Pair) time.Duration {
-	var whole time.Duration
+	var sum time.Duration
 	for _, round := range Rounds(pairs) {
 		var longest time.Duration
 		for _, p := range round {
@@ -56,7 +58,7 @@ func (r *Runner) Estimate(pairs []Pair) time.Duration {
 			}
 			longest = max(longest, d)
 		}
-		whole += longest
+		sum += longest
 	}
-	return whole
+	return sum
 }

@@ -57,8 +57,8 @@ type History struct {
 	Since   time.Time
 	Err     error // of the checks since Since; nil while checks succeed
 
-	links map[checks.LinkName][]checks.Status
-	whole []checks.Status
+	links   map[checks.LinkName][]checks.Status
+	overall []checks.Status
 }
 
 // Take adds the result of a check.
@@ -76,7 +76,7 @@ func (h *History) Take(l Round) {
 		for _, name := range checks.Links() {
 			h.add(name, Away)
 		}
-		h.whole = bounded(append(h.whole, Away))
+		h.overall = bounded(append(h.overall, Away))
 		return
 	}
 	h.Changes = nil
@@ -90,7 +90,7 @@ func (h *History) Take(l Round) {
 	for _, link := range h.Chain {
 		h.add(link.Name, link.Worst)
 	}
-	h.whole = bounded(append(h.whole, worst(h.Chain)))
+	h.overall = bounded(append(h.overall, worst(h.Chain)))
 }
 
 func (h *History) add(name checks.LinkName, s checks.Status) {
@@ -108,7 +108,7 @@ func bounded(list []checks.Status) []checks.Status {
 func (h *History) Of(name checks.LinkName) []checks.Status { return h.links[name] }
 
 // Overall returns the overall states in the checks so far, the latest last.
-func (h *History) Overall() []checks.Status { return h.whole }
+func (h *History) Overall() []checks.Status { return h.overall }
 
 // worst returns the overall state: unknown links do not count if others were judged.
 func worst(chain []checks.Link) checks.Status {

@@ -29,13 +29,13 @@ func applies(ctx context.Context, b *board) {
 	before := s.calls()
 	began := time.Now()
 	out, _ = s.must(0, "apply", "-f", unbounded(s), "--yes", "-o", "json")
-	whole := time.Since(began)
+	elapsed := time.Since(began)
 	r := trace(b, s, out)
 	at := fmt.Sprintf("%d hosts, %d VMs", hosts, hosts)
 	chain, last := r.chain()
 	b.times("run, against its longest chain of steps", at, float64(r.took())/float64(chain), 1.5)
 	b.tell("  the run; its longest chain; with surveys and measurements; a run of one host", at,
-		strings.Join([]string{short(r.took()), short(chain), short(whole), short(alone)}, "; "))
+		strings.Join([]string{short(r.took()), short(chain), short(elapsed), short(alone)}, "; "))
 	for _, n := range r.path(last) {
 		b.tell("    "+kindOf(n.id), n.id, short(n.end.Sub(n.begin)))
 	}
@@ -53,7 +53,7 @@ func applies(ctx context.Context, b *board) {
 	for _, method := range []string{"WaitForUpdatesEx", "ModifyListView", "CreateListView", "CreatePropertyCollector", "CreateFilter"} {
 		waiting += calls[method]
 	}
-	b.count("SOAP calls of waiting", fmt.Sprintf("%d tasks and shutdowns, %d progress updates", tasks, r.progress), waiting, 3*tasks+r.progress+int(whole.Minutes()))
+	b.count("SOAP calls of waiting", fmt.Sprintf("%d tasks and shutdowns, %d progress updates", tasks, r.progress), waiting, 3*tasks+r.progress+int(elapsed.Minutes()))
 	b.tell("  all SOAP calls of the apply", at, fmt.Sprint(total(calls)))
 }
 

@@ -242,15 +242,15 @@ func reads(ctx context.Context, b *board) {
 	}
 	read = cpu() - read
 	before := s.calls()
-	whole := cpu()
+	used := cpu()
 	code := cmd.Run(ctx, s.inProcess(), []string{"check", "--quick", "-o", "json"})
-	whole = cpu() - whole
+	used = cpu() - used
 	if code > 2 {
 		b.t.Errorf("check --quick exits %d", code)
 	}
 	pages := 2*(2500+10)/500 + 1
 	b.count("SOAP calls of a quick check", at, total(s.calls())-total(before), 15+pages)
-	b.times("CPU of a quick check, against its read alone", at, float64(whole)/float64(read), 1.5)
+	b.times("CPU of a quick check, against its read alone", at, float64(used)/float64(read), 1.5)
 }
 
 // inProcess returns the environment of a command that runs in this process and whose output is discarded.

@@ -23,15 +23,15 @@ type gate struct {
 	s     *session.Session
 	limit time.Duration
 
-	mu     sync.Mutex
-	before map[backends.Ref]vsphere.Health // hosts as first seen by the gate
-	whole  map[backends.Ref]bool           // VMs whose adapters are known to be connected
-	since  map[string]time.Time            // when each cause that holds waves was first seen
+	mu        sync.Mutex
+	before    map[backends.Ref]vsphere.Health // hosts as first seen by the gate
+	connected map[backends.Ref]bool           // VMs whose adapters are known to be connected
+	since     map[string]time.Time            // when each cause that holds waves was first seen
 }
 
 // gateOf returns the gate of a run: it waits as long as a reboot may take.
 func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
-	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, whole: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
+	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, connected: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
 }
 
 // pass waits until nothing blocks the wave, and returns the cause after its time limit. The wait for a cause that blocks several
@@ -136,9 +136,9 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 	g.mu.Lock()
 	for _, t := range w.Next {
-		delete(g.whole, t)
+		delete(g.connected, t)
 	}
-	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.whole[t] })
+	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.connected[t] })
 	g.mu.Unlock()
 	lost, err := g.s.VC.Unplugged(ctx, vms)
 	if err != nil {
@@ -153,7 +153,7 @@ func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(labels, ", "), t.Name))
 		}
 		if read && len(labels) == 0 {
-			g.whole[t] = true
+			g.connected[t] = true
 		}
 	}
 	return held, nil

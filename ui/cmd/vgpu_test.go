@@ -14,9 +14,9 @@ import (
 // list are refused.
 func TestVendorDeviceGroup(t *testing.T) {
 	t.Parallel()
-	env, whole := gpuLab(t, "hgx-h100")
+	env, defaults := gpuLab(t, "hgx-h100")
 	const name = "Nvidia:2@grid_h100xm-80c%NVLink"
-	file := edited(t, whole, `["0000:3c:00.0"]`, fmt.Sprintf("{group: %q}", name))
+	file := edited(t, defaults, `["0000:3c:00.0"]`, fmt.Sprintf("{group: %q}", name))
 	start := hardware(t, env, file)
 	_, errs, code := inProcess(env, "plan", "-f", edited(t, file, "Nvidia:2@", "Nvidia:3@"))
 	if code != 3 || !strings.Contains(errs, "esx-01 lists no vendor device group Nvidia:3@grid_h100xm-80c%NVLink") || !strings.Contains(errs, "name one of: "+name) {

@@ -37,7 +37,7 @@ func (s *terminal) restored() {
 		s.t.Errorf("the terminal's modes are %+v, want %+v", got, want)
 	}
 	s.mu.Lock()
-	drawn := s.whole.String()
+	drawn := s.output.String()
 	s.mu.Unlock()
 	for on, off := range map[string]string{"\x1b[?1049h": "\x1b[?1049l", "\x1b[?25l": "\x1b[?25h", "\x1b[?2004h": "\x1b[?2004l", "\x1b[?1000h": "\x1b[?1000l"} {
 		if strings.LastIndex(drawn, on) > strings.LastIndex(drawn, off) {

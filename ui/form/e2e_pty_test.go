@@ -31,10 +31,10 @@ type terminal struct {
 	width   uint16
 	keys    int
 
-	mu    sync.Mutex
-	drawn strings.Builder // since the last clear
-	whole strings.Builder
-	news  chan struct{}
+	mu     sync.Mutex
+	drawn  strings.Builder // since the last clear
+	output strings.Builder
+	news   chan struct{}
 }
 
 func build(t *testing.T) string {
@@ -71,7 +71,7 @@ func (s *terminal) read() {
 		n, err := s.tty.Read(b)
 		s.mu.Lock()
 		s.drawn.Write(b[:n])
-		s.whole.Write(b[:n])
+		s.output.Write(b[:n])
 		s.mu.Unlock()
 		select {
 		case s.news <- struct{}{}:

@@ -125,11 +125,11 @@ func (w *watcher) chain() []string {
 			lines = append(lines, row(string(name), checks.Unknown, "", w.history.Of(name)))
 		}
 	}
-	whole, now := w.history.Overall(), checks.Unknown
-	if len(whole) > 0 {
-		now = whole[len(whole)-1]
+	overall, now := w.history.Overall(), checks.Unknown
+	if len(overall) > 0 {
+		now = overall[len(overall)-1]
 	}
-	return append(lines, row("overall", now, "", whole))
+	return append(lines, row("overall", now, "", overall))
 }
 
 func counted(n map[checks.Status]int) string {

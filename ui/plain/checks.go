@@ -17,7 +17,7 @@ import (
 // Findings prints problems, worst first, grouped by check; then how many passed. Consequences of a cause are only counted.
 func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	out := &writer{w: w}
-	whole := all
+	unfolded := all
 	all, folded := Unexplained(all, causes)
 	unread, repeated := unreadGuests(all)
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
@@ -47,7 +47,7 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	if folded > 0 {
 		out.line("%s", Folded(folded))
 	}
-	out.line("%s", Tally(whole))
+	out.line("%s", Tally(unfolded))
 	return out.err
 }
 

@@ -149,7 +149,7 @@ func guestManual(c plan.Change) string {
 		return "in the guest: save what " + code("rdma-setup generate dockerfile") + " prints as Dockerfile in an empty folder, and there " + code("docker build -t %s .", c.Name)
 	case backends.KindPort:
 		driver := "vmw_pvrdma"
-		if _, whole := backends.OfHCA(c.Name); whole {
+		if _, passthrough := backends.OfHCA(c.Name); passthrough {
 			driver = "mlx5_ib"
 		}
 		return "in the guest: " + code("ip link set DEV up") + "; if the port stays down: " + code("modprobe -r %s; modprobe %s", driver, driver)

@@ -22,16 +22,16 @@ import (
 
 // JSON prints the report as one document; lists are never null.
 func JSON(w io.Writer, r *report.Report) error {
-	whole := *r
-	whole.Changes = append([]report.Outcome{}, r.Changes...)
-	whole.Checks = append([]checks.Finding{}, r.Checks...)
-	whole.Measurements = append([]perftest.Measurement{}, r.Measurements...)
-	for i := range whole.Measurements {
-		whole.Measurements[i].Rows = append([]perftest.Row{}, whole.Measurements[i].Rows...)
+	copied := *r
+	copied.Changes = append([]report.Outcome{}, r.Changes...)
+	copied.Checks = append([]checks.Finding{}, r.Checks...)
+	copied.Measurements = append([]perftest.Measurement{}, r.Measurements...)
+	for i := range copied.Measurements {
+		copied.Measurements[i].Rows = append([]perftest.Row{}, copied.Measurements[i].Rows...)
 	}
 	enc := plain.JSON(w)
 	enc.SetIndent("", "  ")
-	return enc.Encode(whole)
+	return enc.Encode(copied)
 }
 
 // columns is the width of the terminal report: the minimum of all terminals.

@@ -49,8 +49,8 @@ func (k VMKNic) MarshalJSON() ([]byte, error) {
 	if len(k.Names) == 0 && k.Create == nil {
 		return json.Marshal(k.Name)
 	}
-	type whole VMKNic
-	return json.Marshal(whole(k))
+	type fields VMKNic
+	return json.Marshal(fields(k))
 }
 
 // UnmarshalJSON reads the output of MarshalJSON.
@@ -59,8 +59,8 @@ func (k *VMKNic) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &k.Name) == nil {
 		return nil
 	}
-	type whole VMKNic
-	return json.Unmarshal(b, (*whole)(k))
+	type fields VMKNic
+	return json.Unmarshal(b, (*fields)(k))
 }
 
 // vmknic checks the names.

@@ -112,9 +112,9 @@ func baseOf(dockerfile backends.Value) string {
 
 // place describes where an interface of a guest is connected: a port group, or the card itself.
 func place(name string) string {
-	if pci, whole := backends.OfHCA(name); pci != "" {
+	if pci, passthrough := backends.OfHCA(name); pci != "" {
 		return "the RDMA card at " + pci + " of the host"
-	} else if whole {
+	} else if passthrough {
 		return "the RDMA card"
 	}
 	return name

@@ -53,14 +53,14 @@ type Path struct {
 
 // side is the part of a path on the host of one end.
 type side struct {
-	vm      *world.VM
-	host    *world.Host
-	adapter *world.Adapter
-	vlan    int
-	mtu     int
-	uplink  *world.PNIC
-	teamed  bool
-	whole   bool // the physical port is assigned to the VM, without a virtual switch between them
+	vm          *world.VM
+	host        *world.Host
+	adapter     *world.Adapter
+	vlan        int
+	mtu         int
+	uplink      *world.PNIC
+	teamed      bool
+	passthrough bool // the physical port is assigned to the VM, without a virtual switch between them
 }
 
 func unreachable(format string, args ...any) Path { return Path{Why: fmt.Sprintf(format, args...)} }
@@ -79,7 +79,7 @@ func Between(s *world.State, a, b End) Path {
 	switch {
 	case x.vlan != y.vlan:
 		return unreachable("VLAN %d of %s is not VLAN %d of %s", x.vlan, a.VM, y.vlan, b.VM)
-	case x.whole || y.whole: // connected by the physical network
+	case x.passthrough || y.passthrough: // connected by the physical network
 	case x.adapter.DVS != "" && y.adapter.DVS != "" && x.uplink != nil && y.uplink != nil: // likewise, or by their virtual switch
 	case x.adapter.DVS != y.adapter.DVS, x.adapter.DVS == "" && x.adapter.PortGroup != y.adapter.PortGroup:
 		return unreachable("%s and %s are on different networks", a.VM, b.VM)
@@ -87,7 +87,7 @@ func Between(s *world.State, a, b End) Path {
 	p := Path{Reachable: true, MTU: min(x.mtu, y.mtu), Tagged: x.vlan != 0}
 	bypass := x.bypasses() && y.bypasses()
 	pvrdma := x.is(world.PVRDMA) && y.is(world.PVRDMA)
-	if x.host == y.host && !x.whole && !y.whole && x.adapter.DVS == y.adapter.DVS {
+	if x.host == y.host && !x.passthrough && !y.passthrough && x.adapter.DVS == y.adapter.DVS {
 		p.SameHost, p.VF, p.RDMA = true, bypass, bypass || pvrdma && x.adapter.Protocol == y.adapter.Protocol
 		return p
 	}
@@ -213,7 +213,7 @@ func (o *side) port(p *world.PNIC, e End) string {
 	if !e.Up {
 		return "the interface in " + e.VM + " is down"
 	}
-	o.whole, o.mtu = true, switchMTU
+	o.passthrough, o.mtu = true, switchMTU
 	if p.LinkUp {
 		o.uplink = p
 	}
@@ -223,10 +223,10 @@ func (o *side) port(p *world.PNIC, e End) string {
 func (o *side) is(kind world.AdapterType) bool { return o.adapter != nil && o.adapter.Type == kind }
 
 // bypasses reports whether the guest uses the card without the hypervisor.
-func (o *side) bypasses() bool { return o.whole || o.is(world.SRIOV) }
+func (o *side) bypasses() bool { return o.passthrough || o.is(world.SRIOV) }
 
 func (o *side) network() string {
-	if o.whole {
+	if o.passthrough {
 		return "the port of " + o.vm.Name
 	}
 	return o.adapter.PortGroup

@@ -55,17 +55,17 @@ func (s *State) uplinks(h *Host, v *VMK) []*PNIC {
 	return list
 }
 
-// carries reports whether a vmkernel adapter and its switch can send a packet. If whole is true, the packet must not be
+// carries reports whether a vmkernel adapter and its switch can send a packet. If dontFragment is true, the packet must not be
 // fragmented.
-func (s *State) carries(h *Host, v *VMK, bytes int, whole bool) bool {
+func (s *State) carries(h *Host, v *VMK, bytes int, dontFragment bool) bool {
 	links := s.uplinks(h, v)
-	return len(links) > 0 && (!whole || bytes <= v.MTU && bytes <= s.MTU(h, links[0]))
+	return len(links) > 0 && (!dontFragment || bytes <= v.MTU && bytes <= s.MTU(h, links[0]))
 }
 
 // Ping reports whether a packet of the given size from a host's vmkernel adapter ("" for any) reaches an address of another
-// host. If whole is true, the packet must not be fragmented; tooBig is true if it is rejected immediately because it exceeds
+// host. If dontFragment is true, the packet must not be fragmented; tooBig is true if it is rejected immediately because it exceeds
 // the adapter's MTU.
-func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, tooBig bool) {
+func (s *State) Ping(h *Host, vmk, to string, bytes int, dontFragment bool) (reached, tooBig bool) {
 	from := h.VMK(vmk)
 	if vmk == "" && len(h.VMKs) > 0 {
 		from = h.VMKs[0]
@@ -73,7 +73,7 @@ func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, t
 	if from == nil {
 		return false, false
 	}
-	if whole && bytes > from.MTU {
+	if dontFragment && bytes > from.MTU {
 		return false, true
 	}
 	for _, peer := range s.Hosts {
@@ -84,7 +84,7 @@ func (s *State) Ping(h *Host, vmk, to string, bytes int, whole bool) (reached, t
 			if peer == h {
 				return true, false
 			}
-			return s.carries(h, from, bytes, whole) && s.carries(peer, v, bytes, whole), false
+			return s.carries(h, from, bytes, dontFragment) && s.carries(peer, v, bytes, dontFragment), false
 		}
 	}
 	return false, false

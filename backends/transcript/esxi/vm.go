@@ -43,8 +43,8 @@ func VMList(text string) VMs {
 			v.DisplayName = scan.Str(f.Head)
 		}
 		if len(f.Tail) > 0 && !strings.HasSuffix(f.Value("Config File"), ".vmx") {
-			if whole := strings.TrimSpace(f.Value("Config File") + " " + f.Tail[0]); strings.HasSuffix(whole, ".vmx") {
-				v.ConfigFile = &whole
+			if joined := strings.TrimSpace(f.Value("Config File") + " " + f.Tail[0]); strings.HasSuffix(joined, ".vmx") {
+				v.ConfigFile = &joined
 			}
 		}
 		r.VMs = append(r.VMs, v)

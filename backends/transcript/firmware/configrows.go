@@ -59,8 +59,8 @@ func (p *configReader) field(f scan.Field) bool {
 		if p.row(f.Text) || wrapped == nil || *wrapped == nil || !f.Plain() {
 			return true
 		}
-		whole := **wrapped + " " + f.Text
-		*wrapped, p.wrapped = &whole, wrapped
+		text := **wrapped + " " + f.Text
+		*wrapped, p.wrapped = &text, wrapped
 	}
 	return true
 }

@@ -147,8 +147,8 @@ func (c *collector) found(marks []mark, line, joined string) (told []string) {
 			continue
 		}
 		if e.PCIAddress == nil && joined != "" {
-			if whole, ok := m.find(joined); ok && whole.PCIAddress != nil {
-				e = whole
+			if joinedEvent, ok := m.find(joined); ok && joinedEvent.PCIAddress != nil {
+				e = joinedEvent
 			}
 		}
 		told = append(told, m.text)

@@ -219,7 +219,7 @@ func peer(line string) *string {
 		}
 		word, _, _ := strings.Cut(rest, " ")
 		word = strings.TrimRight(word, ".,;)")
-		if i := strings.LastIndexByte(word, ':'); i > 0 && isWhole(word[i+1:]) {
+		if i := strings.LastIndexByte(word, ':'); i > 0 && isInteger(word[i+1:]) {
 			return &word
 		}
 	}

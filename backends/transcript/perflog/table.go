@@ -161,7 +161,7 @@ func (t *table) guessColumns(line string) bool {
 		return false
 	}
 	for i, w := range words {
-		if _, whole, decimal := number(w); i < 2 && !whole || i >= 2 && !decimal {
+		if _, integer, decimal := number(w); i < 2 && !integer || i >= 2 && !decimal {
 			return false
 		}
 	}
@@ -171,9 +171,9 @@ func (t *table) guessColumns(line string) bool {
 
 // number takes one word of a row.
 func (t *table) number(word string) bool {
-	v, whole, decimal := number(word)
+	v, integer, decimal := number(word)
 	switch {
-	case whole:
+	case integer:
 		if v < 0 && (!t.isOpen || t.open.n != 1) {
 			return false
 		}
@@ -204,7 +204,7 @@ func (t *table) number(word string) bool {
 func (t *table) glued(word string) bool {
 	for word != "" {
 		dot := strings.IndexByte(word, '.')
-		if dot < 1 || !isWhole(word[:dot]) {
+		if dot < 1 || !isInteger(word[:dot]) {
 			break
 		}
 		end := dot + 1
@@ -297,7 +297,7 @@ func (t *table) result(key, value string) bool {
 }
 
 // number reads a whole number or a decimal one of at most 15 digits, which a float holds exactly.
-func number(s string) (v float64, whole, decimal bool) {
+func number(s string) (v float64, integer, decimal bool) {
 	if s == "" || len(s) > 16 {
 		return 0, false, false
 	}
@@ -321,7 +321,7 @@ func number(s string) (v float64, whole, decimal bool) {
 	return float64(digits) / scale, !decimal && len(s) <= 15 && len(s) > from, decimal
 }
 
-func isWhole(s string) bool {
-	_, whole, _ := number(s)
-	return whole
+func isInteger(s string) bool {
+	_, integer, _ := number(s)
+	return integer
 }

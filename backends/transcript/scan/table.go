@@ -74,19 +74,19 @@ func findTitle(line string, taken []bool, words []string) (start, end int) {
 		if taken[start] || start > 0 && line[start-1] != ' ' && line[start-1] != '|' {
 			continue
 		}
-		whole := true
+		found := true
 		for _, w := range words[1:] {
 			at := end
 			for at < len(line) && line[at] == ' ' {
 				at++
 			}
 			if at == end || !strings.HasPrefix(line[at:], w) {
-				whole = false
+				found = false
 				break
 			}
 			end = at + len(w)
 		}
-		if whole && (end == len(line) || line[end] == ' ' || line[end] == '|') {
+		if found && (end == len(line) || line[end] == ' ' || line[end] == '|') {
 			return start, end
 		}
 	}

@@ -17,10 +17,10 @@ func Unfold(text string, starts *regexp.Regexp) string {
 	broken := false
 	for line := range Lines(text) {
 		if flat || len(starts.FindAllStringIndex(line, 2)) > 1 {
-			whole := line
+			before := line
 			line = dashes.ReplaceAllStringFunc(line, func(run string) string { return "\n" + strings.TrimSpace(run) + "\n" })
 			line = starts.ReplaceAllString(line, "\n$0")
-			broken = broken || line != whole
+			broken = broken || line != before
 		}
 		b.WriteString(line)
 		b.WriteByte('\n')

@@ -22,7 +22,7 @@ func cardNode(h *backends.Host, v *backends.VM, g *backends.Guest, name string, 
 		return
 	}
 	device(g, d.MAC, n)
-	if pci, whole := backends.OfHCA(name); whole && h != nil {
+	if pci, passthrough := backends.OfHCA(name); passthrough && h != nil {
 		plugged(h, pci, n)
 	}
 	if n.LinkMbps == 0 {

@@ -73,7 +73,7 @@ func TestJournalsOfOthers(t *testing.T) {
 	id, _ := s.run()
 	before := s.facts()
 	path := filepath.Join(s.env["XDG_STATE_HOME"], "rdma-setup", "runs", id, "journal.jsonl")
-	whole, err := os.ReadFile(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +90,9 @@ func TestJournalsOfOthers(t *testing.T) {
 		text []byte
 		word string
 	}{
-		"version":           {bytes.Replace(whole, []byte(`"version":2`), []byte(`"version":7`), 1), "version 7"},
-		"damaged":           {bytes.Replace(whole, []byte(`"begin"`), []byte(`"began"`), 1), "damaged at line 2"},
-		"a record is gone":  {bytes.Join(append(bytes.SplitAfter(whole, []byte("\n"))[:1:1], bytes.SplitAfter(whole, []byte("\n"))[2:]...), nil), "damaged at line 2: it does not follow the line before it"},
+		"version":           {bytes.Replace(content, []byte(`"version":2`), []byte(`"version":7`), 1), "version 7"},
+		"damaged":           {bytes.Replace(content, []byte(`"begin"`), []byte(`"began"`), 1), "damaged at line 2"},
+		"a record is gone":  {bytes.Join(append(bytes.SplitAfter(content, []byte("\n"))[:1:1], bytes.SplitAfter(content, []byte("\n"))[2:]...), nil), "damaged at line 2: it does not follow the line before it"},
 		"not ours, no JSON": {[]byte("\x7fELF\x00\n\n\xff"), "damaged"},
 	} {
 		if err := os.WriteFile(path, b.text, 0o600); err != nil {
@@ -105,7 +105,7 @@ func TestJournalsOfOthers(t *testing.T) {
 		}
 	}
 	s.same("nothing of that was carried out", before)
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.finish(); got.code != 0 {

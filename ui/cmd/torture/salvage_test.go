@@ -60,17 +60,17 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	got := s.here(0, s.apply()...)
 	s.refusedWith(got, 0, `note: "99991231-235959-pvrdma-aaaa"`)
 	end := s.facts()
-	id, path, whole := s.journalOf()
+	id, path, records := s.journalOf()
 	if id <= older || id > "2200" {
 		t.Fatalf("run %s comes after %s", id, older)
 	}
 
 	// All lines exist, in another order: everything can be proven.
-	at := intentOf(whole, "option/Net.PVRDMAVmknic")
+	at := intentOf(records, "option/Net.PVRDMAVmknic")
 	if at < 0 {
-		t.Fatalf("no intent of the option:\n%s", bytes.Join(whole, nil))
+		t.Fatalf("no intent of the option:\n%s", bytes.Join(records, nil))
 	}
-	moved := slices.Clone(whole)
+	moved := slices.Clone(records)
 	moved[at], moved[at+1] = moved[at+1], moved[at]
 	s.write(path, moved)
 	for _, verb := range []string{"resume", "rollback"} {
@@ -87,10 +87,10 @@ func TestDamagedJournalsAreNeverSkipped(t *testing.T) {
 	if got := s.here(0, s.apply()...); got.code != 0 {
 		t.Fatalf("apply: exit %d\n%s", got.code, got)
 	}
-	id, path, whole = s.journalOf()
-	at = intentOf(whole, "option/Net.PVRDMAVmknic")
-	whole[at] = bytes.Replace(whole[at], []byte(`"prior"`), []byte(`"prjor"`), 1)
-	s.write(path, whole)
+	id, path, records = s.journalOf()
+	at = intentOf(records, "option/Net.PVRDMAVmknic")
+	records[at] = bytes.Replace(records[at], []byte(`"prior"`), []byte(`"prjor"`), 1)
+	s.write(path, records)
 	got = s.here(0, "rollback", id, "--salvage", "--yes", "-o", "json")
 	s.refusedWith(got, 5, "line "+strconv.Itoa(at+1), "option/Net.PVRDMAVmknic: it was changed, but the record of its previous value is damaged")
 	if !strings.Contains(got.out, "not rolled back, because the journal was damaged: ") {

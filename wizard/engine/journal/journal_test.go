@@ -227,14 +227,14 @@ func TestCutAnywhereOnlyTheLastRecordIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cut := range whole {
-		lines := bytes.Count(whole[:cut], []byte("\n"))
+	for cut := range content {
+		lines := bytes.Count(content[:cut], []byte("\n"))
 		for _, junk := range []string{"", "\x00\x00\x00"} {
-			st, err := journal.Parse(strings.NewReader(string(whole[:cut]) + junk))
+			st, err := journal.Parse(strings.NewReader(string(content[:cut]) + junk))
 			if lines == 0 {
 				if !errors.Is(err, journal.ErrNotBegun) {
 					t.Fatalf("cut at %d: %v", cut, err)
@@ -244,7 +244,7 @@ func TestCutAnywhereOnlyTheLastRecordIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
-			torn := junk != "" || whole[cut-1] != '\n'
+			torn := junk != "" || content[cut-1] != '\n'
 			if len(st.Records) != lines || (len(st.Notes) == 1) != torn {
 				t.Fatalf("cut at %d: %d records, notes %v", cut, len(st.Records), st.Notes)
 			}
@@ -258,11 +258,11 @@ func TestTornRecordIsCutOffBeforeMoreIsWritten(t *testing.T) {
 	if err := errors.Join(j.Append(intent("a", nil, 1)), j.Append(intent("b", nil, 1)), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file(root, j), whole[:len(whole)-9], 0o600); err != nil {
+	if err := os.WriteFile(file(root, j), content[:len(content)-9], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again, err := journal.Open(root, j.Run())
@@ -291,13 +291,13 @@ func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0")), j.Append(intent("b", nil, 1))); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.SplitAfter(whole, []byte("\n"))
+	lines := bytes.SplitAfter(content, []byte("\n"))
 	for name, text := range map[string]string{
-		"one letter":     strings.Replace(string(whole), "vmk1", "vmk2", 1),
+		"one letter":     strings.Replace(string(content), "vmk1", "vmk2", 1),
 		"a line missing": string(lines[0]) + string(lines[2]),
 		"a line twice":   string(lines[0]) + string(lines[1]) + string(lines[1]) + string(lines[2]),
 		"no header":      string(lines[1]) + string(lines[2]),
@@ -342,16 +342,16 @@ func TestEveryTurnedBitIsFound(t *testing.T) {
 	if err := errors.Join(j.Append(intent("a", "vmk1", "vmk0"), outcome("a", "vmk0")), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range whole {
+	for i := range content {
 		for bit := range 8 {
-			turned := bytes.Clone(whole)
+			turned := bytes.Clone(content)
 			turned[i] ^= 1 << bit
 			_, err := journal.Parse(bytes.NewReader(turned))
-			if last := i == len(whole)-1; !last && backends.KindOf(err) != backends.KindRefused || last && err != nil {
+			if last := i == len(content)-1; !last && backends.KindOf(err) != backends.KindRefused || last && err != nil {
 				t.Fatalf("byte %d bit %d: %v", i, bit, err)
 			}
 		}

@@ -431,16 +431,16 @@ func FuzzParse(f *testing.F) {
 	if err := errors.Join(j.Append(begin("apply"), opening("x"), intent("a", nil, 1), outcome("a", 1), result("done")), j.Close()); err != nil {
 		f.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(whole, false)
-	f.Add(whole[:len(whole)-20], false)
+	f.Add(content, false)
+	f.Add(content[:len(content)-20], false)
 	f.Add([]byte("{}\n"), false)
 	// Records without their checksums: the fuzzer cannot guess these.
 	var bare []byte
-	for line := range strings.Lines(string(whole)) {
+	for line := range strings.Lines(string(content)) {
 		_, rec, _ := strings.Cut(line, `"rec":`)
 		bare = append(bare, strings.TrimSuffix(rec, "}\n")+"\n"...)
 	}

@@ -30,11 +30,11 @@ func TestRecoveryProvesOnlyWhatIntactRecordsShow(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.SplitAfter(whole, []byte("\n"))
+	lines := bytes.SplitAfter(content, []byte("\n"))
 	lines = lines[:len(lines)-1]
 	turned := func(n int) []byte { return bytes.Replace(lines[n-1], []byte(`"rec"`), []byte(`"rex"`), 1) }
 	announced := []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)}, {Node: "c", From: backends.ValueOf(1)}}
@@ -149,11 +149,11 @@ func TestRecoveryIgnoresTheIntentOfALaterStage(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(file(root, j))
+	content, err := os.ReadFile(file(root, j))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file(root, j), bytes.Replace(whole, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600); err != nil {
+	if err := os.WriteFile(file(root, j), bytes.Replace(content, []byte(`{"seq":4,`), []byte(`{"seq":9,`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := journal.Recover(root, j.Run(), []journal.Announced{{Node: "a", From: backends.ValueOf(1)}, {Node: "b", From: backends.ValueOf(1)}}, nil)

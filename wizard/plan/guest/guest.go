@@ -341,7 +341,7 @@ func (g *guestPart) class(n answers.Adapter) {
 // belongs to the host and is set by its driver's parameters; Linux does not support DCB on a VF (mlx5 en_dcbnl.c,
 // vport_group_manager).
 func (g *guestPart) portQoS(n answers.Adapter) {
-	if _, whole := backends.OfHCA(n.PortGroup); !whole || g.Answers.QoS.Lossless != answers.LosslessPFC {
+	if _, passthrough := backends.OfHCA(n.PortGroup); !passthrough || g.Answers.QoS.Lossless != answers.LosslessPFC {
 		return
 	}
 	if g.asked && g.v.Guest.NoQoSTool && len(g.Answers.Guest.OFED) == 0 {

@@ -27,8 +27,8 @@ func (b *builder) assign(h *draft.Host) {
 		}
 	}
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
-		whole := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
-		if slices.ContainsFunc(on, whole) && !b.boardTakes(h) {
+		passthrough := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
+		if slices.ContainsFunc(on, passthrough) && !b.boardTakes(h) {
 			return
 		}
 		shared := func(v *draft.VM) bool { return b.Answers.GPUDirect.GPUs[v.Wish.Name].Shared() }

@@ -13,7 +13,7 @@ import (
 // cardsOf returns the PCI addresses of a VM's RDMA ports, and the rails that they serve, in the order of its adapters.
 func (b *builder) cardsOf(h *draft.Host, v *draft.VM) (pci, rails []string) {
 	for _, n := range v.Nets {
-		if at, whole := backends.OfHCA(n.PortGroup); whole {
+		if at, passthrough := backends.OfHCA(n.PortGroup); passthrough {
 			pci, rails = append(pci, at), append(rails, n.Rail)
 		} else if p := b.Port(h, n); p != nil {
 			pci, rails = append(pci, p.PCI), append(rails, n.Rail)

@@ -161,7 +161,7 @@ func TestRollbackNamesAGuestThatSomebodySwitchedOff(t *testing.T) {
 
 // A setting that was half done before the run is neither set again nor mistaken for another person's change.
 func TestRollbackOfWhatIsHalfDone(t *testing.T) {
-	half, whole := backends.Partial(nil), backends.ValueOf(106)
+	half, complete := backends.Partial(nil), backends.ValueOf(106)
 	for name, test := range map[string]struct {
 		prior  backends.Value
 		partly bool // today
@@ -177,7 +177,7 @@ func TestRollbackOfWhatIsHalfDone(t *testing.T) {
 			class := 106
 			d.Class, d.ClassKept, d.ClassPartly = &class, !test.partly, test.partly
 			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindTrafficClass, Name: "RDMA-PG"}
-			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: whole}, Prior: test.prior, Found: whole}}, inv, rollback.Options{})
+			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: complete}, Prior: test.prior, Found: complete}}, inv, rollback.Options{})
 			if err != nil || len(p.Conflicts) > 0 || len(p.Changes) != 1 {
 				t.Fatalf("%v, conflicts %v, changes %v", err, p.Conflicts, p.Changes)
 			}

@@ -134,7 +134,7 @@ func listHeader(line string) *scan.Header {
 
 // row splits a row from its MAC outwards: no other column can be mistaken for it, and an empty driver, or joined or shifted
 // columns do no harm. A complete row must continue after the MAC.
-func row(line string, h *scan.Header, whole bool) (NIC, bool) {
+func row(line string, h *scan.Header, complete bool) (NIC, bool) {
 	at := macIn(line)
 	if at == nil {
 		return NIC{}, false
@@ -158,7 +158,7 @@ func row(line string, h *scan.Header, whole bool) (NIC, bool) {
 			right = right[digits:]
 		case scan.IsNull(strings.SplitN(right, " ", 2)[0]) && right != "":
 			_, right, _ = strings.Cut(right, " ")
-		case right != "" || whole:
+		case right != "" || complete:
 			return NIC{}, false
 		}
 	}
