@@ -74,7 +74,7 @@ type Guests struct {
 	wanted   map[string]backends.Value // by Setting.ID
 	managers map[string]pkgman.Manager // by guest
 	updated  map[string]string         // output of refreshing the package lists, by guest
-	settled  map[string]bool           // guests in which no step of an earlier process runs
+	idle     map[string]bool           // guests in which no step of an earlier process runs
 	waits    map[string]int            // how often a step has waited for another, by guest
 }
 
@@ -96,7 +96,7 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	orElse(&o.Settle, 20*time.Second)
 	orElse(&o.AptLock, 5*time.Minute)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
-		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, managers: map[string]pkgman.Manager{}, updated: map[string]string{}, settled: map[string]bool{}}
+		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, managers: map[string]pkgman.Manager{}, updated: map[string]string{}, idle: map[string]bool{}}
 }
 
 func orElse(d *time.Duration, def time.Duration) {
@@ -139,7 +139,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindImage:        image{g},
 	}
 	for kind, s := range all {
-		all[kind] = &settled{backends.Wrapped{Setter: s}, g}
+		all[kind] = &stepWaiter{backends.Wrapped{Setter: s}, g}
 	}
 	return all
 }

@@ -167,7 +167,7 @@ func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) 
 // outdated. It does not wait in guests without root access.
 func (g *Guests) settle(ctx context.Context, vm string) error {
 	g.mu.Lock()
-	done := g.settled[vm]
+	done := g.idle[vm]
 	g.mu.Unlock()
 	if done {
 		return nil
@@ -182,7 +182,7 @@ func (g *Guests) settle(ctx context.Context, vm string) error {
 		}
 	}
 	g.mu.Lock()
-	g.settled[vm] = true
+	g.idle[vm] = true
 	g.mu.Unlock()
 	return nil
 }
@@ -197,6 +197,6 @@ func (g *Guests) Settle(ctx context.Context, vm string) error {
 // unsettle makes the next read wait again: a step may be running whose end was not reported.
 func (g *Guests) unsettle(vm string) {
 	g.mu.Lock()
-	delete(g.settled, vm)
+	delete(g.idle, vm)
 	g.mu.Unlock()
 }

@@ -272,7 +272,7 @@ func TestRemediationOfAKilledRunIsWaitedFor(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Fatal("it was not interrupted")
 	}
-	if err := settled(t, set, s); err != nil {
+	if err := setUntilConnected(t, set, s); err != nil {
 		t.Fatal(err)
 	}
 	downs := 0
@@ -286,8 +286,8 @@ func TestRemediationOfAKilledRunIsWaitedFor(t *testing.T) {
 	}
 }
 
-// settled sets until the host answers again: the engine waits for a disconnected host before it continues.
-func settled(t *testing.T, set backends.Setter, s backends.Setting) error {
+// setUntilConnected repeats Set until the host is connected again: the engine waits for a disconnected host before it continues.
+func setUntilConnected(t *testing.T, set backends.Setter, s backends.Setting) error {
 	t.Helper()
 	for {
 		err := set.Set(t.Context(), s, backends.ValueOf(release), nil)

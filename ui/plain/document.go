@@ -197,13 +197,13 @@ func tableText(lines []string, width int) string {
 func share(natural []int, room int) []int {
 	widths := make([]int, len(natural))
 	for open := len(natural); open > 0; {
-		fair, settled := max(1, room/open), false
+		fair, assigned := max(1, room/open), false
 		for c, n := range natural {
 			if widths[c] == 0 && n <= fair {
-				widths[c], room, open, settled = max(1, n), room-n, open-1, true
+				widths[c], room, open, assigned = max(1, n), room-n, open-1, true
 			}
 		}
-		if settled {
+		if assigned {
 			continue
 		}
 		for c := range widths {

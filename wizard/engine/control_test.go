@@ -216,7 +216,7 @@ func TestRetry(t *testing.T) {
 				if first != 1 {
 					t.Errorf("%d beginnings of an attempt were told", first)
 				}
-				if c := st.Counts; c.Failed+c.Blocked+c.Running > 0 || c.Settled() != c.Total {
+				if c := st.Counts; c.Failed+c.Blocked+c.Running > 0 || c.Ended() != c.Total {
 					t.Errorf("the views count %+v", c)
 				}
 			})

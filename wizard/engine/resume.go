@@ -98,9 +98,9 @@ func (r *runner) refuse(err error) (Result, error) {
 // settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain. A task of this
 // program may still be running in vCenter, which a read does not show: Busy waits for it.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
-	unsettled := st.Unsettled()
+	open := st.OpenIntents()
 	var targets []backends.Ref
-	for _, rec := range unsettled {
+	for _, rec := range open {
 		for _, t := range entities(rec) {
 			if !slices.Contains(targets, t) {
 				targets = append(targets, t)
@@ -112,7 +112,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 	}
 	var g errgroup.Group
 	g.SetLimit(r.limits.Parallel)
-	for _, rec := range unsettled {
+	for _, rec := range open {
 		setter := r.job.Setters[backends.Kind(rec.Kind)]
 		if setter == nil {
 			continue

@@ -119,7 +119,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		}
 		if !s.viable() && n > 1 {
 			r.result.Differs = p.Changes
-			return r.unsettled(p)
+			return r.notPersistent(p)
 		}
 		if (n > 1 || r.again) && !r.consent(ctx, p) {
 			r.result.Differs = p.Changes
@@ -165,9 +165,9 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 	}
 }
 
-// unsettled returns the error of a run whose changes were made and read back, but are missing according to the next survey; nil
+// notPersistent returns the error of a run whose changes were made and read back, but are missing according to the next survey; nil
 // if each of them failed or was never started, and has an error of its own.
-func (r *runner) unsettled(p plan.Plan) error {
+func (r *runner) notPersistent(p plan.Plan) error {
 	for _, c := range p.Changes {
 		i, known := r.known[c.ID()]
 		if known && c.From.Known() && !r.skip[c.ID()] && (r.result.Nodes[i].State == NodeDone || r.result.Nodes[i].State == NodeSkipped) {

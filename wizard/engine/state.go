@@ -30,8 +30,8 @@ type Counts struct {
 	Total, Running, Done, Skipped, Failed, Blocked int
 }
 
-// Settled returns the number of nodes that have ended, successfully or not.
-func (c Counts) Settled() int { return c.Done + c.Skipped + c.Failed + c.Blocked }
+// Ended returns the number of nodes that have ended, successfully or not.
+func (c Counts) Ended() int { return c.Done + c.Skipped + c.Failed + c.Blocked }
 
 // A TargetState is the progress of one target.
 type TargetState struct {
@@ -56,7 +56,7 @@ func (t *TargetState) Word() string {
 		return "running"
 	case c.Failed > 0:
 		return "failed"
-	case c.Settled() < c.Total:
+	case c.Ended() < c.Total:
 		return "waiting"
 	case c.Blocked > 0:
 		return NodeBlocked.Word()
@@ -228,7 +228,7 @@ func (s *State) node(e Event) {
 	if e.Type == EventFailed && ts.Err == "" {
 		ts.Err, ts.Hint, ts.ErrKind = e.Err, e.Hint, e.ErrKind
 	}
-	if ts.Counts.Settled() == ts.Counts.Total {
+	if ts.Counts.Ended() == ts.Counts.Total {
 		ts.Ended = e.Time
 	}
 }
@@ -262,7 +262,7 @@ func (s *State) Elapsed(now time.Time) time.Duration {
 // ETA returns the estimated remaining time of this stage, as computed by the run; 0 if it is unknown, and while the run is
 // paused.
 func (s *State) ETA(now time.Time) time.Duration {
-	if s.Result != nil || s.Paused != "" || s.left == 0 || s.Counts.Settled() == s.Counts.Total {
+	if s.Result != nil || s.Paused != "" || s.left == 0 || s.Counts.Ended() == s.Counts.Total {
 		return 0
 	}
 	return max(0, s.left-max(0, now.Sub(s.leftAt)))

@@ -23,7 +23,7 @@ func TestStateFollowsTheEvents(t *testing.T) {
 		jb.Sink = func(e engine.Event) {
 			st.Fold(e)
 			c := st.Counts
-			if c.Running > 4 || c.Running < 0 || c.Settled() > c.Total {
+			if c.Running > 4 || c.Running < 0 || c.Ended() > c.Total {
 				t.Errorf("counts %+v after %s", c, e.Type)
 			}
 			running := 0

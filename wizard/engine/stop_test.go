@@ -55,8 +55,8 @@ func TestStopOnceFinishesWhatRunsAndClosesBrackets(t *testing.T) {
 			t.Errorf("an operation that was not begun is %s", s)
 		}
 		st := j.State()
-		if r := st.Result(); r == nil || r.Status != "interrupted" || len(st.OpenBrackets()) > 0 || len(st.Unsettled()) > 0 {
-			t.Errorf("journal: result %v, brackets %v, unsettled %v", st.Result(), st.OpenBrackets(), st.Unsettled())
+		if r := st.Result(); r == nil || r.Status != "interrupted" || len(st.OpenBrackets()) > 0 || len(st.OpenIntents()) > 0 {
+			t.Errorf("journal: result %v, brackets %v, unsettled %v", st.Result(), st.OpenBrackets(), st.OpenIntents())
 		}
 		res, err = engine.Resume(t.Context(), job(w, wishes, j))
 		if err != nil || res.Status != engine.StatusDone || !w.Plan(wishes).Empty() {
@@ -95,8 +95,8 @@ func TestStopTwiceEndsAtOnceAndTheJournalIsWhole(t *testing.T) {
 			t.Errorf("it went on for %s", late)
 		}
 		st := j.State()
-		if len(st.OpenBrackets()) == 0 || len(st.Unsettled()) > 0 || st.Result() == nil {
-			t.Errorf("journal: brackets %v, unsettled %v, result %v", st.OpenBrackets(), st.Unsettled(), st.Result())
+		if len(st.OpenBrackets()) == 0 || len(st.OpenIntents()) > 0 || st.Result() == nil {
+			t.Errorf("journal: brackets %v, unsettled %v, result %v", st.OpenBrackets(), st.OpenIntents(), st.Result())
 		}
 		if w.Snapshot()["power vm/vm-01"] != "off" {
 			t.Error("the test wants a VM that is still off")

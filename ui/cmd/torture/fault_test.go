@@ -52,7 +52,7 @@ func (s *site) try(c course, sub subject, do string, always bool) (verdict strin
 	got := s.here(callLimit, line...)
 	s.lab.World().Faults.Clear()
 	again := s.twice(sub, rule, do, end())
-	s.settled()
+	s.waitUntilIdle()
 	s.owes(rule, got)
 	if phase == "check" {
 		return fmt.Sprintf("exit %d%s", got.code, again)
@@ -120,8 +120,8 @@ func (s *site) owes(rule string, got said) {
 	}
 }
 
-// settled waits until no host reboots, no VM starts or stops, and all guests respond, so that the world can be compared.
-func (s *site) settled() {
+// waitUntilIdle waits until no host reboots, no VM starts or stops, and all guests respond, so that the world can be compared.
+func (s *site) waitUntilIdle() {
 	s.t.Helper()
 	s.until("the lab is at rest", func() bool {
 		rest := true

@@ -88,7 +88,7 @@ func TestKilledWhileAGuestShutsDown(t *testing.T) {
 	if off := s.off(); len(off) > 0 {
 		t.Errorf("off after the rollback: %q", off)
 	}
-	s.settled()
+	s.waitUntilIdle()
 	if diff := cmp.Diff(start, s.facts()); diff != "" {
 		t.Errorf("after the rollback (-start +now):\n%s", diff)
 	}

@@ -60,7 +60,7 @@ func (s *site) lookAt() witness.Dump {
 func (s *site) quiet() {
 	s.t.Helper()
 	s.until("no command runs any more", func() bool { return len(s.lab.World().Running()) == 0 })
-	s.settled()
+	s.waitUntilIdle()
 }
 
 // stay reports whether a rollback leaves a key of a dump in place, as the plan says.

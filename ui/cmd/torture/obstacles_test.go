@@ -100,7 +100,7 @@ func (o obstacle) hinder(t *testing.T) {
 	if len(o.apply) > 0 && hit == 0 {
 		t.Fatal("the run met no obstacle")
 	}
-	s.settled()
+	s.waitUntilIdle()
 	faults.Clear()
 	add(o.back)
 	for range 2 { // while the fault lasts

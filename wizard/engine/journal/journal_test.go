@@ -212,7 +212,7 @@ func TestAppendsShareAnFsync(t *testing.T) {
 		if n := disk.syncs.Load(); n < 2 || n > 3 { // none returns before its record is on the disk
 			t.Errorf("%d syncs for a header and %d appends", n, writers)
 		}
-		if n := len(j.State().Unsettled()); n != writers {
+		if n := len(j.State().OpenIntents()); n != writers {
 			t.Errorf("%d intents", n)
 		}
 		_ = j.Close() // inside the bubble
@@ -277,7 +277,7 @@ func TestTornRecordIsCutOffBeforeMoreIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var nodes []string
-	for _, r := range st.Unsettled() {
+	for _, r := range st.OpenIntents() {
 		nodes = append(nodes, r.Node)
 	}
 	if diff := cmp.Diff([]string{"a", "c"}, nodes); diff != "" {

@@ -465,6 +465,6 @@ func FuzzParse(f *testing.F) {
 		if len(st.Records) == 0 || st.Header.Version != journal.Version {
 			t.Errorf("a journal without a header was read: %+v", st)
 		}
-		_, _, _, _ = st.Entries(), st.Unsettled(), st.OpenBrackets(), st.Finished()
+		_, _, _, _ = st.Entries(), st.OpenIntents(), st.OpenBrackets(), st.Finished()
 	})
 }

@@ -125,8 +125,8 @@ func (s *State) Entries() []Entry {
 	return out
 }
 
-// Unsettled returns the intents without an outcome: it is unknown whether these operations were done.
-func (s *State) Unsettled() []Record {
+// OpenIntents returns the intents without an outcome: it is unknown whether these operations were done.
+func (s *State) OpenIntents() []Record {
 	open := map[string]int{}
 	for i, r := range s.Records {
 		switch r.Type {

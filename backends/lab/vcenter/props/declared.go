@@ -50,7 +50,7 @@ func declares(t reflect.Type, path string) bool {
 	if at.Kind() != reflect.Slice {
 		return false
 	}
-	element := settled(at.Elem())
+	element := dataType(at.Elem())
 	key, keyed := follow(element, "key")
 	if !keyed || key != reflect.TypeOf(f.Key) {
 		return false
@@ -65,7 +65,7 @@ func declares(t reflect.Type, path string) bool {
 // follow returns the declared type at the end of a path of property names.
 func follow(t reflect.Type, path string) (reflect.Type, bool) {
 	for name := range strings.SplitSeq(path, ".") {
-		if t = settled(t); t.Kind() != reflect.Struct || t == reflect.TypeFor[types.ManagedObjectReference]() {
+		if t = dataType(t); t.Kind() != reflect.Struct || t == reflect.TypeFor[types.ManagedObjectReference]() {
 			return nil, false
 		}
 		var ok bool
@@ -73,12 +73,12 @@ func follow(t reflect.Type, path string) (reflect.Type, bool) {
 			return nil, false
 		}
 	}
-	return settled(t), true
+	return dataType(t), true
 }
 
-// settled dereferences pointers, and converts an interface of govmomi to the data type that it represents: a property of type
+// dataType dereferences pointers, and converts an interface of govmomi to the data type that it represents: a property of type
 // BaseComputeResourceSummary is declared as ComputeResourceSummary.
-func settled(t reflect.Type) reflect.Type {
+func dataType(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -95,7 +95,7 @@ func member(t reflect.Type, name string) (reflect.Type, bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			if found, ok := member(settled(f.Type), name); ok {
+			if found, ok := member(dataType(f.Type), name); ok {
 				return found, true
 			}
 			continue

@@ -7,17 +7,17 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// settled is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process; see
+// stepWaiter is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process; see
 // settle. A partial value may be the current work of another process: it is reread after each of that process's steps, as
 // long as the value changes.
-type settled struct {
+type stepWaiter struct {
 	backends.Wrapped
 	g *Guests
 }
 
-var _ backends.Decorator = (*settled)(nil)
+var _ backends.Decorator = (*stepWaiter)(nil)
 
-func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+func (d *stepWaiter) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Absent, err
 	}
@@ -39,20 +39,20 @@ func (d *settled) Read(ctx context.Context, s backends.Setting) (backends.Value,
 const rereads = 20
 
 // wait waits for a step of another process and reports whether there was one.
-func (d *settled) wait(ctx context.Context, vm string) (waited bool, err error) {
+func (d *stepWaiter) wait(ctx context.Context, vm string) (waited bool, err error) {
 	before := d.g.heard(vm)
 	err = d.g.Settle(ctx, vm)
 	return d.g.heard(vm) != before, err
 }
 
-func (d *settled) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
+func (d *stepWaiter) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
 	return d.Wrapped.Set(ctx, s, to, progress)
 }
 
-func (d *settled) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
+func (d *stepWaiter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	for _, a := range as {
 		if err := d.g.settle(ctx, a.Target.Name); err != nil {
 			return slices.Repeat([]error{err}, len(as))
@@ -61,7 +61,7 @@ func (d *settled) SetMany(ctx context.Context, as []backends.Assignment, progres
 	return d.Wrapped.SetMany(ctx, as, progress)
 }
 
-func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
+func (d *stepWaiter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends.Value, []error) {
 	for _, s := range ss {
 		if err := d.g.settle(ctx, s.Target.Name); err != nil {
 			return make([]backends.Value, len(ss)), slices.Repeat([]error{err}, len(ss))
@@ -90,21 +90,21 @@ func (d *settled) ReadMany(ctx context.Context, ss []backends.Setting) ([]backen
 	return values, errs
 }
 
-func (d *settled) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
+func (d *stepWaiter) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Kept{}, err
 	}
 	return d.Wrapped.Keep(ctx, s, to)
 }
 
-func (d *settled) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
+func (d *stepWaiter) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return backends.Kept{}, err
 	}
 	return d.Wrapped.Observe(ctx, s, kept)
 }
 
-func (d *settled) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
+func (d *stepWaiter) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, progress backends.Progress) error {
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}

@@ -1,0 +1,14 @@
+package guest
+
+import (
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/settertest"
+)
+
+func TestStepWaiterIsADecorator(t *testing.T) {
+	// It is known that nothing runs on one target of the suite.
+	g := &Guests{idle: map[string]bool{settertest.Target: true}}
+	settertest.RunDecorator(t, settertest.Decoration{Wrap: func(s backends.Setter) backends.Setter { return &stepWaiter{backends.Wrapped{Setter: s}, g} }})
+}
