@@ -48,22 +48,22 @@ func write(t *testing.T, dir string, files map[string]string) {
 // The script itself: a command that is missing, or that refuses the node, is not named, because no test would run by it.
 func TestScriptBindsByWhatWorks(t *testing.T) {
 	t.Parallel()
-	const takes, refuses = `for last; do :; done; exec "$last"`, "echo out of range >&2; exit 1"
+	const accepts, refuses = `for last; do :; done; exec "$last"`, "echo out of range >&2; exit 1"
 	for name, c := range map[string]struct {
 		numactl, taskset string // "": missing
 		node, cpus       string
 		nodes            int
 		want             string
 	}{
-		"numactl first":             {takes, takes, "1", "8-15", 2, "numactl --cpunodebind=1 --preferred=1"},
-		"no numactl":                {"", takes, "1", "0-3,8-11", 2, "taskset -c 0-3,8-11"},
-		"a node without memory":     {refuses, takes, "1", "8-15", 2, "taskset -c 8-15"},
+		"numactl first":             {accepts, accepts, "1", "8-15", 2, "numactl --cpunodebind=1 --preferred=1"},
+		"no numactl":                {"", accepts, "1", "0-3,8-11", 2, "taskset -c 0-3,8-11"},
+		"a node without memory":     {refuses, accepts, "1", "8-15", 2, "taskset -c 8-15"},
 		"CPUs that are not allowed": {refuses, refuses, "1", "8-15", 2, ""},
 		"neither is there":          {"", "", "1", "8-15", 2, ""},
-		"no node known":             {takes, takes, "-1", "8-15", 2, ""},
+		"no node known":             {accepts, accepts, "-1", "8-15", 2, ""},
 		"a node without CPUs":       {refuses, refuses, "1", "", 2, ""},
-		"one node":                  {takes, takes, "0", "0-15", 1, ""},
-		"no file":                   {takes, takes, "", "8-15", 2, ""},
+		"one node":                  {accepts, accepts, "0", "0-15", 1, ""},
+		"no file":                   {accepts, accepts, "", "8-15", 2, ""},
 	} {
 		dir := t.TempDir()
 		files := map[string]string{"bin/true": ":", "bin/readlink": "exit 1", "sys/class/infiniband/mlx5_0/fw_ver": "1", "sys/devices/system/node/node0/cpulist": c.cpus}

@@ -61,7 +61,7 @@ func TestSomebodyElsesServer(t *testing.T) {
 type late struct {
 	guests
 	after   time.Duration // from the first attempt
-	takes   time.Duration // an attempt that is refused
+	delay   time.Duration // an attempt that is refused
 	first   time.Time
 	refused int
 }
@@ -73,7 +73,7 @@ func (l *late) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 		}
 		if time.Since(l.first) < l.after {
 			l.refused++
-			time.Sleep(l.takes)
+			time.Sleep(l.delay)
 			return perftest.Output{Exit: 1, Stderr: "Couldn't connect to 10.0.0.2:18515\n Unable to open file descriptor for socket connection"}, nil
 		}
 	}
@@ -83,7 +83,7 @@ func (l *late) Exec(ctx context.Context, vm string, c perftest.Command) (perftes
 // A server may be slow to open its port on a busy machine; a port that nobody opens is reported after seconds.
 func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
 	for _, tt := range []struct {
-		after, takes time.Duration
+		after, delay time.Duration
 		refused      int
 		measured     bool
 	}{
@@ -92,7 +92,7 @@ func TestClientWaitsForTheServerToTakeItsPort(t *testing.T) {
 		{time.Hour, time.Minute, 1, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &late{guests: guests{gbps: 97, one: 1, us: 2}, after: tt.after, takes: tt.takes}
+			l := &late{guests: guests{gbps: 97, one: 1, us: 2}, after: tt.after, delay: tt.delay}
 			r := perftest.Runner{Shell: l, Mode: "sriov", Bandwidth: true}
 			all, err := r.Measure(t.Context(), pairOf(100_000))
 			if err != nil || len(all) != 1 {

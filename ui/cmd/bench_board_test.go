@@ -94,8 +94,8 @@ func (b *board) times(what, at string, measured, bound float64) {
 	b.row(what, at, fmt.Sprintf("<= %.1fx", bound), fmt.Sprintf("%.2fx", measured), verdict(measured <= bound, isSlow))
 }
 
-// takes adds a row for a duration.
-func (b *board) takes(what, at string, measured, bound time.Duration) {
+// duration adds a row for a duration.
+func (b *board) duration(what, at string, measured, bound time.Duration) {
 	b.t.Helper()
 	b.row(what, at, "<= "+bound.String(), short(measured), verdict(measured <= bound, isSlow))
 }

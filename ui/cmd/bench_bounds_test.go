@@ -34,10 +34,10 @@ func beginnings(ctx context.Context, b *board) {
 	b.count("binary, stripped, MB", "", int(info.Size()/1e6), 50)
 	b.count("shared libraries it needs", "", libraries(b.t, s.bin), 0)
 	var firstPage time.Duration
-	b.takes("version", "", best(7, func() { s.must(0, "version") }), 80*time.Millisecond)
-	b.takes("start to first page", "", best(5, func() { firstPage = s.firstPage(ctx) }), 150*time.Millisecond)
+	b.duration("version", "", best(7, func() { s.must(0, "version") }), 80*time.Millisecond)
+	b.duration("start to first page", "", best(5, func() { firstPage = s.firstPage(ctx) }), 150*time.Millisecond)
 	b.tell("  CPU until then", "", short(firstPage))
-	b.takes("lab start", "4 hosts", best(3, func() { b.serve("--hosts", "4") }), time.Second)
+	b.duration("lab start", "4 hosts", best(3, func() { b.serve("--hosts", "4") }), time.Second)
 }
 
 func libraries(t *testing.T, file string) int {
@@ -117,7 +117,7 @@ func growth(ctx context.Context, b *board) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		b.takes("names and states of hosts, for the wizard", at, named, time.Second)
+		b.duration("names and states of hosts, for the wizard", at, named, time.Second)
 		b.count("  SOAP calls more for that", at, first.APICalls-inv.APICalls, 1+11*hosts/1000)
 		calls := s.calls()
 		c := s.command("discover", "-o", "json")
@@ -135,7 +135,7 @@ func growth(ctx context.Context, b *board) {
 			b.count("memory, MB RSS", at, memory, 200)
 			calls = s.calls()
 			usable, peak := s.overview(ctx, b, 10*hosts)
-			b.takes("wizard: log-in to hosts page", at, usable, time.Second)
+			b.duration("wizard: log-in to hosts page", at, usable, time.Second)
 			b.count("  memory when all is read, MB RSS", at, peak, 120)
 			b.count("  SOAP calls until then", at, total(s.calls())-total(calls), 10+pages-1+1+11*hosts/1000)
 		}
@@ -210,7 +210,7 @@ func reads(ctx context.Context, b *board) {
 	begin := time.Now()
 	s := b.serve("--hosts", "500", "--vms", "2000", "--scenario", "done")
 	const at = "500 hosts, 2000 VMs"
-	b.takes("lab start", at, time.Since(begin), time.Minute)
+	b.duration("lab start", at, time.Since(begin), time.Minute)
 	ours, bare := s.dial(ctx, b.t), s.reader(ctx, b.t)
 	var mine, theirs []time.Duration
 	var sizes [2]int64

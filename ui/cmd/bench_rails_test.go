@@ -20,7 +20,7 @@ func railed(_ context.Context, b *board) {
 		if out, err := c.CombinedOutput(); err != nil {
 			b.t.Fatalf("%v\n%s", err, out)
 		}
-		b.takes("plan "+mode, at, time.Since(begin), 5*time.Second)
+		b.duration("plan "+mode, at, time.Since(begin), 5*time.Second)
 		usage := c.ProcessState.SysUsage().(*syscall.Rusage)
 		b.count("memory of plan "+mode+", MB RSS", at, int(usage.Maxrss>>10), 300)
 		b.count("SOAP calls of plan "+mode, at, total(s.calls())-total(calls), 10*64)

@@ -20,7 +20,7 @@ func rehearses(_ context.Context, b *board) {
 	if out, err := c.Output(); err != nil {
 		b.t.Fatalf("%v\n%s", err, out)
 	}
-	b.takes("rehearsal", at, time.Since(began), time.Minute)
-	b.takes("  its CPU", at, c.ProcessState.UserTime()+c.ProcessState.SystemTime(), 2*time.Minute)
+	b.duration("rehearsal", at, time.Since(began), time.Minute)
+	b.duration("  its CPU", at, c.ProcessState.UserTime()+c.ProcessState.SystemTime(), 2*time.Minute)
 	b.count("  its memory, MB RSS", at, int(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss>>10), 500)
 }

@@ -189,8 +189,8 @@ func keyPresses(_ context.Context, b *board) {
 		d.quiet()
 		typing := d.best(typed, c.rounds)
 		used := cpu() - before
-		b.takes("key press to redrawn screen, p99", at+", moving", p99(moving), frame)
-		b.takes("key press to redrawn screen, p99", at+", typing in the filter", p99(typing), frame)
+		b.duration("key press to redrawn screen, p99", at+", moving", p99(moving), frame)
+		b.duration("key press to redrawn screen, p99", at+", typing in the filter", p99(typing), frame)
 		b.tell("  median, moving; typing; CPU a key, terminal included", at,
 			short(median(moving))+"; "+short(median(typing))+"; "+short(used/time.Duration(d.presses)))
 	}

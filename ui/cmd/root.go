@@ -100,15 +100,15 @@ func wrapArgs(c *cobra.Command) {
 
 // argumentWords describes what is wrong with the number of arguments, with the command's usage line.
 func argumentWords(cmd *cobra.Command, args []string) string {
-	_, takes, _ := strings.Cut(cmd.Use, " ")
-	takes, _, _ = strings.Cut(takes, " -")
+	_, accepted, _ := strings.Cut(cmd.Use, " ")
+	accepted, _, _ = strings.Cut(accepted, " -")
 	switch {
-	case takes == "" || strings.HasPrefix(takes, "-"):
+	case accepted == "" || strings.HasPrefix(accepted, "-"):
 		return fmt.Sprintf("%s accepts only flags, not %q", cmd.CommandPath(), args[0])
 	case len(args) == 0:
-		return cmd.CommandPath() + " needs an argument: " + takes
+		return cmd.CommandPath() + " needs an argument: " + accepted
 	}
-	return fmt.Sprintf("%s accepts only %s, not also %q", cmd.CommandPath(), takes, args[len(args)-1])
+	return fmt.Sprintf("%s accepts only %s, not also %q", cmd.CommandPath(), accepted, args[len(args)-1])
 }
 
 // flagWords returns the library's error about a flag, without the internal texts of parsers.

@@ -37,13 +37,13 @@ func Expected(job Job, p *plan.Plan) (time.Duration, error) {
 
 // remaining simulates the rest of the stage: ended nodes take no time, running ones the rest of theirs.
 func (s *stage) remaining() (time.Duration, error) {
-	takes, parent := map[string]time.Duration{}, map[string]string{}
+	durations, parent := map[string]time.Duration{}, map[string]string{}
 	keys := map[any]string{}
 	for _, n := range s.nodes {
 		if n.state == "" {
-			takes[n.id] = s.expect(n)
+			durations[n.id] = s.expect(n)
 			if n.running {
-				takes[n.id] = max(0, takes[n.id]-s.now().Sub(n.started))
+				durations[n.id] = max(0, durations[n.id]-s.now().Sub(n.started))
 			}
 		}
 		if n.merge != nil {
@@ -56,7 +56,7 @@ func (s *stage) remaining() (time.Duration, error) {
 	limits := s.limits
 	limits.Until = time.Time{}
 	events, err := Forecast{
-		Stages: s.plans, Limits: limits, Took: func(node string) time.Duration { return takes[node] },
+		Stages: s.plans, Limits: limits, Took: func(node string) time.Duration { return durations[node] },
 		Ended: func(int, string) NodeState { return NodeDone }, Parent: func(c backends.Setting) string { return parent[c.ID()] },
 	}.Events()
 	if err != nil || len(events) == 0 {

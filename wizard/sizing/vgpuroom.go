@@ -33,7 +33,7 @@ func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
 	for _, p := range profiles {
 		var best *SharedGPU
 		for i := range gpus {
-			if g := &gpus[i]; g.takes(p) && (best == nil || len(g.Has) > 0 && len(best.Has) == 0 || (len(g.Has) > 0) == (len(best.Has) > 0) && g.GB < best.GB) {
+			if g := &gpus[i]; g.fits(p) && (best == nil || len(g.Has) > 0 && len(best.Has) == 0 || (len(g.Has) > 0) == (len(best.Has) > 0) && g.GB < best.GB) {
 				best = g
 			}
 		}
@@ -46,10 +46,10 @@ func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
 	return left
 }
 
-// takes reports whether one more vGPU can be made of a GPU. Time-sliced vGPUs and those that MIG backs exclude each other on one
+// fits reports whether a GPU has room for one more vGPU of a profile. Time-sliced vGPUs and those that MIG backs exclude each other on one
 // GPU (NVIDIA, Virtual GPU Software User Guide, "MIG-Backed NVIDIA vGPU"). A GPU has 7 slices at most (NVIDIA, MIG User Guide,
 // "Supported GPUs").
-func (g *SharedGPU) takes(profile string) bool {
+func (g *SharedGPU) fits(profile string) bool {
 	sum, parts := VGPUFrame(profile), migSlices(profile)
 	mig := parts > 0
 	if g.Mode == migMode && !mig || (g.Mode == mixedSize || g.Mode == "sameSize") && mig {

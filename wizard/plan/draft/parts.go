@@ -24,8 +24,8 @@ type Host struct {
 	Updates map[string]nic.Burn // cards that may get newer firmware, by the PCI address of their first function
 }
 
-// Takes sets the pNIC of one of several rails.
-func (h *Host) Takes(rail, rails int, n *backends.NIC) {
+// SetPort sets the pNIC of one of several rails.
+func (h *Host) SetPort(rail, rails int, n *backends.NIC) {
 	if h.Ports == nil {
 		h.Ports = make([]*backends.NIC, rails)
 	}

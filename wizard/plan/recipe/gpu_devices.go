@@ -28,7 +28,7 @@ func (b *builder) assign(h *draft.Host) {
 	}
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
 		passthrough := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
-		if slices.ContainsFunc(on, passthrough) && !b.boardTakes(h) {
+		if slices.ContainsFunc(on, passthrough) && !b.allowsPassthrough(h) {
 			return
 		}
 		shared := func(v *draft.VM) bool { return b.Answers.GPUDirect.GPUs[v.Wish.Name].Shared() }
@@ -40,7 +40,7 @@ func (b *builder) assign(h *draft.Host) {
 		}
 		return
 	}
-	if !b.boardTakes(h) {
+	if !b.allowsPassthrough(h) {
 		return
 	}
 	var free []*backends.GPU
@@ -79,9 +79,9 @@ func (b *builder) assign(h *draft.Host) {
 	}
 }
 
-// boardTakes refuses passthrough of complete GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations;
+// allowsPassthrough refuses passthrough of complete GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations;
 // release 9.0 does not repeat it, so --skip overrides it.
-func (b *builder) boardTakes(h *draft.Host) bool {
+func (b *builder) allowsPassthrough(h *draft.Host) bool {
 	if h.Baseboard == nil {
 		return true
 	}

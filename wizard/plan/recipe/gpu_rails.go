@@ -163,7 +163,7 @@ func (r *rail) wholeCard(h *draft.Host, v *draft.VM) (c backends.PCIDevice, foun
 		r.Refuse(ref, "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s (%s) is not in the host's list of PCI devices", n.Device, n.PCI, r.want.Name)
 		return c, false
 	}
-	h.Takes(r.index, len(r.Rails), n)
+	h.SetPort(r.index, len(r.Rails), n)
 	return cards[i], true
 }
 

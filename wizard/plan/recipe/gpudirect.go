@@ -88,7 +88,7 @@ func (b *builder) chooseCard(h *draft.Host, v *draft.VM) *backends.PCIDevice {
 	if nic = b.rail(0).chooseNIC(h); nic == nil {
 		return nil
 	}
-	h.Takes(0, 1, nic)
+	h.SetPort(0, 1, nic)
 	i := slices.IndexFunc(cards, func(c backends.PCIDevice) bool { return strings.EqualFold(c.Address, nic.PCI) })
 	if i < 0 {
 		b.Refuse(backends.HostRef(h.Name), "HOST-PT-ACTIVE-013", "choose a port of a ConnectX card", "%s at %s is not in the host's list of PCI devices", nic.Device, nic.PCI)

@@ -104,7 +104,7 @@ func (r *rail) member(sw *backends.Switch, h *draft.Host) {
 	if n == nil {
 		return
 	}
-	h.Takes(r.index, len(r.Rails), n)
+	h.SetPort(r.index, len(r.Rails), n)
 	c := plan.Change{
 		Setting: draft.MemberSetting(h.Name, r.want.Switch.Name),
 		From:    backends.Absent,

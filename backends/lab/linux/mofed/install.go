@@ -37,7 +37,7 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	case arch != "x86_64":
 		p.Printf("Error: The current MLNX_OFED_LINUX is intended for a %s architecture\n", arch)
 		return notReady
-	case !s.takes(system) && !o.Has("skip-distro-check"):
+	case !s.accepts(system) && !o.Has("skip-distro-check"):
 		p.Printf("Error: The current MLNX_OFED_LINUX is intended for %s\n", system)
 		return notReady
 	}
@@ -90,9 +90,9 @@ func (s *Software) install(ctx context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// takes reports whether an archive for system is suitable for this guest. If os-release does not contain a minor release, any
+// accepts reports whether an archive for system is suitable for this guest. If os-release does not contain a minor release, any
 // minor release is accepted.
-func (s *Software) takes(system string) bool {
+func (s *Software) accepts(system string) bool {
 	return system == s.System || !strings.Contains(s.System, ".") && strings.HasPrefix(system, s.System+".")
 }
 
