@@ -116,7 +116,7 @@ func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.
 	items, err := g.look(ctx, vm, m)
 	return slices.DeleteFunc(items, func(i backends.Item) bool {
 		return i.Kind == backends.ItemFile && slices.ContainsFunc(m.files, func(file string) bool {
-			is, _ := path.Match(beside(file), i.Name) // the pattern is well-formed: no file of this program has a bracket in its name
+			is, _ := path.Match(temporaryFiles(file), i.Name) // the pattern is well-formed: no file of this program has a bracket in its name
 			return is
 		})
 	}), err

@@ -67,12 +67,12 @@ func OptionsText(options map[string]string) string {
 func persistScript() string {
 	return section("persist", patterned("dump.sh", modulesLoadFile+" "+optionsFile+" $(grep -ls modprobe "+unitDir+"*.service)")) +
 		section("units", script("modprobe-units.sh", unitDir)) +
-		section("persist-left", "for f in "+beside(modulesLoadFile)+" "+beside(optionsFile)+" "+unitDir+"."+unitPrefix+`*.service.??????; do [ ! -e "$f" ] || echo "$f"; done
+		section("persist-left", "for f in "+temporaryFiles(modulesLoadFile)+" "+temporaryFiles(optionsFile)+" "+unitDir+"."+unitPrefix+`*.service.??????; do [ ! -e "$f" ] || echo "$f"; done
 for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || echo "$l"; done`)
 }
 
-// beside returns a pattern for what an interrupted write leaves beside a file; see ssh.Conn.Put.
-func beside(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
+// temporaryFiles returns a pattern for what an interrupted write leaves beside a file; see ssh.Conn.Put.
+func temporaryFiles(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
 
 // persistLeft returns what of this program exists without effect: units that are not enabled, links to missing units,
 // incompletely written files.

@@ -63,7 +63,7 @@ func (t turn) script(watch, settle time.Duration) string {
 	if t.system == netconf.Netplan || t.system == netconf.Networkd {
 		looks = 2 // networkd reconfigures after networkctl has ended, and briefly removes what it has just set
 	}
-	tmp, activate := strings.TrimSuffix(beside(t.file), "??????"), t.activate()
+	tmp, activate := strings.TrimSuffix(temporaryFiles(t.file), "??????"), t.activate()
 	rule := ""
 	if a, _, _ := strings.Cut(t.address, "/"); t.table != 0 {
 		rule = a + " " + strconv.Itoa(t.table)

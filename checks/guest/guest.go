@@ -46,10 +46,10 @@ func guestChecks() []checks.Check {
 			Criteria: "an RDMA controller (15ad:0820) next to its vmxnet3 function / - / missing", Remedy: "Add the adapter, or power-cycle the VM.",
 			Run: eachGuest(listed(func(t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.PCI {
-					beside := nic.CardAddress(d.Address)
+					vmxnet3 := nic.CardAddress(d.Address)
 					if d.Vendor == "15ad" && d.Device == "0820" {
-						ok := slices.ContainsFunc(g.PCI, func(o backends.GuestDevice) bool { return o.Address == beside && o.Device == "07b0" })
-						return row.PassIf(ok, t, "RDMA controller at %s, vmxnet3 at %s: %t", d.Address, beside, ok)
+						ok := slices.ContainsFunc(g.PCI, func(o backends.GuestDevice) bool { return o.Address == vmxnet3 && o.Device == "07b0" })
+						return row.PassIf(ok, t, "RDMA controller at %s, vmxnet3 at %s: %t", d.Address, vmxnet3, ok)
 					}
 				}
 				return row.Fail(t, "lspci lists no device 15ad:0820")

@@ -61,7 +61,7 @@ func TestSomebodyElsesServer(t *testing.T) {
 type late struct {
 	guests
 	after   time.Duration // from the first attempt
-	delay   time.Duration // an attempt that is refused
+	delay   time.Duration // until an attempt is refused
 	first   time.Time
 	refused int
 }

@@ -64,8 +64,8 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 // smallFrames names the MTU of a hop as the cause of a test whose packets were not acknowledged, if pings of that size are lost
 // and small ones are not.
 func (m *Measurement) smallFrames(way *Path, p Pair) bool {
-	const beside = roceMTU - 4096 // overhead of a frame besides the RDMA payload, with a margin
-	if m.Hint != remedies["completion_error"] || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+beside, false) {
+	const overhead = roceMTU - 4096 // bytes of a frame in addition to the RDMA payload, with a margin
+	if m.Hint != remedies["completion_error"] || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+overhead, false) {
 		return false
 	}
 	large := "messages"

@@ -23,14 +23,14 @@ func TestE2ERolesAreExact(t *testing.T) {
 }
 
 func TestE2ESRIOVKeepsSettingsOfOthers(t *testing.T) {
-	for name, c := range map[string]beside{
+	for name, c := range map[string]existingVFs{
 		"the firmware gives more": {"bare", "0,0,0,7", "0,0,8,7", 64, true, map[string]string{"0000:3b:00.0 NUM_OF_VFS": "64"}},
 		"cards and vmnics the other way round": {"sriov-reversed", "7,0,0,0", "7,8,0,0", 8, false, map[string]string{
 			"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "7", "VFs of 0000:3b:00.1": "8", "VFs of 0000:d8:00.0": "0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.there(t)
+			c.applyAndRollBack(t)
 		})
 	}
 }

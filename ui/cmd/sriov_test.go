@@ -84,10 +84,10 @@ func (b *bench) classes() string {
 	return strings.Join(strings.Fields(out), " ")
 }
 
-// A beside is a host that has been configured by others: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 that already
-// has 7 VFs on its second port. 8 more are requested on the first (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware,
+// An existingVFs is a host that has been configured by others: a ConnectX-4 Lx for the host's own traffic, and a ConnectX-5 that
+// already has 7 VFs on its second port. 8 more are requested on the first (RoCE SR-IOV Setup and Performance Study on vSphere 7.x, VMware,
 // 2022).
-type beside struct {
+type existingVFs struct {
 	scenario, before, after string
 	firmware                int  // NUM_OF_VFS of the card before the run
 	reset                   bool // its advanced PCI settings are set too
@@ -96,12 +96,12 @@ type beside struct {
 
 func TestSRIOVKeepsSettingsOfOthers(t *testing.T) {
 	t.Parallel()
-	beside{"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
-		"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}}.there(t)
+	existingVFs{"bare", "0,0,0,7", "0,0,8,7", 8, false, map[string]string{
+		"0000:3b:00.0 NUM_OF_VFS": "16", "VFs of 0000:3b:00.0": "8", "VFs of 0000:3b:00.1": "7", "VFs of 0000:1a:00.0": "0"}}.applyAndRollBack(t)
 }
 
-// there applies and rolls back: the list follows PCI order, whatever the vmnic names are, and settings of others are kept.
-func (c beside) there(t *testing.T) {
+// applyAndRollBack applies and rolls back: the list follows PCI order, whatever the vmnic names are, and settings of others are kept.
+func (c existingVFs) applyAndRollBack(t *testing.T) {
 	t.Helper()
 	b, file := sriovBench(t, lab.Options{Scenario: c.scenario, Hosts: 1, VMs: 1})
 	b.change(world.Event{What: world.HostModule, Host: "esx-01"}, func(s *world.State) {

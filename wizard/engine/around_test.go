@@ -131,12 +131,12 @@ func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
 	once := plan.Bracket{Kind: backends.BracketReboot, Target: first}
 	twice := plan.Bracket{Kind: backends.BracketReboot, Target: first, Round: 2, After: []string{once.ID()}}
 	late := change(setting(backends.HostRef("esx-03"), backends.KindOption, "late"), backends.Absent, val(1))
-	beside := plan.Bracket{Kind: backends.BracketReboot, Target: other, After: []string{late.ID()}}
+	another := plan.Bracket{Kind: backends.BracketReboot, Target: other, After: []string{late.ID()}}
 	again := change(setting(first, enginetest.KindFirmware, "NUM_OF_VFS"), backends.Absent, val(1), twice.ID())
 	jb, _ := planned(t, w, plan.Plan{
-		Brackets: []plan.Bracket{once, twice, beside},
+		Brackets: []plan.Bracket{once, twice, another},
 		Changes: []plan.Change{late, again, change(setting(first, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), once.ID()),
-			change(setting(other, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), beside.ID())},
+			change(setting(other, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), another.ID())},
 	})
 	jb.Limits = engine.Limits{HostsDown: 2, Parallel: 4}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -222,12 +222,12 @@ func order(all []*node, brackets []*bracket) []*node {
 	for _, b := range brackets {
 		if body := b.held(); len(body) > 0 {
 			byRank := func(x, y *node) int { return cmp.Compare(rank[x], rank[y]) }
-			beside := 0.5
+			offset := 0.5
 			if b.Kind == backends.BracketMaintenance {
-				beside = 0.75
+				offset = 0.75
 			}
-			rank[b.open] = rank[slices.MinFunc(body, byRank)] - beside
-			rank[b.shut] = rank[slices.MaxFunc(body, byRank)] + beside
+			rank[b.open] = rank[slices.MinFunc(body, byRank)] - offset
+			rank[b.shut] = rank[slices.MaxFunc(body, byRank)] + offset
 		}
 	}
 	unmet := make(map[*node]int, len(all))

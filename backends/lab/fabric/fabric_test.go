@@ -251,7 +251,7 @@ func TestPCIeLinksAreShared(t *testing.T) {
 	defer l.Start(x)()
 	defer l.Start(y)()
 	about("below one switch", gbps(&l, x), 57.5, 0.02)
-	if l.Slot(x.Beside()) != 115 {
-		t.Errorf("what stays below the switch has %.0f Gb/s", l.Slot(x.Beside()))
+	if l.Slot(x.BelowSwitches()) != 115 {
+		t.Errorf("what stays below the switch has %.0f Gb/s", l.Slot(x.BelowSwitches()))
 	}
 }

@@ -146,9 +146,9 @@ func (p *Path) hardware(from, to side) {
 	}
 }
 
-// Beside returns the path for data that stays below the PCIe switches of both ends, for example for GPU memory below the same
+// BelowSwitches returns the path for data that stays below the PCIe switches of both ends, for example for GPU memory below the same
 // switches.
-func (p Path) Beside() Path {
+func (p Path) BelowSwitches() Path {
 	p.Links = slices.DeleteFunc(slices.Clone(p.Links), func(l Link) bool { return l.Switch })
 	return p
 }

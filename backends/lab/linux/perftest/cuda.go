@@ -104,8 +104,8 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	return ""
 }
 
-// beside reports whether a side uses the memory of a GPU that is below the same PCIe switch as its card.
-func (s side) beside() bool {
+// belowSwitch reports whether a side uses the memory of a GPU that is below the same PCIe switch as its card.
+func (s side) belowSwitch() bool {
 	return s.opt.memory.cuda && (s.peer.Distance == world.OneSwitch || s.peer.Distance == world.SwitchTree)
 }
 

@@ -37,8 +37,8 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 			}
 			return t.lost(p, o)
 		}
-		if self.beside() && peer.beside() {
-			path = path.Beside()
+		if self.belowSwitch() && peer.belowSwitch() {
+			path = path.BelowSwitches()
 		}
 		share, slot, crowd := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
 		path.SlotGbps = slot
