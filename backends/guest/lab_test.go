@@ -102,7 +102,7 @@ func newMachine(t *testing.T, c config) *machine {
 		lc.Preset = "gpu-source"
 	}
 	if c.nouveau {
-		lc.Flaws = []world.Flaw{world.Nouveau}
+		lc.Defects = []world.Defect{world.Nouveau}
 		w.View(func(s *world.State) { // before the guest is switched on
 			v := s.VMs[0]
 			for _, d := range s.Host(v.Host).PCI {

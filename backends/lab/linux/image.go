@@ -23,7 +23,7 @@ func people(cfg Config) []person {
 	if cfg.SudoAsks {
 		own.sudo = "password"
 	}
-	if slices.Contains(cfg.Flaws, world.NoSudo) {
+	if slices.Contains(cfg.Defects, world.NoSudo) {
 		own.sudo = ""
 	}
 	list := []person{{name: "root", uid: 0, secret: cfg.Password}, own}

@@ -40,7 +40,7 @@ type Config struct {
 	AuthorizedKey    string
 	Preset           string // what is already set up, for example "pvrdma"
 	RDMAAddr         string // address/prefix of the preset
-	Flaws            []world.Flaw
+	Defects          []world.Defect
 	CPUs             int
 	MemoryMB         int64
 	UUID             string
@@ -85,10 +85,10 @@ type bootSession struct {
 // New creates a guest with a freshly installed disk. If cfg.Preset is set, the guest is already set up.
 func New(site *Site, cfg Config) (*Machine, error) {
 	m := &Machine{cfg: cfg, site: site, distro: site.distro(cfg.OS), people: people(cfg)}
-	if m.flawed(world.NoDriver) {
+	if m.hasDefect(world.NoDriver) {
 		m.distro.modules = kernel.Without(m.distro.modules, rdma.Driver)
 	}
-	if m.flawed(world.Nouveau) {
+	if m.hasDefect(world.Nouveau) {
 		m.distro.modules = append(slices.Clone(m.distro.modules), kernel.Nouveau())
 	}
 	if cfg.AuthorizedKey != "" {
@@ -204,7 +204,7 @@ func (m *Machine) Up() (context.Context, bool) {
 
 // Account implements sshd.Machine. It reads the current authorized_keys.
 func (m *Machine) Account(name string) (sshd.Account, bool) {
-	if m.flawed(world.NoLogin) {
+	if m.hasDefect(world.NoLogin) {
 		return sshd.Account{}, false
 	}
 	for _, p := range m.people {

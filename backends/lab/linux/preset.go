@@ -10,9 +10,9 @@ import (
 )
 
 // preset configures a guest as if it had been set up manually according to the guides: packages, modules, the address by MAC,
-// locked memory and, on Ubuntu, the unit that reloads the driver after each boot. Steps that match a flaw are omitted.
+// locked memory and, on Ubuntu, the unit that reloads the driver after each boot. Steps that match a defect are omitted.
 func (m *Machine) preset() error {
-	if m.flawed(world.OldPerftest) {
+	if m.hasDefect(world.OldPerftest) {
 		if err := m.oldPerftest(); err != nil {
 			return err
 		}
@@ -41,16 +41,16 @@ func (m *Machine) preset() error {
 		return err
 	}
 	b := &builder{fs: m.sys.FS}
-	if !m.flawed(world.NoMemlock) {
+	if !m.hasDefect(world.NoMemlock) {
 		b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	}
-	if !m.flawed(world.NoModules) {
+	if !m.hasDefect(world.NoModules) {
 		b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", "ib_umad\nrdma_cm\nrdma_ucm\n")
 	}
-	if m.flawed(world.MOFED) {
+	if m.hasDefect(world.MOFED) {
 		b.file(0o755, "/usr/bin/ofed_info", "#!/bin/sh\necho MLNX_OFED_LINUX-5.8-4.1.5.0:\n")
 	}
-	if m.distro.deb && !m.flawed(world.NoReload) {
+	if m.distro.deb && !m.hasDefect(world.NoReload) {
 		m.enable(b, "rdma-setup-pvrdma", "Load vmw_pvrdma again once the network is up", "/sbin/modprobe -r vmw_pvrdma", "/sbin/modprobe vmw_pvrdma")
 	}
 	adapters := m.Adapters()
@@ -60,7 +60,7 @@ func (m *Machine) preset() error {
 	return b.err
 }
 
-func (m *Machine) flawed(f world.Flaw) bool { return slices.Contains(m.cfg.Flaws, f) }
+func (m *Machine) hasDefect(f world.Defect) bool { return slices.Contains(m.cfg.Defects, f) }
 
 func (m *Machine) presetPackages() []string {
 	names := []string{"rdma-core", "libibverbs", "libibverbs-utils", "infiniband-diags", "perftest", "automake", "autoconf", "rdma-core-devel", "pciutils-devel", "librdmacm-utils"}
@@ -70,22 +70,22 @@ func (m *Machine) presetPackages() []string {
 			names = append(names, "ibutils")
 		}
 	}
-	without := map[world.Flaw]string{world.NoPerftest: "perftest", world.NoProvider: "rdma-core", world.NoDiags: "infiniband-diags"}
+	without := map[world.Defect]string{world.NoPerftest: "perftest", world.NoProvider: "rdma-core", world.NoDiags: "infiniband-diags"}
 	return slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(m.cfg.Flaws, func(f world.Flaw) bool { return without[f] == name })
+		return slices.ContainsFunc(m.cfg.Defects, func(f world.Defect) bool { return without[f] == name })
 	})
 }
 
 // presetAddress configures the interface of an adapter.
 func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 	address, mtu := m.cfg.RDMAAddr, 9000
-	if m.flawed(world.WrongAddress) {
+	if m.hasDefect(world.WrongAddress) {
 		address = fmt.Sprintf("192.168.5.%d/24", 11+m.cfg.Index%200)
 	}
-	if m.flawed(world.LowMTU) {
+	if m.hasDefect(world.LowMTU) {
 		mtu = 1500
 	}
-	if m.flawed(world.AddressLost) {
+	if m.hasDefect(world.AddressLost) {
 		m.enable(b, "bring-up-rdma", "Address of the RDMA network", fmt.Sprintf("/sbin/ip link set dev %s mtu %d up", name, mtu), fmt.Sprintf("/sbin/ip addr add %s dev %s", address, name))
 		return
 	}
@@ -95,12 +95,12 @@ func (m *Machine) presetAddress(b *builder, a world.Adapter, name string) {
 		return
 	}
 	addresses := "[" + address + "]"
-	if m.flawed(world.NoAddress) {
+	if m.hasDefect(world.NoAddress) {
 		addresses = "[]"
 	}
 	b.file(0o600, "/etc/netplan/60-rdma-setup.yaml", fmt.Sprintf(
 		"network:\n  version: 2\n  ethernets:\n    %s:\n      match:\n        macaddress: %s\n      addresses: %s\n      mtu: %d\n      dhcp4: false\n", name, a.MAC, addresses, mtu))
-	if first := ports(m.Adapters())[0].Name(); m.flawed(world.TwoInSubnet) {
+	if first := ports(m.Adapters())[0].Name(); m.hasDefect(world.TwoInSubnet) {
 		b.file(0o600, "/etc/netplan/70-storage.yaml", "network:\n  version: 2\n  ethernets:\n    "+first+":\n      addresses: [192.168.50.240/24]\n")
 	}
 }
@@ -119,13 +119,13 @@ func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	b.link(unit, "/etc/systemd/system/multi-user.target.wants/"+name+".service")
 }
 
-// spoil applies the flaws that take effect at the end of a boot.
+// spoil applies the defects that take effect at the end of a boot.
 func (m *Machine) spoil() {
-	if m.flawed(world.PortDown) {
+	if m.hasDefect(world.PortDown) {
 		m.rdma.Detach(rdma.Driver)
 		m.rdma.Attach(rdma.Driver, true)
 	}
-	if m.flawed(world.Trace) {
+	if m.hasDefect(world.Trace) {
 		m.kernel.Logf("WARNING: CPU: 1 PID: 412 at drivers/infiniband/core/cq.c:322 ib_free_cq+0x109/0x150 [ib_core]")
 		m.kernel.Logf("Call Trace:")
 	}

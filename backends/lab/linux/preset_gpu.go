@@ -22,7 +22,7 @@ const (
 
 // template installs a perftest with CUDA and a CUDA sample that do not belong to a package.
 func (m *Machine) template() error {
-	if m.flawed(world.NoPerftest) {
+	if m.hasDefect(world.NoPerftest) {
 		return nil
 	}
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
@@ -38,12 +38,12 @@ func (m *Machine) gpuPreset() error {
 	if err := m.template(); err != nil {
 		return err
 	}
-	if !m.flawed(world.NoGPUDriver) {
+	if !m.hasDefect(world.NoGPUDriver) {
 		driver := []string{"nvidia-driver-570-server-open"}
 		if !m.distro.deb {
 			driver = []string{"kmod-nvidia-open-dkms", "nvidia-driver-cuda"}
 		}
-		if m.flawed(world.ClosedDriver) {
+		if m.hasDefect(world.ClosedDriver) {
 			driver = []string{"nvidia-driver-570-server"}
 		}
 		if err := m.pkgs.Install(m.pkgs.Plan(driver)); err != nil {
@@ -53,7 +53,7 @@ func (m *Machine) gpuPreset() error {
 	if err := m.pkgs.Install(m.pkgs.Plan(m.presetPackages())); err != nil {
 		return err
 	}
-	if m.flawed(world.OFEDLater) {
+	if m.hasDefect(world.OFEDLater) {
 		if err := m.pkgs.Install(m.pkgs.Plan([]string{"mlnx-ofed-all"})); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (m *Machine) gpuPreset() error {
 	b := &builder{fs: m.sys.FS}
 	b.file(0o644, "/etc/security/limits.d/rdma-setup.conf", "* soft memlock unlimited\n* hard memlock unlimited\nroot soft memlock unlimited\nroot hard memlock unlimited\n")
 	load := "ib_umad\nrdma_cm\nrdma_ucm\n"
-	if m.flawed(world.ClosedDriver) && !m.flawed(world.NoPeermem) { // the open modules support DMA-BUF
+	if m.hasDefect(world.ClosedDriver) && !m.hasDefect(world.NoPeermem) { // the open modules support DMA-BUF
 		load += nvidia.Peermem + "\n"
 	}
 	b.file(0o644, "/etc/modules-load.d/rdma-setup.conf", load)

@@ -314,7 +314,7 @@ func TestReleasesThatRefuseEachOther(t *testing.T) {
 			l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 			l.world.View(func(s *world.State) {
 				for _, vm := range tc.old {
-					s.VM(vm).Guest.Flaws = append(s.VM(vm).Guest.Flaws, world.OldPerftest)
+					s.VM(vm).Guest.Defects = append(s.VM(vm).Guest.Defects, world.OldPerftest)
 				}
 			})
 			client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F --report_gbits -s 65536 -d rocep19s0f1 -x 3")

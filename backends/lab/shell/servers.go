@@ -147,7 +147,7 @@ func (s *Servers) newGuest(vm string) (inner, error) {
 		}
 		found = true
 		g := v.Guest
-		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, Flaws: g.Flaws, RDMAAddr: g.RDMAAddr,
+		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, Defects: g.Defects, RDMAAddr: g.RDMAAddr,
 			CPUs: v.CPUs, MemoryMB: v.MemoryMB, UUID: v.UUID, Index: v.Index, Lease: v.Management(),
 			Password: s.world.Secrets.Guest, Sudo: s.world.Secrets.Sudo, AuthorizedKey: s.world.Secrets.AuthorizedKey}
 	})

@@ -169,7 +169,7 @@ type Guest struct {
 	Preset   string
 	RDMAAddr string // address/prefix of the RDMA adapter: proposed, or already configured if Preset is set
 	NICs     []GuestNIC
-	Flaws    []Flaw     // mistakes in the preset
+	Defects  []Defect   // mistakes in the preset
 	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": an address of 10.20.0.0/16
 	Others   []GuestNIC // interfaces that VMware Tools report in addition to its adapters: bridges, tunnels
 }

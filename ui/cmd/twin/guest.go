@@ -55,7 +55,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 	}
 	w.Guest.User, w.Guest.SudoAsks = scenario.User(w.Guest.OS), g.Sudo == "password"
 	if g.Sudo == "none" {
-		w.Guest.Flaws = append(w.Guest.Flaws, world.NoSudo)
+		w.Guest.Defects = append(w.Guest.Defects, world.NoSudo)
 	}
 	for _, a := range v.Adapters[:min(1, len(v.Adapters))] {
 		if i := g.Interface(a.MAC); i != nil && len(i.Addresses) > 0 {
@@ -71,7 +71,7 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 		w.Guest.Preset = "docker"
 	case g.Perftest != "" || g.MemlockKB == -1 || len(g.Persist.Modules) > 0:
 		w.Guest.Preset = "pvrdma"
-		w.Guest.Flaws = append(w.Guest.Flaws, flaws(g)...)
+		w.Guest.Defects = append(w.Guest.Defects, defects(g)...)
 	}
 	t.addresses(w, v, g)
 	t.note("", "guests have the packages of a new installation, and the RDMA packages if they were found to be set up; files of other software are left out")
@@ -88,16 +88,16 @@ func systemOf(g *backends.Guest) string {
 	return ""
 }
 
-// flaws returns missing settings of a guest that is set up for PVRDMA.
-func flaws(g *backends.Guest) []world.Flaw {
-	var out []world.Flaw
-	for flaw, is := range map[world.Flaw]bool{
+// defects returns missing settings of a guest that is set up for PVRDMA.
+func defects(g *backends.Guest) []world.Defect {
+	var out []world.Defect
+	for defect, is := range map[world.Defect]bool{
 		world.NoPerftest: g.Perftest == "", world.NoMemlock: g.MemlockKB != -1, world.NoModules: len(g.Persist.Modules) == 0,
 		world.NoReload: g.Persist.Reload == "", world.MOFED: g.MOFED != "",
 		world.NoDriver: !slices.Contains(g.Available, backends.PVRDMAModule) && !slices.Contains(g.Loaded, backends.PVRDMAModule),
 	} {
 		if is {
-			out = append(out, flaw)
+			out = append(out, defect)
 		}
 	}
 	slices.Sort(out)
@@ -116,14 +116,14 @@ func (t *Twin) addresses(w *world.VM, v *backends.VM, g *backends.Guest) {
 		case !first && i != nil && len(i.Addresses) > 0:
 			t.note(v.Name, "addresses of further RDMA adapters are left out")
 		case first && (i == nil || len(i.Addresses) == 0):
-			w.Guest.Flaws = append(w.Guest.Flaws, world.NoAddress)
+			w.Guest.Defects = append(w.Guest.Defects, world.NoAddress)
 		case first:
 			w.Guest.RDMAAddr = i.Addresses[0]
 			if i.MTU < 9000 {
-				w.Guest.Flaws = append(w.Guest.Flaws, world.LowMTU)
+				w.Guest.Defects = append(w.Guest.Defects, world.LowMTU)
 			}
 			if !i.Persistent {
-				w.Guest.Flaws = append(w.Guest.Flaws, world.AddressLost)
+				w.Guest.Defects = append(w.Guest.Defects, world.AddressLost)
 			}
 		}
 		first = false

@@ -88,26 +88,26 @@ func brokenVMs() []spoiled {
 
 // brokenGuests returns faults of the guests' operating systems.
 func brokenGuests() []spoiled {
-	flaw := func(f world.Flaw) func(*world.State) {
-		return lastVM(func(v *world.VM) { v.Guest.Flaws = []world.Flaw{f} })
+	defect := func(f world.Defect) func(*world.State) {
+		return lastVM(func(v *world.VM) { v.Guest.Defects = []world.Defect{f} })
 	}
 	return []spoiled{
-		{name: "guest-driver", text: "a guest's kernel has no vmw_pvrdma", spoil: flaw(world.NoDriver)},
-		{name: "guest-login", text: "a guest refuses every login", spoil: flaw(world.NoLogin)},
-		{name: "sudo", text: "the user of a guest may not use sudo", spoil: flaw(world.NoSudo)},
-		{name: "packages", text: "a guest has no rdma-core", spoil: flaw(world.NoProvider)},
-		{name: "tools-missing", text: "a guest has no infiniband-diags", spoil: flaw(world.NoDiags)},
-		{name: "perftest-missing", text: "a guest has no perftest", spoil: flaw(world.NoPerftest)},
+		{name: "guest-driver", text: "a guest's kernel has no vmw_pvrdma", spoil: defect(world.NoDriver)},
+		{name: "guest-login", text: "a guest refuses every login", spoil: defect(world.NoLogin)},
+		{name: "sudo", text: "the user of a guest may not use sudo", spoil: defect(world.NoSudo)},
+		{name: "packages", text: "a guest has no rdma-core", spoil: defect(world.NoProvider)},
+		{name: "tools-missing", text: "a guest has no infiniband-diags", spoil: defect(world.NoDiags)},
+		{name: "perftest-missing", text: "a guest has no perftest", spoil: defect(world.NoPerftest)},
 		{name: "perftest-version", text: "a guest runs an older release, with its perftest", spoil: lastVM(func(v *world.VM) { v.Guest.OS = "ubuntu-20.04" })},
-		{name: "mofed", text: "a guest has MLNX_OFED", spoil: flaw(world.MOFED)},
-		{name: "modules", text: "a guest does not load ib_umad at boot", spoil: flaw(world.NoModules)},
-		{name: "persist", text: "a guest has no unit that loads the driver again", spoil: flaw(world.NoReload)},
-		{name: "port-down", text: "the RDMA port of a guest is down", spoil: flaw(world.PortDown)},
-		{name: "guest-mtu", text: "the RDMA interface of a guest has MTU 1500", spoil: flaw(world.LowMTU)},
-		{name: "no-address", text: "the RDMA interface of a guest has no address", spoil: flaw(world.NoAddress)},
-		{name: "wrong-address", text: "the RDMA interface of a guest has another address", spoil: flaw(world.WrongAddress)},
-		{name: "address-lost", text: "the RDMA address of a guest is in no configuration file", spoil: flaw(world.AddressLost)},
-		{name: "subnet-twice", text: "a guest has two interfaces in the RDMA network", spoil: flaw(world.TwoInSubnet)},
+		{name: "mofed", text: "a guest has MLNX_OFED", spoil: defect(world.MOFED)},
+		{name: "modules", text: "a guest does not load ib_umad at boot", spoil: defect(world.NoModules)},
+		{name: "persist", text: "a guest has no unit that loads the driver again", spoil: defect(world.NoReload)},
+		{name: "port-down", text: "the RDMA port of a guest is down", spoil: defect(world.PortDown)},
+		{name: "guest-mtu", text: "the RDMA interface of a guest has MTU 1500", spoil: defect(world.LowMTU)},
+		{name: "no-address", text: "the RDMA interface of a guest has no address", spoil: defect(world.NoAddress)},
+		{name: "wrong-address", text: "the RDMA interface of a guest has another address", spoil: defect(world.WrongAddress)},
+		{name: "address-lost", text: "the RDMA address of a guest is in no configuration file", spoil: defect(world.AddressLost)},
+		{name: "subnet-twice", text: "a guest has two interfaces in the RDMA network", spoil: defect(world.TwoInSubnet)},
 		{name: "duplicate-ip", text: "a vmknic has the RDMA address of a guest", spoil: func(s *world.State) {
 			if len(s.VMs) > 0 {
 				h := s.Hosts[0]
@@ -115,7 +115,7 @@ func brokenGuests() []spoiled {
 					VSwitch: "vSwitch0", PortGroup: "VM Network", NetStack: "defaultTcpipStack"})
 			}
 		}},
-		{name: "memlock", text: "a guest limits locked memory", spoil: flaw(world.NoMemlock)},
-		{name: "kernel-trace", text: "the kernel log of a guest has a call trace", spoil: flaw(world.Trace)},
+		{name: "memlock", text: "a guest limits locked memory", spoil: defect(world.NoMemlock)},
+		{name: "kernel-trace", text: "the kernel log of a guest has a call trace", spoil: defect(world.Trace)},
 	}
 }

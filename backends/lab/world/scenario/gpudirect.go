@@ -38,7 +38,7 @@ func gpudirect() []Scenario {
 			gpuDone(s)
 			s.Software = true
 			for _, v := range s.Asked() {
-				v.Guest.Preset, v.Guest.Flaws = "gpu-source", []world.Flaw{world.Nouveau}
+				v.Guest.Preset, v.Guest.Defects = "gpu-source", []world.Defect{world.Nouveau}
 			}
 		}),
 		one("gpudirect-ats", "the HCAs are ConnectX-6 Dx, whose firmware supports ATS", gpuATS),

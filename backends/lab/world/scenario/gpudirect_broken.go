@@ -12,7 +12,9 @@ func gpuBroken() []spoiled {
 			}
 		}
 	}
-	flaws := func(f ...world.Flaw) func(*world.State) { return lastAsked(func(v *world.VM) { v.Guest.Flaws = f }) }
+	defects := func(f ...world.Defect) func(*world.State) {
+		return lastAsked(func(v *world.VM) { v.Guest.Defects = f })
+	}
 	key := func(name, value string) func(*world.State) {
 		return lastAsked(func(v *world.VM) { v.Extra[name] = value })
 	}
@@ -50,8 +52,8 @@ func gpuBroken() []spoiled {
 			off(v)
 			v.Locked, v.Reserved = false, 0
 		})},
-		{name: "driver", text: "a guest has no NVIDIA driver", spoil: flaws(world.NoGPUDriver)},
-		{name: "peermem", text: "a guest with the proprietary driver does not load nvidia_peermem", spoil: flaws(world.ClosedDriver, world.NoPeermem)},
-		{name: "order", text: "MLNX_OFED was installed in a guest after the NVIDIA driver", spoil: flaws(world.ClosedDriver, world.OFEDLater)},
+		{name: "driver", text: "a guest has no NVIDIA driver", spoil: defects(world.NoGPUDriver)},
+		{name: "peermem", text: "a guest with the proprietary driver does not load nvidia_peermem", spoil: defects(world.ClosedDriver, world.NoPeermem)},
+		{name: "order", text: "MLNX_OFED was installed in a guest after the NVIDIA driver", spoil: defects(world.ClosedDriver, world.OFEDLater)},
 	}
 }

@@ -42,7 +42,7 @@ func All() []Scenario {
 			for _, v := range s.VMs {
 				v.Guest.Preset = "gpu-source"
 			}
-			s.VMs[0].Guest.Flaws = append(s.VMs[0].Guest.Flaws, world.OldPerftest)
+			s.VMs[0].Guest.Defects = append(s.VMs[0].Guest.Defects, world.OldPerftest)
 		}},
 		{Name: "centos", Text: "healthy, with RHEL and CentOS 8 and 9 in the guests", Apply: centos},
 	}, slices.Concat(releases(), rails(), sriov(), placed(), clustered(), gpudirect(), intel(), broadcom(), cardless(), fabrics(), broken())...)
