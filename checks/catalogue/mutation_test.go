@@ -18,7 +18,7 @@ type mutation struct {
 	id     string
 	mode   answers.Mode
 	want   checks.Status
-	spoil  func(f *checks.Facts)
+	change func(f *checks.Facts)
 	others string
 }
 
@@ -55,7 +55,7 @@ func mutations() []mutation {
 func TestOneFaultIsReportedByItsRow(t *testing.T) {
 	for _, m := range mutations() {
 		f := healthy(m.mode)
-		m.spoil(f)
+		m.change(f)
 		if !strings.Contains("HOST-PNIC-MAC-005 VM-HWVER-SLOT-004 GST-NAME-017", m.id) {
 			f.Baseline = f.Inventory // nothing has changed: drift has a test of its own
 		}

@@ -18,9 +18,9 @@ func TestReadyForNine(t *testing.T) {
 		t.Fatal("no release 9.0")
 	}
 	for _, tt := range []struct {
-		id    string
-		spoil func(*backends.Inventory)
-		want  checks.Status
+		id     string
+		change func(*backends.Inventory)
+		want   checks.Status
 	}{
 		{"READY-VCENTER-001", func(inv *backends.Inventory) {}, checks.Pass},
 		{"READY-VCENTER-001", func(inv *backends.Inventory) { inv.VCenter.Version = "8.0.3" }, checks.Fail},
@@ -52,7 +52,7 @@ func TestReadyForNine(t *testing.T) {
 			VMs:      []backends.VM{{Name: "vm-01", Host: "esx-01", Hardware: 21, Firmware: "efi"}},
 			Switches: []backends.Switch{{Name: "RDMA-DVS", Version: "9.0.0"}},
 		}
-		tt.spoil(inv)
+		tt.change(inv)
 		a := answers.Default(answers.PVRDMA)
 		a.VMs = []answers.VM{answers.DefaultVM("vm-01")}
 		seen := false

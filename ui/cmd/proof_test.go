@@ -83,8 +83,8 @@ func (b *bench) logins(host, verdict string) int {
 	return n
 }
 
-// spoilKeys writes the key of another host for the shells of hosts and guests to the known_hosts file; restore undoes it.
-func (b *bench) spoilKeys(other string, names ...string) (restore func()) {
+// replaceKeys writes the key of another host for the shells of hosts and guests to the known_hosts file; restore undoes it.
+func (b *bench) replaceKeys(other string, names ...string) (restore func()) {
 	b.t.Helper()
 	path := b.env["RDMA_SETUP_KNOWN_HOSTS"]
 	was, err := os.ReadFile(path)
@@ -107,14 +107,14 @@ func (b *bench) spoilKeys(other string, names ...string) (restore func()) {
 			at[name] = "[" + addr + "]:" + port
 		}
 	})
-	spoiled := string(was)
+	replaced := string(was)
 	for name, address := range at {
 		if key[address] == "" {
 			b.t.Fatalf("known_hosts has no key of %s, %s:\n%s", name, address, was)
 		}
-		spoiled = strings.Replace(spoiled, address+" "+key[address], address+" "+key[at[other]], 1)
+		replaced = strings.Replace(replaced, address+" "+key[address], address+" "+key[at[other]], 1)
 	}
-	if err := os.WriteFile(path, []byte(spoiled), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(replaced), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
 	return func() {
@@ -131,7 +131,7 @@ func TestLoginsAreTestedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-password", Hosts: 3, VMs: 3, Faults: []string{"host=esx-02,method=StartService,nth=1,do=fault:NoPermission"}})
 	b.env["RDMA_SETUP_SSH_KEY"] = ""
-	fix := b.spoilKeys("esx-02", "esx-01", "vm-02")
+	fix := b.replaceKeys("esx-02", "esx-01", "vm-02")
 	before, written := b.states(), len(b.written())
 	_, errs := b.must(3, "apply", "-f", file, "--yes")
 	for _, want := range []string{
@@ -195,7 +195,7 @@ func TestResumeAndRollbackTestTheirLogins(t *testing.T) {
 		}
 	})
 	before, written := b.states(), len(b.written())
-	fix := b.spoilKeys("esx-01", "vm-01")
+	fix := b.replaceKeys("esx-01", "vm-01")
 	for _, command := range []string{"resume", "rollback"} {
 		code, _, errs := b.run(command, "--yes")
 		if code != 4 || command == "resume" && !strings.Contains(errs, "error: vm-01: ") {

@@ -112,7 +112,7 @@ esac`,
 }
 
 func TestHorovodRefusesWhatCannotRun(t *testing.T) {
-	for why, spoil := range map[string]func(*generate.Horovod){
+	for why, change := range map[string]func(*generate.Horovod){
 		"one guest":     func(h *generate.Horovod) { h.Hosts = h.Hosts[:1] },
 		"a guest twice": func(h *generate.Horovod) { h.Hosts[1] = h.Hosts[0] },
 		"an image":      func(h *generate.Horovod) { h.Image = "a; reboot" },
@@ -122,7 +122,7 @@ func TestHorovodRefusesWhatCannotRun(t *testing.T) {
 		"a device":      func(h *generate.Horovod) { h.Net.Device = "a b" },
 	} {
 		h := horovod()
-		spoil(&h)
+		change(&h)
 		if text, err := h.Script(origin); err == nil {
 			t.Errorf("%s: %s", why, text)
 		}

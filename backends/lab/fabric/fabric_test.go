@@ -21,11 +21,11 @@ func done(t *testing.T) *world.World {
 	return w
 }
 
-func between(w *world.World, a, b string, spoil func(s *world.State)) fabric.Path {
+func between(w *world.World, a, b string, change func(s *world.State)) fabric.Path {
 	var p fabric.Path
 	w.View(func(s *world.State) {
-		if spoil != nil {
-			spoil(s)
+		if change != nil {
+			change(s)
 		}
 		end := func(name string) fabric.End {
 			e := fabric.End{VM: name, MTU: 9000, Up: true}
@@ -63,8 +63,8 @@ func TestSameHostNeedsNoAdapter(t *testing.T) {
 
 func TestUnreachable(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(s *world.State)
-		why   string
+		change func(s *world.State)
+		why    string
 	}{
 		"machine off":           {func(s *world.State) { s.VM("vm-02").On = false }, "vm-02 is off"},
 		"adapter not connected": {func(s *world.State) { s.VM("vm-02").RDMA()[0].Connected = false }, "not connected"},
@@ -88,7 +88,7 @@ func TestUnreachable(t *testing.T) {
 		}, "different networks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := between(done(t), "vm-01", "vm-02", tc.spoil)
+			p := between(done(t), "vm-01", "vm-02", tc.change)
 			if p.Reachable || p.RDMA || !strings.Contains(p.Why, tc.why) {
 				t.Errorf("%+v", p)
 			}
@@ -101,8 +101,8 @@ func TestUnreachable(t *testing.T) {
 
 func TestFallbackToTCP(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(s *world.State)
-		why   string
+		change func(s *world.State)
+		why    string
 	}{
 		"PVRDMA and vSphere Bitfusion: the firewall ruleset is closed on one host": {func(s *world.State) { s.Host("esx-02").Ruleset("pvrdma").Enabled = false }, "pvrdma is closed on esx-02"},
 		"the ruleset names other addresses": {func(s *world.State) {
@@ -131,7 +131,7 @@ func TestFallbackToTCP(t *testing.T) {
 			w := done(t)
 			var mac string
 			w.View(func(s *world.State) { mac = s.VM("vm-02").RDMA()[0].MAC })
-			p := between(w, "vm-01", "vm-02", tc.spoil)
+			p := between(w, "vm-01", "vm-02", tc.change)
 			if tc.why == "" {
 				w.View(func(s *world.State) {
 					p = fabric.Between(s, fabric.End{VM: "vm-01", MAC: s.VM("vm-01").RDMA()[0].MAC, MTU: 9000, Up: true}, fabric.End{VM: "vm-02", MAC: mac, MTU: 9000, Up: true})

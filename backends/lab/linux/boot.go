@@ -104,7 +104,7 @@ func (m *Machine) start() {
 	case <-done:
 	case <-t.C:
 	}
-	m.spoil()
+	m.applyDefects()
 	m.mu.Lock()
 	if m.session.ctx == ctx {
 		m.session.up = true

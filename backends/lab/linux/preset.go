@@ -119,8 +119,8 @@ func (m *Machine) enable(b *builder, name, text string, commands ...string) {
 	b.link(unit, "/etc/systemd/system/multi-user.target.wants/"+name+".service")
 }
 
-// spoil applies the defects that take effect at the end of a boot.
-func (m *Machine) spoil() {
+// applyDefects applies the defects that take effect at the end of a boot.
+func (m *Machine) applyDefects() {
 	if m.hasDefect(world.PortDown) {
 		m.rdma.Detach(rdma.Driver)
 		m.rdma.Attach(rdma.Driver, true)

@@ -30,7 +30,7 @@ func TestHCAAndGPUInTheGuest(t *testing.T) {
 	}
 }
 
-// gpuLab returns a lab whose guests are set up for GPUDirect. spoil can change the guests before they start.
+// gpuLab returns a lab whose guests are set up for GPUDirect. keys are additional settings of the guests.
 func gpuLab(t *testing.T, name string, keys map[string]string) (*lab, map[int]float64) {
 	t.Helper()
 	l := start(t, scenario.Spec{Scenario: name})

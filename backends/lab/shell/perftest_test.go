@@ -149,9 +149,9 @@ func TestWrongConfigurationShows(t *testing.T) {
 		})
 	}
 	for _, tc := range []struct {
-		name  string
-		spoil func(*testing.T, *lab)
-		check func(t *testing.T, l *lab, client, server result)
+		name   string
+		change func(*testing.T, *lab)
+		check  func(t *testing.T, l *lab, client, server result)
 	}{
 		{"firewall forgotten on one host", host(func(h *world.Host) { h.Ruleset("pvrdma").Enabled = false }), fallback},
 		{"firewall lets nobody in", host(func(h *world.Host) { h.Ruleset("pvrdma").AllIP = false }), fallback},
@@ -182,7 +182,7 @@ func TestWrongConfigurationShows(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
 			l.dial("vm-02", "root")
-			tc.spoil(t, l)
+			tc.change(t, l)
 			c, s := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "timeout 1 "+bw)
 			tc.check(t, l, c, s)
 		})

@@ -37,9 +37,9 @@ func (c *client) log(vm, name string) string {
 // A VM with a GPU does not start if a requirement is not met: the user gets an error, and vmware.log contains the details.
 func TestVMWithGPUDoesNotStart(t *testing.T) {
 	for name, tc := range map[string]struct {
-		spoil func(*world.State, *world.VM)
-		text  string
-		log   string
+		change func(*world.State, *world.VM)
+		text   string
+		log    string
 	}{
 		"memory is not reserved": {func(_ *world.State, v *world.VM) { v.Locked, v.Reserved = false, 0 },
 			"memory reservation (sched.mem.min) should be equal to memsize(131072)", "Invalid memory setting"},
@@ -65,7 +65,7 @@ func TestVMWithGPUDoesNotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "gpudirect-done"})
 			c.powerOff("vm-02")
-			c.world.View(func(s *world.State) { tc.spoil(s, s.VM("vm-02")) })
+			c.world.View(func(s *world.State) { tc.change(s, s.VM("vm-02")) })
 			err := c.done(c.vm("vm-02").PowerOn(c.ctx))
 			if err == nil || !strings.Contains(err.Error(), tc.text) {
 				t.Fatalf("%v does not say %q", err, tc.text)

@@ -100,7 +100,7 @@ func TestTuningThatNoHostCanGive(t *testing.T) {
 	high := answers.Tuning{Latency: "high", NUMA: "none"}
 	for name, c := range map[string]struct {
 		tuning answers.Tuning
-		spoil  func(*backends.Inventory)
+		change func(*backends.Inventory)
 		check  string
 	}{
 		"more MHz than there are": {answers.Tuning{ReserveCPU: true, Latency: "normal", NUMA: "none"}, func(inv *backends.Inventory) { inv.VMs[0].CPUs = 50 }, "VM-CPURES-012"},
@@ -119,7 +119,7 @@ func TestTuningThatNoHostCanGive(t *testing.T) {
 			inv := tunable(2)
 			a := newAnswers(inv)
 			a.Tuning = c.tuning
-			c.spoil(inv)
+			c.change(inv)
 			_, err := recipe.Build(a, inv, plan.Options{})
 			if r, is := err.(*plan.Refused); !is || len(r.Refusals) != 1 || r.Refusals[0].Check != c.check {
 				t.Errorf("%v, want %s", err, c.check)

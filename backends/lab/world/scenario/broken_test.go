@@ -9,7 +9,7 @@ import (
 )
 
 // The fault of a scenario can be applied to another site if the site has the object that the fault changes.
-func TestSpoil(t *testing.T) {
+func TestOneFault(t *testing.T) {
 	var s world.State
 	if err := scenario.Build(&s, scenario.Spec{Scenario: "healthy", Hosts: 2, VMs: 2}); err != nil {
 		t.Fatal(err)

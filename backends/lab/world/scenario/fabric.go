@@ -6,14 +6,14 @@ import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 // that only a measurement can detect. SSH is running on the hosts, as during troubleshooting of the network. A fault of a
 // single port is on the last host.
 func fabrics() []Scenario {
-	on := func(name, text string, hosts int, every bool, spoil func(h *world.Host, p *world.PNIC)) Scenario {
+	on := func(name, text string, hosts int, every bool, inject func(h *world.Host, p *world.PNIC)) Scenario {
 		return Scenario{Name: name, Text: text, Hosts: hosts, VMs: hosts, Apply: func(s *world.State) {
 			ready(s)
 			s.Lossless = "pfc"
 			for n, h := range s.Hosts {
 				h.Service("TSM-SSH").Running = true
 				if every || n == len(s.Hosts)-1 {
-					spoil(h, h.PNIC("vmnic2"))
+					inject(h, h.PNIC("vmnic2"))
 				}
 			}
 		}}

@@ -16,7 +16,7 @@ func gpudirect() []Scenario {
 		broken = append(broken, Scenario{Name: "gpudirect-broken-" + r.name, Text: "gpudirect-done, " + r.text, Hosts: 2, VMs: 2, Apply: func(s *world.State) {
 			gpuReady(s)
 			gpuDone(s)
-			r.spoil(s)
+			r.inject(s)
 		}})
 	}
 	one := func(name, text string, apply func(*world.State)) Scenario {

@@ -62,7 +62,7 @@ func scenarioNamed(name string) (Scenario, error) {
 
 // mixed adds a different fault to each of the last hosts, but never to the first two: a measurement requires them.
 func mixed(s *world.State) {
-	spoil := []func(*world.Host){
+	faults := []func(*world.Host){
 		func(h *world.Host) { // the RDMA module is not loaded
 			h.PNICs[2].RDMA, h.PNICs[3].RDMA = nil, nil
 			h.Module("nmlx5_rdma").Loaded = false
@@ -74,9 +74,9 @@ func mixed(s *world.State) {
 			h.VMKs[0].MAC = h.PNICs[2].MAC
 		},
 	}
-	first := max(2, len(s.Hosts)-len(spoil))
+	first := max(2, len(s.Hosts)-len(faults))
 	for i, h := range s.Hosts[min(first, len(s.Hosts)):] {
-		spoil[i](h)
+		faults[i](h)
 	}
 }
 
