@@ -286,8 +286,8 @@ func (g *Guest) Inside(image string) (Libraries, bool) {
 	if g == nil || g.Engine == nil {
 		return Libraries{}, false
 	}
-	l, looked := g.Engine.Inside[image]
-	return l, looked
+	l, known := g.Engine.Inside[image]
+	return l, known
 }
 
 // String says what the libraries mean for PVRDMA.

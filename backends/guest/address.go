@@ -44,8 +44,8 @@ func (n *network) tables(i *backends.Interface) (tables []int) {
 	return tables
 }
 
-// look reads the network and returns the interface; nil if the guest does not have it.
-func (a address) look(ctx context.Context, s backends.Setting) (*network, *backends.Interface, error) {
+// find reads the network and returns the interface; nil if the guest does not have it.
+func (a address) find(ctx context.Context, s backends.Setting) (*network, *backends.Interface, error) {
 	mac, err := a.g.mac(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +75,7 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 
 // Read returns address and MTU if both are active and persistent, else Absent.
 func (a address) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	n, i, err := a.look(ctx, s)
+	n, i, err := a.find(ctx, s)
 	if err != nil {
 		return backends.Absent, err
 	}
@@ -117,7 +117,7 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	a.g.Want(s, to)
-	n, i, err := a.look(ctx, s)
+	n, i, err := a.find(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func overlaps(addresses []string, with netip.Prefix) bool {
 // Keep records the file that Set will write, and the current state of the interface.
 func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	a.g.Want(s, to)
-	n, i, err := a.look(ctx, s)
+	n, i, err := a.find(ctx, s)
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -262,7 +262,7 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 
 // observe is Observe with the network that was just read.
 func (a address) observe(ctx context.Context, s backends.Setting, kept backends.Kept, n *network) (backends.Kept, error) {
-	items, err := a.g.look(ctx, s.Target.Name, manifestOf(kept))
+	items, err := a.g.readItems(ctx, s.Target.Name, manifestOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}

@@ -153,9 +153,9 @@ func after(line, word string) string {
 	return ""
 }
 
-// look returns the interface of the adapter.
-func (a arp) look(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
-	_, i, err := address{a.g}.look(ctx, s)
+// find returns the interface of the adapter.
+func (a arp) find(ctx context.Context, s backends.Setting) (*backends.Interface, error) {
+	_, i, err := address{a.g}.find(ctx, s)
 	return i, err
 }
 
@@ -164,14 +164,14 @@ func arpFile(portGroup string) string { return arpPrefix + netconf.Slug(portGrou
 // Read returns the active and persistent values, Partial if they are only one of both, Absent if there is no file of this
 // program.
 func (a arp) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	i, err := a.look(ctx, s)
+	i, err := a.find(ctx, s)
 	return i.ARPValue(), err
 }
 
 // Set writes the file, then the active values.
 func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
-	i, err := a.look(ctx, s)
+	i, err := a.find(ctx, s)
 	switch {
 	case err != nil || i.ARPValue() == to:
 		return err
@@ -199,7 +199,7 @@ func (a arp) Set(ctx context.Context, s backends.Setting, to backends.Value, _ b
 
 // Keep records the file and the active values.
 func (a arp) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
-	i, err := a.look(ctx, s)
+	i, err := a.find(ctx, s)
 	if err != nil {
 		return backends.Kept{}, err
 	}

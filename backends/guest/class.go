@@ -197,7 +197,7 @@ func (c class) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := classUnit.look(ctx, c.g, s.Target.Name, kept, st.others)
+	items, err := classUnit.readItems(ctx, c.g, s.Target.Name, kept, st.others)
 	return backends.Kept{Items: append(items, st.item())}.Bare(), err
 }
 

@@ -129,7 +129,7 @@ func (g gpuPersist) Observe(ctx context.Context, s backends.Setting, kept backen
 		return backends.Kept{}, err
 	}
 	modes = slices.DeleteFunc(modes, func(i backends.Item) bool { return kept.Item(i.Kind, i.Name) == nil })
-	items, err := g.g.look(ctx, s.Target.Name, manifestOf(kept))
+	items, err := g.g.readItems(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: append(items, modes...)}.Bare(), err
 }
 

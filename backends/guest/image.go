@@ -18,9 +18,9 @@ type image struct{ g *Guests }
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
 
 // engineScript prints the first container engine that answers, its images, and the labels of those that this program built. It
-// inspects the images in look.
-func engineScript(look []string) string {
-	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, look...)...)
+// inspects the images in inspect.
+func engineScript(inspect []string) string {
+	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, inspect...)...)
 }
 
 // engine parses the output of engineScript, nil if no engine answers.

@@ -39,7 +39,7 @@ func (r recorded) Keep(ctx context.Context, s backends.Setting, _ backends.Value
 
 // Observe returns the current state of what was recorded.
 func (r recorded) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	items, err := r.g.look(ctx, s.Target.Name, manifestOf(kept))
+	items, err := r.g.readItems(ctx, s.Target.Name, manifestOf(kept))
 	return backends.Kept{Items: items}.Bare(), err
 }
 
@@ -72,8 +72,8 @@ func manifestOf(kept backends.Kept) manifest {
 // anyImage is the item for all initial RAM disks that contain nothing of this program.
 const anyImage = "/boot"
 
-// look returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.
-func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
+// readItems returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.
+func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
 	var args []string
 	var items []backends.Item
 	add := func(kind backends.ItemKind, word string, names ...string) {
@@ -92,11 +92,11 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 	if len(args) == 0 {
 		return nil, nil
 	}
-	out, err := g.ask(ctx, vm, "read the current state of what a change may affect", ssh.Command{Script: script("look.sh", args...), MaxOutput: 8 << 20})
+	out, err := g.ask(ctx, vm, "read the current state of what a change may affect", ssh.Command{Script: script("read-state.sh", args...), MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}
-	for _, seen := range looked(out) {
+	for _, seen := range parseItems(out) {
 		at := slices.IndexFunc(items, func(i backends.Item) bool { return i.Kind == seen.Kind && i.Name == seen.Name })
 		if at < 0 {
 			items = append(items, seen)
@@ -113,7 +113,7 @@ func (g *Guests) look(ctx context.Context, vm string, m manifest) ([]backends.It
 // record returns the items of a manifest for the record of a change, without what another party's interrupted write left beside a
 // file. Each write removes that first, and Restore must not bring it back.
 func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
-	items, err := g.look(ctx, vm, m)
+	items, err := g.readItems(ctx, vm, m)
 	return slices.DeleteFunc(items, func(i backends.Item) bool {
 		return i.Kind == backends.ItemFile && slices.ContainsFunc(m.files, func(file string) bool {
 			is, _ := path.Match(temporaryFiles(file), i.Name) // the pattern is well-formed: no file of this program has a bracket in its name
@@ -122,8 +122,8 @@ func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.
 	}), err
 }
 
-// looked parses the output of look.sh.
-func looked(out string) []backends.Item {
+// parseItems parses the output of read-state.sh.
+func parseItems(out string) []backends.Item {
 	var items []backends.Item
 	for out != "" {
 		head, rest, _ := strings.Cut(out, "\n")
@@ -157,7 +157,7 @@ func (g *Guests) put(ctx context.Context, vm, name string, content []byte, mode 
 // putBack restores the files, links and units of a record that differ from the current state, and renews initial RAM disks that
 // differ. It reads the current state first, so that it can be repeated at any point.
 func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) error {
-	items, err := g.look(ctx, vm, manifestOf(kept))
+	items, err := g.readItems(ctx, vm, manifestOf(kept))
 	if err != nil {
 		return err
 	}

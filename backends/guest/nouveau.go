@@ -134,7 +134,7 @@ func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) err
 
 // withdraw restores a record of a file that the initial RAM disks contain too, and of its renamed file with the suffix ".going".
 func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string) error {
-	items, err := g.look(ctx, vm, manifestOf(kept))
+	items, err := g.readItems(ctx, vm, manifestOf(kept))
 	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {
 		return err
 	}

@@ -152,7 +152,7 @@ func (f facts) ofedItem() backends.Item {
 // Observe returns the current state of MLNX_OFED, the packages, modules and files.
 func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
 	vm := s.Target.Name
-	items, err := m.g.look(ctx, vm, manifestOf(kept))
+	items, err := m.g.readItems(ctx, vm, manifestOf(kept))
 	if err != nil {
 		return backends.Kept{}, err
 	}

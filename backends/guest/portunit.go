@@ -75,9 +75,9 @@ func (u portUnit) manifest(mac string, others bool) manifest {
 	return m
 }
 
-// look reads the current state of what a record names. The script stays as recorded while others need it.
-func (u portUnit) look(ctx context.Context, g *Guests, vm string, kept backends.Kept, others bool) ([]backends.Item, error) {
-	items, err := g.look(ctx, vm, manifestOf(u.without(kept, others)))
+// readItems reads the current state of what a record names. The script stays as recorded while others need it.
+func (u portUnit) readItems(ctx context.Context, g *Guests, vm string, kept backends.Kept, others bool) ([]backends.Item, error) {
+	items, err := g.readItems(ctx, vm, manifestOf(u.without(kept, others)))
 	if script := kept.Item(backends.ItemFile, u.script); script != nil && others {
 		items = append(items, *script)
 	}

@@ -120,7 +120,7 @@ func (p portQoS) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if to.IsAbsent() {
-		items, err := p.g.look(ctx, vm, qosUnit.manifest(mac, others))
+		items, err := p.g.readItems(ctx, vm, qosUnit.manifest(mac, others))
 		if err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (p portQoS) Observe(ctx context.Context, s backends.Setting, kept backends.
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := qosUnit.look(ctx, p.g, s.Target.Name, kept, others)
+	items, err := qosUnit.readItems(ctx, p.g, s.Target.Name, kept, others)
 	return backends.Kept{Items: append(items, qosItem(mac, now, st.QoSSpec))}.Bare(), err
 }
 

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// look is the script that root runs in a guest. Its output is lines of KIND, tab, NAME, tab, VALUE.
+// stateScript is the script that root runs in a guest. Its output is lines of KIND, tab, NAME, tab, VALUE.
 //
-//go:embed look.sh
-var look string
+//go:embed state.sh
+var stateScript string
 
 // guest reads a guest through the ssh client of this machine.
 func guest(ctx context.Context, s Site, g Guest) (Dump, error) {
 	c := exec.CommandContext(ctx, "ssh", "-F", "/dev/null", "-i", s.Key, "-p", strconv.Itoa(g.Port), "-l", g.User,
 		"-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR",
-		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", g.Address, "sudo -S -p '' sh -c '"+strings.ReplaceAll(look, "'", `'\''`)+"'")
+		"-o", "IdentitiesOnly=yes", "-o", "ConnectTimeout=10", g.Address, "sudo -S -p '' sh -c '"+strings.ReplaceAll(stateScript, "'", `'\''`)+"'")
 	c.Stdin = strings.NewReader(s.SudoPassword + "\n") // a sudo that needs no password leaves it unread
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs

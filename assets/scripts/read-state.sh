@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the current state of the items that a change may affect: look.sh KIND NAME...
+# Prints the current state of the items that a change may affect: read-state.sh KIND NAME...
 #
 #   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
 #                Anything but a plain file: "is file|PATH|WHAT"

@@ -1,4 +1,4 @@
-# What a guest is like: files, links, packages, units, processes, modules and the network. Plain tools only.
+# Prints the state of a guest: files, links, packages, units, processes, modules and the network. Plain tools only.
 tab=$(printf '\t')
 dirs="/etc /usr/lib/systemd /usr/local /opt /var/tmp /tmp /run /boot /root /lib/modules"
 for d in $dirs; do [ -d "$d" ] && find "$d" -type f; done | sort | while read -r f; do
