@@ -15,7 +15,7 @@ import (
 type Round struct {
 	At        time.Time     // when it began
 	Took      time.Duration // duration of the check
-	Word      string        // ok, warning, critical
+	Status    string        // ok, warning, critical
 	Findings  []checks.Finding
 	Calls     int // SOAP round trips
 	Simulated bool

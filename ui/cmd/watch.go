@@ -72,11 +72,11 @@ func (w *watching) one(ctx context.Context) watch.Round {
 		return l
 	}
 	w.last = c
-	l.Word, l.Findings, l.Calls, l.Simulated, l.Insecure = c.word, c.report.Checks, c.calls, c.report.Simulated, len(c.report.Insecure) > 0
+	l.Status, l.Findings, l.Calls, l.Simulated, l.Insecure = c.word, c.report.Checks, c.calls, c.report.Simulated, len(c.report.Insecure) > 0
 	return l
 }
 
-func line(l *watch.Round) string { return render.PluginLine(l.Word, l.Findings) }
+func line(l *watch.Round) string { return render.PluginLine(l.Status, l.Findings) }
 
 // screen runs the screen. It never prompts for passwords: those known at the start must be sufficient.
 func (w *watching) screen(ctx context.Context, stop <-chan struct{}) error {

@@ -40,7 +40,7 @@ func found(closed int) []checks.Finding {
 func seen(looks ...watch.Round) *watcher {
 	w := &watcher{ctx: context.Background(), theme: theme.New(false, false, true), width: 80, height: 24, begun: lookedAt}
 	w.o = WatchOptions{Every: time.Minute, Site: "https://vc.example/sdk", Now: func() time.Time { return lookedAt.Add(20 * time.Second) },
-		Line: func(l *watch.Round) string { return "RDMA " + strings.ToUpper(l.Word) + " - what is first" }}
+		Line: func(l *watch.Round) string { return "RDMA " + strings.ToUpper(l.Status) + " - what is first" }}
 	for i, l := range looks {
 		l.At, l.Took = lookedAt.Add(time.Duration(i-len(looks)+1)*time.Minute), 1234*time.Millisecond
 		w.looking = true
@@ -50,7 +50,7 @@ func seen(looks ...watch.Round) *watcher {
 }
 
 func TestWatchScreens(t *testing.T) {
-	ok, bad := watch.Round{Word: "ok", Findings: found(0), Calls: 9, Simulated: true}, watch.Round{Word: "critical", Findings: found(4), Calls: 9}
+	ok, bad := watch.Round{Status: "ok", Findings: found(0), Calls: 9, Simulated: true}, watch.Round{Status: "critical", Findings: found(4), Calls: 9}
 	away := watch.Round{Err: errors.New("vCenter: read the inventory: dial tcp 192.0.2.1:443: connect: connection refused, and so on for longer than a line of the screen has room")}
 	for name, w := range map[string]*watcher{
 		"watch-first": seen(), "watch-ok": seen(ok, ok, ok), "watch-broke": seen(ok, ok, bad), "watch-better": seen(bad, ok), "watch-away": seen(ok, bad, away, away), "watch-never": seen(away),
@@ -98,7 +98,7 @@ func watchGolden(t *testing.T, name, got string) {
 }
 
 func TestAnIdleWatchUpdatesOnlyItsClock(t *testing.T) {
-	w := seen(watch.Round{Word: "critical", Findings: found(2)})
+	w := seen(watch.Round{Status: "critical", Findings: found(2)})
 	before := strings.Split(w.draw(), "\n")
 	w.o.Now = func() time.Time { return lookedAt.Add(21 * time.Second) }
 	for i, l := range strings.Split(w.draw(), "\n") {
@@ -169,14 +169,14 @@ func TestAWatchIsLeft(t *testing.T) {
 			stop := make(chan struct{})
 			looks, cancelled := 0, false
 			o := WatchOptions{Every: time.Hour, Theme: theme.Plain(), In: keys, Out: out, Stop: stop, Now: time.Now, Environ: []string{"TERM=xterm"}, size: &tea.WindowSizeMsg{Width: 80, Height: 24},
-				Line: func(l *watch.Round) string { return "it is " + l.Word }}
+				Line: func(l *watch.Round) string { return "it is " + l.Status }}
 			o.Inspect = func(ctx context.Context) watch.Round {
 				if looks++; looks > 1 && tt.during {
 					<-ctx.Done()
 					cancelled = true
 					return watch.Round{At: time.Now(), Err: ctx.Err()}
 				}
-				return watch.Round{At: time.Now(), Word: "ok", Findings: found(looks - 1)}
+				return watch.Round{At: time.Now(), Status: "ok", Findings: found(looks - 1)}
 			}
 			type left struct {
 				h           *watch.History

@@ -83,7 +83,7 @@ func (w *watcher) standing() []string {
 	h := &w.history
 	var lines []string
 	if h.Last != nil {
-		style := map[string]lipgloss.Style{"ok": w.theme.Good, "warning": w.theme.Warning, "critical": w.theme.Bad}[h.Last.Word]
+		style := map[string]lipgloss.Style{"ok": w.theme.Good, "warning": w.theme.Warning, "critical": w.theme.Bad}[h.Last.Status]
 		lines = append(lines, style.Render(w.theme.Cut(backends.Clean(w.o.Line(h.Last)), w.width)))
 	}
 	if h.Err != nil {
