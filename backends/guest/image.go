@@ -18,7 +18,7 @@ type image struct{ g *Guests }
 const imageLabel = "rdma-setup.dockerfile" // its value is in base64
 
 // engineScript prints the first container engine that answers, its images, and the labels of those that this program built. It
-// inspects the images in inspect.
+// also inspects the named images.
 func engineScript(inspect []string) string {
 	return script("engine.sh", append([]string{imageLabel, assets.Script("libraries.sh") + "echo looked"}, inspect...)...)
 }
