@@ -19,6 +19,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
@@ -131,7 +132,8 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 		return nil, 0, err
 	}
 	defer os.RemoveAll(dir)
-	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond, LogText: 1 << 20}
+	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond,
+		Commands: timing.Clock{SleepScale: 0.2}, LogText: 1 << 20}
 	if f.scenario != "" {
 		o.Found = func(s *world.State) error {
 			if err := site.Found(s); err != nil {
@@ -166,9 +168,10 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 const (
 	// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
 	memoryOfTwins = 390 << 20
-	// parallelOnTwins bounds run.parallel and the guests that are read or changed at the same time on a twin, where nothing is waited
-	// for: more would take memory only.
+	// parallelOnTwins is run.parallel on a twin, where nothing is waited for: more would take memory only.
 	parallelOnTwins = 4
+	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
+	guestsOnTwins = 8
 )
 
 // answersIn writes answers for a twin into a file.
@@ -194,7 +197,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
-			Apart:      parallelOnTwins,
+			Apart:      guestsOnTwins,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()
 	}

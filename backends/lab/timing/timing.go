@@ -14,6 +14,16 @@ import (
 type Clock struct {
 	Real  bool    // commands take the times in the table
 	Scale float64 // factor for all times; 0 means 1
+	// SleepScale is the factor for the time of the program sleep, which is not in the table because it always waits; 0 means 1.
+	SleepScale float64
+}
+
+// OfSleep returns how long the program sleep waits if it is asked for d.
+func (c Clock) OfSleep(d time.Duration) time.Duration {
+	if c.SleepScale > 0 {
+		d = time.Duration(float64(d) * c.SleepScale)
+	}
+	return d
 }
 
 // Of returns the time in a row of the table, as scaled by the clock.

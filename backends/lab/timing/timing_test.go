@@ -30,3 +30,18 @@ func TestCommand(t *testing.T) {
 		}
 	}
 }
+
+func TestOfSleep(t *testing.T) {
+	for _, tt := range []struct {
+		clock timing.Clock
+		want  time.Duration
+	}{
+		{timing.Clock{}, time.Second},
+		{timing.Clock{Real: true, Scale: 0.1}, time.Second}, // sleep is not a command of the table
+		{timing.Clock{SleepScale: 0.2}, 200 * time.Millisecond},
+	} {
+		if got := tt.clock.OfSleep(time.Second); got != tt.want {
+			t.Errorf("%+v: got %v, want %v", tt.clock, got, tt.want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 func processPrograms() map[string]sh.Program {
@@ -119,12 +120,7 @@ func sleep(ctx context.Context, p *sh.Proc) int {
 		}
 		total += d
 	}
-	t := time.NewTimer(total)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	timing.Sleep(ctx, p.Sys.Clock.OfSleep(total))
 	return 0
 }
 
