@@ -1,6 +1,7 @@
 package form
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +22,15 @@ func (k *keyboard) fits(name, size string, width, height int) {
 	k.t.Helper()
 	golden(k.t, filepath.Join("testdata", size, name+".txt"), k.screen())
 	k.within(width, height)
+}
+
+// fitsEverySize compares what is on the screen in every size of golden screens, the smallest last.
+func (k *keyboard) fitsEverySize(name string) {
+	k.t.Helper()
+	for _, size := range [][2]int{{200, 60}, {120, 40}, {80, 24}} {
+		k.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		k.fits(name, fmt.Sprintf("%dx%d", size[0], size[1]), size[0], size[1])
+	}
 }
 
 func TestReadOnlyReportWritesNothingAndContinuesWithSetup(t *testing.T) {
@@ -95,7 +105,7 @@ func TestAnUnknownHostKeyIsAskedAbout(t *testing.T) {
 			k.send(<-k.queue)
 			k.on("Preflight").shows(met.Fingerprint).shows("guest vm-01, at 10.0.0.11:22").shows("/srv/ops/.ssh/known_hosts").shows("y trust it and keep it")
 			if word == "y" {
-				k.fits("12-hostkey", "80x24", 80, 24)
+				k.fitsEverySize("12-hostkey")
 			}
 			k.press("enter", "q", "r", "x").shows(met.Fingerprint) // none of these keys answers the prompt
 			k.send(tea.PasteMsg{Content: "y"})

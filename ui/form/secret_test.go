@@ -31,7 +31,7 @@ func TestSecretsAreAskedOnTheScreen(t *testing.T) {
 		k.write("qy? é").press("backspace").write("n")
 		k.send(tea.PasteMsg{Content: "-pasted\n"})
 		k.shows("> ************")
-		k.fits("13-secret", "80x24", 80, 24)
+		k.fitsEverySize("13-secret")
 		k.press("enter")
 		k.send(<-k.queue)
 		k.shows("Use this password for the other ESXi hosts too?").press("enter", "x").shows("y yes").press("y")
