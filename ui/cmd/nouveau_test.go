@@ -10,7 +10,7 @@ import (
 func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
 	env, file := gpuLab(t, "nouveau")
 	out, errs, code := inProcess(env, "plan", "-f", file)
-	for _, want := range []string{"keep nouveau from the GPU and reboot the guest", "is rebooted inside the run, because nouveau uses its GPU"} {
+	for _, want := range []string{"keep nouveau from the GPU and reboot the guest", "are rebooted inside the run, because nouveau uses their GPUs"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("plan: exit %d, want %q\n%s%s", code, want, out, errs)
 		}

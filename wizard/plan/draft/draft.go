@@ -4,6 +4,7 @@ package draft
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,17 +30,17 @@ type Draft struct {
 	Order    []string // bracket ids in the order of creation
 	Brackets map[string]*plan.Bracket
 	Refusals []plan.Refusal
-	Usage    []string            // names that are ambiguous
-	groups   []string            // port groups that the VMs need
-	told     map[string][]string // note -> targets
-	tales    []string            // keys of told, in order
+	Usage    []string         // names that are ambiguous
+	groups   []string         // port groups that the VMs need
+	told     map[string]*tale // by format and arguments
+	tales    []*tale
 }
 
 // New returns an empty draft.
 func New(a *answers.Answers, inv *backends.Inventory, opts plan.Options) *Draft {
 	return &Draft{
 		Answers: a, Inventory: inv, Options: opts, Brackets: map[string]*plan.Bracket{}, ByHost: map[string]*Host{}, ByVM: map[string]*VM{},
-		told: map[string][]string{}, Rails: a.AllRails(), groups: a.PortGroups(),
+		told: map[string]*tale{}, Rails: a.AllRails(), groups: a.PortGroups(),
 	}
 }
 
@@ -73,28 +74,42 @@ func (d *Draft) Note(format string, args ...any) {
 	}
 }
 
-// NoteEach adds a sentence that may apply to many targets: they are combined.
+// A tale is a note that may apply to many targets, as it reads for one of them and for several.
+type tale struct {
+	one, many string
+	names     []string
+}
+
+// numbered finds the words of a note that depend on the number of its targets: [is|are].
+var numbered = regexp.MustCompile(`\[([^][|]+)\|([^][|]+)\]`)
+
+// NoteEach adds a sentence that may apply to many targets: they are combined. In the format, [is|are] stands for one of the two,
+// according to the number of targets.
 func (d *Draft) NoteEach(name, format string, args ...any) {
-	s := fmt.Sprintf(format, args...)
-	if _, there := d.told[s]; !there {
-		d.tales = append(d.tales, s)
+	key := fmt.Sprintf(format, args...)
+	t := d.told[key]
+	if t == nil {
+		t = &tale{one: fmt.Sprintf(numbered.ReplaceAllString(format, "$1"), args...), many: fmt.Sprintf(numbered.ReplaceAllString(format, "$2"), args...)}
+		d.told[key], d.tales = t, append(d.tales, t)
 	}
-	if !slices.Contains(d.told[s], name) {
-		d.told[s] = append(d.told[s], name)
+	if !slices.Contains(t.names, name) {
+		t.names = append(t.names, name)
 	}
 }
 
 // tell converts what NoteEach collected to notes.
 func (d *Draft) tell() {
 	const most = 5
-	for _, s := range d.tales {
-		names := d.told[s]
-		more := ""
+	for _, t := range d.tales {
+		names, text, more := t.names, t.many, ""
+		if len(names) == 1 {
+			text = t.one
+		}
 		if len(names) > most {
 			more = fmt.Sprintf(" and %d more", len(names)-most)
 			names = names[:most]
 		}
-		d.Note("%s%s: %s", strings.Join(names, ", "), more, s)
+		d.Note("%s%s: %s", strings.Join(names, ", "), more, text)
 	}
 }
 

@@ -205,7 +205,8 @@ func (d *driverPart) firmwareOf(p port, card string) (string, bool) {
 	rules := nic.FirmwareOf(d.fam) // not nil: FirmwareKeys fails without it
 	if d.Answers.SRIOV.ResetPCI {
 		keys[rules.Advanced] = "0"
-		d.NoteEach(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in its card's firmware return to their defaults, and a rollback does not restore them", rules.Advanced)
+		d.NoteEach(d.ref.Name, "%s=0 is set as asked: PCI values that somebody has tuned in [its card's|their cards'] firmware return to their defaults, "+
+			"and a rollback does not restore them", rules.Advanced)
 	}
 	if d.Answers.Mode == answers.GPUDirect && d.Answers.GPUDirect.ATS {
 		keys[rules.ATS] = "1"
@@ -229,7 +230,7 @@ func (d *driverPart) setFirmware(pci string, keys map[string]string, why, irreve
 		c.From, c.To, c.Late = now, to, backends.Absent
 	}
 	if nic.OEM(d.fam, d.sys.Firmware[set.Name].PSID) {
-		d.NoteEach(d.h.Name, "its card is an OEM card (PSID %s): newer firmware is available from the server vendor only", d.sys.Firmware[set.Name].PSID)
+		d.NoteEach(d.h.Name, "[its card is an OEM card|their cards are OEM cards] (PSID %s): newer firmware is available from the server vendor only", d.sys.Firmware[set.Name].PSID)
 	}
 	if !d.Add(c) {
 		d.Note("%s: the firmware of %s has these values already and waits for a reboot", d.h.Name, set.Name)
@@ -259,7 +260,7 @@ func (d *driverPart) ssh(br plan.Bracket) string {
 	switch l := d.h.Lockdown; {
 	case l == "" || l == "disabled":
 	case slices.Contains(d.sys.Exceptions.Value, user):
-		d.NoteEach(d.ref.Name, "is in lockdown mode (%s), which is not changed: %s is one of its exception users and may use the ESXi shell", l, user)
+		d.NoteEach(d.ref.Name, "[is|are] in lockdown mode (%s), which is not changed: %s is one of [its|their] exception users and may use the ESXi shell", l, user)
 	default:
 		d.Object(d.ref, "HOST-LOCKDOWN-012", "end lockdown mode for the run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",
 			"is in lockdown mode (%s), %s is not one of its exception users, and its card's firmware can only be set in the ESXi shell", l, user)

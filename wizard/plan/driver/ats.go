@@ -42,7 +42,8 @@ func ATS(b *draft.Draft, h *draft.Host) {
 				b.Refuse(d.ref, "HOST-PNIC-DRIVER-006", "set gpudirect.ats to false", "no firmware tool is known for its RDMA card at %s", card.Address)
 				return
 			case card.Active:
-				b.NoteEach(h.Name, "%s of its RDMA card was not read: the card is passed through already; in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
+				b.NoteEach(h.Name, "%s of [its RDMA card was not read: the card is|their RDMA cards was not read: the cards are] passed through already; "+
+					"in the guest: "+r.Query+" (a change takes a reboot of the host)", r.ATS, "DEVICE", r.ATS)
 			case !slices.ContainsFunc(cards, func(at string) bool { return nic.CardAddress(at) == nic.CardAddress(card.Address) }):
 				cards = append(cards, card.Address)
 			}

@@ -158,7 +158,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 			d.Refuse(d.ref, "HOST-PFC-001", "update the driver, or set qos.lossless to none", "its driver has no parameter %s", key.Name)
 			return nil, nil, false
 		}
-		d.NoteEach(d.h.Name, "its driver has no parameter %s, which is skipped", key.Name)
+		d.NoteEach(d.h.Name, "[its|their] driver has no parameter %s, which is skipped", key.Name)
 	}
 	if others := nic.Others(d.as, d.fam, d.nics()...); len(others) > 0 {
 		p := d.fam.Lossless()

@@ -59,7 +59,7 @@ type guestPart struct {
 // a planned power cycle is over.
 func Plan(d *draft.Draft, v *draft.VM) {
 	if !v.Wish.Guest.Managed() {
-		d.NoteEach(v.Name, "gets its adapter alone (guest.manage: false): nothing is done or measured inside its guest")
+		d.NoteEach(v.Name, "[gets its adapter|get their adapters] alone (guest.manage: false): nothing is done or measured inside [its guest|their guests]")
 		return
 	}
 	g := &guestPart{Draft: d, v: v, ref: backends.GuestRef(v.Name)}

@@ -63,7 +63,9 @@ func (g *guestPart) nouveau() {
 	})
 	id := g.id(backends.KindNouveau, "")
 	g.cycled, g.until, g.after = true, backends.Unknown(id), append(slices.Clone(g.after), id)
-	g.NoteEach(g.v.Name, "is rebooted inside the run, because nouveau uses its GPU: programs in it are stopped; a rollback removes the blacklist and does not reboot it again")
+	g.NoteEach(g.v.Name, "[is rebooted inside the run, because nouveau uses its GPU: programs in it|"+
+		"are rebooted inside the run, because nouveau uses their GPUs: programs in them] are stopped; "+
+		"a rollback removes the blacklist and does not reboot [it|them] again")
 }
 
 // afterStack makes what builds on the guest's RDMA stack wait for it.
@@ -91,7 +93,7 @@ func (g *guestPart) driverFile(file answers.DriverFile) string {
 		return ""
 	}
 	if len(g.lacking("dkms")) > 0 {
-		g.NoteEach(g.v.Name, "has no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
+		g.NoteEach(g.v.Name, "[has|have] no dkms: the NVIDIA driver's modules are built for the running kernel; rebuild them yourself after a kernel update")
 	}
 	g.change(backends.KindBuild, backends.BuildDriver, current.Value(g.Inventory, g.set(backends.KindBuild, backends.BuildDriver)), backends.ValueOf(file.Path),
 		fmt.Sprintf("the NVIDIA driver %s by its own installer (--silent, with dkms if it is installed); nvidia-uninstall removes it", file.Version), g.afterStack)

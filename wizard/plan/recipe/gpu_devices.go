@@ -246,7 +246,7 @@ func (b *builder) takesDevices(v *draft.VM) bool {
 		b.dynamic(v)
 	}
 	if v.Group != "" && v.To < sizing.HardwareDeviceGroup {
-		b.NoteEach(v.Name, "has hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
+		b.NoteEach(v.Name, "[has|have] hardware version %d: vendor device groups came with ESXi 8.0 and version %d, and no public source says whether earlier versions take one "+
 			"(unverified). If vCenter refuses it, write hardware: upgrade for this VM (it cannot be undone)", v.To, sizing.HardwareDeviceGroup)
 	}
 	return len(b.Refusals) == before

@@ -28,7 +28,7 @@ func (b *builder) gpuCosts() {
 		} else if b.peers() {
 			b.reach(v)
 		} else if len(v.GPUs) > 0 || v.VGPUs > 0 {
-			b.NoteEach(v.Name, "data of its GPUs goes through host memory: a PVRDMA adapter cannot access GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
+			b.NoteEach(v.Name, "data of [its|their] GPUs goes through host memory: a PVRDMA adapter cannot access GPU memory (NCCL_NET_GDR_LEVEL=LOC)")
 		}
 		b.room(v)
 		b.policies(v)
@@ -75,11 +75,11 @@ func (b *builder) reach(v *draft.VM) {
 				"HOST-GPU-ROOT-016 the GPU is assigned anyway, and its data goes through host memory",
 			"no GPU of this VM can reach the RDMA card at %s by peer-to-peer: %s (NVIDIA GPU Operator, GPUDirect RDMA: both below one PCIe root complex)", nic, strings.Join(far, ", "))
 	case can == 0:
-		b.NoteEach(v.Name, "NO GPU of this VM is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes "+
+		b.NoteEach(v.Name, "NO GPU of [this VM|these VMs] is certain to reach the RDMA card at %s by peer-to-peer: %s. Data goes through host memory. No setting changes "+
 			"that, only another slot (rdma-setup discover ranks the pairs)",
 			nic, strings.Join(far, ", "))
 	default:
-		b.NoteEach(v.Name, "%d of its GPUs reach the RDMA card at %s directly; for the others data goes through host memory: %s", can, nic, strings.Join(far, ", "))
+		b.NoteEach(v.Name, "%d of [its|their] GPUs reach the RDMA card at %s directly; for the others data goes through host memory: %s", can, nic, strings.Join(far, ", "))
 	}
 }
 
@@ -90,7 +90,7 @@ func (b *builder) room(v *draft.VM) {
 		sum += g.MemoryMB
 	}
 	if sum > 0 && v.MemoryMB*2 < sum*3 {
-		b.NoteEach(v.Name, "has %d GB of memory for %d GB of GPU memory; 1.5 times the GPU memory is recommended (VM-MEMGPU-009)", v.MemoryMB>>10, sum>>10)
+		b.NoteEach(v.Name, "[has|have] %d GB of memory for %d GB of GPU memory; 1.5 times the GPU memory is recommended (VM-MEMGPU-009)", v.MemoryMB>>10, sum>>10)
 	}
 }
 
@@ -101,9 +101,9 @@ func (b *builder) policies(v *draft.VM) {
 		return
 	}
 	if cl.HA {
-		b.NoteEach(v.Name, "HA of %s cannot restart it on another host: plan for a manual restart, or set gpudirect.backing to dynamic", cl.Name)
+		b.NoteEach(v.Name, "HA of %s cannot restart [it|them] on another host: plan for a manual restart, or set gpudirect.backing to dynamic", cl.Name)
 	}
 	if mode := cmp.Or(cl.DRSOverride[v.Name], cl.DRSMode); cl.DRS && mode == "fullyAutomated" {
-		b.NoteEach(v.Name, "DRS of %s is fully automated but cannot move it: its host can only be evacuated after the VM is shut down", cl.Name)
+		b.NoteEach(v.Name, "DRS of %s is fully automated but cannot move [it: its host|them: their hosts] can only be evacuated after the [VM is|VMs are] shut down", cl.Name)
 	}
 }

@@ -73,7 +73,8 @@ func (b *builder) reachRails(v *draft.VM) {
 	}
 	matches := h.Match(v.GPUs, cards, h.Paired)
 	if len(matches) == 0 {
-		b.NoteEach(v.Name, "the host's list of PCI devices has no card of its rails: it is not known whether its GPUs reach them by peer-to-peer")
+		b.NoteEach(v.Name, "[the host's list of PCI devices has|their hosts' lists of PCI devices have] no card of [its|their] rails: "+
+			"it is not known whether [its|their] GPUs reach them by peer-to-peer")
 		return
 	}
 	var near, far []string
@@ -99,7 +100,7 @@ func (b *builder) reachRails(v *draft.VM) {
 		b.NoteEach(v.Name, "pairs by PCI path: %s", strings.Join(near, ", "))
 	}
 	if len(far) > 0 {
-		b.NoteEach(v.Name, "no card of its rails is close enough for peer-to-peer to these GPUs; their data goes through host memory: %s", strings.Join(far, ", "))
+		b.NoteEach(v.Name, "no card of [its|their] rails is close enough for peer-to-peer to these GPUs; their data goes through host memory: %s", strings.Join(far, ", "))
 	}
 }
 
@@ -129,7 +130,7 @@ func (b *builder) cardsOfRails(h *draft.Host) {
 	b.tellDeal(h)
 	b.noneLeft(h)
 	if len(owner) == 0 {
-		b.NoteEach(h.Name, "the answers list no VM on it: nothing is passed through")
+		b.NoteEach(h.Name, "the answers list no VM on [it|them]: nothing is passed through")
 	}
 }
 

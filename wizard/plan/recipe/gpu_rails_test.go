@@ -111,7 +111,7 @@ func TestCardsOfRailsThatAreNotListed(t *testing.T) {
 		h.PCI = slices.DeleteFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Vendor == "15b3" })
 	}
 	p := mustBuild(t, a, inv, plan.Options{})
-	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "it is not known whether its GPUs reach them by peer-to-peer") {
+	if notes := strings.Join(p.Notes, "\n"); !strings.Contains(notes, "vm-01, vm-02: their hosts' lists of PCI devices have no card of their rails: it is not known whether their GPUs reach them by peer-to-peer") {
 		t.Error(notes)
 	}
 }

@@ -31,7 +31,7 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 		b.NoteEach(h.Name, "the NVIDIA vGPU Manager is installed by this run: whether the host offers %s is known when it runs", wish.Profile)
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
 		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
-		b.NoteEach(h.Name, "lists no vGPU profile yet: %s. Whether it offers %s is known when its GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
+		b.NoteEach(h.Name, "[lists|list] no vGPU profile yet: %s. Whether [it offers|they offer] %s is known when [its|their] GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
 	case len(h.Profiles) == 0:
 		before := len(b.Refusals)
 		b.Object(backends.HostRef(h.Name), checkVGPU, "name the NVIDIA vGPU Manager of the release of the guests' driver in gpudirect.manager, or install it with an image or as a component "+
@@ -225,7 +225,7 @@ func (b *builder) reachVGPU(h *draft.Host, v *draft.VM, nic string) {
 		b.Object(backends.VMRef(v.Name), "HOST-GPU-ROOT-016", "move the card to another slot; with --skip HOST-GPU-ROOT-016 the vGPU is assigned anyway, and its data goes through host memory",
 			"no GPU of %s that can serve for a vGPU %s can reach the RDMA card at %s by peer-to-peer: %s", h.Name, v.VGPU, nic, cmp.Or(strings.Join(far, ", "), "there is none"))
 	case len(far) > 0:
-		b.NoteEach(v.Name, "ESXi chooses the GPU of its vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
+		b.NoteEach(v.Name, "ESXi chooses the GPU of [its|their] vGPU: %s can reach the RDMA card at %s, %s cannot. A vendor device group of GPU and card (vSphere 8) holds them together; "+
 			"it is not set here", strings.Join(near, ", "), nic, strings.Join(far, ", "))
 	}
 }

@@ -58,7 +58,7 @@ func (b *builder) cards() {
 				on[0].Cards = []backends.PCIDevice{*c}
 			}
 		} else {
-			b.NoteEach(h.Name, "the answers list no VM on it: nothing is passed through")
+			b.NoteEach(h.Name, "the answers list no VM on [it|them]: nothing is passed through")
 		}
 	}
 }

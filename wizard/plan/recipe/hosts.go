@@ -167,7 +167,7 @@ func (b *builder) hostState(h *draft.Host) {
 		b.NoteEach(h.Name, "in maintenance mode, and left in it")
 	}
 	if h.RebootRequired {
-		b.NoteEach(h.Name, "was already waiting for a reboot; its effect is not known yet")
+		b.NoteEach(h.Name, "[was|were] already waiting for a reboot; its effect is not known yet")
 	}
 	for _, owner := range h.ManagedBy {
 		if owner == backends.ImageManaged { // an image manages only software; see package driver
@@ -176,6 +176,6 @@ func (b *builder) hostState(h *draft.Host) {
 		b.NoteEach(h.Name, "managed by %s: add these settings there too, or they are reverted", owner)
 	}
 	if b.Answers.Mode != answers.PVRDMA && b.Inventory.UnsupportedBaselines(h.Host) {
-		b.NoteEach(h.Name, "%s; move it to an image, which must then hold the drivers and tools that mode %s needs", backends.DeadBaselines, b.Answers.Mode)
+		b.NoteEach(h.Name, "%s; move [it|them] to an image, which must then hold the drivers and tools that mode %s needs", backends.DeadBaselines, b.Answers.Mode)
 	}
 }

@@ -147,10 +147,10 @@ func (b *builder) memberState(sw *backends.Switch, h *draft.Host, n *backends.NI
 		b.Object(backends.HostRef(h.Name), "HOST-ENS-017", "switch Enhanced Networking Stack off for this host on "+sw.Name,
 			"runs %s in %s; %s", sw.Name, m.DataPath(), says)
 	case m.ENS:
-		b.NoteEach(h.Name, "runs %s in %s; %s: measure before you rely on it", sw.Name, m.DataPath(), says)
+		b.NoteEach(h.Name, "[runs|run] %s in %s; %s: measure before you rely on it", sw.Name, m.DataPath(), says)
 	}
 	if m.Status != "" && m.Status != "up" {
-		b.NoteEach(h.Name, "%s on %s; rectify the host in vCenter", m.Status, sw.Name)
+		b.NoteEach(h.Name, "%s on %s; rectify the [host|hosts] in vCenter", m.Status, sw.Name)
 	}
 }
 

@@ -38,14 +38,14 @@ func (r *rail) plainMember(sw *backends.Switch, h *draft.Host, uplinks []*backen
 			r.Refuse(ref, "HOST-VMKNIC-EXIST-002", fmt.Sprintf("name one that it has: pvrdma.vmknic.names: {%s: vmk0}", h.Name),
 				"has no RDMA card and no free pNIC with link: a vmknic that is created there reaches no other host")
 		}
-		r.NoteEach(h.Name, "has no RDMA card and no free pNIC with link: its PVRDMA adapters reach only VMs on the same host, by copying memory (%s)", usingRDMA)
+		r.NoteEach(h.Name, "[has|have] no RDMA card and no free pNIC with link: [its|their] PVRDMA adapters reach only VMs on the same host, by copying memory (%s)", usingRDMA)
 		r.joins(sw, h, nil, c)
 		return
 	}
 	n := uplinks[0]
 	c.To = backends.ValueOf(backends.MemberSpec{PNICs: []string{n.Device}})
 	c.Why = fmt.Sprintf("this host has no RDMA card; %s (%s, %s) connects its VMs to the others by TCP", n.Device, backends.Speed(n.SpeedMbps), n.Driver)
-	r.NoteEach(h.Name, "has no RDMA card: its PVRDMA adapters reach VMs on the same host by copying memory, and VMs on other hosts by TCP, "+
+	r.NoteEach(h.Name, "[has|have] no RDMA card: [its|their] PVRDMA adapters reach VMs on the same host by copying memory, and VMs on other hosts by TCP, "+
 		"which is slower than RDMA (%s); both are measured and not judged", usingRDMA)
 	r.joins(sw, h, n, c)
 }

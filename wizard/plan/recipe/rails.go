@@ -51,7 +51,7 @@ func (r *rail) port(h *draft.Host) *backends.NIC {
 	if n == nil && len(r.Refusals) > before {
 		why := r.Refusals[before].Why
 		r.Refusals = r.Refusals[:before]
-		r.NoteEach(h.Name, "leaves the optional rail %s out: %s", r.want.Name, why)
+		r.NoteEach(h.Name, "[leaves|leave] the optional rail %s out: %s", r.want.Name, why)
 	}
 	return n
 }
@@ -125,7 +125,7 @@ func (b *builder) withoutRails(v *draft.VM) {
 		b.Refuse(backends.VMRef(v.Name), "", "move it to a host that has the rail, or remove it from vms", "%s leaves %s out, and it has no adapter on "+
 			"another rail", h.Name, strings.Join(out, " and "))
 	default:
-		b.NoteEach(v.Name, "gets no adapter on %s, which %s leaves out", strings.Join(out, " and "), h.Name)
+		b.NoteEach(v.Name, "[gets|get] no adapter on %s, which %s leaves out", strings.Join(out, " and "), h.Name)
 	}
 	v.Nets = nets
 }

@@ -31,9 +31,9 @@ func (b *builder) sriov() {
 func (b *builder) powerPolicy(h *draft.Host) {
 	switch {
 	case h.PowerPolicy == "":
-		b.NoteEach(h.Name, "its power policy could not be read and stays as it is")
+		b.NoteEach(h.Name, "[its power policy could not be read and stays as it is|their power policies could not be read and stay as they are]")
 	case h.PowerPolicy != "static" && len(h.PowerPolicies) == 0:
-		b.NoteEach(h.Name, "its BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
+		b.NoteEach(h.Name, "[its|their] BIOS controls power: choose the profile Performance Per Watt (OS) or OS Control to let ESXi control it")
 	default:
 		s := backends.Setting{Target: backends.HostRef(h.Name), Kind: backends.KindPower}
 		b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf("static"), Why: "the High Performance policy keeps CPU clocks high, which keeps latency low"})

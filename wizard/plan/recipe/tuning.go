@@ -44,7 +44,7 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 		case unknown != "":
 			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", unknown, h.Name)
 		case len(nodes) > 1:
-			b.NoteEach(v.Name, "its rails are on NUMA nodes %s of %s: no node is near to all, and none is set", strings.Join(nodes, " and "), h.Name)
+			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all, and none is set", strings.Join(nodes, " and "), h.Name)
 		case cores > 0 && v.CPUs > cores:
 			b.Object(ref, "VM-NUMA-013", "give it fewer vCPUs, or set tuning.numa to none", "has %d vCPUs, a NUMA node of %s has %d cores", v.CPUs, h.Name, cores)
 		default:
@@ -54,11 +54,11 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 	if want.NUMA != "nic" && b.Answers.Several() && b.Virtual() && h.Chosen != nil {
 		switch nodes, _, unknown := b.nodesOf(v, h); {
 		case unknown != "":
-			b.NoteEach(v.Name, "the NUMA node of %s on %s is not known: nothing keeps the VM near its VFs", unknown, h.Name)
+			b.NoteEach(v.Name, "the NUMA node of %s on %s is not known: nothing keeps the [VM near its|VMs near their] VFs", unknown, h.Name)
 		case len(nodes) > 1:
-			b.NoteEach(v.Name, "its rails are on NUMA nodes %s of %s: no node is near to all its VFs", strings.Join(nodes, " and "), h.Name)
+			b.NoteEach(v.Name, "[its|their] rails are on NUMA nodes %s of %s: no node is near to all [its|their] VFs", strings.Join(nodes, " and "), h.Name)
 		default:
-			b.NoteEach(v.Name, "its rails are on NUMA node %s of %s; ESXi may run it on another one: tuning.numa: nic keeps it there", nodes[0], h.Name)
+			b.NoteEach(v.Name, "[its|their] rails are on NUMA node %s of %s; ESXi may run [it|them] on another one: tuning.numa: nic keeps [it|them] there", nodes[0], h.Name)
 		}
 	}
 	return out

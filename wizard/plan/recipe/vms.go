@@ -224,10 +224,10 @@ func (b *builder) vm(v *draft.VM) {
 	}
 	if !v.On() && v.Wish.Guest.Managed() {
 		b.Power(v.VM, "its guest can only be read and set up while it is on")
-		b.NoteEach(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to its guest be tried")
+		b.NoteEach(v.Name, "powered off; will be powered on for setup and left on. Only then can the log-in to [its guest|their guests] be tried")
 	}
 	if v.Snapshots > 0 {
-		b.NoteEach(v.Name, "has snapshots; reverting to one restores the old devices, but not the old memory reservation")
+		b.NoteEach(v.Name, "[has|have] snapshots; reverting to one restores the old devices, but not the old memory reservation")
 	}
 }
 

@@ -121,13 +121,14 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 	default:
 		switch fate, why := BystanderOf(w.Answers.Run.Bystanders, w.Inventory, v, h.Host, free); fate {
 		case BystanderService:
-			w.NoteEach(v.Name, "is left to vCenter while its host reboots: %s", why)
+			w.NoteEach(v.Name, "[is left to vCenter while its host reboots|are left to vCenter while their hosts reboot]: %s", why)
 			return
 		case BystanderMoved:
-			w.NoteEach(v.Name, "is moved to another host by vCenter while its host reboots")
+			w.NoteEach(v.Name, "[is moved to another host by vCenter while its host reboots|are moved to other hosts by vCenter while their hosts reboot]")
 			return
 		case BystanderMigrated:
-			w.NoteEach(v.Name, "is not in vms; it is moved to another host by vMotion before its host is evacuated (run.bystanders: migrate), and stays there")
+			w.NoteEach(v.Name, "[is not in vms; it is moved to another host by vMotion before its host is|"+
+				"are not in vms; they are moved to other hosts by vMotion before their hosts are] evacuated (run.bystanders: migrate), and [stays|stay] there")
 			return
 		case BystanderRefused:
 			w.Refuse(backends.VMRef(v.Name), "", bystanderRemedy, "is not in vms and runs on %s, which has to reboot: %s", h.Name, why)
@@ -135,7 +136,7 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 		default:
 			id = w.Power(v, "its host reboots, and "+why)
 			w.Brackets[id].Leave = backends.Absent
-			w.NoteEach(v.Name, "is not in vms, but is shut down while its host reboots, then started again: %s", why)
+			w.NoteEach(v.Name, "[is not in vms, but is shut down while its host reboots|are not in vms, but are shut down while their hosts reboot], then started again: %s", why)
 		}
 	}
 	br := w.Brackets[id]
