@@ -41,7 +41,7 @@ func TestBystandersKeepRunning(t *testing.T) {
 			}
 			calls := b.lab.World().Log.Calls()
 			if !c.moved {
-				if calls["RelocateVM_Task"] != 0 || !strings.Contains(said, "is left to vCenter while its host reboots") {
+				if calls["RelocateVM_Task"] != 0 || !strings.Contains(said, "are left to vCenter while their hosts reboot") {
 					t.Errorf("calls %v\n%.3000s", calls, said)
 				}
 				return
