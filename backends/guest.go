@@ -378,7 +378,8 @@ func (u GPUUnit) Persistence(gpus []GuestGPU) Value {
 type Nouveau struct {
 	Loaded    bool `json:"loaded"`
 	Kept      bool `json:"blacklisted"` // by a file of this program
-	Renewable bool `json:"renewable"`   // update-initramfs can rebuild the initial RAM disk
+	Dracut    bool `json:"dracut,omitempty"`
+	Renewable bool `json:"renewable"` // update-initramfs or dracut can rebuild the initial RAM disk
 }
 
 // Value returns the value of KindNouveau; a nil Nouveau is Absent.

@@ -124,7 +124,7 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 		backends.KindPackages:     packages{g},
 		backends.KindBuild:        build{g},
 		backends.KindOFED:         mofed{g},
-		backends.KindNouveau:      nouveau{recorded{g, []string{nouveauFile, nouveauGoing}}},
+		backends.KindNouveau:      nouveau{recorded{g, []string{nouveauFile, nouveauGoing, nouveauOmit}}},
 		backends.KindGPUPersist:   gpuPersist{recorded{g: g}},
 		backends.KindModules:      modules{g},
 		backends.KindPersist:      persist{recorded{g: g}},

@@ -151,5 +151,5 @@ func (n nicName) Restore(ctx context.Context, s backends.Setting, kept backends.
 }
 
 func (n nicName) restore(ctx context.Context, vm string, kept backends.Kept, file string) error {
-	return n.g.withdraw(ctx, vm, kept, file, "remove the fixed name of an interface")
+	return n.g.withdraw(ctx, vm, kept, file, "remove the fixed name of an interface", n.g.renewRAMDisk)
 }

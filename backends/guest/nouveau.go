@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 )
 
 // nouveau blocks the kernel's own driver for NVIDIA GPUs, so that NVIDIA's driver can use them: KindNouveau. The file, the
-// renewed initial RAM disk and the reboot follow the NVIDIA Driver Installation Guide, "Disabling Nouveau".
+// rebuilt initial RAM disk (update-initramfs or dracut) and the reboot follow the NVIDIA Driver Installation Guide, "Disabling Nouveau".
 type nouveau struct{ recorded }
 
 const (
@@ -22,6 +23,9 @@ const (
 	// nouveauGoing is the file while it is being removed: nothing reads files that do not end in .conf (modprobe.d(5)), and as
 	// long as it exists the initial RAM disks may still contain the file.
 	nouveauGoing = nouveauFile + ".going"
+	// nouveauOmit keeps the module out of the images of dracut, which contain /etc/modprobe.d only if they are built for this host
+	// alone (dracut, modules.d/90kernel-modules; the package dracut-config-generic switches that off).
+	nouveauOmit = "/etc/dracut.conf.d/nouveau-off-rdma_setup.conf"
 )
 
 // NouveauText returns the file for /etc/modprobe.d.
@@ -29,21 +33,26 @@ func NouveauText() string {
 	return ours + "blacklist nouveau\noptions nouveau modeset=0\n"
 }
 
+// NouveauOmitText returns the file for /etc/dracut.conf.d; see dracut.conf(5).
+func NouveauOmitText() string { return ours + "omit_drivers+=\" nouveau \"\n" }
+
 func nouveauFacts() string {
-	return section("nouveau", "command -v update-initramfs; cat "+nouveauFile)
+	return section("nouveau", "command -v update-initramfs || { [ -f /boot/initramfs-$(uname -r).img ] && command -v dracut; }; cat "+nouveauFile) +
+		section("nouveau-omit", "cat "+nouveauOmit)
 }
 
 // nouveau returns the state of the module; nil if it is not loaded and nothing of this program exists.
 func (f facts) nouveau() *backends.Nouveau {
 	n := backends.Nouveau{Loaded: slices.Contains(f.loaded(), nouveauModule)}
-	file := f["nouveau"]
-	if first, rest, _ := strings.Cut(file, "\n"); strings.HasSuffix(strings.TrimSpace(first), "/update-initramfs") {
-		n.Renewable, file = true, rest
+	file, omit := f["nouveau"], strings.TrimSpace(f["nouveau-omit"])
+	tool, rest, _ := strings.Cut(file, "\n")
+	if tool = path.Base(strings.TrimSpace(tool)); tool == "update-initramfs" || tool == "dracut" {
+		n.Renewable, n.Dracut, file = true, tool == "dracut", rest
 	}
 	switch file = strings.TrimSpace(file); {
-	case file == strings.TrimSpace(NouveauText()):
+	case file == strings.TrimSpace(NouveauText()) && (!n.Dracut || omit == strings.TrimSpace(NouveauOmitText())):
 		n.Kept = true
-	case file == "" && !n.Loaded:
+	case file == "" && omit == "" && !n.Loaded:
 		return nil
 	}
 	return &n
@@ -76,21 +85,30 @@ func (n nouveau) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		return err
 	}
 	if to.IsAbsent() {
-		return n.restore(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: nouveauFile}, {Kind: backends.ItemFile, Name: nouveauGoing}}})
+		var none backends.Kept
+		for _, file := range n.files {
+			none.Items = append(none.Items, backends.Item{Kind: backends.ItemFile, Name: file})
+		}
+		return n.restore(ctx, vm, none)
 	}
 	if now != nil && !now.Renewable {
-		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, rebuild the initial RAM disk (dracut --force) and reboot the guest.",
-			"the guest has no update-initramfs, which is needed to remove nouveau from the initial RAM disk")
+		return backends.Errorf(backends.KindRefused, label(vm), "Blacklist nouveau by hand, rebuild the initial RAM disk and reboot the guest.",
+			"the guest has neither update-initramfs nor dracut, one of which is needed to remove nouveau from the initial RAM disk")
 	}
 	before, err := n.g.BootID(ctx, vm)
 	if err != nil {
 		return err
 	}
+	if now != nil && now.Dracut {
+		if err := n.g.put(ctx, vm, nouveauOmit, []byte(NouveauOmitText()), 0o644, ""); err != nil {
+			return err
+		}
+	}
 	if err := n.g.put(ctx, vm, nouveauFile, []byte(NouveauText()), 0o644, ""); err != nil {
 		return err
 	}
 	progress.Report(10)
-	if err := n.g.renewRAMDisk(ctx, vm); err != nil {
+	if err := n.g.renewEveryRAMDisk(ctx, vm); err != nil {
 		return err
 	}
 	progress.Report(50)
@@ -129,11 +147,18 @@ func (n nouveau) Restore(ctx context.Context, s backends.Setting, kept backends.
 // restore renames the file before the RAM disks are renewed and removes it afterwards, so that an interrupted restore is
 // recognized.
 func (n nouveau) restore(ctx context.Context, vm string, kept backends.Kept) error {
-	return n.g.withdraw(ctx, vm, kept, nouveauFile, "allow nouveau for GPUs again")
+	return n.g.withdraw(ctx, vm, kept, nouveauFile, "allow nouveau for GPUs again", func(ctx context.Context, vm string) error {
+		if item := kept.Item(backends.ItemFile, nouveauOmit); item == nil || item.State.IsAbsent() {
+			if _, err := n.g.root(ctx, vm, "allow nouveau in the initial RAM disk", ssh.Command{Script: "rm -f -- " + nouveauOmit}); err != nil {
+				return err
+			}
+		}
+		return n.g.renewEveryRAMDisk(ctx, vm)
+	})
 }
 
 // withdraw restores a record of a file that the initial RAM disks contain too, and of its renamed file with the suffix ".going".
-func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string) error {
+func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, file, what string, renew func(context.Context, string) error) error {
 	items, err := g.readItems(ctx, vm, manifestOf(kept))
 	if err != nil || len(backends.Differences(kept, backends.Kept{Items: items})) == 0 {
 		return err
@@ -142,7 +167,7 @@ func (g *Guests) withdraw(ctx context.Context, vm string, kept backends.Kept, fi
 	if _, err := g.root(ctx, vm, what, ssh.Command{Script: script}); err != nil {
 		return err
 	}
-	if err := g.renewRAMDisk(ctx, vm); err != nil {
+	if err := renew(ctx, vm); err != nil {
 		return err
 	}
 	return g.putBack(ctx, vm, kept)

@@ -134,19 +134,23 @@ func (m *Machine) autoload() {
 
 // keptOut reports whether the initial RAM disk blacklists a driver. udev detects devices there first, so a file in
 // /etc/modprobe.d takes effect only after update-initramfs or dracut has run (NVIDIA Driver Installation Guide, "Disabling
-// Nouveau": the RAM disk has to be regenerated).
+// Nouveau": the RAM disk has to be regenerated). If the image does not contain the driver, udev detects the device after the root
+// file system is mounted, where the file takes effect.
 func (m *Machine) keptOut(module string) bool {
-	images := []string{"/boot/initrd.img-" + m.distro.kernel, "/boot/initramfs-" + m.distro.kernel + ".img"}
+	image := "/boot/initrd.img-" + m.distro.kernel
+	if !m.distro.deb {
+		image = m.dracutImage()
+	}
+	held, _ := m.sys.FS.ReadFile(vfs.Root(), image) // a missing image counts as empty
+	late := !m.distro.deb && !strings.Contains(string(held), "/"+module+".ko")
 	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/etc/modprobe.d") // a missing image counts as empty
 	for _, i := range list {
 		data, err := m.sys.FS.ReadFile(vfs.Root(), path.Join("/etc/modprobe.d", i.Name()))
 		if err != nil || !strings.HasSuffix(i.Name(), ".conf") || !slices.Contains(strings.Split(string(data), "\n"), "blacklist "+module) {
 			continue
 		}
-		for _, image := range images {
-			if held, err := m.sys.FS.ReadFile(vfs.Root(), image); err == nil && strings.Contains(string(held), " etc/modprobe.d/"+i.Name()+"\n") {
-				return true
-			}
+		if late || strings.Contains(string(held), " etc/modprobe.d/"+i.Name()+"\n") {
+			return true
 		}
 	}
 	return false

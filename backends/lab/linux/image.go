@@ -101,7 +101,8 @@ func (m *Machine) image() error {
 		b.dir(0o755, "/etc/netplan", "/etc/initramfs-tools")
 		b.file(0o600, m.netplanFile(), m.netplanText())
 	} else {
-		b.file(0o600, "/boot/initramfs-"+m.distro.kernel+".img", "initramfs\n")
+		b.dir(0o755, "/etc/dracut.conf.d")
+		b.file(0o600, "/boot/initramfs-"+m.distro.kernel+".img", "initramfs\n"+m.dracutModules())
 		b.dir(0o755, "/etc/NetworkManager", "/etc/sysconfig/network-scripts")
 		b.dir(0o700, "/etc/NetworkManager/system-connections")
 		b.file(0o644, "/etc/redhat-release", m.distro.id+" release "+m.distro.version+"\n")

@@ -61,7 +61,8 @@ func (m *Machine) updateInitramfs(ctx context.Context, p *sh.Proc) int {
 // dracut implements dracut. It builds the image in a directory below /var/tmp and finally copies it over the old one. If it is
 // killed during the copy, the image is incomplete (dracut.sh: cp --reflink=auto "$DRACUT_TMPDIR/initramfs.img" "$outfile").
 func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
-	if _, err := p.Options("v f q H force regenerate-all kver: add-drivers: no-hostonly hostonly"); err != nil {
+	o, err := p.Options("v f q H force regenerate-all kver: add-drivers: no-hostonly hostonly")
+	if err != nil {
 		return p.Usage(1, err)
 	}
 	if !p.Root() {
@@ -69,6 +70,9 @@ func (m *Machine) dracut(ctx context.Context, p *sh.Proc) int {
 		return 1
 	}
 	file := m.dracutImage()
+	if len(o.Args) > 0 {
+		file = o.Args[0] // dracut(8): dracut [OPTION...] [<image> [<kernel version>]]
+	}
 	dir := fmt.Sprintf("/var/tmp/dracut.%06X", p.PID)
 	w := work{m: m, p: p}
 	w.dir(dir)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // ramdisk returns the content of an initial RAM disk: a line that differs each time, then the files that it contains: all of
@@ -19,7 +21,12 @@ import (
 func (m *Machine) ramdisk() []byte {
 	var b strings.Builder
 	b.WriteString("initrd " + uuid4() + "\n")
-	for _, dir := range []string{"etc/modprobe.d", linkDir} {
+	dirs := []string{"etc/modprobe.d", linkDir}
+	if !m.distro.deb { // a generic image of dracut: see dracutModules
+		b.WriteString(m.dracutModules())
+		dirs = dirs[1:]
+	}
+	for _, dir := range dirs {
 		ending := map[string]string{"etc/modprobe.d": ".conf", linkDir: ".link"}[dir]
 		list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+dir) // a missing image counts as empty
 		for _, i := range list {
@@ -29,6 +36,21 @@ func (m *Machine) ramdisk() []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// dracutModules returns the line of nouveau in an image of dracut, unless /etc/dracut.conf.d omits it (dracut.conf(5),
+// omit_drivers). The image is a generic one, as in guests made from cloud images: it contains the drivers of all displays, and
+// nothing of /etc/modprobe.d (dracut, modules.d/90kernel-modules and 50drm; package dracut-config-generic).
+func (m *Machine) dracutModules() string {
+	if !m.hasDefect(world.Nouveau) {
+		return ""
+	}
+	for _, line := range m.conf("/etc/dracut.conf.d") {
+		if words, is := strings.CutPrefix(line, "omit_drivers+="); is && slices.Contains(strings.Fields(strings.Trim(words, `"`)), "nouveau") {
+			return ""
+		}
+	}
+	return "-rw-r--r--   1 root     root       912384 Jan  1 00:00 usr/lib/modules/" + m.distro.kernel + "/kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz\n"
 }
 
 // linkDir is the directory of the files by which udev names interfaces.
