@@ -76,9 +76,9 @@ func (w Wrapped) Restore(ctx context.Context, s Setting, kept Kept, p Progress) 
 	return ErrNotOffered
 }
 
-// As finds an optional interface (ManySetter, ManyReader, Keeper, Aborter, EffectReader) of a Setter or a Bracket. Decorators have them
-// all, so a type assertion on one says nothing: As follows Unwrap, and what a decorator wraps must have T as well. What a
-// decorator itself lacks is found beneath it.
+// As finds an optional interface (ManySetter, ManyReader, Keeper, Aborter, EffectReader) of a Setter or a Bracket. Decorators
+// have them all, so a type assertion on one proves nothing: As follows Unwrap, and the wrapped Setter must have T too. If the
+// decorator itself lacks T, the wrapped Setter is searched.
 func As[T any](s any) (T, bool) {
 	own, ok := s.(T)
 	var inner any

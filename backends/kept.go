@@ -24,7 +24,7 @@ const (
 	ItemUnit      ItemKind = "unit"      // name = systemd unit; state: enablement, activity
 	ItemPackage   ItemKind = "package"   // name = package; state: version
 	ItemModule    ItemKind = "module"    // name = kernel module; state: loaded
-	ItemInitramfs ItemKind = "initramfs" // name = kernel version, or a directory: all images in it; state: what of this program the image contains
+	ItemInitramfs ItemKind = "initramfs" // name = kernel version, or a directory: all images in it; state: the files of this program in the image
 	ItemInterface ItemKind = "interface" // name = MAC; state: addresses, MTU, up
 	// ItemTrafficClass is the traffic class of RDMA-CM on an interface; name = MAC.
 	ItemTrafficClass ItemKind = "traffic-class"

@@ -63,7 +63,7 @@ type ManySetter interface {
 	SetMany(ctx context.Context, as []Assignment, progress Progress) []error
 }
 
-// BracketKind is what a change must be surrounded by.
+// A BracketKind names the state that a target must be in while it is changed.
 type BracketKind string
 
 // The brackets.

@@ -12,7 +12,7 @@ type Took struct {
 	Shutdown []time.Duration `json:"shutdown,omitempty"` // from the request to a guest until its VM was off
 }
 
-// Median is the middle one of some durations, 0 of none.
+// Median returns the median of durations, 0 if there are none.
 func Median(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -8,8 +8,8 @@ import (
 )
 
 // A Value is the current or requested value of a setting: plain data in canonical JSON (keys sorted), so that two values are
-// equal exactly if == says so. Absent, unknown and partial are states separate from the data, so no text from an operator or a
-// host can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
+// equal if and only if == is true. Absent, unknown and partial are states separate from the data, so no text from an operator or
+// a host can be mistaken for one of them. The zero Value is Absent: the thing does not exist.
 type Value struct {
 	state state
 	text  string // data, partial: canonical JSON, "" if there is none; unknown: until when; invalid: why

@@ -20,7 +20,7 @@ type manifest struct {
 	files []string
 	links []string // symbolic links
 	units []string // of systemd
-	ramfs bool     // what of this program the initial RAM disks contain
+	ramfs bool     // files of this program in the initial RAM disks
 	// sysctls are paths below /proc/sys. Their values are lost at a boot or if the interface is created again.
 	sysctls []string
 }
@@ -43,8 +43,8 @@ func (r recorded) Observe(ctx context.Context, s backends.Setting, kept backends
 	return backends.Kept{Items: items}.Bare(), err
 }
 
-// Restore restores the files exactly, restores the state of links and units, and renews initial RAM disks that contain something
-// else of this program.
+// Restore restores the files exactly, restores the state of links and units, and renews initial RAM disks that contain other
+// files of this program than the record.
 func (r recorded) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
 	return r.g.putBack(ctx, s.Target.Name, kept)
 }
@@ -270,7 +270,7 @@ const unfinishedImage = "(unfinished)"
 
 func unfinished(v backends.Value) bool { return strings.HasSuffix(stateText(v), unfinishedImage) }
 
-// holds returns what of this program an image contains.
+// holds returns the files of this program that an image contains.
 func holds(v backends.Value) string {
 	return strings.TrimSpace(strings.TrimSuffix(stateText(v), unfinishedImage))
 }

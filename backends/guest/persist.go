@@ -74,8 +74,8 @@ for l in `+wantsLink(unitPrefix)+`*.service; do [ ! -L "$l" ] || [ -e "$l" ] || 
 // temporaryFiles returns a pattern for what an interrupted write leaves beside a file; see ssh.Conn.Put.
 func temporaryFiles(file string) string { return path.Dir(file) + "/." + path.Base(file) + ".??????" }
 
-// persistLeft returns what of this program exists without effect: units that are not enabled, links to missing units,
-// incompletely written files.
+// persistLeft returns files of this program that have no effect: units that are not enabled, links to missing units, incompletely
+// written files.
 func (f facts) persistLeft() []string {
 	left := strings.Fields(f["persist-left"])
 	left = slices.DeleteFunc(left, func(l string) bool {
@@ -90,7 +90,7 @@ func (f facts) persistLeft() []string {
 	return left
 }
 
-// persist returns what of this program is installed and effective.
+// persist returns the configuration of this program that is installed and effective.
 func (f facts) persist() backends.Persist {
 	var p backends.Persist
 	enabled := strings.Fields(f["units"])
@@ -246,9 +246,9 @@ func isOurs(path string) bool {
 	return path == modulesLoadFile || path == optionsFile || strings.HasPrefix(path, unitDir+unitPrefix)
 }
 
-// disable removes files of this program and disables and removes its units. The list of modules is removed last: as long as
-// something is left, Read returns it, so an interrupted removal is not taken for success. Units that systemd still knows are
-// stopped after all of it was removed.
+// disable removes files of this program, and disables and removes its units. The list of modules is removed last: Read returns it
+// as long as anything is left, so an interrupted removal is not taken for success. Units that are still loaded in systemd are
+// stopped at the end.
 func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -316,7 +316,7 @@ func (p persist) manifest(f facts, want backends.Persist) manifest {
 // wantsLink returns the link that enables a unit of this program.
 func wantsLink(unit string) string { return unitDir + "multi-user.target.wants/" + unit }
 
-// Keep records the files, units and links of this program, and what of them the initial RAM disks contain.
+// Keep records the files, units and links of this program, and which of them the initial RAM disks contain.
 func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	var want backends.Persist
 	if !to.IsAbsent() {

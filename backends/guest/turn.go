@@ -24,7 +24,7 @@ type turn struct {
 	mode    uint32
 	owner   string
 
-	address string   // address that must be set in the end, backends.DHCP for any address from DHCP, "" to wait for none
+	address string   // expected address at the end, backends.DHCP for any address from DHCP, "": none is waited for
 	mtu     int      // 0: not set
 	back    []string // addresses to add manually
 	stale   []string // addresses to remove manually

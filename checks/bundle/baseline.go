@@ -28,9 +28,9 @@ type Baseline struct {
 	Inventory *backends.Inventory `json:"inventory"`
 }
 
-// BaselineOf extracts from the facts of a check what later checks are compared with: settings and hardware, not facts that change
-// by themselves. Facts that the check did not read (a quick check uses neither esxcli nor guests) are absent and are not compared
-// later.
+// BaselineOf extracts from the facts of a check the settings and hardware that later checks are compared with; facts that change
+// by themselves are left out. Facts that the check did not read (a quick check uses neither esxcli nor guests) are absent and are
+// not compared later.
 func BaselineOf(f *checks.Facts, made time.Time, tool string) *Baseline {
 	inv := *f.Inventory
 	inv.Gaps, inv.APICalls = nil, 0
@@ -49,7 +49,7 @@ func BaselineOf(f *checks.Facts, made time.Time, tool string) *Baseline {
 	return &Baseline{Format: baselineFormat, Made: made.UTC(), Tool: tool, Mode: string(f.Answers.Mode), Inventory: &inv}
 }
 
-// lastingSystem keeps what does not change by itself.
+// lastingSystem returns the facts that do not change by themselves.
 func lastingSystem(known *backends.HostSystem) *backends.HostSystem {
 	if known == nil {
 		return nil

@@ -32,7 +32,7 @@ var named = map[string]string{
 var byName = []string{"members", "drs_override", "addresses", "macs", "gpus", "names", "peers"}
 
 var (
-	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // also has another meaning: sriov, VLAN 100, a byte of a MAC address
+	plainWord = regexp.MustCompile(`^([a-z]+|[0-9]+|[0-9A-Fa-f]{2})$`) // words that also have another meaning: sriov, VLAN 100, a byte of a MAC address
 	usual     = regexp.MustCompile(`^(VM Network|Management Network|vSwitch0|(dv)?[Uu]plink ?\d+|redacted|vm|host|network|datastore|Datacenters|)$`)
 	ipv4      = regexp.MustCompile(`\d+(?:\.\d+)+`)
 	digits    = regexp.MustCompile(`\d+`)
@@ -100,7 +100,7 @@ func masked(members []member) (*masquerade, []member, error) {
 	return m, out, nil
 }
 
-// know collects a name; it changes nothing.
+// know collects a name; it replaces nothing.
 func (m *masquerade) know(around, key, s string) string {
 	switch what := cmp.Or(named[around+"."+key], named[key]); {
 	case key == "url" || key == "vcenter" && strings.Contains(s, "://"):

@@ -117,7 +117,7 @@ func (t *tree) from(f *checks.Finding, near, rows []string, tried map[string]boo
 			}
 		}
 	}
-	for _, id := range rows { // a dependency may be silent, and depend on something that is broken
+	for _, id := range rows { // a dependency may have no finding of its own and depend on something that is broken
 		if tried[id] {
 			continue
 		}

@@ -115,7 +115,7 @@ func hostChecks() []checks.Check {
 					return row.Unknown(t, "the host does not report its power policy")
 				}
 				a := row.WarnIf(h.PowerPolicy != "static", t, "power policy %s", h.PowerPolicy)
-				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it: worth reporting, but no cause for concern
+				a.Quiet = f.Answers.Mode == answers.PVRDMA // no step of this mode sets it, so it is reported without lowering the status
 				return a
 			}),
 		},

@@ -60,8 +60,8 @@ func Crowds(all []Measurement) []Crowd {
 	return out
 }
 
-// losslessRank ranks the results of the flows to one receiver: a loss is above everything, an unreadable counter is above a
-// proof, and a flow without congestion proves nothing.
+// losslessRank ranks the results of the flows to one receiver: a loss outweighs everything else, an unreadable counter outweighs
+// a proof, and a flow without congestion proves nothing.
 func (m *Measurement) losslessRank() int {
 	_, _, read := m.senderLost()
 	switch {

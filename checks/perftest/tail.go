@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	tailMost  = 100_000         // messages that make a p99.9 meaningful
-	tailLeast = 10_000          // below this it is little more than the slowest message
+	tailMost  = 100_000         // number of messages from which p99.9 is meaningful
+	tailLeast = 10_000          // with fewer messages it is little more than the slowest one
 	tailTime  = 5 * time.Second // limit of the sample on a slow path
 )
 

@@ -30,7 +30,7 @@ func policyChecks() []checks.Check {
 					mode = "off"
 				}
 				a := row.WarnIf(mode == "fullyAutomated", t, "DRS of %s for this VM: %s", c.Name, cmp.Or(mode, "none"))
-				a.Quiet = true // no step sets an override, and DRS does not move VMs with VFs: worth reporting, but no cause for concern
+				a.Quiet = true // no step sets an override, and DRS does not move VMs with VFs, so it is reported without lowering the status
 				return a
 			}),
 		},

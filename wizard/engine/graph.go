@@ -57,8 +57,8 @@ func (b *bracket) down() bool {
 }
 
 // host returns the host whose wave the bracket belongs to: the one that is out of service while it is open, the one that it
-// reboots, or the one whose shell is open (settings made there need a reboot of the host; what is only read does not). Several brackets with a common body
-// are open together, whatever their hosts: they do not wait for a wave.
+// reboots, or the one whose shell is open (settings made in a shell need a reboot of the host, reading does not). Several
+// brackets with a common body are open together, whatever their hosts: they do not wait for a wave.
 func (b *bracket) host() (backends.Ref, bool) {
 	setting := len(b.body) == 0 || slices.ContainsFunc(b.body, func(n *node) bool { return !n.change.State })
 	if b.down() || b.Kind == backends.BracketSSH && !b.Proof && setting {

@@ -30,7 +30,7 @@ type outcome struct {
 	bars     admission // of an opening that did not pass the gate: what happens to the rest of its wave
 }
 
-// already says why nothing has to be set: a value that the plan did not find was reached by an earlier step or by somebody else.
+// already is the reason why nothing has to be set: an earlier step or somebody else has set the value since the plan was made.
 func already(c *plan.Change, now backends.Value) string {
 	if c.From.Known() && !current.Same(c.Kind, now, c.From) {
 		return "it reached this state after the plan was made"
@@ -116,7 +116,7 @@ func (d *operation) change(ctx context.Context) []outcome {
 			out[i] = outcome{state: NodeFailed, err: a.err}
 		case current.Same(c.Kind, a.value, d.to[i]):
 			out[i] = outcome{state: NodeSkipped, prior: &a.value, found: &a.value, text: already(c, a.value)}
-		// A survey cannot distinguish a half-done thing from a missing one: the setter finds it, and completes it.
+		// A survey cannot distinguish an incomplete object from a missing one. The setter finds and completes it.
 		case c.From.Known() && !current.Same(c.Kind, a.value, c.From) && !c.State && !d.moved[i] && !a.value.IsPartial():
 			out[i] = outcome{state: NodeFailed, prior: &a.value, found: &a.value, err: backends.Errorf(backends.KindConflict, n.target.Name,
 				"Somebody else is working on this target. Agree with them who continues, then run rdma-setup resume.",

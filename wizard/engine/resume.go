@@ -35,7 +35,7 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := st.Same(job.VCenter, job.Answers); err != nil {
 		return r.refuse(err)
 	}
-	// A finished rollback may have kept what others changed, or missed a target that did not answer: it plans again.
+	// A finished rollback may have kept changes of others, or missed a target that did not answer, so it plans again.
 	if phase == journal.PhaseApply && st.Finished() && st.Phase() == phase {
 		r.job.Remote.end()
 		r.result.Status = StatusDone
@@ -148,8 +148,8 @@ func entities(rec journal.Record) []backends.Ref {
 }
 
 // planOn plans again and adds the brackets that were left open. If no plan is possible in the current state (a VM that is off, a
-// host in maintenance mode), these are closed first; so are they if a host has rebooted or is about to: settings made now would
-// wait for a reboot that is already over.
+// host in maintenance mode), these are closed first. They are also closed first if a host has rebooted or is about to: settings
+// made now would wait for a reboot that is already over.
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
 	if err == nil && !r.rebooting() {

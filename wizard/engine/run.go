@@ -74,7 +74,7 @@ type record struct {
 	to   backends.Value
 }
 
-// made is the value a change was set to, and the stage.
+// made is the value that a change has set, and the stage in which it was set.
 type made struct {
 	to    backends.Value
 	stage int

@@ -188,7 +188,7 @@ func (s *stage) useless(b *bracket) (outcome, bool) {
 	return worst, true
 }
 
-// tell stores the result of a node and emits its end.
+// tell stores the result of a node and sends the event of its end.
 func (s *stage) tell(n *node, o outcome) {
 	elapsed := time.Duration(0)
 	if !n.started.IsZero() {

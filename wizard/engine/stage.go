@@ -118,7 +118,7 @@ func (s *stage) viable() bool {
 			return failed || s.deferred(n) || s.held(n) || s.undone(n) != "" || slices.ContainsFunc(n.waits, func(w *node) bool { return bad[w] })
 		}
 		bad[n] = cannot(n)
-		if b := n.around; b != nil && len(b.body) > 0 && len(b.inner) == 0 { // what nothing can be done in is not opened
+		if b := n.around; b != nil && len(b.body) > 0 && len(b.inner) == 0 { // a bracket in which nothing can be done is not opened
 			bad[n] = bad[n] || !slices.ContainsFunc(b.body, func(n *node) bool { return !cannot(n) })
 		}
 		if !bad[n] && n.change != nil && !s.skip[n.id] {

@@ -59,10 +59,10 @@ func (n NCCL) Check() error {
 }
 
 // Variables returns the settings for NCCL, in a fixed order. Libraries of the time of v1alpha2 (before 2.4) use the former name
-// of the GDR level and numbers, and names without the mark for "exactly" (NCCL user guide, environment variables). Level LOC,
-// formerly 0, disables GPUDirect: neither PVRDMA nor a VF with a vGPU has a path for it (RDG: RoCE accelerated ML and HPC on
-// Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019); PHB, formerly 3, lets it cross the CPU, which is how a VM sees all its
-// passed-through devices.
+// of the GDR level and numbers, and names without the "=" that requests an exact match (NCCL user guide, environment variables).
+// Level LOC, formerly 0, disables GPUDirect: neither PVRDMA nor a VF with a vGPU has a path for it (RDG: RoCE accelerated ML and
+// HPC on Kubernetes with vGPU and PVRDMA, NVIDIA/Mellanox, 2019); PHB, formerly 3, lets it cross the CPU, which is how a VM sees
+// all its passed-through devices.
 func (n NCCL) Variables(old bool) []Variable {
 	exactly, level := "=", "NCCL_NET_GDR_LEVEL"
 	gdr := n.Level

@@ -19,7 +19,7 @@ type Plan struct {
 	Mode     string    `json:"mode"`
 	Changes  []Change  `json:"changes"`
 	Brackets []Bracket `json:"brackets"`
-	// Notes are sentences that the operator should read before consenting: costs, what stays, errors in a guide.
+	// Notes are sentences that the operator should read before consenting: costs, what a rollback keeps, errors in a guide.
 	Notes []string `json:"notes,omitempty"`
 	// Conflicts are targets of a rollback that are not changed, because someone else has changed them since.
 	Conflicts []Refusal `json:"conflicts,omitempty"`

@@ -9,7 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// An Environment is what the figures of a report were measured on: versions, firmware and cables. What was not read is empty.
+// An Environment describes the hardware and software on which a report was measured: versions, firmware and cables. Fields that
+// were not read are empty.
 type Environment struct {
 	VCenter  string      `json:"vcenter"` // version and build
 	Switches []EnvSwitch `json:"switches,omitempty"`

@@ -24,7 +24,7 @@ type Report struct {
 	Status       string                 `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a check
 	Err          string                 `json:"error,omitempty"`       // what ended the run
 	Hint         string                 `json:"hint,omitempty"`        // what to do about that
-	LeftBehind   *LeftBehind            `json:"left_behind,omitempty"` // nil: nothing, and nothing to continue
+	LeftBehind   *LeftBehind            `json:"left_behind,omitempty"` // nil: nothing was left, and there is nothing to continue
 	Failures     []Failure              `json:"failures,omitempty"`    // steps that failed and are not changes
 	Changes      []Outcome              `json:"changes"`
 	Checks       []checks.Finding       `json:"checks"`
@@ -61,8 +61,8 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// A railMatrix is what each rail reached within itself and of the others: a row for each rail measured from, with a cell for each
-// rail measured to.
+// A railMatrix contains the results within each rail and between rails: one row per rail of the clients, one cell per rail of the
+// servers.
 type railMatrix struct {
 	Rails []string              `json:"rails"`
 	Rows  [][]perftest.RailCell `json:"rows"` // in the order of Rails

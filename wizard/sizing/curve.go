@@ -53,7 +53,7 @@ const (
 	spikeWarn, spikeFail = 1.5, 2.5   // times the latency of a larger message
 	tailWarn99           = 2.0        // times typical
 	tailWarn999          = 3.0
-	tailLeast            = 10_000 // number of messages that make a p99.9 more than the slowest message
+	tailLeast            = 10_000 // number of messages from which p99.9 is not merely the slowest message
 	aboveMost            = 1.0025 // of the bytes that the headers leave, with a margin for rounding
 )
 

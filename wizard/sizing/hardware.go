@@ -67,7 +67,7 @@ func HardwareLimit(esxi, build string) int {
 
 // AdaptersForPVRDMA returns how many PVRDMA adapters a VM can have on an ESXi version: 1 (Broadcom KB 328676), and 10 since 7.0
 // Update 2 (vSphere Virtual Machine Administration 7.0 and 8.0, "Hardware Features Available with Virtual Machine Compatibility
-// Settings"); the version of ESXi decides, no hardware version is named. 1 for an invalid version.
+// Settings"); it depends on the version of ESXi, not on the hardware version. It returns 1 for an invalid version.
 func AdaptersForPVRDMA(esxi string) int {
 	if r, ok := assets.ReleaseOf(esxi, 0); ok {
 		return r.Adapters

@@ -137,7 +137,7 @@ func MMIO(gpus []GPUCount, othersGB ...float64) (Window, error) {
 	return w, nil
 }
 
-// beyond warns of a window that may not be addressable, "" for others.
+// beyond returns a warning if a window may not be addressable, else "".
 func beyond(gb int) string {
 	switch {
 	case gb >= AddressableGB:

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// SameSize says which vGPUs one GPU takes, with its source.
+// SameSize is a sentence about which vGPUs one GPU accepts, with its source.
 const SameSize = "Time-sliced vGPUs of one GPU have one size unless the GPU is set to mixed size " +
 	"(VMware, What's New for GPUs in vSphere 8 Update 3; NVIDIA, Virtual GPU Software User Guide, mixed-size mode)"
 
-// A SharedGPU is a GPU that serves for vGPUs.
+// A SharedGPU is a GPU that provides vGPUs.
 type SharedGPU struct {
 	GB   int      // of framebuffer
 	Mode string   // HostGraphicsInfoVgpuMode: sameSize, mixedSize, multiInstanceGpu, none; "" if the host does not report it
@@ -46,7 +46,7 @@ func PlaceVGPUs(gpus []SharedGPU, profiles []string) (left []string) {
 	return left
 }
 
-// fits reports whether a GPU has room for one more vGPU of a profile. Time-sliced vGPUs and those that MIG backs exclude each other on one
+// fits reports whether a GPU has room for one more vGPU of a profile. Time-sliced and MIG-backed vGPUs exclude each other on one
 // GPU (NVIDIA, Virtual GPU Software User Guide, "MIG-Backed NVIDIA vGPU"). A GPU has 7 slices at most (NVIDIA, MIG User Guide,
 // "Supported GPUs").
 func (g *SharedGPU) fits(profile string) bool {
@@ -64,7 +64,7 @@ func (g *SharedGPU) fits(profile string) bool {
 	return (g.GB == 0 && len(g.Has) == 0 || sum <= g.GB) && parts <= 7
 }
 
-// migSlices is the number of slices in the name of a profile that MIG backs: 3 of grid_a100d-3-40c; 0 of others.
+// migSlices returns the number of slices in the name of a MIG-backed profile: 3 for grid_a100d-3-40c; 0 for other profiles.
 func migSlices(profile string) int {
 	name := strings.ToLower(profile)
 	at := migName.FindString(name)

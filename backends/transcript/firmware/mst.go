@@ -88,7 +88,7 @@ func (r *MSTState) module(name string, loaded bool) {
 	}
 }
 
-// mstWorth is a cheap check before the expressions.
+// mstWorth reports whether a line may match one of the regular expressions, which are slower than this check.
 func mstWorth(lower string) bool {
 	for _, word := range []string{"mst", "modul", "mt", "(rev:", "chip rev", "dev.fn", "load", "insert", "failure", "devices"} {
 		if strings.Contains(lower, word) {

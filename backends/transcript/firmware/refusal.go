@@ -36,7 +36,7 @@ func refusal(line string) (code, words string) {
 	return "", ""
 }
 
-// mayRefuse is a cheap check before the expressions.
+// mayRefuse reports whether a line may match one of the regular expressions, which are slower than this check.
 func mayRefuse(line string) bool {
 	for _, word := range []string{"-E-", "pen", "upported", "UPPORTED", "uery"} {
 		if strings.Contains(line, word) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// Log contains the notable events of a kernel log. A log without events is good, and no error.
+// Log contains the notable events of a kernel log. A log without events is not an error.
 type Log struct {
 	scan.Envelope
 	Events []Event `json:"events"`
@@ -50,7 +50,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(flat)
 }
 
-// Dmesg reads a kernel log: dmesg, journalctl -k, /dev/kmsg, and what modprobe says.
+// Dmesg reads a kernel log: dmesg, journalctl -k, /dev/kmsg, and the messages of modprobe.
 func Dmesg(text string) Log {
 	r := Log{Events: []Event{}}
 	r.Envelope, text = scan.Begin("dmesg", text)

@@ -155,7 +155,7 @@ func gpuHead(words []string) (GPU, bool) {
 	return g, true
 }
 
-// load reads "N/A 31C P0 41W / 250W 655MiB / 40536MiB 0% Default": the two slashes part power and memory.
+// load reads "N/A 31C P0 41W / 250W 655MiB / 40536MiB 0% Default": the first slash is in the power, the second in the memory.
 func (g *GPU) load(words []string) bool {
 	var flat []string
 	for _, w := range words {

@@ -169,7 +169,7 @@ func (t *table) guessColumns(line string) bool {
 	return true
 }
 
-// number takes one word of a row.
+// number reads one word of a row.
 func (t *table) number(word string) bool {
 	v, integer, decimal := number(word)
 	switch {

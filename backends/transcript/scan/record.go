@@ -88,7 +88,7 @@ func (l Labels) Records(text string, o Opening) []*Record {
 				case o.Head == nil:
 					open("")
 				case head != "":
-					// The head was where the rest of a wrapped value could be.
+					// The heading may have been stored as the rest of a wrapped value: remove it there.
 					if cur != nil && len(cur.Tail) > 0 && cur.Tail[len(cur.Tail)-1] == head {
 						cur.Tail = cur.Tail[:len(cur.Tail)-1]
 					}

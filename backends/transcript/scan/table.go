@@ -157,7 +157,7 @@ func (h *Header) Row(line string) Row {
 	return r
 }
 
-// split parts the cells that run from one column into the next with one blank only.
+// split separates cells that only one blank divides from the cell of the next column.
 func (h *Header) split(line string, found []column) []column {
 	var out []column
 	for _, c := range found {
@@ -172,8 +172,8 @@ func (h *Header) split(line string, found []column) []column {
 	return out
 }
 
-// Words splits a line below the heading whose cells hold no blanks: by order when there is a word for every column,
-// else by place.
+// Words splits a line below the heading whose cells contain no blanks: by order if there is a word for every column, else by
+// position.
 func (h *Header) Words(line string) Row {
 	if words := strings.Fields(line); len(words) == len(h.columns) {
 		return Row{header: h, cells: words}
@@ -218,7 +218,7 @@ func Cells(line string) []string {
 	return out
 }
 
-// cells finds the texts that two blanks part. Tabs must be expanded.
+// cells finds the texts that two blanks separate. Tabs must be expanded.
 func cells(line string) []column {
 	var out []column
 	for i := 0; i < len(line); {

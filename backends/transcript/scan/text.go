@@ -16,7 +16,7 @@ import (
 const (
 	// MaxInput is the number of bytes of a text that are read; the rest is dropped with the warning CodeInputCut.
 	MaxInput = 16 << 20
-	// maxLine bounds a line, so that parsers may split it into words without taking memory by the gigabyte.
+	// maxLine bounds a line, so that parsers can split it into words without using gigabytes of memory.
 	maxLine = 64 << 10
 )
 
@@ -87,7 +87,7 @@ func plain(s string) string {
 		end := false
 		switch c := s[i]; {
 		case c == '\r':
-			// "\r\n", "\r\r\n" and a lone "\r" (a progress line drawn over) all end a line.
+			// "\r\n", "\r\r\n" and a single "\r" (after a progress line that is overwritten) all end a line.
 			for i < len(s) && s[i] == '\r' {
 				i++
 			}

@@ -93,7 +93,7 @@ func portOfKey(key string) *int64 {
 	return scan.Int(n)
 }
 
-// splitAt parts a line so that every mark begins a part.
+// splitAt splits a line into parts that each begin with a mark.
 func splitAt(line string, marks ...string) []string {
 	var out []string
 	for {

@@ -81,7 +81,7 @@ func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) erro
 
 const moveAwayWhat = "move its VMs away"
 
-// placed finds a target host for every VM that has to leave a host; if in is not nil, only for those in it. The error joins one
+// placed finds a target host for every VM that has to leave a host, or if in is not nil, for every VM in it. The error joins one
 // error for each VM without a target.
 func (s site) placed(ctx context.Context, host place.Ref, t backends.Ref, only []string) ([]*leaver, *evacuation, error) {
 	o, err := s.conn.One(ctx, host, "parent", "vm")

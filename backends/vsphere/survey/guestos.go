@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// A guestOS is what the list of supported adapters depends on.
+// A guestOS identifies a guest OS and hardware version in a cluster: the list of supported adapters depends on them.
 type guestOS struct {
 	browser  place.Ref // one per cluster (VirtualMachine.environmentBrowser: that of the compute resource)
 	hardware int

@@ -97,7 +97,7 @@ func (c *Conn) prepare(u *url.URL) {
 	c.soap.Client.Transport = c.meter
 }
 
-// greet reads who the server is, and asks the operator on first use of an unknown certificate.
+// greet reads the identity of the server, and asks the operator whether to trust an unknown certificate.
 func (c *Conn) greet(ctx context.Context) error {
 	var content types.ServiceContent
 	err := c.within(ctx, func(ctx context.Context) (err error) {

@@ -344,7 +344,7 @@ func lost(err error) bool {
 	return false
 }
 
-// hopeless reports whether waiting cannot fix an error.
+// hopeless reports whether an error persists however long the watcher waits.
 func hopeless(err error) bool {
 	kind, _, _ := classify(err)
 	switch kind {

@@ -7,8 +7,8 @@ import (
 )
 
 // items tracks what Keepers recorded and observed through a journal. Two settings of a target may touch the same item (a script
-// that two units run): its state before the run is the first one recorded, and its state after the run is the last one observed,
-// for whichever setting.
+// that two units run). Its state before the run is the first one recorded for any of them, and its state after the run is the
+// last one observed.
 type items struct {
 	first map[itemID]backends.Item
 	owner map[itemID]string // node that recorded it first

@@ -80,9 +80,9 @@ func Summarize(root, run string) Summary {
 	return sum
 }
 
-// LastChanged returns the id of the latest run that changed something: the default of resume and rollback. Fruitless is the
-// latest run of all if that one was interrupted or failed before its first change, else empty. If a later run, or one whose
-// position is unknown, cannot be read, it may be the intended one: that is an error of kind refused.
+// LastChanged returns the id of the latest run that changed something: the default of resume and rollback. fruitless is the id of
+// the latest run of all if it was interrupted or failed before its first change, else empty. If a later run, or a run whose
+// position is unknown, cannot be read, it may be the one that is meant: then the error is of kind refused.
 func LastChanged(root string) (run, fruitless string, err error) {
 	runs, err := Runs(root)
 	if err != nil {

@@ -68,7 +68,7 @@ func guestValue(v *backends.VM, g *backends.Guest, s backends.Setting, unread ba
 	case backends.KindOFED:
 		return OFED(g)
 	case backends.KindModules, backends.KindPackages:
-		return unread // depends on which were requested: see membersOf
+		return unread // depends on the requested names: see membersOf
 	case backends.KindImage:
 		return Image(g, s.Name)
 	}

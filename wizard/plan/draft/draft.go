@@ -1,5 +1,5 @@
 // Package draft holds an unfinished plan: the hosts and VMs that take part, the changes, brackets and notes so far, and the
-// reasons against it. Recipes add to it one after the other; Finish orders the result.
+// reasons to refuse it. Recipes add to it one after the other; Finish orders the result.
 package draft
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
-// A Draft collects changes, brackets, notes and reasons against.
+// A Draft collects changes, brackets, notes and reasons to refuse the plan.
 type Draft struct {
 	Answers   *answers.Answers
 	Rails     []answers.Rail

@@ -175,7 +175,7 @@ func (d *driverPart) params() (core, rdma map[string]string, ok bool) {
 	return core, rdma, true
 }
 
-// The ways to create VFs on a port. They are never mixed on one port, because the last writer wins.
+// The ways to create VFs on a port. Only one of them is used on a port, because the later setting would replace the earlier one.
 const byVCenter = "vCenter's SR-IOV setting"
 
 func (d *driverPart) byParameter() string { return d.fam.VFs().Param + " of " + d.fam.Driver() }

@@ -50,8 +50,8 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	return refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
 }
 
-// noteUnused names the packages of the answers that the host cannot take: an image takes them from URLs, a host without an image
-// from datastores. An image also takes files of this computer.
+// noteUnused names the packages in the answers that the host cannot use: an image gets packages from URLs or from files on this
+// computer, a host without an image from datastores.
 func (d *driverPart) noteUnused() {
 	imaged := d.h.Imaged()
 	unused := slices.DeleteFunc(slices.Clone(d.Answers.SRIOV.Components), func(location string) bool { return nic.ForImage(location) == imaged })
@@ -127,7 +127,7 @@ func (d *driverPart) editImage(install []backends.Component) {
 	}
 }
 
-// oneWay returns why a component is not removed again, "" if it is.
+// oneWay returns why a rollback does not remove a component, "" if it removes it.
 func (d *driverPart) oneWay(c backends.Component) string {
 	if slices.Contains(d.upgrades, c.Name) {
 		return "rollback does not downgrade the driver: an image gets an older driver only with its base image or manually (KB 440252, KB 320562)"
@@ -143,7 +143,7 @@ func (d *driverPart) imageComponent(c backends.Component, within string) {
 		Why: "Lifecycle Manager remediates this host alone, with the whole image of its cluster, and accepts VMware's license terms (EULA) for it"})
 }
 
-// ofAll notes that the image cannot be limited to some hosts.
+// ofAll adds a note that the image applies to all hosts of its cluster.
 func (d *driverPart) ofAll() {
 	var others []string
 	for _, h := range d.Inventory.Hosts {

@@ -199,7 +199,7 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 	from, to := g.until, g.until
 	switch {
 	case g.asked && !known:
-		return // refused, or left to the operator by --skip
+		return // refused; the operator can override it with --skip
 	case g.asked && g.v.Guest.MOFED != "":
 		g.Note("%s has %s, which brings its own libraries and tools: no packages are installed", g.v.Name, g.v.Guest.MOFED)
 		return

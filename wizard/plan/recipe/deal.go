@@ -25,7 +25,7 @@ func deal(a *answers.Answers, inv *backends.Inventory) (dealt *answers.Answers, 
 	if !a.Several() || !a.WholeCard() {
 		return a, nil
 	}
-	on, written := map[string][]int{}, map[string]map[string]bool{} // by host: places in a.VMs, and rails that VMs write
+	on, written := map[string][]int{}, map[string]map[string]bool{} // by host: indexes in a.VMs, and the rails that the VMs name
 	for i, v := range a.VMs {
 		vm := inv.VM(v.Name)
 		if vm == nil || inv.Host(vm.Host) == nil {
@@ -75,7 +75,8 @@ func deal(a *answers.Answers, inv *backends.Inventory) (dealt *answers.Answers, 
 	return &out, without
 }
 
-// dealOn returns by rail which of the listed VMs of a host gets its card; written are the rails whose cards its other VMs have.
+// dealOn returns by rail which of the listed VMs of a host gets its card; written contains the rails whose cards other VMs of the
+// host have.
 func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list []int, written map[string]bool) map[string]int {
 	var rails []answers.Rail
 	for _, r := range a.AllRails() {
@@ -101,7 +102,7 @@ func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list 
 		}
 	}
 	free := slices.DeleteFunc(rails, func(r answers.Rail) bool { _, taken := share[r.Name]; return taken })
-	more := map[int]int{} // how many of the free ones each VM gets: those with the fewest first
+	more := map[int]int{} // how many of the free cards each VM gets; VMs with the fewest cards come first
 	for range free {
 		more[slices.MinFunc(list, func(x, y int) int { return has[x] + more[x] - has[y] - more[y] })]++
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-const discovery = "lldp listen" // names the switch port of each pNIC and sends nothing
+const discovery = "lldp listen" // shows the switch port of each pNIC; the host itself sends nothing
 
 // fabric plans the DVS of a rail, its port groups and the hosts' membership.
 func (r *rail) fabric() {
@@ -236,7 +236,7 @@ func (r *rail) newVersion() string {
 	return best
 }
 
-// limits notes which host of a mixed site makes a switch get an older version than the others support.
+// limits adds a note about the host because of which a switch gets an older version than the other hosts support.
 func (r *rail) limits(version string, offered []string) {
 	low, host := r.lowest()
 	for _, h := range r.Hosts {

@@ -13,7 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// gpuCosts notes what the operator should know of passed-through devices before consenting.
+// gpuCosts adds notes about the restrictions that passed-through devices bring.
 func (b *builder) gpuCosts() {
 	if slices.ContainsFunc(b.Plan.Changes, func(c plan.Change) bool { return c.Kind == backends.KindDevice }) {
 		lost := "vMotion, Storage vMotion, snapshots (so image backups), suspend and resume, hot-add of memory and CPUs, fault tolerance"
@@ -45,7 +45,7 @@ func (b *builder) gpuCosts() {
 	}
 }
 
-// reach notes which GPUs the RDMA card can access directly, before anything is changed.
+// reach adds a note, before anything is changed, about which GPUs the RDMA card can access directly.
 func (b *builder) reach(v *draft.VM) {
 	h := b.Part(v.Host)
 	nic := b.cardOf(h, v)
@@ -83,7 +83,7 @@ func (b *builder) reach(v *draft.VM) {
 	}
 }
 
-// room notes a VM with less memory than recommended for its GPUs.
+// room adds a note if a VM has less memory than recommended for its GPUs.
 func (b *builder) room(v *draft.VM) {
 	sum := int64(v.VGPUs*sizing.VGPUFrame(v.VGPU)) << 10
 	for _, g := range v.GPUs {
@@ -94,7 +94,7 @@ func (b *builder) room(v *draft.VM) {
 	}
 }
 
-// policies notes which cluster features no longer work for a VM.
+// policies adds a note about cluster features that no longer work for a VM.
 func (b *builder) policies(v *draft.VM) {
 	cl := b.Inventory.Cluster(v.Cluster)
 	if cl == nil || b.Answers.GPUDirect.Backing != backends.FixedBacking {

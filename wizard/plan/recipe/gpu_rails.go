@@ -104,8 +104,8 @@ func (b *builder) reachRails(v *draft.VM) {
 	}
 }
 
-// cardsOfRails assigns the cards of the VMs of a host with several rails: each rail's goes to the one VM that has an adapter on
-// it.
+// cardsOfRails assigns the cards of the VMs of a host with several rails: the card of each rail goes to the one VM that has an
+// adapter on that rail.
 func (b *builder) cardsOfRails(h *draft.Host) {
 	owner := map[int]*draft.VM{} // by rail
 	for _, v := range b.VMs {

@@ -47,7 +47,7 @@ func (r *rail) portGroup(sw *backends.Switch, name string) {
 		r.Refuse(ref, "DVS-PG-007", remedy, "uses %s port binding, which cannot be changed while adapters are connected", pg.Binding)
 	default:
 		if len(pg.Active) == 1 && slices.Contains(sw.Uplinks, pg.Active[0]) {
-			want.Active = pg.Active // which one is of no importance
+			want.Active = pg.Active // any of them can be used
 		}
 		c.From, c.To = current.PortGroup(pg), backends.ValueOf(want)
 		if c.From != c.To {
@@ -58,7 +58,7 @@ func (r *rail) portGroup(sw *backends.Switch, name string) {
 	}
 }
 
-// standard returns a user of a standard switch's port group that has this name: network names are unique in a datacenter.
+// standard returns a vmknic or VM that uses a standard switch's port group of this name: network names are unique in a datacenter.
 func (b *builder) standard(name string) string {
 	for _, h := range b.Inventory.Hosts {
 		for _, k := range h.VMKs {

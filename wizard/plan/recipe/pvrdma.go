@@ -171,7 +171,7 @@ func (b *builder) vmkAddresses() {
 	}
 }
 
-// wait keeps a VM on until its network is ready, unless the network needs it off.
+// wait delays the power cycle of a VM until its network is ready, unless the network changes need the VM off.
 func (b *builder) wait() {
 	needed := map[string]bool{}
 	for _, c := range b.Plan.Changes {

@@ -40,8 +40,8 @@ func (b *builder) powerPolicy(h *draft.Host) {
 	}
 }
 
-// trusts refuses a VF for a VM that the answers do not trust, if the card's firmware is not known to be free of vulnerabilities
-// that a user of a VF can exploit (NVIDIA security bulletins); other VMs get it with a note.
+// trusts refuses a VF for a VM that the answers mark as untrusted, if the card's firmware is not known to be free of
+// vulnerabilities that a user of a VF can exploit (NVIDIA security bulletins); other VMs get it with a note.
 func (b *builder) trusts(v *draft.VM, port *backends.NIC) {
 	const check = "HOST-PNIC-CVE-018"
 	list, known := nic.Vulnerable(port)

@@ -1,5 +1,5 @@
-// Package rollback plans the reverse: from today's inventory to the values in a run's journal before the run, with brackets of
-// its own. What someone else has changed since is not changed, and reported.
+// Package rollback plans how to undo a run: from the current inventory to the values that the run's journal recorded before each
+// change, with brackets of its own. Settings that someone else has changed since are reported and not changed.
 package rollback
 
 import (
@@ -54,9 +54,9 @@ func (o Options) decision(t backends.Ref) OnConflict {
 	return cmp.Or(o.OnConflict, Stop)
 }
 
-// Build computes the changes from today's inventory to the values in a run's journal before the run. It has its own brackets. A
-// value that is neither the previous one nor the one that the run left is a conflict, which Options handle. Targets that are
-// stopped are in the plan's Conflicts, what is kept is in Left, what cannot be undone is in Notes.
+// Build computes the changes from the current inventory to the values that a run's journal recorded before each change. The plan
+// has its own brackets. A value that is neither the previous one nor the one that the run left is a conflict, which Options
+// handle. Targets that are stopped are in the plan's Conflicts, what is kept is in Left, what cannot be undone is in Notes.
 func Build(priors []plan.Prior, inv *backends.Inventory, opts Options) (*plan.Plan, error) {
 	u := &undo{inv: inv, opts: opts, brackets: map[string]*plan.Bracket{}, stopped: map[backends.Ref]bool{}}
 	u.plan.Mode = opts.Mode
@@ -104,7 +104,7 @@ func (u *undo) keep(t backends.Ref, format string, args ...any) {
 	u.plan.Left = append(u.plan.Left, plan.Refusal{Target: t, Why: fmt.Sprintf(format, args...)})
 }
 
-// look determines the change for one prior.
+// look determines the change that restores one prior value.
 func (u *undo) look(p plan.Prior) {
 	c := p.Change
 	if c.State || !p.Prior.Known() || u.gone(c) || u.putBack(p) {
@@ -289,7 +289,7 @@ func (u *undo) address(c plan.Change, p plan.Prior) backends.Value {
 	wasThere, isSet := p.Found.Decode(&found) == nil, c.To.Decode(&set) == nil
 	var want backends.AddressSpec
 	switch {
-	case isSet && (set.CIDR == backends.DHCP || !wasThere): // the address assigned by DHCP is not a drift
+	case isSet && (set.CIDR == backends.DHCP || !wasThere): // a different address from DHCP is not a change by someone else
 		want = set
 	case wasThere:
 		want = found

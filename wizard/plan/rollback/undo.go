@@ -93,8 +93,8 @@ func (u *undo) user(dvs, portgroup, host string) string {
 	return ""
 }
 
-// vmknic returns a vmknic that will still be on the switch or port group, "" if there is none: "esx-01/vmk1", or vmk1 of the
-// host.
+// vmknic returns a vmknic that will still be on the switch or port group, as "esx-01/vmk1", or "vmk1" if a host is given; "" if
+// there is none.
 func (u *undo) vmknic(dvs, portgroup, host string) string {
 	if pg := u.inv.PortGroup(portgroup); pg != nil {
 		dvs = pg.Switch // another datacenter may have a network of this name
@@ -267,7 +267,7 @@ func (u *undo) sharesChange(id string) bool {
 	})
 }
 
-// moot drops the unloading of modules before a power cycle.
+// moot drops changes that unload modules before a power cycle, which unloads them anyway.
 func (u *undo) moot(c plan.Change) bool {
 	if c.Kind != backends.KindModules {
 		return false

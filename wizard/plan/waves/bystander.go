@@ -114,7 +114,7 @@ func room(inv *backends.Inventory, h *backends.Host) map[string]int64 {
 const noDatastore = "does not reach all its datastores"
 
 // unfit returns why a VM of one host cannot run on another of its cluster, "" if it can. The rules of DRS bind DRS and this
-// program; a person could break all but the mandatory ones.
+// program; a person can override all except the mandatory ones.
 func unfit(inv *backends.Inventory, v *backends.VM, from, to *backends.Host, free map[string]int64) string {
 	if slices.ContainsFunc(v.Datastores, func(d string) bool { return !slices.Contains(to.Datastores, d) }) {
 		return noDatastore

@@ -222,7 +222,7 @@ func macIn(line string) []int {
 	return nil
 }
 
-// rowByHeader reads a row that shows no MAC; a line that does not start one is none.
+// rowByHeader reads a row without a MAC by the columns of the heading; it returns false if the line does not begin a row.
 func rowByHeader(line string, h *scan.Header, starts bool) (NIC, bool) {
 	if h == nil || line == "" || !starts {
 		return NIC{}, false

@@ -47,7 +47,7 @@ var (
 	rdmaStart = regexp.MustCompile(`\bvmrdma[0-9]+\s`)
 	rdmaName  = regexp.MustCompile(`^vmrdma[0-9]+$`)
 	rdmaState = regexp.MustCompile(`(?i)^(?:active|inactive|down|up|disabled|init|initializing|armed|defer|nop|unknown)$`)
-	// rdmaSpeed takes "100 Gbps", "100Gbps", "40000 Mbps" and a bare number.
+	// rdmaSpeed matches "100 Gbps", "100Gbps", "40000 Mbps" and a bare number.
 	rdmaSpeed = regexp.MustCompile(`(?i)^([0-9.]+)\s*(?:([GM])b(?:ps|it/s|/s))?(?:\s+|$)`)
 	// onlySpeed is a speed after an empty MTU: it has a unit, or is smaller than any MTU and no speed follows.
 	onlySpeed = regexp.MustCompile(`(?i)^[0-9.]+\s*[GM]b(?:ps|it/s|/s)|^[0-9]{1,2}(?:\s+[^0-9\s]|\s*$)`)
