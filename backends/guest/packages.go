@@ -121,7 +121,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 		if !slices.Contains(fresh, name) {
 			i := backends.Item{Kind: backends.ItemPackage, Name: name, State: backends.ValueOf(version)}
 			if slices.Contains(auto, name) {
-				i.Content = []byte(cameAlong)
+				i.Content = []byte(autoInstalled)
 			}
 			kept.Items = append(kept.Items, i)
 		}

@@ -48,15 +48,15 @@ func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends
 		if i.State.Decode(&version) == nil {
 			was[name] = version
 		}
-		if string(i.Content) == cameAlong {
+		if string(i.Content) == autoInstalled {
 			auto = append(auto, name)
 		}
 	}
 	return p.exact(ctx, s.Target.Name, m, was, auto)
 }
 
-// cameAlong is the content of a recorded package that apt has marked as automatically installed.
-const cameAlong = "auto"
+// autoInstalled is the content of a recorded package that apt has marked as automatically installed.
+const autoInstalled = "auto"
 
 // exact restores packages to their previous versions, and marks those in auto as automatically installed again: apt treats
 // packages installed by name as manual (apt-mark(8), manual). If a repository no longer has the versions, the error names each

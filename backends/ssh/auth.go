@@ -22,7 +22,7 @@ type login struct {
 	ctx      context.Context
 	target   Target
 	endpoint endpoint
-	clock    *patience
+	clock    *attemptTimer
 
 	agent    net.Conn
 	refused  error    // more specific than the library's error

@@ -61,16 +61,16 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 	}
 }
 
-// A patience cancels an attempt that takes too long; prompts to the operator stop its clock.
-type patience struct {
+// A attemptTimer cancels an attempt that takes too long; prompts to the operator stop its clock.
+type attemptTimer struct {
 	mu     sync.Mutex
 	limit  time.Duration
 	timer  *time.Timer
 	ranOut bool
 }
 
-func newPatience(limit time.Duration, end func()) *patience {
-	p := &patience{limit: limit}
+func newAttemptTimer(limit time.Duration, end func()) *attemptTimer {
+	p := &attemptTimer{limit: limit}
 	p.timer = time.AfterFunc(limit, func() {
 		p.mu.Lock()
 		p.ranOut = true
@@ -80,14 +80,14 @@ func newPatience(limit time.Duration, end func()) *patience {
 	return p
 }
 
-func (p *patience) pause(ask func()) {
+func (p *attemptTimer) pause(ask func()) {
 	if p.timer.Stop() {
 		defer p.timer.Reset(p.limit)
 	}
 	ask()
 }
 
-func (p *patience) exhausted() bool {
+func (p *attemptTimer) exhausted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ranOut
@@ -97,7 +97,7 @@ func (p *patience) exhausted() bool {
 func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (*ssh.Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clock := newPatience(p.config.DialTimeout, cancel)
+	clock := newAttemptTimer(p.config.DialTimeout, cancel)
 	defer clock.timer.Stop()
 
 	conn, err := p.reach(ctx, e, jump)
@@ -163,7 +163,7 @@ func hungUp(err error) bool {
 }
 
 // explain describes to the operator why the connection failed.
-func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *patience, err error) error {
+func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *attemptTimer, err error) error {
 	addr := e.address()
 	unreachable := func(hint, format string, args ...any) error {
 		return backends.Errorf(backends.KindUnreachable, t.String(), hint, format, args...)

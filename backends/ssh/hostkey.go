@@ -104,7 +104,7 @@ func (l *login) check(name string, remote net.Addr, key ssh.PublicKey) error {
 			"the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), name, revoked.Revoked.Filename, revoked.Revoked.Line)
 	case errors.As(err, &unknown) && len(unknown.Want) == 0:
 		return backends.Errorf(backends.KindAuth, l.target.String(),
-			l.pool.knowIt(),
+			l.pool.addKeyHint(),
 			"%w: %s presents %s %s", errFirstUse, name, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(err, &unknown):
 		return l.changed(name, key, unknown.Want)
@@ -132,7 +132,7 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 		return backends.Errorf(backends.KindAuth, l.target.String(), "", "ask about the host key of %s: %w", name, err)
 	}
 	if !yes {
-		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.knowIt(), "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
+		return backends.Errorf(backends.KindAuth, l.target.String(), l.pool.addKeyHint(), "the host key of %s (%s) was not accepted", name, ssh.FingerprintSHA256(key))
 	}
 	if err := l.pool.remember(name, key); err != nil {
 		return backends.Errorf(backends.KindAuth, l.target.String(), "Make the file writable.", "keep the host key of %s: %w", name, err)
@@ -140,8 +140,8 @@ func (l *login) firstUse(ctx context.Context, name string, key ssh.PublicKey) er
 	return nil
 }
 
-// knowIt is the safe way to add a key that is seen for the first time.
-func (p *Pool) knowIt() string {
+// addKeyHint says how to verify and add the key of a host that is contacted for the first time.
+func (p *Pool) addKeyHint() string {
 	return fmt.Sprintf("Compare the key with `ssh-keygen -lf` on the machine's console. Then run the command on a terminal, which asks and remembers the key, or add the key to %s.", p.knownFile())
 }
 

@@ -51,8 +51,8 @@ const list = "[]"
 // escaped decodes a component of an inventory path (vSphere Web Services API, ManagedEntity.name).
 var escaped = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
-// A masquerade replaces names and addresses of a site consistently, so that equal values stay equal.
-type masquerade struct {
+// pseudonyms replaces names and addresses of a site consistently, so that equal values stay equal.
+type pseudonyms struct {
 	key     []byte
 	found   map[string]string // kind of thing by name
 	aliases map[string]string
@@ -60,8 +60,8 @@ type masquerade struct {
 }
 
 // masked replaces names and addresses in the documents of a bundle. MAC and PCI addresses, models and versions are kept.
-func masked(members []member) (*masquerade, []member, error) {
-	m := &masquerade{key: make([]byte, 32), found: map[string]string{}, aliases: map[string]string{}}
+func masked(members []member) (*pseudonyms, []member, error) {
+	m := &pseudonyms{key: make([]byte, 32), found: map[string]string{}, aliases: map[string]string{}}
 	rand.Read(m.key)
 	out := make([]member, len(members))
 	trees := make([]any, len(members))
@@ -101,7 +101,7 @@ func masked(members []member) (*masquerade, []member, error) {
 }
 
 // know collects a name; it replaces nothing.
-func (m *masquerade) know(around, key, s string) string {
+func (m *pseudonyms) know(around, key, s string) string {
 	switch what := cmp.Or(named[around+"."+key], named[key]); {
 	case key == "url" || key == "vcenter" && strings.Contains(s, "://"):
 		if u, err := url.Parse(s); err == nil {
@@ -138,14 +138,14 @@ func (m *masquerade) know(around, key, s string) string {
 }
 
 // server collects a DNS name that is not the name of anything else.
-func (m *masquerade) server(name string) {
+func (m *pseudonyms) server(name string) {
 	if dnsName.MatchString(name) && m.found[name] == "" {
 		m.note(name, "server")
 	}
 }
 
 // note stores the kind of a name. Any other kind takes precedence over folder.
-func (m *masquerade) note(name, what string) {
+func (m *pseudonyms) note(name, what string) {
 	_, err := netip.ParseAddr(name)
 	_, err2 := netip.ParsePrefix(name)
 	if err == nil || err2 == nil || usual.MatchString(name) {
@@ -157,7 +157,7 @@ func (m *masquerade) note(name, what string) {
 }
 
 // name assigns an alias to every name, in natural order, and to the first label of host names too.
-func (m *masquerade) name() {
+func (m *pseudonyms) name() {
 	count, domains := map[string]int{}, map[string]bool{}
 	lengths := map[int]bool{}
 	alias := func(name, by string) {
@@ -194,7 +194,7 @@ func order(a, b string) int {
 }
 
 // value returns the replacement of a value with a key.
-func (m *masquerade) value(around, key, s string) string {
+func (m *pseudonyms) value(around, key, s string) string {
 	is := cmp.Or(named[around+"."+key], named[key]) != ""
 	if is && m.aliases[s] != "" {
 		return m.aliases[s]
@@ -213,7 +213,7 @@ func (m *masquerade) value(around, key, s string) string {
 }
 
 // text replaces names that are not ordinary words, and addresses.
-func (m *masquerade) text(s string) string {
+func (m *pseudonyms) text(s string) string {
 	var b strings.Builder
 next:
 	for i := 0; i < len(s); {
@@ -237,7 +237,7 @@ next:
 
 // addresses replaces the IP addresses in a text. A number next to letters, or next to a hyphen without an address on the other
 // side, is a version, such as MLNX_OFED_LINUX-5.8-3.0.7.0. A network address stays one.
-func (m *masquerade) addresses(s string) string {
+func (m *pseudonyms) addresses(s string) string {
 	for _, kind := range []*regexp.Regexp{ipv4, ipv6} {
 		var b strings.Builder
 		last := 0
@@ -279,7 +279,7 @@ func (m *masquerade) addresses(s string) string {
 // 24th is flipped depending on the bits before it (as in Crypto-PAn: Xu et al., Prefix-Preserving IP Address Anonymization, ICNP
 // 2002). The bits that make an address private are kept, and so is the last byte: .1 stays .1. The last 64 bits of IPv6 addresses
 // are kept.
-func (m *masquerade) address(a netip.Addr) netip.Addr {
+func (m *pseudonyms) address(a netip.Addr) netip.Addr {
 	switch {
 	case a.IsLoopback(), a.IsUnspecified(), a.IsMulticast(), a.IsLinkLocalUnicast():
 		return a
@@ -319,7 +319,7 @@ func (m *masquerade) address(a netip.Addr) netip.Addr {
 }
 
 // json walks a document and replaces each string s by f(s).
-func (m *masquerade) json(v any, around, key string, f func(around, key, s string) string) any {
+func (m *pseudonyms) json(v any, around, key string, f func(around, key, s string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
@@ -346,7 +346,7 @@ func (m *masquerade) json(v any, around, key string, f func(around, key, s strin
 }
 
 // yaml does the same with answers; comments and keys are kept.
-func (m *masquerade) yaml(n *yaml.Node, around, key string, f func(around, key, s string) string) {
+func (m *pseudonyms) yaml(n *yaml.Node, around, key string, f func(around, key, s string) string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {

@@ -76,7 +76,7 @@ func guestTestChecks() []checks.Check {
 					return row.Waiting(t, "the traffic class of %s was not read", d.Name)
 				case q.Lossless == answers.LosslessPFC && *d.Class == want && d.ClassPartly:
 					return row.Warn(t, "%s: traffic class %d is set, but not persistent", d.Name, want)
-				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !told(f.Guest(t.Name), want):
+				case q.Lossless == answers.LosslessPFC && *d.Class == want && f.Answers.Guest.Environment && !setsClass(f.Guest(t.Name), want):
 					return row.Warn(t, "%s: traffic class %d, but the environment of applications (UCX, NCCL) does not set it, or lacks the index of the address", d.Name, want)
 				case q.Lossless != answers.LosslessPFC || *d.Class == want:
 					return row.Pass(t, "%s: traffic class %d, qos.lossless is %s", d.Name, *d.Class, cmp.Or(string(q.Lossless), "none"))
@@ -111,8 +111,8 @@ func guestTestChecks() []checks.Check {
 	}
 }
 
-// told reports whether the environment of a guest's applications sets the traffic class.
-func told(g *backends.Guest, class int) bool { return g.AppClass != nil && *g.AppClass == class }
+// setsClass reports whether the environment of a guest's applications sets the traffic class.
+func setsClass(g *backends.Guest, class int) bool { return g.AppClass != nil && *g.AppClass == class }
 
 func lossless(t backends.Ref, retries, cnps int64) checks.Answer {
 	if retries > 0 {

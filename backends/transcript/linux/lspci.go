@@ -107,7 +107,7 @@ func (p *pciParser) line(line string) {
 	if p.carry != "" {
 		carried := p.carry
 		p.carry = ""
-		if !startsKey(line) && goesOn(carried, line) {
+		if !startsKey(line) && isContinued(carried, line) {
 			line = carried + " " + line
 			if p.device != nil && p.again(line) {
 				return
@@ -139,8 +139,8 @@ func startsKey(line string) bool {
 	return ok && key != "" && len(key) < 32 && !strings.ContainsAny(key, ",[(") && key[0] >= 'A' && key[0] <= 'Z'
 }
 
-// goesOn reports whether next is the rest of the previous line. If a heading has its ids, only the revision can be missing.
-func goesOn(line, next string) bool {
+// isContinued reports whether next is the rest of the previous line. If a heading has its ids, only the revision can be missing.
+func isContinued(line, next string) bool {
 	if strings.HasPrefix(line, "Region") {
 		return strings.IndexByte("[(", next[0]) >= 0 || strings.HasPrefix(next, "prefetchable") || strings.HasPrefix(next, "non-prefetchable") ||
 			strings.HasSuffix(line, " at") || strings.HasSuffix(line, "Memory") || strings.HasSuffix(line, "ports")

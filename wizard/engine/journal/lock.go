@@ -60,7 +60,7 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 	}
 	// Only one process at a time checks the locks of the others and adds its own.
 	gate := lockFile(gatePath(root, vcenter))
-	if ok, err := patiently(ctx, gate); !ok {
+	if ok, err := lockRetrying(ctx, gate); !ok {
 		return nil, stateError(root, cmp.Or(err, errors.New("another process holds its lock")))
 	}
 	defer func() { _ = gate.Unlock() }() // closing the file releases it too
@@ -69,7 +69,7 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 	}
 	path := lockPath(root, vcenter, h.Run)
 	l := lockFile(path)
-	ok, err := patiently(ctx, l)
+	ok, err := lockRetrying(ctx, l)
 	switch {
 	case err != nil:
 		return nil, stateError(root, err)
@@ -107,7 +107,7 @@ func othersOf(ctx context.Context, root, vcenter string, h Holder) error {
 			continue
 		}
 		l := lockFile(path)
-		free, err := patiently(ctx, l)
+		free, err := lockRetrying(ctx, l)
 		switch {
 		case err != nil:
 			return stateError(root, err)
@@ -130,8 +130,8 @@ func lockFile(path string) *flock.Flock {
 	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 }
 
-// patiently takes a lock; false if it is held for longer than a probe holds it.
-func patiently(ctx context.Context, l *flock.Flock) (bool, error) {
+// lockRetrying takes a lock; false if it is held for longer than a probe holds it.
+func lockRetrying(ctx context.Context, l *flock.Flock) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	ok, err := l.TryLockContext(limited, 20*time.Millisecond)
