@@ -33,7 +33,8 @@ func (p *printer) chain(links []page.Link) {
 		if !l.Broken {
 			continue
 		}
-		p.line("%s%s: %s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "start at")), l.Name, l.First)
+		first := theme.Fold(strings.Repeat(" ", 9)+l.Name+": "+l.First, p.columns)
+		p.line("%s%s", p.t.Quiet.Render("start at "), first[9:])
 		if l.Remedy != "" {
 			p.line("%-9sremedy: %s", "", l.Remedy)
 		}

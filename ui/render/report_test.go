@@ -177,9 +177,24 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// classed is a run with SR-IOV: its rows also tell what was proven about the class, and the first broken link has much to say.
+func classed() *report.Report {
+	r := well()
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		m.Class, m.Lossless = &perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "neither end shows it"}, &perftest.Proof{Verdict: perftest.VerdictUnknown, Evidence: "no congestion"}
+		for bytes := int64(2); bytes <= 8<<20; bytes *= 2 {
+			m.Rows = append(m.Rows, perftest.Row{Bytes: bytes, AvgGbps: m.AchievedGbps, TypicalUs: m.AchievedUs})
+		}
+	}
+	r.Checks = append(r.Checks, finding("HOST-PNIC-CVE-018", "esx-01", checks.Warn, "vmnic2: firmware 16.35.4030: CVE-2025-23351 (9.0, code execution on the card, fixed in "+
+		"16.35.8002), CVE-2025-33207 (6.8, denial of service, fixed in 16.35.8008)", ""))
+	return r
+}
+
 // A wide screen has a row for each pair, and below it the explanation of a bad figure.
 func TestWideScreens(t *testing.T) {
-	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(), "hostile": hostile()} {
+	for name, r := range map[string]*report.Report{"well": well(), "fallback": fallback(), "ring": ring(), "mesh": mesh(), "hostile": hostile(), "class": classed()} {
 		var text bytes.Buffer
 		if err := render.Screen(&text, r, theme.New(false, false, true), 162); err != nil {
 			t.Fatal(err)

@@ -15,12 +15,16 @@ import (
 // tablePairs is the largest number of pairs for which the table has one row each.
 const tablePairs = 400
 
-// table prints a row for each pair with a column for each test, and below a row the explanation of its bad figures. It returns
-// false and prints nothing if the table does not fit on the screen.
+// table prints a row for each pair with a column for each test, and below a row the explanation of its bad figures; if they make it
+// too wide, without the shapes. It returns false and prints nothing if the table does not fit on the screen.
 func (p *printer) table(pairs []*pair, said map[string]bool) bool {
 	if p.columns < tableFrom || len(pairs) > tablePairs {
 		return false
 	}
+	return p.rows(pairs, said, true) || p.rows(pairs, said, false)
+}
+
+func (p *printer) rows(pairs []*pair, said map[string]bool, shapes bool) bool {
 	head := []string{"pair", "hosts"}
 	for _, pr := range pairs {
 		for _, m := range pr.tests {
@@ -35,7 +39,7 @@ func (p *printer) table(pairs []*pair, said map[string]bool) bool {
 		row := make([]string, len(head))
 		row[0], row[1] = backends.Clean(m.Pair()), backends.Clean(m.FromHost+" -> "+m.ToHost)
 		for _, m := range pr.tests {
-			row[slices.Index(head, column(m))] = p.cell(m)
+			row[slices.Index(head, column(m))] = p.cell(m, shapes)
 		}
 		rows = append(rows, row)
 	}
@@ -82,8 +86,8 @@ func column(m perftest.Measurement) string {
 	return name
 }
 
-// cell formats the figure of a test with its shape, and what was proven about its class.
-func (p *printer) cell(m perftest.Measurement) string {
+// cell formats the figure of a test, what was proven about its class, and its shape if asked for.
+func (p *printer) cell(m perftest.Measurement, shapes bool) string {
 	said := []string{backends.Clean(m.Figure())}
 	switch {
 	case m.Verdict == perftest.VerdictNotApplicable && m.Instead == "":
@@ -101,7 +105,7 @@ func (p *printer) cell(m perftest.Measurement) string {
 	if class := page.ClassLabel(m); class != "" {
 		said = append(said, "class "+class+", lost "+page.LostLabel(m))
 	}
-	if curve := page.ShapeOf(m).Values; len(curve) > 0 {
+	if curve := page.ShapeOf(m).Values; shapes && len(curve) > 0 {
 		said = append(said, p.t.Spark(curve))
 	}
 	return strings.Join(said, "  ")
