@@ -26,11 +26,7 @@ func (p *finalPage) Enter(w *frame.Wizard) tea.Cmd {
 			fmt.Fprintf(&b, "hint:  %s\n", backends.Clean(hint))
 		}
 	}
-	where := w.Theme.Title.Render("Next steps")
-	for _, s := range steps(w) {
-		where += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-11s", s[0])) + backends.Clean(s[1])
-	}
-	p.read(w, w.Report, b.String(), where)
+	p.read(w, w.Report, b.String(), steps(w))
 	return nil
 }
 

@@ -48,9 +48,8 @@ func (p *lookPage) Enter(w *frame.Wizard) tea.Cmd {
 			return w.Fail(err)
 		}
 		w.Inspected = rep
-		p.read(w, rep, entry.Found(w.Theme, inv), w.Theme.Title.Render("Next steps")+"\n"+
-			"  "+w.Theme.Quiet.Render("set up  ")+"press Enter; nothing is changed before you accept the plan\n"+
-			"  "+w.Theme.Quiet.Render("repeat  ")+backends.Clean(w.Fabric.InspectCommand()))
+		p.read(w, rep, entry.Found(w.Theme, inv), [][2]string{{"set up", "press Enter; nothing is changed before you accept the plan"},
+			{"repeat", w.Fabric.InspectCommand()}})
 		return nil
 	})
 }

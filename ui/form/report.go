@@ -3,10 +3,12 @@ package form
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
 	"github.com/rdma-setup/rdma-setup/ui/render"
@@ -16,13 +18,24 @@ import (
 
 // A reading shows a report above the steps that follow, and writes it as HTML.
 type reading struct {
-	reader *live.Reader // nil until there is something to read
-	where  string
+	reader *live.Reader           // nil until there is something to read
+	where  func(width int) string // the steps that follow
 }
 
-// read shows a report and the text that follows it.
-func (p *reading) read(w *frame.Wizard, r *report.Report, after, where string) {
-	p.where = where
+// read shows a report, the text that follows it, and the next steps.
+func (p *reading) read(w *frame.Wizard, r *report.Report, after string, steps [][2]string) {
+	p.where = func(width int) string {
+		label := 0
+		for _, s := range steps {
+			label = max(label, len(s[0])+2)
+		}
+		out := w.Theme.Title.Render("Next steps")
+		for _, s := range steps {
+			text := theme.Wrap(backends.Clean(s[1]), max(1, width-label-2))
+			out += "\n  " + w.Theme.Quiet.Render(fmt.Sprintf("%-*s", label, s[0])) + strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", label+2))
+		}
+		return out
+	}
 	p.reader = live.NewReader(w.Theme, func(width int) string {
 		var b strings.Builder
 		if r != nil {
@@ -66,7 +79,7 @@ func (p *reading) update(w *frame.Wizard, r *report.Report, msg tea.Msg) (tea.Cm
 }
 
 func (p *reading) view(width, height int) string {
-	where := theme.Fold(p.where, width)
+	where := p.where(width)
 	top := p.reader.View(width, height-lines(where)-1)
 	return top + strings.Repeat("\n", max(1, height-lines(top)-lines(where)+1)) + where
 }
