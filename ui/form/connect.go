@@ -110,6 +110,7 @@ func (p *connectPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 		case errors.As(err, &p.trust):
 			return nil
 		case err != nil:
+			p.fields.focus(0) // the address
 			return w.Fail(err)
 		case w.Login.Password == "":
 			return w.Next()

@@ -96,8 +96,8 @@ func TestWrongInputStaysOnThePage(t *testing.T) {
 			for range len("https://vcenter.example/sdk") {
 				k.press("backspace")
 			}
-			k.write("https://nobody.example").press("enter")
-		}, "vCenter", "no answer within 15 s"},
+			k.write("https://nobody.example").press("enter").shows("no answer within 15 s").write("X") // the address has the focus again
+		}, "vCenter", "> https://nobody.exampleX"},
 		"wrong password": {func(k *keyboard) { k.press("enter").write("wrong").press("enter") }, "Password", "the login was refused"},
 		"no password":    {func(k *keyboard) { k.press("enter", "enter") }, "Password", "give the password"},
 		"no host":        {func(k *keyboard) { k.press("enter").write("right").press("enter", "a", "enter") }, "Hosts", "no host is chosen"},
