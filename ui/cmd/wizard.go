@@ -86,7 +86,11 @@ func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.
 		return entry.Outcome{}, err
 	}
 	if accessible || e.Getenv("ACCESSIBLE") != "" || e.Getenv("TERM") == "dumb" {
-		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Secret: e.Secret, Stop: o.Stop})
+		width := 0
+		if _, screen := e.Stdout.(*os.File); screen {
+			width = e.Width()
+		}
+		return dialog.Run(ctx, dialog.Options{Fabric: o.Fabric, Answers: o.Answers, In: o.In, Out: o.Out, Width: width, Secret: e.Secret, Stop: o.Stop})
 	}
 	behind.hold()
 	out, err := form.Run(ctx, o)

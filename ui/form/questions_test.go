@@ -7,8 +7,11 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"charm.land/lipgloss/v2"
 	"testing/synctest"
 	"time"
 
@@ -29,6 +32,21 @@ func answer(f *world, lines ...string) (entry.Outcome, string, error) {
 	return answerFrom(f, strings.NewReader(input))
 }
 
+// On a terminal, lines are broken between words, and commands to be copied are not broken.
+func TestPlainQuestionsFitTheTerminal(t *testing.T) {
+	input := strings.Join(defaults(), "\n") + "\n"
+	_, wide, _ := answerOn(&world{}, strings.NewReader(input), 0)
+	_, text, _ := answerOn(&world{}, strings.NewReader(input), 60)
+	for _, l := range strings.Split(text, "\n") {
+		if w := lipgloss.Width(l); w > 60 && !strings.HasPrefix(l, "again: ") {
+			t.Errorf("%d columns: %q", w, l)
+		}
+	}
+	if got, want := strings.Fields(text), strings.Fields(wide); !slices.Equal(got, want) {
+		t.Errorf("words are broken or missing:\n%s", text)
+	}
+}
+
 // An echo returns one line per read and prints it, as a terminal does.
 type echo struct {
 	in  *bufio.Reader
@@ -42,10 +60,14 @@ func (e *echo) Read(b []byte) (int, error) {
 }
 
 func answerFrom(f *world, input io.Reader) (entry.Outcome, string, error) {
+	return answerOn(f, input, 0)
+}
+
+func answerOn(f *world, input io.Reader, width int) (entry.Outcome, string, error) {
 	var out bytes.Buffer
 	in := &echo{bufio.NewReader(input), &out}
 	passwords := []string{"wrong", "right", "root"}
-	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out, Secret: func(string) (string, error) {
+	got, err := dialog.Run(context.Background(), dialog.Options{Fabric: f, Answers: answers.Default(answers.PVRDMA), In: in, Out: &out, Width: width, Secret: func(string) (string, error) {
 		p := passwords[0]
 		passwords = passwords[1:]
 		return p, nil

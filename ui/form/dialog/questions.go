@@ -29,6 +29,7 @@ type Options struct {
 	Answers *answers.Answers
 	In      io.Reader
 	Out     io.Writer
+	Width   int                                 // columns of the terminal, 0 if unknown
 	Secret  func(prompt string) (string, error) // asks for a password
 	// Stop is closed when the operator requested from outside (SIGTERM) that nothing new begins.
 	Stop <-chan struct{}
@@ -37,12 +38,25 @@ type Options struct {
 // Run runs the wizard for screen readers and dumb terminals: one question per line, Enter accepts the default in brackets. It
 // asks and does the same as the screen. If the input ends, nothing is changed.
 func Run(ctx context.Context, o Options) (entry.Outcome, error) {
-	q := &questions{out: o.Out, o: o, a: o.Answers, lines: make(chan string, 1), want: make(chan struct{})}
+	q := &questions{out: folding{o.Out, o.Width}, o: o, a: o.Answers, lines: make(chan string, 1), want: make(chan struct{})}
 	defer close(q.want)
 	go q.read(bufio.NewReader(o.In))
 	o.Fabric.Asks(q.answer)
 	err := q.run(ctx)
 	return q.outcome, err
+}
+
+// A folding writer breaks lines between words.
+type folding struct {
+	io.Writer
+	width int
+}
+
+func (f folding) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(f.Writer, theme.Fold(string(p), f.width)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 type questions struct {
@@ -94,7 +108,7 @@ func (q *questions) ask(question, def string) (string, error) {
 	if def != "" {
 		words += " [" + def + "]"
 	}
-	fmt.Fprintf(q.out, "%s: ", backends.Clean(words))
+	fmt.Fprint(q.o.Out, theme.Wrap(backends.Clean(words)+":", q.o.Width-1)+" ")
 	select {
 	case q.want <- struct{}{}:
 	case <-q.lines:
@@ -349,7 +363,7 @@ func (q *questions) carryOut(ctx context.Context, p *plan.Plan, found []checks.F
 		return err
 	}
 	q.outcome.Report = rep
-	_ = render.Terminal(q.out, rep, theme.Plain()) // the run counts, not the reader
-	q.say("again: %s", f.ReplayCommand(q.outcome.Path))
+	_ = render.Terminal(q.out, rep, theme.Plain())                       // the run counts, not the reader
+	fmt.Fprintf(q.o.Out, "again: %s\n", f.ReplayCommand(q.outcome.Path)) // in one line, to be copied
 	return nil
 }
