@@ -2,6 +2,7 @@ package backends
 
 import (
 	"cmp"
+	"net"
 	"slices"
 	"strings"
 )
@@ -86,16 +87,29 @@ type GuestFirewall struct {
 
 // NVIDIA is what the NVIDIA driver in a guest reports.
 type NVIDIA struct {
-	GPUs     []string          `json:"gpus"`                    // names listed by nvidia-smi -L
-	Devices  []GuestGPU        `json:"devices,omitempty"`       // details from nvidia-smi -q, in the same order
-	Driver   string            `json:"driver,omitempty"`        // version
-	Error    string            `json:"error,omitempty"`         // why nvidia-smi failed
-	DMABuf   bool              `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
-	Peermem  string            `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem if loaded
-	Token    bool              `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is installed
-	P2P      map[string]string `json:"p2p,omitempty"`           // GPU to GPU by nvidia-smi topo -p2p r, "GPU0 GPU1": OK, CNS, GNS, TNS, NS, U
-	Topology map[string]string `json:"topology,omitempty"`      // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
+	GPUs    []string   `json:"gpus"`                    // names listed by nvidia-smi -L
+	Devices []GuestGPU `json:"devices,omitempty"`       // details from nvidia-smi -q, in the same order
+	Driver  string     `json:"driver,omitempty"`        // version
+	Error   string     `json:"error,omitempty"`         // why nvidia-smi failed
+	DMABuf  bool       `json:"dma_buf,omitempty"`       // the driver exports DMA-BUF: open kernel modules, kernel 5.12 or later
+	Peermem string     `json:"peermem,omitempty"`       // nvidia_peermem or nv_peer_mem if loaded
+	Token   bool       `json:"license_token,omitempty"` // a client configuration token for vGPU licenses is installed
+	// LicenseServers are the addresses in those tokens; LicenseUnknown says why there are none: "proxy", "other form".
+	LicenseServers []LicenseServer   `json:"license_servers,omitzero"`
+	LicenseUnknown string            `json:"license_unknown,omitempty"`
+	P2P            map[string]string `json:"p2p,omitempty"`      // GPU to GPU by nvidia-smi topo -p2p r, "GPU0 GPU1": OK, CNS, GNS, TNS, NS, U
+	Topology       map[string]string `json:"topology,omitempty"` // NIC to GPU by nvidia-smi topo -m, "mlx5_0 GPU0": PIX, PXB, PHB, NODE, SYS
 }
+
+// A LicenseServer is a port of a license server for vGPUs.
+type LicenseServer struct {
+	Host string `json:"license_host"`
+	Port string `json:"port"`
+	Open bool   `json:"open"` // the guest can connect to it
+}
+
+// String returns "host:port".
+func (s LicenseServer) String() string { return net.JoinHostPort(s.Host, s.Port) }
 
 // A GuestGPU is one GPU as the guest sees it. Its index is its position in the list sorted by PCI address.
 type GuestGPU struct {

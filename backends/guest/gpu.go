@@ -22,6 +22,7 @@ func gpuScript() string {
 		section("smitopo", "command -v nvidia-smi >/dev/null && nvidia-smi topo -m") +
 		section("smip2p", "command -v nvidia-smi >/dev/null && nvidia-smi topo -p2p r") +
 		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +
+		section("vgpuservers", script("license-servers.sh")) +
 		section("nvlicense", "modinfo -F license nvidia") +
 		section("nvversion", "modinfo -F version nvidia") +
 		section("peerapi", "[ -r /proc/kallsyms ] && echo read && grep -m 1 -o ib_register_peer_memory_client /proc/kallsyms") +
@@ -90,6 +91,14 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		n.Devices = append(n.Devices, gpu)
 	}
 	n.Token = strings.Contains(f["vgputoken"], ".tok")
+	for line := range strings.Lines(f["vgpuservers"]) {
+		switch w := strings.Fields(line); {
+		case len(w) == 3 && (w[2] == "open" || w[2] == "closed"):
+			n.LicenseServers = append(n.LicenseServers, backends.LicenseServer{Host: w[0], Port: w[1], Open: w[2] == "open"})
+		case len(w) > 0:
+			n.LicenseUnknown = strings.TrimSpace(line)
+		}
+	}
 	n.Topology, n.P2P = topology(f["smitopo"]), nvidia.P2P(f["smip2p"])
 	return n
 }

@@ -42,17 +42,19 @@ type machine struct {
 }
 
 type config struct {
-	os      string
-	sudo    string            // "": without a password
-	user    string            // "": ops
-	vf      bool              // has a VF, not a PVRDMA adapter
-	card    bool              // was given a ConnectX whole
-	preset  bool              // somebody has set it up by the guides
-	driver  bool              // has GPUs and NVIDIA's driver
-	nouveau bool              // its kernel has nouveau
-	source  bool              // it has what NVIDIA's driver and perftest are built with, and a share with their files
-	older   map[string]string // packages that are installed in another version than the one offered first
-	options guest.Options
+	os         string
+	sudo       string            // "": without a password
+	user       string            // "": ops
+	vf         bool              // has a VF, not a PVRDMA adapter
+	card       bool              // was given a ConnectX whole
+	preset     bool              // somebody has set it up by the guides
+	driver     bool              // has GPUs and NVIDIA's driver
+	vgpu       bool              // has the driver and a client configuration token for vGPUs
+	unlicensed bool              // its network does not reach the license server
+	nouveau    bool              // its kernel has nouveau
+	source     bool              // it has what NVIDIA's driver and perftest are built with, and a share with their files
+	older      map[string]string // packages that are installed in another version than the one offered first
+	options    guest.Options
 }
 
 func newMachine(t *testing.T, c config) *machine {
@@ -97,6 +99,12 @@ func newMachine(t *testing.T, c config) *machine {
 	}
 	if c.driver {
 		lc.Preset = "gpudirect"
+	}
+	if c.vgpu {
+		lc.Preset = "vgpu"
+	}
+	if c.unlicensed {
+		lc.Defects = append(lc.Defects, world.NoLicenseServer)
 	}
 	if c.source {
 		lc.Preset = "gpu-source"

@@ -25,7 +25,7 @@ var named = map[string]string{
 	"clusters.name": "cluster", "cluster": "cluster", "datacenter": "datacenter",
 	"switches.name": "switch", "switch.name": "switch", "vswitches.name": "switch", "switch": "switch", "uplinks": "uplink", "active": "uplink", "standby": "uplink",
 	"port_groups.name": "portgroup", "port_group": "portgroup", "port_groups": "portgroup", "portgroup": "portgroup", "networks": "portgroup",
-	"drs_rules.name": "rule", "owner": "user", "ntp": "ntp", "from": "vm", "to": "vm",
+	"drs_rules.name": "rule", "owner": "user", "ntp": "ntp", "license_host": "license-server", "from": "vm", "to": "vm",
 }
 
 // byName are maps whose keys are names of hosts or VMs.

@@ -56,7 +56,7 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 			{Name: "db-1", Path: "/Ulm 2/vm/Kunden%2fBank/db-1", Host: "esx-9.acme.example", IPs: []string{"10.7.4.11", "8.8.8.8"}},
 			{Name: "sriov", Path: "/Ulm 2/vm/sriov", Adapters: []backends.Adapter{{Type: "sriov", PortGroup: "RDMA-Ulm-A"}}},
 		},
-		Guests: []backends.Guest{{VM: "db-1", RDMA: []backends.VerbsDevice{{GIDs: []backends.GID{{GID: "0000:0000:0000:0000:0000:ffff:0a07:040b"}}}}}},
+		Guests: []backends.Guest{{VM: "db-1", NVIDIA: &backends.NVIDIA{LicenseServers: []backends.LicenseServer{{Host: "dls-ulm7", Port: "443"}}}, RDMA: []backends.VerbsDevice{{GIDs: []backends.GID{{GID: "0000:0000:0000:0000:0000:ffff:0a07:040b"}}}}}},
 	}
 	write := func(masked bool) []byte {
 		var b bytes.Buffer
@@ -67,7 +67,7 @@ vms: [{name: /Ulm 2/vm/Kunden%2fBank/db-1, ip: 10.7.4.11/23}, {name: sriov, ip: 
 	}
 	packed := write(true)
 	text, open := unpacked(t, packed), unpacked(t, write(false))
-	for _, name := range []string{"acme", "Ulm", "esx-9", "esx-10", "db-1", "Kunden", "Bank", "10.7.4.", "10.7.5.", "8.8.8.8", "0a07:04"} {
+	for _, name := range []string{"acme", "Ulm", "esx-9", "esx-10", "db-1", "dls-ulm7", "Kunden", "Bank", "10.7.4.", "10.7.5.", "8.8.8.8", "0a07:04"} {
 		if !strings.Contains(open, name) {
 			t.Errorf("the bundle has no %s to hide", name)
 		}

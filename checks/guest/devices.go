@@ -60,6 +60,14 @@ func guestDeviceChecks() []checks.Check {
 			})),
 		},
 		{
+			ID: "GST-LICPORT-042", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true,
+			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System; form of the token: unverified",
+			Criteria: "the guest reaches the license servers in its client configuration token, or there is no vGPU / a port does not answer / -",
+			Remedy: "Allow the guest to reach that address and port (firewalls between them, the guest's DNS and routes), or create the token again if the " +
+				"license server has moved.",
+			Run: eachGuest(nvidia(licensePorts)),
+		},
+		{
 			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
 			Criteria: "persistence mode is on for each GPU / off / -",
 			Remedy: "Name the driver's packages or .run file in gpudirect.driver, so that the run sets the mode, also at boot; " +
@@ -263,6 +271,31 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 		}
 		return ask(f, t, g)
 	}
+}
+
+// licensePorts judges whether a guest with vGPUs reaches its license servers.
+func licensePorts(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+	n := g.NVIDIA
+	switch {
+	case !slices.ContainsFunc(n.Devices, func(d backends.GuestGPU) bool { return d.VGPU }):
+		return row.Pass(t, "the guest has no vGPU")
+	case n.LicenseUnknown == "proxy":
+		return row.Waiting(t, "the guest reaches its license server through a proxy (/etc/nvidia/gridd.conf)")
+	case n.LicenseUnknown != "":
+		return row.Waiting(t, "a client configuration token has another form than expected: its license server is not known")
+	case len(n.LicenseServers) == 0 && !n.Token:
+		return row.Pass(t, "there is no client configuration token, which would name a license server")
+	case len(n.LicenseServers) == 0:
+		return row.Waiting(t, "no connection to a license server was tried: the guest has no bash")
+	}
+	var open []string
+	for _, s := range n.LicenseServers {
+		if !s.Open {
+			return row.Warn(t, "the guest cannot connect to the license server %s within 3 s", s)
+		}
+		open = append(open, s.String())
+	}
+	return row.Pass(t, "the guest reaches %s", strings.Join(open, ", "))
 }
 
 // vgpuDriver compares the branches of a guest's driver and of the vGPU Manager of its host: 570 in 570.133.20.

@@ -99,6 +99,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		m.keys = []ssh.PublicKey{key}
 	}
 	m.sys = &sh.System{FS: vfs.New(time.Now), Now: time.Now, Dash: m.distro.deb, Clock: site.World.Timing.Commands, Wrap: site.wrap(cfg.VM), Scripts: site.Scripts}
+	m.sys.Dial = m.dial
 	m.kernel = kernel.New(m.distro.kernel, m.distro.modules, time.Now)
 	m.kernel.Private = m.distro.private
 	stack := &netif.Stack{Named: m.linkName, Fresh: func(name string) netif.Conf { return netif.Sysctls(m.sys.FS, name) }}

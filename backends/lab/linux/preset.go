@@ -1,9 +1,11 @@
 package linux
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -25,7 +27,7 @@ func (m *Machine) preset() error {
 	case presetVGPU:
 		b := &builder{fs: m.sys.FS}
 		b.dir(0o755, "/etc/nvidia", "/etc/nvidia/ClientConfigToken")
-		b.file(0o744, tokenFile, "eyJhbGciOiJSUzI1NiJ9.lab.lab\n")
+		b.file(0o744, tokenFile, licenseToken())
 		return errors.Join(m.gpuPreset(), b.err)
 	case presetDocker:
 		if err := m.pkgs.Install(m.pkgs.Plan([]string{"docker.io"})); err != nil {
@@ -129,4 +131,24 @@ func (m *Machine) applyDefects() {
 		m.kernel.Logf("WARNING: CPU: 1 PID: 412 at drivers/infiniband/core/cq.c:322 ib_free_cq+0x109/0x150 [ib_core]")
 		m.kernel.Logf("Call Trace:")
 	}
+}
+
+// licenseServer is the license server of vGPUs; it listens on port 443.
+const licenseServer = "dls.lab.example"
+
+// licenseToken returns a client configuration token: a JSON Web Token that names the license server. NVIDIA does not document its
+// form; it is that of three independent public implementations of the license server.
+func licenseToken() string {
+	payload := `{"iss":"NLS Service Instance","aud":"NLS Licensed Client","service_instance_configuration":{"svc_port_set_list":[{"idx":0,"d_name":"DLS",` +
+		`"svc_port_map":[{"service":"auth","port":443},{"service":"lease","port":443}]}],"node_url_list":[{"idx":0,"url":"` + licenseServer +
+		`","url_qr":"` + licenseServer + `","svc_port_set_idx":0}]}}`
+	return "eyJhbGciOiJSUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(payload)) + ".bGFi\n"
+}
+
+// dial connects to a TCP port from the guest. Only the license server is modelled.
+func (m *Machine) dial(host, port string) error {
+	if host != licenseServer || port != "443" || m.hasDefect(world.NoLicenseServer) {
+		return syscall.ECONNREFUSED
+	}
+	return nil
 }

@@ -11,6 +11,9 @@ const (
 	OFEDLater    Defect = "ofed too late" // MLNX_OFED was installed after the driver, so nvidia_peermem was built for another ib_core
 )
 
+// NoLicenseServer is the defect of a guest whose network does not reach the license server of its vGPU.
+const NoLicenseServer Defect = "license server"
+
 // Nouveau is the defect of a kernel that contains the module nouveau, which claims NVIDIA's GPUs at boot (Ubuntu:
 // linux-modules-extra).
 const Nouveau Defect = "nouveau"

@@ -140,6 +140,13 @@ func exported(env expand.Environ) []string {
 
 func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
 	hc := interp.HandlerCtx(ctx)
+	if to, is := strings.CutPrefix(name, "/dev/tcp/"); is && s.p.Sys.Dial != nil {
+		host, port, _ := strings.Cut(to, "/")
+		if err := s.p.Sys.Dial(host, port); err != nil {
+			return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: err}
+		}
+		return os.Open(os.DevNull) // nothing is exchanged
+	}
 	f, err := s.p.Sys.FS.Open(s.p.User.Cred(), vfs.Join(hc.Dir, name), flag, (perm|0o666)&^s.umask&0o666)
 	if err != nil {
 		return nil, &fs.PathError{Op: s.where(hc.Pos.Line()), Path: name, Err: errors.New(vfs.Reason(err))}

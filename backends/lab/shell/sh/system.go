@@ -28,6 +28,9 @@ type System struct {
 	Clock    timing.Clock
 	Scripts  *Scripts // cache shared with other machines; nil: every script is parsed again
 
+	// Dial, if not nil, connects to a TCP port: bash opens /dev/tcp/HOST/PORT in a redirection (bash(1), REDIRECTION).
+	Dial func(host, port string) error
+
 	// Wrap, if not nil, is called for every program. It calls run, or applies a fault rule instead.
 	Wrap func(ctx context.Context, p *Proc, run func() int) int
 }
