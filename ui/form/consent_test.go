@@ -118,6 +118,13 @@ func TestCostOfALoadComesBeforeConsent(t *testing.T) {
 	}
 }
 
+// A cost that needs several lines keeps its margin.
+func TestLongCostKeepsItsMargin(t *testing.T) {
+	still(t, func(t *testing.T) {
+		onPlan(t, &world{shared: true, reboots: 12}, 80, 24).shows("Cost  12 host reboots, at most 1 at a time; 12 VM power cycles").shows("\n         off at a time")
+	})
+}
+
 // The footer names the consent word in the same frame that shows the end of the plan, because each key draws the screen once.
 func TestTheFooterFollowsTheEndOfThePlan(t *testing.T) {
 	for _, width := range []int{80, 120, 200} {

@@ -49,6 +49,7 @@ type world struct {
 	insecure    []string
 	shared      bool     // not the private lab: a plan requires a typed yes, and nothing is preselected
 	long        int      // additional changes of the plan, one host each
+	reboots     int      // hosts that the plan reboots, and as many VMs that it powers off
 	cost        []string // notes
 	alone       bool     // a rehearsal is not possible
 	rehearsals  int
@@ -190,6 +191,10 @@ func (f *world) Plan(*answers.Answers, *backends.Inventory) (*plan.Plan, error) 
 		{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindOption, Name: "Net.PVRDMAVmknic"}, From: backends.ValueOf(""), To: backends.ValueOf("vmk0"), Why: "PVRDMA's control plane goes over this vmknic"},
 		{Setting: backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindFirewall, Name: "pvrdma"}, From: backends.ValueOf(false), To: backends.ValueOf(true), Why: "hosts talk over TCP 28250"},
 	}, Notes: append([]string{"PVRDMA keeps vMotion and snapshots"}, f.cost...)}
+	for i := range f.reboots {
+		p.Brackets = append(p.Brackets, plan.Bracket{Kind: backends.BracketReboot, Target: backends.HostRef(fmt.Sprintf("esx-%d", i))},
+			plan.Bracket{Kind: backends.BracketVMPower, Target: backends.VMRef(fmt.Sprintf("vm-%d", i))})
+	}
 	for i := range f.long {
 		p.Changes = append(p.Changes, plan.Change{Setting: backends.Setting{Target: backends.HostRef(fmt.Sprintf("esx-%d", 100+i)), Kind: backends.KindOption, Name: fmt.Sprintf("Net.Option%d", i)}, To: backends.ValueOf("1")})
 	}

@@ -225,14 +225,14 @@ func (p *reviewPage) draw(w *frame.Wizard, width, height int) string {
 
 // cost returns the cost of the plan in a limited number of lines.
 func (p *reviewPage) cost(w *frame.Wizard, width, most int) string {
-	label := "Cost  "
+	const label, margin = "Cost  ", "      "
 	var all []string
 	for _, l := range plain.CostLines(w.Plan, w.Answers, w.Overview, w.Loads, w.Expected) {
-		all = append(all, strings.Split(theme.Fold(label+l, width), "\n")...)
-		label = "      "
+		all = append(all, strings.Split(theme.Fold(margin+l, width), "\n")...)
 	}
+	all[0] = label + strings.TrimPrefix(all[0], margin)
 	if len(all) > most {
-		all = append(all[:max(1, most-1)], "      more cost below: see the changes and notes")
+		all = append(all[:max(1, most-1)], margin+"more cost below: see the changes and notes")
 	}
 	top := ""
 	for _, l := range all {
