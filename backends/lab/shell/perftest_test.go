@@ -49,7 +49,7 @@ func gbps(out string) map[int]float64 {
 	return rows
 }
 
-const bw = "ib_send_bw -a -F --report_gbits -d rocep19s0f1 -x 3"
+const bw = "ib_send_bw -a -F --report_gbits -d rocep19s0f1 -x 1"
 
 func TestBandwidthOfASoundFabric(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
@@ -74,7 +74,7 @@ func TestBandwidthOfASoundFabric(t *testing.T) {
 	if a, b := moved("esx-01"), moved("esx-02"); a.BytesSent < 16e9 || a.BytesSent != b.BytesReceived || a.QueuePairs == 0 {
 		t.Errorf("counters: %+v and %+v", a, b)
 	}
-	lat, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_lat -a -F -d rocep19s0f1 -x 3")
+	lat, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_lat -a -F -d rocep19s0f1 -x 1")
 	m := regexp.MustCompile(`(?m)^ 2 +1000 +(\S+) +\S+ +(\S+)`).FindStringSubmatch(lat.out)
 	if m == nil {
 		t.Fatalf("no row of 2 bytes in\n%s", lat.out)
@@ -87,11 +87,11 @@ func TestBandwidthOfASoundFabric(t *testing.T) {
 // The output has the layout of perftest 6, including tabs and spaces.
 func TestLayout(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 2, Scenario: "done"})
-	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 3")
+	client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -s 65536 -n 50 -F --report_gbits -x 1")
 	head := "---------------------------------------------------------------------------------------\n" +
 		"                    Send BW Test\n Dual-port       : OFF\t\tDevice         : rocep19s0f1\n Number of qps   : 1\t\tTransport type : IB\n" +
 		" Connection type : RC\t\tUsing SRQ      : OFF\n PCIe relax order: ON\n ibv_wr* API     : OFF\n TX depth        : 50\n CQ Moderation   : 1\n" +
-		" Mtu             : 4096[B]\n Link type       : Ethernet\n GID index       : 3\n Max inline data : 0[B]\n rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n" +
+		" Mtu             : 4096[B]\n Link type       : Ethernet\n GID index       : 1\n Max inline data : 0[B]\n rdma_cm QPs\t : OFF\n Data ex. method : Ethernet\n" +
 		"---------------------------------------------------------------------------------------\n local address: LID 0000 QPN 0x"
 	if !strings.HasPrefix(client.out, head) {
 		t.Errorf("got\n%s", client.out)
@@ -191,7 +191,7 @@ func TestWrongConfigurationShows(t *testing.T) {
 
 func TestTestsThatShareAPortAreSlower(t *testing.T) {
 	l := start(t, scenario.Spec{Hosts: 2, VMs: 4, Scenario: "done"})
-	const test = "ib_send_bw -s 65536 -F --report_gbits -x 3 -D "
+	const test = "ib_send_bw -s 65536 -F --report_gbits -x 1 -D "
 	alone, _ := pair(t, l, "vm-01", "vm-02", "192.168.50.12", test+"2")
 	var long result
 	var wg sync.WaitGroup
@@ -317,7 +317,7 @@ func TestReleasesThatRefuseEachOther(t *testing.T) {
 					s.VM(vm).Guest.Defects = append(s.VM(vm).Guest.Defects, world.OldPerftest)
 				}
 			})
-			client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F --report_gbits -s 65536 -d rocep19s0f1 -x 3")
+			client, server := pair(t, l, "vm-01", "vm-02", "192.168.50.12", "ib_send_bw -F --report_gbits -s 65536 -d rocep19s0f1 -x 1")
 			if client.status != tc.status || server.status != tc.status || !strings.HasSuffix(client.err, tc.client) || !strings.HasSuffix(server.err, tc.server) {
 				t.Errorf("client %+v\nserver %+v", client, server)
 			}

@@ -254,15 +254,16 @@ func (d *Devices) List() []Device {
 		l, _ := d.Stack.Link(a.MAC)
 		dev := Device{Adapter: a.Adapter, Name: a.name, Netdev: l.Name, Index: l.Index, MTU: l.MTU, Up: l.Up, Plugged: l.Connected}
 		dev.Active = a.enabled && (umad || a.HCA != nil) && l.Running()
-		dev.GIDs = gids(a.Protocol, l)
+		dev.GIDs = a.gids(l)
 		devices = append(devices, dev)
 	}
 	return devices
 }
 
-// gids returns the kernel's GID table. For each address, the link-local one first, it contains RoCE v1 and then v2, if the
-// device supports them.
-func gids(protocol string, l netif.Link) []GID {
+// gids returns the kernel's GID table, the link-local address first. A ConnectX has RoCE v1 and then v2 for each address. The
+// port of vmw_pvrdma has only the RoCE version that is set for the adapter (Linux, drivers/infiniband/hw/vmw_pvrdma,
+// pvrdma_port_immutable: gid_types of the device is one version, and the port gets the capability for that one alone).
+func (a Adapter) gids(l netif.Link) []GID {
 	addrs := []netip.Addr{netif.LinkLocal(l.MAC)}
 	if l.Up {
 		for _, a := range l.Addrs {
@@ -270,10 +271,12 @@ func gids(protocol string, l netif.Link) []GID {
 		}
 	}
 	var table []GID
-	for _, a := range addrs {
-		table = append(table, GID{Addr: a})
-		if protocol != "rocev1" {
-			table = append(table, GID{Addr: a, V2: true})
+	for _, addr := range addrs {
+		if a.HCA != nil || a.Protocol == "rocev1" {
+			table = append(table, GID{Addr: addr})
+		}
+		if a.HCA != nil || a.Protocol != "rocev1" {
+			table = append(table, GID{Addr: addr, V2: true})
 		}
 	}
 	return table
