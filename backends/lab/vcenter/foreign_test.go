@@ -20,6 +20,7 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
@@ -59,8 +60,9 @@ func TestInvalidRequestBodies(t *testing.T) {
 	}
 }
 
-// The properties that Ansible's modules vmware_host_vmnic_info, vmware_dvs_portgroup_info and vmware_dvs_host read without
-// checking whether they exist.
+// The properties that Ansible's modules vmware_host_vmnic_info, vmware_host_disk_info, vmware_dvswitch_info,
+// vmware_dvs_portgroup_info, vmware_dvs_host, vmware_cluster_drs and vmware_guest_tools_info read without checking whether they
+// exist.
 func TestWhatAnsibleReads(t *testing.T) {
 	c := start(t, scenario.Spec{Scenario: "done", Hosts: 1, VMs: 1})
 	var of mo.HostNetworkSystem
@@ -88,6 +90,58 @@ func TestWhatAnsibleReads(t *testing.T) {
 		Criteria: &types.DistributedVirtualSwitchPortCriteria{UplinkPort: types.NewBool(true)}})
 	if err != nil || len(ports.Returnval) == 0 || ports.Returnval[0].Config.Name == "" {
 		t.Errorf("%+v, %v", ports, err)
+	}
+	backing := of.NetworkConfig.ProxySwitch[0].Spec.Backing.(*types.DistributedVirtualSwitchHostMemberPnicBacking)
+	if p := ports.Returnval[0]; p.Key != backing.PnicSpec[0].UplinkPortKey || p.ProxyHost == nil || p.Connectee == nil || p.Connectee.NicKey != backing.PnicSpec[0].PnicDevice {
+		t.Errorf("the first uplink port is %+v, the host's pNIC is on %+v", p, backing.PnicSpec[0])
+	}
+	for _, g := range groups {
+		team := g.Config.DefaultPortConfig.(*types.VMwareDVSPortSetting).UplinkTeamingPolicy
+		if team.ReversePolicy == nil || !*team.ReversePolicy.Value || team.RollingOrder == nil || *team.RollingOrder.Value {
+			t.Errorf("%s: teaming %+v", g.Config.Name, team)
+		}
+	}
+
+	var sw mo.VmwareDistributedVirtualSwitch
+	var cluster mo.ClusterComputeResource
+	var storage mo.HostStorageSystem
+	var host mo.HostSystem
+	for _, read := range []struct {
+		of   types.ManagedObjectReference
+		path string
+		into any
+	}{
+		{*groups[0].Config.DistributedVirtualSwitch, "config", &sw}, {model.Cluster, "configurationEx", &cluster},
+		{types.ManagedObjectReference{Type: "HostStorageSystem", Value: "storageSystem-1001"}, "storageDeviceInfo", &storage},
+		{c.host("esx-01").Reference(), "config.storageDevice", &host},
+	} {
+		if err := at.RetrieveOne(c.ctx, read.of, []string{read.path}, read.into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := sw.Config.(*types.VMwareDVSConfigInfo).IpfixConfig; f == nil || f.ActiveFlowTimeout != 60 || f.IdleFlowTimeout != 15 || f.SamplingRate != 4096 {
+		t.Errorf("NetFlow %+v", f)
+	}
+	if p := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx).ProactiveDrsConfig; p == nil || *p.Enabled {
+		t.Errorf("proactive DRS %+v", p)
+	}
+	paths := map[string]int{}
+	for _, l := range storage.StorageDeviceInfo.MultipathInfo.Lun {
+		paths[l.Lun] = len(l.Path)
+	}
+	for _, l := range host.Config.StorageDevice.ScsiLun {
+		if paths[l.GetScsiLun().Key] == 0 {
+			t.Errorf("no path to %s", l.GetScsiLun().CanonicalName)
+		}
+	}
+	use, err := methods.GetResourceUsage(c.ctx, c.Client.Client, &types.GetResourceUsage{This: model.Cluster})
+	if err != nil || use.Returnval.MemCapacityMB != 512<<10 || use.Returnval.MemUsedMB == 0 {
+		t.Errorf("use of the cluster %+v, %v", use, err)
+	}
+	var vm mo.VirtualMachine
+	if err := at.RetrieveOne(c.ctx, c.vm("vm-01").Reference(), []string{"config"}, &vm); err != nil || vm.Config.Tools.LastInstallInfo == nil ||
+		len(vm.Config.DatastoreUrl) != 1 || vm.Config.DatastoreUrl[0].Name != "shared-01" {
+		t.Errorf("%+v, %v", vm.Config, err)
 	}
 }
 

@@ -45,6 +45,10 @@ func TestRenameAndMove(t *testing.T) {
 	refused(t, err, "DuplicateName", "The name 'prod' already exists.")
 	vm := c.vm("vm-01")
 	c.ended(f.MoveInto(c.ctx, []types.ManagedObjectReference{vm.Reference()}))
+	var moved mo.VirtualMachine
+	if c.fetch(vm.Reference(), []string{"parent"}, &moved); *moved.Parent != f.Reference() {
+		t.Errorf("after the move the parent is %v", moved.Parent)
+	}
 	c.ended(vm.Rename(c.ctx, "db%2f01"))
 	c.ended(f.Rename(c.ctx, "prod 2"))
 	got, err := c.find.VirtualMachine(c.ctx, "/DC/vm/prod 2/db%2f01")

@@ -258,3 +258,34 @@ func TestPowerOnMany(t *testing.T) {
 		}
 	}
 }
+
+// A raw device mapping names its LUN, and hosts have that LUN with the NAA identifier and the number that are parts of its
+// identifier (vSphere Web Services API, VirtualDiskRawDiskMappingVer1BackingInfo; Broadcom KB 379673).
+func TestRawDeviceMapping(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	const id = "020005010060002ac0000000000000000200023d7a565620202020"
+	if err := c.world.Update(func(s *world.State) ([]world.Event, error) {
+		s.VMs[0].RawDisks = []world.RawDisk{{LUN: id, KB: 64 << 20}}
+		return []world.Event{{What: world.VMDevices, VM: "vm-01"}, {What: world.HostNetwork, Host: "esx-01"}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var vm mo.VirtualMachine
+	var host mo.HostSystem
+	c.read(c.vm("vm-01").Reference(), &vm, "config.hardware.device")
+	c.read(c.host("esx-01").Reference(), &host, "config.storageDevice")
+	disks := object.VirtualDeviceList(vm.Config.Hardware.Device).SelectByType((*types.VirtualDisk)(nil))
+	if len(disks) != 2 {
+		t.Fatalf("%d disks", len(disks))
+	}
+	raw, ok := disks[1].GetVirtualDevice().Backing.(*types.VirtualDiskRawDiskMappingVer1BackingInfo)
+	if !ok || raw.LunUuid != id || raw.DeviceName != "vml."+id || raw.CompatibilityMode != "physicalMode" || raw.DiskMode != "" {
+		t.Errorf("backing %+v", disks[1].GetVirtualDevice().Backing)
+	}
+	for _, unit := range host.Config.StorageDevice.MultipathInfo.Lun {
+		if unit.Id == id && unit.Path[0].Name == "vmhba64:C0:T0:L261" {
+			return
+		}
+	}
+	t.Errorf("no path to LUN 261: %+v", host.Config.StorageDevice.MultipathInfo.Lun)
+}

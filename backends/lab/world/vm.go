@@ -39,6 +39,7 @@ type VM struct {
 	Nested   bool              // hardware virtualization is offered to the guest
 	Local    bool              // its disk is on a datastore that only its host can access
 	Sharing  string            // bus sharing mode of its SCSI controller: virtualSharing, physicalSharing; "": none
+	RawDisks []RawDisk         // disks that are LUNs of the array
 	Manager  string            // key of the extension that manages it; "": none
 	Service  bool              // vSphere Cluster Services VM: vCenter powers it off when its host enters maintenance mode
 	Logs     [][]string        // vmware.log of this and of earlier runs, latest first
@@ -49,6 +50,15 @@ type VM struct {
 
 	snapped int // number of snapshots taken
 	boot    int // counts power changes, so that a running boot can detect a later one
+}
+
+// A RawDisk is a disk of a VM that maps a LUN (raw device mapping).
+type RawDisk struct {
+	LUN      string // VirtualDiskRawDiskMappingVer1BackingInfo.lunUuid
+	Device   string // name by which the host accesses the LUN; "": "vml." and LUN
+	Virtual  bool   // virtual compatibility mode; otherwise physical
+	DiskMode string // of the virtual compatibility mode: persistent, independent_persistent, ...
+	KB       int64
 }
 
 // A Snapshot is a saved state of a VM.

@@ -37,14 +37,31 @@ func (m sw) ports(ref types.ManagedObjectReference, want *types.DistributedVirtu
 			return
 		}
 		used := connectees(s, d)
+		for _, up := range model.UplinkPorts(s, d) {
+			g := d.UplinkGroup()
+			p := types.DistributedVirtualPort{Key: up.Key, DvsUuid: d.UUID, PortgroupKey: g.Key, ProxyHost: ptr(up.Host),
+				Config: types.DVPortConfigInfo{Name: up.Name, ConfigVersion: "0", Setting: model.PortSetting(d, g)},
+				State:  &types.DVPortState{RuntimeInfo: &types.DVPortStatus{LinkUp: up.Device != "", Blocked: false}}}
+			if up.Device != "" {
+				p.Connectee = &types.DistributedVirtualSwitchPortConnectee{ConnectedEntity: ptr(up.Host), NicKey: up.Device, Type: "pnic"}
+			}
+			if matches(p, g, want) {
+				list = append(list, p)
+			}
+		}
 		for _, g := range d.PortGroups {
+			if g.Uplink {
+				continue
+			}
 			for i := range g.Ports {
 				key := strconv.Itoa(g.First + i)
 				p := types.DistributedVirtualPort{Key: key, DvsUuid: d.UUID, PortgroupKey: g.Key, Connectee: used[key],
 					Config: types.DVPortConfigInfo{ConfigVersion: "0", Setting: model.PortSetting(d, g)},
 					State:  &types.DVPortState{RuntimeInfo: &types.DVPortStatus{LinkUp: used[key] != nil, Blocked: false}}}
-				if g.Uplink && len(d.Uplinks) > 0 { // named by the policy of the switch (API reference, DVSNameArrayUplinkPortPolicy)
-					p.Config.Name = d.Uplinks[i%len(d.Uplinks)]
+				if c := used[key]; c != nil {
+					if v := model.VMOf(s, *c.ConnectedEntity); v != nil {
+						p.ProxyHost = ptr(model.HostRef(s.Host(v.Host)))
+					}
 				}
 				if matches(p, g, want) {
 					list = append(list, p)
@@ -75,6 +92,9 @@ func matches(p types.DistributedVirtualPort, g *world.PortGroup, want *types.Dis
 		return false
 	}
 	if len(want.PortKey) > 0 && !slices.Contains(want.PortKey, p.Key) {
+		return false
+	}
+	if len(want.Host) > 0 && (p.ProxyHost == nil || !slices.Contains(want.Host, *p.ProxyHost)) {
 		return false
 	}
 	inside := want.Inside == nil || *want.Inside

@@ -79,6 +79,13 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 	return frame.Answer(types.PlaceVmResponse{Returnval: result}, err)
 }
 
+// GetResourceUsage returns the capacity of the hosts and of the datastores of the cluster, and how much of it is used.
+func (m cluster) GetResourceUsage(_ *simulator.Context, _ *types.GetResourceUsage) soap.HasFault {
+	var sum types.ClusterResourceUsageSummary
+	m.f.World.View(func(s *world.State) { sum = model.Usage(s) })
+	return frame.Answer(types.GetResourceUsageResponse{Returnval: sum}, nil)
+}
+
 // changeRule adds or removes a VM affinity rule. Source: ClusterRuleSpec of the vSphere Web Services API.
 func changeRule(s *world.State, spec types.ClusterRuleSpec) error {
 	switch spec.Operation {

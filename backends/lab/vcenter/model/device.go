@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -43,6 +44,9 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 			Backing: &types.VirtualDiskFlatVer2BackingInfo{DiskMode: "persistent", ThinProvisioned: types.NewBool(true),
 				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s.vmdk", v.Name, v.Name), Datastore: &store}}}},
 	}
+	for n, raw := range v.RawDisks {
+		list = append(list, rawDisk(v, n, raw, &store))
+	}
 	unit, vf := int32(firstUnit), int32(firstSRIOVUnit)
 	for _, a := range v.Adapters {
 		at := unit
@@ -58,6 +62,25 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 		list = append(list, passedThrough(s.Host(v.Host), d, int32(firstPassthruUnit+n)))
 	}
 	return list
+}
+
+// rawDisk returns a disk that maps a LUN: its file is a pointer to it. In physical mode there is no disk mode (vSphere Web Services
+// API, VirtualDiskRawDiskMappingVer1BackingInfo). The device name begins with vml (Broadcom KB 320217: what vmkfstools --queryrdm
+// shows). The unit number of the controller itself is skipped.
+func rawDisk(v *world.VM, n int, raw world.RawDisk, store *types.ManagedObjectReference) *types.VirtualDisk {
+	unit, mode := int32(n+1), types.VirtualDiskCompatibilityModePhysicalMode
+	if unit >= 7 {
+		unit++
+	}
+	if raw.Virtual {
+		mode = types.VirtualDiskCompatibilityModeVirtualMode
+	}
+	return &types.VirtualDisk{CapacityInKB: raw.KB, CapacityInBytes: raw.KB << 10, VirtualDevice: types.VirtualDevice{
+		Key: int32(2001 + n), ControllerKey: 1000, UnitNumber: &unit,
+		DeviceInfo: &types.Description{Label: fmt.Sprintf("Hard disk %d", n+2), Summary: fmt.Sprintf("%d KB", raw.KB)},
+		Backing: &types.VirtualDiskRawDiskMappingVer1BackingInfo{LunUuid: raw.LUN, DeviceName: cmp.Or(raw.Device, "vml."+raw.LUN),
+			CompatibilityMode: string(mode), DiskMode: raw.DiskMode,
+			VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s_%d.vmdk", v.Name, v.Name, n+1), Datastore: store}}}}
 }
 
 // passedThrough returns the virtual device for a PCI device that is passed through to a VM.

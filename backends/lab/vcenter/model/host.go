@@ -50,6 +50,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 			PowerSystemInfo:        powerPolicy(h),
 			LockdownMode:           types.HostLockdownMode(h.Lockdown),
 			PciPassthruInfo:        passthru(h),
+			StorageDevice:          storage(s, h),
 			GraphicsInfo:           graphics(s, h),
 			GraphicsConfig:         graphicsConfig(h),
 			SharedPassthruGpuTypes: h.VGPUs,
@@ -62,7 +63,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
 		RebootRequired:     h.RebootPending(),
 		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, SslThumbprint: s.HostThumb, Product: &prod},
-		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: 2400},
+		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: cpuUsed},
 		ManagementServerIp: "127.0.0.1",
 	}
 	obj.ConfigManager = types.HostConfigManager{
@@ -80,6 +81,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		AutoStartManager:          ptr(SubRef("HostAutoStartManager", "autoStartManager", h)),
 		HostAccessManager:         ptr(SubRef("HostAccessManager", "hostAccessManager", h)),
 		FirmwareSystem:            ptr(SubRef("HostFirmwareSystem", "firmwareSystem", h)),
+		StorageSystem:             ptr(SubRef("HostStorageSystem", "storageSystem", h)),
 	}
 	return obj
 }
@@ -123,6 +125,8 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
 		&mo.HostFirmwareSystem{Self: *cm.FirmwareSystem},
+		&mo.HostStorageSystem{ExtensibleManagedObject: self(cm.StorageSystem), StorageDeviceInfo: host.Config.StorageDevice,
+			FileSystemVolumeInfo: types.HostFileSystemVolumeInfo{VolumeTypeList: []string{"VMFS", "NFS", "NFS41", "vsan", "VVOL", "VFFS", "OTHER", "PMEM"}}},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
 		&plain{managed{Self: SubRef("DynamicTypeManager", "dynamicTypeManager", h)}},
 	}
@@ -305,6 +309,24 @@ func hostNetworks(s *world.State, h *world.Host) []types.ManagedObjectReference 
 	}
 	return list
 }
+
+// Usage returns the resources of the cluster that are present and in use. Hosts that vCenter cannot use do not count.
+func Usage(s *world.State) types.ClusterResourceUsageSummary {
+	sum := types.ClusterResourceUsageSummary{StorageCapacityMB: storeCapacity >> 20, StorageUsedMB: (storeCapacity - storeFree) >> 20}
+	for _, h := range s.Hosts {
+		if !h.Managed() || h.Maintenance {
+			continue
+		}
+		sum.CpuCapacityMHz += int32(h.Cores * server(h).MHz)
+		sum.MemCapacityMB += int32(h.MemoryMB)
+		sum.CpuUsedMHz += cpuUsed
+		sum.MemUsedMB += int32(memoryUsed(s, h))
+	}
+	return sum
+}
+
+// cpuUsed is the CPU load of a host in MHz.
+const cpuUsed = 2400
 
 func memoryUsed(s *world.State, h *world.Host) int64 {
 	used := int64(4096)

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
@@ -138,7 +139,7 @@ func proxySwitch(n int, d *world.DVS, m *world.Member) types.HostProxySwitch {
 	sw := types.HostProxySwitch{
 		DvsUuid: d.UUID, DvsName: d.Shown(), Key: fmt.Sprintf("key-vim.host.HostProxySwitch-%s", d.Shown()), NumPorts: 9216, ConfigNumPorts: 512,
 		NumPortsAvailable: 9200, Mtu: int32(d.MTU), Pnic: pnicKeys(m.PNICs), EnsEnabled: types.NewBool(m.ENS), EnsInterruptEnabled: types.NewBool(m.Interrupt),
-		Spec: types.HostProxySwitchSpec{Backing: memberBacking(d, m)},
+		Spec: types.HostProxySwitchSpec{Backing: memberBacking(n, d, m)},
 	}
 	for i, uplink := range d.Uplinks {
 		sw.UplinkPort = append(sw.UplinkPort, types.KeyValue{Key: fmt.Sprint(uplinkPort(n, m, i)), Value: uplink})
@@ -155,10 +156,33 @@ func uplinkPort(n int, m *world.Member, i int) int {
 	return 100000*(n+1) + 10*sum + i
 }
 
-func memberBacking(d *world.DVS, m *world.Member) *types.DistributedVirtualSwitchHostMemberPnicBacking {
+// An UplinkPort is a port of the uplink port group. Each host of the DVS has one for each uplink.
+type UplinkPort struct {
+	Key, Name string
+	Host      types.ManagedObjectReference
+	Device    string // pNIC that is connected to it; "": none
+}
+
+// UplinkPorts returns the ports of the uplink port group (API reference, HostMember.uplinkPortKey: the uplink ports of a host, in
+// the order of the names of DVSNameArrayUplinkPortPolicy).
+func UplinkPorts(s *world.State, d *world.DVS) []UplinkPort {
+	var list []UplinkPort
+	for n, m := range d.Members {
+		for i, name := range d.Uplinks {
+			p := UplinkPort{Key: strconv.Itoa(uplinkPort(n, m, i)), Name: name, Host: HostRef(s.Host(m.Host))}
+			if i < len(m.PNICs) {
+				p.Device = m.PNICs[i]
+			}
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func memberBacking(n int, d *world.DVS, m *world.Member) *types.DistributedVirtualSwitchHostMemberPnicBacking {
 	b := &types.DistributedVirtualSwitchHostMemberPnicBacking{}
-	for _, device := range m.PNICs {
-		spec := types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: device, ConnectionCookie: 1}
+	for i, device := range m.PNICs {
+		spec := types.DistributedVirtualSwitchHostMemberPnicSpec{PnicDevice: device, UplinkPortKey: strconv.Itoa(uplinkPort(n, m, i)), ConnectionCookie: 1}
 		if up := d.UplinkGroup(); up != nil {
 			spec.UplinkPortgroupKey = up.Key
 		}

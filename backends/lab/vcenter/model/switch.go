@@ -118,6 +118,8 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 		},
 		MaxMtu: int32(d.MTU), LinkDiscoveryProtocolConfig: discovery(d.Discovery), LacpApiVersion: "multipleLag",
 		MulticastFilteringMode: "legacyFiltering",
+		// Defaults: API reference, VMwareIpfixConfig.
+		IpfixConfig: &types.VMwareIpfixConfig{ActiveFlowTimeout: 60, IdleFlowTimeout: 15, SamplingRate: 4096},
 	}
 	summary := types.DVSSummary{Name: d.Shown(), Uuid: d.UUID, NumPorts: int32(ports(d)), ProductInfo: &product, NumHosts: int32(len(d.Members)),
 		Description: d.Note, Contact: &types.DVSContactInfo{}}
@@ -127,7 +129,7 @@ func fillSwitch(s *world.State, d *world.DVS, obj *mo.DistributedVirtualSwitch) 
 		host := HostRef(h)
 		member := types.DistributedVirtualSwitchHostMember{
 			RuntimeState: &types.DistributedVirtualSwitchHostMemberRuntimeState{CurrentMaxProxySwitchPorts: 9216},
-			Config: types.DistributedVirtualSwitchHostMemberConfigInfo{Host: &host, MaxProxySwitchPorts: 9216, Backing: memberBacking(d, m),
+			Config: types.DistributedVirtualSwitchHostMemberConfigInfo{Host: &host, MaxProxySwitchPorts: 9216, Backing: memberBacking(n, d, m),
 				NsxSwitch: types.NewBool(false), EnsEnabled: types.NewBool(m.ENS), EnsInterruptEnabled: types.NewBool(m.Interrupt)},
 			Status: memberStatus(h),
 		}
@@ -213,11 +215,21 @@ func fillPortGroup(s *world.State, d *world.DVS, p *world.PortGroup, obj *mo.Dis
 		Key: p.Key, Name: p.Name, NumPorts: int32(p.Ports), DistributedVirtualSwitch: &sw, DefaultPortConfig: PortSetting(d, p),
 		Description: p.Note, Type: p.Binding, BackingType: "standard", ConfigVersion: strconv.Itoa(p.Changes),
 		AutoExpand: types.NewBool(p.Expand), Uplink: types.NewBool(p.Uplink),
-		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true, PortConfigResetAtDisconnect: true}},
+		Policy: &types.VMwareDVSPortgroupPolicy{DVPortgroupPolicy: types.DVPortgroupPolicy{BlockOverrideAllowed: true, PortConfigResetAtDisconnect: true,
+			NetworkResourcePoolOverrideAllowed: types.NewBool(false), TrafficFilterOverrideAllowed: types.NewBool(false)},
+			IpfixOverrideAllowed: types.NewBool(false), MacManagementOverrideAllowed: types.NewBool(false)},
 	}
 	obj.PortKeys = nil
 	for i := range p.Ports {
+		if p.Uplink {
+			break
+		}
 		obj.PortKeys = append(obj.PortKeys, strconv.Itoa(p.First+i))
+	}
+	if p.Uplink {
+		for _, up := range UplinkPorts(s, d) {
+			obj.PortKeys = append(obj.PortKeys, up.Key)
+		}
 	}
 	obj.Host = nil
 	for _, m := range d.Members {
@@ -268,6 +280,18 @@ func PortSetting(d *world.DVS, p *world.PortGroup) *types.VMwareDVSPortSetting {
 	}
 	if team.NotifySwitches == nil {
 		team.NotifySwitches = &types.BoolPolicy{Value: types.NewBool(true)}
+	}
+	if team.ReversePolicy == nil {
+		team.ReversePolicy = &types.BoolPolicy{Value: types.NewBool(true)}
+	}
+	if team.RollingOrder == nil {
+		team.RollingOrder = no()
+	}
+	for _, shaping := range []**types.DVSTrafficShapingPolicy{&set.InShapingPolicy, &set.OutShapingPolicy} {
+		if *shaping == nil {
+			*shaping = &types.DVSTrafficShapingPolicy{Enabled: no(), AverageBandwidth: &types.LongPolicy{Value: 100_000_000},
+				PeakBandwidth: &types.LongPolicy{Value: 100_000_000}, BurstSize: &types.LongPolicy{Value: 100 << 20}}
+		}
 	}
 	active := p.Active
 	if active == nil && p.Standby == nil {

@@ -30,6 +30,12 @@ var (
 	DVSManager  = ref("DistributedVirtualSwitchManager", "DVSManager")
 )
 
+// Size of the datastore that all hosts share, in bytes.
+const (
+	storeCapacity = 16 << 40
+	storeFree     = 8 << 40
+)
+
 func ref(kind, value string) types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: kind, Value: value}
 }
@@ -171,13 +177,13 @@ func (t *Tree) fixed(s *world.State) {
 				Accessible: true, MultipleHostAccess: types.NewBool(false), Type: "VMFS"},
 		})
 	}
-	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: 8 << 40}}
+	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: storeFree}}
 	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: Files, Datastore: []types.ManagedObjectReference{Datastore}})
 	t.f.Own(Files, Datastore)
 	t.f.Reg.Put(&mo.Datastore{
 		Browser:       Files,
 		ManagedEntity: entity(Datastore, "shared-01", &StoreFolder), Info: &info, Host: mounts, Vm: vms,
-		Summary: types.DatastoreSummary{Datastore: &Datastore, Name: "shared-01", Url: info.Url, Capacity: 16 << 40, FreeSpace: 8 << 40,
+		Summary: types.DatastoreSummary{Datastore: &Datastore, Name: "shared-01", Url: info.Url, Capacity: storeCapacity, FreeSpace: storeFree,
 			Accessible: true, MultipleHostAccess: types.NewBool(len(hosts) > 1), Type: "VMFS"},
 	})
 	t.f.Reg.Put(&mo.Network{
@@ -214,8 +220,11 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
 			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle != nil),
-			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups, VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
-				DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
+			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups,
+				ProactiveDrsConfig: &types.ClusterProactiveDrsConfigInfo{Enabled: types.NewBool(false)},
+				DpmConfigInfo:      &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated, HostPowerActionRate: 3},
+				VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
+					DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs, Rule: rules},
 	}
