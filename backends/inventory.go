@@ -271,9 +271,19 @@ type VM struct {
 	ManagedBy     string            `json:"managed_by,omitempty"`  // key of the extension that manages it (config.managedBy)
 	Datastores    []string          `json:"datastores,omitempty"`  // references of the datastores of its disks, as in Host.Datastores
 	BusSharing    string            `json:"bus_sharing,omitempty"` // of a SCSI controller: virtualSharing, physicalSharing; "": none
+	RawDisks      []RawDisk         `json:"raw_disks,omitempty"`   // disks that are LUNs
 	// GuestAdapters are the classes of adapters (VirtualVmxnet3Vrdma) that vCenter supports for the guest OS and hardware version
 	// of the VM; nil: not read, empty: vCenter does not list the guest OS for that version. Details only.
 	GuestAdapters []string `json:"guest_adapters,omitzero"`
+}
+
+// A RawDisk is a disk of a VM that maps a LUN: VirtualDiskRawDiskMappingVer1BackingInfo in the vSphere Web Services API.
+type RawDisk struct {
+	LUN           string `json:"lun_uuid"`
+	Device        string `json:"device,omitempty"` // "": the host does not reach the LUN
+	Compatibility string `json:"compatibility"`    // physicalMode, virtualMode
+	Mode          string `json:"disk_mode,omitempty"`
+	CapacityKB    int64  `json:"capacity_kb"`
 }
 
 // An AssignedDevice is a host's device, or a share of one, that is assigned to a VM.

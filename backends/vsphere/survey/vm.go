@@ -55,6 +55,10 @@ func vmOf(o wire.Object) *vmRow {
 			if b, ok := disk.Backing.(types.BaseVirtualDeviceFileBackingInfo); ok && b.GetVirtualDeviceFileBackingInfo().Datastore != nil {
 				r.vm.Datastores = append(r.vm.Datastores, b.GetVirtualDeviceFileBackingInfo().Datastore.Value)
 			}
+			if b, ok := disk.Backing.(*types.VirtualDiskRawDiskMappingVer1BackingInfo); ok {
+				r.vm.RawDisks = append(r.vm.RawDisks, backends.RawDisk{LUN: b.LunUuid, Device: b.DeviceName, Compatibility: b.CompatibilityMode, Mode: b.DiskMode,
+					CapacityKB: disk.CapacityInKB})
+			}
 		}
 		if c, ok := d.(types.BaseVirtualSCSIController); ok {
 			if sharing := c.GetVirtualSCSIController().SharedBus; sharing != "" && sharing != types.VirtualSCSISharingNoSharing {

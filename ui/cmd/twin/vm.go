@@ -38,6 +38,9 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	for n := range v.Snapshots {
 		w.Snap(fmt.Sprintf("snapshot %d", n+1), "")
 	}
+	for _, d := range v.RawDisks {
+		w.RawDisks = append(w.RawDisks, world.RawDisk{LUN: d.LUN, Device: d.Device, Virtual: d.Compatibility == "virtualMode", DiskMode: d.Mode, KB: d.CapacityKB})
+	}
 	w.VApp = v.VApp
 	t.folder(s, w)
 	t.oddities(v)
