@@ -1,6 +1,6 @@
 // Package assets contains the tables and texts that are built into the program: which packages a guest needs, data about GPUs,
-// the schema of the answers, example answers, the documents, and the scripts that run on other machines. It imports no other
-// package of the program.
+// example answers, the documents, and the scripts that run on other machines. The schema of the answers lies beside them for
+// editors; the program generates it. The package imports no other package of the program.
 package assets
 
 import (
@@ -10,15 +10,11 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml licenses.txt answers.schema.json docs examples scripts templates programs
+//go:embed *.yaml licenses.txt docs examples scripts templates programs
 var files embed.FS
 
 // FS returns everything that is built in.
 func FS() fs.FS { return files }
-
-// Schema returns the JSON Schema of the answers as it is stored in the repository; a test of package answers compares it with the
-// code.
-func Schema() ([]byte, error) { return files.ReadFile("answers.schema.json") }
 
 // Example returns example answers for a mode (pvrdma, sriov, gpudirect), or for several rails (rails).
 func Example(mode string) ([]byte, error) {
