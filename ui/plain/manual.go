@@ -109,7 +109,8 @@ func guestManual(c plan.Change) string {
 		}
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
 	case backends.KindNouveau:
-		return "in the guest: a file in /etc/modprobe.d with " + code("blacklist nouveau") + " and " + code("options nouveau modeset=0") + ", then " + code("update-initramfs -u -k all") + " or " + code("dracut --force --regenerate-all") + ", and a reboot"
+		return "in the guest: a file in /etc/modprobe.d with " + code("blacklist nouveau") + " and " + code("options nouveau modeset=0") + ", then " + code("update-initramfs -u -k all") +
+			" or " + code("dracut --force --regenerate-all") + ", and a reboot"
 	case backends.KindGPUPersist:
 		return "in the guest: " + code("nvidia-smi -pm 1") + ", and a systemd unit that runs it at every boot, after nvidia-persistenced"
 	case backends.KindNICName:
