@@ -10,7 +10,9 @@ import (
 	"strings"
 )
 
-//go:embed *.yaml licenses.txt docs examples scripts templates programs
+// The changelog and the document for contributors are left out: they are about the repository.
+//
+//go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/checks.md docs/cli.md docs/containers.md examples scripts templates programs
 var files embed.FS
 
 // FS returns everything that is built in.
