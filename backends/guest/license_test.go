@@ -29,6 +29,9 @@ func TestLicenseServers(t *testing.T) {
 				m.root(t, c.setup)
 			}
 			n := m.Survey(t.Context(), m.vm).NVIDIA
+			if seen := m.Survey(t.Context(), m.vm); seen.Built == nil || seen.NVIDIA.Driver == "" {
+				t.Errorf("the survey ends with the license servers: %+v", seen)
+			}
 			if d := cmp.Diff(c.want, n.LicenseServers); d != "" || n.LicenseUnknown != c.why {
 				t.Errorf("%q (-want +got)\n%s", n.LicenseUnknown, d)
 			}
