@@ -202,7 +202,7 @@ func odd(s *world.State) error {
 	s.Folders = append(s.Folders, folder)
 	s.VMs[20].Folder, s.VMs[20].Path = folder.ID, "/DC/vm/Team A/"+s.VMs[20].Name
 	s.VMs[21].VApp, s.VMs[21].Path = "app-01", "/DC/vm/app-01/"+s.VMs[21].Name
-	s.VMs[22].Sharing = "physicalSharing" // a cluster over the LUN
+	s.VMs[22].Sharing = "physicalSharing"                                                                               // a cluster over the LUN
 	s.VMs[22].RawDisks = []world.RawDisk{{LUN: "020005010060002ac0000000000000000200023d7a565620202020", KB: 64 << 20}} // LUN 261
 	s.VMs[28].RawDisks = []world.RawDisk{{LUN: "020003000060002ac0000000000000000300023d7a565620202020", Virtual: true, DiskMode: "independent_persistent", KB: 8 << 20}}
 	s.VMs[23].Local = true
