@@ -310,7 +310,7 @@ func (l Libraries) String() string {
 	case l.PVRDMA:
 		return "libibverbs " + l.Version + " with the provider of PVRDMA"
 	case l.MOFED:
-		return strings.TrimSpace("MLNX_OFED's libraries "+l.Version) + ", which do not know PVRDMA: no container of it sees the device"
+		return strings.TrimSpace("MLNX_OFED's libraries "+l.Version) + ", which do not support PVRDMA: no container of it sees the device"
 	case l.Version != "":
 		return "libibverbs " + l.Version + " without the provider of PVRDMA: no container of it sees the device"
 	}

@@ -25,7 +25,7 @@ RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
 `
 )
 
-// NGC's libraries do not know PVRDMA (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container):
+// NGC's libraries do not support PVRDMA (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container):
 // the image that is built finds the device, the one that it is built from does not.
 func TestImageIsBuiltFoundAndRemoved(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func TestOneHostRefusesOthersJoin(t *testing.T) {
 func TestSwitchOfOthersIsNotRemoved(t *testing.T) {
 	_, c := startLab(t, lab.Options{Scenario: "done"})
 	err := c.Setters()[dvs.Kind].Set(t.Context(), dvs, backends.Absent, nil)
-	check(t, err, backends.KindRefused, "not made by rdma-setup")
+	check(t, err, backends.KindRefused, "not created by rdma-setup")
 }
 
 func TestSwitchIsOurs(t *testing.T) {

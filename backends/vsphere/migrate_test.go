@@ -45,7 +45,7 @@ func TestMoveVMsAway(t *testing.T) {
 			s.VM("vm-02").Reserved = s.VM("vm-02").MemoryMB
 			s.VM("vm-03").MemoryMB = s.Hosts[2].MemoryMB - s.VM("vm-01").MemoryMB - s.VM("vm-04").MemoryMB/2
 			s.VM("vm-03").Reserved = s.VM("vm-03").MemoryMB
-		}, nil, false, "move vm-01 and vm-04 away together, as a DRS rule wants them: no other host of its cluster takes it: esx-02 has "},
+		}, nil, false, "move vm-01 and vm-04 away together, as a DRS rule wants them: no other host of its cluster can run it: esx-02 has "},
 		"a VM of their anti-affinity rule is off": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-04", "vm-02"}}, {Key: 2, Name: "licence", Must: true, VMs: []string{"vm-04"}, Hosts: []string{"esx-01", "esx-02"}}}
@@ -58,7 +58,7 @@ func TestMoveVMsAway(t *testing.T) {
 		"they are apart everywhere": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.Services.Rules = []labworld.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-04", "vm-02", "vm-03"}}}
-		}, nil, false, "move vm-04 away: no other host of its cluster takes it: esx-02 is excluded by the DRS rule apart; esx-03 is excluded by the DRS rule apart"},
+		}, nil, false, "move vm-04 away: no other host of its cluster can run it: esx-02 is excluded by the DRS rule apart; esx-03 is excluded by the DRS rule apart"},
 		"a full host": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.VM("vm-02").MemoryMB = s.Hosts[1].MemoryMB
@@ -67,7 +67,7 @@ func TestMoveVMsAway(t *testing.T) {
 		"a local disk": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.VM("vm-04").Local = true
-		}, nil, false, "move vm-04 away: no other host of its cluster takes it: esx-02 does not reach all its datastores"},
+		}, nil, false, "move vm-04 away: no other host of its cluster can run it: esx-02 does not reach all its datastores"},
 		"a shared SCSI bus, which vCenter tells": {func(s *labworld.State) {
 			s.Services.NoDRS = true
 			s.VM("vm-04").Sharing = "physicalSharing"

@@ -174,7 +174,7 @@ func guestDeviceChecks() []checks.Check {
 					return row.Pass(t, "the nearest NIC and GPU are at PHB, which is all that a VM sees; on the host both are below %s", shared)
 				}
 				if v := f.Inventory.VM(g.VM); order[best] == "PHB" && v != nil && len(v.VGPUProfiles()) > 0 {
-					return row.Waiting(t, "the nearest NIC and vGPU are at PHB, which is all that a VM sees; vCenter does not tell of which GPU the vGPU is")
+					return row.Waiting(t, "the nearest NIC and vGPU are at PHB, which is all that a VM sees; vCenter does not report which GPU the vGPU uses")
 				}
 				return row.Grade(float64(best), 1, 2, t, "the nearest NIC and GPU are at %s", order[best])
 			})),

@@ -31,8 +31,8 @@ func newApplyCmd(e *console.Env) *cobra.Command {
 		Short: "Plan the changes, ask for consent, apply them, measure and report",
 		Long: `Plan the changes, ask for consent, apply them, measure and report.
 
-Every log-in that the run needs is proven before anything is changed: those to guests before the plan is shown, those to ESXi
-shells after it was confirmed, for which the SSH service is started on these hosts and put back. If one fails, all failures are
+Every log-in that the run needs is tested before anything is changed: log-ins to guests before the plan is shown, log-ins to ESXi
+shells after you have accepted it. For these, the SSH service is started on the hosts and then restored. If one fails, all failures are
 listed and nothing is changed. For hosts with different passwords see --esxi-passwords.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -177,7 +177,7 @@ func unproven(err error) bool {
 // stopped prints that such a run changed nothing.
 func (r *runner) stopped(err error) bool {
 	if unproven(err) && !r.json {
-		fmt.Fprintln(r.env.Stderr, "Nothing was changed. Log-ins are proven before anything else is done, and these failed:")
+		fmt.Fprintln(r.env.Stderr, "Nothing was changed. Log-ins are tested before anything else is done, and these failed:")
 	}
 	return unproven(err)
 }

@@ -30,12 +30,12 @@ func newAttachCmd(e *console.Env) *cobra.Command {
 		Use:   "attach [RUN]",
 		Short: "Show a run from its beginning and follow it to its end",
 		Long: `attach prints what a run has done since it began and follows it until it ends, for example after the terminal that
-started it was lost: apply, resume and rollback go on without their terminal. Without RUN it takes the run that is going
-on, otherwise the latest one.
+started it was lost: apply, resume and rollback continue without their terminal. Without RUN it shows the run in
+progress, otherwise the latest one.
 
 On a terminal attach shows the page of the run: p pauses it after the running steps and continues it, the arrow keys choose a
-target, x skips the rest of it and R tries its failed steps again. What you ask for is kept in the journal. With -o json, or where
-the output is no terminal, attach prints lines and only reads.
+target, x skips the rest of it and R tries its failed steps again. Your requests are recorded in the journal. With -o json, or
+if the output is not a terminal, attach prints lines and only reads.
 
 Ctrl-C and q end attach, not the run. It needs the state directory of the run: use the machine and the
 account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if the run was interrupted.`,

@@ -31,12 +31,12 @@ and a host port take part in one pair only. On links of 200 Gb/s and more it als
 both directions at once, because one queue pair may not fill such a link. It prints the expected duration first. If it is
 interrupted, it prints what was measured so far.
 
-With --osu and --nccl it then runs MPI and NCCL over the same pairs, and all-reduce over all guests, and holds their figures
-against those of RDMA. Open MPI must be in the guests; they need no SSH keys of each other.
+With --osu and --nccl it then runs MPI and NCCL over the same pairs, and all-reduce over all guests, and compares their
+figures with those of RDMA. Open MPI must be installed in the guests; they need no SSH access to each other.
 
 With --load several VMs send at once: incast, in which each VM receives once from up to eight others, and with all also the
-bisection, in which each VM of one half sends to one of the other half and back. It tells how many bytes for how long, and asks
-first; the counters of loss and pause frames show whether the class is lossless under load.`,
+bisection, in which each VM of one half sends to one of the other half and back. It prints the amount of data and the duration,
+and asks first; the counters of loss and pause frames show whether the class is lossless under load.`,
 		Example: "  rdma-setup bench -f answers.yaml --load incast\n  rdma-setup bench -f answers.yaml --pairs none --load all --yes -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

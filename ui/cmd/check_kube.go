@@ -15,7 +15,7 @@ import (
 // checkKube checks whether MPI jobs over RDMA can run in a Kubernetes cluster, instead of a vCenter.
 func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
 	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.every > 0 || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
-		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube asks the cluster alone, and prints -o text and -o json")
+		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube checks only the cluster, and prints -o text and -o json")
 	}
 	var k *backends.Kubernetes
 	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {

@@ -28,11 +28,11 @@ addresses and versions are kept, because the checks need them. On a machine with
 rdma-setup check --bundle FILE then prints the findings that check would have printed here.
 
 It also reads what a copy of the site needs: installed VIBs, services, standard switches. rdma-setup lab --bundle FILE serves that
-copy. Guests are read where -f names them; without them the copy has stand-ins.
+copy. Guests are read where -f names them; all other guests of the copy are new installations.
 
 With --redact, names of hosts, VMs, folders, clusters, switches, port groups, datastores and rules become host-001, vm-00001 and so on,
-and IP addresses others of networks of the same size, in the answers of the bundle too. Models, versions, MAC and PCI addresses
-stay. Names of one lowercase word or of digits are replaced where they name something, not within texts.`,
+and IP addresses become other addresses in networks of the same size, in the answers of the bundle too. Models, versions, MAC and
+PCI addresses are kept. Names that are one lowercase word or a number are replaced in fields that hold a name, not within texts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -69,7 +69,7 @@ stay. Names of one lowercase word or of digits are replaced where they name some
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the expected settings; it is added to the bundle")
 	console.OutputFlag(c, &output, "text", "json")
 	c.Flags().StringVar(&out, "out", "", "file to write (default rdma-bundle-TIME.tgz)")
-	c.Flags().BoolVar(&redact, "redact", false, "replace names and IP addresses, the same by the same")
+	c.Flags().BoolVar(&redact, "redact", false, "replace names and IP addresses consistently")
 	c.Flags().BoolVar(&f.sel.Quick, "quick", false, "only the checks that need a few vCenter calls")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
 		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")

@@ -119,7 +119,7 @@ func sendControl(ctx context.Context, state, run string, ask engine.Control) (st
 		return err
 	})
 	if err != nil {
-		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.", "the run takes no controls: %w", err)
+		return "", backends.Errorf(backends.KindUnreachable, run, "A run that has ended or was killed is continued with rdma-setup resume.", "the run cannot be controlled: %w", err)
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime + 5*time.Second))

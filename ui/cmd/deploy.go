@@ -152,7 +152,7 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 	shown := -1
 	progress := func(percent int) {
 		if percent/10 != shown/10 || shown < 0 {
-			fmt.Fprintf(e.Stderr, "sending the disks: %d %%\n", percent)
+			fmt.Fprintf(e.Stderr, "uploading the disks: %d %%\n", percent)
 			shown = percent
 		}
 	}

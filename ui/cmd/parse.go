@@ -21,7 +21,8 @@ func newParseCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "parse TOOL [FILE]",
 		Short: "Turn a tool's output into JSON",
-		Long: `Turn the output of a tool of the field (FILE, else stdin) into JSON. Exit 1 when the tool failed or the text is not understood.
+		Long: `Turn the output of a tool such as ibv_devinfo, esxcli or perftest (FILE, else stdin) into JSON. Exit 1 when the tool failed or the
+text is not understood.
 
 With --judge the output of a perftest client is judged by the rules of the report: bandwidth and latency at every
 message size, for the mode and the speed of the link. The JSON then has "verdict" (pass, warn, fail or unknown) and "hint".

@@ -56,7 +56,7 @@ func TestRailsAreAdded(t *testing.T) {
 			k.press("r").on("pNICs").shows("serve rail-2 (rail 2 of 2)").shows("serves rail-1")
 			golden(t, filepath.Join("testdata", size.name, "5-pnics-rails.txt"), k.screen())
 			k.press("r").on("pNICs").shows("it has no other pNIC that can be used")
-			k.press("enter").on("Switch and vmknic").write("-x").press("tab", "tab", "tab", "tab", "tab").write("10.9.0.1/24").press("enter").on("Switch and vmknic").shows("want a network")
+			k.press("enter").on("Switch and vmknic").write("-x").press("tab", "tab", "tab", "tab", "tab").write("10.9.0.1/24").press("enter").on("Switch and vmknic").shows("expected a network")
 			for range 4 {
 				k.press("backspace")
 			}

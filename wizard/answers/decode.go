@@ -99,7 +99,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 			v.SetBool(b)
 			return
 		}
-		d.report(n, path, "write true or false", "want true or false, not %s", describe(n))
+		d.report(n, path, "write true or false", "expected true or false, not %s", describe(n))
 	case reflect.Int:
 		i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 0, 32)
 		if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" && err == nil {
@@ -120,7 +120,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
-		d.report(n, path, "write a list: [a, b], or one \"- item\" per line", "want a list, not %s", describe(n))
+		d.report(n, path, "write a list: [a, b], or one \"- item\" per line", "expected a list, not %s", describe(n))
 		return
 	}
 	if len(n.Content) == 0 {
@@ -138,7 +138,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 // mapping visits the pairs of a mapping; duplicate and invalid keys are reported.
 func (d *decoder) mapping(n *yaml.Node, path string, visit func(key string, kn, vn *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		d.report(n, path, "write \"key: value\" lines below it", "want keys and values, not %s", describe(n))
+		d.report(n, path, "write \"key: value\" lines below it", "expected keys and values, not %s", describe(n))
 		return
 	}
 	seen := map[string]int{}
@@ -207,9 +207,9 @@ func (d *decoder) scalar(n *yaml.Node, path string) (string, bool) {
 	case n.Kind != yaml.ScalarNode:
 		d.report(n, path, d.hint(path), "expected one value, not %s", describe(n))
 	case n.ShortTag() == "!!bool":
-		d.report(n, path, "put it in quotes when it is a name", "want text, not %s", describe(n))
+		d.report(n, path, "put it in quotes when it is a name", "expected text, not %s", describe(n))
 	case n.ShortTag() == "!!binary" || !utf8.ValidString(n.Value):
-		d.report(n, path, "", "want text, not binary data")
+		d.report(n, path, "", "expected text, not binary data")
 	default:
 		return n.Value, true
 	}

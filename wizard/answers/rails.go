@@ -183,7 +183,7 @@ func (c *checker) rails(a *Answers) {
 		once(at+".switch.portgroup", "port group ", r.Switch.PortGroup, "give each rail a port group of its own")
 		if a.Several() && a.WholeCard() && !pciText.MatchString(r.NIC.Device) {
 			c.bad(at+".nic.device", "write its PCI address, as 0000:3b:00.0 (rdma-setup discover shows it)",
-				"%q: with several rails a card that VMs have whole is known by its PCI address alone", clip(r.NIC.Device))
+				"%q: with several rails a whole card can only be identified by its PCI address", clip(r.NIC.Device))
 		}
 		if r.NIC.Position == 0 {
 			once(at+".nic.device", "device ", strings.ToLower(r.NIC.Device), "rails never share a pNIC")

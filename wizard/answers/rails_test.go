@@ -109,7 +109,7 @@ func TestWrongRails(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"nic beside rails":    {"mode: pvrdma\nnic: {speed: 100G}\nrails: [{name: a}]\n", "f.yaml:2:6: nic: cannot be combined with rails"},
 		"switch beside rails": {"mode: pvrdma\nrails: [{name: a}]\nswitch: {mtu: 9000}\n", "f.yaml:3:9: switch: cannot be combined with rails"},
-		"whole cards":         {strings.Replace(rails("{name: a}", "{name: b}"), "pvrdma", "gpudirect", 1), "rails[0].nic.device: \"\": with several rails a card that VMs have whole is known by its PCI address alone"},
+		"whole cards":         {strings.Replace(rails("{name: a}", "{name: b}"), "pvrdma", "gpudirect", 1), "rails[0].nic.device: \"\": with several rails a whole card can only be identified by its PCI address"},
 		"no name":             {rails("{nic: {speed: 100G}}"), "rails[0].name: is missing"},
 		"a name twice":        {rails("{name: a}", "{name: a}"), `f.yaml:4:12: rails[1].name: "a" is also used by rails[0]`},
 		"a switch twice":      {rails("{name: a, switch: {name: S}}", "{name: b, switch: {name: S}}"), `rails[1].switch.name: "S" is also used by rails[0]`},

@@ -190,9 +190,9 @@ func (c *checker) container(o Container) {
 	switch {
 	case o.Base == "":
 	case o.Image == "":
-		c.bad("container.image", "", "is missing, but container.base is to be built into something")
+		c.bad("container.image", "", "is missing, but container.base is set: the image that is built needs a name")
 	case o.Image == o.Base:
-		c.bad("container.image", "give what is built a name of its own", "%q is the image that it is built from", clip(o.Image))
+		c.bad("container.image", "give the image that is built another name", "%q is the image that it is built from", clip(o.Image))
 	case strings.Contains(o.Image, "@"):
 		c.bad("container.image", "", "%q has a digest, which is known only when it is built", clip(o.Image))
 	}

@@ -75,7 +75,7 @@ func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]s
 			c.bad(p+".portgroup", "", "%q belongs to the rail %s", clip(group), a.Rails[i].Name)
 		}
 		if first, twice := groups[group]; twice {
-			c.bad(p+".portgroup", "give each adapter a port group of its own: it is known by it",
+			c.bad(p+".portgroup", "give each adapter a port group of its own, which identifies it",
 				"%q is also used by adapters[%d]", clip(group), first)
 		}
 		groups[group] = j
@@ -157,7 +157,7 @@ func (c *checker) address(p netip.Prefix, path string, v VM, owner map[netip.Add
 		owner[ip] = strings.TrimSuffix(path, ".ip")
 	}
 	if v.Guest.Address == ip.String() {
-		c.bad(path, "the guest is reached over another interface than the one that is set up", "%s is the guest's own address for SSH", ip)
+		c.bad(path, "write another address for SSH: the interface that is set up cannot be used to reach the guest", "%s is the guest's own address for SSH", ip)
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *checker) ofed(a *Answers) {
 	switch {
 	case len(a.Guest.OFED) == 0:
 	case a.Mode == PVRDMA:
-		c.bad("guest.ofed", "remove it: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not know PVRDMA")
+		c.bad("guest.ofed", "remove it: the distribution's rdma-core has what PVRDMA needs", "is not for mode pvrdma: the libraries of MLNX_OFED do not support PVRDMA")
 	case !a.Guest.Install:
 		c.bad("guest.ofed", "set guest.install to true, or remove guest.ofed", "cannot be installed while guest.install is false")
 	}
@@ -232,7 +232,7 @@ func (c *checker) gpus(a *Answers) {
 	if m := a.GPUDirect.Manager; m != "" {
 		c.packaged("gpudirect.manager", m)
 		if !a.VGPUs() {
-			c.bad("gpudirect.manager", "ask for vGPUs in gpudirect.gpus, or take it out", "is named, and no VM gets a vGPU")
+			c.bad("gpudirect.manager", "request vGPUs in gpudirect.gpus, or remove it", "is set, but no VM gets a vGPU")
 		}
 	}
 	for _, vm := range sorted(a.GPUDirect.GPUs) {
@@ -244,7 +244,7 @@ func (c *checker) gpus(a *Answers) {
 		g := a.GPUDirect.GPUs[vm]
 		switch {
 		case g.Group != "" && (g.Profile != "" || g.Count != 0 || len(g.Whole) > 0):
-			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds", "stands beside other GPUs")
+			c.bad(path+".group", "write {group: NAME} alone: the host's list of groups says which vGPUs it holds", "cannot be combined with other GPUs")
 		case strings.ContainsFunc(g.Group, func(r rune) bool { return r <= ' ' || r > '~' }):
 			c.bad(path+".group", "write a vendor device group as rdma-setup discover lists it", "%q is not a vendor device group", clip(g.Group))
 		case g.Profile == "" && g.Count != 0:

@@ -250,7 +250,7 @@ func (s *stage) retry(c Control) (string, func(), error) {
 	if s.paused {
 		when = "when the run is continued"
 	}
-	return fmt.Sprintf("what failed on %s is tried again %s", c.Target, when), func() { s.reopen(c.Target) }, nil
+	return fmt.Sprintf("the failed steps of %s are tried again %s", c.Target, when), func() { s.reopen(c.Target) }, nil
 }
 
 // allow adds the outages of retried nodes to the consent: the retry is the consent.

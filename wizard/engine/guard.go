@@ -48,7 +48,7 @@ func guard[T any](ctx context.Context, limit, grace time.Duration, target, what 
 	case ctx.Err() != nil && isContext(a.err):
 		a.err = backends.Errorf(backends.KindInterrupted, target, "Run rdma-setup resume.", "%s: %w", what, a.err)
 	case limited.Err() != nil && isContext(a.err):
-		a.err = backends.Errorf(backends.KindUnreachable, target, "Look at what is going on there, then run rdma-setup resume.",
+		a.err = backends.Errorf(backends.KindUnreachable, target, "Find out what the target is doing, then run rdma-setup resume.",
 			"%s: not done within %s: %w", what, limit, a.err)
 	}
 	return a.value, a.err

@@ -157,7 +157,7 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 			return nil
 		}
 		if n == maxStages {
-			r.note("the plan does not settle: after %d stages it still wants changes", n)
+			r.note("after %d stages the plan still contains changes", n)
 			r.result.Differs = next.Changes
 			return nil
 		}
@@ -216,7 +216,7 @@ func (r *runner) consent(ctx context.Context, p plan.Plan) bool {
 		r.job.Ceiling = all
 		return true
 	}
-	r.note("stopped before what was not consented to: %s", what)
+	r.note("stopped before a change that you have not accepted: %s", what)
 	return false
 }
 

@@ -148,7 +148,7 @@ func (s *stage) undone(n *node) string {
 		return ""
 	}
 	if m, made := s.made[n.id]; made && m.to == n.change.To && m.stage == s.number-1 {
-		return "it was set and read back, but did not stay"
+		return "it was set and read back, but has changed again"
 	}
 	return ""
 }
@@ -250,7 +250,7 @@ func (s *stage) settleAll(which func(*node) bool, o outcome) {
 func (s *stage) giveUp() {
 	for _, n := range s.nodes {
 		if n.state == "" {
-			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("it waits for something that cannot be begun")})
+			s.settle(n, outcome{state: NodeBlocked, err: fmt.Errorf("it depends on something that cannot start")})
 			return
 		}
 	}

@@ -84,7 +84,7 @@ func guestTitle(c Change, removed bool) string {
 		if removed {
 			return "remove the traffic class from the environment of applications"
 		}
-		return fmt.Sprintf("tell applications traffic class %s (UCX, NCCL)", c.To)
+		return fmt.Sprintf("set traffic class %s for applications (UCX, NCCL)", c.To)
 	case backends.KindPort:
 		return "bring RDMA port up on " + place(c.Name)
 	case backends.KindImage:
@@ -168,9 +168,9 @@ func ofedTitle(c Change, removed bool) string {
 	var from, to backends.OFEDSpec
 	switch {
 	case removed && (c.From.Part().Decode(&from) != nil || from.Version == ""):
-		return "put the distribution's RDMA packages back"
+		return "restore the distribution's RDMA packages"
 	case removed:
-		return "uninstall " + from.Version + " and put the distribution's RDMA packages back"
+		return "uninstall " + from.Version + " and restore the distribution's RDMA packages"
 	case c.To.Decode(&to) != nil:
 		return "install MLNX_OFED"
 	}

@@ -38,7 +38,7 @@ func Deploy(ctx context.Context, conn *wire.Conn, f *File, d backends.Deployment
 		defer cancel()
 		aborted := lease.Abort(over, nil)
 		if aborted != nil {
-			err = errors.Join(err, fmt.Errorf("take the VM back: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
+			err = errors.Join(err, fmt.Errorf("remove the VM: %w; vCenter removes it itself within %d s", aborted, info.LeaseTimeout))
 		}
 		if ctx.Err() != nil && aborted == nil {
 			return "", backends.Errorf(backends.KindInterrupted, d.Name, "", "interrupted: the partly created VM has been removed")

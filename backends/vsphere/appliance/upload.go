@@ -92,7 +92,7 @@ func upload(ctx context.Context, f *File, item nfc.FileItem, m *meter) error {
 	defer transport.CloseIdleConnections()
 	res, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
-		return backends.Errorf(backends.KindUnreachable, item.URL.Host, "the host itself takes the disks: port 443 of it must be open from here", "send %s: %w", item.Path, err)
+		return backends.Errorf(backends.KindUnreachable, item.URL.Host, "the disks are sent to the host itself: open its port 443 for this machine", "send %s: %w", item.Path, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode/100 != 2 {

@@ -119,7 +119,7 @@ func (p failedVM) remedy(f klog.Failure) string {
 	case klog.IOMMUFault:
 		return "switch VT-d (AMD: IOMMU) on in the host's BIOS and update it; this is not the MMIO window"
 	case klog.NoInterruptVectors:
-		return "have fewer VFs in use on this host"
+		return "reduce the number of VFs in use on this host"
 	}
 	return ""
 }

@@ -157,7 +157,7 @@ func (e *evacuation) choose(ctx context.Context, group []*leaver) error {
 		what += " together, as a DRS rule wants them"
 	}
 	return backends.Errorf(backends.KindRefused, e.target.Name, "Move "+names[0]+" by hand, or shut it down, then resume.",
-		"move %s: no other host of its cluster takes it: %s", what, strings.Join(whys, "; "))
+		"move %s: no other host of its cluster can run it: %s", what, strings.Join(whys, "; "))
 }
 
 // unfit returns why a host cannot receive VMs that belong together, "" if it can.

@@ -167,7 +167,7 @@ func (b vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Value
 
 func offAgain(vm string) error {
 	return backends.Errorf(backends.KindPermanent, vm, "look at the VM's vmware.log; where it says \"failed to register interrupt\", the host is out of interrupt vectors: "+
-		"have fewer VFs in use on it", "power the VM on: it went off again by itself")
+		"reduce the number of VFs in use on it", "power the VM on: it went off again by itself")
 }
 
 // OffAgain waits until a VM that was powered on is off, and then returns an error; nil if ctx ends first.
@@ -208,7 +208,7 @@ var refusals = []struct{ mark, hint string }{
 	{"No SR-IOV virtual function", "compare the VFs of the host with max_vfs by PCI order (a card added or removed shifts them, KB 309346): rdma-setup check; or move the VM"},
 	{"sched.mem.min", "reserve all guest memory of the VM"},
 	{"sched.cpu.min", "reserve the VM's CPUs in full, or set its latency sensitivity back to normal"},
-	{"Out of interrupt vectors", "have fewer VFs in use on this host"},
+	{"Out of interrupt vectors", "reduce the number of VFs in use on this host"},
 }
 
 // explainPowerOn adds a remedy to a refusal that is complete by itself; false if vmware.log has more details.

@@ -260,7 +260,7 @@ func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	case len(refs) == 1:
 		return refs[0], nil
 	case len(refs) == 0:
-		return Ref{}, backends.Errorf(backends.KindRefused, name, "look at the names with: rdma-setup discover", "there is no such datacenter in vCenter")
+		return Ref{}, backends.Errorf(backends.KindRefused, name, "list the names with: rdma-setup discover", "there is no such datacenter in vCenter")
 	case name == "":
 		return Ref{}, backends.Errorf(backends.KindRefused, "", "name one under hosts.datacenter", "there are %d datacenters in vCenter", len(refs))
 	}

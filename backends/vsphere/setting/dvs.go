@@ -195,7 +195,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 		}
 		if !(&backends.Switch{Note: v.note}).Ours() {
 			return backends.Errorf(backends.KindRefused, t.Target.Name, "remove it in vCenter if that is what you want",
-				"the distributed switch was not made by rdma-setup and is not removed")
+				"the distributed switch was not created by rdma-setup and is not removed")
 		}
 		return s.destroy(ctx, v.ref, progress)
 	})

@@ -46,7 +46,7 @@ func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []
 	for i, err := range errs {
 		if err != nil {
 			gaps = append(gaps, backends.Gap{Target: backends.HostRef(rd.index.Name(rows[i].ref)), What: "RDMA devices",
-				Why: "ESXi " + rows[i].host.Version + " does not tell them through the API, and esxcli rdma device list could not be asked: " + err.Error()})
+				Why: "ESXi " + rows[i].host.Version + " does not report them through the API, and esxcli rdma device list failed: " + err.Error()})
 		}
 	}
 	return gaps

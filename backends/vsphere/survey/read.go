@@ -180,7 +180,7 @@ func (rd *reading) instead(t backends.TargetType) string {
 		names = append(names, rd.index.Name(ref))
 	}
 	if len(names) == 0 || len(names) > 8 {
-		return "look at the names with: rdma-setup discover"
+		return "list the names with: rdma-setup discover"
 	}
 	return "there is: " + strings.Join(names, ", ")
 }

@@ -160,7 +160,7 @@ func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 		}
 		if !given("no-wait") && f.job.API == generate.V2Beta1 && !waits {
 			f.job.NoWait = true
-			fmt.Fprintf(e.Stderr, "note: the MPI operator of %s does not know launcherCreationPolicy: the launcher starts with the workers, and retries\n", at)
+			fmt.Fprintf(e.Stderr, "note: the MPI operator of %s does not support launcherCreationPolicy: the launcher starts with the workers, and retries\n", at)
 		}
 		return nil
 	})
@@ -177,6 +177,6 @@ func tryJob(cmd *cobra.Command, e *console.Env, name, manifest string) error {
 	}); err != nil {
 		return err
 	}
-	fmt.Fprintf(e.Stderr, "note: the API server of %s takes this job (dry run; nothing was created)\n", console.Visible(name))
+	fmt.Fprintf(e.Stderr, "note: the API server of %s accepts this job (dry run; nothing was created)\n", console.Visible(name))
 	return nil
 }

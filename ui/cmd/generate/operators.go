@@ -33,7 +33,7 @@ func newNetworkOperatorCmd(e *console.Env) *cobra.Command {
 		Long: `Print a NicClusterPolicy for Kubernetes nodes that rdma-setup has set up. With PVRDMA and whole cards pods share the adapter
 (RDMA shared device plugin); of VFs each pod gets one (SR-IOV device plugin). With VFs and whole cards pods also get an
 interface and an address: Multus, IPAM and a network are added. The resource and the network are those that generate
-mpijob takes. Nothing is asked of vCenter or the cluster.`,
+mpijob takes. Neither vCenter nor the cluster is contacted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from := "flags"

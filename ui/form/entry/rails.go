@@ -217,7 +217,7 @@ func networkOf(text string) (netip.Prefix, error) {
 	}
 	n, err := netip.ParsePrefix(text)
 	if err != nil || !n.Addr().Is4() || n != n.Masked() {
-		return netip.Prefix{}, fmt.Errorf("want a network such as 192.168.51.0/24, or nothing")
+		return netip.Prefix{}, fmt.Errorf("expected a network such as 192.168.51.0/24, or nothing")
 	}
 	return n, nil
 }

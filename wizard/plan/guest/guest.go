@@ -69,7 +69,7 @@ func Plan(d *draft.Draft, v *draft.VM) {
 		g.cycled, g.after, g.until = true, []string{id}, backends.Unknown(id)
 	}
 	if v.On() && v.Guest != nil && v.Guest.Error != "" {
-		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is on but cannot be asked: %s",
+		d.Refuse(g.ref, "", cmp.Or(v.Guest.Hint, "check address, port, user and key under vms of the answers"), "the guest is running but cannot be read: %s",
 			strings.TrimPrefix(v.Guest.Error, "guest "+v.Name+": "))
 		d.Refusals[len(d.Refusals)-1].Kind = v.Guest.ErrKind
 		return
@@ -116,7 +116,7 @@ func (g *guestPart) usable() bool {
 		ok = false
 	}
 	if f.MOFED != "" && g.Answers.Mode == answers.PVRDMA {
-		g.Object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and let the distribution's rdma-core in",
+		g.Object(g.ref, "GST-MOFED-006", "remove it (ofed_uninstall.sh) and install the distribution's rdma-core",
 			"has %s, whose libraries do not support PVRDMA", f.MOFED)
 		ok = ok && slices.Contains(g.Options.Skip, "GST-MOFED-006")
 	}
@@ -217,7 +217,7 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 func (g *guestPart) modules() {
 	wanted, why := PVRDMAModules(), "in this order, vmw_pvrdma last"
 	if g.Answers.Mode != answers.PVRDMA {
-		wanted, why = VFModules(), "the driver of the VF or card, which the kernel has, and what user space talks to"
+		wanted, why = VFModules(), "the kernel's driver of the VF or card, and its interfaces for user space"
 	}
 	from := g.until
 	if g.asked {

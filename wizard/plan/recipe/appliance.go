@@ -115,7 +115,7 @@ func applianceProperties(a backends.Appliance, w ApplianceWish, bad func(string,
 		value := w.Properties[p.Key]
 		switch {
 		case value != "" && !p.Asked:
-			bad("leave it out", "property %s is not for users to set", p.Key)
+			bad("leave it out", "property %s cannot be set by users", p.Key)
 		case value == "" && p.Needed:
 			bad(fmt.Sprintf("add --property %s=VALUE (or =@FILE)", p.Key), "property %s (%s) must not be empty: the VM would not start", p.Key, p.Label)
 		}

@@ -44,7 +44,7 @@ func TestCheckAppliance(t *testing.T) {
 		{"network misspelt", server, func(w *recipe.ApplianceWish) { w.Networks["Network l"] = "VM Network" }, `has no network "Network l"`},
 		{"property forgotten", server, func(w *recipe.ApplianceWish) { w.Properties = nil }, "password () must not be empty"},
 		{"property misspelt", server, func(w *recipe.ApplianceWish) { w.Properties["pasword"] = "x" }, `no property "pasword"`},
-		{"property not to be set", server, func(w *recipe.ApplianceWish) { w.Properties["fixed"] = "x" }, "not for users to set"},
+		{"property not to be set", server, func(w *recipe.ApplianceWish) { w.Properties["fixed"] = "x" }, "cannot be set by users"},
 		{"no such configuration", server, func(w *recipe.ApplianceWish) { w.Configuration = "large" }, `no configuration "large"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

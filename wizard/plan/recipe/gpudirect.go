@@ -103,7 +103,7 @@ func (b *builder) leadsToNVSwitch(h *draft.Host, pci string) bool {
 		return false
 	}
 	b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "name another card by nic.device",
-		"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) would tell, which vSphere does not show", pci, h.Baseboard)
+		"the ConnectX-7 function at %s may lead to the NVSwitches of the %s: only its VPD (SMDL=SW_MNG) shows that, and vSphere does not report it", pci, h.Baseboard)
 	return true
 }
 

@@ -79,7 +79,7 @@ func (b *builder) nicNames(v *draft.VM, to int) (ids []string) {
 	case !v.Wish.Guest.Managed():
 		why = "guest.manage is false"
 	case !v.On() || g == nil || g.Error != "":
-		why = "the guest cannot be asked while the VM is off"
+		why = "the guest cannot be read while the VM is off"
 	default:
 		for _, i := range g.Interfaces {
 			twin := slices.IndexFunc(pinned, func(p backends.Interface) bool { return strings.EqualFold(p.MAC, i.MAC) })

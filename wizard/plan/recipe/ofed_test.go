@@ -189,7 +189,7 @@ func TestOFEDIsRolledBack(t *testing.T) {
 	if !slices.Contains(software.After, guestID("vm-01", backends.KindMemlock, "")) || !slices.Contains(built.After, software.ID()) || slices.Contains(software.After, built.ID()) {
 		t.Errorf("after %q; what it was built with after %q", software.After, built.After)
 	}
-	if got := plan.Title(*software); got != "uninstall "+ofedVersion+" and put the distribution's RDMA packages back" {
+	if got := plan.Title(*software); got != "uninstall "+ofedVersion+" and restore the distribution's RDMA packages" {
 		t.Error(got)
 	}
 }

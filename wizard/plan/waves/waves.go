@@ -86,7 +86,7 @@ func Plan(d *draft.Draft) {
 	}
 	w.clusters()
 	if !w.Options.Until.IsZero() {
-		w.Note("no host or VM goes out of service that could not be back, and be undone, by %s (run.window.until); what is left continues with rdma-setup resume",
+		w.Note("a host or VM is taken out of service only if it can be back, and its changes undone, by %s (run.window.until); rdma-setup resume continues with the rest",
 			w.Options.Until.Format("2006-01-02 15:04 MST"))
 	}
 }
