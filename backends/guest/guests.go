@@ -278,7 +278,7 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if backends.KindOf(err) == backends.KindRefused {
 		if card, wrong := g.card(ctx, s.Target.Name, s.Name); wrong == nil {
 			return card, nil
-		} else if _, whole := backends.OfHCA(s.Name); whole {
+		} else if _, passthrough := backends.OfHCA(s.Name); passthrough {
 			return "", wrong
 		}
 	}

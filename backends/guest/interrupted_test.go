@@ -44,7 +44,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		}
 		return m, s, set, kept
 	}
-	whole := func(t *testing.T, m *machine) {
+	assertUsable := func(t *testing.T, m *machine) {
 		t.Helper()
 		if said := m.root(t, "dpkg --audit; ls /var/lib/dpkg/updates 2>/dev/null || :"); said != "" {
 			t.Errorf("dpkg has left: %s", said)
@@ -58,7 +58,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		if now, err := set.Read(t.Context(), s); err != nil || now != want {
 			t.Errorf("installed are %s, %v", now, err)
 		}
-		whole(t, m)
+		assertUsable(t, m)
 	})
 	t.Run("is taken back without a trace", func(t *testing.T) {
 		m, s, set, kept := cut(t)
@@ -68,7 +68,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		if now := m.root(t, "dpkg-query -W -f '${Package}\\n' perftest rdma-core librdmacm1 2>/dev/null || :"); now != "" {
 			t.Errorf("left are %s", now)
 		}
-		whole(t, m)
+		assertUsable(t, m)
 	})
 	t.Run("of a package that must be reinstalled", func(t *testing.T) {
 		for _, what := range []string{"install", "restore"} {
@@ -98,7 +98,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 			} else if now := m.root(t, "dpkg-query -W -f '${Package}\n' perftest rdma-core librdmacm1 2>/dev/null || :"); now != "" {
 				t.Errorf("left are %s", now)
 			}
-			whole(t, m)
+			assertUsable(t, m)
 		}
 	})
 	t.Run("and another package manager is waited for", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAnInstallationCutShortByAReboot(t *testing.T) {
 		if err := set.Set(t.Context(), s, want, nil); err != nil {
 			t.Fatal(err)
 		}
-		whole(t, m)
+		assertUsable(t, m)
 	})
 }
 

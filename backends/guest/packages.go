@@ -169,9 +169,9 @@ func (p packages) observePackages(ctx context.Context, vm string, kept backends.
 	if err != nil {
 		return nil, err
 	}
-	whole, begun := f.packages(names), f.begun(names)
+	complete, begun := f.packages(names), f.begun(names)
 	return packageItems(names, func(n string) backends.Value {
-		switch version := whole[n]; {
+		switch version := complete[n]; {
 		case !slices.Contains(begun, n): // its name may be provided by another package
 			return backends.Absent
 		case version != "":
