@@ -163,6 +163,38 @@ func TestTwinIsTheSite(t *testing.T) {
 	}
 }
 
+// A site of two clusters: the answers name no cluster, so the hosts of both are set up. Each cluster keeps its settings and rules.
+func TestTwinOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Found: func(s *world.State) error {
+		if err := scenario.Build(s, scenario.Spec{Hosts: 4, VMs: 8}); err != nil {
+			return err
+		}
+		s.Services = world.Services{HA: true, Failover: 1, EVC: "intel-cascadelake"}
+		s.Clusters = []world.Cluster{{Name: "GPU", Services: world.Services{DRS: "manual", Rules: []world.Rule{{Key: 1, Name: "apart", Apart: true, VMs: []string{"vm-03", "vm-04"}}}}}}
+		s.Hosts[2].Cluster, s.Hosts[3].Cluster = 1, 1
+		return nil
+	}})
+	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := filepath.Join(t.TempDir(), "answers.yaml")
+	if err := os.WriteFile(answers, bytes.Replace(text, []byte(`cluster: "Cluster-01"`), []byte(`cluster: ""`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	served, tw, again := twinOf(t, site, answers)
+	if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
+		t.Errorf("plan %s on the site, %s on the twin", want, got)
+	}
+	if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
+		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
+	}
+	if code, out, errs := site.run("rehearse", "-f", answers, "-o", "json"); code != 0 || !strings.Contains(out, `"restored":true`) && !strings.Contains(out, `"restored": true`) {
+		t.Errorf("rehearsal: %d\n%s\n%s", code, out, errs)
+	}
+}
+
 // odd is a site of 12 hosts and 60 VMs that was set up once and has changed in many ways since.
 func odd(s *world.State) error {
 	if err := scenario.Build(s, scenario.Spec{Scenario: "drifted", Hosts: 12, VMs: 60}); err != nil {
@@ -202,7 +234,7 @@ func odd(s *world.State) error {
 	s.Folders = append(s.Folders, folder)
 	s.VMs[20].Folder, s.VMs[20].Path = folder.ID, "/DC/vm/Team A/"+s.VMs[20].Name
 	s.VMs[21].VApp, s.VMs[21].Path = "app-01", "/DC/vm/app-01/"+s.VMs[21].Name
-	s.VMs[22].Sharing = "physicalSharing"                                                                               // a cluster over the LUN
+	s.VMs[22].Sharing = "physicalSharing"
 	s.VMs[22].RawDisks = []world.RawDisk{{LUN: "020005010060002ac0000000000000000200023d7a565620202020", KB: 64 << 20}} // LUN 261
 	s.VMs[28].RawDisks = []world.RawDisk{{LUN: "020003000060002ac0000000000000000300023d7a565620202020", Virtual: true, DiskMode: "independent_persistent", KB: 8 << 20}}
 	s.VMs[23].Local = true

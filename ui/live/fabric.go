@@ -56,7 +56,7 @@ type Fabric interface {
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
 	// Expected returns how long the plan is expected to take: the estimate with which the run page begins, or 0 if unknown.
 	Expected(a *answers.Answers, p *plan.Plan) time.Duration
-	// Rehearsable reports whether Rehearse is possible: the plan changes something, its hosts are in one cluster, and the target
+	// Rehearsable reports whether Rehearse is possible: the plan changes something, its hosts are in one datacenter, and the target
 	// is not the private lab.
 	Rehearsable(l Login, a *answers.Answers) bool
 	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and

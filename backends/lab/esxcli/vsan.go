@@ -10,11 +10,12 @@ import (
 // resyncSummary prints the amount of data that vSAN has to resync. On a host without vSAN, the command fails.
 func resyncSummary(w *world.World, host string, _ Args) (Answer, error) {
 	vsan := false
-	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, _ *world.Host) [][]Field {
-		if vsan = s.Services.VSAN; !vsan {
+	a, err := view(w, host, Record, "ResyncSummary", func(s *world.State, h *world.Host) [][]Field {
+		services := s.ClusterServices(h.Cluster)
+		if vsan = services.VSAN; !vsan {
 			return nil
 		}
-		objects, left := 0, s.Services.Resync
+		objects, left := 0, services.Resync
 		if left > 0 {
 			objects = 3
 		}

@@ -18,6 +18,33 @@ type Services struct {
 	Rules    []Rule // affinity rules of DRS
 }
 
+// A Cluster is a cluster in addition to the first one.
+type Cluster struct {
+	Name     string
+	Services Services
+}
+
+// ServicesOf returns the services of the cluster of a host, those of the first cluster if there is no such host.
+func (s *State) ServicesOf(host string) *Services {
+	if len(s.Clusters) > 0 {
+		if h := s.Host(host); h != nil {
+			return s.ClusterServices(h.Cluster)
+		}
+	}
+	return &s.Services
+}
+
+// ClusterServices returns the services of a cluster, by the number that hosts have.
+func (s *State) ClusterServices(n int) *Services {
+	if n == 0 {
+		return &s.Services
+	}
+	return &s.Clusters[n-1].Services
+}
+
+// together reports whether two hosts are in one cluster.
+func (s *State) together(a, b string) bool { return s.ServicesOf(a) == s.ServicesOf(b) }
+
 // A Rule is an enabled affinity rule of DRS. VM-host rules name VMs and hosts; other rules name only VMs.
 type Rule struct {
 	Key      int32
@@ -32,7 +59,7 @@ type Rule struct {
 // Allows reports whether the DRS rules allow a VM to run on a host. If all is false, only enforced rules are checked, because a
 // user may violate the others.
 func (s *State) Allows(v *VM, host string, all bool) bool {
-	for _, r := range s.Services.Rules {
+	for _, r := range s.ServicesOf(host).Rules {
 		if !slices.Contains(r.VMs, v.Name) || !all && !r.Must {
 			continue
 		}
@@ -57,20 +84,21 @@ const (
 	resynced = 4 << 30
 )
 
-// Level reports whether HA's admission control allows more MB to be reserved in addition to the memory of the running VMs. The
-// available memory is that of all hosts that are up, except the host without and the largest hosts, as many as the failover
-// level requires.
-func (s *State) Level(more int64, without string) bool {
-	if !s.Services.HA || s.Services.Failover == 0 {
+// Level reports whether HA's admission control allows more MB to be reserved in the cluster of a host, in addition to the memory of
+// the running VMs. The available memory is that of all hosts that are up, without the host itself if it leaves, and without the
+// largest hosts, as many as the failover level requires.
+func (s *State) Level(more int64, host string, leaves bool) bool {
+	v := s.ServicesOf(host)
+	if !v.HA || v.Failover == 0 {
 		return true
 	}
 	var room []int64
 	for _, h := range s.Hosts {
-		if h.State == Up && !h.Maintenance && h.Name != without {
+		if h.State == Up && !h.Maintenance && !(leaves && h.Name == host) && s.together(h.Name, host) {
 			room = append(room, h.MemoryMB)
 		}
 	}
-	left := len(room) - s.Services.Failover
+	left := len(room) - v.Failover
 	if left < 1 {
 		return false
 	}
@@ -79,7 +107,7 @@ func (s *State) Level(more int64, without string) bool {
 		more -= mb
 	}
 	for _, v := range s.VMs {
-		if v.On {
+		if v.On && s.together(v.Host, host) {
 			more += v.Reserved
 		}
 	}
@@ -87,14 +115,16 @@ func (s *State) Level(more int64, without string) bool {
 }
 
 // resync starts to copy the data that was changed while a host was down. The caller must hold the mutex.
-func (w *World) resync() {
-	if !w.state.Services.VSAN {
+func (w *World) resync(host string) {
+	v := w.state.ServicesOf(host)
+	if !v.VSAN {
 		return
 	}
-	w.state.Services.Resync += resynced
+	v.Resync += resynced
 	w.afterLocked(copying, func() {
 		_ = w.Update(func(s *State) ([]Event, error) {
-			s.Services.Resync = max(0, s.Services.Resync-resynced)
+			v := s.ServicesOf(host)
+			v.Resync = max(0, v.Resync-resynced)
 			return nil, nil
 		})
 	})

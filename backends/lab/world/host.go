@@ -23,6 +23,7 @@ const (
 type Host struct {
 	Name        string
 	Index       int    // position in the inventory, from 0
+	Cluster     int    // 0: the first one; from 1: State.Clusters
 	Version     string // "8.0.3"
 	Build       string
 	State       HostState

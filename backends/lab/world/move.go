@@ -9,7 +9,7 @@ import "slices"
 func (w *World) Evacuate(host string) {
 	_ = w.Update(func(s *State) ([]Event, error) { return s.services(host, false), nil })
 	_ = w.Update(func(s *State) ([]Event, error) {
-		if s.Services.NoDRS || s.Services.DRS != "" || !s.Level(0, host) {
+		if services := s.ServicesOf(host); services.NoDRS || services.DRS != "" || !s.Level(0, host, true) {
 			return nil, nil
 		}
 		var events []Event
@@ -52,7 +52,7 @@ func (s *State) RoomFor(v *VM, among []string) *Host {
 	var best *Host
 	fewest := 0
 	for _, h := range s.Hosts {
-		if len(among) > 0 && !slices.Contains(among, h.Name) || h.Name == v.Host || h.State != Up || h.Maintenance || !s.Allows(v, h.Name, true) {
+		if len(among) > 0 && !slices.Contains(among, h.Name) || h.Name == v.Host || !s.together(h.Name, v.Host) || h.State != Up || h.Maintenance || !s.Allows(v, h.Name, true) {
 			continue
 		}
 		used, n, fits := int64(0), 0, true

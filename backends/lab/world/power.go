@@ -251,7 +251,7 @@ func (w *World) returns(host string, cut bool) error {
 		}
 		h.State, h.BootTime, h.NeverReturns = Up, nextBoot(h.BootTime), false
 		h.boot(cut)
-		w.resync()
+		w.resync(host)
 		return []Event{{What: HostUp, Host: host}}, nil
 	})
 }

@@ -29,6 +29,7 @@ type State struct {
 	DHCP       string           // IPv4 network of the DHCP server on the RDMA switch; "": no server
 	Lifecycle  *Lifecycle       // image that manages the cluster; nil: baselines
 	Services   Services
+	Clusters   []Cluster // in addition to the first one, whose name and services are above
 
 	Skew   time.Duration // by how much vCenter's clock is ahead
 	Reader bool          // users log in to vCenter with a read-only account

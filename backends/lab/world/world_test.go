@@ -271,3 +271,29 @@ func TestEvacuate(t *testing.T) {
 		}
 	})
 }
+
+// DRS moves VMs to hosts of the same cluster, and each cluster has its own settings.
+func TestDRSStaysInTheCluster(t *testing.T) {
+	w, err := scenario.New(scenario.Spec{Hosts: 4, VMs: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	if err := w.Update(func(s *world.State) ([]world.Event, error) {
+		s.Clusters = []world.Cluster{{Name: "one host"}, {Name: "manual", Services: world.Services{DRS: "manual"}}}
+		s.Hosts[2].Cluster, s.Hosts[3].Cluster = 1, 2
+		return nil, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"esx-01", "esx-03", "esx-04"} {
+		w.Evacuate(host)
+	}
+	w.View(func(s *world.State) {
+		for vm, want := range map[string]string{"vm-01": "esx-02", "vm-02": "esx-02", "vm-03": "esx-03", "vm-04": "esx-04"} {
+			if got := s.VM(vm).Host; got != want {
+				t.Errorf("%s is on %s, want %s", vm, got, want)
+			}
+		}
+	})
+}

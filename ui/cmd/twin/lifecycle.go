@@ -85,6 +85,9 @@ func (t *Twin) vibs(component, version string) []world.VIB {
 func (t *Twin) installed(s *world.State) {
 	for i := range t.site.Hosts {
 		w := s.Hosts[i]
+		if w.Cluster != 0 {
+			continue
+		}
 		for _, b := range s.Lifecycle.Bundles {
 			if v := s.Lifecycle.Components[b.Name]; v != b.Version || system(&t.site.Hosts[i]).Components.Value[b.Name] != v {
 				continue

@@ -21,7 +21,7 @@ import (
 type Twin struct {
 	Assumed []string // defaults of the lab for what was not collected; sentences for display
 
-	site    *backends.Inventory // one cluster of it
+	site    *backends.Inventory // one datacenter of it
 	away    []backends.Switch   // those of other datacenters
 	answers *answers.Answers    // those of the bundle; nil if there are none
 	made    time.Time
@@ -31,8 +31,8 @@ type Twin struct {
 	lacksErr error
 }
 
-// Of returns the twin of a bundle. A lab has one cluster: that of the answers in the bundle, else the only one. A bundle with
-// several clusters and without answers that name one is an error of kind usage.
+// Of returns the twin of a bundle. A lab has one datacenter: that of the answers in the bundle, else the only one. A bundle with
+// several datacenters and without answers that name one is an error of kind usage.
 func Of(b *bundle.Bundle) (*Twin, error) {
 	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made, lacks: b.Facts.Lacks, lacksErr: b.Facts.LacksErr}
 	if err := t.narrow(); err != nil {
@@ -44,41 +44,38 @@ func Of(b *bundle.Bundle) (*Twin, error) {
 	return t, nil
 }
 
-// place is the location of hosts.
-type place struct{ datacenter, cluster string }
-
-// places returns the clusters of the hosts that the answers name, or of all; a may be nil.
-func places(site *backends.Inventory, a *answers.Answers) []place {
-	var all []place
+// datacenters returns the datacenters of the hosts that the answers name, or of all; a may be nil.
+func datacenters(site *backends.Inventory, a *answers.Answers) []string {
+	var all []string
 	for _, h := range site.Hosts {
 		if a != nil && (a.Hosts.Datacenter != "" && a.Hosts.Datacenter != h.Datacenter || a.Hosts.Cluster != "" && a.Hosts.Cluster != h.Cluster ||
 			len(a.Hosts.Names) > 0 && !slices.Contains(a.Hosts.Names, h.Name)) {
 			continue
 		}
-		if p := (place{h.Datacenter, h.Cluster}); !slices.Contains(all, p) {
-			all = append(all, p)
+		if !slices.Contains(all, h.Datacenter) {
+			all = append(all, h.Datacenter)
 		}
 	}
 	return all
 }
 
-// Fits reports whether a twin is possible for the answers: their hosts must be in one cluster.
-func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(places(site, a)) == 1 }
+// Fits reports whether a twin is possible for the answers: their hosts must be in one datacenter.
+func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(datacenters(site, a)) == 1 }
 
-// narrow keeps only the twin's cluster.
+// narrow keeps only the twin's datacenter.
 func (t *Twin) narrow() error {
-	all := places(t.site, t.answers)
+	all := datacenters(t.site, t.answers)
 	if len(all) != 1 {
-		return console.Usage("collect with -f answers.yaml, and set one datacenter and one cluster under hosts",
-			"a twin has one cluster, and the bundle has %d", len(all))
+		return console.Usage("collect with -f answers.yaml, and set one datacenter under hosts",
+			"a twin has one datacenter, and the bundle has %d", len(all))
 	}
 	site := *t.site
 	site.Hosts, site.VMs, site.Switches = nil, nil, nil
 	for _, h := range t.site.Hosts {
-		if (place{h.Datacenter, h.Cluster}) == all[0] {
+		if h.Datacenter == all[0] {
 			site.Hosts = append(site.Hosts, h)
 		} else {
-			t.note(h.Name, "left out, because a twin has one cluster")
+			t.note(h.Name, "left out, because a twin has one datacenter")
 		}
 	}
 	for _, v := range t.site.VMs {
@@ -87,7 +84,7 @@ func (t *Twin) narrow() error {
 		}
 	}
 	for _, s := range t.site.Switches {
-		if s.Datacenter == all[0].datacenter {
+		if s.Datacenter == all[0] {
 			site.Switches = append(site.Switches, s)
 		} else {
 			t.away = append(t.away, s)
@@ -99,13 +96,18 @@ func (t *Twin) narrow() error {
 
 // Found fills a lab's model. It can be called again for another lab.
 func (t *Twin) Found(s *world.State) error {
-	first := t.site.Hosts[0]
-	s.Datacenter, s.Cluster, s.VCenter = first.Datacenter, cmp.Or(first.Cluster, "none"), t.site.VCenter.Version
-	if first.Cluster == "" {
-		t.note("", "the hosts are not in a cluster; the lab puts them into one, with DRS")
+	clusters := t.clusters()
+	s.Datacenter, s.Cluster, s.VCenter = t.site.Hosts[0].Datacenter, cmp.Or(clusters[0], "none"), t.site.VCenter.Version
+	for _, name := range clusters[1:] {
+		s.Clusters = append(s.Clusters, world.Cluster{Name: cmp.Or(name, "none")})
 	}
 	for i := range t.site.Hosts {
-		s.Hosts = append(s.Hosts, t.host(i, &t.site.Hosts[i]))
+		h := t.host(i, &t.site.Hosts[i])
+		h.Cluster = slices.Index(clusters, t.site.Hosts[i].Cluster)
+		s.Hosts = append(s.Hosts, h)
+		if t.site.Hosts[i].Cluster == "" {
+			t.note(h.Name, "is not in a cluster; the lab puts the hosts without one into a cluster with DRS")
+		}
 	}
 	t.switches(s)
 	for i := range t.site.VMs {
@@ -113,34 +115,61 @@ func (t *Twin) Found(s *world.State) error {
 			return err
 		}
 	}
-	t.cluster(s)
+	for n, name := range clusters {
+		t.cluster(s, n, name)
+	}
 	t.depot(s)
 	t.always()
 	t.Assumed = t.notes.list()
 	return nil
 }
 
-// cluster copies the automatic functions of the cluster.
-func (t *Twin) cluster(s *world.State) {
+// clusters returns the names of the clusters, first that of the answers, or one that an image manages: the lab has images only
+// in its first cluster.
+func (t *Twin) clusters() []string {
+	var names []string
 	for _, h := range t.site.Hosts {
-		if s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
+		if !slices.Contains(names, h.Cluster) {
+			names = append(names, h.Cluster)
+		}
+	}
+	rank := func(name string) int {
+		switch {
+		case t.answers != nil && t.answers.Hosts.Cluster == name && name != "":
+			return 0
+		case slices.ContainsFunc(t.site.Hosts, func(h backends.Host) bool { return h.Cluster == name && slices.Contains(h.ManagedBy, "vLCM image") }):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return names
+}
+
+// cluster copies the automatic functions of a cluster.
+func (t *Twin) cluster(s *world.State, n int, name string) {
+	v := s.ClusterServices(n)
+	for _, h := range t.site.Hosts {
+		if h.Cluster != name {
+			continue
+		}
+		if n == 0 && s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
 			t.lifecycle(s, &h)
 		}
 		if f := system(&h).Resync; f.Known() {
-			s.Services.Resync = f.Value
+			v.Resync = f.Value
 		}
 		for _, owner := range h.ManagedBy {
-			if owner != "vLCM image" {
+			if owner != "vLCM image" || n > 0 {
 				t.note(h.Name, "is managed by "+owner+", which the twin does not simulate")
 			}
 		}
 	}
-	c := t.site.Cluster(s.Cluster)
+	c := t.site.Cluster(name)
 	if c == nil {
-		t.note("", "DRS fully automated, HA off: the settings of the cluster were not read")
+		t.note("", "DRS fully automated, HA off: the settings of the cluster "+name+" were not read")
 		return
 	}
-	v := &s.Services
 	v.NoDRS, v.HA, v.Failover, v.VSAN = !c.DRS, c.HA, c.Failover, c.VSAN
 	if c.DRSMode != "fullyAutomated" {
 		v.DRS = c.DRSMode

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/vmware/govmomi/simulator"
-	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -187,8 +186,9 @@ func (m manager) hosts(container types.ManagedObjectReference) ([]types.ManagedO
 	if container.Type == "HostSystem" && m.f.Reg.Get(container) != nil {
 		return []types.ManagedObjectReference{container}, nil
 	}
-	switch container {
-	case model.Root, model.Datacenter, model.HostFolder, model.Cluster:
+	cluster := container.Type == model.Cluster.Type && m.f.Reg.Get(container) != nil
+	switch {
+	case cluster, container == model.Root, container == model.Datacenter, container == model.HostFolder:
 	default:
 		if m.f.Reg.Get(container) == nil {
 			return nil, frame.Gone(container)
@@ -196,7 +196,13 @@ func (m manager) hosts(container types.ManagedObjectReference) ([]types.ManagedO
 		return nil, frame.BadArgument("hostContainer.container")
 	}
 	var hosts []types.ManagedObjectReference
-	m.f.Read(model.Cluster, func(obj mo.Reference) { hosts = slices.Clone(obj.(*mo.ClusterComputeResource).Host) })
+	m.f.World.View(func(s *world.State) {
+		for _, h := range s.Hosts {
+			if !cluster || model.ClusterRef(h.Cluster) == container {
+				hosts = append(hosts, model.HostRef(h))
+			}
+		}
+	})
 	return hosts, nil
 }
 

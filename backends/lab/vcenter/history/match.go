@@ -14,6 +14,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // matches reports whether an event matches a filter.
@@ -230,12 +231,12 @@ func (h *History) about(entity types.ManagedObjectReference, reason types.BaseTa
 		if name := h.f.Target(entity).Host; name != "" {
 			e.Host = h.host(name)
 		}
-		h.inCluster(&e)
+		h.inCluster(&e, h.f.Target(entity).Host)
 	case "HostSystem":
 		e.Host = &types.HostEventArgument{EntityEventArgument: arg, Host: entity}
-		h.inCluster(&e)
+		h.inCluster(&e, arg.Name)
 	case "ClusterComputeResource":
-		h.inCluster(&e)
+		e.ComputeResource = &types.ComputeResourceEventArgument{EntityEventArgument: arg, ComputeResource: entity}
 	case "VmwareDistributedVirtualSwitch":
 		e.Dvs = &types.DvsEventArgument{EntityEventArgument: arg, Dvs: entity}
 	case "DistributedVirtualPortgroup", "Network":
@@ -248,9 +249,16 @@ func (h *History) about(entity types.ManagedObjectReference, reason types.BaseTa
 	return e
 }
 
-func (h *History) inCluster(e *types.Event) {
-	e.ComputeResource = &types.ComputeResourceEventArgument{ComputeResource: model.Cluster}
-	e.ComputeResource.Name = h.f.Name(model.Cluster)
+// inCluster sets the cluster of a host.
+func (h *History) inCluster(e *types.Event, host string) {
+	cluster := model.Cluster
+	h.f.World.View(func(s *world.State) {
+		if at := s.Host(host); at != nil {
+			cluster = model.ClusterRef(at.Cluster)
+		}
+	})
+	e.ComputeResource = &types.ComputeResourceEventArgument{ComputeResource: cluster}
+	e.ComputeResource.Name = h.f.Name(cluster)
 }
 
 var _ frame.Watcher = (*History)(nil)

@@ -40,7 +40,7 @@ func (m system) enter(t *frame.Task, host string, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {
 		var syncing int64
-		m.f.World.View(func(s *world.State) { syncing = s.Services.Resync })
+		m.f.World.View(func(s *world.State) { syncing = s.ServicesOf(host).Resync })
 		if syncing > 0 {
 			return frame.Refuse(&types.VsanFault{}, noVSANRoom)
 		}

@@ -31,11 +31,12 @@ func (m cluster) ReconfigureComputeResourceTask(ctx *simulator.Context, req *typ
 			return nil, frame.Refuse(&types.NotSupported{})
 		}
 		return nil, m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			if err := services(&s.Services, spec); err != nil {
+			of := model.ClusterServices(s, req.This)
+			if err := services(of, spec); err != nil {
 				return nil, err
 			}
 			for _, r := range spec.RulesSpec {
-				if err := changeRule(s, r); err != nil {
+				if err := changeRule(s, of, r); err != nil {
 					return nil, err
 				}
 			}
@@ -59,7 +60,7 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 		if v == nil {
 			return
 		}
-		if err = nil; s.Services.NoDRS {
+		if err = nil; s.ServicesOf(v.Host).NoDRS {
 			err = frame.Refuse(&types.InvalidState{})
 			return
 		}
@@ -70,9 +71,9 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 			}
 		}
 		if to := s.RoomFor(v, among); to != nil {
-			host := model.HostRef(to)
+			host, at := model.HostRef(to), model.ClusterRef(to.Cluster)
 			result.Recommendations = []types.ClusterRecommendation{{Key: "1", Type: "V1", Time: time.Now(), Rating: 5, Reason: "xvmotionPlacement", ReasonText: "xvMotion placement",
-				Target: &model.Cluster, Action: []types.BaseClusterAction{&types.PlacementAction{
+				Target: &at, Action: []types.BaseClusterAction{&types.PlacementAction{
 					ClusterAction: types.ClusterAction{Type: "PlacementAction", Target: &host}, Vm: spec.Vm, TargetHost: &host}}}}
 		}
 	})
@@ -80,19 +81,19 @@ func (m cluster) PlaceVm(_ *simulator.Context, req *types.PlaceVm) soap.HasFault
 }
 
 // GetResourceUsage returns the capacity of the hosts and of the datastores of the cluster, and how much of it is used.
-func (m cluster) GetResourceUsage(_ *simulator.Context, _ *types.GetResourceUsage) soap.HasFault {
+func (m cluster) GetResourceUsage(_ *simulator.Context, req *types.GetResourceUsage) soap.HasFault {
 	var sum types.ClusterResourceUsageSummary
-	m.f.World.View(func(s *world.State) { sum = model.Usage(s) })
+	m.f.World.View(func(s *world.State) { sum = model.Usage(s, req.This) })
 	return frame.Answer(types.GetResourceUsageResponse{Returnval: sum}, nil)
 }
 
 // changeRule adds or removes a VM affinity rule. Source: ClusterRuleSpec of the vSphere Web Services API.
-func changeRule(s *world.State, spec types.ClusterRuleSpec) error {
+func changeRule(s *world.State, of *world.Services, spec types.ClusterRuleSpec) error {
 	switch spec.Operation {
 	case types.ArrayUpdateOperationRemove:
-		n := len(s.Services.Rules)
-		s.Services.Rules = slices.DeleteFunc(s.Services.Rules, func(r world.Rule) bool { return r.Key == spec.RemoveKey })
-		if len(s.Services.Rules) == n {
+		n := len(of.Rules)
+		of.Rules = slices.DeleteFunc(of.Rules, func(r world.Rule) bool { return r.Key == spec.RemoveKey })
+		if len(of.Rules) == n {
 			return frame.BadArgument("spec.rulesSpec.removeKey")
 		}
 		return nil
@@ -123,10 +124,10 @@ func changeRule(s *world.State, spec types.ClusterRuleSpec) error {
 	if rule.Name == "" || len(rule.VMs) < 2 {
 		return frame.BadArgument("spec.rulesSpec.info")
 	}
-	for _, r := range s.Services.Rules {
+	for _, r := range of.Rules {
 		rule.Key = max(rule.Key, r.Key+1)
 	}
-	s.Services.Rules = append(s.Services.Rules, rule)
+	of.Rules = append(of.Rules, rule)
 	return nil
 }
 

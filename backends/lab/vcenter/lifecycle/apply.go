@@ -17,6 +17,7 @@ func (h *Handler) compliance(c call) {
 		ok, not, away := []string{}, []string{}, []string{}
 		for _, host := range s.Hosts {
 			switch id := model.HostRef(host).Value; {
+			case host.Cluster != 0: // the image is that of the first cluster
 			case host.State != world.Up:
 				away = append(away, id)
 			case l.Compliant(host):
@@ -78,7 +79,9 @@ func (h *Handler) apply(c call) {
 		}
 		if len(spec.Hosts) == 0 {
 			for _, host := range s.Hosts {
-				hosts = append(hosts, host.Name)
+				if host.Cluster == 0 {
+					hosts = append(hosts, host.Name)
+				}
 			}
 		}
 		switch {

@@ -344,7 +344,7 @@ func (h *Handler) installed(c call) {
 
 func hostOf(s *world.State, id string) *world.Host {
 	for _, h := range s.Hosts {
-		if model.HostRef(h).Value == id {
+		if model.HostRef(h).Value == id && h.Cluster == 0 {
 			return h
 		}
 	}

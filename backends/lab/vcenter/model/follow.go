@@ -72,7 +72,9 @@ func (t *Tree) syncVMs(s *world.State) {
 	at := placed(s)
 	t.syncFolders(s, at)
 	t.f.Update(VMFolder, frame.Set("childEntity", at.folder))
-	t.f.Update(Pool, frame.Set("vm", at.pool))
+	for n := range clusterNames(s) {
+		t.f.Update(PoolRef(n), frame.Set("vm", append([]types.ManagedObjectReference{}, at.pools[n]...)))
+	}
 	for name, inside := range at.inside {
 		t.f.Update(VAppRef(name), frame.Set("vm", inside))
 	}
@@ -102,15 +104,16 @@ func (t *Tree) syncFolders(s *world.State, at places) {
 	}
 }
 
-// syncCluster updates the configuration of the cluster.
+// syncCluster updates the configuration of the clusters.
 func (t *Tree) syncCluster(s *world.State) {
-	var hosts, networks []types.ManagedObjectReference
-	name := s.Cluster
-	t.f.Read(Cluster, func(obj mo.Reference) {
-		c := obj.(*mo.ClusterComputeResource)
-		hosts, networks, name = c.Host, c.Network, c.Name
-	})
-	t.f.Become(clusterObject(s, entityOf(Cluster, name, &HostFolder), hosts, networks))
+	for n, name := range clusterNames(s) {
+		var networks []types.ManagedObjectReference
+		t.f.Read(ClusterRef(n), func(obj mo.Reference) {
+			c := obj.(*mo.ClusterComputeResource)
+			networks, name = c.Network, c.Name
+		})
+		t.f.Become(clusterObject(s, n, name, networks))
+	}
 }
 
 // syncNetworks updates the lists of networks of the network folder, datacenter, cluster, and of hosts whose DVS membership
@@ -133,5 +136,7 @@ func (t *Tree) syncNetworks(s *world.State) {
 	}
 	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
 	t.f.Update(Datacenter, frame.Set("network", networks))
-	t.f.Update(Cluster, frame.Set("network", networks))
+	for n := range clusterNames(s) {
+		t.f.Update(ClusterRef(n), frame.Set("network", networks))
+	}
 }

@@ -29,7 +29,7 @@ func (t *Tree) putHost(s *world.State, h *world.Host) {
 func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	self := HostRef(h)
 	obj := &mo.HostSystem{
-		ManagedEntity: entityOf(self, h.Name, &Cluster), DatastoreBrowser: Files,
+		ManagedEntity: entityOf(self, h.Name, ptr(ClusterRef(h.Cluster))), DatastoreBrowser: Files,
 		Runtime:    runtime(s, h),
 		Capability: hostCapability(h),
 		Hardware:   hardware(h),
@@ -161,7 +161,7 @@ func runtime(s *world.State, h *world.Host) types.HostRuntimeInfo {
 	}
 	// It is unset if HA is disabled, the host is in maintenance mode or there is no connection (HostRuntimeInfo.dasHostState,
 	// vSphere Web Services API).
-	if s.Services.HA && h.State == world.Up && !h.Disconnected && !h.Maintenance {
+	if s.ClusterServices(h.Cluster).HA && h.State == world.Up && !h.Disconnected && !h.Maintenance {
 		state := types.ClusterDasFdmAvailabilityStateConnectedToMaster
 		if h.Index == 0 {
 			state = types.ClusterDasFdmAvailabilityStateMaster
@@ -310,11 +310,11 @@ func hostNetworks(s *world.State, h *world.Host) []types.ManagedObjectReference 
 	return list
 }
 
-// Usage returns the resources of the cluster that are present and in use. Hosts that vCenter cannot use do not count.
-func Usage(s *world.State) types.ClusterResourceUsageSummary {
+// Usage returns the resources of a cluster that are present and in use. Hosts that vCenter cannot use do not count.
+func Usage(s *world.State, cluster types.ManagedObjectReference) types.ClusterResourceUsageSummary {
 	sum := types.ClusterResourceUsageSummary{StorageCapacityMB: storeCapacity >> 20, StorageUsedMB: (storeCapacity - storeFree) >> 20}
 	for _, h := range s.Hosts {
-		if !h.Managed() || h.Maintenance {
+		if !h.Managed() || h.Maintenance || ClusterRef(h.Cluster) != cluster {
 			continue
 		}
 		sum.CpuCapacityMHz += int32(h.Cores * server(h).MHz)

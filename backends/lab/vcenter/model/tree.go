@@ -45,6 +45,52 @@ func HostRef(h *world.Host) types.ManagedObjectReference {
 	return ref("HostSystem", fmt.Sprintf("host-%d", 1001+h.Index))
 }
 
+// ClusterRef returns the reference of a cluster, by the number that hosts have. PoolRef returns that of its root resource pool.
+func ClusterRef(n int) types.ManagedObjectReference {
+	if n == 0 {
+		return Cluster
+	}
+	return ref(Cluster.Type, fmt.Sprintf("domain-c%d", 5000+n))
+}
+
+// PoolRef returns the reference of the root resource pool of a cluster.
+func PoolRef(n int) types.ManagedObjectReference {
+	if n == 0 {
+		return Pool
+	}
+	return ref(Pool.Type, fmt.Sprintf("resgroup-%d", 5000+n))
+}
+
+// ClusterServices returns the services of a cluster.
+func ClusterServices(s *world.State, cluster types.ManagedObjectReference) *world.Services {
+	for n := range s.Clusters {
+		if ClusterRef(n+1) == cluster {
+			return s.ClusterServices(n + 1)
+		}
+	}
+	return &s.Services
+}
+
+// clusterNames returns the names of all clusters, by number.
+func clusterNames(s *world.State) []string {
+	names := []string{s.Cluster}
+	for _, c := range s.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// clusterOf returns the number of the cluster in which a VM is.
+func clusterOf(s *world.State, v *world.VM) int {
+	if len(s.Clusters) == 0 {
+		return 0
+	}
+	if h := s.Host(v.Host); h != nil {
+		return h.Cluster
+	}
+	return 0
+}
+
 // localStore returns the datastore that only one host can access. It exists if the disk of a VM is on it.
 func localStore(host *world.Host) types.ManagedObjectReference {
 	return ref("Datastore", fmt.Sprintf("datastore-%d", 1000+host.Index))
@@ -130,9 +176,13 @@ func (t *Tree) fixed(s *world.State) {
 	at := placed(s)
 	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
 
+	var clusters []types.ManagedObjectReference
+	for n := range clusterNames(s) {
+		clusters = append(clusters, ClusterRef(n))
+	}
 	folder(Root, "Datacenters", nil, []string{"Folder", "Datacenter"}, Datacenter)
 	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, at.folder...)
-	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, Cluster)
+	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, clusters...)
 	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, append(localStores(s, nil), Datastore)...)
 	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)[NetFolder]...)
 	t.f.Reg.Put(&mo.Datacenter{
@@ -140,17 +190,25 @@ func (t *Tree) fixed(s *world.State) {
 		VmFolder:      VMFolder, HostFolder: HostFolder, DatastoreFolder: StoreFolder, NetworkFolder: NetFolder,
 		Datastore: []types.ManagedObjectReference{Datastore}, Network: networks,
 	})
-	t.f.Reg.Put(clusterObject(s, entity(Cluster, s.Cluster, &HostFolder), hosts, networks))
 	var mhz, memory int64
-	for _, h := range s.Hosts {
-		mhz, memory = mhz+int64(h.Cores)*CoreMHz, memory+h.MemoryMB<<20
+	for n := len(clusters) - 1; n >= 0; n-- { // the first one last: vApps are in it
+		t.f.Reg.Put(clusterObject(s, n, clusterNames(s)[n], networks))
+		mhz, memory = 0, 0
+		for _, h := range s.Hosts {
+			if h.Cluster == n {
+				mhz, memory = mhz+int64(h.Cores)*CoreMHz, memory+h.MemoryMB<<20
+			}
+		}
+		pool := &mo.ResourcePool{
+			ManagedEntity: entity(PoolRef(n), "Resources", &clusters[n]), Owner: clusters[n], Vm: at.pools[n],
+			Summary: &types.ResourcePoolSummary{Name: "Resources"},
+		}
+		if n == 0 {
+			pool.ResourcePool = at.apps
+		}
+		fillPool(pool, mhz, memory)
+		t.f.Reg.Put(pool)
 	}
-	pool := &mo.ResourcePool{
-		ManagedEntity: entity(Pool, "Resources", &Cluster), Owner: Cluster, ResourcePool: at.apps, Vm: at.pool,
-		Summary: &types.ResourcePoolSummary{Name: "Resources"},
-	}
-	fillPool(pool, mhz, memory)
-	t.f.Reg.Put(pool)
 	for name, inside := range at.inside {
 		app := &mo.VirtualApp{
 			ResourcePool: mo.ResourcePool{ManagedEntity: entity(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
@@ -192,21 +250,26 @@ func (t *Tree) fixed(s *world.State) {
 	})
 }
 
-func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []types.ManagedObjectReference) *mo.ClusterComputeResource {
-	das := types.ClusterDasConfigInfo{Enabled: types.NewBool(s.Services.HA), AdmissionControlEnabled: types.NewBool(s.Services.Failover > 0)}
-	if n := int32(min(s.Services.Failover, 31)); n > 0 {
-		das.AdmissionControlPolicy = &types.ClusterFailoverLevelAdmissionControlPolicy{FailoverLevel: n}
+func clusterObject(s *world.State, n int, name string, networks []types.ManagedObjectReference) *mo.ClusterComputeResource {
+	v, pool, hosts := s.ClusterServices(n), PoolRef(n), []types.ManagedObjectReference(nil)
+	das := types.ClusterDasConfigInfo{Enabled: types.NewBool(v.HA), AdmissionControlEnabled: types.NewBool(v.Failover > 0)}
+	if level := int32(min(v.Failover, 31)); level > 0 {
+		das.AdmissionControlPolicy = &types.ClusterFailoverLevelAdmissionControlPolicy{FailoverLevel: level}
 	}
 	haDefaults(&das)
-	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(!s.Services.NoDRS), DefaultVmBehavior: types.DrsBehaviorFullyAutomated,
+	drs := types.ClusterDrsConfigInfo{Enabled: types.NewBool(!v.NoDRS), DefaultVmBehavior: types.DrsBehaviorFullyAutomated,
 		EnableVmBehaviorOverrides: types.NewBool(true), VmotionRate: 3}
-	if s.Services.DRS != "" {
-		drs.DefaultVmBehavior = types.DrsBehavior(s.Services.DRS)
+	if v.DRS != "" {
+		drs.DefaultVmBehavior = types.DrsBehavior(v.DRS)
 	}
-	rules, groups := drsRules(s)
-	summary := &types.ClusterComputeResourceSummary{CurrentEVCModeKey: s.Services.EVC}
+	rules, groups := drsRules(s, v)
+	summary := &types.ClusterComputeResourceSummary{CurrentEVCModeKey: v.EVC}
 	summary.OverallStatus = types.ManagedEntityStatusGreen
 	for _, h := range s.Hosts {
+		if h.Cluster != n {
+			continue
+		}
+		hosts = append(hosts, HostRef(h))
 		summary.NumHosts++
 		summary.NumEffectiveHosts++
 		summary.NumCpuCores += int16(min(h.Cores, 1<<10))
@@ -218,12 +281,12 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 	summary.EffectiveMemory = summary.TotalMemory >> 20
 	return &mo.ClusterComputeResource{
 		ComputeResource: mo.ComputeResource{
-			ManagedEntity: entity, ResourcePool: &Pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
-			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(s.Lifecycle != nil),
+			ManagedEntity: entityOf(ClusterRef(n), name, &HostFolder), ResourcePool: &pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
+			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(n == 0 && s.Lifecycle != nil),
 			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups,
 				ProactiveDrsConfig: &types.ClusterProactiveDrsConfigInfo{Enabled: types.NewBool(false)},
 				DpmConfigInfo:      &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated, HostPowerActionRate: 3},
-				VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(s.Services.VSAN),
+				VsanConfigInfo: &types.VsanClusterConfigInfo{Enabled: types.NewBool(v.VSAN),
 					DefaultConfig: &types.VsanClusterConfigInfoHostDefaultInfo{AutoClaimStorage: types.NewBool(false), ChecksumEnabled: types.NewBool(false)}}},
 		},
 		Configuration: types.ClusterConfigInfo{DasConfig: das, DrsConfig: drs, Rule: rules},
@@ -231,8 +294,8 @@ func clusterObject(s *world.State, entity mo.ManagedEntity, hosts, networks []ty
 }
 
 // drsRules returns the affinity rules of the cluster. A VM-host rule has a VM group and a host group.
-func drsRules(s *world.State) (rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo) {
-	for _, r := range s.Services.Rules {
+func drsRules(s *world.State, of *world.Services) (rules []types.BaseClusterRuleInfo, groups []types.BaseClusterGroupInfo) {
+	for _, r := range of.Rules {
 		info := types.ClusterRuleInfo{Key: r.Key, Name: r.Name, Enabled: types.NewBool(true), Mandatory: types.NewBool(r.Must), UserCreated: types.NewBool(true),
 			Status: types.ManagedEntityStatusGreen, InCompliance: types.NewBool(true), RuleUuid: world.UUID("rule", int(r.Key))}
 		var vms []types.ManagedObjectReference

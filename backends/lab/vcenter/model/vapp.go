@@ -15,13 +15,14 @@ func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp"
 // property parent is not set, but parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue
 // 777).
 type places struct {
-	folder, pool, apps []types.ManagedObjectReference
-	inside             map[string][]types.ManagedObjectReference
-	below              map[string][]types.ManagedObjectReference // children of the folders below vm, by folder id
+	folder, apps []types.ManagedObjectReference
+	pools        map[int][]types.ManagedObjectReference // by cluster
+	inside       map[string][]types.ManagedObjectReference
+	below        map[string][]types.ManagedObjectReference // children of the folders below vm, by folder id
 }
 
 func placed(s *world.State) places {
-	p := places{folder: []types.ManagedObjectReference{}, pool: []types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{},
+	p := places{folder: []types.ManagedObjectReference{}, pools: map[int][]types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{},
 		below: map[string][]types.ManagedObjectReference{}}
 	for _, v := range s.VMs {
 		if v.VApp != "" {
@@ -31,7 +32,8 @@ func placed(s *world.State) places {
 			}
 			continue
 		}
-		p.pool = append(p.pool, VMRef(v))
+		n := clusterOf(s, v)
+		p.pools[n] = append(p.pools[n], VMRef(v))
 		if v.Folder != "" {
 			p.below[v.Folder] = append(p.below[v.Folder], VMRef(v))
 			continue

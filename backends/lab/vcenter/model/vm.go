@@ -19,7 +19,7 @@ func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj := &mo.VirtualMachine{}
 	obj.ManagedEntity = entityOf(VMRef(v), Shown(v), folderOf(v))
 	obj.Capability = vmCapability()
-	obj.EnvironmentBrowser, obj.ResourcePool = Browser, &Pool
+	obj.EnvironmentBrowser, obj.ResourcePool = Browser, ptr(PoolRef(clusterOf(s, v)))
 	if v.VApp != "" {
 		app := VAppRef(v.VApp)
 		obj.Parent, obj.ParentVApp, obj.ResourcePool = nil, &app, &app

@@ -28,7 +28,7 @@ func (m ovfManager) CreateImportSpec(_ *simulator.Context, req *types.CreateImpo
 	if req.Datastore != model.Datastore {
 		return frame.Answer(nil, frame.Gone(req.Datastore))
 	}
-	if req.ResourcePool != model.Pool {
+	if req.ResourcePool.Type != model.Pool.Type || m.f.Reg.Get(req.ResourcePool) == nil {
 		return frame.Answer(nil, frame.Gone(req.ResourcePool))
 	}
 	env, err := ovf.Unmarshal(strings.NewReader(req.OvfDescriptor))

@@ -79,7 +79,7 @@ func mayPowerOn(s *world.State, v *world.VM, h *world.Host) error {
 			free -= other.Reserved
 		}
 	}
-	if !s.Level(v.Reserved, "") {
+	if !s.Level(v.Reserved, v.Host, false) {
 		return frame.Refuse(&types.InsufficientFailoverResourcesFault{}, "Insufficient resources to satisfy configured failover level for vSphere HA.")
 	}
 	if v.Reserved > free {
