@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// The changelog and the document for contributors are left out: they are about the repository.
+// The program generates docs/cli.md from its commands.
 //
-//go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/checks.md docs/cli.md docs/containers.md examples scripts templates programs
+//go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/c[a-km-z]*.md examples scripts templates programs
 var files embed.FS
 
 // FS returns everything that is built in.

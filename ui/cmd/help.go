@@ -38,7 +38,7 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 				for _, t := range assets.Topics() {
 					names = append(names, cobra.CompletionWithDesc(t, assets.TopicTitle(t)))
 				}
-				names = append(names, cobra.CompletionWithDesc(globalFlags, globalTitle))
+				names = append(names, cobra.CompletionWithDesc(cliTopic, cliTitle), cobra.CompletionWithDesc(globalFlags, globalTitle))
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
@@ -61,6 +61,9 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 				})
 			}
 			text, ok := assets.Topic(args[0])
+			if args[0] == cliTopic {
+				text, ok = cliIntro+"\n"+commandReference(root), true
+			}
 			if !ok || len(args) > 1 {
 				return console.Usage(nearestTopic(root, args[0]), "%q is neither a command nor a topic", strings.Join(args, " "))
 			}
@@ -83,7 +86,7 @@ func listTopics(w io.Writer) error {
 	for _, t := range assets.Topics() {
 		fmt.Fprintf(w, "  %-15s %s\n", t, assets.TopicTitle(t))
 	}
-	_, err := fmt.Fprintf(w, "  %-15s %s\n", globalFlags, globalTitle)
+	_, err := fmt.Fprintf(w, "  %-15s %s\n  %-15s %s\n", cliTopic, cliTitle, globalFlags, globalTitle)
 	return err
 }
 
@@ -115,7 +118,7 @@ func writeHelp(w io.Writer, c *cobra.Command) {
 
 // nearestTopic is the hint for a word that is neither a command nor a topic.
 func nearestTopic(root *cobra.Command, word string) string {
-	names := append(slices.Clone(assets.Topics()), globalFlags)
+	names := append(slices.Clone(assets.Topics()), cliTopic, globalFlags)
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
 	}

@@ -137,7 +137,7 @@ func (m *Machine) applyDefects() {
 const licenseServer = "dls.lab.example"
 
 // licenseToken returns a client configuration token: a JSON Web Token that names the license server. NVIDIA does not document its
-// form; it is that of three independent public implementations of the license server.
+// form; it is that of three public implementations of the license server.
 func licenseToken() string {
 	payload := `{"iss":"NLS Service Instance","aud":"NLS Licensed Client","service_instance_configuration":{"svc_port_set_list":[{"idx":0,"d_name":"DLS",` +
 		`"svc_port_map":[{"service":"auth","port":443},{"service":"lease","port":443}]}],"node_url_list":[{"idx":0,"url":"` + licenseServer +
