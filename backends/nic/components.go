@@ -87,7 +87,7 @@ func best(offers []backends.Component, name, esxi string) (b *backends.Component
 }
 
 // madeFor returns the release of ESXi that a package was built for: 7.0.3 of 4.25.0.703-1OEM.703.0.0.18644231, as NVIDIA, HPE and
-// VMware write it. It is nil if the version does not tell.
+// VMware write it. It is nil if the version does not contain it.
 func madeFor(component string) []int {
 	m := buildTag.FindStringSubmatch(component)
 	if m == nil {

@@ -83,7 +83,7 @@ func (f *fabric) Reachable(ctx context.Context, l live.Login) error {
 
 // memoryOfOverview is the memory limit while the overview is read, so that the wizard stays under 120 MB with a thousand hosts and
 // ten thousand VMs. Larger sites take more memory and CPU time.
-const memoryOfOverview = 64 << 20
+const memoryOfOverview = 56 << 20
 
 // Connect implements live.Fabric.
 func (f *fabric) Connect(ctx context.Context, l live.Login, names func(*backends.Inventory)) (*backends.Inventory, error) {

@@ -48,7 +48,7 @@ func TestE2EAttach(t *testing.T) {
 	b.press("R")
 	b.shows("Retry")
 	b.press("y")
-	b.shows("is tried again")
+	b.shows("tried again")
 	b.press("p")
 	if code := b.exit(); code != 0 {
 		t.Errorf("attach: exit code %d\n%s", code, last(b.text()))
