@@ -6,7 +6,8 @@ set -euo pipefail
 bin=$(realpath "$1")
 out=$(mkdir -p "$2" && realpath "$2")
 work=$(mktemp -d)
-tm() { tmux -L "rdma-pictures-$$" -f /dev/null "$@"; }
+socket=
+tm() { tmux -L "$socket" -f /dev/null "$@"; }
 # The program's lab ends a moment after its terminal, and writes until then.
 clear_up() {
   tm kill-server 2>/dev/null || true
@@ -58,6 +59,7 @@ walk() { # PREFIX COLUMNS ROWS INK PAPER ENVIRONMENT...
   local settings=""
   if [ $# -gt 0 ]; then settings=$(printf '%q ' "$@"); fi
   tm kill-server 2>/dev/null || true
+  socket=rdma-pictures-$$-$prefix # a server that is ending refuses new sessions
   local run=$work/$prefix
   mkdir -p "$run"
   tm new-session -d -x "$columns" -y "$rows" -s s \
