@@ -43,7 +43,7 @@ func gpuPersistFacts() string {
 	return section("gpuunit", "cat "+unitDir+gpuUnitName+"; [ -L "+wantsLink(gpuUnitName)+" ] && echo '# enabled'")
 }
 
-// gpuUnitName returns the state of the unit.
+// gpuUnit returns the state of the unit.
 func (f facts) gpuUnit() backends.GPUUnit {
 	switch strings.TrimSpace(f["gpuunit"]) {
 	case "":
