@@ -192,7 +192,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	code := res.Status.Exit()
 	var err error
 	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {
-		out.Measurements, err = r.measured(ctx, p)
+		out.Measurements, err = r.measured(ctx, p, res)
 		if err != nil {
 			runErr = err
 		}

@@ -121,7 +121,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 			return nil, errNoConsent()
 		}
 	}
-	measured, err := s.Measure(ctx, a, pairs, r.progress())
+	measured, err := s.Measure(ctx, a, nil, pairs, r.progress())
 	base := measured
 	if err == nil {
 		var more []perftest.Measurement

@@ -69,7 +69,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	}
 	var measured []perftest.Measurement
 	if f.pairs != "" {
-		if measured, err = u.s.Measure(ctx, a, f.pairs, (&runner{env: u.s.Env}).progress()); err != nil {
+		if measured, err = u.s.Measure(ctx, a, nil, f.pairs, (&runner{env: u.s.Env}).progress()); err != nil {
 			return nil, err
 		}
 		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -127,7 +128,7 @@ func TestStoppedRunDoesNotLoad(t *testing.T) {
 	}
 	_, err := (&fabric{s: &session.Session{}}).Measure(t.Context(), a, stop, nil)
 	stopped(err)
-	_, err = (&runner{env: &console.Env{}, s: &session.Session{}, a: a, stop: stop}).measured(t.Context(), &planned{inv: &backends.Inventory{}})
+	_, err = (&runner{env: &console.Env{}, s: &session.Session{}, a: a, stop: stop}).measured(t.Context(), &planned{inv: &backends.Inventory{}}, engine.Result{})
 	stopped(err)
 }
 

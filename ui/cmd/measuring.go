@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
 
 // consentToMeasure determines whether a run without changes measures, which loads the fabric and was not announced by the plan.
@@ -79,12 +80,17 @@ func (r *runner) cost(p perftest.LoadPlan) {
 }
 
 // measured measures between the VMs of the run: those on the hosts of --limit at planning time, even if DRS has moved one since.
-func (r *runner) measured(ctx context.Context, p *planned) ([]perftest.Measurement, error) {
+// The survey that ended the run is not repeated, unless --limit makes the two differ.
+func (r *runner) measured(ctx context.Context, p *planned, res engine.Result) ([]perftest.Measurement, error) {
 	if r.measure != nil && !*r.measure {
 		return nil, nil
 	}
 	few, _ := limited(r.a, p.inv, r.flags.limit)
-	m, err := r.s.Measure(ctx, few, few.Measure.Pairs, r.progress())
+	var inv *backends.Inventory
+	if res.Reread && len(r.flags.limit) == 0 {
+		inv = r.s.Last(nil)
+	}
+	m, err := r.s.Measure(ctx, few, inv, few.Measure.Pairs, r.progress())
 	if loads := perftest.Loads(few.Measure.Load); err == nil && len(loads) > 0 {
 		var more []perftest.Measurement
 		more, err = r.s.Load(ctx, few, loads, r.loading())

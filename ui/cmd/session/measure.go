@@ -22,12 +22,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// Measure runs the tests between the guests of the answers.
-func (s *Session) Measure(ctx context.Context, a *answers.Answers, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
+// Measure runs the tests between the guests of the answers. inv is a survey after which nothing has changed; nil: they are read first.
+func (s *Session) Measure(ctx context.Context, a *answers.Answers, inv *backends.Inventory, pairs string, progress func(perftest.Progress)) ([]perftest.Measurement, error) {
 	if !a.Measure.Bandwidth && !a.Measure.Latency || pairs == "none" {
 		return nil, nil
 	}
-	r, all, err := s.measuring(ctx, a, progress)
+	r, all, err := s.measuring(ctx, a, inv, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Session) Load(ctx context.Context, a *answers.Answers, loads []string, 
 	if err := l.stopped(a); err != nil {
 		return nil, err
 	}
-	r, rails, err := s.measuring(ctx, a, l.Told)
+	r, rails, err := s.measuring(ctx, a, nil, l.Told)
 	if err != nil {
 		return nil, err
 	}
@@ -205,11 +205,17 @@ func (s *Session) pfc(ctx context.Context, host, port string) *int {
 	return nil
 }
 
-// measuring returns the runner of tests between the guests of the answers, and the ends by rail.
-func (s *Session) measuring(ctx context.Context, a *answers.Answers, progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
-	inv, err := s.survey(ctx, a, append(planAsks(a), system.Neighbours))
-	if err != nil {
-		return nil, nil, err
+// measuring returns the runner of tests between the guests of the answers, and the ends by rail. A survey in which an end has no
+// active RDMA port does not serve: the port may have been coming up.
+func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backends.Inventory, progress func(perftest.Progress)) (*perftest.Runner, [][]perftest.Node, error) {
+	noPort := func(n perftest.Node) bool { return n.Device == "" }
+	if inv == nil || slices.ContainsFunc(slices.Concat(railNodes(a, inv)...), noPort) {
+		var err error
+		if inv, err = s.survey(ctx, a, append(planAsks(a), system.Neighbours)); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		s.ask(ctx, a, inv, []system.Question{system.Neighbours})
 	}
 	r := &perftest.Runner{
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
