@@ -55,3 +55,32 @@ func provenMoves(ctx context.Context, s *session.Session, a *answers.Answers, in
 	}
 	return nil
 }
+
+// vmNames returns the names of the VMs of the answers.
+func vmNames(a *answers.Answers) []string {
+	var names []string
+	for _, v := range a.VMs {
+		names = append(names, v.Name, path.Base(v.Name))
+	}
+	return names
+}
+
+// groups returns vms[].group and the anti-affinity rules of DRS, by VM.
+func groups(a *answers.Answers, inv *backends.Inventory) map[string][]string {
+	out := map[string][]string{}
+	for _, v := range inv.VMs {
+		if rules := inv.KeptApart(v.Name); rules != nil {
+			out[v.Name] = rules
+		}
+	}
+	for _, v := range a.VMs {
+		if v.Group != "" {
+			name := v.Name
+			if vm := inv.VM(v.Name); vm != nil {
+				name = vm.Name
+			}
+			out[name] = append(out[name], v.Group)
+		}
+	}
+	return out
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -256,7 +255,12 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
+	fresh := back && r.yes && settled(st, j.State())
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
+		if fresh {
+			fresh = false
+			return next, nil
+		}
 		inv, err := r.surveyAgain(ctx, inv)
 		if err != nil {
 			return nil, err
@@ -318,35 +322,6 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 		r.s.Want(next)
 	}
 	return next, err
-}
-
-// vmNames returns the names of the VMs of the answers.
-func vmNames(a *answers.Answers) []string {
-	var names []string
-	for _, v := range a.VMs {
-		names = append(names, v.Name, path.Base(v.Name))
-	}
-	return names
-}
-
-// groups returns vms[].group and the anti-affinity rules of DRS, by VM.
-func groups(a *answers.Answers, inv *backends.Inventory) map[string][]string {
-	out := map[string][]string{}
-	for _, v := range inv.VMs {
-		if rules := inv.KeptApart(v.Name); rules != nil {
-			out[v.Name] = rules
-		}
-	}
-	for _, v := range a.VMs {
-		if v.Group != "" {
-			name := v.Name
-			if vm := inv.VM(v.Name); vm != nil {
-				name = vm.Name
-			}
-			out[name] = append(out[name], v.Group)
-		}
-	}
-	return out
 }
 
 // tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.

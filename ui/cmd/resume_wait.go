@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -35,6 +36,12 @@ func (r *runner) settle(ctx context.Context, vms []string) {
 		})
 	}
 	_ = g.Wait()
+}
+
+// settled reports whether a plan for a run, made before its journal was opened, is still the plan: nobody has continued the run
+// meanwhile, and nothing is unfinished whose result is read first.
+func settled(planned, now *journal.State) bool {
+	return len(now.Records) == len(planned.Records) && len(now.OpenIntents()) == 0 && len(now.OpenBrackets()) == 0
 }
 
 // waitFor waits for hosts, VMs and guests that the run has rebooted, shut down or powered on, as the run itself would have done,
