@@ -13,12 +13,13 @@ import (
 var p2pGPU = regexp.MustCompile(`^GPU[0-9]+$`)
 
 // P2P reads the matrix of nvidia-smi topo -p2p r: "GPU0 GPU1" -> OK, CNS, GNS, TNS, NS, DR, U; nil if the text has none. The matrix ends
-// where the legend begins (public transcripts: NVIDIA/cuda-samples issue 284, LLMServe/DistServe issue 35).
+// where the legend begins (public transcripts: NVIDIA/cuda-samples issue 284, LLMServe/DistServe issue 35). nvidia-smi underlines the
+// heading on a pipe too; public copies lost the escape sequences (recorded with driver 580.159.04).
 func P2P(text string) map[string]string {
 	var columns []string
 	var out map[string]string
-	for line := range scan.Lines(text) {
-		words := scan.Words(line)
+	for line := range scan.Lines(scan.Normalize(text)) {
+		words := scan.Words(underline.Replace(line))
 		switch {
 		case len(words) == 0:
 		case strings.HasPrefix(words[0], "Legend"):
