@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,9 +24,10 @@ func gpuScript() string {
 		section("smip2p", "command -v nvidia-smi >/dev/null && nvidia-smi topo -p2p r") +
 		section("vgputoken", "ls /etc/nvidia/ClientConfigToken/*.tok 2>/dev/null") +
 		section("vgpuservers", script("license-servers.sh")) +
+		section("nvloaded", "cat /proc/driver/nvidia/version") +
 		section("nvlicense", "modinfo -F license nvidia") +
 		section("nvversion", "modinfo -F version nvidia") +
-		section("peerapi", "[ -r /proc/kallsyms ] && echo read && grep -m 1 -o ib_register_peer_memory_client /proc/kallsyms") +
+		section("peerapi", "[ -r /proc/kallsyms ] && echo read && grep -owE 'ib_register_(device|peer_memory_client)' /proc/kallsyms | sort -u") +
 		section("cudaperftest", `for d in '' /usr/local/bin/ /opt/perftest/bin/ /usr/local/perftest/bin/; do
 	command -v ${d}ib_write_bw >/dev/null || continue
 	o=$(${d}ib_write_bw --help 2>&1 | grep -o -- '--use_cuda[a-z_]*')
@@ -42,8 +44,9 @@ func (f facts) gpus(g *backends.Guest) {
 			g.CUDATests.Dir = strings.TrimSuffix(words[1], "/")
 		}
 	}
-	// The symbol is visible only while ib_core is loaded.
-	if found, ok := strings.CutPrefix(f["peerapi"], "read\n"); ok && slices.Contains(f.loaded(), "ib_core") {
+	// The symbol is visible only while ib_core is loaded. /proc/modules does not list an ib_core that is built into the kernel.
+	found, ok := strings.CutPrefix(f["peerapi"], "read\n")
+	if ok && (slices.Contains(f.loaded(), "ib_core") || strings.Contains(found, "ib_register_device")) {
 		g.PeerAPI = ptr(strings.Contains(found, "ib_register_peer_memory_client"))
 	}
 }
@@ -52,12 +55,11 @@ func (f facts) gpus(g *backends.Guest) {
 // the version of its module.
 func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	list := strings.TrimSpace(f["smi"])
-	version := strings.TrimSpace(f["nvversion"])
+	version, open := f.module()
 	if list == "" && version == "" {
 		return nil
 	}
-	n := &backends.NVIDIA{GPUs: []string{}, Driver: f.line("smidriver")}
-	open := strings.Contains(f["nvlicense"], "GPL") // the open kernel modules have the license dual MIT/GPL, the others "NVIDIA"
+	n := &backends.NVIDIA{GPUs: []string{}, Driver: cmp.Or(driverVersion.FindString(f.line("smidriver")), version)}
 	n.DMABuf = open && !olderKernel(g.Kernel, 5, 12)
 	for _, m := range []string{"nvidia_peermem", "nv_peer_mem"} {
 		if slices.Contains(f.loaded(), m) {
@@ -77,6 +79,10 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 			name, _, _ = strings.Cut(name, " (UUID")
 			n.GPUs = append(n.GPUs, name)
 		}
+	}
+	if len(n.GPUs) == 0 {
+		n.Error = list // without a GPU, nvidia-smi -L prints "No devices found." and ends with status 0
+		return n
 	}
 	for _, d := range nvidia.Query(f["smiquery"]).GPUs {
 		gpu := backends.GuestGPU{Name: text(d.ProductName), PCI: text(d.PCIAddress)}
@@ -101,6 +107,22 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 	}
 	n.Topology, n.P2P = topology(f["smitopo"]), nvidia.P2P(f["smip2p"])
 	return n
+}
+
+// driverVersion matches the version of a driver; without a GPU, nvidia-smi prints a message in its place.
+var driverVersion = regexp.MustCompile(`[0-9]{3,}\.[0-9.]+`)
+
+// module returns the version of the driver's kernel module, "" if there is none, and whether it is the open one: of the module that
+// is loaded, else of the one on disk. Those two differ from an update of the driver until the next boot, and modinfo may be missing
+// or may not know where the module came from. /proc/driver/nvidia/version has "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64
+// 580.159.04  Release Build  (...)", with the other module "NVIDIA UNIX x86_64 Kernel Module  570.133.20".
+func (f facts) module() (version string, open bool) {
+	line := f.line("nvloaded")
+	if version = driverVersion.FindString(line); version != "" {
+		return version, strings.Contains(line, "Open Kernel Module")
+	}
+	// The open kernel modules have the license "Dual MIT/GPL", the others "NVIDIA".
+	return strings.TrimSpace(f["nvversion"]), strings.Contains(f["nvlicense"], "GPL")
 }
 
 // vgpuName matches the name of a vGPU in a guest: "GRID A100-40C", "NVIDIA A30-12C".

@@ -26,6 +26,18 @@ func TestGPUFacts(t *testing.T) {
 		{name: "no driver", text: modules + "§peerapi\nread\n", api: ptr(false)},
 		{name: "a driver whose GPU is not there yet", text: "§kernel\n5.15.0-100-generic\n§smi\nNo devices were found\nfailed\n§nvversion\n570.86.15\n§nvlicense\nDual MIT/GPL\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "570.86.15", Error: "No devices were found", DMABuf: true}},
+		{name: "no GPU, which nvidia-smi -L does not report by its status", text: "§kernel\n6.8.0-60-generic\n§smi\nNo devices found.\n§smidriver\nNo devices were found\n" +
+			"§nvloaded\nNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs-builder@x)  \nGCC version:  gcc 13\n",
+			want: &backends.NVIDIA{GPUs: []string{}, Driver: "580.159.04", Error: "No devices found.", DMABuf: true}},
+		{name: "the module that is loaded, which modinfo does not find", text: "§kernel\n6.18.44\n§smi\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n§smidriver\n580.159.04\n" +
+			"§nvloaded\nNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (builder@)  \nGCC version:  gcc version 15.3.0 (GCC) \n",
+			want: &backends.NVIDIA{GPUs: []string{"NVIDIA H100 80GB HBM3"}, Driver: "580.159.04", DMABuf: true}},
+		{name: "the loaded module is not the one that an update left on disk", text: "§kernel\n6.8.0-60-generic\n§nvversion\n580.65.06\n§nvlicense\nDual MIT/GPL\n" +
+			"§nvloaded\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  570.133.20  Sun Mar 30 07:41:53 UTC 2025\n",
+			want: &backends.NVIDIA{GPUs: []string{}, Driver: "570.133.20", Error: "the kernel module is loaded, but nvidia-smi is missing"}},
+		{name: "an ib_core that is built into the kernel and has no peer memory", text: "§modules\nnvidia 14299136 - - Live 0x0 (O)\n§peerapi\nread\nib_register_device\n", api: ptr(false)},
+		{name: "an ib_core that is built into the kernel and has peer memory", text: "§modules\nvmxnet3 1 0 - Live 0x0\n§peerapi\nread\nib_register_device\nib_register_peer_memory_client\n", api: ptr(true)},
+		{name: "no ib_core", text: "§modules\nvmxnet3 1 0 - Live 0x0\n§peerapi\nread\n"},
 		{name: "open modules on a kernel before DMA-BUF", text: "§kernel\n5.4.0-190-generic\n§nvversion\n535.1\n§nvlicense\nDual MIT/GPL\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "535.1", Error: "the kernel module is loaded, but nvidia-smi is missing"}},
 		{name: "passed through, with everything", text: modules + "nvidia_peermem 16384 0 - Live 0x0\n§peerapi\nread\nib_register_peer_memory_client\n" +

@@ -47,8 +47,12 @@ func (m *Machine) packageChanged(p pkgs.Package, installed bool) {
 // kallsyms returns the relevant lines of /proc/kallsyms. Addresses are visible to root only.
 func (m *Machine) kallsyms() string {
 	text := "ffffffff81000000 T _stext\n"
-	if m.kernel.Loaded("ib_core") && m.peerAPI() != nvidia.NoAPI {
-		for _, name := range []string{"ib_register_peer_memory_client", "ib_unregister_peer_memory_client"} {
+	if m.kernel.Loaded("ib_core") {
+		names := []string{"ib_register_device"}
+		if m.peerAPI() != nvidia.NoAPI {
+			names = append(names, "ib_register_peer_memory_client", "ib_unregister_peer_memory_client")
+		}
+		for _, name := range names {
 			text += "ffffffffc0a1b2c0 T " + name + "\t[ib_core]\n"
 		}
 	}

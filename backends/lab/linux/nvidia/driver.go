@@ -200,5 +200,5 @@ func (d *Driver) Proc() string {
 	if version == "" || !d.Kernel.Loaded("nvidia") {
 		return ""
 	}
-	return "NVRM version: NVIDIA UNIX " + flavour(open) + "  " + version + "  Release Build\n"
+	return "NVRM version: NVIDIA UNIX " + flavour(open) + "  " + version + "  Release Build  (dvs-builder@lab)  \n"
 }
