@@ -20,13 +20,19 @@ const buildDir = stateDir + "/built"
 // headerList are the headers that perftest is built with.
 const headerList = "infiniband/verbs.h rdma/rdma_cma.h infiniband/umad.h pci/pci.h"
 
+// findHeaders prints those that a compiler finds. libpci-dev of Ubuntu 24.04 and Debian 13 has its headers in the directory of the
+// architecture.
+const findHeaders = "for h in " + headerList + `; do
+	for d in /usr/include /usr/include/*-linux-gnu; do [ -e "$d/$h" ] && echo "$h" && break; done
+done`
+
 // listBuilt prints a line for each build.
 const listBuilt = "for f in " + buildDir + `/*; do [ -f "$f" ] && echo "${f##*/} $(cat "$f")"; done`
 
 // buildFacts reads what was built, and which build tools are installed.
 func buildFacts() string {
 	return section("built", "echo read\n"+listBuilt) +
-		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\nfor h in "+headerList+"; do [ -e /usr/include/$h ] && echo $h; done") +
+		section("buildtools", "echo read\nfor t in gcc make dkms; do command -v $t >/dev/null && echo $t; done\n"+findHeaders) +
 		section("cudaheader", script("find-cuda.sh")) +
 		section("ownperftest", backends.PerftestPrefix(backends.BuildSamePerftest)+"/bin/ib_send_bw --version")
 }
@@ -203,6 +209,7 @@ func buildError(vm, name, file string, r ssh.Result) error {
 		{"kernel headers", "Install the headers of the running kernel (Debian, Ubuntu: linux-headers-$(uname -r); EL: kernel-devel-$(uname -r)), then resume."},
 		{"compiler", "Install gcc in the release that built the kernel (cat /proc/version), then resume."},
 		{"-lcuda", "Install NVIDIA's driver first: it contains libcuda."},
+		{"cuCtxCreate", "This release of perftest does not compile with CUDA 13: take one after July 2026 (linux-rdma/perftest pull request 376), or install CUDA 12 and let /usr/local/cuda lead to it."},
 		{"pciutils", "Install the headers of pciutils (libpci-dev, pciutils-devel), then resume."},
 		{"cuda.h", "Install the headers of CUDA (cuda-driver-dev, cuda-cudart-dev or nvidia-cuda-toolkit), or remove gpudirect.perftest from the answers."},
 		{"Read-only file system", "Mount the file system of " + backends.PerftestPrefix(name) + " writable, then resume, or remove " + perftestKey(name) + " from the answers."},

@@ -32,6 +32,8 @@ func TestBuildFromFiles(t *testing.T) {
 					t.Fatalf("%s is %s, want %s: %v", name, now, to, err)
 				}
 			}
+			// Ubuntu 24.04 and Debian 13 have the headers of libpci-dev there.
+			m.root(t, "mkdir -p /usr/include/x86_64-linux-gnu && mv /usr/include/pci /usr/include/x86_64-linux-gnu/pci")
 			before := m.Survey(t.Context(), m.vm)
 			if !before.Archives[driverFile] || before.Archives["/mnt/share/none.run"] || len(before.BuildTools) != 7 || before.CUDAHeader != "/usr/local/cuda/include/cuda.h" || len(before.Built) != 0 || before.NVIDIA != nil {
 				t.Fatalf("%+v", before)

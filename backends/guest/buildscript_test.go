@@ -10,7 +10,18 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
+
+// perftest before July 2026 does not compile with CUDA 13 (recorded with perftest 24.01 and 25.01, CUDA 13.0).
+func TestPerftestIsTooOldForCUDA(t *testing.T) {
+	err := buildError("vm-01", backends.BuildPerftest, "/mnt/share/perftest-25.01.0.tar.gz", ssh.Result{ExitCode: 1,
+		Stderr: "   82 |         error = cuCtxCreate(&ctx->cuContext, CU_CTX_MAP_HOST, ctx->cuDevice);\nmake[1]: *** [Makefile:933: src/cuda_memory.o] Error 1\nmake: *** [Makefile:641: all] Error 2\n"})
+	if hint := backends.HintOf(err); !strings.Contains(hint, "CUDA 13") || !strings.Contains(hint, "install CUDA 12") {
+		t.Errorf("hint %q of %v", hint, err)
+	}
+}
 
 // The script itself, with a make that installs or refuses and a curl that loads or breaks off: it says why nothing was built, and what it
 // worked with is gone, also what a build before it left.
