@@ -61,7 +61,7 @@ type Window struct {
 const (
 	// NICBARs is the maximum that a function of an RDMA card maps: below 1 GB on every ConnectX.
 	NICBARs   = 1.0
-	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172)
+	smallBARs = 48.0 / 1024  // BAR0 16 MiB and BAR3 32 MiB of a GPU (kata-containers PR 4358, Dell KB 000199172, lspci of H100 and H200)
 	smallBAR1 = 256.0 / 1024 // of cards that do not map the framebuffer: T4, display mode
 	below4G   = 3.5          // 917504 pages of 4 KiB (Dell KB 000199172)
 )

@@ -19,13 +19,13 @@ const (
 	denneman  = "frankdenneman.nl 2023/05"
 	kata      = "kata-containers PR 4358"
 	harvester = "harvester/harvester issue 5619"
-	lspciH200 = "lspci of 10de:2335: BAR 2 of 256 GB"
+	lspciH200 = "recorded on 2026-11-26, lspci of 10de:2335: BARs of 16 MB, 256 GB and 32 MB"
 	lspciPRO  = "lspci of 10de:2bb5: BAR 2 of 128 GB"
 	lspciB300 = "lspci of 10de:3182: BAR 2 of 512 GB"
 	lspciP40  = "lspci of a Tesla P40: BAR1 of 32 GB"
 	lspciL40S = "cloud-hypervisor, docs/vfio.md: lspci of 10de:26b9"
 	lspciH20  = "NVIDIA/nvtrust issue 128: lspci of 10de:2329"
-	lspciH100 = "fastfetch issue 1658: lspci of an H100"
+	lspciH100 = "recorded on 2026-11-26, lspci of 10de:2330: BARs of 16 MB, 128 GB and 32 MB; fastfetch issue 1658"
 	sdm       = "Intel SDM, CPUID leaf 80000008H: 46 bits; what ESXi takes is unverified"
 	ours      = "ours"
 )
@@ -120,11 +120,16 @@ func TestMMIOTable(t *testing.T) {
 		{"10de:20b5=2", 512, 512, 256, kb323402, ""},
 		{"10de:26b9", 128, 128, 64, lspciL40S, ""},
 		{"10de:2329", 256, 256, 128, lspciH20, ""},
+		{"10de:2330", 256, 256, 128, lspciH100, ""},
+		{"10de:2330=8", 2048, 2048, 1024, lspciH100, ""},
+		{"10de:2335", 512, 512, 256, lspciH200, ""},
 		{"10de:2335=8", 4096, 4096, 2048, lspciH200, ""},
 		{"10de:102d", 32, 32, 16, ours, ""}, // one function of a K80 board
 		{"10de:ffff", 0, 0, 0, ours, "framebuffer is not given"},
 		{"l40s@256", 0, 0, 0, ours, ""},
 		{"a100-80g@131072=4", 1024, 1024, 512, "nvidia-smi -q: BAR1 Memory Usage, Total", ""},
+		{"h100-80g@131072=8", 2048, 2048, 1024, "recorded on 2026-11-26, nvidia-smi -q of 10de:2330: BAR1 of 131072 MiB", ""},
+		{"h200@262144=8", 4096, 4096, 2048, "recorded on 2026-11-26, nvidia-smi -q of 10de:2335: BAR1 of 262144 MiB", ""},
 		{"b200@524288=8", 8192, 8192, 2048, ours, ""},
 		{"a100-80g:80", 256, 256, 128, kb323402, ""},
 		{"a100-80g:40", 0, 0, 0, ours, "80 GB of memory, not 40"},
