@@ -96,7 +96,7 @@ func TestWindowTooSmallForTheFirmware(t *testing.T) {
 			t.Fatal("it stays on")
 		}
 	}
-	if got := c.log("vm-01", "vmware.log"); !strings.Contains(got, want) || !strings.Contains(got, "barIndex 1 type 3 realaddr 0x386000000000 size 137438953472 flags 12") {
+	if got := c.log("vm-01", "vmware.log"); !strings.Contains(got, want) || !strings.Contains(got, "barIndex 1 type 3 realaddr 0x392000000000 size 137438953472 flags 12") {
 		t.Errorf("%q is not in\n%s", want, got)
 	}
 	events, err := event.NewManager(c.Client.Client).QueryEvents(c.ctx, types.EventFilterSpec{EventTypeId: []string{"VmMessageErrorEvent"}})

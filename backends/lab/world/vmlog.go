@@ -46,7 +46,7 @@ func (s *State) LogStart(v *VM) {
 // realAddress returns the address of a memory region in the host.
 func realAddress(n int, b BAR) int64 {
 	if b.Wide {
-		return 0x380000000000 + int64(n)<<38 + int64(b.Index)<<37
+		return 0x380000000000 + int64(n)<<40 + int64(b.Index)<<37
 	}
 	return 0xd4000000 + int64(n)<<24
 }

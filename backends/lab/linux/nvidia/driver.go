@@ -146,7 +146,7 @@ func (d *Driver) Init(module string) error {
 			if _, open := d.Version(); !open || g.Open {
 				version, _ := d.Version()
 				d.Logf("nvidia-nvlink: Nvlink Core is being initialized, major device number 235")
-				d.Logf("NVRM: loading NVIDIA UNIX %s  %s", flavour(open), version)
+				d.Logf("NVRM: loading %s", banner(version, open))
 				return nil
 			}
 			d.Logf("NVRM: The NVIDIA GPU %s (PCI ID: 10de:%04x) installed in this system is not supported by open nvidia.ko", g.Address, g.Device)
@@ -187,11 +187,11 @@ func (d *Driver) Ready() bool {
 	return d.Kernel.Loaded("nvidia") || d.Kernel.Load("nvidia") == nil
 }
 
-func flavour(open bool) string {
+func banner(version string, open bool) string {
 	if open {
-		return "Open Kernel Module for x86_64"
+		return "NVIDIA UNIX Open Kernel Module for x86_64  " + version + "  Release Build  (dvs-builder@lab)  "
 	}
-	return "x86_64 Kernel Module"
+	return "NVIDIA UNIX x86_64 Kernel Module  " + version + "  Sun Mar 30 07:41:53 UTC 2025"
 }
 
 // Proc returns the content of /proc/driver/nvidia/version, or "" if the driver is not loaded.
@@ -200,5 +200,5 @@ func (d *Driver) Proc() string {
 	if version == "" || !d.Kernel.Loaded("nvidia") {
 		return ""
 	}
-	return "NVRM version: NVIDIA UNIX " + flavour(open) + "  " + version + "  Release Build  (dvs-builder@lab)  \n"
+	return "NVRM version: " + banner(version, open) + "\n"
 }

@@ -40,14 +40,13 @@ func (g GPU) UUID() string {
 // busID returns the address in NVIDIA's format, with a domain of eight digits.
 func (g GPU) busID() string { return "0000" + strings.ToUpper(g.Address) }
 
-// bar1 returns the size in MiB of the memory region that maps the GPU's memory.
+// bar1 returns the size in MiB of the memory region that maps the GPU's memory, the second: nvidia-smi calls it BAR1, although it is
+// BAR 2 of GPUs whose first region has 64 bits.
 func (g GPU) bar1() int64 {
-	for _, b := range g.BARs {
-		if b.Index == 1 {
-			return b.MB
-		}
+	if len(g.BARs) < 2 {
+		return 0
 	}
-	return 0
+	return g.BARs[1].MB
 }
 
 // reserved returns the memory that the driver reserves, in MiB.

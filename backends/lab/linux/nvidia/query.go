@@ -10,64 +10,78 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 )
 
-// field is a property in --query-gpu.
-type field struct {
-	unit string // unit in the heading
-	text func(d *Driver, n int, g GPU) string
+// value returns a property in --query-gpu of the GPU with index n. A size is a number of MiB, which its heading and its value name.
+func (d *Driver) value(property string, n int, g GPU) (text string, size, known bool) {
+	switch property {
+	case "index":
+		text = strconv.Itoa(n)
+	case "count":
+		text = strconv.Itoa(len(d.GPUs()))
+	case "driver_version":
+		text, _ = d.Version()
+	case "persistence_mode":
+		text = d.persistent(g, "Enabled", "Disabled")
+	case "name":
+		text = g.Name
+	case "uuid":
+		text = g.UUID()
+	case "pci.bus_id":
+		text = g.busID()
+	case "pci.device_id":
+		text = fmt.Sprintf("0x%04X10DE", g.Device)
+	case "pci.sub_device_id":
+		text = fmt.Sprintf("0x%04X10DE", g.Sub)
+	case "vbios_version":
+		text = g.VBIOS
+	case "pcie.link.gen.current", "pcie.link.gen.max":
+		text = strconv.Itoa(g.Gen)
+	case "pcie.link.width.current", "pcie.link.width.max":
+		text = "16"
+	case "memory.total":
+		text, size = fmt.Sprint(g.MemoryMiB), true
+	case "memory.reserved":
+		text, size = fmt.Sprint(g.reserved()), true
+	case "memory.used":
+		text, size = "0", true
+	case "memory.free":
+		text, size = fmt.Sprint(g.MemoryMiB-g.reserved()), true
+	default:
+		return "", false, false
+	}
+	return text, size, true
 }
 
-func fields() map[string]field {
-	plain := func(f func(g GPU) string) field {
-		return field{text: func(_ *Driver, _ int, g GPU) string { return f(g) }}
+// canonical returns the name of a property in the heading: some have a second one.
+func canonical(name string) string {
+	switch name {
+	case "gpu_name", "gpu_uuid":
+		return name[len("gpu_"):]
+	case "gpu_bus_id":
+		return "pci.bus_id"
 	}
-	memory := func(f func(g GPU) int64) field {
-		return field{unit: "MiB", text: func(_ *Driver, _ int, g GPU) string { return strconv.FormatInt(f(g), 10) }}
-	}
-	all := map[string]field{
-		"index":                   {text: func(_ *Driver, n int, _ GPU) string { return strconv.Itoa(n) }},
-		"count":                   {text: func(d *Driver, _ int, _ GPU) string { return strconv.Itoa(len(d.GPUs())) }},
-		"driver_version":          {text: func(d *Driver, _ int, _ GPU) string { v, _ := d.Version(); return v }},
-		"persistence_mode":        {text: func(d *Driver, _ int, g GPU) string { return d.persistent(g, "Enabled", "Disabled") }},
-		"name":                    plain(func(g GPU) string { return g.Name }),
-		"uuid":                    plain(GPU.UUID),
-		"pci.bus_id":              plain(GPU.busID),
-		"pci.device_id":           plain(func(g GPU) string { return fmt.Sprintf("0x%04X10DE", g.Device) }),
-		"pci.sub_device_id":       plain(func(g GPU) string { return fmt.Sprintf("0x%04X10DE", g.Sub) }),
-		"vbios_version":           plain(func(g GPU) string { return g.VBIOS }),
-		"pcie.link.gen.current":   plain(func(g GPU) string { return strconv.Itoa(g.Gen) }),
-		"pcie.link.gen.max":       plain(func(g GPU) string { return strconv.Itoa(g.Gen) }),
-		"pcie.link.width.current": plain(func(GPU) string { return "16" }),
-		"pcie.link.width.max":     plain(func(GPU) string { return "16" }),
-		"memory.total":            memory(func(g GPU) int64 { return g.MemoryMiB }),
-		"memory.reserved":         memory(GPU.reserved),
-		"memory.used":             memory(func(GPU) int64 { return 0 }),
-		"memory.free":             memory(func(g GPU) int64 { return g.MemoryMiB - g.reserved() }),
-	}
-	for short, long := range map[string]string{"gpu_name": "name", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id"} {
-		all[short] = all[long]
-	}
-	return all
+	return name
 }
 
-// query implements --query-gpu with --format=csv[,noheader][,nounits].
+// query implements --query-gpu with --format=csv[,noheader][,nounits]; csv is the default.
 func (d *Driver) query(p *sh.Proc, gpus []GPU, names, format string) int {
 	options := strings.Split(format, ",")
-	if !slices.Contains(options, "csv") {
-		p.Printf("\"--format=\" switch is missing. One of the valid --format=csv,[noheader,nounits] has to be specified.\n\n")
-		return badArgument
+	for _, o := range options {
+		if o != "" && o != "csv" && o != "noheader" && o != "nounits" {
+			p.Printf("Format modifier is not recognized.\n")
+			return badArgument
+		}
 	}
-	known := fields()
-	var wanted []field
-	var head []string
+	var wanted, head []string
 	for name := range strings.SplitSeq(names, ",") {
-		name = strings.TrimSpace(name)
-		f, ok := known[name]
-		if !ok {
+		name = canonical(strings.TrimSpace(name))
+		_, size, known := d.value(name, 0, GPU{})
+		if !known {
 			p.Printf("Field \"%s\" is not a valid field to query.\n\n", name)
 			return badArgument
 		}
-		if wanted = append(wanted, f); f.unit != "" {
-			name += " [" + f.unit + "]"
+		wanted = append(wanted, name)
+		if size {
+			name += " [MiB]"
 		}
 		head = append(head, name)
 	}
@@ -76,10 +90,10 @@ func (d *Driver) query(p *sh.Proc, gpus []GPU, names, format string) int {
 	}
 	for n, g := range gpus {
 		var row []string
-		for _, f := range wanted {
-			text := f.text(d, n, g)
-			if f.unit != "" && !slices.Contains(options, "nounits") {
-				text += " " + f.unit
+		for _, name := range wanted {
+			text, size, _ := d.value(name, n, g)
+			if size && !slices.Contains(options, "nounits") {
+				text += " MiB"
 			}
 			row = append(row, text)
 		}

@@ -20,6 +20,7 @@ func (d *Driver) Programs() map[string]sh.Program {
 const (
 	badArgument   = 2
 	noDevice      = 6
+	badOption     = 255
 	driverMissing = 9
 )
 
@@ -40,8 +41,16 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		}
 	}
 	o, err := p.Options("q L i: d: x l: query-gpu: format: list-gpus query id: display: persistence-mode: m p2p:")
-	if err != nil {
-		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n")
+	topo, list := slices.Contains(args, "topo"), o.Has("L", "list-gpus")
+	switch {
+	case err != nil && topo:
+		p.Printf("Option \"%s\" is not recognized.\n", args[1])
+		return badArgument
+	case err != nil || len(o.Args) > 0 && !topo:
+		p.Printf("ERROR: Option %s is not recognized. Please run 'nvidia-smi -h'.\n\n", args[0])
+		return badOption
+	case list && o.Has("i", "id"):
+		p.Printf("ERROR: Option -i is not valid for this command. Please run 'nvidia-smi -h' for help.\n\n")
 		return badArgument
 	}
 	if !d.Ready() {
@@ -49,30 +58,31 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		return driverMissing
 	}
 	gpus := d.GPUs()
-	if len(gpus) == 0 {
-		p.Printf("No devices were found\n")
-		return noDevice
-	}
+	missing := len(gpus) == 0 && !topo && !list
 	if id := o.Value("i", "id"); id != "" {
 		n, err := strconv.Atoi(id)
 		if err != nil { // an index or a PCI address
 			n = slices.IndexFunc(gpus, func(g GPU) bool { return strings.EqualFold(g.Address, id) || strings.EqualFold(g.busID(), id) })
 		}
-		if n < 0 || n >= len(gpus) {
-			p.Printf("No devices were found\n")
-			return noDevice
+		if missing = n < 0 || n >= len(gpus); !missing {
+			gpus = gpus[n : n+1]
 		}
-		gpus = gpus[n : n+1]
 	}
 	switch {
-	case len(o.Args) > 0 && o.Args[0] == "topo":
-		if o.Value("p2p") == "r" {
-			return p2p(p, gpus)
+	case missing:
+		p.Printf("No devices were found\n")
+		return noDevice
+	case topo:
+		if o.Has("p2p") {
+			return p2p(p, gpus, o.Value("p2p"))
 		}
 		return d.topo(p, gpus, o.Has("m"))
 	case o.Has("persistence-mode"):
 		return d.persistence(p, gpus, o.Value("persistence-mode"))
-	case o.Has("L", "list-gpus"):
+	case list:
+		if len(gpus) == 0 {
+			p.Printf("No devices found.\n")
+		}
 		for n, g := range gpus {
 			p.Printf("GPU %d: %s (UUID: %s)\n", n, g.Name, g.UUID())
 		}
@@ -80,23 +90,32 @@ func (d *Driver) smi(_ context.Context, p *sh.Proc) int {
 		return d.query(p, gpus, o.Value("query-gpu"), o.Value("format"))
 	case o.Has("q", "query"):
 		d.full(p, gpus)
-	case len(o.Args) > 0:
-		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n")
-		return badArgument
 	default:
 		d.table(p, gpus)
 	}
 	return 0
 }
 
+// persistence implements -pm. A user without rights is refused only if the mode would change.
 func (d *Driver) persistence(p *sh.Proc, gpus []GPU, value string) int {
-	if !p.Root() {
-		p.Printf("Unable to set persistence mode for GPU %s: Insufficient Permissions\nTerminating early due to previous errors.\n", gpus[0].busID())
-		return 4
+	mode := "Disabled"
+	if value == "1" {
+		mode = "Enabled"
+	} else if value != "0" {
+		p.Printf("Invalid persistence mode: %s\nTerminating early due to previous errors.\n", value)
+		return badArgument
 	}
-	d.persistAll(gpus, value == "1")
-	for _, g := range gpus {
-		p.Printf("%s persistence mode for GPU %s.\n", map[bool]string{true: "Enabled", false: "Disabled"}[value == "1"], g.busID())
+	for n, g := range gpus {
+		switch {
+		case d.persistent(g, "Enabled", "Disabled") == mode:
+			p.Printf("Persistence mode is already %s for GPU %s.\n", mode, g.busID())
+			continue
+		case !p.Root():
+			p.Printf("Unable to set persistence mode for GPU %s: Insufficient Permissions\nTerminating early due to previous errors.\n", g.busID())
+			return 4
+		}
+		d.persistAll(gpus[n:n+1], value == "1")
+		p.Printf("%s persistence mode for GPU %s.\n", mode, g.busID())
 	}
 	p.Printf("All done.\n")
 	return 0
@@ -137,12 +156,12 @@ func (d *Driver) persistenced(_ context.Context, p *sh.Proc) int {
 	return 0
 }
 
-// table implements nvidia-smi without arguments, with the layout of R570.
+// table implements nvidia-smi without arguments, with the layout of R580.
 func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 	version, _ := d.Version()
 	rule := "+-----------------------------------------+------------------------+----------------------+"
 	p.Printf("%s\n", p.Sys.Now().UTC().Format("Mon Jan _2 15:04:05 2006       "))
-	p.Printf("+%s+\n| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n|%s|\n", strings.Repeat("-", 89), version, version, cudaVersion, rule[1:len(rule)-1])
+	p.Printf("+%s+\n| NVIDIA-SMI %-22s Driver Version: %-14s CUDA Version: %-8s |\n%s\n", strings.Repeat("-", 89), version, version, cudaVersion, rule)
 	p.Printf("| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n" +
 		"| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n" +
 		"|                                         |                        |               MIG M. |\n" +
@@ -152,7 +171,7 @@ func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 		if g.Architecture == "Ampere" && strings.Contains(g.Name, "A100") || g.Architecture == "Hopper" || strings.Contains(g.Name, "A30") {
 			mig = "Disabled"
 		}
-		p.Printf("| %3d  %-25.25s   %6s | %18s %3s | %20s |\n", n, g.Name, d.persistent(g, "On", "Off"), g.busID(), "Off", "0")
+		p.Printf("| %3d  %-25.25s      %-3s | %18s %3s | %20s |\n", n, g.Name, d.persistent(g, "On", "Off"), g.busID(), "Off", "0")
 		p.Printf("| N/A   31C    P0    %12s / %4dW | %7dMiB / %6dMiB | %6d%%  %11s |\n", fmt.Sprintf("%dW", g.Watts/7), g.Watts, 0, g.MemoryMiB, 0, "Default")
 		p.Printf("| %39s | %22s | %20s |\n%s\n", "", "", mig, rule)
 	}
@@ -162,12 +181,12 @@ func (d *Driver) table(p *sh.Proc, gpus []GPU) {
 		strings.Repeat("=", 89), " No running processes found", line)
 }
 
-// full implements the part of nvidia-smi -q that is used here.
+// full implements the part of nvidia-smi -q that is used here, with the layout of R580.
 func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 	version, _ := d.Version()
 	p.Printf("\n==============NVSMI LOG==============\n\n")
 	row := func(indent int, key, value string) {
-		p.Printf("%s%-*s : %s\n", strings.Repeat(" ", indent), 50-indent, key, value)
+		p.Printf("%s%-*s : %s\n", strings.Repeat(" ", indent), 54-indent, key, value)
 	}
 	row(0, "Timestamp", p.Sys.Now().UTC().Format(time.ANSIC))
 	row(0, "Driver Version", version)
@@ -189,7 +208,7 @@ func (d *Driver) full(p *sh.Proc, gpus []GPU) {
 			{4, "Serial Number", fmt.Sprint(1320000000000 + int64(g.Slot))}, {4, "GPU UUID", g.UUID()}, {4, "Minor Number", strconv.Itoa(n)},
 			{4, "VBIOS Version", g.VBIOS}, {4, "MultiGPU Board", map[bool]string{true: "Yes", false: "No"}[g.Name == "Tesla K80"]},
 			{4, "GPU Virtualization Mode", ""}, {8, "Virtualization Mode", mode}, {8, "Host VGPU Mode", "N/A"},
-			{4, "PCI", ""}, {8, "Bus", "0x" + strings.ToUpper(g.Address[5:7])}, {8, "Device", "0x00"}, {8, "Domain", "0x0000"},
+			{4, "PCI", ""}, {8, "Bus", "0x" + strings.ToUpper(g.Address[5:7])}, {8, "Device", "0x" + strings.ToUpper(g.Address[8:10])}, {8, "Domain", "0x0000"},
 			{8, "Device Id", fmt.Sprintf("0x%04X10DE", g.Device)}, {8, "Bus Id", g.busID()}, {8, "Sub System Id", fmt.Sprintf("0x%04X10DE", g.Sub)},
 			{8, "GPU Link Info", ""}, {12, "PCIe Generation", ""}, {16, "Max", strconv.Itoa(g.Gen)}, {16, "Current", strconv.Itoa(g.Gen)},
 			{16, "Device Current", strconv.Itoa(g.Gen)}, {16, "Device Max", strconv.Itoa(g.Gen)}, {16, "Host Max", "N/A"},
@@ -223,12 +242,20 @@ func (d *Driver) license() string {
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n) }
 
-// p2p implements nvidia-smi topo -p2p r.
-func p2p(p *sh.Proc, gpus []GPU) int {
-	p.Printf(" \t")
+// The heading of a matrix is underlined, whether or not a terminal reads it.
+const underlined, plain = "\x1b[4m", "\x1b[0m"
+
+// p2p implements nvidia-smi topo -p2p for the capabilities r, w, n, a and p, which the lab does not tell apart.
+func p2p(p *sh.Proc, gpus []GPU, capability string) int {
+	if len(capability) != 1 || !strings.Contains("rwnap", capability) {
+		p.Printf("Invalid p2p capability index specified at the command-line\n")
+		return badArgument
+	}
+	p.Printf(" \t%s", underlined)
 	for n := range gpus {
 		p.Printf("GPU%d\t", n)
 	}
+	p.Printf("%s", plain)
 	for a, g := range gpus {
 		p.Printf("\n GPU%d\t", a)
 		for b, other := range gpus {
@@ -247,8 +274,14 @@ func p2p(p *sh.Proc, gpus []GPU) int {
 // topo implements nvidia-smi topo -m. It shows the VM's own PCI tree, which does not contain the host's switches.
 func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 	if !matrix {
-		p.Printf("Invalid combination of input arguments. Please run 'nvidia-smi topo -h' for help.\n\n")
-		return badArgument
+		p.Printf("\n    topo -- Display topological information about the system.\n\n    Usage: nvidia-smi topo [options]\n\n    Options include:\n" +
+			"    [-m | --matrix]: Display the GPUDirect communication matrix for the system.\n" +
+			"    [-p2p | --p2pstatus]:      Displays the p2p status between the GPUs of a given p2p capability\n\n")
+		return 0
+	}
+	if len(gpus) == 0 {
+		p.Printf("Failed to run topology matrix\n\n")
+		return badOption
 	}
 	nics := d.NICs()
 	names := make([]string, 0, len(gpus)+len(nics))
@@ -269,7 +302,7 @@ func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 		}
 		return "PHB"
 	}
-	p.Printf("\t%s\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", strings.Join(names, "\t"))
+	p.Printf("\t%s%s\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID%s\n", underlined, strings.Join(names, "\t"), plain)
 	for a, name := range names {
 		p.Printf("%s", name)
 		for b := range names {
@@ -291,7 +324,7 @@ func (d *Driver) topo(p *sh.Proc, gpus []GPU, matrix bool) int {
 		for n, nic := range nics {
 			p.Printf("  NIC%d: %s\n", n, nic.Name)
 		}
+		p.Printf("\n")
 	}
-	p.Printf("\n")
 	return 0
 }

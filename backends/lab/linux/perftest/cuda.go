@@ -48,17 +48,17 @@ func memoryOf(args []string, latency bool, verb string) (memory, error) {
 		case isCUDA:
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 0 {
-				return m, complaint("Invalid CUDA device " + value)
+				return m, bare(" CUDA device argument " + value + " should be int\n Parser function exited with Error")
 			}
 			m.cuda, m.device = true, n
 		case a == "--use_cuda_dmabuf" && !m.cuda:
-			return m, bare("CUDA DMA-BUF cannot be used without CUDA")
+			return m, bare("CUDA DMA-BUF cannot be used without CUDA\n Parser function exited with Error")
 		case a == "--use_cuda_dmabuf":
 			m.dmabuf = true
 		}
 	}
 	if m.cuda && latency && verb == "RDMA_Write" {
-		return m, bare(" Perftest supports CUDA latency tests with read/send verbs only")
+		return m, bare("Perftest supports CUDA latency tests with read/send verbs only")
 	}
 	return m, nil
 }
@@ -68,7 +68,8 @@ type bare string
 
 func (b bare) Error() string { return string(b) }
 
-// allocate allocates GPU memory and registers it with the card. It returns the reason if it fails, otherwise "".
+// allocate allocates GPU memory and registers it with the card. It returns the reason if it fails, otherwise "". The texts are those
+// of perftest 24.01 to 25.01 on a real GPU, except those about memory regions.
 func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	m := self.opt.memory
 	if !m.cuda {
@@ -76,27 +77,28 @@ func (t Tool) allocate(out io.Writer, p *sh.Proc, self *side) string {
 	}
 	fmt.Fprintf(out, "initializing CUDA\n")
 	if !t.CUDA.Ready() {
-		return "cuInit(0) returned 100\nFailed to init CUDA\n Couldn't init GPU context\n"
+		fmt.Fprintf(out, "cuInit(0) returned 100\n")
+		return "Couldn't init GPU context: 1\n Couldn't create IB resources\n"
 	}
 	gpus := t.CUDA.GPUs()
+	if m.device >= len(gpus) {
+		return fmt.Sprintf("No such device ID (%d) exists in system\nCouldn't init GPU context: 1\n Couldn't create IB resources\n", m.device)
+	}
 	fmt.Fprintf(out, "Listing all CUDA devices in system:\n")
 	for n, g := range gpus {
 		fmt.Fprintf(out, "CUDA device %d: PCIe address is %s\n", n, g.Bus)
 	}
-	if m.device >= len(gpus) {
-		return fmt.Sprintf("No such device ID (%d) exists in system\n Couldn't init GPU context\n", m.device)
-	}
 	g := gpus[m.device]
-	fmt.Fprintf(out, "\nPicking device No. %d\n[pid = %d, dev = %d] device name = [%s]\ncreating CUDA Ctx\nmaking it the current CUDA Ctx\n"+
-		"CUDA device integrated: 0\n", m.device, p.PID, m.device, g.Name)
+	fmt.Fprintf(out, "\nPicking device No. %d\n[pid = %d, dev = %d] device name = [%s]\ncreating CUDA Ctx\nmaking it the current CUDA Ctx\n",
+		m.device, p.PID, m.device, g.Name)
 	if m.dmabuf && !t.CUDA.PeerMemory(true) {
-		return "DMA-BUF is not supported on this GPU\nFailed to init GPU\n Couldn't create IB resources\n"
+		return "DMA-BUF is not supported on this GPU\n Couldn't create IB resources\n"
 	}
 	size := 2 * self.opt.sizes()[len(self.opt.sizes())-1]
+	fmt.Fprintf(out, "CUDA device integrated: 0\ncuMemAlloc() of a %d bytes GPU buffer\nallocated GPU buffer address at 00007fdb%08x pointer=0x7fdb%08x\n", size, p.PID<<12, p.PID<<12)
 	if m.dmabuf {
 		fmt.Fprintf(out, "using DMA-BUF for GPU buffer address at 0x7fdb%08x aligned at 0x7fdb%08x with aligned size %d\n", p.PID<<12, p.PID<<12, size)
 	}
-	fmt.Fprintf(out, "allocated GPU buffer of a %d address at 0x%x for type CUDA_MEM_DEVICE\n", size, 0x5af3874d4fb0+p.PID<<8)
 	if !m.dmabuf && !t.CUDA.PeerMemory(false) || g.Host == "" {
 		return "Couldn't allocate MR with error=14\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\ndestroying current CUDA Ctx\n"
 	}

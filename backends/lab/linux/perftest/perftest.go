@@ -111,13 +111,13 @@ func (t Tool) test(ctx context.Context, p *sh.Proc, out io.Writer) int {
 	case errors.Is(err, errHelp):
 		fmt.Fprintf(out, "Usage:\n  %s            start a server and wait for connection\n  %s <host>     connect to server at <host>\n", p.Name(), p.Name())
 		if t.built {
-			fmt.Fprintf(out, "      --use_cuda=<cuda device id>   Use CUDA specific device for GPUDirect RDMA testing\n"+
-				"      --use_cuda_bus_id=<cuda full BUS id>   Use CUDA specific device, based on its full PCIe address, for GPUDirect RDMA testing\n"+
-				"      --use_cuda_dmabuf   Use CUDA DMA-BUF for GPUDirect RDMA testing\n")
+			fmt.Fprintf(out, "      --use_cuda=<cuda device id> Use CUDA specific device for GPUDirect RDMA testing\n"+
+				"      --use_cuda_bus_id=<cuda full BUS id> Use CUDA specific device, based on its full PCIe address, for GPUDirect RDMA testing\n"+
+				"      --use_cuda_dmabuf Use CUDA DMA-BUF for GPUDirect RDMA testing\n")
 		}
 		return 1
 	case errors.As(err, &alone):
-		fmt.Fprintf(p.Stderr, "%v\n Parser function exited with Error\n", err)
+		fmt.Fprintf(p.Stderr, "%v\n", err)
 		return 1
 	case err != nil:
 		fmt.Fprintf(p.Stderr, "%s: %v\n Invalid Command or flag.\n Please check command line and run again.\n\n", p.Name(), err)

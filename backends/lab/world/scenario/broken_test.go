@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,22 @@ func TestOneFault(t *testing.T) {
 	for name, want := range map[string]string{"broken-nothing": "broken-no-rdma", "broken-no-rdma": "does not fit this site"} {
 		if err := scenario.Break(&world.State{Hosts: []*world.Host{{}}}, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// The memory regions of GPUs: recorded from a real H100 and a real H200 (lspci, resource files of sysfs), the others by their rule.
+func TestRegionsOfGPUs(t *testing.T) {
+	old := func(mb int64) []world.BAR {
+		return []world.BAR{{MB: 16}, {Index: 1, MB: mb, Wide: true}, {Index: 3, MB: 32, Wide: true}}
+	}
+	hopper := func(mb int64) []world.BAR {
+		return []world.BAR{{MB: 16, Wide: true}, {Index: 2, MB: mb, Wide: true}, {Index: 4, MB: 32, Wide: true}}
+	}
+	for device, want := range map[uint16][]world.BAR{0x2330: hopper(128 << 10), 0x2335: hopper(256 << 10), 0x2901: hopper(256 << 10), 0x20b5: old(128 << 10), 0x1b38: old(32 << 10)} {
+		d := world.PCIDevice{Vendor: 0x10de, Device: device, Class: 0x0302}
+		if !scenario.Know(&d) || !slices.Equal(d.BARs, want) {
+			t.Errorf("10de:%04x: %+v, want %+v", device, d.BARs, want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func Know(d *world.PCIDevice) bool {
 		for _, m := range gpuMakes {
 			if m.device == d.Device {
 				gpu := m.gpu
-				d.SubDevice, d.GPU, d.BARs = m.sub, &gpu, []world.BAR{bar(0, 16, false), bar(1, m.bar1, true), bar(3, 32, true)}
+				d.SubDevice, d.GPU, d.BARs = m.sub, &gpu, m.regions()
 				return true
 			}
 		}
