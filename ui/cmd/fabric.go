@@ -165,7 +165,7 @@ func (f *fabric) Preflight(ctx context.Context, a *answers.Answers, inv *backend
 func (f *fabric) Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error) {
 	p, err := recipe.Build(a, inv, plan.Options{})
 	if f.last != nil {
-		f.last.plan, f.last.until = p, a.Run.Window.End(f.s.Env.Now())
+		f.last.plan, f.last.until = p, windowEnd(f.s.Env, a)
 	}
 	return p, err
 }

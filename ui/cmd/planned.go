@@ -170,9 +170,17 @@ type planned struct {
 	until    time.Time // the end of the window at planning time: a late answer does not move it to the next day
 }
 
+// windowEnd returns the end of the window of a run that begins now; zero: no end.
+func windowEnd(e *console.Env, a *answers.Answers) time.Time {
+	if e.NoWaits {
+		return time.Time{}
+	}
+	return a.Run.Window.End(e.Now())
+}
+
 // makePlan surveys, runs the preflight and plans. A failed check that is not skipped is a refusal.
 func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f planFlags) (*planned, error) {
-	until := a.Run.Window.End(s.Env.Now())
+	until := windowEnd(s.Env, a)
 	inv, err := s.Survey(ctx, a)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,14 +152,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
 	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
-	if p.file, err = answersIn(dir, "answers.yaml", site, l, a); err != nil {
-		return nil, 0, err
-	}
-	// On the twin no VM waits for another: the timeline applies the limit. A rehearsal does not wait for the window either.
-	free := *a
-	free.Run.Power.MaxUnavailable, free.Run.Window = answers.AllVMs, answers.Window{}
-	free.Run.Parallel = min(a.Run.Parallel, parallelOnTwins)
-	if p.free, err = answersIn(dir, "free.yaml", site, l, &free); err != nil {
+	if p.file, err = answersIn(dir, site, l, a); err != nil {
 		return nil, 0, err
 	}
 	code, err := p.run(ctx)
@@ -175,12 +169,12 @@ const (
 )
 
 // answersIn writes answers for a twin into a file.
-func answersIn(dir, name string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (string, error) {
+func answersIn(dir string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (string, error) {
 	var text bytes.Buffer
 	if _, err := site.Answers(&text, l, a); err != nil {
 		return "", err
 	}
-	file := filepath.Join(dir, name)
+	file := filepath.Join(dir, "answers.yaml")
 	return file, os.WriteFile(file, text.Bytes(), 0o600)
 }
 
@@ -198,6 +192,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Apart:      guestsOnTwins,
+			NoWaits:    true,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()
 	}
@@ -206,28 +201,18 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 // A play is a running rehearsal.
 type play struct {
 	*twin.Rehearsal
-	said       io.Writer
-	on         func(context.Context, ...string) (int, []byte, []byte)
-	file, free string // answers: as given, and without waves and window
-	state      string // directory of the runs
-	limits     engine.Limits
-	stated     twin.Stated
+	said   io.Writer
+	on     func(context.Context, ...string) (int, []byte, []byte)
+	file   string // answers
+	state  string // directory of the runs
+	limits engine.Limits
+	stated twin.Stated
 }
 
-// run plans, applies and rolls back on the twin, reports it, and returns the exit code of the plan or of the run.
+// run applies and rolls back on the twin, reports it, and returns the exit code of the run, or of the plan if it is refused.
 func (p *play) run(ctx context.Context) (int, error) {
-	fmt.Fprintln(p.said, "planning on the twin")
-	before, code, errs := p.planned(ctx)
-	if before == nil {
-		p.Status, p.Failed = string(statusRefused), lines(errs)
-		return code, nil
-	}
-	p.Hash = before.Hash
-	for _, c := range before.Changes {
-		p.Plan = append(p.Plan, c.Target.Name+": "+plan.Title(c))
-	}
-	fmt.Fprintln(p.said, "applying on the twin")
-	code, out, errs := p.on(ctx, "apply", "-f", p.free, "--yes", "-o", "json")
+	fmt.Fprintln(p.said, "planning and applying on the twin")
+	code, out, errs := p.on(ctx, "apply", "-f", p.file, "--yes", "-o", "json", "--parallel", strconv.Itoa(min(p.limits.Parallel, parallelOnTwins)))
 	if ctx.Err() != nil {
 		return code, nil // the caller reports the interruption
 	}
@@ -236,7 +221,33 @@ func (p *play) run(ctx context.Context) (int, error) {
 	for _, e := range list {
 		run = cmp.Or(run, e.Run)
 	}
-	if err := p.timeline(list, run); err != nil {
+	st := &journal.State{}
+	if run != "" {
+		var err error
+		if st, err = journal.Read(p.state, run); err != nil {
+			return code, err
+		}
+	}
+	before := &planDoc{} // as plan prints it
+	if st.Changed() {
+		text, err := journal.ReadFile(p.state, run, "plan.json")
+		if err == nil {
+			err = json.Unmarshal(text, before)
+		}
+		if err != nil {
+			return code, err
+		}
+	} else if doc, refused, why := p.planned(ctx); doc != nil {
+		before = doc
+	} else {
+		p.Status, p.Failed = string(statusRefused), lines(why)
+		return refused, nil
+	}
+	p.Hash = before.Hash
+	for _, c := range before.Changes {
+		p.Plan = append(p.Plan, c.Target.Name+": "+plan.Title(c))
+	}
+	if err := p.timeline(list, st); err != nil {
 		return code, err
 	}
 	if code != 0 && len(p.Failed) == 0 {
@@ -274,23 +285,17 @@ func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte
 }
 
 // timeline computes the timeline from the stages that the run has planned.
-func (p *play) timeline(list []engine.Event, run string) error {
+func (p *play) timeline(list []engine.Event, st *journal.State) error {
 	var stages []plan.Plan
-	if run != "" {
-		st, err := journal.Read(p.state, run)
-		if err != nil {
+	for _, rec := range st.Records {
+		if rec.Type != journal.TypeStage {
+			continue
+		}
+		var stage plan.Plan
+		if err := json.Unmarshal(rec.Plan, &stage); err != nil {
 			return err
 		}
-		for _, rec := range st.Records {
-			if rec.Type != journal.TypeStage {
-				continue
-			}
-			var stage plan.Plan
-			if err := json.Unmarshal(rec.Plan, &stage); err != nil {
-				return err
-			}
-			stages = append(stages, stage)
-		}
+		stages = append(stages, stage)
 	}
 	t, err := twin.NewTimeline(stages, list, p.limits, p.stated)
 	p.Take(t)

@@ -172,7 +172,7 @@ func endedLab(st *journal.State, err error) error {
 
 // carryOn reads the inventory again, shows the remaining changes of a resume or rollback, and makes them.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
-	r.until = r.a.Run.Window.End(r.env.Now())
+	r.until = windowEnd(r.env, r.a)
 	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
 		return err

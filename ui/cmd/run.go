@@ -171,11 +171,15 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 
 // jobOf returns a run's job without its plan.
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
+	vmsOff := a.Run.Power.Limit(len(a.VMs))
+	if s.Env.NoWaits {
+		vmsOff = 0
+	}
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Remote:  cmp.Or(f.remote, engine.NewRemote()),
 		Grounds: s.VC.Grounds,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs)),
+		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)

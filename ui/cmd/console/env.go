@@ -46,6 +46,8 @@ type Env struct {
 	// Apart bounds simultaneous operations and readings of guests, which load only their own machine; zero: as the answers say. The
 	// guests of a rehearsal all run in this process.
 	Apart int
+	// NoWaits ignores run.power.max_unavailable and run.window: a rehearsal applies them to its timeline.
+	NoWaits bool
 }
 
 // JournalOptions returns the options for this process's journals.
