@@ -278,27 +278,25 @@ func (u *undo) moot(c plan.Change) bool {
 
 // guestOrder puts software last in each guest, in reverse order of installation, because it is in use before.
 func (u *undo) guestOrder(guests map[string][]string) {
+	kinds := map[string]backends.Kind{}
+	for _, c := range u.changes {
+		kinds[c.ID()] = c.Kind
+	}
 	earlier := map[string]bool{} // software that came before
 	for i := range u.changes {
 		c := &u.changes[i]
 		software := c.Kind == backends.KindPackages || c.Kind == backends.KindBuild || c.Kind == backends.KindOFED
-		earlier[c.ID()] = software
+		own := c.ID()
+		earlier[own] = software
 		for _, id := range guests[c.Target.Name] {
 			// A traffic class keeps rdma_cm in use in the kernel.
-			of := u.kindOf(id)
+			of := kinds[id]
 			before := c.Kind == backends.KindModules && (of == backends.KindTrafficClass || of == backends.KindPortQoS)
-			if id != c.ID() && (software && !earlier[id] || before) {
+			if id != own && (software && !earlier[id] || before) {
 				c.After = append(c.After, id)
 			}
 		}
 	}
-}
-
-func (u *undo) kindOf(id string) backends.Kind {
-	if i := slices.IndexFunc(u.changes, func(c plan.Change) bool { return c.ID() == id }); i >= 0 {
-		return u.changes[i].Kind
-	}
-	return ""
 }
 
 // flap keeps PVRDMA VMs that keep their adapter off during a change of their uplinks or MTU (KB 328676).
