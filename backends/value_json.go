@@ -194,6 +194,10 @@ func canonical(b []byte) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	out, err := marshalPlain(plain)
+	if err != nil || bytes.Equal(out, b) { // what decoding loses or replaces would be different in out
+		return plain, string(out), err
+	}
 	if err := surrogates(b); err != nil {
 		return nil, "", err
 	}
@@ -202,8 +206,7 @@ func canonical(b []byte) (any, string, error) {
 	if err := unique(dec); err != nil {
 		return nil, "", err
 	}
-	out, err := marshalPlain(plain)
-	return plain, string(out), err
+	return plain, string(out), nil
 }
 
 // decodeJSON reads one JSON value and nothing after it; numbers keep their digits.
