@@ -70,19 +70,8 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 // lastChanges returns when runs on this vCenter last changed a setting that takes effect at a host's next boot; nil if the journals
 // cannot be read.
 func (s *Session) lastChanges(vcenter string) map[string]time.Time {
-	runs, err := journal.Runs(s.Set.StateDir)
-	if err != nil {
-		return nil
-	}
 	out := map[string]time.Time{}
-	for _, run := range runs {
-		if run.VCenter != vcenter || !run.Changed {
-			continue
-		}
-		st, err := journal.Read(s.Set.StateDir, run.Run)
-		if err != nil {
-			return nil
-		}
+	err := journal.Changes(s.Set.StateDir, vcenter, func(st *journal.State) {
 		for _, r := range st.Records {
 			switch backends.Kind(r.Kind) {
 			case backends.KindModuleParams, backends.KindFirmware, backends.KindFirmwareImage, backends.KindComponent, backends.KindImageComponent:
@@ -91,6 +80,9 @@ func (s *Session) lastChanges(vcenter string) map[string]time.Time {
 				}
 			}
 		}
+	})
+	if err != nil {
+		return nil
 	}
 	return out
 }

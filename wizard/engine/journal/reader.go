@@ -19,20 +19,27 @@ import (
 // ErrNotBegun means that a journal has no header: the run was killed before it began, nothing was changed.
 var ErrNotBegun = errors.New("the run was never begun: its journal has no header")
 
-// A line contains one record, bound to its run and to the previous line: Prev repeats that line's Sum, and Sum covers run, Prev
-// and record, so that changed, removed, repeated or moved lines and lines of other runs are detected.
-type line struct {
-	Prev string          `json:"prev"`
-	Sum  string          `json:"sum"`
-	Rec  json.RawMessage `json:"rec"`
+// sumOf returns the sum of a line, which contains one record bound to its run and to the previous line: prev repeats that line's
+// sum, and sum covers run, prev and record, so that changed, removed, repeated or moved lines and lines of other runs are detected.
+func sumOf(run, prev string, rec []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s", run, prev, rec)
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // lineOf returns the line of a record with its newline, and its sum, which the next line repeats.
 func lineOf(run, prev string, rec []byte) (text []byte, sum string) {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s", run, prev, rec)
-	sum = hex.EncodeToString(h.Sum(nil)[:16])
-	return fmt.Appendf(nil, "{\"prev\":%q,\"sum\":%q,\"rec\":%s}\n", prev, sum, rec), sum
+	sum = sumOf(run, prev, rec)
+	return fmt.Appendf(nil, "{\"prev\":\"%s\",\"sum\":\"%s\",\"rec\":%s}\n", prev, sum, rec), sum
+}
+
+// partsOf returns what lineOf has put together; ok is false for any other text.
+func partsOf(line []byte) (prev, sum string, rec []byte, ok bool) {
+	rest, begins := bytes.CutPrefix(line, []byte(`{"prev":"`))
+	p, rest, second := bytes.Cut(rest, []byte(`","sum":"`))
+	s, rest, third := bytes.Cut(rest, []byte(`","rec":`))
+	rec, ends := bytes.CutSuffix(rest, []byte("}\n"))
+	return string(p), string(s), rec, begins && second && third && ends
 }
 
 func encode(run, prev string, r Record) (text []byte, sum string, err error) {
@@ -56,18 +63,17 @@ type scanned struct {
 // decode parses one complete line of a run's journal. A line that is not byte for byte the output of encode is damaged.
 func decode(run string, n int, b []byte) scanned {
 	out := scanned{n: n, size: len(b)}
-	var l line
-	if err := json.Unmarshal(b, &l); err != nil {
-		out.bad = err
+	prev, sum, rec, ok := partsOf(b)
+	if !ok {
+		out.bad = errors.New("it is not a record")
 		return out
 	}
-	want, sum := lineOf(run, l.Prev, l.Rec)
-	if !bytes.Equal(want, b) {
+	if sum != sumOf(run, prev, rec) {
 		out.bad = errors.New("its checksum does not match")
 		return out
 	}
-	out.prev, out.sum = l.Prev, sum
-	out.bad = json.Unmarshal(l.Rec, &out.rec)
+	out.prev, out.sum = prev, sum
+	out.bad = json.Unmarshal(rec, &out.rec)
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -30,28 +29,45 @@ type Summary struct {
 
 // Runs returns the runs of a state directory, the latest last. Unreadable ones have an error.
 func Runs(root string) ([]Summary, error) {
-	entries, err := os.ReadDir(filepath.Join(root, "runs"))
+	var out []Summary
+	err := eachRun(root, func(run string, s *State, err error) { out = append(out, summary(root, run, s, err)) })
+	return out, err
+}
+
+// eachRun reads the runs of a state directory, the latest last.
+func eachRun(root string, with func(run string, s *State, err error)) error {
+	entries, err := os.ReadDir(filepath.Join(root, "runs")) // sorted by id, not by the clock in the header: see NextRun
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, stateError(root, err)
+		return stateError(root, err)
 	}
-	var out []Summary
 	for _, e := range entries {
-		if _, is := madeOf(e.Name()); !is || !e.IsDir() {
-			continue
+		if _, is := madeOf(e.Name()); is && e.IsDir() {
+			s, err := Read(root, e.Name())
+			with(e.Name(), s, err)
 		}
-		out = append(out, Summarize(root, e.Name()))
 	}
-	// Sorted by id, not by the clock in the header: see NextRun.
-	slices.SortFunc(out, func(a, b Summary) int { return strings.Compare(a.Run, b.Run) })
-	return out, nil
+	return nil
+}
+
+// Changes reads the runs that changed something on a vCenter, the latest last. Unreadable ones are left out.
+func Changes(root, vcenter string, with func(*State)) error {
+	return eachRun(root, func(_ string, s *State, err error) {
+		if err == nil && s.Header.VCenter == vcenter && s.Changed() {
+			with(s)
+		}
+	})
 }
 
 // Summarize reads the description and the status of a run. If it cannot be read, Status and Err say so.
 func Summarize(root, run string) Summary {
 	s, err := Read(root, run)
+	return summary(root, run, s, err)
+}
+
+func summary(root, run string, s *State, err error) Summary {
 	sum := Summary{Run: run}
 	// If the header is missing, the id still contains the time.
 	sum.Made, _ = madeOf(run)
@@ -143,19 +159,8 @@ func strayRun(root string) error {
 // off, with the time of the last record about it.
 func LeftOff(root, vcenter string) map[string]time.Time {
 	out := map[string]time.Time{}
-	runs, err := Runs(root)
-	if err != nil {
-		return out
-	}
-	for _, run := range runs {
-		if run.VCenter != vcenter || !run.Changed {
-			continue
-		}
-		st, err := Read(root, run.Run)
-		if err != nil {
-			continue
-		}
-		for _, r := range st.Records {
+	_ = Changes(root, vcenter, func(s *State) { // a state directory that cannot be read has no runs of this program
+		for _, r := range s.Records {
 			if r.Kind != string(backends.BracketVMPower) {
 				continue
 			}
@@ -166,6 +171,6 @@ func LeftOff(root, vcenter string) map[string]time.Time {
 				delete(out, r.Target.Name)
 			}
 		}
-	}
+	})
 	return out
 }
