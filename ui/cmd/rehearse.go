@@ -325,12 +325,13 @@ func differing(before, after []plan.Change) []string {
 	return out
 }
 
-// events parses the output of apply and rollback with -o json; the last line of each is the result.
+// events parses the output of apply and rollback with -o json, without the progress, which is most of it; the last line of each is
+// the result.
 func events(out []byte) []engine.Event {
 	var list []engine.Event
 	for line := range bytes.Lines(out) {
 		var e engine.Event
-		if json.Unmarshal(line, &e) == nil {
+		if !bytes.Contains(line, []byte(`"event":"`+engine.EventProgress+`"`)) && json.Unmarshal(line, &e) == nil {
 			list = append(list, e)
 		}
 	}
