@@ -36,6 +36,7 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 		if jump, err = p.dial(ctx, hop, he); err != nil {
 			return nil, nil, fmt.Errorf("%s: through %w", t, err)
 		}
+		jump.link.carries.Store(true)
 	}
 	asked := false
 	for try := 1; ; try++ {

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	links   map[endpoint]*link
+	idle    []*link // if Connections is set: links whose last command has ended, the one that has waited longest first
 	closed  bool
 	refused map[refusal]bool
 }
@@ -91,6 +93,23 @@ func (p *Pool) release(l *link) {
 	}
 }
 
+// rest is called when a command of l has ended. It closes the connection that has been idle for longest if there are too many.
+func (p *Pool) rest(l *link) {
+	if p.config.Connections == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.idle = append(slices.DeleteFunc(p.idle, func(other *link) bool { return other == l }), l)
+	var oldest *link
+	if len(p.idle) > p.config.Connections {
+		oldest, p.idle = p.idle[0], p.idle[1:]
+	}
+	p.mu.Unlock()
+	if oldest != nil {
+		oldest.rest()
+	}
+}
+
 // Close closes every connection and refuses new ones.
 func (p *Pool) Close() error {
 	p.mu.Lock()
@@ -143,6 +162,7 @@ type link struct {
 	wrong  string // a refused sudo password: it is not tried again, because failed attempts lock accounts
 	wrongs int    // how many passwords were refused
 
+	carries  atomic.Bool   // it is a jump host of other links
 	sudoTurn chan struct{} // held while determining how to become root
 }
 
@@ -264,6 +284,27 @@ func (l *link) drop() {
 	if n != nil {
 		n.close()
 		<-n.dead
+	}
+}
+
+// rest closes the connection unless it is in use; the next command connects again.
+func (l *link) rest() {
+	if l.carries.Load() {
+		return
+	}
+	for taken := range maxSessions {
+		select {
+		case l.sessions <- struct{}{}:
+		default:
+			for range taken {
+				<-l.sessions
+			}
+			return
+		}
+	}
+	l.drop()
+	for range maxSessions {
+		<-l.sessions
 	}
 }
 

@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -122,6 +123,54 @@ func TestOneConnectionATarget(t *testing.T) {
 		t.Errorf("%d logins, then %d, %v", before, s.count(), err)
 	}
 	b.Close()
+}
+
+// TestIdleConnectionsAreClosed has room for two idle connections: the third target takes the place of the one that has been idle
+// for longest, and a running command keeps its connection.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	servers := []*server{startServer(t, nil), startServer(t, nil), startServer(t, nil)}
+	config := trusting(t, servers...)
+	config.Connections = 2
+	p := newPool(t, config)
+	var conns []*ssh.Conn
+	for i, s := range servers {
+		c, err := p.Dial(t.Context(), s.target(fmt.Sprintf("guest vm-%02d", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	run := func(i int, script string, line func(string)) {
+		t.Helper()
+		if _, err := conns[i].Run(t.Context(), ssh.Command{Script: script, OnLine: line}); err != nil {
+			t.Errorf("on %d: %v", i, err)
+		}
+	}
+	logins := func(want ...int) {
+		t.Helper()
+		for i, s := range servers {
+			if s.count() != want[i] {
+				t.Errorf("server %d: %d logins, want %d", i, s.count(), want[i])
+			}
+		}
+	}
+	for range 3 {
+		run(0, ":", nil)
+		run(1, ":", nil)
+	}
+	logins(1, 1, 1)
+	run(2, ":", nil) // closes 0
+	run(1, ":", nil)
+	logins(1, 1, 1)
+	run(0, ":", nil) // closes 2
+	logins(2, 1, 1)
+	// While a command runs on 1, two others end: 1 is the oldest, and stays.
+	run(1, "echo here", func(string) {
+		run(2, ":", nil)
+		run(0, ":", nil)
+	})
+	logins(2, 1, 2)
 }
 
 func TestKeepAliveEndsADeadConnection(t *testing.T) {

@@ -94,7 +94,10 @@ func (c *Conn) exchange(ctx context.Context, cmd Command, f frame, password stri
 	}
 	select {
 	case c.link.sessions <- struct{}{}:
-		defer func() { <-c.link.sessions }()
+		defer func() {
+			<-c.link.sessions
+			c.link.pool.rest(c.link)
+		}()
 	case <-ctx.Done():
 		return Result{}, c.ended(ctx)
 	}

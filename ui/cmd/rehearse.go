@@ -166,6 +166,8 @@ const (
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
+	// connectionsOnTwins bounds the idle SSH connections, of which this process has both ends: together 100 KB.
+	connectionsOnTwins = 32
 )
 
 // answersIn writes answers for a twin into a file.
@@ -191,7 +193,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
-			Apart:      guestsOnTwins,
+			Apart:      guestsOnTwins, Connections: connectionsOnTwins,
 			NoWaits:    true,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()

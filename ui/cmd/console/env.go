@@ -48,6 +48,8 @@ type Env struct {
 	Apart int
 	// NoWaits ignores run.power.max_unavailable and run.window: a rehearsal applies them to its timeline.
 	NoWaits bool
+	// Connections bounds the open SSH connections that no command uses; zero: no bound.
+	Connections int
 }
 
 // JournalOptions returns the options for this process's journals.

@@ -95,6 +95,7 @@ func (s *Session) reachGuests() error {
 			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown SSH host key.\n%s %s\nTrust it and remember it", k.Address, k.Type, k.Fingerprint))
 		}
 	}
+	cfg.Connections = s.Env.Connections
 	pool, err := ssh.NewPool(cfg)
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ func (m *Manager) start(ctx context.Context, name string) error {
 		return nil // its process remains
 	}
 	if u.last("Service.Type") != "oneshot" && strings.HasSuffix(name, ".service") {
-		return m.startSimple(ctx, u)
+		return m.startSimple(u)
 	}
 	for _, line := range append(slices.Clone(u.all("Service.ExecStartPre")), u.all("Service.ExecStart")...) {
 		if err := m.run(ctx, u, line); err != nil {
@@ -177,11 +177,11 @@ func (m *Manager) start(ctx context.Context, name string) error {
 }
 
 // startSimple starts the unit's command in the background.
-func (m *Manager) startSimple(ctx context.Context, u *unit) error {
+func (m *Manager) startSimple(u *unit) error {
 	line := u.last("Service.ExecStart")
 	m.setActive(u, "active")
 	go func() {
-		if err := m.run(context.WithoutCancel(ctx), u, line); err != nil {
+		if err := m.run(context.Background(), u, line); err != nil {
 			m.setActive(u, "failed")
 			return
 		}
@@ -301,11 +301,18 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 	if o.Has("wait", "P", "pipe") {
 		return run(ctx)
 	}
-	ctx, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	// The manager starts it: nothing of the caller may stay in memory for as long as the unit does.
+	ctx, kill := context.WithCancelCause(context.Background())
 	m.mu.Lock()
 	u.kill = kill
 	m.mu.Unlock()
-	go run(ctx) // ends when the machine goes down at the latest, which kills all processes
+	go func() {
+		run(ctx) // ends when the machine goes down at the latest, which kills all processes
+		kill(nil)
+		m.mu.Lock()
+		u.kill = nil
+		m.mu.Unlock()
+	}()
 	return 0
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
@@ -50,8 +51,25 @@ type Session struct {
 	TTY     bool
 	Peer    string // client address, "" on the console
 	Drop    func() // closes the connection; nil on the console
+	Release func() // called when the last background process has ended; nil: not called
 
 	detached atomic.Bool
+	running  atomic.Int32 // processes
+}
+
+// lull is how long a session has no process before its background commands count as ended: between two programs of a background
+// command there is none.
+const lull = 5 * time.Second
+
+// ended is called when a process of the session has ended.
+func (s *Session) ended() {
+	if s.running.Add(-1) == 0 && s.Detached() && s.Release != nil {
+		time.AfterFunc(lull, func() {
+			if s.running.Load() == 0 {
+				s.Release()
+			}
+		})
+	}
 }
 
 // Errorf prints "NAME: message" to standard error and returns 1.

@@ -128,6 +128,8 @@ func (s *Server) serverConfig(key ssh.Signer) *ssh.ServerConfig {
 			return password(c, answers[0])
 		},
 	}
+	// OpenSSH offers curve25519 in all releases (since 6.5), ML-KEM only since 9.9; a lab with hundreds of guests needs the CPU.
+	config.KeyExchanges = []string{ssh.KeyExchangeCurve25519, ssh.KeyExchangeECDHP256, ssh.KeyExchangeECDHP384, ssh.KeyExchangeECDHP521}
 	config.AddHostKey(key)
 	return config
 }

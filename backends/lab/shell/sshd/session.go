@@ -76,7 +76,7 @@ func (c *client) session(ch ssh.Channel, requests <-chan *ssh.Request) {
 	ctx, cancel := context.WithCancelCause(c.up)
 	s := &session{
 		client: c, ch: ch, cancel: cancel, done: make(chan struct{}),
-		state: &sh.Session{Peer: c.conn.RemoteAddr().String(), Drop: func() { reset(c.net) }},
+		state: &sh.Session{Peer: c.conn.RemoteAddr().String(), Drop: func() { reset(c.net) }, Release: func() { cancel(nil) }},
 	}
 	s.proc = c.server.machine.Login(account.User, s.state)
 	defer func() {
