@@ -42,7 +42,7 @@ func (m *Machine) sudo(ctx context.Context, p *sh.Proc) int {
 	child.User = target.user()
 	child.Env = []string{"PATH=" + rootPath + ":/snap/bin", "HOME=" + child.User.Home, "USER=" + child.User.Name, "LOGNAME=" + child.User.Name,
 		"SHELL=/bin/bash", "SUDO_USER=" + p.User.Name, fmt.Sprintf("SUDO_UID=%d", p.User.UID)}
-	for _, kv := range p.Env {
+	for _, kv := range p.Environ() {
 		key, _, _ := strings.Cut(kv, "=")
 		if key == "LANG" || key == "TERM" || strings.HasPrefix(key, "LC_") || o.Has("E") && key != "PATH" && key != "HOME" {
 			child.Env = append(child.Env, kv)

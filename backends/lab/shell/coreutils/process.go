@@ -79,7 +79,7 @@ func env(ctx context.Context, p *sh.Proc) int {
 	}
 	child := p.With(p.Args...)
 	if o.Has("i", "ignore-environment") {
-		child.Env = nil
+		child.Env = []string{}
 	}
 	args := o.Args
 	for len(args) > 0 && strings.Contains(args[0], "=") {
@@ -88,7 +88,7 @@ func env(ctx context.Context, p *sh.Proc) int {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		for _, kv := range child.Env {
+		for _, kv := range child.Environ() {
 			p.Printf("%s\n", kv)
 		}
 		return 0

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
@@ -77,7 +76,7 @@ func (s *shell) exec(ctx context.Context, args []string) error {
 	hc := interp.HandlerCtx(ctx)
 	child := *s.p
 	p := &child
-	p.Args, p.Dir, p.Stdout, p.Stderr, p.Env = args, hc.Dir, hc.Stdout, hc.Stderr, exported(hc.Env)
+	p.Args, p.Dir, p.Stdout, p.Stderr, p.Env, p.shell = args, hc.Dir, hc.Stdout, hc.Stderr, nil, hc.Env
 	if f, ok := hc.Stdin.(*os.File); ok && f != nil {
 		p.Stdin = f
 	} else {
@@ -126,16 +125,6 @@ func (s *shell) notRun(hc interp.HandlerContext, name string, err error) int {
 	}
 	fmt.Fprintf(hc.Stderr, "%s %s: %s\n", s.where(hc.Pos.Line()), name, text)
 	return status
-}
-
-func exported(env expand.Environ) []string {
-	var list []string
-	for name, v := range env.Each {
-		if v.Exported && v.Kind == expand.String && name != "UID" && name != "EUID" && name != "GID" {
-			list = append(list, name+"="+v.Str)
-		}
-	}
-	return list
 }
 
 func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mvdan.cc/sh/v3/expand"
+
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
@@ -35,13 +37,14 @@ type Proc struct {
 	Args           []string // Args[0] is the name of the command
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Env            []string // KEY=VALUE
+	Env            []string // KEY=VALUE; nil: the environment of the shell that runs the process, see Environ
 	Dir            string
 	User           User
 	Session        *Session
 	PID            int
 	Sys            *System
 
+	shell expand.Environ // variables of the shell that runs the process, used if Env is nil
 	steps *steps
 }
 
@@ -95,8 +98,22 @@ func (p *Proc) Path(name string) string { return vfs.Join(p.Dir, name) }
 // Root reports whether the process runs as root.
 func (p *Proc) Root() bool { return p.User.UID == 0 }
 
+// Environ returns the environment as KEY=VALUE.
+func (p *Proc) Environ() []string {
+	if p.Env == nil && p.shell != nil {
+		return exported(p.shell)
+	}
+	return p.Env
+}
+
 // Getenv returns an environment variable, or "" if it is not set.
 func (p *Proc) Getenv(key string) string {
+	if p.Env == nil && p.shell != nil {
+		if v := p.shell.Get(key); v.Exported && v.Kind == expand.String {
+			return v.Str
+		}
+		return ""
+	}
 	for _, kv := range slices.Backward(p.Env) {
 		if v, ok := strings.CutPrefix(kv, key+"="); ok {
 			return v
@@ -115,7 +132,7 @@ func (p *Proc) With(args ...string) *Proc {
 
 // Setenv sets an environment variable of the process.
 func (p *Proc) Setenv(key, value string) {
-	p.Env = slices.DeleteFunc(p.Env, func(kv string) bool { return strings.HasPrefix(kv, key+"=") })
+	p.Env = slices.DeleteFunc(slices.Clone(p.Environ()), func(kv string) bool { return strings.HasPrefix(kv, key+"=") })
 	p.Env = append(p.Env, key+"="+value)
 }
 

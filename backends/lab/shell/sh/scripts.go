@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -25,9 +26,10 @@ type Scripts struct {
 const keptScripts = 1 << 20
 
 type scriptKey struct {
-	lang syntax.LangVariant
-	eval bool // text of an eval, which is not prepared
-	text string
+	lang    syntax.LangVariant
+	eval    bool // text of an eval, which is not prepared
+	escaped bool // text with the escapes of printf %b
+	text    string
 }
 
 // A script is a parsed text or its parse error. Shells share it, so it must not be changed.
@@ -47,6 +49,11 @@ func (c *Scripts) parse(lang syntax.LangVariant, text string) *script {
 	return c.get(scriptKey{lang: lang, text: text})
 }
 
+// escaped is like parse for a text with the escapes of printf %b.
+func (c *Scripts) escaped(lang syntax.LangVariant, text string) *script {
+	return c.get(scriptKey{lang: lang, escaped: true, text: text})
+}
+
 func (c *Scripts) get(key scriptKey) *script {
 	if c != nil {
 		c.mu.Lock()
@@ -57,7 +64,14 @@ func (c *Scripts) get(key scriptKey) *script {
 		}
 	}
 	s := &script{}
-	file, err := syntax.NewParser(syntax.Variant(key.lang)).Parse(strings.NewReader(key.text), "")
+	text, err := key.text, error(nil)
+	if key.escaped {
+		if text, _, err = expand.Format(&expand.Config{}, "%b", []string{octals(text)}); err != nil {
+			return &script{err: err}
+		}
+		text = strings.TrimRight(text, "\n")
+	}
+	file, err := syntax.NewParser(syntax.Variant(key.lang)).Parse(strings.NewReader(text), "")
 	if s.err = err; err == nil {
 		s.stmts = file.Stmts
 	}

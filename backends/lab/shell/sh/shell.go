@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 
@@ -22,6 +21,14 @@ func Shell(ctx context.Context, p *Proc) int {
 	a, err := parseArgs(p.Args[1:])
 	if err != nil {
 		return p.Fail(2, "%v", err)
+	}
+	if a.command != nil && !a.login && len(a.set) == 0 {
+		if args := replacement(*a.command); args != nil {
+			child := p.With(args...)
+			if status, err := p.Sys.Exec(ctx, child); err == nil {
+				return status
+			} // else the interpreter reports it
+		}
 	}
 	s := &shell{p: p, name: p.Name(), dash: strings.TrimPrefix(p.Name(), "-") == "sh" && p.Sys.Dash, umask: 0o022}
 	if strings.HasPrefix(s.name, "-") {
@@ -43,6 +50,8 @@ func Shell(ctx context.Context, p *Proc) int {
 		}
 	}
 	switch {
+	case a.command != nil && *a.command == evalEscaped && len(a.params) > 0:
+		return s.parsed(ctx, r, p.Sys.Scripts.escaped(s.lang(), a.params[0]), a.zero, true)
 	case a.command != nil:
 		return s.text(ctx, r, *a.command, a.zero, true)
 	case a.script != "":
@@ -164,11 +173,8 @@ func (s *shell) runner(a shellArgs) (*interp.Runner, error) {
 	if dir == "" {
 		dir = "/"
 	}
-	env := append([]string{
-		fmt.Sprintf("UID=%d", s.p.User.UID), fmt.Sprintf("EUID=%d", s.p.User.UID), fmt.Sprintf("GID=%d", s.p.User.Cred().GID()),
-	}, s.p.Env...)
 	options := []interp.RunnerOption{
-		interp.Env(expand.ListEnviron(env...)),
+		interp.Env(environOf(s.p)),
 		interp.StdIO(in, s.p.Stdout, s.p.Stderr),
 		interp.Params(append(append(a.set, "--"), a.params...)...),
 		interp.CallHandler(s.call),
@@ -192,10 +198,13 @@ func (s *shell) lang() syntax.LangVariant {
 
 // text runs a complete script. name is $0; command is true for -c.
 func (s *shell) text(ctx context.Context, r *interp.Runner, text, name string, command bool) int {
+	return s.parsed(ctx, r, s.p.Sys.Scripts.parse(s.lang(), text), name, command)
+}
+
+func (s *shell) parsed(ctx context.Context, r *interp.Runner, parsed *script, name string, command bool) int {
 	if name == "" {
 		name = s.name
 	}
-	parsed := s.p.Sys.Scripts.parse(s.lang(), text)
 	if parsed.err != nil {
 		return s.syntaxError(parsed.err, command)
 	}
@@ -229,6 +238,41 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 	_ = r.Run(ctx, &syntax.File{}) // runs the exit trap
 	return status
 }
+
+// replacement returns the program and the arguments of "exec /PROGRAM ARGUMENT...", if the words are plain or in single quotes:
+// such a command needs no interpreter, which would read a long argument rune by rune. It returns nil for any other command.
+func replacement(command string) []string {
+	rest, is := strings.CutPrefix(command, "exec /")
+	if !is {
+		return nil
+	}
+	args := []string{}
+	for rest = "/" + rest; rest != ""; rest = strings.TrimLeft(rest, " ") {
+		if quoted, is := strings.CutPrefix(rest, "'"); is {
+			end := strings.IndexByte(quoted, '\'')
+			if end < 0 || end+1 < len(quoted) && quoted[end+1] != ' ' {
+				return nil
+			}
+			args, rest = append(args, quoted[:end]), quoted[end+1:]
+			continue
+		}
+		end := strings.IndexFunc(rest, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:,+@", r))
+		})
+		switch {
+		case end < 0:
+			end = len(rest)
+		case rest[end] != ' ':
+			return nil
+		}
+		args, rest = append(args, rest[:end]), rest[end:]
+	}
+	return args
+}
+
+// evalEscaped is a command that runs its first argument, in which characters are escaped as for %b of printf. Its text is cached
+// as one script, because decoding and parsing it would take longer than running it.
+const evalEscaped = `eval "$(printf %b "$1")"`
 
 // declares converts calls of "export" and "readonly" to declarations. The parser recognises them only in bash, and the
 // interpreter does not implement them as builtins. In dash they are special builtins (POSIX.1-2024, Shell Command Language,
