@@ -92,6 +92,12 @@ func TestCommandLines(t *testing.T) {
 		{"timeout", "bash", "timeout 0.05 sleep 5; echo $?", "", "124\n", "", 0},
 		{"timeout with KILL", "bash", "timeout -s KILL 0.05 sleep 5; echo $?", "", "137\n", "", 0},
 		{"reader that ends early", "bash", "seq 1 100000 | head -n 1", "", "1\n", "", 0},
+		{"the shell is replaced", "bash", `exec /usr/bin/sh -c 'echo "$0" "$1"; exit 3' a:b 'c  d'`, "", "a:b c  d\n", "", 3},
+		{"the shell is replaced, joined quotes", "bash", `exec /usr/bin/sh -c 'echo "$0-$1"' 'a'b $((1+1))`, "", "ab-2\n", "", 0},
+		{"the shell is replaced by nothing", "bash", "exec /usr/bin/nope 'a'", "", "", "bash: line 1: /usr/bin/nope: No such file or directory\n", 127},
+		{"eval of escaped text", "bash", `exec /usr/bin/sh -c 'eval "$(printf %b "$1")"' x 'y=\0047a  b\0047\necho "$y" $2 $0; (exit 4)\n' 'mark'`, "", "a  b mark x\n", "", 4},
+		{"eval of escaped text that is wrong", "sh", `exec /usr/bin/sh -c 'eval "$(printf %b "$1")"' x 'if'`, "", "", "sh: 1: Syntax error: `if` must be followed by a statement list\n", 2},
+		{"unset leaves the environment", "bash", "export A=1 B=2; A=3; unset B; env | grep '^[AB]='", "", "A=3\n", "", 0},
 		{"environment", "bash", "A=1 env | grep ^A=; env -i /usr/bin/env", "", "A=1\n", "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
