@@ -194,7 +194,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Apart:      guestsOnTwins, Connections: connectionsOnTwins,
-			NoWaits:    true,
+			NoWaits: true,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()
 	}
