@@ -49,6 +49,7 @@ type Config struct {
 
 	WeakAlgorithms bool          // also accept SHA-1 key exchanges and CBC ciphers, for servers that support nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, without the time for prompts; 0: 10 s
+	Again          time.Duration // least pause before a login after the server has closed the connection; 0: 100 ms
 	KeepAlive      time.Duration // between probes of an idle connection, which is closed after three without an answer; 0: 15 s
 	Connections    int           // open connections that no command uses; more are closed, and opened again when needed; 0: no limit
 	CommandLimit   time.Duration // for a command whose own Limit is longer or zero; 0: its own

@@ -51,7 +51,7 @@ func (p *Pool) open(ctx context.Context, t Target, e endpoint) (*ssh.Client, *Co
 		if try < dialTries && errors.Is(err, errHungUp) {
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Duration(try) * (100 + rand.N(time.Duration(200))) * time.Millisecond):
+			case <-time.After(time.Duration(try) * (p.config.Again + rand.N(2*p.config.Again))):
 				continue
 			}
 		}

@@ -38,6 +38,9 @@ func NewPool(c Config) (*Pool, error) {
 	if c.DialTimeout == 0 {
 		c.DialTimeout = 10 * time.Second
 	}
+	if c.Again == 0 {
+		c.Again = 100 * time.Millisecond
+	}
 	if c.KeepAlive == 0 {
 		c.KeepAlive = 15 * time.Second
 	}

@@ -134,7 +134,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	}
 	defer os.RemoveAll(dir)
 	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond,
-		Commands: timing.Clock{SleepScale: 0.2}, LogText: 1 << 20}
+		Commands: timing.Clock{SleepScale: 0.05}, LogText: 1 << 20}
 	if f.scenario != "" {
 		o.Found = func(s *world.State) error {
 			if err := site.Found(s); err != nil {
@@ -194,7 +194,7 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Apart:      guestsOnTwins, Connections: connectionsOnTwins,
-			NoWaits: true,
+			Twin: true,
 		}, args)
 		return code, out.Bytes(), errs.Bytes()
 	}

@@ -14,11 +14,12 @@ import (
 type Clock struct {
 	Real  bool    // commands take the times in the table
 	Scale float64 // factor for all times; 0 means 1
-	// SleepScale is the factor for the time of the program sleep, which is not in the table because it always waits; 0 means 1.
+	// SleepScale is the factor for the time of programs that are not in the table because they always wait: sleep, ping, arping and
+	// tests of perftest; 0 means 1.
 	SleepScale float64
 }
 
-// OfSleep returns how long the program sleep waits if it is asked for d.
+// OfSleep returns how long a program waits that always waits, here for d.
 func (c Clock) OfSleep(d time.Duration) time.Duration {
 	if c.SleepScale > 0 {
 		d = time.Duration(float64(d) * c.SleepScale)

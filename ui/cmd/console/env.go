@@ -46,10 +46,11 @@ type Env struct {
 	// Apart bounds simultaneous operations and readings of guests, which load only their own machine; zero: as the answers say. The
 	// guests of a rehearsal all run in this process.
 	Apart int
-	// NoWaits ignores run.power.max_unavailable and run.window: a rehearsal applies them to its timeline.
-	NoWaits bool
 	// Connections bounds the open SSH connections that no command uses; zero: no bound.
 	Connections int
+	// Twin says that the site is a twin in this process, whose guests start in no time and are soon asked again. The rehearsal's
+	// timeline applies run.power.max_unavailable and run.window.
+	Twin bool
 }
 
 // JournalOptions returns the options for this process's journals.

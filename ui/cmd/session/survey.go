@@ -96,6 +96,10 @@ func (s *Session) reachGuests() error {
 		}
 	}
 	cfg.Connections = s.Env.Connections
+	o := guest.Options{Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout), Waiting: s.waiting}
+	if s.Env.Twin { // a minute of its guests passes in 3 s
+		o.TakeBack, o.Settle, o.Poll, cfg.Again = 4*o.TakeBack, 80*time.Second, 20*time.Millisecond, 5*time.Millisecond
+	}
 	pool, err := ssh.NewPool(cfg)
 	if err != nil {
 		return err
@@ -110,8 +114,8 @@ func (s *Session) reachGuests() error {
 		managed = append(managed, s.answers.GPUDirect.Driver...) // a rollback must read their state
 	}
 	s.mu.Unlock()
-	s.Guests = guest.New(pool, s.target, s.VC, guest.Options{Packages: managed, Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout),
-		Waiting: s.waiting})
+	o.Packages = managed
+	s.Guests = guest.New(pool, s.target, s.VC, o)
 	s.Shells = esxi.New(pool, s.ShellTarget, esxi.Options{})
 	return nil
 }

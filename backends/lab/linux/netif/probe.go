@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 )
 
 const (
@@ -19,13 +20,8 @@ const (
 )
 
 // pause waits for the interval between two packets. The lab waits a tenth of the real interval, with the same behaviour.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d / 10)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+func pause(ctx context.Context, p *sh.Proc, d time.Duration) {
+	timing.Sleep(ctx, p.Sys.Clock.OfSleep(d/10))
 }
 
 // ping implements ping of iputils for IPv4.
@@ -65,7 +61,7 @@ func (c *Config) ping(ctx context.Context, p *sh.Proc) int {
 	var rtts []float64
 	for sent < count && sent < deadline && ctx.Err() == nil {
 		if sent > 0 {
-			pause(ctx, time.Second)
+			pause(ctx, p, time.Second)
 		}
 		sent++
 		rtt, line := c.echo(link, target, size, o.Value("M") == "do", routed, sent, from)
@@ -78,7 +74,7 @@ func (c *Config) ping(ctx context.Context, p *sh.Proc) int {
 			failed++
 			p.Printf("%s\n", line)
 		default:
-			pause(ctx, time.Duration(number("W", 1))*replyWithin)
+			pause(ctx, p, time.Duration(number("W", 1))*replyWithin)
 		}
 	}
 	p.Printf("\n--- %s ping statistics ---\n%d packets transmitted, %d received, ", target, sent, got)
@@ -212,7 +208,7 @@ func (c *Config) arping(ctx context.Context, p *sh.Proc) int {
 	got := 0
 	for i := range probes {
 		if i > 0 {
-			pause(ctx, time.Second)
+			pause(ctx, p, time.Second)
 		}
 		macs := c.Wire.ARP(l, ip)
 		if !o.Has("b") && len(macs) > 1 {

@@ -40,7 +40,7 @@ func (t Tool) measure(ctx context.Context, p *sh.Proc, out io.Writer, c *call, s
 		if self.belowSwitch() && peer.belowSwitch() {
 			path = path.BelowSwitches()
 		}
-		share, slot, crowd := t.share(ctx, path, max(rowTime, time.Duration(o.seconds)*time.Second/speedUp))
+		share, slot, crowd := t.share(ctx, path, max(p.Sys.Clock.OfSleep(rowTime), time.Duration(o.seconds)*time.Second/speedUp))
 		path.SlotGbps = slot
 		r := t.row(path, o, size, mtu, share, part, micros, salt)
 		t.count(path, self, &r, mtu, crowd)
