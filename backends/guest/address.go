@@ -65,7 +65,7 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 		return nil, err
 	}
 	_, noRoot := c.Sudo(ctx)
-	r, err := c.Run(ctx, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, Limit: commandLimit, MaxOutput: 8 << 20})
+	r, err := a.g.look(ctx, s.Target.Name, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}

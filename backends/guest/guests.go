@@ -166,6 +166,16 @@ const commandLimit = 5 * time.Minute
 
 // Run runs a command in the guest of a VM; see ssh.Conn.Run. Without a limit of its own it gets commandLimit.
 func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	backends.ReadsOf(ctx).Forget()
+	return g.run(ctx, vm, cmd)
+}
+
+// look is Run of a script that only reads; see backends.Reads.
+func (g *Guests) look(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
+	return backends.Again(ctx, fmt.Sprintln(vm, cmd.Sudo, cmd.Script), func() (ssh.Result, error) { return g.run(ctx, vm, cmd) })
+}
+
+func (g *Guests) run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
 	if cmd.Limit <= 0 {
 		cmd.Limit = commandLimit
 	}
@@ -216,6 +226,11 @@ func (g *Guests) root(ctx context.Context, vm, what string, cmd ssh.Command) (st
 func (g *Guests) ask(ctx context.Context, vm, what string, cmd ssh.Command) (string, error) {
 	cmd.Sudo, cmd.What = true, what
 	r, err := g.Run(ctx, vm, cmd)
+	return answered(vm, what, r, err)
+}
+
+// answered returns the output of a command, and an error unless it succeeded.
+func answered(vm, what string, r ssh.Result, err error) (string, error) {
 	if err != nil {
 		return r.Stdout, fmt.Errorf("%s: %w", what, err)
 	}
@@ -274,7 +289,7 @@ func (g *Guests) mac(ctx context.Context, s backends.Setting) (string, error) {
 	if pci, _ := backends.OfHCA(s.Name); pci != "" {
 		return g.card(ctx, s.Target.Name, s.Name)
 	}
-	mac, err := g.macs.AdapterMAC(ctx, s.Target.Name, s.Name)
+	mac, err := backends.Again(ctx, "MAC "+s.ID(), func() (string, error) { return g.macs.AdapterMAC(ctx, s.Target.Name, s.Name) })
 	if backends.KindOf(err) == backends.KindRefused {
 		if card, wrong := g.card(ctx, s.Target.Name, s.Name); wrong == nil {
 			return card, nil

@@ -92,7 +92,9 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	if len(args) == 0 {
 		return nil, nil
 	}
-	out, err := g.ask(ctx, vm, "read the current state of what a change may affect", ssh.Command{Script: script("read-state.sh", args...), MaxOutput: 8 << 20})
+	const what = "read the current state of what a change may affect"
+	r, err := g.look(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: what, Sudo: true, MaxOutput: 8 << 20})
+	out, err := answered(vm, what, r, err)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (m modules) set(s backends.Setting) []string {
 }
 
 func (m modules) loaded(ctx context.Context, vm string) ([]string, error) {
-	r, err := m.g.Run(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod")})
+	r, err := m.g.look(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod")})
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", script("rpm-versions.sh", names...))
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	r, err := p.g.look(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}

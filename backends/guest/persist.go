@@ -144,7 +144,7 @@ func reloads(unit string) string {
 }
 
 func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, error) {
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: persistScript()})
+	r, err := p.g.look(ctx, vm, ssh.Command{Script: persistScript()})
 	if err != nil {
 		return backends.Persist{}, nil, err
 	}

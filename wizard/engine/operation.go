@@ -85,6 +85,7 @@ func (d *operation) say(text string) {
 
 // change reads, compares, journals, sets, reads back and journals again.
 func (d *operation) change(ctx context.Context) []outcome {
+	ctx = backends.WithReads(ctx)
 	out := make([]outcome, len(d.nodes))
 	setter := d.job.Setters[d.nodes[0].change.Kind]
 	var all []int

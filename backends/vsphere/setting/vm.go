@@ -3,6 +3,7 @@ package setting
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -52,7 +53,7 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.
 	if slices.ContainsFunc(settings, func(t backends.Setting) bool { return t.Kind == backends.KindDeviceGroup }) {
 		paths = append(paths, "config.deviceGroups")
 	}
-	o, err := s.conn.One(ctx, vm, paths...)
+	o, err := backends.Again(ctx, fmt.Sprintln(vm, paths), func() (wire.Object, error) { return s.conn.One(ctx, vm, paths...) })
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +251,7 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 
 func (s *vmSetter) each(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
+	backends.ReadsOf(ctx).Forget() // the spec of all may have edited the devices that it read
 	for i := range as {
 		errs[i] = s.SetMany(ctx, as[i:i+1], progress)[0]
 	}
@@ -320,6 +322,7 @@ func nested(spec *types.VirtualMachineConfigSpec, a backends.Assignment) error {
 }
 
 func (s *vmSetter) reconfigure(ctx context.Context, v *vmView, spec *types.VirtualMachineConfigSpec, progress backends.Progress) error {
+	backends.ReadsOf(ctx).Forget()
 	res, err := methods.ReconfigVM_Task(ctx, s.conn.VIM(), &types.ReconfigVM_Task{This: v.ref, Spec: *spec})
 	if err != nil {
 		return err
