@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Counters are the increases of the counters of one side during a test, by name: those of the RDMA device and of the interface in
@@ -70,16 +71,19 @@ func (r *Runner) readCounters(ctx context.Context, n Node) Counters {
 	return out
 }
 
-// both reads the counters of both ends at the same time.
+// both reads the counters of both ends at the same time. After one test of a pair they are those before the next.
 func (r *Runner) both(ctx context.Context, p Pair) Sides {
-	var s Sides
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.To = r.readCounters(ctx, p.Server)
-	}()
-	s.From = r.readCounters(ctx, p.Client)
-	<-done
+	s, _ := backends.Again(ctx, "counters", func() (Sides, error) {
+		var s Sides
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.To = r.readCounters(ctx, p.Server)
+		}()
+		s.From = r.readCounters(ctx, p.Client)
+		<-done
+		return s, ctx.Err()
+	})
 	return s
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 const (
@@ -83,6 +85,7 @@ func (s *process) lost(p Pair, test string, port int, code string) error {
 // exchange starts the server, then the client, and returns the client's output: a server's own figures are useless (its peak is 0
 // and it exits 0 even if the client failed).
 func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port int, m *Measurement) (Output, error) {
+	backends.ReadsOf(ctx).Forget()
 	s := r.server(ctx, p, test, sizes, port)
 	defer func() {
 		s.stop()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // The tests, as their command lines begin.
@@ -151,6 +153,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		var g errgroup.Group
 		for k, p := range round {
 			g.Go(func() error {
+				ctx := backends.WithReads(ctx)
 				path, silent := r.path(ctx, p), r.silent(ctx, p, r.port()+k)
 				way := path
 				host := map[string]*Measurement{} // what GPU memory is compared with
@@ -236,8 +239,8 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 	moved := r.moving(ctx, p)
 	before, beforeErr := r.counters(ctx, p.Client)
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
-	after, afterErr := r.counters(ctx, p.Client)
 	m.Counters = moved(ctx)
+	after, afterErr := r.counters(ctx, p.Client)
 	if r.Counters != nil && beforeErr == nil && afterErr == nil && after >= before { // a counter that decreased was reset
 		fabric.Counted, fabric.Packets = true, after-before
 		m.Packets = &fabric.Packets
@@ -310,7 +313,7 @@ func (r *Runner) counters(ctx context.Context, n Node) (int64, error) {
 	if r.Counters == nil {
 		return 0, nil
 	}
-	return r.Counters(ctx, n.Host, n.Port)
+	return backends.Again(ctx, "packets", func() (int64, error) { return r.Counters(ctx, n.Host, n.Port) })
 }
 
 // sweep measures every message size up to 8 MiB, a thousand messages each.
