@@ -34,6 +34,8 @@ type Options struct {
 	Latency    time.Duration // of every vCenter call
 	RebootTime time.Duration // duration of a host reboot; 0: 3 s
 	BootTime   time.Duration // from power-on until a guest responds; 0: 1 s
+	Shutdown   time.Duration // from the shutdown request until a guest is off; 0: 200 ms
+	TaskTime   time.Duration // duration of a task of vCenter; 0: 40 ms
 	Commands   timing.Clock  // duration of commands on guests and hosts; zero value: no time
 	Faults     []string      // fault rules, see fault.Rule
 	Listen     string        // address of the vCenter; "": 127.0.0.1:0
@@ -83,7 +85,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 		}
 	}
 	o.Secrets.AuthorizedKey = key.authorized
-	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Commands: o.Commands}
+	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Shutdown: o.Shutdown, Task: o.TaskTime, Commands: o.Commands}
 	if o.Found != nil {
 		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets, LogText: o.LogText}, o.Found)
 	} else {

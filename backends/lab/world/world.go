@@ -94,6 +94,7 @@ type Timing struct {
 	HostReboot time.Duration // duration of a host reboot; default: 3 s
 	VMBoot     time.Duration // time from power-on until the guest responds; default: 1 s
 	Shutdown   time.Duration // time from the shutdown request until the guest is off; default: 200 ms
+	Task       time.Duration // duration of a task of vCenter without a duration of its own; default: 40 ms
 	Commands   timing.Clock  // durations of commands in guests and hosts
 }
 
@@ -163,6 +164,9 @@ func New(o Options, found func(*State) error) (*World, error) {
 	}
 	if w.Timing.VMBoot == 0 {
 		w.Timing.VMBoot = time.Second
+	}
+	if w.Timing.Task == 0 {
+		w.Timing.Task = 40 * time.Millisecond
 	}
 	if w.Timing.Shutdown == 0 {
 		w.Timing.Shutdown = 200 * time.Millisecond

@@ -32,7 +32,7 @@ func (t *tasks) close() {
 
 // A TaskOptions defines the duration and progress of a task.
 type TaskOptions struct {
-	Time       time.Duration // until the task takes effect; 0 means 40 ms
+	Time       time.Duration // until the task takes effect; 0 means the time of the lab
 	Cancelable bool
 	Silent     bool // reports no progress, as power operations do
 }
@@ -169,7 +169,7 @@ func (t *Task) Progress(percent int) {
 // Walk increases the progress for the given time. If the task is cancelled, it returns RequestCanceled.
 func (t *Task) Walk(total time.Duration) error {
 	if total == 0 {
-		total = 40 * time.Millisecond
+		total = t.f.World.Timing.Task
 	}
 	const steps = 4
 	for i := range steps {
