@@ -108,4 +108,4 @@ func Script(name string, args ...string) string {
 }
 
 // Excerpt makes remote output safe and short enough for one line of an error.
-func Excerpt(s string) string { return backends.Shorten(backends.Clean(strings.TrimSpace(s)), 400) }
+func Excerpt(s string) string { return backends.Clean(backends.Shorten(strings.TrimSpace(s), 400)) }
