@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -50,6 +51,11 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 	if !kernelRelease.MatchString(out.Kernel) {
 		return unasked(backends.Guest{VM: vm, Address: out.Address, User: out.User}, backends.Errorf(backends.KindPermanent, label(vm),
 			"Log in to the guest as the same user and run uname -r.", "uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
+	}
+	if m, ok := pkgman.For(path.Base(f.line("managers"))); ok {
+		g.mu.Lock()
+		g.managers[vm] = m
+		g.mu.Unlock()
 	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
 	return out
