@@ -33,6 +33,8 @@ type reading struct {
 	ctx   *simulator.Context
 	sets  []types.PropertySpec
 	done  map[types.ManagedObjectReference]bool
+	want  func(types.ManagedObjectReference) bool // nil: every object is read
+	left  []types.ManagedObjectReference          // selected objects that are not wanted
 	named map[string]*types.TraversalSpec
 	out   []types.ObjectContent
 }
@@ -40,17 +42,24 @@ type reading struct {
 // Read returns the properties that the specs select. Each object is copied while it is locked. A path that is not declared is
 // refused.
 func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) ([]types.ObjectContent, types.BaseMethodFault) {
-	rd := &reading{Reader: r, ctx: ctx, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
+	out, _, fault := r.ReadWanted(ctx, specs, nil)
+	return out, fault
+}
+
+// ReadWanted is like Read, but reads only the objects that want selects and returns the others as left. want must select objects
+// that may have been removed.
+func (r *Reader) ReadWanted(ctx *simulator.Context, specs []types.PropertyFilterSpec, want func(types.ManagedObjectReference) bool) (
+	out []types.ObjectContent, left []types.ManagedObjectReference, fault types.BaseMethodFault) {
+	rd := &reading{Reader: r, ctx: ctx, want: want, done: map[types.ManagedObjectReference]bool{}, named: map[string]*types.TraversalSpec{}}
 	for _, spec := range specs {
 		if path, found := Undeclared(spec.PropSet, r.vcenter); found {
-			return nil, &types.InvalidProperty{Name: path}
+			return nil, nil, &types.InvalidProperty{Name: path}
 		}
 		rd.sets = append(rd.sets, spec.PropSet...)
 	}
 	var refs []types.ManagedObjectReference
 	for _, spec := range specs {
 		for _, o := range spec.ObjectSet {
-			var fault types.BaseMethodFault
 			rd.locked(o.Obj, func() {
 				v, ok := rd.object(o.Obj)
 				switch {
@@ -64,12 +73,12 @@ func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) 
 				}
 			})
 			if fault != nil {
-				return nil, fault
+				return nil, nil, fault
 			}
 		}
 	}
 	for _, ref := range refs {
-		if rd.done[ref] {
+		if rd.done[ref] || rd.leave(ref) {
 			continue
 		}
 		rd.locked(ref, func() {
@@ -78,7 +87,17 @@ func (r *Reader) Read(ctx *simulator.Context, specs []types.PropertyFilterSpec) 
 			}
 		})
 	}
-	return rd.out, nil
+	return rd.out, rd.left, nil
+}
+
+// leave reports whether an object is not wanted.
+func (rd *reading) leave(ref types.ManagedObjectReference) bool {
+	if rd.want == nil || rd.want(ref) {
+		return false
+	}
+	rd.done[ref] = true
+	rd.left = append(rd.left, ref)
+	return true
 }
 
 // locked calls f with the object locked; the lock is released even if f panics.
@@ -157,7 +176,7 @@ func references(x any) []types.ManagedObjectReference {
 
 // collect adds the selected properties of an object, once per object.
 func (rd *reading) collect(ref types.ManagedObjectReference, v reflect.Value) {
-	if rd.done[ref] {
+	if rd.done[ref] || rd.leave(ref) {
 		return
 	}
 	rd.done[ref] = true
@@ -199,8 +218,8 @@ func isA(t reflect.Type, own, want string) bool {
 	if want == own || want == t.Name() {
 		return true
 	}
-	f, ok := t.FieldByName(want)
-	return ok && f.Anonymous
+	f := fieldOf(t, want)
+	return f != nil && f.Anonymous
 }
 
 // every returns the names of all properties of a type.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
@@ -52,15 +53,37 @@ func descend(v reflect.Value, path string) (reflect.Value, error) {
 		if v.Kind() != reflect.Struct || name == "" {
 			return reflect.Value{}, errNoSuch
 		}
-		if v = v.FieldByName(strings.ToUpper(name[:1]) + name[1:]); !v.IsValid() {
-			return v, errNoSuch
+		f := fieldOf(v.Type(), strings.ToUpper(name[:1])+name[1:])
+		if f == nil {
+			return reflect.Value{}, errNoSuch
 		}
+		v = v.FieldByIndex(f.Index)
 	}
 	if v.Kind() == reflect.String && v.Len() == 0 {
 		return reflect.Value{}, nil
 	}
 	return solid(v), nil
 }
+
+// fieldOf returns a field of a struct type, nil if it has none with that name. The answers are kept, because reflect searches the
+// embedded types each time.
+func fieldOf(t reflect.Type, name string) *reflect.StructField {
+	key := struct {
+		reflect.Type
+		name string
+	}{t, name}
+	if f, ok := fields.Load(key); ok {
+		return f.(*reflect.StructField)
+	}
+	var found *reflect.StructField
+	if f, ok := t.FieldByName(name); ok {
+		found = &f
+	}
+	fields.Store(key, found)
+	return found
+}
+
+var fields sync.Map
 
 // solid dereferences pointers and interfaces. It returns the zero Value for nil.
 func solid(v reflect.Value) reflect.Value {

@@ -209,11 +209,21 @@ func (f *filter) update(ctx *simulator.Context, w *Watch, dirty map[types.Manage
 	}
 	spec := f.spec
 	spec.ReportMissingObjectsInResults = types.NewBool(true)
-	objects, fault := w.read.Read(ctx, []types.PropertyFilterSpec{spec})
+	var want func(types.ManagedObjectReference) bool
+	if f.known != nil {
+		want = func(ref types.ManagedObjectReference) bool {
+			_, known := f.known[ref]
+			return !known || dirty[ref]
+		}
+	}
+	objects, unchanged, fault := w.read.ReadWanted(ctx, []types.PropertyFilterSpec{spec}, want)
 	if fault != nil {
 		return nil
 	}
-	known := map[types.ManagedObjectReference]map[string]types.AnyType{}
+	known := make(map[types.ManagedObjectReference]map[string]types.AnyType, len(f.known))
+	for _, ref := range unchanged {
+		known[ref] = f.known[ref]
+	}
 	var out []types.ObjectUpdate
 	for _, o := range objects {
 		now := map[string]types.AnyType{}
