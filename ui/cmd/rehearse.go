@@ -161,7 +161,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 
 const (
 	// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
-	memoryOfTwins = 390 << 20
+	memoryOfTwins = 420 << 20
 	// parallelOnTwins is run.parallel on a twin, where nothing is waited for: more would take memory only.
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
@@ -188,7 +188,8 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 		env[key] = value
 	}
 	return func(ctx context.Context, args ...string) (int, []byte, []byte) {
-		var out, errs bytes.Buffer
+		var out events
+		var errs bytes.Buffer
 		code := Run(ctx, &console.Env{
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
 			Terminal: func() bool { return false }, Executable: e.Executable,
@@ -218,7 +219,7 @@ func (p *play) run(ctx context.Context) (int, error) {
 	if ctx.Err() != nil {
 		return code, nil // the caller reports the interruption
 	}
-	list := events(out)
+	list := parsed(out)
 	run := ""
 	for _, e := range list {
 		run = cmp.Or(run, e.Run)
@@ -265,7 +266,7 @@ func (p *play) run(ctx context.Context) (int, error) {
 	}
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
-	for _, e := range events(out) {
+	for _, e := range parsed(out) {
 		if e.Type == engine.EventResult {
 			p.Rollback = string(e.Status)
 		}
@@ -327,13 +328,32 @@ func differing(before, after []plan.Change) []string {
 	return out
 }
 
-// events parses the output of apply and rollback with -o json, without the progress, which is most of it; the last line of each is
-// the result.
-func events(out []byte) []engine.Event {
+// events is the output of a command, with -o json without the progress of a run: most of it, and nothing reads it.
+type events struct {
+	bytes.Buffer
+	line []byte // the beginning of a line
+}
+
+// Write implements io.Writer.
+func (e *events) Write(b []byte) (int, error) {
+	for line := range bytes.Lines(b) {
+		if e.line = append(e.line, line...); line[len(line)-1] != '\n' {
+			break
+		}
+		if !bytes.Contains(e.line, []byte(`"event":"`+engine.EventProgress+`"`)) {
+			e.Buffer.Write(e.line)
+		}
+		e.line = e.line[:0]
+	}
+	return len(b), nil
+}
+
+// parsed returns the events of apply and rollback; the last one of each is the result.
+func parsed(out []byte) []engine.Event {
 	var list []engine.Event
 	for line := range bytes.Lines(out) {
 		var e engine.Event
-		if !bytes.Contains(line, []byte(`"event":"`+engine.EventProgress+`"`)) && json.Unmarshal(line, &e) == nil {
+		if json.Unmarshal(line, &e) == nil {
 			list = append(list, e)
 		}
 	}

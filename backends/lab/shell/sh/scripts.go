@@ -22,8 +22,8 @@ type Scripts struct {
 	bytes int // bytes of cached text
 }
 
-// keptScripts is the maximum number of bytes of cached text; the parsed form is many times larger.
-const keptScripts = 1 << 20
+// keptScripts is the maximum number of bytes of cached text; the parsed form takes up to forty times as much.
+const keptScripts = 1 << 19
 
 type scriptKey struct {
 	lang    syntax.LangVariant
