@@ -119,7 +119,10 @@ func (m *Machine) autoload() {
 		_ = m.kernel.Load(module) // always present
 	}
 	for _, driver := range m.rdma.Drivers() {
-		if !m.blacklisted(driver) {
+		switch {
+		case m.kernel.BuiltIn(driver):
+			m.probed(driver) // whatever modprobe.d says
+		case !m.blacklisted(driver):
 			_ = m.kernel.Load(driver) // not an error if the kernel does not have it
 		}
 	}

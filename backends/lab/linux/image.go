@@ -88,6 +88,7 @@ func (m *Machine) image() error {
 	b.dir(0o777|fs.ModeSticky, "/var/tmp")
 	b.dir(0o700, "/root")
 	b.dir(0o755, "/lib/systemd/system", "/lib/modules/"+m.distro.kernel, "/lib/modprobe.d", "/lib/udev/rules.d")
+	b.file(0o644, "/lib/modules/"+m.distro.kernel+"/modules.builtin", m.kernel.BuiltInFile())
 	b.file(0o644, "/etc/os-release", m.distro.release)
 	b.file(0o644, "/etc/hostname", m.cfg.Hostname+"\n")
 	b.file(0o644, "/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 "+m.cfg.Hostname+"\n")

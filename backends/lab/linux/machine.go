@@ -48,6 +48,8 @@ type Config struct {
 	Lease            string // address/prefix that DHCP assigns to the first adapter
 	// Older lists packages that are installed in a version other than the latest one that the distribution offers; it offers both.
 	Older map[string]string
+	// BuiltIn lists modules that are built into the kernel. All that they need is built in too.
+	BuiltIn []string
 }
 
 // Machine is one guest. New creates it powered off. It implements sshd.Machine.
@@ -91,6 +93,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	if m.hasDefect(world.Nouveau) {
 		m.distro.modules = append(slices.Clone(m.distro.modules), kernel.Nouveau())
 	}
+	m.distro.modules = kernel.WithBuiltIn(m.distro.modules, cfg.BuiltIn...)
 	if cfg.AuthorizedKey != "" {
 		key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(cfg.AuthorizedKey))
 		if err != nil {

@@ -52,8 +52,12 @@ func (m *Machine) kallsyms() string {
 		if m.peerAPI() != nvidia.NoAPI {
 			names = append(names, "ib_register_peer_memory_client", "ib_unregister_peer_memory_client")
 		}
+		module := "\t[ib_core]"
+		if m.kernel.BuiltIn("ib_core") {
+			module = ""
+		}
 		for _, name := range names {
-			text += "ffffffffc0a1b2c0 T " + name + "\t[ib_core]\n"
+			text += "ffffffffc0a1b2c0 T " + name + module + "\n"
 		}
 	}
 	return text

@@ -5,6 +5,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,8 @@ type Module struct {
 	Alias string   // PCI alias, by which it is loaded for its device
 	Path  string   // below kernel/
 
+	BuiltIn bool // part of the kernel: always there, never loaded or removed
+
 	License, Version string // "" for modules of the kernel itself
 }
 
@@ -29,6 +32,7 @@ var (
 	ErrNotFound = errors.New("not found")
 	ErrInUse    = errors.New("in use")
 	ErrAbsent   = errors.New("not loaded")
+	ErrBuiltIn  = errors.New("builtin")
 )
 
 // Kernel is a running kernel. Use New to create it. It is safe for concurrent use; hooks are called without its lock.
@@ -106,8 +110,17 @@ func (k *Kernel) AtLeast(major, minor int) bool {
 
 func normal(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// Loaded reports whether a module is loaded.
+// BuiltIn reports whether a module is built into the kernel.
+func (k *Kernel) BuiltIn(name string) bool {
+	name = normal(name)
+	return slices.ContainsFunc(k.found, func(m Module) bool { return m.BuiltIn && m.Name == name })
+}
+
+// Loaded reports whether a module is loaded or built into the kernel.
 func (k *Kernel) Loaded(name string) bool {
+	if k.BuiltIn(name) {
+		return true
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Contains(k.loaded, normal(name))
@@ -147,15 +160,18 @@ func (k *Kernel) Load(name string) error {
 	return nil
 }
 
-// Unload removes a module (ErrNotFound, ErrAbsent, ErrInUse). If deps is true, it also removes modules that only this module
+// Unload removes a module (ErrNotFound, ErrAbsent, ErrBuiltIn, ErrInUse). If deps is true, it also removes modules that only this module
 // required.
 func (k *Kernel) Unload(name string, deps bool) error {
 	name = normal(name)
 	k.mu.Lock()
 	if !slices.Contains(k.loaded, name) {
 		k.mu.Unlock()
-		if _, ok := k.Find(name); !ok {
+		switch m, ok := k.Find(name); {
+		case !ok:
 			return ErrNotFound
+		case m.BuiltIn:
+			return ErrBuiltIn
 		}
 		return ErrAbsent
 	}
@@ -241,6 +257,20 @@ func (k *Kernel) Proc() string {
 	}
 	return b.String()
 }
+
+// BuiltInFile returns the modules.builtin of the kernel (Documentation/kbuild/kbuild.rst).
+func (k *Kernel) BuiltInFile() string {
+	var b strings.Builder
+	for _, m := range k.found {
+		if m.BuiltIn {
+			b.WriteString(m.file() + "\n")
+		}
+	}
+	return b.String()
+}
+
+// file returns the path of a module below the directory of a kernel.
+func (m Module) file() string { return path.Join("kernel", m.Path, m.Name+".ko") }
 
 // Logf adds a line to the kernel log.
 func (k *Kernel) Logf(format string, args ...any) {

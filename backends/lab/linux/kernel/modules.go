@@ -43,3 +43,20 @@ func Nouveau() Module {
 func Without(list []Module, names ...string) []Module {
 	return slices.DeleteFunc(slices.Clone(list), func(m Module) bool { return slices.Contains(names, m.Name) })
 }
+
+// WithBuiltIn returns the modules with those named built into the kernel, and all that these need: what is built in cannot need a
+// module that is loaded.
+func WithBuiltIn(list []Module, names ...string) []Module {
+	list = slices.Clone(list)
+	for len(names) > 0 {
+		var needs []string
+		for i, m := range list {
+			if slices.Contains(names, m.Name) && !m.BuiltIn {
+				list[i].BuiltIn = true
+				needs = append(needs, m.Needs...)
+			}
+		}
+		names = needs
+	}
+	return list
+}

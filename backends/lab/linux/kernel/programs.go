@@ -99,6 +99,12 @@ func (k *Kernel) insert(ctx context.Context, p *sh.Proc, o sh.Options, name stri
 }
 
 func (k *Kernel) remove(p *sh.Proc, o sh.Options, name string) int {
+	if k.BuiltIn(name) {
+		if o.Has("q", "quiet") {
+			return 1
+		}
+		return p.Errorf("FATAL: Module %s is builtin.", normal(name))
+	}
 	if !p.Root() && k.Loaded(name) {
 		return p.Errorf("ERROR: could not remove '%s': Operation not permitted", name)
 	}
@@ -122,11 +128,20 @@ func (k *Kernel) depends(p *sh.Proc, name string) int {
 	if !ok {
 		return p.Errorf("FATAL: Module %s not found in directory /lib/modules/%s", name, k.Release)
 	}
-	for _, need := range append(slices.Clone(m.Needs), m.Name) {
+	if m.BuiltIn {
+		p.Printf("builtin %s\n", m.Name)
+		return 0
+	}
+	for _, need := range append(k.needs(m), m.Name) {
 		n, _ := k.Find(need)
 		p.Printf("insmod %s \n", k.file(n))
 	}
 	return 0
+}
+
+// needs returns the modules that modules.dep and the file of a module name: those that are built in are not among them.
+func (k *Kernel) needs(m Module) []string {
+	return slices.DeleteFunc(slices.Clone(m.Needs), k.BuiltIn)
 }
 
 // configured returns the text after VERB NAME in the files of modprobe.d.
@@ -160,7 +175,7 @@ func (k *Kernel) rmmod(_ context.Context, p *sh.Proc) int {
 				by = l.By
 			}
 		}
-		if !p.Root() && k.Loaded(name) {
+		if !p.Root() && k.Loaded(name) && !k.BuiltIn(name) {
 			return p.Errorf("ERROR: could not remove module %s: Operation not permitted", name)
 		}
 		switch err := k.Unload(name, false); {
@@ -176,7 +191,7 @@ func (k *Kernel) rmmod(_ context.Context, p *sh.Proc) int {
 }
 
 func (k *Kernel) file(m Module) string {
-	return path.Join("/lib/modules", k.Release, "kernel", m.Path, m.Name+".ko")
+	return path.Join("/lib/modules", k.Release, m.file())
 }
 
 func (k *Kernel) modinfo(_ context.Context, p *sh.Proc) int {
@@ -199,11 +214,16 @@ func (k *Kernel) modinfo(_ context.Context, p *sh.Proc) int {
 		if m.License != "" {
 			license, intree = m.License, ""
 		}
-		for _, kv := range [][2]string{
+		values := [][2]string{
 			{"filename", k.file(m)}, {"version", m.Version}, {"license", license}, {"description", m.Text}, {"alias", m.Alias},
-			{"depends", strings.Join(m.Needs, ",")}, {"retpoline", "Y"}, {"intree", intree}, {"name", m.Name},
+			{"depends", strings.Join(k.needs(m), ",")}, {"retpoline", "Y"}, {"intree", intree}, {"name", m.Name},
 			{"vermagic", k.Release + " SMP mod_unload modversions "},
-		} {
+		}
+		if m.BuiltIn { // from modules.builtin.modinfo
+			values = [][2]string{{"name", m.Name}, {"filename", "(builtin)"}, {"license", license}, {"description", m.Text}, {"alias", m.Alias},
+				{"file", strings.TrimSuffix(strings.TrimPrefix(m.file(), "kernel/"), ".ko")}}
+		}
+		for _, kv := range values {
 			switch {
 			case kv[1] == "" && kv[0] != "depends":
 			case field == "":
