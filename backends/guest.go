@@ -29,7 +29,8 @@ type Guest struct {
 	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
 	Packages       map[string]string `json:"packages,omitzero"`         // installed versions of the packages that matter; a missing key means not installed
 	Loaded         []string          `json:"loaded,omitempty"`          // loaded kernel modules, limited to those that RDMA needs
-	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo
+	BuiltIn        []string          `json:"built_in,omitempty"`        // those of Loaded that are built into the kernel and cannot be unloaded
+	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo or built into the kernel
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
 	Interfaces     []Interface       `json:"interfaces,omitempty"`
 	RouteNumbers   map[int]string    `json:"route_numbers,omitempty"` // numbers above 255 that tables and rules use, with the interface that they belong to, or ""

@@ -22,8 +22,10 @@ func (f facts) fill(g *backends.Guest, o Options) {
 		g.PackageManager = strings.TrimSuffix(path.Base(m), "-get")
 	}
 	g.Packages = f.packages(strings.Split(strings.ReplaceAll(strings.Join(o.Packages, "\n"), "KERNEL", g.Kernel), "\n"))
-	loaded := f.loaded()
-	g.Loaded = ordered(o.Modules, loaded)
+	if fixed := f.builtIn(); len(fixed) > 0 {
+		g.BuiltIn = ordered(o.Modules, fixed)
+	}
+	g.Loaded = ordered(o.Modules, append(f.loaded(), g.BuiltIn...))
 	g.Available = f.available(o.Modules)
 	g.MemlockKB = memlockKB(f.line("memlock"))
 	g.Perftest = perftestVersion(f["perftest"])
@@ -116,7 +118,8 @@ func (f facts) begun(names []string) []string {
 	return slices.Compact(list)
 }
 
-// loaded returns the loaded modules, newest first, as the kernel lists them.
+// loaded returns the loaded modules, newest first, as the kernel lists them. Those that are built into the kernel are not among
+// them; see builtIn.
 func (f facts) loaded() []string {
 	var names []string
 	for _, m := range linux.Modules(f["modules"]).Modules {

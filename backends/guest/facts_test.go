@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
@@ -173,6 +175,29 @@ func TestAvailableModules(t *testing.T) {
 		f := facts{"available": text}
 		if got := f.available([]string{"ib_core", "vmw_pvrdma", "nvidia_peermem"}); !slices.Equal(got, want) {
 			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// A name is looked for as a whole, with either dash; a file that is missing or no name to look for prints nothing.
+func TestBuiltInScript(t *testing.T) {
+	release, err := exec.Command("uname", "-r").Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"lib/modules/" + strings.TrimSpace(string(release)) + "/modules.builtin": "kernel/drivers/infiniband/core/ib_core.ko\n" +
+		"kernel/drivers/infiniband/ulp/srp/ib_srp.ko\nkernel/crypto/async_tx/async-tx.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n"})
+	for names, want := range map[string]string{
+		"ib_core mlx5_core": "kernel/drivers/infiniband/core/ib_core.ko\nkernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko\n",
+		"async_tx":          "kernel/crypto/async_tx/async_tx.ko\n",
+		"core ib ib_s":      "",
+		"":                  "",
+	} {
+		script := strings.ReplaceAll(assets.Script("builtin.sh"), "/lib/modules/", dir+"/lib/modules/")
+		out, _ := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, strings.Fields(names)...)...).Output() // grep fails if it finds nothing
+		if string(out) != want {
+			t.Errorf("%s: %q, want %q", names, out, want)
 		}
 	}
 }

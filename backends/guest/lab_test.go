@@ -53,6 +53,7 @@ type config struct {
 	unlicensed bool              // its network does not reach the license server
 	nouveau    bool              // its kernel has nouveau
 	source     bool              // it has what NVIDIA's driver and perftest are built with, and a share with their files
+	builtIn    []string          // modules that are built into its kernel
 	older      map[string]string // packages that are installed in another version than the one offered first
 	options    guest.Options
 }
@@ -93,7 +94,7 @@ func newMachine(t *testing.T, c config) *machine {
 	if c.user == "" {
 		c.user = "ops"
 	}
-	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older, Lease: "10.20.0.11/16"}
+	lc := linux.Config{VM: m.vm, OS: c.os, Hostname: m.vm, User: "ops", Password: "let me in", Sudo: c.sudo, SudoAsks: c.sudo != "", CPUs: 2, MemoryMB: 4096, Older: c.older, BuiltIn: c.builtIn, Lease: "10.20.0.11/16"}
 	if c.preset {
 		lc.Preset, lc.RDMAAddr = "pvrdma", "192.168.50.21/24"
 	}

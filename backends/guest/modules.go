@@ -10,18 +10,20 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
-// modules sets which kernel modules are loaded: KindModules.
+// modules sets which kernel modules are loaded: KindModules. Modules that are built into the kernel count as loaded: modprobe
+// succeeds for them and does nothing, and cannot remove them (kmod, modprobe.c: "Module X is builtin.").
 type modules struct{ g *Guests }
 
 const pvrdma = backends.PVRDMAModule
 
 // Read returns the modules of the set that are loaded, in the order of the set.
 func (m modules) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	loaded, err := m.loaded(ctx, s.Target.Name)
+	set := m.set(s)
+	loaded, builtIn, err := m.loaded(ctx, s.Target.Name, set)
 	if err != nil {
 		return backends.Absent, err
 	}
-	return backends.ValueOf(ordered(m.set(s), loaded)), nil
+	return backends.ValueOf(ordered(set, append(loaded, builtIn...))), nil
 }
 
 func (m modules) set(s backends.Setting) []string {
@@ -32,12 +34,14 @@ func (m modules) set(s backends.Setting) []string {
 	return list
 }
 
-func (m modules) loaded(ctx context.Context, vm string) ([]string, error) {
-	r, err := m.g.look(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod")})
+// loaded returns the modules that were loaded, and which of those named are built into the kernel.
+func (m modules) loaded(ctx context.Context, vm string, names []string) (loaded, builtIn []string, err error) {
+	r, err := m.g.look(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + section("builtin", script("builtin.sh", names...))})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return sections(r.Stdout).loaded(), nil
+	f := sections(r.Stdout)
+	return f.loaded(), f.builtIn(), nil
 }
 
 // Set loads missing modules in the given order, and unloads modules of the set that are no longer wanted. vmw_pvrdma is loaded
@@ -52,11 +56,14 @@ func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value,
 		}
 	}
 	m.g.learn(s, to)
-	loaded, err := m.loaded(ctx, vm)
+	set := m.set(s)
+	loaded, builtIn, err := m.loaded(ctx, vm, set)
 	if err != nil {
 		return err
 	}
-	script := moduleScript(want, loaded, m.set(s))
+	fixed := func(name string) bool { return slices.Contains(builtIn, name) }
+	want = slices.DeleteFunc(want, fixed)
+	script := moduleScript(want, loaded, slices.DeleteFunc(slices.Clone(set), fixed))
 	if script == "" {
 		return nil
 	}
@@ -67,7 +74,7 @@ func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if r.ExitCode != 0 {
 		return moduleError(vm, r)
 	}
-	if loaded, err = m.loaded(ctx, vm); err != nil {
+	if loaded, _, err = m.loaded(ctx, vm, set); err != nil {
 		return err
 	}
 	if left := ordered(want, loaded); len(left) != len(want) {

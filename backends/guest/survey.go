@@ -4,7 +4,6 @@ import (
 	"context"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,6 +113,7 @@ func (g *Guests) surveyScript() string {
 	for _, s := range [][2]string{
 		{"dpkg", script("dpkg-versions.sh")},
 		{"rpm", script("rpm-versions.sh", g.options.Packages...)},
+		{"builtin", script("builtin.sh", g.options.Modules...)},
 		{"available", script("modules.sh", g.options.Modules...)},
 		{"rdma", script("rdma-devices.sh")},
 	} {
@@ -132,20 +132,22 @@ func (g *Guests) surveyScript() string {
 	return b.String()
 }
 
-// available returns the modules of a list that modules.sh has found, by name or by file.
+// available returns the modules of a list that modules.sh has found, and those that are built into the kernel.
 func (f facts) available(modules []string) []string {
-	out := []string{}
-	found := strings.Fields(f["available"])
-	for i, name := range found {
+	return ordered(modules, append(moduleNames(f["available"]), f.builtIn()...))
+}
+
+// builtIn returns the modules that builtin.sh has found. They are always loaded, and cannot be unloaded.
+func (f facts) builtIn() []string { return moduleNames(f["builtin"]) }
+
+// moduleNames returns the names of modules that are listed by name or by file.
+func moduleNames(text string) []string {
+	names := strings.Fields(text)
+	for i, name := range names {
 		name, _, _ = strings.Cut(path.Base(name), ".ko")
-		found[i] = strings.ReplaceAll(name, "-", "_")
+		names[i] = strings.ReplaceAll(name, "-", "_")
 	}
-	for _, m := range modules {
-		if slices.Contains(found, m) {
-			out = append(out, m)
-		}
-	}
-	return out
+	return names
 }
 
 // images returns the images to inspect.
