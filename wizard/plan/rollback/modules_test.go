@@ -17,18 +17,21 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 		now    []string
 		to     backends.Value // Unknown: no change
 		bare   bool           // the VM has no PVRDMA adapter
+		fixed  []string       // built into the kernel
 	}{
-		"as the run left it":                {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{"vmw_pvrdma"}), false},
-		"none before":                       {backends.Absent, all, backends.ValueOf([]string{}), false},
-		"after a boot":                      {backends.ValueOf([]string{"vmw_pvrdma"}), nil, backends.Unknown("no change"), false},
-		"as before":                         {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"vmw_pvrdma"}, backends.Unknown("no change"), false},
-		"the adapter has gone since":        {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"ib_umad", "rdma_cm"}, backends.ValueOf([]string{}), false},
-		"no adapter is left, its driver is": {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{}), true},
-		"none before, none after boot":      {backends.Absent, nil, backends.Unknown("no change"), false},
+		"as the run left it":                {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{"vmw_pvrdma"}), false, nil},
+		"none before":                       {backends.Absent, all, backends.ValueOf([]string{}), false, nil},
+		"after a boot":                      {backends.ValueOf([]string{"vmw_pvrdma"}), nil, backends.Unknown("no change"), false, nil},
+		"as before":                         {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"vmw_pvrdma"}, backends.Unknown("no change"), false, nil},
+		"the adapter has gone since":        {backends.ValueOf([]string{"vmw_pvrdma"}), []string{"ib_umad", "rdma_cm"}, backends.ValueOf([]string{}), false, nil},
+		"no adapter is left, its driver is": {backends.ValueOf([]string{"vmw_pvrdma"}), all, backends.ValueOf([]string{}), true, nil},
+		"built in since, by another kernel": {backends.Absent, all, backends.ValueOf([]string{"rdma_cm"}), false, []string{"rdma_cm"}},
+		"all built in":                      {backends.ValueOf(all), all, backends.Unknown("no change"), true, all},
+		"none before, none after boot":      {backends.Absent, nil, backends.Unknown("no change"), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inv := world()
-			inv.Guests[0].Loaded = c.now
+			inv.Guests[0].Loaded, inv.Guests[0].BuiltIn = c.now, c.fixed
 			if !c.bare {
 				inv.VMs[0].Adapters = []backends.Adapter{{Type: "pvrdma"}}
 			}

@@ -180,15 +180,17 @@ func (u *undo) unread(p plan.Prior, prior backends.Value) {
 
 // stillLoaded returns the modules that were loaded before and are loaded now. Modules do not stay loaded across a boot, so missing
 // ones are not loaded again and are not a conflict. The driver of PVRDMA adapters counts only if the VM has one: before a second
-// run it was loaded for the adapter of the first.
+// run it was loaded for the adapter of the first. What is built into the kernel stays: a kernel that was updated since may have
+// more of it.
 func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value {
 	is, was := []string{}, []string{}
 	if now.Decode(&is) != nil || !prior.IsAbsent() && prior.Decode(&was) != nil {
 		return prior
 	}
 	adapter := slices.ContainsFunc(u.inv.VM(vm).Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" })
-	return backends.ValueOf(slices.DeleteFunc(was, func(m string) bool {
-		return !slices.Contains(is, m) || m == backends.PVRDMAModule && !adapter
+	fixed := u.inv.Guest(vm).BuiltIn
+	return backends.ValueOf(current.Held(is, func(m string) bool {
+		return slices.Contains(fixed, m) || slices.Contains(was, m) && (m != backends.PVRDMAModule || adapter)
 	}))
 }
 
