@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// The program generates docs/cli.md from its commands.
+// The program generates docs/cli.md from its commands and docs/check-list.md from its checks.
 //
-//go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/c[a-km-z]*.md examples scripts templates programs
+//go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/changelog.md docs/checks.md docs/containers.md docs/contributing.md examples scripts templates programs
 var files embed.FS
 
 // FS returns everything that is built in.

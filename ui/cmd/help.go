@@ -61,8 +61,11 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 				})
 			}
 			text, ok := assets.Topic(args[0])
-			if args[0] == cliTopic {
+			switch args[0] {
+			case cliTopic:
 				text, ok = cliIntro+"\n"+commandReference(root), true
+			case checksTopic:
+				text += checkReference()
 			}
 			if !ok || len(args) > 1 {
 				return console.Usage(nearestTopic(root, args[0]), "%q is neither a command nor a topic", strings.Join(args, " "))

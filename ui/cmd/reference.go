@@ -2,17 +2,21 @@ package cmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // The topic about commands is generated from them; assets/docs/cli.md is the same text, which a test checks.
 const (
-	cliTopic = "cli"
-	cliTitle = "Commands and flags"
+	cliTopic    = "cli"
+	cliTitle    = "Commands and flags"
+	checksTopic = "checks"
 )
 
 const cliIntro = `# Commands and flags
@@ -46,6 +50,27 @@ func commandReference(root *cobra.Command) string {
 		}
 	}
 	walk(root)
+	return b.String()
+}
+
+// checkReference returns the list of all checks as Markdown: the topic about checks ends with it, assets/docs/check-list.md contains
+// it.
+func checkReference() string {
+	var b strings.Builder
+	var scope checks.Scope
+	all := catalogue.Checks()
+	slices.SortStableFunc(all, func(x, y checks.Check) int { return strings.Compare(string(x.Scope), string(y.Scope)) })
+	for _, c := range all {
+		if c.Scope != scope {
+			scope = c.Scope
+			fmt.Fprintf(&b, "\n### Scope %s\n\n", scope)
+		}
+		fmt.Fprintf(&b, "- `%s`: %s", c.ID, sentence(c.Criteria))
+		if c.Remedy != "" && c.Remedy != "-" {
+			fmt.Fprintf(&b, " Remedy: %s", sentence(c.Remedy))
+		}
+		fmt.Fprintf(&b, " Source: %s\n", sentence(c.Source))
+	}
 	return b.String()
 }
 

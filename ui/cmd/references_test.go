@@ -8,12 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/assets"
-	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -27,7 +25,7 @@ const generatedMark = "<!-- Generated; do not edit. Run: go test ./ui/cmd -run T
 // TestReferences compares the references in assets/docs with the table of keys, the catalogue and the command tree.
 func TestReferences(t *testing.T) {
 	for name, generated := range map[string]string{
-		"answers": keyReference(), "checks": checkReference(), "cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})), "releases": releaseReference(t), "sources": sourceReference(t),
+		"answers": keyReference(), "check-list": checkReference(), "cli": commandReference(newRootCmd(&console.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Getenv: func(string) string { return "" }})), "releases": releaseReference(t), "sources": sourceReference(t),
 	} {
 		path := "../../assets/docs/" + name + ".md"
 		b, err := os.ReadFile(path)
@@ -113,25 +111,6 @@ func keyReference() string {
 			b.WriteString(" Required.")
 		}
 		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-func checkReference() string {
-	var b strings.Builder
-	var scope checks.Scope
-	all := catalogue.Checks()
-	slices.SortStableFunc(all, func(x, y checks.Check) int { return strings.Compare(string(x.Scope), string(y.Scope)) })
-	for _, c := range all {
-		if c.Scope != scope {
-			scope = c.Scope
-			fmt.Fprintf(&b, "\n### Scope %s\n\n", scope)
-		}
-		fmt.Fprintf(&b, "- `%s`: %s", c.ID, sentence(c.Criteria))
-		if c.Remedy != "" && c.Remedy != "-" {
-			fmt.Fprintf(&b, " Remedy: %s", sentence(c.Remedy))
-		}
-		fmt.Fprintf(&b, " Source: %s\n", sentence(c.Source))
 	}
 	return b.String()
 }

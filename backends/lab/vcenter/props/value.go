@@ -68,10 +68,7 @@ func descend(v reflect.Value, path string) (reflect.Value, error) {
 // fieldOf returns a field of a struct type, nil if it has none with that name. The answers are kept, because reflect searches the
 // embedded types each time.
 func fieldOf(t reflect.Type, name string) *reflect.StructField {
-	key := struct {
-		reflect.Type
-		name string
-	}{t, name}
+	key := fieldKey{t, name}
 	if f, ok := fields.Load(key); ok {
 		return f.(*reflect.StructField)
 	}
@@ -81,6 +78,11 @@ func fieldOf(t reflect.Type, name string) *reflect.StructField {
 	}
 	fields.Store(key, found)
 	return found
+}
+
+type fieldKey struct {
+	of   reflect.Type
+	name string
 }
 
 var fields sync.Map
