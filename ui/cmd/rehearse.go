@@ -161,7 +161,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 
 const (
 	// memoryOfTwins is the soft limit of a process with a twin in it, bytes.
-	memoryOfTwins = 440 << 20
+	memoryOfTwins = 430 << 20
 	// parallelOnTwins is run.parallel on a twin, where nothing is waited for: more would take memory only.
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
