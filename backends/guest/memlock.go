@@ -63,6 +63,7 @@ func (m memlock) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
+	backends.ReadsOf(ctx).Forget() // the answer of the login before
 	c.Drop()
 	now, err := m.Read(ctx, s)
 	if err == nil && want != "" && now != to {
@@ -80,6 +81,7 @@ func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.
 	}
 	c, err := m.g.conn(ctx, s.Target.Name)
 	if err == nil {
+		backends.ReadsOf(ctx).Forget()
 		c.Drop()
 	}
 	return err
