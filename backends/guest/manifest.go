@@ -93,8 +93,11 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 		return nil, nil
 	}
 	const what = "read the current state of what a change may affect"
-	r, err := g.look(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: what, Sudo: true, MaxOutput: 8 << 20})
-	out, err := answered(vm, what, r, err)
+	// A failure is not kept: a guest that could not start a program is asked again.
+	out, err := backends.Again(ctx, fmt.Sprintln(vm, args), func() (string, error) {
+		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: what, Sudo: true, MaxOutput: 8 << 20})
+		return answered(vm, what, r, err)
+	})
 	if err != nil {
 		return nil, err
 	}

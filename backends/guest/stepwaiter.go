@@ -40,6 +40,7 @@ const rereads = 20
 
 // wait waits for a step of another process and reports whether there was one.
 func (d *stepWaiter) wait(ctx context.Context, vm string) (waited bool, err error) {
+	backends.ReadsOf(ctx).Forget()
 	before := d.g.heard(vm)
 	err = d.g.Settle(ctx, vm)
 	return d.g.heard(vm) != before, err

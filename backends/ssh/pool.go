@@ -305,7 +305,9 @@ func (l *link) rest() {
 			return
 		}
 	}
-	l.drop()
+	if !l.carries.Load() { // it may carry the first one since
+		l.drop()
+	}
 	for range maxSessions {
 		<-l.sessions
 	}

@@ -139,6 +139,10 @@ func TestVMContractOnLab(t *testing.T) {
 	}
 	vm := backends.VMRef("vm-01")
 	power := c.Brackets()[backends.BracketVMPower]
+	on, err := power.State(t.Context(), vm)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := power.Open(t.Context(), vm, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +162,30 @@ func TestVMContractOnLab(t *testing.T) {
 		settertest.Run(t, settertest.Case{Setter: set[s.Kind], Setting: s, Writes: writes, Removes: true, Values: []backends.Value{
 			backends.ValueOf(v2), backends.ValueOf(v1), backends.ValueOf(plain), backends.ValueOf(v2),
 		}})
+	})
+	t.Run("adapter of a VM that is on", func(t *testing.T) {
+		// The spec of the change edits the adapter that was read; the operation's read-back must not show that.
+		s := backends.Setting{Target: vm, Kind: backends.KindAdapter, Name: "RDMA-PG"}
+		v1 := backends.AdapterSpec{Type: "pvrdma", PortGroup: "RDMA-PG", Switch: "RDMA-DVS", Protocol: "rocev1", Start: true}
+		v2 := v1
+		v2.Protocol = "rocev2"
+		mustSet(t, set, s, v1)
+		if err := power.Close(t.Context(), vm, on, nil); err != nil {
+			t.Fatal(err)
+		}
+		ctx := backends.WithReads(t.Context())
+		if now, err := set[s.Kind].Read(ctx, s); err != nil || now != backends.ValueOf(v1) {
+			t.Fatalf("%s, %v", now, err)
+		}
+		if err := set[s.Kind].Set(ctx, s, backends.ValueOf(v2), nil); err == nil {
+			t.Error("the adapter of a VM that is on was changed")
+		}
+		if now, err := set[s.Kind].Read(ctx, s); err != nil || now != backends.ValueOf(v1) {
+			t.Errorf("after the refused change it reads %s, %v", now, err)
+		}
+		if err := power.Open(t.Context(), vm, nil); err != nil {
+			t.Fatal(err)
+		}
 	})
 	t.Run("hardware", func(t *testing.T) {
 		s := backends.Setting{Target: vm, Kind: backends.KindHardware}

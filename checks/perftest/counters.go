@@ -2,6 +2,7 @@ package perftest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -47,42 +48,47 @@ func kept(name string) bool {
 	return slices.Contains(lossCounters, name) || slices.Contains(otherCounters, name) || discardCounters.MatchString(name) || perPriority.MatchString(name)
 }
 
-// read reads the current counters of a guest, and of the host if a channel to it exists. Unreadable ones are left out.
-func (r *Runner) readCounters(ctx context.Context, n Node) Counters {
+// readCounters reads the current counters of a guest, and of the host if a channel to it exists. Unreadable ones are left out; the
+// error says why.
+func (r *Runner) readCounters(ctx context.Context, n Node) (Counters, error) {
 	out := Counters{}
+	var failed error
 	if r.Loss {
 		line := "set -- " + quote(n.Device) + "\n" + assets.Script("rdma-counters.sh")
-		if said, err := r.Shell.Exec(ctx, n.VM, Command{Line: line}); err == nil {
-			for _, l := range strings.Split(said.Stdout, "\n") {
-				name, value, _ := strings.Cut(strings.TrimSpace(l), " ")
-				if v, err := strconv.ParseInt(value, 10, 64); err == nil && kept(name) {
-					out[name] = v
-				}
+		said, err := r.Shell.Exec(ctx, n.VM, Command{Line: line})
+		failed = err
+		for _, l := range strings.Split(said.Stdout, "\n") {
+			name, value, _ := strings.Cut(strings.TrimSpace(l), " ")
+			if v, bad := strconv.ParseInt(value, 10, 64); err == nil && bad == nil && kept(name) {
+				out[name] = v
 			}
 		}
 	}
 	if r.HostCounters != nil && n.Host != "" && n.Port != "" {
-		if host, err := r.HostCounters(ctx, n.Host, n.Port); err == nil {
-			for name, v := range host {
-				out["pnic_"+name] = v
-			}
+		host, err := r.HostCounters(ctx, n.Host, n.Port)
+		if err != nil {
+			return out, errors.Join(failed, err)
+		}
+		for name, v := range host {
+			out["pnic_"+name] = v
 		}
 	}
-	return out
+	return out, failed
 }
 
-// both reads the counters of both ends at the same time. After one test of a pair they are those before the next.
+// both reads the counters of both ends at the same time. After one test of a pair they are those before the next, unless one of
+// them could not be read.
 func (r *Runner) both(ctx context.Context, p Pair) Sides {
-	s, _ := backends.Again(ctx, "counters", func() (Sides, error) {
-		var s Sides
+	s, _ := backends.Again(ctx, "counters", func() (s Sides, err error) {
+		var other error
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.To = r.readCounters(ctx, p.Server)
+			s.To, other = r.readCounters(ctx, p.Server)
 		}()
-		s.From = r.readCounters(ctx, p.Client)
+		s.From, err = r.readCounters(ctx, p.Client)
 		<-done
-		return s, ctx.Err()
+		return s, errors.Join(err, other)
 	})
 	return s
 }

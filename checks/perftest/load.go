@@ -224,7 +224,7 @@ func (r *Runner) nodeCounters(ctx context.Context, round []Pair) map[string]Coun
 			}
 			seen[n.VM] = true
 			g.Go(func() error {
-				c := r.readCounters(ctx, n)
+				c, _ := r.readCounters(ctx, n) // unreadable counters are left out
 				mu.Lock()
 				defer mu.Unlock()
 				out[n.VM] = c
@@ -232,7 +232,7 @@ func (r *Runner) nodeCounters(ctx context.Context, round []Pair) map[string]Coun
 			})
 		}
 	}
-	_ = g.Wait() // unreadable counters are left out
+	_ = g.Wait()
 	return out
 }
 

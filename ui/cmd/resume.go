@@ -255,7 +255,8 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
-	fresh := back && r.yes && settled(st, j.State())
+	// Elsewhere another run may have ended between the survey and the locks, whose targets this plan has then in an older state.
+	fresh := back && r.env.Twin && settled(st, j.State())
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
 		if fresh {
 			fresh = false

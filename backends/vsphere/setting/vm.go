@@ -223,6 +223,9 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 		if err == nil {
 			open = left
 		}
+		if len(left) > 0 || err != nil {
+			backends.ReadsOf(ctx).Forget() // the spec edits the devices that were read, whether or not it is sent
+		}
 		switch {
 		case err != nil && len(as) > 1:
 			return s.each(ctx, as, progress)
@@ -251,7 +254,6 @@ func (s *vmSetter) SetMany(ctx context.Context, as []backends.Assignment, progre
 
 func (s *vmSetter) each(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
-	backends.ReadsOf(ctx).Forget() // the spec of all may have edited the devices that it read
 	for i := range as {
 		errs[i] = s.SetMany(ctx, as[i:i+1], progress)[0]
 	}

@@ -58,6 +58,7 @@ type Session struct {
 
 	detached atomic.Bool
 	running  atomic.Int32 // processes
+	started  atomic.Int64 // processes so far
 }
 
 // lull is how long a session has no process before its background commands count as ended: between two programs of a background
@@ -66,9 +67,10 @@ const lull = 5 * time.Second
 
 // ended is called when a process of the session has ended.
 func (s *Session) ended() {
+	started := s.started.Load()
 	if s.running.Add(-1) == 0 && s.Detached() && s.Release != nil {
 		time.AfterFunc(lull, func() {
-			if s.running.Load() == 0 {
+			if s.running.Load() == 0 && s.started.Load() == started {
 				s.Release()
 			}
 		})

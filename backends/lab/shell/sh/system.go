@@ -115,6 +115,7 @@ func (s *System) exec(ctx context.Context, p *Proc, file string, depth int) (int
 }
 
 func (s *System) run(ctx context.Context, p *Proc, program Program) int {
+	p.Session.started.Add(1)
 	p.Session.running.Add(1)
 	defer p.Session.ended()
 	ctx, entry := s.Procs.start(ctx, p, s.Now())

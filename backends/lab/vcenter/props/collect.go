@@ -90,9 +90,9 @@ func (r *Reader) ReadWanted(ctx *simulator.Context, specs []types.PropertyFilter
 	return rd.out, rd.left, nil
 }
 
-// leave reports whether an object is not wanted.
+// leave reports whether an object is not wanted. One that has been removed is: the touch comes before the removal.
 func (rd *reading) leave(ref types.ManagedObjectReference) bool {
-	if rd.want == nil || rd.want(ref) {
+	if rd.want == nil || rd.want(ref) || rd.ctx.Session.Get(ref) == nil {
 		return false
 	}
 	rd.done[ref] = true
