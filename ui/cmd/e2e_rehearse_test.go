@@ -21,7 +21,7 @@ import (
 // of the lab is one minute of the rehearsal, which counts in whole seconds.
 func TestE2ERehearsalForetellsTheRun(t *testing.T) {
 	t.Parallel()
-	site := newBench(t, lab.Options{Hosts: 2, VMs: 6, BootTime: 15 * time.Second}) // long, so that other tests on the machine matter little
+	site := newBench(t, lab.Options{Hosts: 2, VMs: 6, BootTime: 20 * time.Second}) // long, so that other tests on the machine matter little
 	text, err := os.ReadFile(filepath.Join(site.lab.Dir(), "answers-pvrdma.yaml"))
 	if err != nil {
 		t.Fatal(err)
