@@ -166,7 +166,7 @@ const (
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
-	// connectionsOnTwins bounds the idle SSH connections, of which this process has both ends: together 100 KB.
+	// connectionsOnTwins bounds the idle SSH connections; both ends of one, which this process has, take 100 KB.
 	connectionsOnTwins = 32
 )
 
