@@ -24,7 +24,7 @@ type distro struct {
 	banner      string
 	private     bool // only root can read the kernel log
 	quirks      rdma.Quirks
-	packages    []pkgs.Package
+	packages    *pkgs.Offer
 	modules     []kernel.Module
 }
 
@@ -67,7 +67,7 @@ func ubuntu(version, name, code, release, perftest, banner string) distro {
 	return distro{
 		id: "ubuntu", version: version, kernel: release, deb: true, path: userPath, memlock: 65536, perftest: perftest,
 		relaxed: version != "20.04", private: version != "20.04", banner: banner, quirks: rdma.Quirks{BootDown: true},
-		packages: pkgs.Ubuntu(version, release), modules: kernel.Modules(),
+		packages: pkgs.NewOffer(pkgs.Ubuntu(version, release)), modules: kernel.Modules(),
 		release: fmt.Sprintf("PRETTY_NAME=\"Ubuntu %s LTS\"\nNAME=\"Ubuntu\"\nVERSION_ID=\"%s\"\nVERSION=\"%s LTS (%s)\"\nVERSION_CODENAME=%s\nID=ubuntu\nID_LIKE=debian\n"+
 			"HOME_URL=\"https://www.ubuntu.com/\"\nSUPPORT_URL=\"https://help.ubuntu.com/\"\nBUG_REPORT_URL=\"https://bugs.launchpad.net/ubuntu/\"\nUBUNTU_CODENAME=%s\n",
 			version, version, version, name, code, code),
@@ -108,7 +108,7 @@ func enterprise(id, version string) distro {
 	return distro{
 		id: id, version: full, kernel: release, path: "/usr/local/bin:/usr/bin", memlock: memlock, perftest: "6.06", relaxed: true,
 		banner: map[string]string{"8": "SSH-2.0-OpenSSH_8.0", "9": "SSH-2.0-OpenSSH_8.7", "10": "SSH-2.0-OpenSSH_9.9"}[major], quirks: rdma.Quirks{NeedsUmad: true},
-		packages: pkgs.Enterprise(major, release), modules: modules,
+		packages: pkgs.NewOffer(pkgs.Enterprise(major, release)), modules: modules,
 		release: fmt.Sprintf("NAME=\"%s\"\nVERSION=\"%s\"\nID=\"%s\"\nID_LIKE=\"%s\"\nVERSION_ID=\"%s\"\nPLATFORM_ID=\"platform:el%s\"\nPRETTY_NAME=\"%s %s\"\n",
 			name, full, id, like, full, major, name, full),
 	}

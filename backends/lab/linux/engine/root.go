@@ -54,7 +54,7 @@ type root struct {
 func newRoot(now func() time.Time, b base) (*root, error) {
 	files := vfs.New(now)
 	r := &root{sys: &sh.System{FS: files, Now: now, Dash: true}}
-	r.db = pkgs.New(files, r.sys, pkgs.Ubuntu(b.release, "none"))
+	r.db = pkgs.New(files, r.sys, pkgs.NewOffer(pkgs.Ubuntu(b.release, "none")))
 	var err error
 	step := func(f func() error) {
 		if err == nil {

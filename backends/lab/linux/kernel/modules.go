@@ -47,7 +47,9 @@ func Without(list []Module, names ...string) []Module {
 // WithBuiltIn returns the modules with those named built into the kernel, and all that these need: what is built in cannot need a
 // module that is loaded.
 func WithBuiltIn(list []Module, names ...string) []Module {
-	list = slices.Clone(list)
+	if len(names) > 0 {
+		list = slices.Clone(list)
+	}
 	for len(names) > 0 {
 		var needs []string
 		for i, m := range list {

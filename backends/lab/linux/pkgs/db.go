@@ -37,8 +37,7 @@ type DB struct {
 
 	Changed func(p Package, installed bool) // called after a package was installed or removed; may be nil
 
-	offered map[string]Package
-	order   []string
+	*Offer
 
 	mu        sync.Mutex
 	installed map[string]bool
@@ -54,15 +53,26 @@ type DB struct {
 	updated   bool            // the package lists were downloaded
 }
 
-// New returns a database with the available packages. None of them is installed.
-func New(fs *vfs.FS, sys *sh.System, offered []Package) *DB {
-	db := &DB{FS: fs, Sys: sys, offered: map[string]Package{}, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{},
-		auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
-	for _, p := range offered {
-		db.offered[p.Name] = p
-		db.order = append(db.order, p.Name)
+// An Offer is the packages that are available, the same for all guests of a distribution. It does not change.
+type Offer struct {
+	offered map[string]Package
+	order   []string
+}
+
+// NewOffer returns an offer of packages.
+func NewOffer(packages []Package) *Offer {
+	o := &Offer{offered: map[string]Package{}}
+	for _, p := range packages {
+		o.offered[p.Name] = p
+		o.order = append(o.order, p.Name)
 	}
-	return db
+	return o
+}
+
+// New returns a database with the available packages. None of them is installed.
+func New(fs *vfs.FS, sys *sh.System, o *Offer) *DB {
+	return &DB{FS: fs, Sys: sys, Offer: o, installed: map[string]bool{}, foreign: map[string]Package{}, half: map[string]string{},
+		auto: map[string]bool{}, held: map[string]bool{}, made: map[string]bool{}}
 }
 
 // Installed reports whether a package is installed.

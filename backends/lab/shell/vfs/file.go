@@ -55,7 +55,7 @@ func (f *FS) Open(c Cred, p string, flag int, perm fs.FileMode) (*File, error) {
 		return fail(syscall.EACCES)
 	}
 	if flag&os.O_TRUNC != 0 && write && at.node.mode.IsRegular() && at.node.store == nil {
-		at.node.data, at.node.mtime = nil, f.now()
+		at.node.data, at.node.mtime = nil, f.now().UnixNano()
 	}
 	return &File{fs: f, node: at.node, name: p, flag: flag}, nil
 }
@@ -121,7 +121,7 @@ func (f *File) Write(b []byte) (int, error) {
 		f.fs.mu.Lock()
 		defer f.fs.mu.Unlock()
 		f.node.data = append(f.node.data[:len(f.node.data):len(f.node.data)], b...)
-		f.node.mtime = f.fs.now()
+		f.node.mtime = f.fs.now().UnixNano()
 		return len(b), nil
 	}
 	n, err := f.WriteAt(b, f.off)
@@ -137,7 +137,7 @@ func (f *File) WriteAt(b []byte, off int64) (int, error) {
 	data := make([]byte, max(end, int64(len(f.node.data))))
 	copy(data, f.node.data)
 	copy(data[off:], b)
-	f.node.data, f.node.mtime = data, f.fs.now()
+	f.node.data, f.node.mtime = data, f.fs.now().UnixNano()
 	return len(b), nil
 }
 
@@ -147,7 +147,7 @@ func (f *File) Truncate(size int64) error {
 	defer f.fs.mu.Unlock()
 	data := make([]byte, size)
 	copy(data, f.node.data)
-	f.node.data, f.node.mtime = data, f.fs.now()
+	f.node.data, f.node.mtime = data, f.fs.now().UnixNano()
 	return nil
 }
 

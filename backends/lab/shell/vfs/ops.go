@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"io/fs"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -45,14 +44,14 @@ func (i Info) Type() fs.FileMode { return i.mode.Type() }
 func (i Info) Info() (fs.FileInfo, error) { return i, nil }
 
 func (f *FS) info(name string, n *node) Info {
-	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: n.mtime, UID: int(n.uid), GID: int(n.gid), Target: n.target}
+	i := Info{name: path.Base(name), size: int64(len(n.data)), mode: n.mode, mtime: time.Unix(0, n.mtime), UID: int(n.uid), GID: int(n.gid), Target: n.target}
 	if n.dir() {
 		i.size = 4096
 	}
 	if n.target != "" {
 		i.size = int64(len(n.target))
 	}
-	if i.mtime.IsZero() {
+	if n.mtime == 0 {
 		i.mtime = f.now()
 	}
 	return i
@@ -121,13 +120,22 @@ func (f *FS) ReadDir(c Cred, p string) ([]Info, error) {
 	if !at.node.may(c, 4) {
 		return nil, &fs.PathError{Op: "open", Path: p, Err: syscall.EACCES}
 	}
-	children := maps.Clone(at.node.children)
+	all := at.node.entries
 	if at.node.tree != nil {
-		maps.Copy(children, at.node.computes(""))
+		kept := all.list
+		all = at.node.computes("")
+		if len(kept) > 0 { // made below the mount point
+			all = &entries{list: slices.Clone(all.list)}
+			for _, e := range kept {
+				if all.get(e.name) == nil {
+					all.set(e.name, e.node)
+				}
+			}
+		}
 	}
-	list := make([]Info, 0, len(children))
-	for _, name := range slices.Sorted(maps.Keys(children)) {
-		list = append(list, f.info(name, children[name]))
+	list := make([]Info, len(all.list))
+	for i, e := range all.list {
+		list[i] = f.info(e.name, e.node)
 	}
 	return list, nil
 }
@@ -234,13 +242,13 @@ func (f *FS) remove(c Cred, p string, all bool) error {
 		return fail(syscall.EPERM)
 	case !at.parent.may(c, 3):
 		return fail(syscall.EACCES)
-	case at.node.dir() && len(at.node.children) > 0 && !all:
+	case at.node.dir() && len(at.node.list) > 0 && !all:
 		return fail(syscall.ENOTEMPTY)
 	case at.parent.mode&fs.ModeSticky != 0 && c.UID != 0 && c.UID != int(at.node.uid) && c.UID != int(at.parent.uid):
 		return fail(syscall.EPERM)
 	}
-	delete(at.parent.children, at.name)
-	at.parent.mtime = f.now()
+	at.parent.remove(at.name)
+	at.parent.mtime = f.now().UnixNano()
 	return nil
 }
 
@@ -266,13 +274,13 @@ func (f *FS) Rename(c Cred, from, to string) error {
 		return fail(syscall.EISDIR)
 	case taken && !dst.node.dir() && src.node.dir():
 		return fail(syscall.ENOTDIR)
-	case taken && dst.node.dir() && len(dst.node.children) > 0:
+	case taken && dst.node.dir() && len(dst.node.list) > 0:
 		return fail(syscall.ENOTEMPTY)
 	case src.node.dir() && strings.HasPrefix(path.Clean(to)+"/", path.Clean(from)+"/"):
 		return fail(syscall.EINVAL)
 	}
-	delete(src.parent.children, src.name)
-	dst.parent.children[dst.name] = src.node
+	src.parent.remove(src.name)
+	dst.parent.set(dst.name, src.node)
 	return nil
 }
 
@@ -298,7 +306,7 @@ func (f *FS) Chown(c Cred, p string, uid, gid int) error {
 
 // Chtimes sets the modification time.
 func (f *FS) Chtimes(c Cred, p string, t time.Time) error {
-	return f.change(c, "chtimes", p, true, func(n *node) bool { return c.UID == int(n.uid) }, func(n *node) { n.mtime = t })
+	return f.change(c, "chtimes", p, true, func(n *node) bool { return c.UID == int(n.uid) }, func(n *node) { n.mtime = t.UnixNano() })
 }
 
 func (f *FS) change(c Cred, op, p string, follow bool, may func(*node) bool, do func(*node)) error {

@@ -71,18 +71,18 @@ func (t Tree) node(only string) *node {
 		at := root
 		parts := splitPath(name)
 		for _, dir := range parts[:len(parts)-1] {
-			next := at.children[dir]
+			next := at.get(dir)
 			if next == nil {
 				next = dirNode(0o555)
-				at.children[dir] = next
+				at.set(dir, next)
 			}
 			at = next
 		}
 		last := parts[len(parts)-1]
-		if e.Dir && at.children[last] != nil {
+		if e.Dir && at.get(last) != nil {
 			continue
 		}
-		at.children[last] = e.node()
+		at.set(last, e.node())
 	}
 	return root
 }
@@ -114,7 +114,7 @@ func (e Entry) node() *node {
 }
 
 func dirNode(mode fs.FileMode) *node {
-	return &node{mode: fs.ModeDir | mode, children: map[string]*node{}, source: computed}
+	return &node{mode: fs.ModeDir | mode, entries: &entries{}, source: computed}
 }
 
 // Join returns p as an absolute path, relative to dir.
