@@ -110,6 +110,24 @@ func Pairs(nodes []Node, how string) ([]Pair, error) {
 	return []Pair{{*a, *b}}, nil
 }
 
+// Once returns the few pairs in which each end occurs: once, or twice if it is the only one left for another. That is half of a ring,
+// and n/2 of all pairs of n VMs.
+func Once(pairs []Pair) []Pair {
+	used := map[string]bool{}
+	var some []Pair
+	for _, enough := range []bool{false, true} {
+		for _, p := range pairs {
+			a, b := used[p.Client.name()], used[p.Server.name()]
+			if a && b || (a || b) != enough {
+				continue
+			}
+			used[p.Client.name()], used[p.Server.name()] = true, true
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
 func node(nodes []Node, vm string) *Node {
 	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.VM == vm }); i >= 0 {
 		return &nodes[i]

@@ -104,3 +104,31 @@ func TestPairsByName(t *testing.T) {
 		}
 	}
 }
+
+func TestOnceTakesEachEndOnce(t *testing.T) {
+	for _, c := range []struct {
+		vms  int
+		how  string
+		want int
+	}{{0, "ring", 0}, {2, "ring", 1}, {3, "ring", 2}, {8, "ring", 4}, {400, "ring", 200}, {8, "all", 4}, {9, "all", 5}} {
+		pairs, err := perftest.Pairs(nodes(c.vms, 4), c.how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		given, seen := map[string]bool{}, map[string]int{}
+		for _, p := range pairs {
+			given[p.String()] = true
+		}
+		some := perftest.Once(pairs)
+		for _, p := range some {
+			seen[p.Client.VM]++
+			seen[p.Server.VM]++
+			if !given[p.String()] {
+				t.Errorf("%d %s: %s is none of the pairs", c.vms, c.how, p)
+			}
+		}
+		if len(some) != c.want || len(seen) != c.vms {
+			t.Errorf("%d %s: %d pairs with %d VMs, want %d pairs with all", c.vms, c.how, len(some), len(seen), c.want)
+		}
+	}
+}
