@@ -172,7 +172,7 @@ type planned struct {
 
 // windowEnd returns the end of the window of a run that begins now; zero: no end.
 func windowEnd(e *console.Env, a *answers.Answers) time.Time {
-	if e.Twin {
+	if e.Twin != nil {
 		return time.Time{}
 	}
 	return a.Run.Window.End(e.Now())

@@ -149,8 +149,8 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	}
 	defer l.Close()
 	f.stated.Measure(b.Facts.Inventory.Took, f.given)
-	r := twin.NewRehearsal(site.Assumed, f.stated.Sources())
-	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir), stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
+	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{}
+	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir, share), share: share, stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
 	if p.file, err = answersIn(dir, site, l, a); err != nil {
 		return nil, 0, err
@@ -181,23 +181,23 @@ func answersIn(dir string, site *twin.Twin, l *lab.Lab, a *answers.Answers) (str
 }
 
 // onTwin is the environment of commands that run on a lab, without a terminal and with a state directory of their own.
-func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, args ...string) (code int, out, errs []byte) {
+func onTwin(e *console.Env, l *lab.Lab, dir string, share *console.Twin) func(ctx context.Context, args ...string) (code int, out *events, errs []byte) {
 	env := map[string]string{"HOME": dir, "XDG_STATE_HOME": dir, "XDG_CONFIG_HOME": dir}
 	for _, line := range l.Env() {
 		key, value, _ := strings.Cut(line, "=")
 		env[key] = value
 	}
-	return func(ctx context.Context, args ...string) (int, []byte, []byte) {
-		var out events
+	return func(ctx context.Context, args ...string) (int, *events, []byte) {
+		out := &events{}
 		var errs bytes.Buffer
 		code := Run(ctx, &console.Env{
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
+			Stdin: strings.NewReader(""), Stdout: out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: e.Now,
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Apart:      guestsOnTwins, Connections: connectionsOnTwins,
-			Twin: true,
+			Twin: share,
 		}, args)
-		return code, out.Bytes(), errs.Bytes()
+		return code, out, errs.Bytes()
 	}
 }
 
@@ -205,7 +205,8 @@ func onTwin(e *console.Env, l *lab.Lab, dir string) func(ctx context.Context, ar
 type play struct {
 	*twin.Rehearsal
 	said   io.Writer
-	on     func(context.Context, ...string) (int, []byte, []byte)
+	on     func(context.Context, ...string) (int, *events, []byte)
+	share  *console.Twin
 	file   string // answers
 	state  string // directory of the runs
 	limits engine.Limits
@@ -219,9 +220,8 @@ func (p *play) run(ctx context.Context) (int, error) {
 	if ctx.Err() != nil {
 		return code, nil // the caller reports the interruption
 	}
-	list := parsed(out)
 	run := ""
-	for _, e := range list {
+	for _, e := range out.list {
 		run = cmp.Or(run, e.Run)
 	}
 	st := &journal.State{}
@@ -231,26 +231,27 @@ func (p *play) run(ctx context.Context) (int, error) {
 			return code, err
 		}
 	}
-	before := &planDoc{} // as plan prints it
+	var before *planLines
 	if st.Changed() {
 		text, err := journal.ReadFile(p.state, run, "plan.json")
-		if err == nil {
-			err = json.Unmarshal(text, before)
-		}
 		if err != nil {
 			return code, err
 		}
-	} else if doc, refused, why := p.planned(ctx); doc != nil {
-		before = doc
+		if before, err = plannedIn(text); err != nil {
+			return code, err
+		}
 	} else {
-		p.Status, p.Failed = string(statusRefused), lines(why)
-		return refused, nil
+		refused, why := 0, []byte(nil)
+		if before, refused, why = p.planned(ctx); before == nil {
+			p.Status, p.Failed = string(statusRefused), lines(why)
+			return refused, nil
+		}
 	}
-	p.Hash = before.Hash
-	for _, c := range before.Changes {
-		p.Plan = append(p.Plan, c.Target.Name+": "+plan.Title(c))
+	p.Hash = before.hash
+	for _, c := range before.changes {
+		p.Plan = append(p.Plan, c.title)
 	}
-	if err := p.timeline(list, st); err != nil {
+	if err := p.timeline(out.list, st); err != nil {
 		return code, err
 	}
 	if code != 0 && len(p.Failed) == 0 {
@@ -266,25 +267,53 @@ func (p *play) run(ctx context.Context) (int, error) {
 	}
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
-	for _, e := range parsed(out) {
+	for _, e := range out.list {
 		if e.Type == engine.EventResult {
 			p.Rollback = string(e.Status)
 		}
 	}
+	// A rollback that has ended has read everything after its last change.
+	p.share.Keep = p.Rollback == string(engine.StatusDone)
 	if after, _, _ := p.planned(ctx); after != nil {
-		p.Restored, p.Differs = after.Hash == p.Hash, differing(before.Changes, after.Changes)
+		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)
 	}
 	return code, nil
 }
 
+// planLines is what a rehearsal keeps of a plan.
+type planLines struct {
+	hash    string
+	changes []change
+}
+
+type change struct {
+	id, title string
+	from      backends.Value
+}
+
+// plannedIn reads a plan as plan prints it.
+func plannedIn(text []byte) (*planLines, error) {
+	var doc planDoc
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	p := &planLines{hash: doc.Hash}
+	for _, c := range doc.Changes {
+		p.changes = append(p.changes, change{c.ID(), c.Target.Name + ": " + plan.Title(c), c.From})
+	}
+	return p, nil
+}
+
 // planned returns the plan on the twin, nil if it is refused.
-func (p *play) planned(ctx context.Context) (doc *planDoc, code int, errs []byte) {
+func (p *play) planned(ctx context.Context) (list *planLines, code int, errs []byte) {
 	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
-	doc = &planDoc{}
-	if code != 0 || json.Unmarshal(out, doc) != nil {
+	if code == 0 {
+		list, _ = plannedIn(out.Bytes())
+	}
+	if list == nil {
 		return nil, max(code, console.ExitFailed), errs
 	}
-	return doc, code, errs
+	return list, code, errs
 }
 
 // timeline computes the timeline from the stages that the run has planned.
@@ -306,20 +335,20 @@ func (p *play) timeline(list []engine.Event, st *journal.State) error {
 }
 
 // differing returns the changes of one plan that are missing or different in the other.
-func differing(before, after []plan.Change) []string {
+func differing(before, after []change) []string {
 	out := []string{}
-	left := map[string]plan.Change{}
+	left := map[string]change{}
 	for _, c := range before {
-		left[c.ID()] = c
+		left[c.id] = c
 	}
 	for _, c := range after {
-		was, known := left[c.ID()]
-		delete(left, c.ID())
+		was, known := left[c.id]
+		delete(left, c.id)
 		switch {
 		case !known:
-			out = append(out, c.ID()+": not in the previous plan")
-		case was.From != c.From:
-			out = append(out, fmt.Sprintf("%s: %s, was %s", c.ID(), c.From, was.From))
+			out = append(out, c.id+": not in the previous plan")
+		case was.from != c.from:
+			out = append(out, fmt.Sprintf("%s: %s, was %s", c.id, c.from, was.from))
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(left), plain.Natural) {
@@ -328,10 +357,11 @@ func differing(before, after []plan.Change) []string {
 	return out
 }
 
-// events is the output of a command, with -o json without the progress of a run: most of it, and nothing reads it.
+// events is the output of a command on a twin: with -o json the events of a run that a rehearsal needs, and all other output.
 type events struct {
 	bytes.Buffer
-	line []byte // the beginning of a line
+	list []engine.Event // plans without their nodes, skipped and failed steps, results
+	line []byte         // the beginning of a line
 }
 
 // Write implements io.Writer.
@@ -340,24 +370,27 @@ func (e *events) Write(b []byte) (int, error) {
 		if e.line = append(e.line, line...); line[len(line)-1] != '\n' {
 			break
 		}
-		if !bytes.Contains(e.line, []byte(`"event":"`+engine.EventProgress+`"`)) {
-			e.Buffer.Write(e.line)
-		}
+		e.take(e.line)
 		e.line = e.line[:0]
 	}
 	return len(b), nil
 }
 
-// parsed returns the events of apply and rollback; the last one of each is the result.
-func parsed(out []byte) []engine.Event {
-	var list []engine.Event
-	for line := range bytes.Lines(out) {
-		var e engine.Event
-		if json.Unmarshal(line, &e) == nil {
-			list = append(list, e)
+func (e *events) take(line []byte) {
+	_, kind, is := bytes.Cut(line, []byte(`"event":"`))
+	if !is {
+		e.Buffer.Write(line)
+		return
+	}
+	kind, _, _ = bytes.Cut(kind, []byte(`"`))
+	switch engine.EventType(kind) {
+	case engine.EventPlanned, engine.EventSkipped, engine.EventFailed, engine.EventResult:
+		var event engine.Event
+		if json.Unmarshal(line, &event) == nil {
+			event.Nodes = nil
+			e.list = append(e.list, event)
 		}
 	}
-	return list
 }
 
 func lines(text []byte) []string {

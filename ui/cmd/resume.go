@@ -256,7 +256,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
 	// Elsewhere another run may have ended between the survey and the locks, whose targets this plan has then in an older state.
-	fresh := back && r.env.Twin && settled(st, j.State())
+	fresh := back && r.env.Twin != nil && settled(st, j.State())
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
 		if fresh {
 			fresh = false

@@ -172,7 +172,7 @@ func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backend
 // jobOf returns a run's job without its plan.
 func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journal, stop <-chan struct{}, sink engine.Sink) engine.Job {
 	vmsOff := a.Run.Power.Limit(len(a.VMs))
-	if s.Env.Twin {
+	if s.Env.Twin != nil {
 		vmsOff = 0
 	}
 	return engine.Job{

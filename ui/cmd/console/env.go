@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -48,9 +49,15 @@ type Env struct {
 	Apart int
 	// Connections bounds the open SSH connections that no command uses; zero: no bound.
 	Connections int
-	// Twin says that the site is a twin in this process, whose guests start in no time and are soon asked again. The rehearsal's
+	// Twin is set if the site is a twin in this process, whose guests start in no time and are soon asked again. The rehearsal's
 	// timeline applies run.power.max_unavailable and run.window.
-	Twin bool
+	Twin *Twin
+}
+
+// A Twin is what the commands on a twin share.
+type Twin struct {
+	Last *backends.Inventory // the last one that a command has read to plan from
+	Keep bool                // Last is still valid: do not read again
 }
 
 // JournalOptions returns the options for this process's journals.

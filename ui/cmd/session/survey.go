@@ -97,7 +97,7 @@ func (s *Session) reachGuests() error {
 	}
 	cfg.Connections = s.Env.Connections
 	o := guest.Options{Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout), Waiting: s.waiting}
-	if s.Env.Twin { // a minute of its guests passes in 3 s
+	if s.Env.Twin != nil { // a minute of its guests passes in 3 s
 		o.TakeBack, o.Settle, o.Poll, cfg.Again = 4*o.TakeBack, 80*time.Second, 20*time.Millisecond, 5*time.Millisecond
 	}
 	pool, err := ssh.NewPool(cfg)
@@ -193,7 +193,17 @@ func (s *Session) Use(a *answers.Answers) {
 
 // Survey reads everything that a plan needs: details of the chosen hosts and VMs, and the guests that answer.
 func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
-	return s.survey(ctx, a, planAsks(a))
+	t := s.Env.Twin
+	if t != nil && t.Keep {
+		s.Use(a)
+		s.Note(t.Last)
+		return t.Last, s.reachGuests()
+	}
+	inv, err := s.survey(ctx, a, planAsks(a))
+	if t != nil && err == nil {
+		t.Last = inv
+	}
+	return inv, err
 }
 
 func (s *Session) survey(ctx context.Context, a *answers.Answers, what []system.Question) (*backends.Inventory, error) {
