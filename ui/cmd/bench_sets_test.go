@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -116,41 +116,79 @@ func rounds(_ context.Context, b *board) {
 
 func reboots(b *board, hosts, down int, reboot, evacuate time.Duration) (took time.Duration) {
 	synctest.Test(b.t, func(t *testing.T) {
-		w := enginetest.New()
-		var wishes []enginetest.Wish
+		w := &rebooting{evacuate: evacuate, reboot: reboot, values: map[string]backends.Value{}}
+		p := plan.Plan{Mode: "bench"}
 		for i := range hosts {
 			h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
-			wishes = append(wishes, enginetest.Wish{
-				Setting: backends.Setting{Target: h, Kind: enginetest.KindFirmware, Name: "SRIOV_EN"}, To: backends.ValueOf(1),
-				Within: []backends.BracketKind{backends.BracketReboot},
+			around := plan.Bracket{Kind: backends.BracketReboot, Target: h, Why: "a bench"}
+			p.Brackets = append(p.Brackets, around)
+			p.Changes = append(p.Changes, plan.Change{
+				Setting: backends.Setting{Target: h, Kind: backends.KindFirmware, Name: "SRIOV_EN"}, From: backends.Absent, To: backends.ValueOf(1),
+				Why: "a bench", Within: []string{around.ID()},
 			})
 		}
-		w.Before = func(ctx context.Context, c enginetest.Call) {
-			d := map[string]time.Duration{"open": evacuate, "close": reboot}[c.Verb]
-			select {
-			case <-time.After(d):
-			case <-ctx.Done():
-			}
-		}
-		p := w.Plan(wishes)
 		j, err := journal.Create(t.TempDir(), journal.Header{Run: journal.NewRun(time.Now(), p.Mode), Mode: p.Mode, PlanHash: p.Hash()}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
 		res, err := engine.Run(t.Context(), engine.Job{
-			Plan: *p, Setters: w.Setters(), Brackets: w.Brackets(), Journal: j, Limits: engine.Limits{HostsDown: down},
+			Plan: p, Setters: map[backends.Kind]backends.Setter{backends.KindFirmware: w},
+			Brackets: map[backends.BracketKind]backends.Bracket{backends.BracketReboot: w}, Journal: j, Limits: engine.Limits{HostsDown: down},
 		})
 		if err != nil || res.Status != engine.StatusDone {
 			t.Fatalf("%s, %v", res.Status, err)
 		}
-		if w.MaxDown() > down {
-			t.Errorf("%d hosts down at once, bound %d", w.MaxDown(), down)
+		if w.most > down {
+			t.Errorf("%d hosts down at once, bound %d", w.most, down)
 		}
 		took = time.Since(begin)
 		_ = j.Close() // closed inside the bubble
 	})
 	return took
+}
+
+// rebooting keeps settings of hosts in memory, and counts the hosts that are down: each for the time to evacuate and to reboot it.
+type rebooting struct {
+	evacuate, reboot time.Duration
+
+	mu         sync.Mutex
+	values     map[string]backends.Value
+	down, most int
+}
+
+func (w *rebooting) Read(_ context.Context, s backends.Setting) (backends.Value, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.values[s.ID()], nil
+}
+
+func (w *rebooting) Set(_ context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.values[s.ID()] = to
+	return nil
+}
+
+func (w *rebooting) State(context.Context, backends.Ref) (backends.Value, error) {
+	return backends.ValueOf("in service"), nil
+}
+
+func (w *rebooting) Open(ctx context.Context, _ backends.Ref, _ backends.Progress) error {
+	backends.Sleep(ctx, w.evacuate)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down++
+	w.most = max(w.most, w.down)
+	return ctx.Err()
+}
+
+func (w *rebooting) Close(ctx context.Context, _ backends.Ref, _ backends.Value, _ backends.Progress) error {
+	backends.Sleep(ctx, w.reboot)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down--
+	return ctx.Err()
 }
 
 func (s *site) tls() *tls.Config {

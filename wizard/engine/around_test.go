@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -23,14 +22,14 @@ func nested(hosts int) plan.Plan {
 		p.Brackets = append(p.Brackets, power, reboot)
 		adapter := change(setting(v, backends.KindAdapter, "RDMA-PG"), backends.Absent, val("vf"), power.ID())
 		adapter.After = []string{reboot.ID()}
-		p.Changes = append(p.Changes, adapter, change(setting(h, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID()))
+		p.Changes = append(p.Changes, adapter, change(setting(h, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID()))
 	}
 	return p
 }
 
 func TestBracketAroundReboots(t *testing.T) {
 	for _, c := range []struct{ hosts, most int }{{3, 1}, {4, 2}} {
-		w := enginetest.New()
+		w := NewWorld()
 		jb, _ := planned(t, w, nested(c.hosts))
 		jb.Limits.HostsDown = c.most
 		res, err := engine.Run(t.Context(), jb)
@@ -62,11 +61,11 @@ func TestBracketAroundReboots(t *testing.T) {
 
 func TestBracketAroundNothingIsNotOpened(t *testing.T) {
 	h, v := backends.HostRef("esx-01"), backends.VMRef("bystander")
-	firmware := setting(h, enginetest.KindFirmware, "SRIOV_EN")
+	firmware := setting(h, KindFirmware, "SRIOV_EN")
 	reboot := plan.Bracket{Kind: backends.BracketReboot, Target: h}
 	power := plan.Bracket{Kind: backends.BracketVMPower, Target: v, Leave: backends.ValueOf("on"), Around: []string{reboot.ID()}}
 	for name, to := range map[string]backends.Value{"put off": backends.Unknown("later"), "wanted": val(1)} {
-		w := enginetest.New()
+		w := NewWorld()
 		jb, _ := planned(t, w, plan.Plan{
 			Changes:  []plan.Change{change(firmware, backends.Absent, to, reboot.ID())},
 			Brackets: []plan.Bracket{power, reboot},
@@ -74,7 +73,7 @@ func TestBracketAroundNothingIsNotOpened(t *testing.T) {
 		if _, err := engine.Run(t.Context(), jb); err != nil {
 			t.Fatal(err)
 		}
-		opened := slices.ContainsFunc(w.Calls("open"), func(c enginetest.Call) bool { return c.Setting.Target == v })
+		opened := slices.ContainsFunc(w.Calls("open"), func(c Call) bool { return c.Setting.Target == v })
 		if opened != to.Known() {
 			t.Errorf("%s: the VM was shut down: %t", name, opened)
 		}
@@ -82,9 +81,9 @@ func TestBracketAroundNothingIsNotOpened(t *testing.T) {
 }
 
 func TestVMThatDoesNotComeBackStopsTheWave(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	jb, _ := planned(t, w, nested(3))
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "close" && c.Setting.Target == backends.VMRef("vm-01") {
 			return backends.Errorf(backends.KindPermanent, "vm-01", "", "no VF is free")
 		}
@@ -102,7 +101,7 @@ func TestVMThatDoesNotComeBackStopsTheWave(t *testing.T) {
 }
 
 func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	var p plan.Plan
 	for i := range 3 {
 		h := backends.HostRef(fmt.Sprintf("esx-%02d", i+1))
@@ -110,7 +109,7 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 		proof := change(setting(h, backends.KindOption, "proof"), backends.Absent, val(8))
 		proof.After = []string{reboot.ID()}
 		p.Brackets = append(p.Brackets, reboot)
-		p.Changes = append(p.Changes, change(setting(h, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID()), proof)
+		p.Changes = append(p.Changes, change(setting(h, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID()), proof)
 	}
 	jb, _ := planned(t, w, p)
 	w.Fault = failing("host/esx-01/option/proof", backends.KindPermanent)
@@ -126,17 +125,17 @@ func TestHostThatComesBackBrokenStopsTheWave(t *testing.T) {
 
 // If two hosts may be down at a time, the second reboot of a host does not delay the reboots of other hosts.
 func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	first, other := backends.HostRef("esx-01"), backends.HostRef("esx-02")
 	once := plan.Bracket{Kind: backends.BracketReboot, Target: first}
 	twice := plan.Bracket{Kind: backends.BracketReboot, Target: first, Round: 2, After: []string{once.ID()}}
 	late := change(setting(backends.HostRef("esx-03"), backends.KindOption, "late"), backends.Absent, val(1))
 	another := plan.Bracket{Kind: backends.BracketReboot, Target: other, After: []string{late.ID()}}
-	again := change(setting(first, enginetest.KindFirmware, "NUM_OF_VFS"), backends.Absent, val(1), twice.ID())
+	again := change(setting(first, KindFirmware, "NUM_OF_VFS"), backends.Absent, val(1), twice.ID())
 	jb, _ := planned(t, w, plan.Plan{
 		Brackets: []plan.Bracket{once, twice, another},
-		Changes: []plan.Change{late, again, change(setting(first, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), once.ID()),
-			change(setting(other, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), another.ID())},
+		Changes: []plan.Change{late, again, change(setting(first, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), once.ID()),
+			change(setting(other, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), another.ID())},
 	})
 	jb.Limits = engine.Limits{HostsDown: 2, Parallel: 4}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -148,7 +147,7 @@ func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
 		case <-ctx.Done():
 		}
 	}
-	w.Before = func(_ context.Context, c enginetest.Call) {
+	w.Before = func(_ context.Context, c Call) {
 		switch {
 		case c.Verb == "open" && c.Setting.Target == other:
 			close(opened)
@@ -165,15 +164,15 @@ func TestSecondRebootOfAHostDoesNotDelayOthers(t *testing.T) {
 }
 
 func TestRebootThatWasSentTakesNoNewBody(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	h := backends.HostRef("esx-01")
-	tools, firmware := setting(h, backends.KindOption, "mft"), setting(h, enginetest.KindFirmware, "SRIOV_EN")
-	wishes := []enginetest.Wish{
+	tools, firmware := setting(h, backends.KindOption, "mft"), setting(h, KindFirmware, "SRIOV_EN")
+	wishes := []Wish{
 		{Setting: tools, To: val("4.28"), Within: []backends.BracketKind{backends.BracketReboot}},
 		{Setting: firmware, To: val(1), Until: tools.ID(), Within: []backends.BracketKind{backends.BracketReboot}},
 	}
 	jb, j := fresh(t, w, wishes)
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "close" {
 			return backends.Errorf(backends.KindUnreachable, "esx-01", "", "it has not come back")
 		}
@@ -203,16 +202,16 @@ func (rebooted) Happened(context.Context, backends.Ref, backends.Value) (bool, e
 
 func TestHostThatRebootedWithinItsBracketRebootsAgain(t *testing.T) {
 	for _, before := range []bool{false, true} {
-		w := enginetest.New()
+		w := NewWorld()
 		h := backends.HostRef("esx-01")
-		tools, firmware := setting(h, backends.KindOption, "mft"), setting(h, enginetest.KindFirmware, "SRIOV_EN")
-		wishes := []enginetest.Wish{
+		tools, firmware := setting(h, backends.KindOption, "mft"), setting(h, KindFirmware, "SRIOV_EN")
+		wishes := []Wish{
 			{Setting: tools, To: val("4.28"), Within: []backends.BracketKind{backends.BracketReboot}},
 			{Setting: firmware, To: val(1), Until: tools.ID(), Within: []backends.BracketKind{backends.BracketReboot}},
 		}
 		jb, j := fresh(t, w, wishes)
 		ctx, cancel := context.WithCancel(t.Context())
-		w.Fault = func(c enginetest.Call) error {
+		w.Fault = func(c Call) error {
 			if c.Verb == "set" {
 				cancel()
 			}
@@ -245,7 +244,7 @@ func TestLateValueFollowsFromWhatIsRead(t *testing.T) {
 		"raised":              {map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "8", "LINK_TYPE_P2": "1"}, map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "9", "LINK_TYPE_P2": "2"}},
 		"64 is never lowered": {map[string]string{"SRIOV_EN": "0", "NUM_OF_VFS": "64"}, map[string]string{"SRIOV_EN": "1", "NUM_OF_VFS": "64"}},
 	} {
-		w := enginetest.New()
+		w := NewWorld()
 		w.Put(card, backends.ValueOf(c.is))
 		late := change(card, backends.Unknown("it is read"), backends.Unknown("it is read"))
 		late.Late = want
@@ -268,12 +267,12 @@ func TestFirmwareIsSetInTheWaveOfItsHost(t *testing.T) {
 	for i := range 3 {
 		h := backends.HostRef(fmt.Sprintf("esx-%02d", i+1))
 		ssh := plan.Bracket{Kind: backends.BracketSSH, Target: h}
-		firmware := change(setting(h, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), ssh.ID())
+		firmware := change(setting(h, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), ssh.ID())
 		p.Brackets = append(p.Brackets, ssh, plan.Bracket{Kind: backends.BracketReboot, Target: h, After: []string{firmware.ID()}})
 		p.Changes = append(p.Changes, firmware)
 	}
 	for _, broken := range []bool{false, true} {
-		w := enginetest.New()
+		w := NewWorld()
 		jb, _ := planned(t, w, p)
 		jb.Brackets[backends.BracketSSH] = jb.Brackets[backends.BracketVMPower]
 		if broken {
@@ -311,8 +310,8 @@ func TestWhatWaitsForABracketThatNeverOpensEndsTheStages(t *testing.T) {
 	modules := change(setting(backends.GuestRef("vm-01"), backends.KindOption, "modules"), backends.Absent, val(1))
 	modules.After = []string{power.ID()}
 	p := plan.Plan{Brackets: []plan.Bracket{away, power}, Changes: []plan.Change{set, adapter, modules}}
-	w := enginetest.New()
-	w.Fault = func(c enginetest.Call) error {
+	w := NewWorld()
+	w.Fault = func(c Call) error {
 		if c.Verb == "open" && c.Setting.Target == host {
 			return backends.Errorf(backends.KindRefused, host.Name, "Fix it.", "the host is locked down")
 		}

@@ -14,13 +14,12 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
 // controlled runs a job in a bubble in which every bracket takes a second, and passes its Remote to operate. The bubble fails the
 // test if anything of the run is left when it has ended.
-func controlled(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, limits engine.Limits, operate func(*engine.Remote)) (engine.Result, *recorder, *journal.Journal) {
+func controlled(t *testing.T, w *World, wishes []Wish, limits engine.Limits, operate func(*engine.Remote)) (engine.Result, *recorder, *journal.Journal) {
 	t.Helper()
 	jb, j := fresh(t, w, wishes)
 	var rec recorder
@@ -161,9 +160,9 @@ func TestSkipLeavesATargetToResume(t *testing.T) {
 }
 
 // repaired makes the first set of an id fail.
-func repaired(w *enginetest.World, id string) {
+func repaired(w *World, id string) {
 	var once sync.Once
-	w.Fault = func(c enginetest.Call) (err error) {
+	w.Fault = func(c Call) (err error) {
 		if (c.Verb == "set" || c.Verb == "setmany") && c.Setting.ID() == id {
 			once.Do(func() { err = backends.Errorf(backends.KindPermission, c.Setting.Target.Name, "Grant it.", "injected") })
 		}

@@ -11,16 +11,15 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // undisturbed runs the fabric without a crash and returns its final state and the points at which a crash is possible.
-func undisturbed(t *testing.T, parallel int) (end map[string]string, points *enginetest.Crash) {
+func undisturbed(t *testing.T, parallel int) (end map[string]string, points *Crash) {
 	t.Helper()
 	w, wishes := fabric()
-	w.Crash = &enginetest.Crash{}
+	w.Crash = &Crash{}
 	j := create(t, t.TempDir(), w.Plan(wishes), w.Crash.File())
 	jb := job(w, wishes, j)
 	jb.Limits.Parallel = parallel
@@ -35,7 +34,7 @@ var made atomic.Int64
 
 // crashed runs the fabric until it is killed and returns the world at that moment and the run's id, "" when it was killed before
 // its journal began.
-func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (w *enginetest.World, wishes []enginetest.Wish, run string) {
+func crashed(t *testing.T, root string, crash *Crash, parallel int) (w *World, wishes []Wish, run string) {
 	t.Helper()
 	w, wishes = fabric()
 	start := w.Snapshot()
@@ -69,7 +68,7 @@ func crashed(t *testing.T, root string, crash *enginetest.Crash, parallel int) (
 func reopen(t *testing.T, root, run string, opts ...journal.Option) *journal.Journal {
 	t.Helper()
 	if len(opts) == 0 {
-		opts = append(opts, (&enginetest.Crash{}).File()) // nothing is killed; this only avoids writing to the disk
+		opts = append(opts, (&Crash{}).File()) // nothing is killed; this only avoids writing to the disk
 	}
 	j, err := journal.Open(root, run, opts...)
 	if err != nil {
@@ -78,7 +77,7 @@ func reopen(t *testing.T, root, run string, opts ...journal.Option) *journal.Jou
 	return j
 }
 
-func resume(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root, run string) {
+func resume(t *testing.T, w *World, wishes []Wish, root, run string) {
 	t.Helper()
 	j := reopen(t, root, run)
 	defer func() { _ = j.Close() }()
@@ -92,7 +91,7 @@ func resume(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root, r
 	}
 }
 
-func rollback(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, root, run string) {
+func rollback(t *testing.T, w *World, wishes []Wish, root, run string) {
 	t.Helper()
 	j := reopen(t, root, run)
 	defer func() { _ = j.Close() }()
@@ -115,7 +114,7 @@ func step() int {
 }
 
 // eachPoint runs f for every point of a crash, or every one in so many, and for those before a write with half of it written.
-func eachPoint(t *testing.T, points *enginetest.Crash, step int, f func(t *testing.T, at int, torn bool)) {
+func eachPoint(t *testing.T, points *Crash, step int, f func(t *testing.T, at int, torn bool)) {
 	t.Helper()
 	for at := 1; at <= points.Points(); at += step {
 		for _, torn := range []bool{false, true} {
@@ -137,7 +136,7 @@ func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
 			apart = 3 // the sequential runs test all points; in parallel runs the points differ every time
 		}
 		eachPoint(t, points, apart, func(t *testing.T, at int, torn bool) {
-			w, wishes, run := crashed(t, root, &enginetest.Crash{At: at, Torn: torn}, parallel)
+			w, wishes, run := crashed(t, root, &Crash{At: at, Torn: torn}, parallel)
 			if run == "" {
 				return
 			}
@@ -159,7 +158,7 @@ func TestKilledAtAnyPointRollbackEndsAtTheStart(t *testing.T) {
 	start, _ := fabric()
 	root := t.TempDir()
 	eachPoint(t, points, step(), func(t *testing.T, at int, torn bool) {
-		w, wishes, run := crashed(t, root, &enginetest.Crash{At: at, Torn: torn}, 1)
+		w, wishes, run := crashed(t, root, &Crash{At: at, Torn: torn}, 1)
 		if run == "" {
 			return
 		}
@@ -174,11 +173,11 @@ func TestKilledAgainInTheResume(t *testing.T) {
 	root := t.TempDir()
 	for at := 5; at <= points.Points(); at += 11 * step() {
 		for again := 1; ; again += 4 {
-			w, wishes, run := crashed(t, root, &enginetest.Crash{At: at}, 1)
+			w, wishes, run := crashed(t, root, &Crash{At: at}, 1)
 			if run == "" {
 				break
 			}
-			w.Crash = &enginetest.Crash{At: again, Torn: again%2 == 0}
+			w.Crash = &Crash{At: again, Torn: again%2 == 0}
 			j := reopen(t, root, run, w.Crash.File())
 			_, _ = engine.Resume(t.Context(), job(w, wishes, j))
 			_ = j.Close()
@@ -199,8 +198,8 @@ func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
 	start, _ := fabric()
 	root := t.TempDir()
 	for at := 1; ; at += step() {
-		w, wishes, run := crashed(t, root, &enginetest.Crash{}, 1)
-		w.Crash = &enginetest.Crash{At: at, Torn: at%2 == 0}
+		w, wishes, run := crashed(t, root, &Crash{}, 1)
+		w.Crash = &Crash{At: at, Torn: at%2 == 0}
 		j := reopen(t, root, run, w.Crash.File())
 		_, _ = engine.Rollback(t.Context(), unwinding(w, wishes, j))
 		_ = j.Close()
@@ -224,7 +223,7 @@ func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
 
 func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
 	h := backends.HostRef("esx-01")
-	fw := setting(h, enginetest.KindFirmware, "SRIOV_EN")
+	fw := setting(h, KindFirmware, "SRIOV_EN")
 	p := plan.Plan{
 		Changes:  []plan.Change{change(fw, backends.Absent, val(1))},
 		Brackets: []plan.Bracket{{Kind: backends.BracketReboot, Target: h, After: []string{fw.ID()}}},
@@ -232,8 +231,8 @@ func TestKilledWithABareBracketOpenItsEffectComesWithTheResume(t *testing.T) {
 	root := t.TempDir()
 	opened := 0
 	for at := 1; ; at++ {
-		w := enginetest.New()
-		w.Crash = &enginetest.Crash{At: at}
+		w := NewWorld()
+		w.Crash = &Crash{At: at}
 		hd := header(&p)
 		hd.Run = journal.NewRun(testTime, "bare")
 		j, err := journal.Create(root, hd, nil, w.Crash.File())

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -56,7 +55,7 @@ func TestFailedBodyStillPowersTheVMOn(t *testing.T) {
 	w, wishes := fabric()
 	vm := backends.VMRef("vm-01")
 	memory := setting(vm, backends.KindMemory, "")
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if strings.HasPrefix(c.Verb, "set") && c.Setting.Target == vm {
 			return backends.Errorf(backends.KindPermanent, "vm-01", "", "no")
 		}
@@ -81,7 +80,7 @@ func TestFailedBodyStillPowersTheVMOn(t *testing.T) {
 func TestPartOfASetManyFails(t *testing.T) {
 	w, wishes := fabric()
 	bad := setting(backends.HostRef("esx-02"), backends.KindMember, dvs).ID()
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "setmany part" && c.Setting.ID() == bad {
 			return backends.Errorf(backends.KindPermanent, "esx-02", "", "the pNIC is in use")
 		}
@@ -123,7 +122,7 @@ func TestConflictIsNotOverwritten(t *testing.T) {
 func TestSetThatFailsAfterItsEffectIsDoneAndOneThatLiesFails(t *testing.T) {
 	w, wishes := options(2)
 	lying := setting(backends.HostRef("esx-002"), backends.KindOption, "Net.PVRDMAVmknic")
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "set" && c.Setting.ID() == optionID("esx-001") {
 			w.Put(c.Setting, c.To)
 			return backends.Errorf(backends.KindTransient, "esx-001", "", "connection reset")
@@ -159,7 +158,7 @@ func (l liar) Set(ctx context.Context, s backends.Setting, to backends.Value, p 
 
 func TestPanicIsAnError(t *testing.T) {
 	w, wishes := options(2)
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "set" && c.Setting.ID() == optionID("esx-001") {
 			var none []int
 			none[len(c.Verb)] = 1
@@ -180,7 +179,7 @@ func TestPanicIsAnError(t *testing.T) {
 func TestFirstPriorWinsOverAHalfDoneOne(t *testing.T) {
 	w, wishes := options(1)
 	start := w.Snapshot()
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "set" && c.Setting.ID() == optionID("esx-001") {
 			w.Put(c.Setting, val("half"))
 			return backends.Errorf(backends.KindPermanent, "esx-001", "", "broke off half-way")

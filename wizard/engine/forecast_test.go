@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -27,10 +26,10 @@ func TestForecastIsTheRun(t *testing.T) {
 					for i := range p.Brackets[:4] {
 						p.Brackets[i].Apart = []string{"db"}
 					}
-					w := enginetest.New()
+					w := NewWorld()
 					w.Before = brackets(t, d)
 					if fails != "" {
-						w.Fault = func(c enginetest.Call) error {
+						w.Fault = func(c Call) error {
 							if c.Verb == "close" && c.Setting.Target.Name == fails {
 								return backends.Errorf(backends.KindPermanent, fails, "", "it does not start")
 							}
@@ -90,7 +89,7 @@ func TestExpectedIsWhatTheRunForecastsFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := cycles(10)
-				w := enginetest.New()
+				w := NewWorld()
 				w.Before = brackets(t, time.Second)
 				job, j := planned(t, w, p)
 				defer j.Close()
@@ -125,7 +124,7 @@ func BenchmarkExpected(b *testing.B) {
 		p.Brackets = append(p.Brackets, br)
 		p.Changes = append(p.Changes, change(setting(host, backends.KindOption, "Net.PVRDMAVmknic"), backends.Absent, val(i), br.ID()))
 	}
-	w := enginetest.New()
+	w := NewWorld()
 	job := engine.Job{Plan: p, Setters: w.Setters(), Brackets: w.Brackets(), Limits: engine.Limits{HostsDown: 1, VMsOff: 4}}
 	for b.Loop() {
 		if d, err := engine.Expected(job, &p); err != nil || d < time.Hour {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -16,7 +15,7 @@ import (
 func crowded() plan.Plan {
 	h := backends.HostRef("esx-01")
 	reboot := plan.Bracket{Kind: backends.BracketReboot, Target: h}
-	p := plan.Plan{Changes: []plan.Change{change(setting(h, enginetest.KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID())}}
+	p := plan.Plan{Changes: []plan.Change{change(setting(h, KindFirmware, "SRIOV_EN"), backends.Absent, val(1), reboot.ID())}}
 	for _, name := range []string{"vm-01", "vm-02"} {
 		v := backends.VMRef(name)
 		power := plan.Bracket{Kind: backends.BracketVMPower, Target: v, Effect: plan.VMPowerCycle, Leave: val("on"), Around: []string{reboot.ID()}}
@@ -54,8 +53,8 @@ func TestGateHoldsTheWholeWave(t *testing.T) {
 			t.Run(name+", the gate "+c.end, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					begin := time.Now()
-					w := enginetest.New()
-					w.Before = func(_ context.Context, call enginetest.Call) {
+					w := NewWorld()
+					w.Before = func(_ context.Context, call Call) {
 						if call.Verb == "open" && (!c.opens || time.Since(begin) < passed) {
 							t.Errorf("%s goes out of service after %s", call.Setting.Target, time.Since(begin))
 						}

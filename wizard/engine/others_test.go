@@ -7,7 +7,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -67,7 +66,7 @@ func TestVMThatOthersMovedIsSkipped(t *testing.T) {
 		"begun meanwhile": {"on", true, engine.NodeFailed, "task by ada"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := enginetest.New()
+			w := NewWorld()
 			w.SetPower(vm, c.state)
 			jb, _ := planned(t, w, p)
 			asked := 0

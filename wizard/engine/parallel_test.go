@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
 func TestManyTargetsRunInParallelWithinTheLimit(t *testing.T) {
@@ -21,7 +20,7 @@ func TestManyTargetsRunInParallelWithinTheLimit(t *testing.T) {
 		w.Latency = latency
 		var mu sync.Mutex
 		now, most := 0, 0
-		w.Before = func(_ context.Context, c enginetest.Call) {
+		w.Before = func(_ context.Context, c Call) {
 			if c.Verb != "set" {
 				return
 			}
@@ -62,15 +61,15 @@ func TestManyTargetsRunInParallelWithinTheLimit(t *testing.T) {
 func TestMembersOfOneSwitchGoInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hosts = 100
-		w := enginetest.New()
+		w := NewWorld()
 		w.Latency = 20 * time.Millisecond
-		wishes := []enginetest.Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
+		wishes := []Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
 		for i := range hosts {
 			h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
 			// The option comes before the membership, so that the hosts reach the membership one after the other.
 			wishes = append(wishes,
-				enginetest.Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
-				enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
+				Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
+				Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
 		}
 		jb, j := fresh(t, w, wishes)
 		res, err := engine.Run(t.Context(), jb)
@@ -85,13 +84,13 @@ func TestMembersOfOneSwitchGoInOneCall(t *testing.T) {
 }
 
 func TestAFailedHostDoesNotHoldTheOthersBack(t *testing.T) {
-	w := enginetest.New()
-	wishes := []enginetest.Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
+	w := NewWorld()
+	wishes := []Wish{{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(9000)}}
 	for i := range 3 {
 		h := backends.HostRef(fmt.Sprintf("esx-%03d", i))
 		wishes = append(wishes,
-			enginetest.Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val(1)},
-			enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
+			Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val(1)},
+			Wish{Setting: setting(h, backends.KindMember, dvs), To: val("vmnic2"), After: []string{switchID}})
 	}
 	w.Fault = failing(optionID("esx-001"), backends.KindPermanent)
 	jb, _ := fresh(t, w, wishes)
@@ -120,18 +119,18 @@ func TestMachinesAreWaitedForTogether(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := enginetest.New()
-				var wishes []enginetest.Wish
+				w := NewWorld()
+				var wishes []Wish
 				for i := range vms {
 					vm, guest := backends.VMRef(fmt.Sprintf("vm-%03d", i)), backends.GuestRef(fmt.Sprintf("vm-%03d", i))
 					memory := setting(vm, backends.KindMemory, "")
 					power := []backends.BracketKind{backends.BracketVMPower}
 					wishes = append(wishes,
-						enginetest.Wish{Setting: memory, To: val(1), Within: power},
-						enginetest.Wish{Setting: setting(guest, backends.KindModules, "rdma"), To: val(1), After: []string{vm.String() + "/vm-power"}})
+						Wish{Setting: memory, To: val(1), Within: power},
+						Wish{Setting: setting(guest, backends.KindModules, "rdma"), To: val(1), After: []string{vm.String() + "/vm-power"}})
 				}
 				var now, most atomic.Int64
-				w.Before = func(ctx context.Context, call enginetest.Call) {
+				w.Before = func(ctx context.Context, call Call) {
 					d := boot
 					switch {
 					case call.Verb == "set" && call.Setting.Target.Type == backends.TypeGuest:

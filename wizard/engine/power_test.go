@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -55,7 +54,7 @@ func TestVMsGoOffInWaves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := enginetest.New()
+				w := NewWorld()
 				w.Before = brackets(t, time.Second)
 				p := cycles(12)
 				if c.plan != nil {
@@ -77,8 +76,8 @@ func TestVMsGoOffInWaves(t *testing.T) {
 }
 
 func TestNoVMGoesOffAfterOneThatDidNotStart(t *testing.T) {
-	w := enginetest.New()
-	w.Fault = func(c enginetest.Call) error {
+	w := NewWorld()
+	w.Fault = func(c Call) error {
 		if c.Verb == "close" && c.Setting.Target.Name == "vm-02" {
 			return backends.Errorf(backends.KindPermanent, "vm-02", "Read its vmware.log.", "it does not start")
 		}
@@ -108,10 +107,10 @@ func TestNoVMGoesOffAfterOneThatDidNotStart(t *testing.T) {
 // TestResumeCountsVMsThatAreStillOff: VMs that a killed attempt has left powered off are counted first.
 func TestResumeCountsVMsThatAreStillOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := enginetest.New()
+		w := NewWorld()
 		p := cycles(8)
 		dir := t.TempDir()
-		j := create(t, dir, &p, (&enginetest.Crash{}).File())
+		j := create(t, dir, &p, (&Crash{}).File())
 		for n := 1; n <= 3; n++ { // killed when three of them were off
 			vm := backends.VMRef(fmt.Sprintf("vm-%02d", n))
 			if err := j.Append(journal.Record{Type: journal.TypeOpening, Node: powerID(n), Target: vm, Kind: string(backends.BracketVMPower), Prior: val("on"), To: val("on")}); err != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
 // shells is an SSH bracket that cannot be opened on some hosts.
@@ -53,9 +52,9 @@ func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
 	for limit, most := range map[time.Duration]time.Duration{0: 700 * time.Millisecond, time.Hour: 30 * time.Minute} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := enginetest.New()
+		w := NewWorld()
 		before := w.Snapshot()
-		jb, _ := fresh(t, w, []enginetest.Wish{{Setting: setting(backends.HostRef("esx-01"), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}}})
+		jb, _ := fresh(t, w, []Wish{{Setting: setting(backends.HostRef("esx-01"), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}}})
 		ask := &asking{interrupt: cancel}
 		jb.Brackets[backends.BracketSSH], jb.Limits.PutBack = ask, limit
 		res, err := engine.Run(ctx, jb)
@@ -70,10 +69,10 @@ func TestAnInterruptedProofIsClosedInTime(t *testing.T) {
 // answers. The others are rolled back now, that one when it answers again. A refused password stops the rollback, because it can be
 // corrected.
 func TestRollbackGoesOnWithoutHostsThatDoNotAnswer(t *testing.T) {
-	w := enginetest.New()
-	var wishes []enginetest.Wish
+	w := NewWorld()
+	var wishes []Wish
 	for _, name := range []string{"esx-01", "esx-02", "esx-03"} {
-		wishes = append(wishes, enginetest.Wish{Setting: setting(backends.HostRef(name), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}})
+		wishes = append(wishes, Wish{Setting: setting(backends.HostRef(name), backends.KindOption, "x"), To: val(1), Within: []backends.BracketKind{backends.BracketSSH}})
 	}
 	before := w.Snapshot()
 	closed := shells{}

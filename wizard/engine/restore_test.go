@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -22,8 +21,8 @@ var (
 )
 
 // stuck makes one kept setting fail before a step of a verb.
-func stuck(verb string, s backends.Setting, step int) func(enginetest.Call) error {
-	return func(c enginetest.Call) error {
+func stuck(verb string, s backends.Setting, step int) func(Call) error {
+	return func(c Call) error {
 		if c.Verb == verb+" step" && c.Setting == s && c.Batch == step {
 			return backends.Errorf(backends.KindPermanent, s.Target.Name, "Free some space.", "no space left on device")
 		}
@@ -31,7 +30,7 @@ func stuck(verb string, s backends.Setting, step int) func(enginetest.Call) erro
 	}
 }
 
-func back(t *testing.T, w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Result {
+func back(t *testing.T, w *World, wishes []Wish, j *journal.Journal) engine.Result {
 	t.Helper()
 	res, err := engine.Rollback(t.Context(), unwinding(w, wishes, j))
 	if err != nil {
@@ -108,7 +107,7 @@ func TestRollbackEndsWithoutWhatIsUnavailable(t *testing.T) {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
 	lost := backends.Unobtainable{Kind: backends.ItemFile, Names: []string{persistSetting.ID() + "#unit", persistSetting.ID(), persistSetting.ID() + "#enabled"}, Said: "not found"}
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "restore step" && c.Setting == persistSetting {
 			return backends.Errorf(backends.KindPermanent, "vm-01", "", "put back: %w", lost)
 		}
@@ -168,7 +167,7 @@ func TestRestoreIsComparedWithTheRecord(t *testing.T) {
 		t.Fatalf("%s, %v", res.Status, err)
 	}
 	var restored atomic.Bool // Before is called by every target's goroutine
-	w.Before = func(_ context.Context, c enginetest.Call) {
+	w.Before = func(_ context.Context, c Call) {
 		if c.Verb == "restore" && c.Setting == addressSetting {
 			restored.Store(true)
 		}

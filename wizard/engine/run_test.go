@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -50,7 +49,7 @@ func TestRunReachesThePlanAndRollbackTheStart(t *testing.T) {
 // TestWhatIsHalfDoneIsCompleted: a survey read nothing, and the setter finds a half-done value; that is not a change by somebody
 // else.
 func TestWhatIsHalfDoneIsCompleted(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	s := setting(backends.HostRef("esx-01"), backends.KindOption, "x")
 	w.Put(s, backends.Partial("the file is there, its address is not in force"))
 	jb, _ := planned(t, w, plan.Plan{Changes: []plan.Change{change(s, backends.Absent, val(9000))}})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -37,8 +36,8 @@ var (
 
 // fabric is a small fabric with everything that a run can encounter: a switch and its members, options, a firmware value that needs
 // a reboot, VMs that must be off, one that was off before, files, and a value that is known only later.
-func fabric() (*enginetest.World, []enginetest.Wish) {
-	w := enginetest.New()
+func fabric() (*World, []Wish) {
+	w := NewWorld()
 	h1, h2 := backends.HostRef("esx-01"), backends.HostRef("esx-02")
 	vm1, vm2 := backends.VMRef("vm-01"), backends.VMRef("vm-02")
 	g1 := backends.GuestRef("vm-01")
@@ -52,36 +51,36 @@ func fabric() (*enginetest.World, []enginetest.Wish) {
 	address := setting(g1, backends.KindAddress, pg)
 	w.PutFile(address, "")
 
-	var wishes []enginetest.Wish
-	add := func(wish enginetest.Wish) string {
+	var wishes []Wish
+	add := func(wish Wish) string {
 		wishes = append(wishes, wish)
 		return wish.ID()
 	}
-	add(enginetest.Wish{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(map[string]int{"mtu": 9000})})
-	add(enginetest.Wish{Setting: setting(backends.PortGroupRef(pg), backends.KindPortGroup, ""), To: val("vlan 7"), After: []string{switchID}})
+	add(Wish{Setting: setting(backends.SwitchRef(dvs), backends.KindSwitch, ""), To: val(map[string]int{"mtu": 9000})})
+	add(Wish{Setting: setting(backends.PortGroupRef(pg), backends.KindPortGroup, ""), To: val("vlan 7"), After: []string{switchID}})
 	var members []string
 	for _, h := range []backends.Ref{h1, h2} {
-		members = append(members, add(enginetest.Wish{Setting: setting(h, backends.KindMember, dvs), To: val([]string{"vmnic2"}), After: []string{switchID}}))
-		add(enginetest.Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val("vmk0")})
-		add(enginetest.Wish{Setting: setting(h, backends.KindFirewall, "pvrdma"), To: val(true)})
+		members = append(members, add(Wish{Setting: setting(h, backends.KindMember, dvs), To: val([]string{"vmnic2"}), After: []string{switchID}}))
+		add(Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val("vmk0")})
+		add(Wish{Setting: setting(h, backends.KindFirewall, "pvrdma"), To: val(true)})
 	}
-	add(enginetest.Wish{
-		Setting: setting(h1, enginetest.KindFirmware, "SRIOV_EN"), To: val(1),
+	add(Wish{
+		Setting: setting(h1, KindFirmware, "SRIOV_EN"), To: val(1),
 		Within: []backends.BracketKind{backends.BracketReboot},
 	})
 	var adapter1 string
 	for _, vm := range []backends.Ref{vm1, vm2} {
 		power := []backends.BracketKind{backends.BracketVMPower}
-		add(enginetest.Wish{Setting: setting(vm, backends.KindMemory, ""), To: val("locked"), Within: power})
-		id := add(enginetest.Wish{Setting: setting(vm, backends.KindAdapter, pg), To: val("pvrdma"), Within: power, After: append([]string{groupID}, members...)})
+		add(Wish{Setting: setting(vm, backends.KindMemory, ""), To: val("locked"), Within: power})
+		id := add(Wish{Setting: setting(vm, backends.KindAdapter, pg), To: val("pvrdma"), Within: power, After: append([]string{groupID}, members...)})
 		if vm == vm1 {
 			adapter1 = id
 		}
 	}
 	on := vm1.String() + "/" + string(backends.BracketVMPower)
-	p := add(enginetest.Wish{Setting: persist, To: val("br_netfilter,vmw_pvrdma"), After: []string{on}})
-	add(enginetest.Wish{Setting: setting(g1, backends.KindModules, "rdma"), To: val("loaded"), After: []string{on, p}})
-	add(enginetest.Wish{Setting: address, To: val("192.168.50.11/24"), After: []string{on, adapter1}, Until: adapter1})
+	p := add(Wish{Setting: persist, To: val("br_netfilter,vmw_pvrdma"), After: []string{on}})
+	add(Wish{Setting: setting(g1, backends.KindModules, "rdma"), To: val("loaded"), After: []string{on, p}})
+	add(Wish{Setting: address, To: val("192.168.50.11/24"), After: []string{on, adapter1}, Until: adapter1})
 	return w, wishes
 }
 
@@ -99,7 +98,7 @@ func header(p *plan.Plan) journal.Header {
 }
 
 // job returns a job of the wishes; the caller closes the journal.
-func job(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Job {
+func job(w *World, wishes []Wish, j *journal.Journal) engine.Job {
 	return engine.Job{
 		Plan: *w.Plan(wishes), Setters: w.Setters(), Brackets: w.Brackets(), Journal: j,
 		Replan: w.Replanner(wishes), VCenter: vcenter, Answers: answers,
@@ -107,7 +106,7 @@ func job(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engi
 }
 
 // unwinding returns the job of a rollback.
-func unwinding(w *enginetest.World, wishes []enginetest.Wish, j *journal.Journal) engine.Job {
+func unwinding(w *World, wishes []Wish, j *journal.Journal) engine.Job {
 	job := job(w, wishes, j)
 	job.Plan = plan.Plan{}
 	job.Replan = w.Unwinder(wishes, func() []plan.Prior { return engine.Priors(j.State()) })

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -33,14 +32,14 @@ func TestOutageIsNotRepeated(t *testing.T) {
 		"the failure was of that time": {now: "vmx-13", wanted: 1, again: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := enginetest.New()
+			w := NewWorld()
 			vm := backends.VMRef("vm-01")
 			memory := setting(vm, backends.KindMemory, "")
 			wanting := func(n int) plan.Plan {
 				b := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, Effect: plan.VMPowerCycle}
 				return plan.Plan{Brackets: []plan.Bracket{b}, Changes: []plan.Change{change(memory, backends.Absent, val(n), b.ID())}}
 			}
-			w.Fault = func(call enginetest.Call) error {
+			w.Fault = func(call Call) error {
 				if call.Verb == "set" || call.Verb == "setmany" {
 					return &backends.Error{Kind: backends.KindPermanent, Target: vm.Name, What: "it is refused", Hint: "Fix it.", Lasting: c.lasting}
 				}
@@ -73,7 +72,7 @@ func TestOutageIsNotRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			off := slices.ContainsFunc(w.Calls()[before:], func(call enginetest.Call) bool { return call.Verb == "open" })
+			off := slices.ContainsFunc(w.Calls()[before:], func(call Call) bool { return call.Verb == "open" })
 			if off != c.again || (res.Status == engine.StatusDone) != c.again {
 				t.Errorf("powered off again: %t, %s: %v", off, res.Status, states(res))
 			}

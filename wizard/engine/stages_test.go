@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -52,7 +51,7 @@ func TestUnknownValueWithoutASecondPlanIsSaid(t *testing.T) {
 }
 
 func TestLaterStageBeyondTheCeilingAsks(t *testing.T) {
-	more := enginetest.Wish{Setting: setting(backends.HostRef("esx-009"), backends.KindOption, "surprise"), To: val(1)}
+	more := Wish{Setting: setting(backends.HostRef("esx-009"), backends.KindOption, "surprise"), To: val(1)}
 	for name, yes := range map[string]bool{"no": false, "yes": true} {
 		t.Run(name, func(t *testing.T) {
 			w, wishes := options(1)
@@ -169,14 +168,14 @@ func TestResumeRefusesOtherAnswersAndAnotherVCenter(t *testing.T) {
 // The state that Job.Replan read is the state that the run has left only if nothing was done after it.
 func TestResultRecordsWhetherTheWorldWasReadAfterTheLastChange(t *testing.T) {
 	for name, tt := range map[string]struct {
-		replan func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error)
+		replan func(w *World, wishes []Wish) func(context.Context) (*plan.Plan, error)
 		want   bool
 	}{
-		"to the end": {func(w *enginetest.World, wishes []enginetest.Wish) func(context.Context) (*plan.Plan, error) {
+		"to the end": {func(w *World, wishes []Wish) func(context.Context) (*plan.Plan, error) {
 			return w.Replanner(wishes)
 		}, true},
-		"never": {func(*enginetest.World, []enginetest.Wish) func(context.Context) (*plan.Plan, error) { return nil }, false},
-		"it failed": {func(*enginetest.World, []enginetest.Wish) func(context.Context) (*plan.Plan, error) {
+		"never": {func(*World, []Wish) func(context.Context) (*plan.Plan, error) { return nil }, false},
+		"it failed": {func(*World, []Wish) func(context.Context) (*plan.Plan, error) {
 			return func(context.Context) (*plan.Plan, error) { return nil, errors.New("nobody answers") }
 		}, false},
 	} {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
 func TestStateFollowsTheEvents(t *testing.T) {
@@ -118,7 +117,7 @@ func TestTransientErrorsAreTriedAgainAndOthersAreNot(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, wishes := options(1)
 			n := 0
-			w.Fault = func(call enginetest.Call) error {
+			w.Fault = func(call Call) error {
 				if call.Verb == "set" && call.Setting.ID() == optionID("esx-001") {
 					if n++; n <= c.fails {
 						return backends.Errorf(c.kind, "esx-001", "", "injected")
@@ -146,7 +145,7 @@ func TestRetryKeepsWhatASetterCan(t *testing.T) {
 		w, wishes := fabric()
 		start := w.Snapshot()
 		parts := map[string]int{}
-		w.Fault = func(c enginetest.Call) error {
+		w.Fault = func(c Call) error {
 			if c.Verb == "setmany part" {
 				if parts[c.Setting.ID()]++; parts[c.Setting.ID()] == 1 && c.Setting.Target.Name == "esx-02" {
 					return backends.Errorf(backends.KindTransient, "esx-02", "", "injected")

@@ -12,15 +12,14 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
 // at closes a channel at the first call with the verb and target.
-func at(verb string, t backends.Ref) (reached chan struct{}, before func(context.Context, enginetest.Call)) {
+func at(verb string, t backends.Ref) (reached chan struct{}, before func(context.Context, Call)) {
 	reached = make(chan struct{})
 	var once sync.Once
-	return reached, func(_ context.Context, c enginetest.Call) {
+	return reached, func(_ context.Context, c Call) {
 		if c.Verb == verb && c.Setting.Target == t {
 			once.Do(func() { close(reached) })
 		}
@@ -114,7 +113,7 @@ func TestHangingOperationEndsWithItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, wishes := options(2)
 		free := make(chan struct{})
-		w.Before = func(ctx context.Context, c enginetest.Call) {
+		w.Before = func(ctx context.Context, c Call) {
 			switch {
 			case c.Verb != "set":
 			case c.Setting.ID() == optionID("esx-001"): // respects its context

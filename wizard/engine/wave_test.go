@@ -10,19 +10,18 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // firmware returns n hosts with a value that needs a reboot, and an option that does not.
-func firmware(n int) (*enginetest.World, []enginetest.Wish) {
-	w := enginetest.New()
-	var wishes []enginetest.Wish
+func firmware(n int) (*World, []Wish) {
+	w := NewWorld()
+	var wishes []Wish
 	for i := range n {
 		h := backends.HostRef(fmt.Sprintf("esx-%02d", i+1))
 		wishes = append(wishes,
-			enginetest.Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
-			enginetest.Wish{Setting: setting(h, enginetest.KindFirmware, "SRIOV_EN"), To: val(1), Within: []backends.BracketKind{backends.BracketReboot}})
+			Wish{Setting: setting(h, backends.KindOption, "x"), To: val(1)},
+			Wish{Setting: setting(h, KindFirmware, "SRIOV_EN"), To: val(1), Within: []backends.BracketKind{backends.BracketReboot}})
 	}
 	return w, wishes
 }
@@ -30,7 +29,7 @@ func firmware(n int) (*enginetest.World, []enginetest.Wish) {
 func rebootID(host string) string { return "host/" + host + "/host-reboot" }
 
 func firmwareID(host string) string {
-	return setting(backends.HostRef(host), enginetest.KindFirmware, "SRIOV_EN").ID()
+	return setting(backends.HostRef(host), KindFirmware, "SRIOV_EN").ID()
 }
 
 func TestHostsGoDownInWaves(t *testing.T) {
@@ -64,7 +63,7 @@ func TestHostsGoDownInWaves(t *testing.T) {
 
 func TestWaveStopsAtAHostThatDoesNotComeBack(t *testing.T) {
 	w, wishes := firmware(4)
-	w.Fault = func(c enginetest.Call) error {
+	w.Fault = func(c Call) error {
 		if c.Verb == "close" && c.Setting.Target.Name == "esx-02" {
 			return backends.Errorf(backends.KindUnreachable, "esx-02", "Look at its console.", "it did not come back")
 		}
@@ -106,7 +105,7 @@ func TestNoRebootForABodyThatWasNotDone(t *testing.T) {
 	for name, bad := range map[string]string{"open fails": "open", "body cannot be read": "read"} {
 		t.Run(name, func(t *testing.T) {
 			w, wishes := firmware(1)
-			w.Fault = func(c enginetest.Call) error {
+			w.Fault = func(c Call) error {
 				if c.Verb == bad && c.Setting.Kind != backends.KindOption {
 					return backends.Errorf(backends.KindPermanent, "esx-01", "", "no")
 				}
@@ -128,9 +127,9 @@ func TestNoRebootForABodyThatWasNotDone(t *testing.T) {
 }
 
 func TestBracketWithoutBodyHasItsEffect(t *testing.T) {
-	w := enginetest.New()
+	w := NewWorld()
 	h := backends.HostRef("esx-01")
-	fw := setting(h, enginetest.KindFirmware, "SRIOV_EN")
+	fw := setting(h, KindFirmware, "SRIOV_EN")
 	jb, _ := planned(t, w, plan.Plan{
 		Changes:  []plan.Change{change(fw, backends.Absent, val(1))},
 		Brackets: []plan.Bracket{{Kind: backends.BracketReboot, Target: h, After: []string{fw.ID()}}},
@@ -160,9 +159,9 @@ func TestBracketIsOpenedLate(t *testing.T) {
 }
 
 // brackets makes every opening and closing take the given time.
-func brackets(t *testing.T, d time.Duration) func(context.Context, enginetest.Call) {
+func brackets(t *testing.T, d time.Duration) func(context.Context, Call) {
 	t.Helper()
-	return func(ctx context.Context, c enginetest.Call) {
+	return func(ctx context.Context, c Call) {
 		if c.Verb != "open" && c.Verb != "close" {
 			return
 		}

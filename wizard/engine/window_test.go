@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 )
 
 // TestNoWaveOutlastsTheWindow: each host is away for 20 minutes. The first one starts because of the expected time (25 minutes, and
@@ -43,7 +42,7 @@ func TestNoWaveOutlastsTheWindow(t *testing.T) {
 // TestWindowHoldsVMsToo: three VMs, one at a time, ten minutes each.
 func TestWindowHoldsVMsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := enginetest.New()
+		w := NewWorld()
 		w.Before = brackets(t, 5*time.Minute)
 		jb, j := planned(t, w, cycles(3))
 		jb.Limits = engine.Limits{VMsOff: 1, Until: time.Now().Add(25 * time.Minute)}

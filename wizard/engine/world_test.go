@@ -6,20 +6,19 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
-	"github.com/rdma-setup/rdma-setup/wizard/engine/enginetest"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // options returns n hosts with two settings each.
-func options(n int) (*enginetest.World, []enginetest.Wish) {
-	w := enginetest.New()
-	var wishes []enginetest.Wish
+func options(n int) (*World, []Wish) {
+	w := NewWorld()
+	var wishes []Wish
 	for i := range n {
 		h := backends.HostRef(fmt.Sprintf("esx-%03d", i+1))
 		wishes = append(wishes,
-			enginetest.Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val("vmk0")},
-			enginetest.Wish{Setting: setting(h, backends.KindFirewall, "pvrdma"), To: val(true)})
+			Wish{Setting: setting(h, backends.KindOption, "Net.PVRDMAVmknic"), To: val("vmk0")},
+			Wish{Setting: setting(h, backends.KindFirewall, "pvrdma"), To: val(true)})
 	}
 	return w, wishes
 }
@@ -33,8 +32,8 @@ func firewallID(host string) string {
 }
 
 // failing makes every set of an id fail.
-func failing(id string, kind backends.ErrorKind) func(enginetest.Call) error {
-	return func(c enginetest.Call) error {
+func failing(id string, kind backends.ErrorKind) func(Call) error {
+	return func(c Call) error {
 		if c.Verb != "read" && c.Verb != "state" && c.Verb != "readmany" && c.Setting.ID() == id {
 			return backends.Errorf(kind, c.Setting.Target.Name, "Fix it.", "%s: injected", c.Verb)
 		}
@@ -58,16 +57,16 @@ func (r *recorder) count(t engine.EventType, node string) int {
 }
 
 // fresh returns a job of the wishes with a journal that does not sync to the disk.
-func fresh(t *testing.T, w *enginetest.World, wishes []enginetest.Wish) (engine.Job, *journal.Journal) {
+func fresh(t *testing.T, w *World, wishes []Wish) (engine.Job, *journal.Journal) {
 	t.Helper()
-	j := create(t, t.TempDir(), w.Plan(wishes), (&enginetest.Crash{}).File())
+	j := create(t, t.TempDir(), w.Plan(wishes), (&Crash{}).File())
 	return job(w, wishes, j), j
 }
 
 // planned returns a job of the given plan, which is not planned again.
-func planned(t *testing.T, w *enginetest.World, p plan.Plan) (engine.Job, *journal.Journal) {
+func planned(t *testing.T, w *World, p plan.Plan) (engine.Job, *journal.Journal) {
 	t.Helper()
-	j := create(t, t.TempDir(), &p, (&enginetest.Crash{}).File())
+	j := create(t, t.TempDir(), &p, (&Crash{}).File())
 	return engine.Job{Plan: p, Setters: w.Setters(), Brackets: w.Brackets(), Journal: j}, j
 }
 

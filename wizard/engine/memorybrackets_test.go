@@ -1,4 +1,4 @@
-package enginetest
+package engine_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 func (w *World) Brackets() map[backends.BracketKind]backends.Bracket {
 	return map[backends.BracketKind]backends.Bracket{
 		backends.BracketVMPower:     &vmPower{w},
-		backends.BracketMaintenance: &host{w, false},
-		backends.BracketReboot:      &host{w, true},
+		backends.BracketMaintenance: &hostBracket{w, false},
+		backends.BracketReboot:      &hostBracket{w, true},
 	}
 }
 
@@ -57,19 +57,19 @@ func (p *vmPower) Close(ctx context.Context, t backends.Ref, leave backends.Valu
 	})
 }
 
-type host struct {
+type hostBracket struct {
 	w      *World
 	reboot bool
 }
 
-func (h *host) kind() backends.BracketKind {
+func (h *hostBracket) kind() backends.BracketKind {
 	if h.reboot {
 		return backends.BracketReboot
 	}
 	return backends.BracketMaintenance
 }
 
-func (h *host) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
+func (h *hostBracket) State(ctx context.Context, t backends.Ref) (backends.Value, error) {
 	var v backends.Value
 	err := h.w.call(ctx, Call{Verb: "state", Setting: bracketSetting(t, h.kind())}, nil, func() error {
 		v = backends.ValueOf(map[string]bool{"maintenance": h.w.maint[t]})
@@ -78,7 +78,7 @@ func (h *host) State(ctx context.Context, t backends.Ref) (backends.Value, error
 	return v, err
 }
 
-func (h *host) Open(ctx context.Context, t backends.Ref, _ backends.Progress) error {
+func (h *hostBracket) Open(ctx context.Context, t backends.Ref, _ backends.Progress) error {
 	return h.w.call(ctx, Call{Verb: "open", Setting: bracketSetting(t, h.kind())}, []backends.Ref{t}, func() error {
 		h.w.maint[t] = true
 		down := 0
@@ -92,7 +92,7 @@ func (h *host) Open(ctx context.Context, t backends.Ref, _ backends.Progress) er
 	})
 }
 
-func (h *host) Close(ctx context.Context, t backends.Ref, leave backends.Value, _ backends.Progress) error {
+func (h *hostBracket) Close(ctx context.Context, t backends.Ref, leave backends.Value, _ backends.Progress) error {
 	return h.w.call(ctx, Call{Verb: "close", Setting: bracketSetting(t, h.kind()), To: leave}, []backends.Ref{t}, func() error {
 		if h.reboot {
 			h.w.boot(t)
@@ -109,7 +109,7 @@ func (h *host) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 }
 
 // Abort ends maintenance mode without the reboot.
-func (h *host) Abort(ctx context.Context, t backends.Ref, found backends.Value, _ backends.Progress) error {
+func (h *hostBracket) Abort(ctx context.Context, t backends.Ref, found backends.Value, _ backends.Progress) error {
 	return h.w.call(ctx, Call{Verb: "abort", Setting: bracketSetting(t, h.kind()), To: found}, []backends.Ref{t}, func() error {
 		var before map[string]bool
 		err := found.Decode(&before)

@@ -1,4 +1,4 @@
-package enginetest
+package engine_test
 
 import (
 	"context"
@@ -69,15 +69,15 @@ type keeper struct{ plain }
 // Set writes the files one after the other, and removes them in reverse order.
 func (k *keeper) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	progress.Report(50)
-	var steps []step
+	var steps []fileStep
 	for i, name := range parts(s) {
-		st := step{name: name, text: "ours"}
+		st := fileStep{name: name, text: "ours"}
 		if i == 1 && !to.IsAbsent() {
 			st.text = to.String()
 		}
 		if to.IsAbsent() {
 			st.text = ""
-			steps = append([]step{st}, steps...)
+			steps = append([]fileStep{st}, steps...)
 		} else {
 			steps = append(steps, st)
 		}
@@ -85,10 +85,10 @@ func (k *keeper) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	return k.write(ctx, Call{Verb: "set", Setting: s, To: to}, steps)
 }
 
-type step struct{ name, text string }
+type fileStep struct{ name, text string }
 
 // write performs the steps of a call; the process may be killed before and after each.
-func (k *keeper) write(ctx context.Context, c Call, steps []step) error {
+func (k *keeper) write(ctx context.Context, c Call, steps []fileStep) error {
 	return k.w.stepwise(ctx, c, len(steps), func(i int) error {
 		if err := k.w.reachable(c.Setting); err != nil {
 			return err
@@ -120,9 +120,9 @@ func (k *keeper) Observe(ctx context.Context, s backends.Setting, kept backends.
 
 // Restore restores the recorded files in reverse order.
 func (k *keeper) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
-	var steps []step
+	var steps []fileStep
 	for _, i := range kept.Items {
-		steps = append([]step{{i.Name, string(i.Content)}}, steps...)
+		steps = append([]fileStep{{i.Name, string(i.Content)}}, steps...)
 	}
 	return k.write(ctx, Call{Verb: "restore", Setting: s}, steps)
 }

@@ -1,6 +1,4 @@
-// Package enginetest is an in-memory world for tests of the engine: settings that behave according to the contracts of package
-// backends, with latency, faults and points at which everything ends as after kill -9.
-package enginetest
+package engine_test
 
 import (
 	"context"
@@ -12,8 +10,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 )
 
-// A World holds the current settings and brackets. Settings of a VM can be set only while it is off, a guest answers only while
-// its VM is on, and a value in Pending becomes active with the host's next reboot.
+// A World is an in-memory world for tests of the engine: settings and brackets that behave according to the contracts of package
+// backends, with latency, faults and points at which everything ends as after kill -9. Settings of a VM can be set only while it
+// is off, a guest answers only while its VM is on, and a value in pending becomes active with the host's next reboot.
 type World struct {
 	Latency time.Duration // of every call
 	Crash   *Crash        // nil: never
@@ -24,7 +23,7 @@ type World struct {
 	mu      sync.Mutex
 	values  map[string]backends.Value // by setting id
 	pending map[string]backends.Value
-	files   map[string]string       // by setting id: the files of a Keeper; see keeper.go
+	files   map[string]string       // by setting id: the files of a Keeper; see keeper
 	power   map[backends.Ref]string // VMs: on, off
 	maint   map[backends.Ref]bool   // hosts
 	calls   []Call
@@ -42,8 +41,8 @@ type Call struct {
 	Batch   int // settings in a setmany or readmany
 }
 
-// New returns an empty world in which VMs are on.
-func New() *World {
+// NewWorld returns an empty world in which VMs are on.
+func NewWorld() *World {
 	return &World{
 		values: map[string]backends.Value{}, pending: map[string]backends.Value{}, files: map[string]string{},
 		power: map[backends.Ref]string{}, maint: map[backends.Ref]bool{}, now: map[backends.Ref]int{},
@@ -117,7 +116,7 @@ func (w *World) Snapshot() map[string]string {
 func (w *World) Clone() *World {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := New()
+	c := NewWorld()
 	c.values, c.pending, c.files = maps.Clone(w.values), maps.Clone(w.pending), maps.Clone(w.files)
 	c.power, c.maint = maps.Clone(w.power), maps.Clone(w.maint)
 	return c
