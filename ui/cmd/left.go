@@ -76,7 +76,7 @@ func leftIn(st *journal.State) *report.LeftBehind {
 		switch {
 		case e.Open:
 			l.HalfDone = append(l.HalfDone, name)
-		case e.Found != nil && !current.Same(e.Setting.Kind, *e.Found, e.To) && !current.Same(e.Setting.Kind, *e.Found, e.Prior):
+		case len(e.Found) > 0 && !current.Same(e.Setting.Kind, e.Found[0], e.To) && !current.Same(e.Setting.Kind, e.Found[0], e.Prior):
 			l.HalfDone = append(l.HalfDone, name)
 		}
 	}

@@ -116,10 +116,10 @@ func leftBehind(j *journal.Journal) []string {
 	var out []string
 	for _, e := range st.Entries() {
 		switch {
-		case e.Found == nil:
+		case len(e.Found) == 0:
 			out = append(out, fmt.Sprintf("left behind: %s was %s; its current state is unknown", e.Node, e.Prior))
-		case *e.Found != e.Prior:
-			out = append(out, fmt.Sprintf("left behind: %s was %s and is %s", e.Node, e.Prior, *e.Found))
+		case e.Found[0] != e.Prior:
+			out = append(out, fmt.Sprintf("left behind: %s was %s and is %s", e.Node, e.Prior, e.Found[0]))
 		}
 	}
 	for _, b := range st.OpenBrackets() {

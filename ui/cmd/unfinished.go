@@ -89,12 +89,12 @@ func flashed(st *journal.State) map[string]backends.FirmwareImage {
 	waits, out := map[string]journal.Record{}, map[string]backends.FirmwareImage{}
 	for _, r := range st.Records {
 		switch {
-		case r.Type == journal.TypeOutcome && r.Kind == string(backends.KindFirmwareImage) && r.OK && r.Found != nil:
+		case r.Type == journal.TypeOutcome && r.Kind == string(backends.KindFirmwareImage) && r.OK && len(r.Found) > 0:
 			waits[r.Node] = r
 		case r.Type == journal.TypeClosed && r.Kind == string(backends.BracketReboot) && r.OK:
 			for id, w := range waits {
 				var image backends.FirmwareImage
-				if w.Target == r.Target && w.Found.Decode(&image) == nil {
+				if w.Target == r.Target && w.Found[0].Decode(&image) == nil {
 					out[id] = image
 					delete(waits, id)
 				}

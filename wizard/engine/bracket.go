@@ -80,7 +80,7 @@ func (d *operation) shut(ctx context.Context, b *bracket) outcome {
 	}
 	if err := d.append(journal.Record{
 		Type: journal.TypeClosed, Node: b.ID(), Target: b.Target, Kind: string(b.Kind),
-		Found: o.found, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+		Found: o.read(), OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
 	}); err != nil {
 		o.journal = err
 	}

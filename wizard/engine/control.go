@@ -288,14 +288,6 @@ func (r *runner) forgive(t backends.Ref) {
 	}
 }
 
-// forgiveLater forgives the targets that the next plan retries.
-func (r *runner) forgiveLater() {
-	for t := range r.retries {
-		r.forgive(t)
-	}
-	clear(r.retries)
-}
-
 // reopen resets the failed changes of a target, and everything that was blocked by them.
 func (s *stage) reopen(t backends.Ref) {
 	s.forgive(t)
@@ -323,10 +315,9 @@ func (s *stage) reopen(t backends.Ref) {
 		if n.state != "" || n.running {
 			continue
 		}
-		open := func(w *node) bool { return w.state == "" }
 		n.unmet = 0
 		for _, w := range slices.Concat(n.waits, n.after) {
-			if open(w) {
+			if w.state == "" {
 				n.unmet++
 			}
 		}

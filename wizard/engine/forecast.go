@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -37,7 +38,7 @@ func (f Forecast) Events() ([]Event, error) {
 			job.Setters[c.Kind] = v
 		}
 		for _, b := range p.Brackets {
-			job.Brackets[b.Kind] = noBracket{}
+			job.Brackets[b.Kind] = struct{ backends.Bracket }{}
 		}
 	}
 	r := newRunner(job, journal.PhaseApply)
@@ -55,8 +56,10 @@ func (f Forecast) Events() ([]Event, error) {
 	return events, nil
 }
 
-// virtual replaces the world and the clock in a forecast.
+// virtual replaces the world and the clock in a forecast. It is a ManySetter so that the scheduler merges; neither its other methods
+// nor those of the brackets are ever called.
 type virtual struct {
+	backends.ManySetter
 	Forecast
 	at    time.Time
 	stage int
@@ -87,7 +90,7 @@ func (v *virtual) launch(m message) {
 	for i > 0 && v.queue[i-1].at.After(e.at) {
 		i--
 	}
-	v.queue = append(v.queue[:i], append([]ending{e}, v.queue[i:]...)...)
+	v.queue = slices.Insert(v.queue, i, e)
 }
 
 // next returns the operation that ends first, and advances the time to its end.
@@ -95,16 +98,6 @@ func (v *virtual) next() message {
 	e := v.queue[0]
 	v.queue, v.at = v.queue[1:], e.at
 	return e.m
-}
-
-// Read and the other methods implement ManySetter, so that the scheduler merges. A forecast never calls them.
-func (v *virtual) Read(context.Context, backends.Setting) (backends.Value, error) {
-	return backends.Absent, backends.ErrNotOffered
-}
-
-// Set is never called.
-func (v *virtual) Set(context.Context, backends.Setting, backends.Value, backends.Progress) error {
-	return backends.ErrNotOffered
 }
 
 // Parent returns the key of a merge; settings that are not merged have keys of their own.
@@ -115,26 +108,4 @@ func (v *virtual) Parent(s backends.Setting) string {
 		}
 	}
 	return s.ID()
-}
-
-// SetMany is never called.
-func (v *virtual) SetMany(_ context.Context, as []backends.Assignment, _ backends.Progress) []error {
-	errs := make([]error, len(as))
-	for i := range errs {
-		errs[i] = backends.ErrNotOffered
-	}
-	return errs
-}
-
-// noBracket is a bracket that a forecast never opens.
-type noBracket struct{}
-
-func (noBracket) State(context.Context, backends.Ref) (backends.Value, error) {
-	return backends.Absent, backends.ErrNotOffered
-}
-func (noBracket) Open(context.Context, backends.Ref, backends.Progress) error {
-	return backends.ErrNotOffered
-}
-func (noBracket) Close(context.Context, backends.Ref, backends.Value, backends.Progress) error {
-	return backends.ErrNotOffered
 }

@@ -113,7 +113,7 @@ func switchedOn(st *journal.State, phase journal.Phase) []backends.Ref {
 			continue
 		}
 		out = slices.DeleteFunc(out, func(t backends.Ref) bool { return t == rec.Target })
-		if rec.OK && rec.Found != nil && *rec.Found == backends.ValueOf("poweredOn") {
+		if rec.OK && slices.Contains(rec.Found, backends.ValueOf("poweredOn")) {
 			out = append(out, rec.Target)
 		}
 	}

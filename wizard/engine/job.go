@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -87,23 +88,13 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.Parallel <= 0 {
-		l.Parallel = 16
-	}
-	if l.Apart <= 0 {
-		l.Apart = 8 * l.Parallel
-	}
-	if l.HostsDown <= 0 {
-		l.HostsDown = 1
-	}
-	for _, d := range []struct {
-		limit *time.Duration
-		then  time.Duration
-	}{{&l.Bracket, 30 * time.Minute}, {&l.Reboot, 30 * time.Minute}, {&l.Grace, 10 * time.Second}, {&l.PutBack, 700 * time.Millisecond}} {
-		if *d.limit <= 0 {
-			*d.limit = d.then
-		}
-	}
+	l.Parallel = cmp.Or(max(l.Parallel, 0), 16)
+	l.Apart = cmp.Or(max(l.Apart, 0), 8*l.Parallel)
+	l.HostsDown = cmp.Or(max(l.HostsDown, 0), 1)
+	l.Bracket = cmp.Or(max(l.Bracket, 0), 30*time.Minute)
+	l.Reboot = cmp.Or(max(l.Reboot, 0), 30*time.Minute)
+	l.Grace = cmp.Or(max(l.Grace, 0), 10*time.Second)
+	l.PutBack = cmp.Or(max(l.PutBack, 0), 700*time.Millisecond)
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,14 @@ type outcome struct {
 	// recalled means that an opening was cancelled at the gate.
 	recalled bool
 	bars     admission // of an opening that did not pass the gate: what happens to the rest of its wave
+}
+
+// read returns what was read after the operation, as the journal stores it.
+func (o outcome) read() []backends.Value {
+	if o.found == nil {
+		return nil
+	}
+	return []backends.Value{*o.found}
 }
 
 // already is the reason why nothing has to be set: an earlier step or somebody else has set the value since the plan was made.
@@ -200,10 +209,9 @@ func (d *operation) observe(ctx context.Context, setter backends.Setter, todo []
 func (d *operation) set(ctx context.Context, setter backends.Setter, todo []int) []error {
 	first := d.nodes[todo[0]]
 	if many, ok := backends.As[backends.ManySetter](setter); ok && len(todo) > 1 {
-		as := make([]backends.Assignment, len(todo))
-		for k, i := range todo {
-			as[k] = backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.to[i]}
-		}
+		as := backends.Each(todo, func(i int) backends.Assignment {
+			return backends.Assignment{Setting: d.nodes[i].change.Setting, To: d.to[i]}
+		})
 		errs, err := guard(ctx, d.limits.Operation, d.limits.Grace, first.target.Name, first.title, func(ctx context.Context) ([]error, error) {
 			errs := many.SetMany(ctx, as, d.progress)
 			if len(errs) != len(as) {
@@ -212,10 +220,7 @@ func (d *operation) set(ctx context.Context, setter backends.Setter, todo []int)
 			return errs, nil
 		})
 		if err != nil {
-			errs = make([]error, len(todo))
-			for k := range errs {
-				errs[k] = err
-			}
+			return slices.Repeat([]error{err}, len(todo))
 		}
 		return errs
 	}
@@ -262,7 +267,7 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 		}
 		recs[k] = journal.Record{
 			Type: journal.TypeOutcome, Node: n.id, Target: n.target, Kind: string(n.change.Kind), Name: n.change.Name,
-			Found: o.found, Left: left[k], OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err), Grounds: d.grounds(ctx, n, o.err),
+			Found: o.read(), Left: left[k], OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err), Grounds: d.grounds(ctx, n, o.err),
 		}
 	}
 	if err := d.append(recs...); err != nil {
@@ -276,10 +281,7 @@ func (d *operation) readBack(ctx context.Context, setter backends.Setter, todo [
 func (d *operation) read(ctx context.Context, setter backends.Setter, which []int) []answer[backends.Value] {
 	out := make([]answer[backends.Value], len(which))
 	if many, ok := backends.As[backends.ManyReader](setter); ok && len(which) > 1 {
-		ss := make([]backends.Setting, len(which))
-		for k, i := range which {
-			ss[k] = d.nodes[i].change.Setting
-		}
+		ss := backends.Each(which, func(i int) backends.Setting { return d.nodes[i].change.Setting })
 		type answers struct {
 			values []backends.Value
 			errs   []error

@@ -25,8 +25,8 @@ func Priors(s *journal.State) []plan.Prior {
 		} else {
 			prior.Change = plan.Change{Setting: e.Setting, From: e.Prior, To: e.To}
 		}
-		if e.Found != nil {
-			prior.Found = *e.Found
+		if len(e.Found) > 0 {
+			prior.Found = e.Found[0]
 		} else {
 			prior.Found, prior.Uncertain = backends.Absent, true
 		}

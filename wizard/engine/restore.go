@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -76,7 +78,8 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 	if len(differ) == 0 {
 		return outcome{state: NodeSkipped, prior: &c.To, found: &c.To, text: "it is already in this state"}
 	}
-	if other := unplanned(differ, c.Restore); len(other) > 0 && !moved {
+	planned := func(d backends.Difference) bool { return slices.Contains(c.Restore, d) }
+	if other := slices.DeleteFunc(slices.Clone(differ), planned); len(other) > 0 && !moved {
 		return outcome{state: NodeFailed, err: backends.Errorf(backends.KindConflict, n.target.Name,
 			"Agree with whoever changed it, then run rdma-setup rollback again.", "%s: changed since the plan was made: %s", n.title, list(other))}
 	}
@@ -115,7 +118,7 @@ func (d *operation) restore(ctx context.Context, n *node, moved bool, keeper bac
 	}
 	o.journal = d.append(journal.Record{
 		Type: journal.TypeOutcome, Node: n.id, Target: n.target, Kind: string(c.Kind), Name: c.Name,
-		Found: o.found, Left: left, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
+		Found: o.read(), Left: left, OK: o.err == nil, Err: text(o.err), Hint: backends.HintOf(o.err),
 	})
 	return o
 }
@@ -128,34 +131,17 @@ func (d *operation) judge(n *node, part backends.Kept, left *backends.Kept, err 
 		}
 		return err
 	}
+	const repair = "Fix the cause, then run rdma-setup rollback again."
 	remain := backends.Differences(part, *left)
 	switch {
 	case len(remain) == 0:
 		return nil
 	case err != nil:
-		hint := backends.HintOf(err)
-		if hint == "" {
-			hint = "Fix the cause, then run rdma-setup rollback again."
-		}
+		hint := cmp.Or(backends.HintOf(err), repair)
 		return backends.Errorf(backends.KindOf(err), "", hint, "%w; different from before: %s", err, list(remain))
 	}
-	return backends.Errorf(backends.KindPermanent, n.target.Name, "Fix the cause, then run rdma-setup rollback again.",
+	return backends.Errorf(backends.KindPermanent, n.target.Name, repair,
 		"%s: the restore succeeded, but some items still differ: %s", n.title, list(remain))
-}
-
-// unplanned returns the differences that are not among the planned ones.
-func unplanned(ds, planned []backends.Difference) []backends.Difference {
-	var out []backends.Difference
-	for _, d := range ds {
-		known := false
-		for _, p := range planned {
-			known = known || p == d
-		}
-		if !known {
-			out = append(out, d)
-		}
-	}
-	return out
 }
 
 // list formats at most five differences.

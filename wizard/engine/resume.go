@@ -124,7 +124,7 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 			}
 			return r.append(journal.Record{
 				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
-				Found: &found, OK: current.Same(backends.Kind(rec.Kind), found, rec.To),
+				Found: []backends.Value{found}, OK: current.Same(backends.Kind(rec.Kind), found, rec.To),
 			})
 		})
 	}
@@ -152,14 +152,17 @@ func entities(rec journal.Record) []backends.Ref {
 // made now would wait for a reboot that is already over.
 func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	p, err := r.replan(ctx)
-	if err == nil && !r.rebooting() {
+	open := slices.Collect(maps.Values(r.open))
+	rebooting := slices.ContainsFunc(open, func(b *bracket) bool { return b.closing && b.Kind == backends.BracketReboot })
+	if err == nil && !rebooting {
 		return r.withLeftovers(*p), nil
 	}
-	if len(r.open) == 0 || ctx.Err() != nil {
+	if len(open) == 0 || ctx.Err() != nil {
 		return plan.Plan{}, err
 	}
 	only := r.withLeftovers(plan.Plan{})
-	if err == nil && r.evacuated() { // only the reboot is waited for: the host stays out of service for the remaining changes
+	evacuated := slices.ContainsFunc(open, func(b *bracket) bool { return b.Kind == backends.BracketMaintenance })
+	if err == nil && evacuated { // only the reboot is waited for: the host stays out of service for the remaining changes
 		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
 	}
 	s, bad := newStage(r, &only)
@@ -193,26 +196,6 @@ func (r *runner) readEffects(ctx context.Context) {
 			b.closing = err == nil && happened // an error shows when the bracket is closed
 		}
 	}
-}
-
-// rebooting reports whether a reboot that an earlier attempt requested is still awaited.
-func (r *runner) rebooting() bool {
-	for _, b := range r.open {
-		if b.closing && b.Kind == backends.BracketReboot {
-			return true
-		}
-	}
-	return false
-}
-
-// evacuated reports whether an earlier attempt has left a host in maintenance mode for several reboots.
-func (r *runner) evacuated() bool {
-	for _, b := range r.open {
-		if b.Kind == backends.BracketMaintenance {
-			return true
-		}
-	}
-	return false
 }
 
 // withLeftovers adds the open brackets that the plan does not contain. Changes of the same machine are made before such a bracket

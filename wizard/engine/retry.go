@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -33,15 +34,9 @@ func Retry(setters map[backends.Kind]backends.Setter, b Backoff) map[backends.Ki
 }
 
 func (b Backoff) withDefaults() Backoff {
-	if b.Tries <= 0 {
-		b.Tries = 4
-	}
-	if b.First <= 0 {
-		b.First = 500 * time.Millisecond
-	}
-	if b.Most <= 0 {
-		b.Most = 10 * time.Second
-	}
+	b.Tries = cmp.Or(max(b.Tries, 0), 4)
+	b.First = cmp.Or(max(b.First, 0), 500*time.Millisecond)
+	b.Most = cmp.Or(max(b.Most, 0), 10*time.Second)
 	return b
 }
 
@@ -87,10 +82,7 @@ func (r *retry) SetMany(ctx context.Context, as []backends.Assignment, p backend
 		left[i] = i
 	}
 	_ = r.b.do(ctx, func() error { // the errors are in out
-		part := make([]backends.Assignment, len(left))
-		for k, i := range left {
-			part[k] = as[i]
-		}
+		part := backends.Each(left, func(i int) backends.Assignment { return as[i] })
 		errs := r.Wrapped.SetMany(ctx, part, p)
 		var next []int
 		var transient error

@@ -146,7 +146,10 @@ func (r *runner) stages(ctx context.Context, p plan.Plan) error {
 		if r.job.Replan == nil {
 			return nil
 		}
-		r.forgiveLater()
+		for t := range r.retries { // the next plan retries them
+			r.forgive(t)
+		}
+		clear(r.retries)
 		next, err := r.replan(ctx)
 		if err != nil {
 			return err

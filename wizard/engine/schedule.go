@@ -261,7 +261,8 @@ func (s *stage) launch(ctx context.Context, nodes []*node) {
 // installs modules, a reboot activates values.
 func (s *stage) moved(n *node) bool {
 	if n.target.Type == backends.TypeGuest {
-		return slices.ContainsFunc(s.lanes[n.target].nodes, touched) || s.vmTouched(n.target.Name)
+		vm := s.lanes[backends.VMRef(n.target.Name)]
+		return slices.ContainsFunc(s.lanes[n.target].nodes, touched) || vm != nil && slices.ContainsFunc(vm.nodes, touched)
 	}
 	seen := map[*node]bool{n: true}
 	ask := slices.Clone(n.waits)
@@ -278,11 +279,6 @@ func (s *stage) moved(n *node) bool {
 		ask = append(append(ask, w.waits...), w.after...)
 	}
 	return false
-}
-
-func (s *stage) vmTouched(vm string) bool {
-	l := s.lanes[backends.VMRef(vm)]
-	return l != nil && slices.ContainsFunc(l.nodes, touched)
 }
 
 func touched(n *node) bool { return n.state == NodeDone && (n.change != nil || n.closes) }

@@ -113,9 +113,6 @@ func (s *stage) postpone(n *node) {
 	s.settle(n, outcome{state: NodePending})
 }
 
-// windowEnd formats a time with its zone.
-func windowEnd(t time.Time) string { return t.Format("2006-01-02 15:04 MST") }
-
 // noteLate records the changes that are left for another window, and how to continue.
 func (r *runner) noteLate() {
 	if !r.late {
@@ -127,5 +124,5 @@ func (r *runner) noteLate() {
 		names, more = names[:5], ", ..."
 	}
 	r.note("the window ends at %s (run.window.until): not started: %s%s (%d in total); in the next window: rdma-setup resume %s",
-		windowEnd(r.limits.Until), strings.Join(names, ", "), more, len(r.left), r.result.Run)
+		r.limits.Until.Format("2006-01-02 15:04 MST"), strings.Join(names, ", "), more, len(r.left), r.result.Run)
 }

@@ -87,10 +87,8 @@ func checkRun(run string) error {
 	return nil
 }
 
-func runDir(root, run string) string { return filepath.Join(root, "runs", run) }
-
 // Dir returns the directory of a run below the state directory root.
-func Dir(root, run string) string { return runDir(root, run) }
+func Dir(root, run string) string { return filepath.Join(root, "runs", run) }
 
 // An Option changes how a journal is written; tests use them.
 type Option func(*Journal)
@@ -122,7 +120,7 @@ func Create(root string, h Header, plan []byte, opts ...Option) (*Journal, error
 	if err := privateDir(root, "runs"); err != nil {
 		return nil, err
 	}
-	dir := runDir(root, h.Run)
+	dir := Dir(root, h.Run)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, stateError(root, err)
 	}
@@ -183,7 +181,7 @@ func WriteFile(root, run, name string, data []byte) error {
 	if err := checkRun(run); err != nil {
 		return err
 	}
-	dir, err := os.OpenRoot(runDir(root, run))
+	dir, err := os.OpenRoot(Dir(root, run))
 	if err != nil {
 		return stateError(root, err)
 	}
@@ -204,20 +202,11 @@ func WriteBackup(root, run, name string, data []byte) (file string, err error) {
 	if err := checkRun(run); err != nil {
 		return "", err
 	}
+	if err := os.Mkdir(filepath.Join(Dir(root, run), BackupDir), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", stateError(root, err)
+	}
 	file = backupName(name)
-	dir, err := os.OpenRoot(runDir(root, run))
-	if err != nil {
-		return "", stateError(root, err)
-	}
-	defer func() { _ = dir.Close() }()
-	if err := dir.Mkdir(BackupDir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", stateError(root, err)
-	}
-	err = renameio.WriteFile(filepath.Join(BackupDir, file), data, 0o600, renameio.WithRoot(dir), renameio.WithStaticPermissions(0o600))
-	if err != nil {
-		return "", stateError(root, err)
-	}
-	return file, nil
+	return file, WriteFile(root, run, filepath.Join(BackupDir, file), data)
 }
 
 // Backup returns the backup that a run has saved under this name, and the file; nothing if there is no readable one.
@@ -252,7 +241,7 @@ func ReadFile(root, run, name string) ([]byte, error) {
 	if err := checkRun(run); err != nil {
 		return nil, err
 	}
-	dir, err := os.OpenRoot(runDir(root, run))
+	dir, err := os.OpenRoot(Dir(root, run))
 	if err != nil {
 		return nil, stateError(root, err)
 	}

@@ -54,7 +54,7 @@ func intent(node string, prior, to any) journal.Record {
 
 func outcome(node string, found any) journal.Record {
 	v := backends.ValueOf(found)
-	return journal.Record{Type: journal.TypeOutcome, Node: node, Target: backends.HostRef("esx-01"), Kind: "option", Name: node, Found: &v, OK: true}
+	return journal.Record{Type: journal.TypeOutcome, Node: node, Target: backends.HostRef("esx-01"), Kind: "option", Name: node, Found: []backends.Value{v}, OK: true}
 }
 
 func file(root string, j *journal.Journal) string {
@@ -70,10 +70,10 @@ func TestRecordsComeBackAsTheyWereWritten(t *testing.T) {
 		{Type: journal.TypeBegin, Phase: journal.PhaseApply, PID: 7},
 		{Type: journal.TypeStage, Stage: 1, Plan: []byte(`{"mode":"pvrdma"}`)},
 		{Type: journal.TypeIntent, Node: "n", Target: backends.VMRef("a/b c"), Kind: "option", Name: "x", Prior: text, To: absent, Kept: &backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: "/etc/x", State: text, Content: []byte{0, 255}}, {Kind: backends.ItemUnit, Name: "y"}}}},
-		{Type: journal.TypeOutcome, Node: "n", Found: &absent, Left: &backends.Kept{Items: []backends.Item{}}, OK: true},
+		{Type: journal.TypeOutcome, Node: "n", Found: []backends.Value{absent}, Left: &backends.Kept{Items: []backends.Item{}}, OK: true},
 		{Type: journal.TypeOutcome, Node: "n", Err: "no", Hint: "do"},
 		{Type: journal.TypeIntent, Node: "n", Prior: backends.ValueOf("unknown until x"), To: backends.Unknown("x"), Kept: &backends.Kept{Items: []backends.Item{{State: tag}, {State: half}}}},
-		{Type: journal.TypeOutcome, Node: "n", Found: &half},
+		{Type: journal.TypeOutcome, Node: "n", Found: []backends.Value{half}},
 		{Type: journal.TypeResult, Status: "partial", Counts: map[string]int{"done": 1}},
 	}
 	if err := j.Append(want...); err != nil {

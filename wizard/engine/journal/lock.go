@@ -59,7 +59,7 @@ func Acquire(ctx context.Context, root, vcenter string, h Holder) (*Lock, error)
 		return nil, err
 	}
 	// Only one process at a time checks the locks of the others and adds its own.
-	gate := lockFile(gatePath(root, vcenter))
+	gate := lockFile(filepath.Join(root, "locks", hash(vcenter)[:16]+".lock"))
 	if ok, err := lockRetrying(ctx, gate); !ok {
 		return nil, stateError(root, cmp.Or(err, errors.New("another process holds its lock")))
 	}
@@ -145,10 +145,6 @@ func lockRetrying(ctx context.Context, l *flock.Flock) (bool, error) {
 func (l *Lock) Release() error { return l.file.Unlock() }
 
 // The UUID comes from a server, so only its hash is used in a file name.
-func gatePath(root, vcenter string) string {
-	return filepath.Join(root, "locks", hash(vcenter)[:16]+".lock")
-}
-
 func lockPath(root, vcenter, run string) string {
 	return filepath.Join(root, "locks", hash(vcenter)[:16]+"-"+run+".lock")
 }

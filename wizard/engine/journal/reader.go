@@ -108,9 +108,7 @@ func scan(r io.Reader, run string) (lines []scanned, torn bool, err error) {
 				return nil, false, backends.Errorf(backends.KindRefused, "", "Use the version of rdma-setup that started the run.",
 					"the journal has version %d; this program reads version %d", h.Version, Version)
 			}
-			if run == "" {
-				run = h.Run
-			}
+			run = cmp.Or(run, h.Run)
 			if first := decode(h.Run, 1, b); h.Run != run && first.bad == nil {
 				return nil, false, backends.Errorf(backends.KindRefused, "", "Restore the run's own journal.", "the journal belongs to run %s", h.Run)
 			}
@@ -212,7 +210,7 @@ func openFile(root, run, name string, flag int) (*os.File, error) {
 	if err := checkRun(run); err != nil {
 		return nil, err
 	}
-	dir, err := os.OpenRoot(runDir(root, run))
+	dir, err := os.OpenRoot(Dir(root, run))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "there is no run %s", run)
 	}

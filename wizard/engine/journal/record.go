@@ -66,106 +66,42 @@ type Header struct {
 
 // A Record is one line of the journal. Which fields are set depends on Type.
 type Record struct {
-	Seq   int64     // 1 for the header, then consecutive; set by the journal
-	Time  time.Time // for display; Seq defines the order
-	Type  Type
-	Phase Phase
+	Seq   int64     `json:"seq"`  // 1 for the header, then consecutive; set by the journal
+	Time  time.Time `json:"time"` // for display; Seq defines the order
+	Type  Type      `json:"type"`
+	Phase Phase     `json:"phase,omitempty"`
 
-	Header *Header // header
+	Header *Header `json:"header,omitempty"` // header
 
-	Node   string       // id of the change or bracket
-	Target backends.Ref // with Kind and Name: the setting or bracket of Node
-	Kind   string
-	Name   string
+	Node   string       `json:"node,omitempty"`  // id of the change or bracket
+	Target backends.Ref `json:"target,omitzero"` // with Kind and Name: the setting or bracket of Node
+	Kind   string       `json:"kind,omitempty"`
+	Name   string       `json:"name,omitempty"`
 
-	Prior backends.Value  // intent: as just read; opening: the state before
-	To    backends.Value  // intent: the requested value; opening, closing: the state to restore
-	Kept  *backends.Kept  // intent: what a Keeper recorded, or in a rollback what is restored of it; nil: no Keeper
-	Left  *backends.Kept  // outcome: the state of the same items afterwards; nil: not observed
-	Found *backends.Value // outcome, closed: as read afterwards; nil: could not be read
-	OK    bool            // outcome, opened, closed: successful
-	Err   string
-	Hint  string
+	Prior backends.Value `json:"prior,omitzero"` // intent: as just read; opening: the state before
+	To    backends.Value `json:"to,omitzero"`    // intent: the requested value; opening, closing: the state to restore
+	Kept  *backends.Kept `json:"kept,omitempty"` // intent: what a Keeper recorded, or in a rollback what is restored of it; nil: no Keeper
+	Left  *backends.Kept `json:"left,omitempty"` // outcome: the state of the same items afterwards; nil: not observed
+	// Found is the value as read afterwards, of an outcome or a closed bracket: one, or none if it could not be read.
+	Found []backends.Value `json:"found,omitempty"`
+	OK    bool             `json:"ok,omitempty"` // outcome, opened, closed: successful
+	Err   string           `json:"error,omitempty"`
+	Hint  string           `json:"hint,omitempty"`
 
-	Grounds string // outcome: the facts that caused a lasting refusal, as returned by Job.Grounds; "" otherwise
+	Grounds string `json:"grounds,omitempty"` // outcome: the facts that caused a lasting refusal, as returned by Job.Grounds; "" otherwise
 
-	Stage int             // stage: counts from 1
-	Plan  json.RawMessage // stage
-	PID   int             // begin
-	By    string          // control: who requested it, and from where
+	Stage int             `json:"stage,omitempty"` // stage: counts from 1
+	Plan  json.RawMessage `json:"plan,omitempty"`  // stage
+	PID   int             `json:"pid,omitempty"`   // begin
+	By    string          `json:"by,omitempty"`    // control: who requested it, and from where
 
-	Status string         // result
-	Counts map[string]int // result: changes by state
+	Status string         `json:"status,omitempty"` // result
+	Counts map[string]int `json:"counts,omitempty"` // result: changes by state
 
-	Salvage *Salvage // salvage
+	Salvage *Salvage `json:"salvage,omitempty"` // salvage
 }
 
 // Setting returns the setting of an intent or outcome.
 func (r Record) Setting() backends.Setting {
 	return backends.Setting{Target: r.Target, Kind: backends.Kind(r.Kind), Name: r.Name}
-}
-
-// wire is the JSON form of a Record. Found is a list of none or one, because null is a value: Absent.
-type wire struct {
-	Seq    int64            `json:"seq"`
-	Time   time.Time        `json:"time"`
-	Type   Type             `json:"type"`
-	Phase  Phase            `json:"phase,omitempty"`
-	Header *Header          `json:"header,omitempty"`
-	Node   string           `json:"node,omitempty"`
-	Target backends.Ref     `json:"target,omitzero"`
-	Kind   string           `json:"kind,omitempty"`
-	Name   string           `json:"name,omitempty"`
-	Prior  backends.Value   `json:"prior,omitzero"`
-	To     backends.Value   `json:"to,omitzero"`
-	Kept   *backends.Kept   `json:"kept,omitempty"`
-	Left   *backends.Kept   `json:"left,omitempty"`
-	Found  []backends.Value `json:"found,omitempty"`
-	OK     bool             `json:"ok,omitempty"`
-	Err    string           `json:"error,omitempty"`
-	Hint   string           `json:"hint,omitempty"`
-	Ground string           `json:"grounds,omitempty"`
-	Stage  int              `json:"stage,omitempty"`
-	Plan   json.RawMessage  `json:"plan,omitempty"`
-	PID    int              `json:"pid,omitempty"`
-	By     string           `json:"by,omitempty"`
-	Status string           `json:"status,omitempty"`
-	Counts map[string]int   `json:"counts,omitempty"`
-
-	Salvage *Salvage `json:"salvage,omitempty"`
-}
-
-// MarshalJSON writes only the fields that are set.
-func (r Record) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wire{
-		r.Seq, r.Time, r.Type, r.Phase, r.Header, r.Node, r.Target, r.Kind, r.Name, r.Prior, r.To,
-		r.Kept, r.Left, list(r.Found), r.OK, r.Err, r.Hint, r.Grounds, r.Stage, r.Plan, r.PID, r.By, r.Status, r.Counts, r.Salvage,
-	})
-}
-
-// UnmarshalJSON reads the output of MarshalJSON.
-func (r *Record) UnmarshalJSON(b []byte) error {
-	var w wire
-	if err := json.Unmarshal(b, &w); err != nil {
-		return err
-	}
-	*r = Record{
-		w.Seq, w.Time, w.Type, w.Phase, w.Header, w.Node, w.Target, w.Kind, w.Name, w.Prior, w.To,
-		w.Kept, w.Left, first(w.Found), w.OK, w.Err, w.Hint, w.Ground, w.Stage, w.Plan, w.PID, w.By, w.Status, w.Counts, w.Salvage,
-	}
-	return nil
-}
-
-func list(v *backends.Value) []backends.Value {
-	if v == nil {
-		return nil
-	}
-	return []backends.Value{*v}
-}
-
-func first(l []backends.Value) *backends.Value {
-	if len(l) == 0 {
-		return nil
-	}
-	return &l[0]
 }

@@ -165,7 +165,7 @@ func LeftOff(root, vcenter string) map[string]time.Time {
 				continue
 			}
 			switch {
-			case r.Type == TypeOpening, r.Type == TypeOpened, r.Type == TypeClosing, r.Type == TypeClosed && r.Found != nil && *r.Found == backends.ValueOf("poweredOff"):
+			case r.Type == TypeOpening, r.Type == TypeOpened, r.Type == TypeClosing, r.Type == TypeClosed && slices.Contains(r.Found, backends.ValueOf("poweredOff")):
 				out[r.Target.Name] = r.Time
 			case r.Type == TypeClosed:
 				delete(out, r.Target.Name)

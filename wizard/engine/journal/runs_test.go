@@ -354,7 +354,7 @@ func TestEntriesKeepTheFirstPriorAndTheLastFound(t *testing.T) {
 	if len(es) != 2 {
 		t.Fatalf("%d entries", len(es))
 	}
-	if e := es[0]; e.Prior != backends.ValueOf("vmk1") || e.Kept == nil || e.Found == nil || *e.Found != backends.ValueOf("vmk0") || e.Open {
+	if e := es[0]; e.Prior != backends.ValueOf("vmk1") || e.Kept == nil || len(e.Found) != 1 || e.Found[0] != backends.ValueOf("vmk0") || e.Open {
 		t.Errorf("a: %+v", e)
 	}
 	if e := es[1]; !e.Prior.IsAbsent() || e.Found != nil || !e.Open {

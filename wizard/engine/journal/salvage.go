@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -279,7 +276,7 @@ func (r *Recovered) Save(root string) error {
 		}
 		text, sum = append(text, b...), own
 	}
-	dir, err := os.OpenRoot(runDir(root, run))
+	dir, err := os.OpenRoot(Dir(root, run))
 	if err != nil {
 		return stateError(root, err)
 	}
@@ -293,8 +290,8 @@ func (r *Recovered) Save(root string) error {
 			return stateError(root, err)
 		}
 	}
-	if err := renameio.WriteFile("journal.jsonl", text, 0o600, renameio.WithRoot(dir), renameio.WithStaticPermissions(0o600)); err != nil {
-		return stateError(root, err)
+	if err := WriteFile(root, run, "journal.jsonl", text); err != nil {
+		return err
 	}
-	return syncDir(filepath.Join(root, "runs", run))
+	return syncDir(Dir(root, run))
 }

@@ -73,15 +73,15 @@ func (s *State) Changed() bool {
 type Entry struct {
 	Node    string
 	Setting backends.Setting
-	Prior   backends.Value  // before the first attempt of the apply phase
-	Kept    *backends.Kept  // items by their earliest record; an item that settings of a target share belongs to the first of them
-	Left    backends.Kept   // items as last observed, in either phase; without those not observed since the last intent
-	To      backends.Value  // the value that the last attempt wanted to set, in either phase
-	Found   *backends.Value // as last read back, in either phase; nil: uncertain
-	Open    bool            // the last attempt has no outcome
-	Back    bool            // a rollback was the last to change it, and succeeded
-	Plan    json.RawMessage // the plan of the stage in which the apply phase last wanted to change it
-	Stage   int             // number of that stage's record among all stages of the journal, from 1
+	Prior   backends.Value   // before the first attempt of the apply phase
+	Kept    *backends.Kept   // items by their earliest record; an item that settings of a target share belongs to the first of them
+	Left    backends.Kept    // items as last observed, in either phase; without those not observed since the last intent
+	To      backends.Value   // the value that the last attempt wanted to set, in either phase
+	Found   []backends.Value // as last read back, in either phase; none: uncertain
+	Open    bool             // the last attempt has no outcome
+	Back    bool             // a rollback was the last to change it, and succeeded
+	Plan    json.RawMessage  // the plan of the stage in which the apply phase last wanted to change it
+	Stage   int              // number of that stage's record among all stages of the journal, from 1
 }
 
 // Entries returns the settings that the apply phase wanted to change, in the order of their first intents.

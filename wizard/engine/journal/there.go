@@ -15,7 +15,7 @@ var ErrLost = errors.New("the state directory was changed during the run")
 // there reports whether the journal's file still exists at its path and is writable. It is called before each write: writing to a
 // deleted file succeeds, and only its path shows that it is gone.
 func (j *Journal) there() error {
-	dir := runDir(j.root, j.run)
+	dir := Dir(j.root, j.run)
 	path := filepath.Join(dir, "journal.jsonl")
 	now, err := os.Lstat(path)
 	switch {
