@@ -33,7 +33,8 @@ func Compare(before, after *Plan) Diff {
 		was[c.ID()] = c
 	}
 	for _, c := range after.Changes {
-		if old, both := was[c.ID()]; both && !alike(old, c) {
+		old, both := was[c.ID()]
+		if both && (old.From != c.From || old.To != c.To || old.Late != c.Late || old.Irreversible != c.Irreversible || !slices.Equal(old.Disrupts, c.Disrupts)) {
 			d.Changed = append(d.Changed, Changed{c.ID(), old, c})
 		}
 	}
@@ -51,16 +52,5 @@ func without[T any](list, other []T, id func(T) string) []T {
 	for _, x := range other {
 		known[id(x)] = true
 	}
-	out := []T{}
-	for _, x := range list {
-		if !known[id(x)] {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
-// alike reports whether two changes of one setting are equal, including their consequences.
-func alike(a, b Change) bool {
-	return a.From == b.From && a.To == b.To && a.Late == b.Late && a.Irreversible == b.Irreversible && slices.Equal(a.Disrupts, b.Disrupts)
+	return slices.DeleteFunc(append([]T{}, list...), func(x T) bool { return known[id(x)] })
 }

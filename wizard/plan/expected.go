@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -22,15 +23,10 @@ func ExpectedOpen(b Bracket) time.Duration {
 
 // ExpectedClose returns how long closing a bracket is expected to take: servers with much memory boot for a quarter of an hour.
 func ExpectedClose(b Bracket) time.Duration {
-	switch b.Kind {
-	case backends.BracketReboot:
-		return 15 * time.Minute
-	case backends.BracketVMPower:
-		return 3 * time.Minute
-	case backends.BracketMaintenance:
-		return time.Minute
+	closing := map[backends.BracketKind]time.Duration{
+		backends.BracketReboot: 15 * time.Minute, backends.BracketVMPower: 3 * time.Minute, backends.BracketMaintenance: time.Minute,
 	}
-	return 10 * time.Second
+	return cmp.Or(closing[b.Kind], 10*time.Second)
 }
 
 // MinutesOut returns how many minutes a host or a VM is expected to be out of service for a bracket of this kind.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,28 +12,48 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
+// titles are the titles of changes whose texts follow from their kinds: for setting a value, and for removing it if that differs.
+// They contain $verb, $target, $name, $place (of an interface with that name) and $to.
+var titles = map[backends.Kind]struct{ set, remove string }{
+	backends.KindSwitch:            {set: "$verb distributed switch $target"},
+	backends.KindPortGroup:         {set: "$verb port group $target"},
+	backends.KindVMKNic:            {"create a vmknic with $name", "remove the vmknic with $name"},
+	backends.KindPower:             {set: "set power policy to $to"},
+	backends.KindComponent:         {set: "install $name $to"},
+	backends.KindFirmware:          {set: "set firmware of $name"},
+	backends.KindActiveFirmware:    {set: "check that $name runs the firmware of its flash"},
+	backends.KindActiveGraphics:    {set: "find GPUs that offer vGPUs"},
+	backends.KindActivePassthrough: {set: "find $name passed through"},
+	backends.KindActiveVFs:         {set: "find $to VFs on $name"},
+	backends.KindHardware:          {set: "upgrade hardware version to $to"},
+	backends.KindLatency:           {set: "set latency sensitivity to $to"},
+	backends.KindExtra:             {"set $name to $to", "remove $name"},
+	backends.KindVGPU:              {"assign $to vGPU $name", "remove its vGPUs $name out"},
+	backends.KindDeviceGroup:       {"assign the vendor device group $name", "remove the vendor device group $name"},
+
+	backends.KindNouveau:      {"keep nouveau from the GPU and reboot the guest", "allow nouveau to use GPUs again from the next boot on"},
+	backends.KindGPUPersist:   {"set persistence mode of the GPUs, now and at every boot", "restore the persistence mode of the GPUs"},
+	backends.KindNICName:      {"keep the name of the interface $place by its MAC", "stop keeping the name of the interface $place"},
+	backends.KindPersist:      {"load RDMA modules at every boot", "stop loading RDMA modules at boot"},
+	backends.KindMemlock:      {set: "set locked-memory limit to $to"},
+	backends.KindTrafficClass: {"mark RDMA traffic on $place with traffic class $to", "stop marking RDMA traffic on $place"},
+	backends.KindEnvironment:  {"set traffic class $to for applications (UCX, NCCL)", "remove the traffic class from the environment of applications"},
+	backends.KindPort:         {set: "bring RDMA port up on $place"},
+}
+
 // Title describes a change without its target: "enable firewall ruleset pvrdma".
 func Title(c Change) string {
 	removed := c.To.IsAbsent()
-	verb := "change"
-	switch {
-	case removed:
-		verb = "remove"
-	case c.From.IsAbsent():
-		verb = "make"
+	if t, plain := titles[c.Kind]; plain {
+		text := t.set
+		if removed {
+			text = cmp.Or(t.remove, t.set)
+		}
+		return os.Expand(text, func(word string) string { return titleWord(c, word) })
 	}
 	switch c.Kind {
-	case backends.KindSwitch:
-		return verb + " distributed switch " + c.Target.Name
-	case backends.KindPortGroup:
-		return verb + " port group " + c.Target.Name
 	case backends.KindMember:
 		return memberTitle(c, removed)
-	case backends.KindVMKNic:
-		if removed {
-			return "remove the vmknic with " + c.Name
-		}
-		return "create a vmknic with " + c.Name
 	case backends.KindOption:
 		var v string
 		if c.To.Decode(&v) == nil && v == "" {
@@ -44,50 +65,6 @@ func Title(c Change) string {
 		return fmt.Sprintf("set option %s to %s", c.Name, c.To)
 	case backends.KindFirewall:
 		return map[bool]string{true: "enable", false: "disable"}[c.To == backends.ValueOf(true)] + " firewall ruleset " + c.Name
-	case backends.KindPower, backends.KindPause, backends.KindImageComponent, backends.KindComponent, backends.KindModuleParams, backends.KindFirmware,
-		backends.KindFirmwareImage, backends.KindActiveFirmware, backends.KindGraphics, backends.KindActiveGraphics, backends.KindVFs, backends.KindActiveVFs,
-		backends.KindPassthrough, backends.KindActivePassthrough:
-		return systemTitle(c)
-	case backends.KindHardware:
-		return fmt.Sprintf("upgrade hardware version to %s", c.To)
-	case backends.KindMemory:
-		return memoryTitle(c)
-	case backends.KindCPU:
-		if c.To == backends.ValueOf(int64(0)) {
-			return "reserve no CPU"
-		}
-		return fmt.Sprintf("reserve %s MHz of CPU", c.To)
-	case backends.KindLatency:
-		return fmt.Sprintf("set latency sensitivity to %s", c.To)
-	case backends.KindNested:
-		return "switch nested virtualization " + map[bool]string{true: "on", false: "off"}[c.To == backends.ValueOf(true)]
-	case backends.KindExtra:
-		if removed {
-			return "remove " + c.Name
-		}
-		return fmt.Sprintf("set %s to %s", c.Name, c.To)
-	case backends.KindDevice:
-		return deviceTitle(c, removed)
-	case backends.KindVGPU:
-		if removed {
-			return "remove its vGPUs " + c.Name + " out"
-		}
-		return fmt.Sprintf("assign %s vGPU %s", c.To, c.Name)
-	case backends.KindDeviceGroup:
-		if removed {
-			return "remove the vendor device group " + c.Name
-		}
-		return "assign the vendor device group " + c.Name
-	case backends.KindAdapter:
-		return adapterTitle(c, removed)
-	}
-	return guestTitle(c, removed)
-}
-
-func systemTitle(c Change) string {
-	switch c.Kind {
-	case backends.KindPower:
-		return fmt.Sprintf("set power policy to %s", c.To)
 	case backends.KindPause:
 		var p backends.PauseSpec
 		if c.To.Decode(&p) == nil && !p.Rx && !p.Tx {
@@ -96,16 +73,10 @@ func systemTitle(c Change) string {
 		return "set global pause on " + c.Name
 	case backends.KindImageComponent:
 		return imageTitle(c)
-	case backends.KindComponent:
-		return fmt.Sprintf("install %s %s", c.Name, c.To)
 	case backends.KindModuleParams:
 		return "set parameters of " + c.Name + parameters(c)
-	case backends.KindFirmware:
-		return "set firmware of " + c.Name
 	case backends.KindFirmwareImage:
 		return "update the firmware of " + c.Name + " to " + burnVersions(c)
-	case backends.KindActiveFirmware:
-		return "check that " + c.Name + " runs the firmware of its flash"
 	case backends.KindVFs:
 		var v backends.VFSpec
 		if c.To.Decode(&v) == nil && !v.Enabled {
@@ -116,14 +87,44 @@ func systemTitle(c Change) string {
 		var g backends.GraphicsSpec
 		_ = c.To.Decode(&g)
 		return "set graphics type to " + g.Default
-	case backends.KindActiveGraphics:
-		return "find GPUs that offer vGPUs"
-	case backends.KindActivePassthrough:
-		return "find " + c.Name + " passed through"
-	case backends.KindActiveVFs:
-		return fmt.Sprintf("find %s VFs on %s", c.To, c.Name)
+	case backends.KindPassthrough:
+		return map[bool]string{true: "pass through ", false: "return to the host "}[c.To == backends.ValueOf(true)] + c.Name
+	case backends.KindMemory:
+		return memoryTitle(c)
+	case backends.KindCPU:
+		if c.To == backends.ValueOf(int64(0)) {
+			return "reserve no CPU"
+		}
+		return fmt.Sprintf("reserve %s MHz of CPU", c.To)
+	case backends.KindNested:
+		return "switch nested virtualization " + map[bool]string{true: "on", false: "off"}[c.To == backends.ValueOf(true)]
+	case backends.KindDevice:
+		return deviceTitle(c, removed)
+	case backends.KindAdapter:
+		return adapterTitle(c, removed)
 	}
-	return map[bool]string{true: "pass through ", false: "return to the host "}[c.To == backends.ValueOf(true)] + c.Name
+	return guestTitle(c, removed)
+}
+
+// titleWord returns the word of a title.
+func titleWord(c Change, word string) string {
+	switch word {
+	case "target":
+		return c.Target.Name
+	case "name":
+		return c.Name
+	case "place":
+		return place(c.Name)
+	case "to":
+		return c.To.String()
+	}
+	switch { // verb
+	case c.To.IsAbsent():
+		return "remove"
+	case c.From.IsAbsent():
+		return "make"
+	}
+	return "change"
 }
 
 // burnVersions returns the firmware versions that a card may get, by its board id if it is known.
@@ -136,11 +137,9 @@ func burnVersions(c Change) string {
 	if c.Late.Decode(&b) != nil {
 		return c.To.String()
 	}
-	var out []string
-	for _, psid := range slices.Sorted(maps.Keys(b.Files)) {
-		out = append(out, nic.ImageVersion(b.Files[psid])+" (PSID "+psid+")")
-	}
-	return strings.Join(out, " or ")
+	return strings.Join(backends.Each(slices.Sorted(maps.Keys(b.Files)), func(psid string) string {
+		return nic.ImageVersion(b.Files[psid]) + " (PSID " + psid + ")"
+	}), " or ")
 }
 
 func imageTitle(c Change) string {

@@ -22,26 +22,6 @@ func guestTitle(c Change, removed bool) string {
 			return "load the peer memory module"
 		}
 		return "load RDMA modules"
-	case backends.KindNouveau:
-		if removed {
-			return "allow nouveau to use GPUs again from the next boot on"
-		}
-		return "keep nouveau from the GPU and reboot the guest"
-	case backends.KindGPUPersist:
-		if removed {
-			return "restore the persistence mode of the GPUs"
-		}
-		return "set persistence mode of the GPUs, now and at every boot"
-	case backends.KindNICName:
-		if removed {
-			return "stop keeping the name of the interface " + place(c.Name)
-		}
-		return "keep the name of the interface " + place(c.Name) + " by its MAC"
-	case backends.KindPersist:
-		if removed {
-			return "stop loading RDMA modules at boot"
-		}
-		return "load RDMA modules at every boot"
 	case backends.KindAddress:
 		var a backends.AddressSpec
 		switch {
@@ -63,13 +43,6 @@ func guestTitle(c Change, removed bool) string {
 			return "put ARP of the interface on " + place(c.Name) + " back as it was"
 		}
 		return fmt.Sprintf("set arp_ignore %d, arp_announce %d, rp_filter %d on %s", a.Ignore, a.Announce, a.RPFilter, place(c.Name))
-	case backends.KindMemlock:
-		return fmt.Sprintf("set locked-memory limit to %s", c.To)
-	case backends.KindTrafficClass:
-		if removed {
-			return "stop marking RDMA traffic on " + place(c.Name)
-		}
-		return fmt.Sprintf("mark RDMA traffic on %s with traffic class %s", place(c.Name), c.To)
 	case backends.KindPortQoS:
 		var q backends.QoSSpec
 		if removed || c.To.Decode(&q) != nil {
@@ -80,13 +53,6 @@ func guestTitle(c Change, removed bool) string {
 			ecn = ", ECN"
 		}
 		return fmt.Sprintf("set PFC for priority %d and trust in DSCP (%d)%s on %s", q.Priority, q.DSCP, ecn, place(c.Name))
-	case backends.KindEnvironment:
-		if removed {
-			return "remove the traffic class from the environment of applications"
-		}
-		return fmt.Sprintf("set traffic class %s for applications (UCX, NCCL)", c.To)
-	case backends.KindPort:
-		return "bring RDMA port up on " + place(c.Name)
 	case backends.KindImage:
 		if removed {
 			return "remove container image " + c.Name
@@ -139,11 +105,7 @@ func packagesTitle(c Change) string {
 
 // minus returns the elements of a that are not in b.
 func minus(a, b []string) []string {
-	in := map[string]bool{}
-	for _, s := range b {
-		in[s] = true
-	}
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
 func buildTitle(c Change, removed bool) string {

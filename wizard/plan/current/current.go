@@ -218,7 +218,9 @@ func vmValue(inv *backends.Inventory, v *backends.VM, s backends.Setting, unread
 		}
 	case backends.KindAdapter:
 		if a := RDMAAdapter(v, s.Name); a != nil {
-			return backends.ValueOf(adapterSpec(a))
+			return backends.ValueOf(backends.AdapterSpec{
+				Type: a.Type, PortGroup: a.PortGroup, Switch: a.Switch, Protocol: a.Protocol, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF,
+			})
 		}
 		return backends.Absent
 	}
@@ -252,12 +254,6 @@ func deviceValue(h *backends.Host, v *backends.VM, pci string) backends.Value {
 		}
 	}
 	return backends.Absent
-}
-
-func adapterSpec(a *backends.Adapter) backends.AdapterSpec {
-	return backends.AdapterSpec{
-		Type: a.Type, PortGroup: a.PortGroup, Switch: a.Switch, Protocol: a.Protocol, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF,
-	}
 }
 
 // RDMAAdapter returns a VM's RDMA adapter on a port group, or nil.

@@ -157,11 +157,5 @@ func Members(g *backends.Guest, kind backends.Kind, wanted []string) backends.Va
 
 // Held returns which of the wanted names are in a list, in the order of wanted.
 func Held(wanted []string, there func(string) bool) []string {
-	out := []string{}
-	for _, w := range wanted {
-		if there(w) {
-			out = append(out, w)
-		}
-	}
-	return out
+	return slices.DeleteFunc(append([]string{}, wanted...), func(w string) bool { return !there(w) })
 }

@@ -63,7 +63,11 @@ func (d *driverPart) arrange(core, rdma map[string]string, method string) {
 		if d.first != "" {
 			round = 2
 		}
-		d.last = d.reboot(round, d.rebootWhy(missing))
+		why := "module parameters take effect at the next boot"
+		if len(missing) > 0 {
+			why = vfsWhy(missing...)
+		}
+		d.last = d.reboot(round, why)
 		d.Brackets[d.last].After = draft.IDs(append([]string{d.first}, fw...)...)
 	}
 	d.remediated(install, body)
@@ -104,13 +108,6 @@ func (d *driverPart) tool(name string) bool {
 	return slices.ContainsFunc(nic.Tools(d.fam), func(vib string) bool { return name == vib || name == nic.FirmwareOf(d.fam).Components[vib] })
 }
 
-func (d *driverPart) rebootWhy(missing []port) string {
-	if len(missing) == 0 {
-		return "module parameters take effect at the next boot"
-	}
-	return vfsWhy(missing...)
-}
-
 // unproven reports whether it is still unknown that firmware and BIOS provide a port's VFs.
 func (d *driverPart) unproven(p port) bool { return d.vfs && !nic.Proven(p.NIC, p.want) }
 
@@ -120,10 +117,7 @@ func (d *driverPart) paramsWhy(module string, to map[string]string, method strin
 	}
 	why := "the whole string is written; values that others have set in it are kept"
 	if method == d.byParameter() {
-		var ports []string
-		for _, n := range nic.Ports(d.as, d.fam) {
-			ports = append(ports, n.Device)
-		}
+		ports := backends.Each(nic.Ports(d.as, d.fam), func(n *backends.NIC) string { return n.Device })
 		list := d.fam.VFs().Param
 		why = list + " " + to[list] + " is for " + strings.Join(ports, ", ") + ", in the order of PCI addresses (KB 309346); " + why
 	}

@@ -72,20 +72,12 @@ func newPart(b *draft.Draft, h *draft.Host, name string) *driverPart {
 
 // devices returns the names of the ports.
 func (d *driverPart) devices() string {
-	var out []string
-	for _, p := range d.all {
-		out = append(out, p.Device)
-	}
-	return strings.Join(out, " and ")
+	return strings.Join(backends.Each(d.all, func(p port) string { return p.Device }), " and ")
 }
 
 // nics returns the ports as in the inventory.
 func (d *driverPart) nics() []*backends.NIC {
-	var out []*backends.NIC
-	for _, p := range d.all {
-		out = append(out, p.NIC)
-	}
-	return out
+	return backends.Each(d.all, func(p port) *backends.NIC { return p.NIC })
 }
 
 func (d *driverPart) plan() {
@@ -281,9 +273,6 @@ func (d *driverPart) set(kind backends.Kind, name string) backends.Setting {
 }
 
 func vfsWhy(ports ...port) string {
-	var of []string
-	for _, p := range ports {
-		of = append(of, fmt.Sprintf("%d VFs on %s", p.want, p.Device))
-	}
+	of := backends.Each(ports, func(p port) string { return fmt.Sprintf("%d VFs on %s", p.want, p.Device) })
 	return strings.Join(of, " and ") + " exist only if BIOS, firmware and driver all allow them"
 }

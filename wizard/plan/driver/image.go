@@ -18,10 +18,6 @@ const check = "VC-VLCM-008"
 // imageComponents determines the components that the image of the host's cluster needs.
 func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool) {
 	cluster := d.Inventory.Cluster(d.h.Cluster)
-	refuse := func(remedy, format string, args ...any) ([]backends.Component, bool) {
-		d.Refuse(backends.ClusterRef(d.h.Cluster), check, remedy, format, args...)
-		return nil, false
-	}
 	img := &backends.ClusterImage{Error: "nobody asked"}
 	if cluster != nil && cluster.Image != nil {
 		img = cluster.Image
@@ -29,7 +25,7 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	if img.Error == "" {
 		needs := nic.NeededInImage(d.fam, d.sys, img, d.Answers.SRIOV.Components, firmware)
 		if len(needs.Lacking) > 0 {
-			return refuse("name their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip, or files on this computer), "+
+			return d.refuseImage("name their offline bundles under sriov.components (https://SERVER/COMPONENT_VERSION_BUILD.zip, or files on this computer), "+
 				"or import them: Lifecycle Manager, Actions, Import Updates",
 				"is managed by an image; the firmware has to be set for VFs, and neither the image nor a depot of vCenter has %s", strings.Join(needs.Lacking, " and "))
 		}
@@ -38,16 +34,21 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 		}
 		for _, o := range d.sys.Offers {
 			if o.Error != "" && slices.ContainsFunc(needs.Components, func(c backends.Component) bool { return c.Path == o.Path }) {
-				return refuse("correct sriov.components", "an offline bundle cannot be read on this computer: %s", o.Error)
+				return d.refuseImage("correct sriov.components", "an offline bundle cannot be read on this computer: %s", o.Error)
 			}
 		}
 		d.upgrades = needs.Driver
-		return needs.Components, d.editable(img, needs.Components, refuse)
+		return needs.Components, d.editable(img, needs.Components)
 	}
 	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 || nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
 		return nil, true
 	}
-	return refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
+	return d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
+}
+
+func (d *driverPart) refuseImage(remedy, format string, args ...any) ([]backends.Component, bool) {
+	d.Refuse(backends.ClusterRef(d.h.Cluster), check, remedy, format, args...)
+	return nil, false
 }
 
 // noteUnused names the packages in the answers that the host cannot use: an image gets packages from URLs or from files on this
@@ -66,27 +67,27 @@ func (d *driverPart) noteUnused() {
 }
 
 // editable refuses images that this program must not edit, and remediation that would do more than planned.
-func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component, refuse func(remedy, format string, args ...any) ([]backends.Component, bool)) bool {
+func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Component) bool {
 	edits := slices.ContainsFunc(install, func(c backends.Component) bool { return img.Components[c.Name] != c.Version })
 	by := "add " + named(install) + " to the image by the vendor's way, remediate the hosts, then plan again"
 	switch i := slices.IndexFunc(img.Drafts, func(d backends.ImageDraft) bool {
 		return !slices.ContainsFunc(install, func(c backends.Component) bool { return img.Left(d, c.Name) })
 	}); {
 	case edits && len(img.Hardware) > 0:
-		refuse(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it", strings.Join(img.Hardware, ", "))
+		d.refuseImage(by, "its image holds firmware of the hardware support manager %s, which decides which drivers and tools fit it", strings.Join(img.Hardware, ", "))
 		return false
 	case edits && img.AddOn != "":
-		refuse(by, "its image holds the vendor add-on %s, which brings the vendor's own drivers and tools", img.AddOn)
+		d.refuseImage(by, "its image holds the vendor add-on %s, which brings the vendor's own drivers and tools", img.AddOn)
 		return false
 	case edits && i >= 0:
-		refuse("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again", "%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
+		d.refuseImage("let "+img.Drafts[i].Owner+" save or discard that draft (cluster, Updates, Image), then plan again", "%s edits its image; that draft stays as it is", img.Drafts[i].Owner)
 		return false
 	case img.Power != keepPower:
-		refuse("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of "+
+		d.refuseImage("set it in the remediation settings of the cluster: VM power state, Do not change power state", "remediation would change the power state of "+
 			"VMs (%s)", cmp.Or(img.Power, "not read"))
 		return false
 	case img.QuickBoot:
-		refuse("switch Quick Boot off in the remediation settings of the cluster", "remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
+		d.refuseImage("switch Quick Boot off in the remediation settings of the cluster", "remediation restarts hosts by Quick Boot, with which the settings of cards do not take effect")
 		return false
 	}
 	return true
@@ -96,11 +97,7 @@ func (d *driverPart) editable(img *backends.ClusterImage, install []backends.Com
 const keepPower = "DO_NOT_CHANGE_VMS_POWER_STATE"
 
 func named(list []backends.Component) string {
-	var out []string
-	for _, c := range list {
-		out = append(out, c.Name+" "+c.Version)
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(backends.Each(list, func(c backends.Component) string { return c.Name + " " + c.Version }), ", ")
 }
 
 // editImage plans components in the image, once per cluster. Hosts are remediated after all of them, to avoid a reboot for each.

@@ -75,14 +75,10 @@ func (d *driverPart) manager() (*backends.Component, bool) {
 // imageManager is manager for a host whose cluster is managed by an image: the image gets the component.
 func (d *driverPart) imageManager(file string, has backends.VIB) (*backends.Component, bool) {
 	cluster := d.Inventory.Cluster(d.h.Cluster)
-	refuse := func(remedy, format string, args ...any) ([]backends.Component, bool) {
-		d.Refuse(backends.ClusterRef(d.h.Cluster), check, remedy, format, args...)
-		return nil, false
-	}
 	c, named := nic.Bundle(file)
 	switch {
 	case !named || !backends.IsVGPUManager(c.Name):
-		refuse("name NVIDIA's offline bundle in gpudirect.manager: https://SERVER/NVD-AIE-800_VERSION_BUILD.zip, or its path on this computer",
+		d.refuseImage("name NVIDIA's offline bundle in gpudirect.manager: https://SERVER/NVD-AIE-800_VERSION_BUILD.zip, or its path on this computer",
 			"is managed by an image, and %s is not an offline bundle with the NVIDIA vGPU Manager for it", file)
 		return nil, false
 	case cluster == nil || cluster.Image == nil || cluster.Image.Error != "":
@@ -90,19 +86,19 @@ func (d *driverPart) imageManager(file string, has backends.VIB) (*backends.Comp
 		if cluster != nil && cluster.Image != nil {
 			why = cluster.Image.Error
 		}
-		refuse("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", why)
+		d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", why)
 		return nil, false
 	case has.Version != "" && !nic.Older(has.Version, c.Version):
 		return nil, true
 	}
 	for _, o := range d.sys.Offers {
 		if o.Error != "" && o.Path == file {
-			refuse("correct gpudirect.manager", "the offline bundle cannot be read on this computer: %s", o.Error)
+			d.refuseImage("correct gpudirect.manager", "the offline bundle cannot be read on this computer: %s", o.Error)
 			return nil, false
 		}
 	}
 	if slices.Contains(cluster.Image.Offered[c.Name], c.Version) {
 		c.Path = "" // vCenter need not fetch it
 	}
-	return &c, d.editable(cluster.Image, []backends.Component{c}, refuse)
+	return &c, d.editable(cluster.Image, []backends.Component{c})
 }

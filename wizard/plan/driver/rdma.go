@@ -26,11 +26,7 @@ func RDMA(b *draft.Draft, h *draft.Host) {
 }
 
 func switchOn(b *draft.Draft, h *draft.Host, ports []*backends.NIC) {
-	var names []string
-	for _, n := range ports {
-		names = append(names, n.Device)
-	}
-	devices := strings.Join(names, " and ")
+	devices := strings.Join(backends.Each(ports, func(n *backends.NIC) string { return n.Device }), " and ")
 	d := &driverPart{Draft: b, h: h, ref: backends.HostRef(h.Name), sys: h.System, fam: nic.Of(ports[0].Driver)}
 	id := d.reboot(1, "the RDMA device of "+devices+" appears at the next boot")
 	set := d.set(backends.KindModuleParams, d.fam.Driver())

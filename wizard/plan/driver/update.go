@@ -19,10 +19,11 @@ func (d *driverPart) updates() (map[string]nic.Burn, bool) {
 	if len(d.Answers.SRIOV.Firmware) == 0 || !d.vfs || nic.FirmwareOf(d.fam) == nil {
 		return out, true
 	}
+	untrusted := slices.ContainsFunc(d.VMs, func(v *draft.VM) bool { return v.Host == d.h.Name && v.Wish.Trust == answers.Untrusted })
 	for _, p := range d.all {
 		card := nic.CardAddress(p.PCI)
 		psid := d.sys.Firmware[card].PSID
-		b := nic.Burn{Files: nic.Images(p.NIC, psid, d.Answers.SRIOV.Firmware), Vendor: p.Vendor, Device: p.PCIDeviceID, Untrusted: d.untrusted()}
+		b := nic.Burn{Files: nic.Images(p.NIC, psid, d.Answers.SRIOV.Firmware), Vendor: p.Vendor, Device: p.PCIDeviceID, Untrusted: untrusted}
 		switch {
 		case len(b.Files) == 0 && nic.OEM(d.fam, psid):
 			_, err := b.Resolve(d.ref.Name, card, backends.FirmwareImage{PSID: psid})
@@ -91,11 +92,6 @@ func (d *driverPart) loaded(updates map[string]nic.Burn, keys []string) (ids []s
 		ids = append(ids, set.ID())
 	}
 	return ids
-}
-
-// untrusted reports whether VMs on the host are not trusted.
-func (d *driverPart) untrusted() bool {
-	return slices.ContainsFunc(d.VMs, func(v *draft.VM) bool { return v.Host == d.h.Name && v.Wish.Trust == answers.Untrusted })
 }
 
 // update plans writing the files, after the firmware keys and before the reboot that loads both.

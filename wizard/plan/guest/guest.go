@@ -19,23 +19,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
-// PVRDMAModules are the kernel modules of a PVRDMA guest in load order; vmw_pvrdma comes last, so that its port sees the
-// interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's mlx4_ib is not needed for PVRDMA and is left out).
-func PVRDMAModules() []string {
-	return []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}
-}
-
-// VFModules are those of a guest with a VF or a passed-through card: the kernel's driver, and the interfaces for user space.
-func VFModules() []string { return []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"} }
-
-// driverOf returns the module that creates the guest's RDMA device.
-func (g *guestPart) driverOf() string {
-	if g.Answers.Mode != answers.PVRDMA {
-		return "mlx5_ib"
-	}
-	return backends.PVRDMAModule
-}
-
 const (
 	setRDMA    = "rdma" // the only set of packages and of modules
 	portActive = "PORT_ACTIVE"
@@ -120,7 +103,11 @@ func (g *guestPart) usable() bool {
 			"has %s, whose libraries do not support PVRDMA", f.MOFED)
 		ok = ok && slices.Contains(g.Options.Skip, "GST-MOFED-006")
 	}
-	if driver := g.driverOf(); len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
+	driver := backends.PVRDMAModule // creates the guest's RDMA device
+	if g.Answers.Mode != answers.PVRDMA {
+		driver = "mlx5_ib"
+	}
+	if len(g.Answers.Guest.OFED) == 0 && len(f.Available) > 0 && !slices.Contains(f.Available, driver) && !slices.Contains(f.Loaded, driver) {
 		remedy := "use a kernel that has it"
 		if d, found := assets.DistroFor(f.OS, f.Version, f.Like); found && d.ModulesPackage != "" {
 			remedy = "install " + strings.ReplaceAll(d.ModulesPackage, "KERNEL", f.Kernel)
@@ -215,9 +202,11 @@ func (g *guestPart) packages(d assets.Distro, known bool) {
 }
 
 func (g *guestPart) modules() {
-	wanted, why := PVRDMAModules(), "in this order, vmw_pvrdma last"
+	// vmw_pvrdma comes last, so that its port sees the interface come up (PVRDMA and vSphere Bitfusion, VMware, 2021; the guide's
+	// mlx4_ib is not needed for PVRDMA and is left out).
+	wanted, why := []string{"ib_umad", "rdma_cm", "rdma_ucm", backends.PVRDMAModule}, "in this order, vmw_pvrdma last"
 	if g.Answers.Mode != answers.PVRDMA {
-		wanted, why = VFModules(), "the kernel's driver of the VF or card, and its interfaces for user space"
+		wanted, why = []string{"mlx5_ib", "ib_umad", "rdma_cm", "rdma_ucm"}, "the kernel's driver of the VF or card, and its interfaces for user space"
 	}
 	from := g.until
 	if g.asked {

@@ -37,10 +37,7 @@ func (g *guestPart) ofed(d assets.Distro, known bool) {
 	g.coming = true
 	needs, needed := g.until, g.until
 	if g.asked {
-		var names []string
-		for _, p := range d.OFED {
-			names = append(names, strings.ReplaceAll(p, "KERNEL", g.v.Guest.Kernel))
-		}
+		names := backends.Each(d.OFED, func(p string) string { return strings.ReplaceAll(p, "KERNEL", g.v.Guest.Kernel) })
 		slices.Sort(names)
 		needs, needed = current.Members(g.v.Guest, backends.KindPackages, names), backends.ValueOf(backends.PackageSpec{Installed: names})
 	}

@@ -117,14 +117,10 @@ func dealOn(a *answers.Answers, inv *backends.Inventory, h *backends.Host, list 
 // shares describes which VM has which cards of a host: "vm-01 has rail-1, rail-2".
 func (b *builder) shares(h *draft.Host) (parts []string) {
 	for _, v := range b.VMs {
-		if v.Host != h.Name || len(v.Cards) == 0 {
-			continue
+		if v.Host == h.Name && len(v.Cards) > 0 {
+			rails := backends.Each(v.Nets, func(n answers.Adapter) string { return n.Rail })
+			parts = append(parts, fmt.Sprintf("%s has %s", v.Name, strings.Join(rails, ", ")))
 		}
-		var rails []string
-		for _, n := range v.Nets {
-			rails = append(rails, n.Rail)
-		}
-		parts = append(parts, fmt.Sprintf("%s has %s", v.Name, strings.Join(rails, ", ")))
 	}
 	return parts
 }

@@ -20,12 +20,7 @@ const nvidia = "10de"
 // assign determines which GPUs of a host its VMs should have: those in the answers, else their current ones and all that are
 // free, distributed in turn.
 func (b *builder) assign(h *draft.Host) {
-	var on []*draft.VM
-	for _, v := range b.VMs {
-		if v.Host == h.Name {
-			on = append(on, v)
-		}
-	}
+	on := b.vmsOn(h)
 	if len(b.Answers.GPUDirect.GPUs) > 0 {
 		passthrough := func(v *draft.VM) bool { return len(b.Answers.GPUDirect.GPUs[v.Wish.Name].Whole) > 0 }
 		if slices.ContainsFunc(on, passthrough) && !b.allowsPassthrough(h) {
@@ -77,6 +72,11 @@ func (b *builder) assign(h *draft.Host) {
 				"no GPU of %s is free for it: %s", h.Name, cmp.Or(strings.Join(taken, "; "), "the host has none, or too few"))
 		}
 	}
+}
+
+// vmsOn returns the VMs that take part on a host.
+func (b *builder) vmsOn(h *draft.Host) []*draft.VM {
+	return slices.DeleteFunc(slices.Clone(b.VMs), func(v *draft.VM) bool { return v.Host != h.Name })
 }
 
 // allowsPassthrough refuses passthrough of complete GPUs of an HGX board. NVIDIA AI Enterprise 8.0, "NVIDIA NVSwitch", Limitations;
@@ -156,10 +156,7 @@ func (b *builder) gpusNamed(h *draft.Host, v *draft.VM) {
 	for _, pci := range list.Whole {
 		i := slices.IndexFunc(h.GPUs, func(g backends.GPU) bool { return strings.EqualFold(g.PCI, string(pci)) })
 		if i < 0 {
-			var have []string
-			for _, g := range h.GPUs {
-				have = append(have, g.PCI)
-			}
+			have := backends.Each(h.GPUs, func(g backends.GPU) string { return g.PCI })
 			b.Refuse(ref, "HOST-PT-FREE-014", "name one of: "+cmp.Or(strings.Join(have, ", "), "there is none"), "%s has no GPU at %s", h.Name, pci)
 			continue
 		}

@@ -108,8 +108,8 @@ func (b *builder) reachRails(v *draft.VM) {
 // adapter on that rail.
 func (b *builder) cardsOfRails(h *draft.Host) {
 	owner := map[int]*draft.VM{} // by rail
-	for _, v := range b.VMs {
-		if v.Host != h.Name || slices.Contains(b.without, v.Name) {
+	for _, v := range b.vmsOn(h) {
+		if slices.Contains(b.without, v.Name) {
 			continue
 		}
 		for _, n := range slices.Clone(v.Nets) {

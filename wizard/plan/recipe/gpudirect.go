@@ -38,17 +38,9 @@ func (b *builder) cards() {
 			b.cardsOfRails(h)
 			continue
 		}
-		var on []*draft.VM
-		for _, v := range b.VMs {
-			if v.Host == h.Name {
-				on = append(on, v)
-			}
-		}
+		on := b.vmsOn(h)
 		if len(on) > 1 {
-			var names []string
-			for _, v := range on {
-				names = append(names, v.Name)
-			}
+			names := backends.Each(on, func(v *draft.VM) string { return v.Name })
 			b.Refuse(backends.HostRef(h.Name), "HOST-PT-FREE-014", "set gpudirect.nic to sriov, so that each gets a VF, or remove all but one from vms",
 				"%s are on it, but a whole card can be assigned to one VM only", strings.Join(names, " and "))
 			continue
@@ -188,10 +180,7 @@ type device struct {
 // devicesOf returns the devices of the VMs of a host.
 func (b *builder) devicesOf(h *draft.Host) []device {
 	var out []device
-	for _, v := range b.VMs {
-		if v.Host != h.Name {
-			continue
-		}
+	for _, v := range b.vmsOn(h) {
 		for _, g := range v.GPUs {
 			out = append(out, device{g.PCI, "GPU", g.Capable, g.Enabled, g.Active, g.Dependents})
 		}

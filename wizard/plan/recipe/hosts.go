@@ -95,12 +95,8 @@ func scopeName(datacenter, cluster string) string {
 }
 
 // nearName returns the remedy for an unknown name: the name that was probably meant.
-func nearName[T any](name string, all []T, nameOf func(*T) string, what string) string {
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = nameOf(&all[i])
-	}
-	if near := answers.Nearest(name, names); near != "" {
+func nearName[T any](name string, all []T, nameOf func(T) string, what string) string {
+	if near := answers.Nearest(name, backends.Each(all, nameOf)); near != "" {
 		return "did you mean " + near + "? rdma-setup discover lists them all"
 	}
 	return "write the " + what + " as vCenter shows it; see: rdma-setup discover"
@@ -115,7 +111,7 @@ func (b *builder) named(name string) *backends.Host {
 	h, ref := b.Inventory.Host(name), backends.HostRef(name)
 	switch {
 	case h == nil:
-		b.Refuse(ref, "HOST-CONN-001", nearName(name, b.Inventory.Hosts, func(h *backends.Host) string { return h.Name }, "name"), "no such host in the inventory")
+		b.Refuse(ref, "HOST-CONN-001", nearName(name, b.Inventory.Hosts, func(h backends.Host) string { return h.Name }, "name"), "no such host in the inventory")
 		return nil
 	case !b.inScope(h):
 		b.Refuse(ref, "", "correct hosts.datacenter or hosts.cluster, or take the host out of hosts.names",

@@ -52,7 +52,9 @@ func (r *rail) portGroup(sw *backends.Switch, name string) {
 		c.From, c.To = current.PortGroup(pg), backends.ValueOf(want)
 		if c.From != c.To {
 			c.Why = portGroupWhy(pg, want)
-			c.Within = r.uplinkMove(sw, pg, want)
+			if !slices.Equal(pg.Active, want.Active) {
+				c.Within = r.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
+			}
 		}
 		r.Add(c)
 	}
@@ -84,14 +86,6 @@ func portGroupWhy(pg *backends.PortGroup, want backends.PortGroupSpec) string {
 		why = append(why, "one active uplink, because RDMA does not support NIC teaming")
 	}
 	return strings.Join(why, "; ")
-}
-
-// uplinkMove returns the brackets for a change of a port group's active uplinks.
-func (b *builder) uplinkMove(sw *backends.Switch, pg *backends.PortGroup, want backends.PortGroupSpec) []string {
-	if slices.Equal(pg.Active, want.Active) {
-		return nil
-	}
-	return b.pvrdmaOff(sw, "", "the active uplink of "+pg.Name+" changes")
 }
 
 // member plans a host's membership in the DVS: only the chosen pNIC.

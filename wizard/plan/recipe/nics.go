@@ -84,10 +84,7 @@ func (r *rail) forced(h *draft.Host) (*backends.NIC, bool) {
 		}
 		n, wish := h.NIC(spec[i+1:]), sizing.PNICWish(r.view, h.Name)
 		if n == nil {
-			var names []string
-			for _, n := range h.NICs {
-				names = append(names, n.Device)
-			}
+			names := backends.Each(h.NICs, func(n backends.NIC) string { return n.Device })
 			r.Refuse(backends.HostRef(h.Name), wish.PresentCheck(), "name one of: "+strings.Join(names, ", "),
 				"--force-nic names %q, which the host does not have", spec[i+1:])
 			return nil, true
@@ -128,10 +125,7 @@ func lastOfManagement(h *draft.Host, n *backends.NIC) bool {
 }
 
 func devices(ns []*backends.NIC) []string {
-	out := make([]string, len(ns))
-	for i, n := range ns {
-		out[i] = n.Device
-	}
+	out := backends.Each(ns, func(n *backends.NIC) string { return n.Device })
 	slices.Sort(out)
 	return out
 }

@@ -53,7 +53,8 @@ func (b *builder) vmknic(h *draft.Host) {
 	switch {
 	case creates:
 	case k == nil:
-		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "create it, or choose one of: "+strings.Join(vmks(h), ", "), "has no vmknic %s", want)
+		vmks := backends.Each(h.VMKs, func(k backends.VMKernelNIC) string { return k.Device })
+		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "create it, or choose one of: "+strings.Join(vmks, ", "), "has no vmknic %s", want)
 		return
 	case k.IP == "":
 		b.Refuse(ref, "HOST-VMKNIC-EXIST-002", "give it an address, or choose another", "its vmknic %s has no IP address", want)
@@ -80,14 +81,6 @@ func (b *builder) vmknic(h *draft.Host) {
 		why += "; " + old + " was set"
 	}
 	b.Add(plan.Change{Setting: s, From: from, To: backends.ValueOf(want), Why: why})
-}
-
-func vmks(h *draft.Host) []string {
-	var out []string
-	for _, k := range h.VMKs {
-		out = append(out, k.Device)
-	}
-	return out
 }
 
 // gapRemedy returns the inventory's reason why something could not be read, for gaps with the prefix what.

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // apart notes VMs whose RDMA addresses are in different subnets of one port group: that requires a router, and is more often a
@@ -27,10 +29,7 @@ func (b *builder) apart() {
 		if len(groups[group]) < 2 {
 			continue
 		}
-		var names []string
-		for _, subnet := range groups[group] {
-			names = append(names, subnet.String())
-		}
+		names := backends.Each(groups[group], netip.Prefix.String)
 		b.Note("the RDMA addresses on %s are in %d subnets (%s): a router must forward RoCE between them, or their pairs cannot be measured", group, len(names), strings.Join(names, ", "))
 	}
 }

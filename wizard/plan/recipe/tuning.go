@@ -27,20 +27,22 @@ func (b *builder) tuning(v *draft.VM) []plan.Change {
 	}
 	want := b.Answers.Tuning
 	if want.ReserveCPU || want.Latency == latencyHigh {
-		switch {
-		case h.CPUMHz == 0:
+		if h.CPUMHz == 0 {
 			b.Refuse(ref, "VM-CPURES-012", "set tuning.reserve_cpu to false and tuning.latency to normal", "the clock of %s is not known, so its CPU cannot be reserved in full", h.Name)
 			return nil
-		default:
-			add(backends.KindCPU, "", int64(v.CPUs)*int64(h.CPUMHz), fmt.Sprintf("%d vCPUs x %d MHz, so that no other VM takes them", v.CPUs, h.CPUMHz))
 		}
+		add(backends.KindCPU, "", int64(v.CPUs)*int64(h.CPUMHz), fmt.Sprintf("%d vCPUs x %d MHz, so that no other VM takes them", v.CPUs, h.CPUMHz))
 	}
 	if want.Latency == latencyHigh {
 		add(backends.KindLatency, "", latencyHigh, "each vCPU has a core of its own; needs all memory and CPU reserved")
 	}
 	if want.NUMA == "nic" && h.Chosen != nil {
 		nodes, near, unknown := b.nodesOf(v, h)
-		switch cores := coresOfNode(h.Host); {
+		cores := 0 // of a node
+		if h.Sockets > 0 {
+			cores = h.Cores / h.Sockets
+		}
+		switch {
 		case unknown != "":
 			b.Refuse(ref, "HOST-PNIC-NUMA-011", "set tuning.numa to none", "the NUMA node of %s on %s is not known", unknown, h.Name)
 		case len(nodes) > 1:
@@ -85,13 +87,6 @@ func (b *builder) nodesOf(v *draft.VM, h *draft.Host) (nodes []string, first, un
 		}
 	}
 	return nodes, ports[0].Device, ""
-}
-
-func coresOfNode(h *backends.Host) int {
-	if h.Sockets == 0 {
-		return 0
-	}
-	return h.Cores / h.Sockets
 }
 
 // cpuFits refuses CPU reservations and exclusive cores that a host cannot provide. Reservations of other VMs count too while they

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -92,19 +93,12 @@ func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.V
 	}
 	switch len(found) {
 	case 0:
-		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v *backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
+		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
 		return nil
 	case 1:
 		return found[0]
 	}
-	var paths []string
-	for _, v := range found {
-		if v.Path != "" {
-			paths = append(paths, v.Path)
-		} else {
-			paths = append(paths, v.Name)
-		}
-	}
+	paths := backends.Each(found, func(v *backends.VM) string { return cmp.Or(v.Path, v.Name) })
 	slices.Sort(paths)
 	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs: %s", name, strings.Join(paths, ", ")))
 	return nil

@@ -178,11 +178,7 @@ func hostByHand(c plan.Change) (string, []string) {
 
 // pairs formats parameters for ESXi: "a=1 b=2".
 func pairs(m map[string]string) string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, k+"="+m[k])
-	}
-	return strings.Join(out, " ")
+	return strings.Join(backends.Each(slices.Sorted(maps.Keys(m)), func(k string) string { return k + "=" + m[k] }), " ")
 }
 
 // word quotes a text as one word for a POSIX shell.

@@ -68,12 +68,7 @@ func vmByHand(c plan.Change) (string, []string) {
 func guestByHand(c plan.Change) (string, []string) {
 	var was, to backends.PackageSpec
 	if c.Kind == backends.KindPackages && c.From.Decode(&was) == nil && c.To.Decode(&to) == nil {
-		var added []string
-		for _, p := range to.Installed {
-			if !strings.Contains(" "+strings.Join(was.Installed, " ")+" ", " "+p+" ") {
-				added = append(added, p)
-			}
-		}
+		added := slices.DeleteFunc(to.Installed, func(p string) bool { return slices.Contains(was.Installed, p) })
 		return "In the guest, remove the packages that were not installed before, with apt-get or dnf: " + strings.Join(added, " "), nil
 	}
 	var loaded, load []string

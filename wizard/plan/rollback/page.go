@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func (p Page) Markdown() string {
 			continue
 		}
 		done[s.Change.Target] = true
-		say("\n## %s %s", titleOf(s.Change.Target.Type), s.Change.Target.Name)
+		say("\n## %s %s", cmp.Or(titles[s.Change.Target.Type], string(s.Change.Target.Type)), s.Change.Target.Name)
 		for _, of := range steps {
 			if of.Change.Target == s.Change.Target {
 				of.write(say)
@@ -102,18 +103,8 @@ func rank(t backends.TargetType) int {
 	return len(order)
 }
 
-func titleOf(t backends.TargetType) string {
-	switch t {
-	case backends.TypeHost:
-		return "Host"
-	case backends.TypeVM:
-		return "VM"
-	case backends.TypeGuest:
-		return "Guest"
-	case backends.TypeSwitch:
-		return "Distributed switch"
-	case backends.TypePortGroup:
-		return "Port group"
-	}
-	return string(t)
+// titles are the headings of targets.
+var titles = map[backends.TargetType]string{
+	backends.TypeHost: "Host", backends.TypeVM: "VM", backends.TypeGuest: "Guest", backends.TypeSwitch: "Distributed switch",
+	backends.TypePortGroup: "Port group",
 }

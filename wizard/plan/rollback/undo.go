@@ -219,7 +219,7 @@ func (u *undo) arrange() {
 			case br.Leave != off || br.Effect != plan.VMPowerCycle:
 				// A guest that cannot be restored does not block its VM and the network below it.
 				br.AfterAny = append(br.AfterAny, guests[br.Target.Name]...)
-			case stopped && !u.holds(id):
+			case stopped && len(br.Around) == 0 && !slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) }):
 				continue // while it is off, its guest could not be restored
 			case stopped:
 				br.Leave = backends.ValueOf("poweredOn")
@@ -252,11 +252,6 @@ func (u *undo) powerCanary() {
 		}
 		br.AfterAny = append(br.AfterAny, first) // a VM that cannot be restored does not block the others
 	}
-}
-
-// holds reports whether a bracket has a body or other brackets inside.
-func (u *undo) holds(id string) bool {
-	return len(u.brackets[id].Around) > 0 || slices.ContainsFunc(u.changes, func(c plan.Change) bool { return slices.Contains(c.Within, id) })
 }
 
 // sharesChange reports whether a power cycle shares a change with that of another VM, or has a change of the network inside,

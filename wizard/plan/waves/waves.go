@@ -30,10 +30,7 @@ func Stays(inv *backends.Inventory, v *backends.VM, h *backends.Host) string {
 	if cl == nil {
 		return ""
 	}
-	mode := cl.DRSMode
-	if own := cl.DRSOverride[v.Name]; own != "" {
-		mode = own
-	}
+	mode := cmp.Or(cl.DRSOverride[v.Name], cl.DRSMode)
 	if !cl.DRS || mode != "fullyAutomated" {
 		return "DRS does not move it automatically (" + cmp.Or(mode, "off") + ")"
 	}
@@ -103,7 +100,8 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 		return
 	}
 	why := Stays(w.Inventory, v, h.Host)
-	if w.ourselves(v) && v.Power == "poweredOn" && (why != "" || planned) {
+	ourselves := slices.ContainsFunc(v.IPs, func(ip string) bool { return slices.Contains(w.Options.Ourselves, ip) })
+	if ourselves && v.Power == "poweredOn" && (why != "" || planned) {
 		w.Refuse(backends.HostRef(h.Name), "", "move the VM to a host that the answers do not include, or run rdma-setup on another machine",
 			"runs %s, on which rdma-setup runs, and has to reboot", v.Name)
 		return
@@ -166,11 +164,6 @@ func (w *waves) stayOut(h *draft.Host) {
 		}
 	}
 	h.Out = []string{br.ID()}
-}
-
-// ourselves reports whether rdma-setup runs in this VM.
-func (w *waves) ourselves(v *backends.VM) bool {
-	return slices.ContainsFunc(v.IPs, func(ip string) bool { return slices.Contains(w.Options.Ourselves, ip) })
 }
 
 // clusters notes what HA, DRS and vSAN mean for the waves.
