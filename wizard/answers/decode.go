@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -106,10 +107,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 			v.SetInt(i)
 			return
 		}
-		hint := d.hint(path)
-		if hint == "" {
-			hint = "write a whole number, without quotes"
-		}
+		hint := cmp.Or(d.hint(path), "write a whole number, without quotes")
 		d.report(n, path, hint, "expected a whole number, not %s", describe(n))
 	case reflect.String:
 		if s, ok := d.scalar(n, path); ok {

@@ -2,6 +2,7 @@ package answers
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -221,9 +222,7 @@ func (d *decoder) syntax(err error, raw []byte) {
 	} else if strings.Contains(what, "mapping values are not allowed") {
 		hint = "a value that holds \": \" goes in quotes; keys of one level start in one column"
 	}
-	if hint == "" {
-		hint = "compare with: rdma-setup generate answers"
-	}
+	hint = cmp.Or(hint, "compare with: rdma-setup generate answers")
 	p.What, p.Hint = "is not valid YAML: "+clip(what), hint
 	d.problems = append(d.problems, p)
 }

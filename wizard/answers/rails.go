@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -34,12 +35,8 @@ func (a *Answers) FromRails(rails []Rail) {
 			number = fmt.Sprintf("-%d", i+1)
 		}
 		s := &rails[i].Switch
-		if s.Name == "" {
-			s.Name = "RDMA-DVS" + number
-		}
-		if s.PortGroup == "" {
-			s.PortGroup = "RDMA-PG" + number
-		}
+		s.Name = cmp.Or(s.Name, "RDMA-DVS"+number)
+		s.PortGroup = cmp.Or(s.PortGroup, "RDMA-PG"+number)
 	}
 	if len(rails) > 0 {
 		a.NIC, a.Switch = rails[0].NIC, rails[0].Switch
@@ -54,9 +51,7 @@ func (a *Answers) AllRails() []Rail {
 	}
 	out[0].NIC, out[0].Switch = a.NIC, a.Switch
 	for i := range out {
-		if out[i].SRIOV.VFs == 0 {
-			out[i].SRIOV.VFs = a.SRIOV.VFs
-		}
+		out[i].SRIOV.VFs = cmp.Or(out[i].SRIOV.VFs, a.SRIOV.VFs)
 	}
 	return out
 }

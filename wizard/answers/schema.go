@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -167,7 +168,7 @@ func vmkCreateSchema() *schema {
 // adorn adds the data in the table of keys to a schema and everything below it.
 func adorn(s *schema, keys keyTable, path string) error {
 	k := keys[path]
-	s.Description = firstOf(s.Description, k.Doc)
+	s.Description = cmp.Or(s.Description, k.Doc)
 	if k.Default != "" && len(k.ByMode) == 0 {
 		var v any
 		if err := yaml.Unmarshal([]byte(k.Default), &v); err != nil {
@@ -200,11 +201,4 @@ func adorn(s *schema, keys keyTable, path string) error {
 		return adorn(values, keys, path+"{}")
 	}
 	return nil
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package answers
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"net"
@@ -100,9 +101,7 @@ func (p *PCI) UnmarshalText(b []byte) error {
 	if m == nil {
 		return fmt.Errorf("%q is not a PCI address", clip(text))
 	}
-	if m[1] == "" {
-		m[1] = "0000"
-	}
+	m[1] = cmp.Or(m[1], "0000")
 	*p = PCI(strings.ToLower(m[1] + ":" + m[2] + ":" + m[3] + "." + m[4]))
 	return nil
 }

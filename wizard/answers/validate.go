@@ -1,7 +1,9 @@
 package answers
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -33,9 +35,7 @@ type checker struct {
 }
 
 func (c *checker) bad(path, hint, format string, args ...any) {
-	if hint == "" {
-		hint = c.keys[pattern(path)].Hint
-	}
+	hint = cmp.Or(hint, c.keys[pattern(path)].Hint)
 	c.problems = append(c.problems, Problem{Path: path, What: fmt.Sprintf(format, args...), Hint: hint})
 }
 
@@ -84,10 +84,7 @@ func (c *checker) limits(v reflect.Value, path string) {
 		}
 	case v.Kind() == reflect.Int && k.Max > 0:
 		if n := int(v.Int()); n < k.Min || n > k.Max {
-			hint := k.Hint
-			if hint == "" {
-				hint = fmt.Sprintf("write a number from %d to %d (%s)", k.Min, k.Max, k.Doc)
-			}
+			hint := cmp.Or(k.Hint, fmt.Sprintf("write a number from %d to %d (%s)", k.Min, k.Max, k.Doc))
 			c.bad(path, hint, "%d is not between %d and %d", n, k.Min, k.Max)
 		}
 	}
@@ -263,14 +260,7 @@ func (c *checker) objectName(s, path string) {
 	}
 }
 
-func sorted[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // packaged checks the location of a file with packages for hosts.
 func (c *checker) packaged(path, location string) {

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -59,12 +60,8 @@ func (h Horovod) Script(o Origin) (string, error) {
 		env = append(env, "-e "+v.Name+"="+v.Value)
 	}
 	port, model := h.Port, h.Model
-	if port == 0 {
-		port = 12345
-	}
-	if model == "" {
-		model = "VGG16"
-	}
+	port = cmp.Or(port, 12345)
+	model = cmp.Or(model, "VGG16")
 	transport, proof := h.Net.proof()
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
 		"@HOSTS@", strings.Join(hosts, " "), "@SLOTS@", strings.Join(slots, ","), "@RANKS@", strconv.Itoa(h.GPUs*len(h.Hosts)), "@IMAGE@", h.Image,

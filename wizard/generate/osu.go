@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -72,10 +73,7 @@ func (s OSU) Script(o Origin) (string, error) {
 	if s.Class > 0 {
 		options += " -x UCX_IB_TRAFFIC_CLASS=" + strconv.Itoa(s.Class)
 	}
-	runs := s.Runs
-	if runs == 0 {
-		runs = 5
-	}
+	runs := cmp.Or(s.Runs, 5)
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
 		"@HOSTS@", strings.Join(hosts, " "), "@COUNTS@", strings.Join(counts, " "), "@OPTIONS@", options, "@RUNS@", strconv.Itoa(runs),
 	).Replace(assets.Template("osu.sh")), nil

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -137,9 +138,7 @@ func psid(sys *backends.HostSystem, pci string) string {
 
 func guestOf(inv *backends.Inventory, g backends.Guest) EnvGuest {
 	e := EnvGuest{VM: g.VM, OS: g.Pretty, Kernel: g.Kernel, Perftest: g.Tests(), MOFED: g.MOFED}
-	if e.OS == "" {
-		e.OS = words(g.OS, g.Version)
-	}
+	e.OS = cmp.Or(e.OS, words(g.OS, g.Version))
 	if vm := inv.VM(g.VM); vm != nil {
 		e.Host, e.Hardware = vm.Host, vm.Hardware
 	}

@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -158,9 +159,7 @@ WORKDIR /workspace
 	}
 	if d.Bitfusion != "" {
 		zone, check := d.Timezone, ""
-		if zone == "" {
-			zone = "Etc/UTC"
-		}
+		zone = cmp.Or(zone, "Etc/UTC")
 		if d.SHA256 != "" {
 			check = "--checksum=sha256:" + d.SHA256 + " "
 		}

@@ -6,6 +6,7 @@
 package switches
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,9 +95,7 @@ func (w Wish) Check() error {
 // Config returns the configuration of one switch. Without ports every line is a comment, so that pasting it does nothing, and
 // missing lists what must be filled in.
 func Config(w Wish, o generate.Origin) (text string, missing []string, err error) {
-	if w.Queue == "" {
-		w.Queue = "tx-queue"
-	}
+	w.Queue = cmp.Or(w.Queue, "tx-queue")
 	if err := w.Check(); err != nil {
 		return "", nil, err
 	}
@@ -111,10 +110,7 @@ func Config(w Wish, o generate.Origin) (text string, missing []string, err error
 	if w.PFC {
 		p.note("When it holds, say so in the answers:   confirmed: {switch_pfc: true}   for no tool can read it from the switch.")
 	}
-	name := w.Switch
-	if name == "" {
-		name = "the switch"
-	}
+	name := cmp.Or(w.Switch, "the switch")
 	head := o.Comment(p.mark)
 	head += p.mark + " " + generate.Plain(fmt.Sprintf("RoCE v2 on %s: priority %d, DSCP %d, %s, MTU %d, %s.", name, w.Priority, w.DSCP, flow(w), mtu(w.OS), tag(w.VLAN))) + "\n"
 	for _, port := range w.Ports {
