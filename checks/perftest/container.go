@@ -1,9 +1,6 @@
 package perftest
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Tests from containers at both ends, in addition to those of the guests themselves.
 const (
@@ -12,26 +9,6 @@ const (
 
 	inContainer = " in containers"
 )
-
-// fromContainer reports whether a test runs in containers, and returns the test that runs there.
-func fromContainer(test string) (base string, container bool) {
-	return strings.CutSuffix(test, inContainer)
-}
-
-// containerTests returns the tests of a pair if both ends have an image.
-func (r *Runner) containerTests(p Pair) []string {
-	if p.Client.Image == "" || p.Server.Image == "" {
-		return nil
-	}
-	var tests []string
-	if r.Bandwidth {
-		tests = append(tests, SendBandwidthContainer)
-	}
-	if r.Latency {
-		tests = append(tests, SendLatencyContainer)
-	}
-	return tests
-}
 
 // containerLine returns the command line that runs a command in a container of the node's image, with the flags of the guide
 // (PVRDMA and vSphere Bitfusion, VMware, 2021, Using PVRDMA in an NGC Container) and without a limit on locked memory, which

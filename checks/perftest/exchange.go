@@ -34,12 +34,11 @@ type process struct {
 func (r *Runner) server(ctx context.Context, p Pair, test, sizes string, port int) *process {
 	ctx, stop := context.WithCancel(ctx)
 	s := &process{stop: stop, ready: make(chan struct{}), ended: make(chan struct{})}
-	_, container := fromContainer(test)
 	var once sync.Once
 	go func() {
 		defer close(s.ended)
 		s.out, s.err = r.Shell.Exec(ctx, p.Server.VM, Command{
-			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User || container,
+			Line: r.line(test, sizes, p.Server, port, ""), Sudo: !p.Server.User || strings.HasSuffix(test, inContainer),
 			OnLine: func(line string) {
 				if strings.Contains(line, "Waiting for client") {
 					once.Do(func() { close(s.ready) })
@@ -62,6 +61,21 @@ func (s *process) cause(p Pair, test string, port int) error {
 		return fmt.Errorf("server on %s: TCP port %d %w", p.Server.VM, port, errTaken)
 	}
 	return fmt.Errorf("server on %s: %s", p.Server.VM, firstCause(test, s.out))
+}
+
+// await waits until a server waits for its client, or has had the time for it.
+func (s *process) await(ctx context.Context, p Pair, test string, port int) error {
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-s.ready:
+	case <-late.C:
+	case <-s.ended:
+		return s.cause(p, test, port)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 // lost returns the cause if a server could not bind its port, had ended when its client wanted to connect, or reports why the
@@ -91,15 +105,8 @@ func (r *Runner) exchange(ctx context.Context, p Pair, test, sizes string, port 
 		s.stop()
 		<-s.ended
 	}()
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	select {
-	case <-s.ready:
-	case <-late.C:
-	case <-s.ended:
-		return Output{}, s.cause(p, test, port)
-	case <-ctx.Done():
-		return Output{}, ctx.Err()
+	if err := s.await(ctx, p, test, port); err != nil {
+		return Output{}, err
 	}
 	line := r.line(test, sizes, p.Client, port, p.Server.IP)
 	if sizes == sweep {

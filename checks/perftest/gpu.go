@@ -87,21 +87,6 @@ func (g GPU) near() bool {
 	return g.Link == "PIX" || g.Link == "PXB"
 }
 
-// withGPU reports whether a test uses GPU memory, and returns the test with host memory to compare with.
-func withGPU(test string) (host string, gpu bool) { return strings.CutSuffix(test, useCUDA) }
-
-// gpuTests returns the tests of a pair whose ends have GPUs.
-func (r *Runner) gpuTests() []string {
-	var tests []string
-	if r.Bandwidth {
-		tests = append(tests, WriteBandwidth, WriteBandwidthGPU)
-	}
-	if r.Latency {
-		tests = append(tests, SendLatency, SendLatencyGPU)
-	}
-	return tests
-}
-
 // measureGPU runs one test with GPU memory and compares it with the same test with host memory.
 func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, host *Measurement) Measurement {
 	m := r.blank(p, test)
@@ -177,12 +162,8 @@ func JudgeGPU(m *Measurement, host Measurement, p Pair) {
 func gpuHint(p Pair) string {
 	for _, n := range []Node{p.Client, p.Server} {
 		if n.GPU.far() {
-			where := n.GPU.Link
-			if n.GPU.Host != "" {
-				where = n.GPU.Host
-			}
 			return fmt.Sprintf("topology, not settings: GPU%d and %s of %s are at %s, so data goes through the CPU; give the VM the GPU below the NIC's root "+
-				"port or switch, or move a card", n.GPU.Index, n.Device, n.VM, where)
+				"port or switch, or move a card", n.GPU.Index, n.Device, n.VM, cmp.Or(n.GPU.Host, n.GPU.Link))
 		}
 	}
 	for _, n := range []Node{p.Client, p.Server} {
@@ -208,7 +189,7 @@ func (m *Measurement) gpuCause(p Pair, code string) {
 // gpuLine returns what comes before and after a test's name on the command line. CUDA orders GPUs by speed unless it is set to
 // order them by PCI address, like nvidia-smi.
 func (n Node) gpuLine(test string) (environment, command string) {
-	base, gpu := withGPU(test)
+	base, gpu := strings.CutSuffix(test, useCUDA)
 	if !gpu || n.GPU == nil {
 		return "", test
 	}

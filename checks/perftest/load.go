@@ -303,17 +303,7 @@ func (r *Runner) atOnce(ctx context.Context, p Pair, test, sizes string, port in
 		s.stop()
 		<-s.ended
 	}()
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	var failed error
-	select {
-	case <-s.ready:
-	case <-late.C:
-	case <-s.ended:
-		failed = s.cause(p, test, port)
-	case <-ctx.Done():
-		failed = ctx.Err()
-	}
+	failed := s.await(ctx, p, test, port)
 	ready()
 	if failed != nil {
 		return Output{}, failed

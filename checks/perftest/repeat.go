@@ -59,8 +59,7 @@ func median(runs []Measurement) Measurement {
 	for _, run := range runs[1:] {
 		m.Counters = m.Counters.plus(run.Counters)
 		if m.Packets != nil && run.Packets != nil {
-			n := *m.Packets + *run.Packets
-			m.Packets = &n
+			m.Packets = new(*m.Packets + *run.Packets)
 		}
 	}
 	return m
@@ -84,14 +83,5 @@ func (s *Sides) plus(t *Sides) *Sides {
 	if s == nil || t == nil {
 		return nil
 	}
-	add := func(a, b Counters) Counters {
-		out := Counters{}
-		for _, c := range []Counters{a, b} {
-			for name, n := range c {
-				out[name] += n
-			}
-		}
-		return out
-	}
-	return &Sides{From: add(s.From, t.From), To: add(s.To, t.To)}
+	return &Sides{From: s.From.plus(t.From), To: s.To.plus(t.To)}
 }

@@ -1,6 +1,7 @@
 package perftest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -107,19 +108,28 @@ const fast = 200_000 // Mbps
 // tests returns the tests between the two ends of a pair.
 func (r *Runner) tests(p Pair) []string {
 	if p.Client.GPU != nil && p.Server.GPU != nil {
-		return r.gpuTests()
+		return r.chosen([]string{WriteBandwidth, WriteBandwidthGPU}, []string{SendLatency, SendLatencyGPU})
 	}
+	bandwidth := []string{SendBandwidth}
+	if p.linkMbps() >= fast && !p.SameHost() {
+		bandwidth = append(bandwidth, SendManyQPs, SendBothWays)
+	}
+	tests := r.chosen(bandwidth, []string{SendLatency})
+	if p.Client.Image != "" && p.Server.Image != "" {
+		tests = append(tests, r.chosen([]string{SendBandwidthContainer}, []string{SendLatencyContainer})...)
+	}
+	return tests
+}
+
+func (r *Runner) chosen(bandwidth, latency []string) []string {
 	var tests []string
 	if r.Bandwidth {
-		tests = append(tests, SendBandwidth)
-		if p.linkMbps() >= fast && !p.SameHost() {
-			tests = append(tests, SendManyQPs, SendBothWays)
-		}
+		tests = append(tests, bandwidth...)
 	}
 	if r.Latency {
-		tests = append(tests, SendLatency)
+		tests = append(tests, latency...)
 	}
-	return append(tests, r.containerTests(p)...)
+	return tests
 }
 
 // Measure runs the tests of every pair, round by round; the pairs of a round run concurrently. If ctx is cancelled, it returns
@@ -164,7 +174,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					tell(i, p, test, nil, Fabric{})
 					var m Measurement
 					var f Fabric
-					if base, gpu := withGPU(test); silent {
+					if base, gpu := strings.CutSuffix(test, useCUDA); silent {
 						m = r.unheard(p, test, r.port()+k)
 					} else if gpu {
 						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
@@ -195,19 +205,9 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 	return all, ctx.Err()
 }
 
-func (r *Runner) port() int {
-	if r.Port == 0 {
-		return 18515
-	}
-	return r.Port
-}
+func (r *Runner) port() int { return cmp.Or(r.Port, 18515) }
 
-func (r *Runner) limit() time.Duration {
-	if r.Limit == 0 {
-		return 3 * time.Minute
-	}
-	return r.Limit
-}
+func (r *Runner) limit() time.Duration { return cmp.Or(r.Limit, 3*time.Minute) }
 
 // blank returns a measurement before its test.
 func (r *Runner) blank(p Pair, test string) Measurement {
@@ -215,7 +215,7 @@ func (r *Runner) blank(p Pair, test string) Measurement {
 		From: p.Client.VM, To: p.Server.VM, RailFrom: p.Client.Rail, RailTo: p.Server.Rail, FromHost: p.Client.Host, ToHost: p.Server.Host, Test: test,
 		Device: p.Client.Device, GIDIndex: p.Client.GID, MTU: min(p.Client.MTU, p.Server.MTU), Simulated: r.Simulated, Rows: []Row{},
 	}
-	if _, container := fromContainer(test); container {
+	if strings.HasSuffix(test, inContainer) {
 		m.Image = p.Client.Image
 	}
 	if r.Class != nil {
@@ -323,7 +323,7 @@ const sweep = "-a"
 // hence timeout, in the process group by which the command is ended, and it buffers its output without a terminal, hence stdbuf.
 func (r *Runner) line(test, sizes string, n Node, port int, peer string) string {
 	limit := int(r.limit().Seconds())
-	test, container := fromContainer(test)
+	test, container := strings.CutSuffix(test, inContainer)
 	environment, test := n.gpuLine(test)
 	if !container {
 		test = n.near(test)

@@ -150,23 +150,14 @@ func ring(nodes []Node) []Pair {
 // interleave orders nodes so that neighbours on the ring are on different hosts as far as possible: nodes of the fullest hosts
 // are placed first, on every second place, then on the places between.
 func interleave(nodes []Node) []Node {
-	byHost := map[string][]Node{}
-	var hosts []string
-	for _, n := range nodes {
-		if byHost[n.Host] == nil {
-			hosts = append(hosts, n.Host)
-		}
-		byHost[n.Host] = append(byHost[n.Host], n)
-	}
-	slices.SortStableFunc(hosts, func(a, b string) int { return len(byHost[b]) - len(byHost[a]) })
+	hosts := grouped(nodes, func(n Node) string { return n.Host })
+	slices.SortStableFunc(hosts, func(a, b []Node) int { return len(b) - len(a) })
 	laid := make([]Node, len(nodes))
 	place := 0
-	for _, h := range hosts {
-		for _, n := range byHost[h] {
-			laid[place] = n
-			if place += 2; place >= len(laid) {
-				place = 1
-			}
+	for _, n := range slices.Concat(hosts...) {
+		laid[place] = n
+		if place += 2; place >= len(laid) {
+			place = 1
 		}
 	}
 	return laid
@@ -178,26 +169,15 @@ func interleave(nodes []Node) []Node {
 //
 // Rails are measured one after the other, so that the result of one does not depend on the others.
 func Rounds(pairs []Pair) [][]Pair {
-	var rails []string
-	byRail := map[string][]Pair{}
-	for _, p := range pairs {
-		if byRail[p.Client.Rail] == nil {
-			rails = append(rails, p.Client.Rail)
-		}
-		byRail[p.Client.Rail] = append(byRail[p.Client.Rail], p)
-	}
 	var out [][]Pair
-	for _, rail := range rails {
-		out = append(out, roundsOf(byRail[rail])...)
+	for _, rail := range grouped(pairs, func(p Pair) string { return p.Client.Rail }) {
+		rounds, ok := circle(rail)
+		if !ok {
+			rounds = greedy(rail)
+		}
+		out = append(out, rounds...)
 	}
 	return out
-}
-
-func roundsOf(pairs []Pair) [][]Pair {
-	if rounds, ok := circle(pairs); ok {
-		return rounds
-	}
-	return greedy(pairs)
 }
 
 // circle is the round-robin tournament: node 0 stays, the others move one place per round.
@@ -258,27 +238,47 @@ func greedy(pairs []Pair) [][]Pair {
 		weight := func(p Pair) int { return max(load[p.Client.hostPort()], load[p.Server.hostPort()]) }
 		return weight(b) - weight(a)
 	})
-	var rounds [][]Pair
-	var taken []map[string]bool
-	for _, p := range order {
+	return firstFit(order, func(p Pair) []string {
 		keys := []string{"vm " + p.Client.VM, "vm " + p.Server.VM}
 		if !p.SameHost() {
 			keys = append(keys, p.Client.hostPort(), p.Server.hostPort())
 		}
-		r := 0
-		for ; r < len(rounds); r++ {
-			if !slices.ContainsFunc(keys, func(k string) bool { return taken[r][k] }) {
-				break
-			}
+		return keys
+	})
+}
+
+// firstFit assigns each item to the first round in which none of its keys occurs yet.
+func firstFit[T any](items []T, keys func(T) []string) [][]T {
+	var rounds [][]T
+	var taken []map[string]bool
+	for _, item := range items {
+		own := keys(item)
+		r := slices.IndexFunc(taken, func(round map[string]bool) bool {
+			return !slices.ContainsFunc(own, func(k string) bool { return round[k] })
+		})
+		if r < 0 {
+			r, rounds, taken = len(rounds), append(rounds, nil), append(taken, map[string]bool{})
 		}
-		if r == len(rounds) {
-			rounds = append(rounds, nil)
-			taken = append(taken, map[string]bool{})
-		}
-		rounds[r] = append(rounds[r], p)
-		for _, k := range keys {
+		rounds[r] = append(rounds[r], item)
+		for _, k := range own {
 			taken[r][k] = true
 		}
 	}
 	return rounds
+}
+
+// grouped groups items by their keys, in the order in which the keys occur.
+func grouped[T any, K comparable](items []T, key func(T) K) [][]T {
+	var out [][]T
+	at := map[K]int{}
+	for _, item := range items {
+		i, known := at[key(item)]
+		if !known {
+			i = len(out)
+			at[key(item)] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], item)
+	}
+	return out
 }

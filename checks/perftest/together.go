@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -30,7 +31,7 @@ type bond []Pair
 
 // Bonds returns how many measurements of all rails at once the pairs allow, and their estimated time.
 func Bonds(pairs []Pair) (tests int, took time.Duration) {
-	rounds := bondRounds(bonds(pairs, func(Pair) bool { return true }))
+	rounds := firstFit(bonds(pairs, func(Pair) bool { return true }), bond.shared)
 	for _, round := range rounds {
 		tests += len(round)
 	}
@@ -39,22 +40,13 @@ func Bonds(pairs []Pair) (tests int, took time.Duration) {
 
 // bonds groups the pairs of several rails by their VMs; which reports whether a pair is included. VMs on one host share no cable.
 func bonds(pairs []Pair, which func(Pair) bool) []bond {
-	var order [][2]string
-	by := map[[2]string]bond{}
-	for _, p := range pairs {
-		if p.Client.Rail == "" || p.SameHost() || p.Client.Device == "" || p.Server.Device == "" || !which(p) {
-			continue
-		}
-		vms := [2]string{p.Client.VM, p.Server.VM}
-		if by[vms] == nil {
-			order = append(order, vms)
-		}
-		by[vms] = append(by[vms], p)
-	}
+	whole := slices.DeleteFunc(slices.Clone(pairs), func(p Pair) bool {
+		return p.Client.Rail == "" || p.SameHost() || p.Client.Device == "" || p.Server.Device == "" || !which(p)
+	})
 	var out []bond
-	for _, vms := range order {
-		if len(by[vms]) > 1 {
-			out = append(out, by[vms])
+	for _, b := range grouped(whole, func(p Pair) [2]string { return [2]string{p.Client.VM, p.Server.VM} }) {
+		if len(b) > 1 {
+			out = append(out, b)
 		}
 	}
 	return out
@@ -71,27 +63,6 @@ func (b bond) shared() []string {
 	return keys
 }
 
-// bondRounds distributes bonds over rounds in which no VM, host port, card or PCIe switch occurs twice.
-func bondRounds(all []bond) [][]bond {
-	var rounds [][]bond
-	var taken []map[string]bool
-	for _, b := range all {
-		keys := b.shared()
-		free := func(round map[string]bool) bool {
-			return !slices.ContainsFunc(keys, func(k string) bool { return round[k] })
-		}
-		r := slices.IndexFunc(taken, free)
-		if r < 0 {
-			r, rounds, taken = len(rounds), append(rounds, nil), append(taken, map[string]bool{})
-		}
-		rounds[r] = append(rounds[r], b)
-		for _, k := range keys {
-			taken[r][k] = true
-		}
-	}
-	return rounds
-}
-
 // Together measures all rails between two VMs at once, for every two VMs whose rails were measured alone: alone are those
 // measurements. If ctx is cancelled, it returns the results so far with ctx's error.
 func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement) ([]Measurement, error) {
@@ -105,7 +76,7 @@ func (r *Runner) Together(ctx context.Context, pairs []Pair, alone []Measurement
 		}
 	}
 	all := bonds(pairs, func(p Pair) bool { return own[p.String()+" "+r.best(p, own)] > 0 })
-	rounds := bondRounds(all)
+	rounds := firstFit(all, bond.shared)
 	var mu sync.Mutex
 	var out []Measurement
 	tell := func(round int, b bond, m *Measurement) {
@@ -171,7 +142,7 @@ func (r *Runner) common(b bond, own map[string]float64) string {
 	same, cuda := true, false
 	for _, p := range b {
 		best := r.best(p, own)
-		_, gpu := withGPU(best)
+		gpu := strings.HasSuffix(best, useCUDA)
 		same, cuda = same && best == first, cuda || gpu || best == WriteBandwidth
 	}
 	switch {
@@ -187,23 +158,18 @@ func (r *Runner) common(b bond, own map[string]float64) string {
 func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of func(Pair) float64) Measurement {
 	m := r.blank(b[0], test+" "+LoadRails)
 	m.RailFrom, m.RailTo, m.Load, m.Senders = "", "", LoadRails, 1
-	if _, gpu := withGPU(test); gpu {
+	if strings.HasSuffix(test, useCUDA) {
 		m.GPU = &Ends{From: *b[0].Client.GPU, To: *b[0].Server.GPU}
 	}
 	before := r.bondCounters(ctx, b)
-	flows := make([]Measurement, len(b))
-	for i, p := range b {
-		flows[i] = r.blank(p, test)
-	}
+	flows := backends.Each(b, func(p Pair) Measurement { return r.blank(p, test) })
 	r.begin(ctx, b, flows, test, loadSizes, port, func(int, Output) {})
 	after := r.bondCounters(ctx, b)
 	var moved Sides
 	for i, p := range b {
 		moved.From, moved.To = moved.From.plus(after[i].From.since(before[i].From, r.Class)), moved.To.plus(after[i].To.since(before[i].To, r.Class))
 		f := flows[i]
-		if m.Command == "" {
-			m.Command = f.Command
-		}
+		m.Command = cmp.Or(m.Command, f.Command)
 		if f.Error != "" {
 			m.Verdict, m.Error, m.Hint = f.Verdict, p.Client.Rail+": "+f.Error, f.Hint
 			continue
@@ -230,12 +196,11 @@ func (r *Runner) bond(ctx context.Context, b bond, port int, test string, of fun
 
 // plus adds the counters of two devices.
 func (c Counters) plus(more Counters) Counters {
-	out := maps.Clone(c)
-	if out == nil {
-		out = Counters{}
-	}
-	for name, n := range more {
-		out[name] += n
+	out := Counters{}
+	for _, c := range []Counters{c, more} {
+		for name, n := range c {
+			out[name] += n
+		}
 	}
 	return out
 }
@@ -261,7 +226,7 @@ func (r *Runner) bondCounters(ctx context.Context, b bond) []Sides {
 // judgeBond compares the throughput of all rails together with the sum of each rail alone, limited by the PCIe links. If the
 // width of a shared link is not known, less than the sum proves nothing.
 func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
-	_, gpu := withGPU(m.Test[:len(m.Test)-len(" "+LoadRails)])
+	gpu := strings.HasSuffix(m.Test, useCUDA+" "+LoadRails)
 	var names []string
 	sum := 0.0
 	for _, p := range b {
@@ -277,9 +242,7 @@ func (m *Measurement) judgeBond(mode string, b bond, of func(Pair) float64) {
 		if got < m.ExpectedGbps {
 			m.ExpectedGbps, m.Why = got, fmt.Sprintf("%s reach %.1f Gb/s one by one; %s", joined(names), sum, why)
 		}
-		if blind == "" {
-			blind = unknown
-		}
+		blind = cmp.Or(blind, unknown)
 	}
 	bands := sizing.BandsFor(mode)
 	share := m.AchievedGbps / m.ExpectedGbps
@@ -319,10 +282,7 @@ func ceiling(b bond, end func(Pair) Node, of func(Pair) float64, gpu bool) (gbps
 	var order []string
 	for _, p := range b {
 		n := end(p)
-		key := n.Card
-		if key == "" {
-			key = "rail " + n.Rail // its card is not known
-		}
+		key := cmp.Or(n.Card, "rail "+n.Rail) // its card may not be known
 		if cards[key] == nil {
 			cards[key] = &link{slot: n.Slot, host: n.Host, behind: n.PCIeSwitch, below: gpu}
 			order = append(order, key)
