@@ -48,10 +48,7 @@ func (f *Facts) NearGPUs(h *backends.Host) (list []*backends.GPU, chosen bool) {
 	if len(f.all) < 2 {
 		return list, chosen
 	}
-	var cards []string
-	for _, rail := range f.all {
-		cards = append(cards, rail.HCA(h))
-	}
+	cards := backends.Each(f.all, func(rail *Facts) string { return rail.HCA(h) })
 	own := []string{f.HCA(h)}
 	return slices.DeleteFunc(list, func(g *backends.GPU) bool {
 		mine, best := h.Match([]*backends.GPU{g}, own, map[string]int{}), h.Match([]*backends.GPU{g}, cards, map[string]int{})

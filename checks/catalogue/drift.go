@@ -216,10 +216,7 @@ func gpuSlots(f *checks.Facts, h *backends.Host) string {
 	if f.Answers.Mode != answers.GPUDirect {
 		return ""
 	}
-	var out []string
-	for _, g := range h.GPUs {
-		out = append(out, g.PCI)
-	}
+	out := backends.Each(h.GPUs, func(g backends.GPU) string { return g.PCI })
 	slices.Sort(out)
 	return strings.Join(out, ", ")
 }

@@ -10,7 +10,7 @@ import (
 
 // eachGuest evaluates every guest that was read; the others are unknown with the reason, quietly if no attempt was made (a check
 // without answers reads no guest). Guests of VMs that are off before a run are read once they are on.
-func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachGuest(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, _ := f.VMs()
 		var out []checks.Answer
@@ -27,7 +27,7 @@ func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(
 			case g.Error != "":
 				out = append(out, row.Unknown(t, "the guest could not be read: %s", g.Error))
 			default:
-				out = row.Said(out, ask(f, g))
+				out = row.Said(out, ask(f, t, g))
 			}
 		}
 		return out
@@ -35,10 +35,12 @@ func eachGuest(ask func(f *checks.Facts, g *backends.Guest) checks.Answer) func(
 }
 
 // eachPort evaluates every RDMA adapter of every guest, and reports an unreadable guest once.
-func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachPort(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
-		for _, a := range eachGuest(func(*checks.Facts, *backends.Guest) checks.Answer { return checks.Answer{Status: checks.Pass} })(f) {
+		for _, a := range eachGuest(func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+			return checks.Answer{Status: checks.Pass}
+		})(f) {
 			if a.Status != checks.Pass {
 				out = append(out, a)
 			}
@@ -50,7 +52,7 @@ func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks
 				continue
 			}
 			for _, p := range f.Ports(v) {
-				out = row.Said(out, ask(f, g, p))
+				out = row.Said(out, ask(f, backends.GuestRef(v.Name), g, p))
 			}
 		}
 		return out
@@ -59,8 +61,8 @@ func eachPort(ask func(f *checks.Facts, g *backends.Guest, p checks.Port) checks
 
 // eachVerbs evaluates the RDMA device of every adapter. If the guest has none, only row id reports it.
 func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-		t, d := backends.GuestRef(g.VM), p.Verbs(g)
+	return eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+		d := p.Verbs(g)
 		switch {
 		case d != nil:
 			return ask(f, t, d)
@@ -73,8 +75,8 @@ func eachVerbs(id string, ask func(f *checks.Facts, t backends.Ref, d *backends.
 
 // eachNetdev does the same for the network interface; without addresses in the answers there is nothing to compare.
 func eachNetdev(id string, ask func(f *checks.Facts, t backends.Ref, i *backends.Interface, want string) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-		t, i := backends.GuestRef(g.VM), p.Netdev(g)
+	return eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+		i := p.Netdev(g)
 		switch {
 		case p.CIDR == "":
 			return checks.Answer{}

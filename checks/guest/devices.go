@@ -18,8 +18,8 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-NVSMI-027", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: row.GPUDirectGuide,
 			Criteria: "nvidia-smi lists every GPU of the VM / - / some are missing", Remedy: "Install the driver, or fix the MMIO keys.",
-			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
-				t, want := backends.GuestRef(g.VM), 0
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				want := 0
 				if g.NVIDIA == nil {
 					if i := slices.IndexFunc(g.PCI, func(d backends.GuestDevice) bool { return d.Vendor == "10de" }); i >= 0 {
 						if slices.Contains(g.Loaded, "nouveau") {
@@ -142,8 +142,7 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-DMESG-051", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "ESX-LISA (rdma_reload_vmx_pvrdma)",
 			Criteria: "no Call Trace and no driver that failed since boot / - / some", Remedy: "Collect the kernel log and stop; do not reload modules again.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.KernelLog == nil {
 					return row.Waiting(t, "the kernel log was not read")
 				}
@@ -183,8 +182,8 @@ func guestDeviceChecks() []checks.Check {
 			ID: "GST-CONTAINER-030", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
 			Criteria: "the image in the answers exists and supports PVRDMA, and no container has MLNX_OFED's libraries / - / missing, or without the PVRDMA provider",
 			Remedy:   "Build the image with the distribution's libraries (container.base, or rdma-setup generate dockerfile).",
-			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
-				if a := answerImage(f, g); a != nil {
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				if a := answerImage(f, t, g); a != nil {
 					return *a
 				}
 				return containers(func(t backends.Ref, list []backends.Container) checks.Answer {
@@ -194,7 +193,7 @@ func guestDeviceChecks() []checks.Check {
 						}
 					}
 					return row.Pass(t, "%d containers, none with MLNX_OFED", len(list))
-				})(f, g)
+				})(f, t, g)
 			}),
 		},
 		{
@@ -213,8 +212,8 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-FWD-032", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.GPUDirectGuide,
 			Criteria: "no Kubernetes node, or it forwards packets / - / blocked", Remedy: "Set net.ipv4.ip_forward to 1 and the policy of the chain FORWARD to ACCEPT.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t, w := backends.GuestRef(g.VM), g.Forwarding
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				w := g.Forwarding
 				switch {
 				case w == nil:
 					return row.Waiting(t, "forwarding was not read")
@@ -227,8 +226,7 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-SECBOOT-033", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true, Source: "unverified",
 			Criteria: "secure boot off, or no module was rejected / - / a module was", Remedy: "Sign the modules, or disable secure boot of the VM.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				switch {
 				case g.SecureBoot == nil:
 					return row.Waiting(t, "secure boot was not read")
@@ -246,8 +244,7 @@ func guestDeviceChecks() []checks.Check {
 		{
 			ID: "GST-KHDR-034", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "headers of the running kernel, or no MLNX_OFED to build / - / missing", Remedy: "Install the kernel's headers.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.Headers == nil {
 					return row.Waiting(t, "the kernel headers were not looked for")
 				}
@@ -263,9 +260,8 @@ func rejected(line string) bool {
 	return strings.Contains(l, "unsigned module") || strings.Contains(l, "key was rejected")
 }
 
-func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
-	return func(f *checks.Facts, g *backends.Guest) checks.Answer {
-		t := backends.GuestRef(g.VM)
+func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+	return func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.NVIDIA == nil {
 			return row.Waiting(t, "the NVIDIA driver was not queried")
 		}
@@ -327,8 +323,8 @@ func vgpuDriver(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answe
 }
 
 // answerImage judges the image in the answers; nil if it is acceptable.
-func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
-	t, want := backends.GuestRef(g.VM), f.Answers.Container.Image
+func answerImage(f *checks.Facts, t backends.Ref, g *backends.Guest) *checks.Answer {
+	want := f.Answers.Container.Image
 	if want == "" {
 		return nil
 	}
@@ -347,9 +343,8 @@ func answerImage(f *checks.Facts, g *backends.Guest) *checks.Answer {
 	return &a
 }
 
-func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
-	return func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-		t := backends.GuestRef(g.VM)
+func containers(ask func(t backends.Ref, list []backends.Container) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+	return func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.Containers == nil {
 			return row.Waiting(t, "containers were not looked for")
 		}

@@ -25,20 +25,20 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-OS-001", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "the kernel has the driver / - / no driver", Remedy: "Install a kernel that has the driver; the kernel version alone does not matter.",
-			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				module := "mlx5_core"
 				if f.Answers.Mode == answers.PVRDMA {
 					module = "vmw_pvrdma"
 				}
 				ok := slices.Contains(g.Available, module) || slices.Contains(g.Loaded, module)
-				return row.PassIf(ok, backends.GuestRef(g.VM), "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
+				return row.PassIf(ok, t, "%s, kernel %s: module %s %s", g.Pretty, g.Kernel, module, map[bool]string{true: "there", false: "not found"}[ok])
 			}),
 		},
 		{
 			ID: "GST-SUDO-002", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "root, or sudo / - / no", Remedy: "Provide sudo rights, or give the sudo password (RDMA_SETUP_SUDO_PASSWORD).",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				return row.PassIf(g.Sudo != "none" && g.Sudo != "", backends.GuestRef(g.VM), "sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				return row.PassIf(g.Sudo != "none" && g.Sudo != "", t, "sudo for %s: %s", g.User, cmp.Or(g.Sudo, "none"))
 			}),
 		},
 		{
@@ -75,15 +75,15 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-MOFED-006", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", NGC container",
 			Criteria: "no MLNX_OFED / - / present", Remedy: "Remove MLNX_OFED, which has no PVRDMA provider, and install the distribution's rdma-core.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				return row.PassIf(g.MOFED == "", backends.GuestRef(g.VM), "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				return row.PassIf(g.MOFED == "", t, "MLNX_OFED %s", cmp.Or(g.MOFED, "none"))
 			}),
 		},
 		{
 			ID: "GST-MOD-007", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "ib_umad rdma_cm rdma_ucm vmw_pvrdma loaded / an optional one missing / vmw_pvrdma missing", Remedy: "Load the modules in order, vmw_pvrdma last.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t, missing := backends.GuestRef(g.VM), notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				missing := notLoaded(g, "ib_umad", "rdma_cm", "rdma_ucm", "vmw_pvrdma")
 				if slices.Contains(missing, "vmw_pvrdma") {
 					return row.Fail(t, "not loaded: %s", strings.Join(missing, ", "))
 				}
@@ -93,17 +93,16 @@ func guestChecks() []checks.Check {
 		{
 			ID: "GST-MOD-S-008", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: row.SRIOVStudy,
 			Criteria: "mlx5_core mlx5_ib ib_uverbs rdma_cm loaded / - / one missing", Remedy: "Install or load the driver.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				missing := notLoaded(g, "mlx5_core", "mlx5_ib", "ib_uverbs", "rdma_cm")
-				return row.PassIf(len(missing) == 0, backends.GuestRef(g.VM), "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
+				return row.PassIf(len(missing) == 0, t, "not loaded: %s", cmp.Or(strings.Join(missing, ", "), "none"))
 			}),
 		},
 		{
 			ID: "GST-PERSIST-009", Scope: checks.Guest, Link: checks.InGuest, Modes: row.PVRDMA, Fix: checks.Automatic, Source: row.BitfusionGuide + ", known issue of Ubuntu",
 			Criteria: "modules are loaded at boot, and a unit reloads vmw_pvrdma if the distribution needs it; or guest.persist is off / - / no",
 			Remedy:   "Enable the unit that loads the driver again.",
-			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				d, known := assets.DistroFor(g.OS, g.Version, g.Like)
 				ok := !known || !d.Reload || g.Persist.Reload == "vmw_pvrdma"
 				persist := f.GuestOf(g.VM).Persist
@@ -115,9 +114,8 @@ func guestChecks() []checks.Check {
 }
 
 // listed answers for guests whose lspci was read.
-func listed(ask func(t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, *backends.Guest) checks.Answer {
-	return func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-		t := backends.GuestRef(g.VM)
+func listed(ask func(t backends.Ref, g *backends.Guest) checks.Answer) func(*checks.Facts, backends.Ref, *backends.Guest) checks.Answer {
+	return func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 		if g.PCI == nil {
 			return row.Waiting(t, "lspci was not read")
 		}
@@ -130,8 +128,7 @@ func notLoaded(g *backends.Guest, modules ...string) []string {
 }
 
 // packages compares the installed packages with the list for the distribution. Interactive tools are optional.
-func packages(f *checks.Facts, g *backends.Guest) checks.Answer {
-	t := backends.GuestRef(g.VM)
+func packages(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 	d, known := assets.DistroFor(g.OS, g.Version, g.Like)
 	if !known || g.Packages == nil {
 		return row.Waiting(t, "no list of packages is known for %s %s", cmp.Or(g.OS, "none"), g.Version)

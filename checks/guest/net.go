@@ -95,8 +95,8 @@ func guestNetChecks() []checks.Check {
 		{
 			ID: "GST-NAME-017", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Broadcom KB 407595",
 			Criteria: "the interface has the name of the baseline / another / -", Remedy: "Configure the interface by MAC.",
-			Run: eachPort(func(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-				t, i := backends.GuestRef(g.VM), p.Netdev(g)
+			Run: eachPort(func(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+				i := p.Netdev(g)
 				if f.Baseline == nil || i == nil {
 					return row.Waiting(t, "there is no baseline (check --save-baseline saves one)")
 				}
@@ -111,8 +111,8 @@ func guestNetChecks() []checks.Check {
 		{
 			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "address survives a reboot / - / no", Remedy: "Write a persistent configuration.",
-			Run: eachPort(func(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-				t, i := backends.GuestRef(g.VM), p.Netdev(g)
+			Run: eachPort(func(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+				i := p.Netdev(g)
 				switch {
 				case i == nil || p.CIDR == "":
 					return checks.Answer{}
@@ -131,8 +131,7 @@ func guestNetChecks() []checks.Check {
 }
 
 // guestSubnets looks for a second interface in the network of RDMA.
-func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
-	t := backends.GuestRef(g.VM)
+func guestSubnets(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 	ports, own := f.Ports(f.Inventory.VM(g.VM)), map[string]bool{}
 	if len(ports) == 0 && !f.Before {
 		return checks.Answer{} // the VM has no RDMA adapter, which another row reports
@@ -174,8 +173,8 @@ func guestSubnets(f *checks.Facts, g *backends.Guest) checks.Answer {
 }
 
 // policy examines a port that shares its subnet with another rail of its guest.
-func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-	t, i, want := backends.GuestRef(g.VM), p.Netdev(g), backends.OneSubnet()
+func policy(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+	i, want := p.Netdev(g), backends.OneSubnet()
 	switch {
 	case !p.Shared:
 		return row.Pass(t, "no other rail has the subnet of %s", cmp.Or(p.CIDR, p.MAC))
@@ -194,8 +193,7 @@ func policy(_ *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
 }
 
 // duplicate compares a port's address with all addresses in the inventory, and uses the result of arping if it ran.
-func duplicate(f *checks.Facts, g *backends.Guest, p checks.Port) checks.Answer {
-	t := backends.GuestRef(g.VM)
+func duplicate(f *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
 	want, _ := netip.ParsePrefix(p.CIDR) // invalid if the answers name none
 	if p.CIDR == backends.DHCP {
 		want = answers.Address{DHCP: true}.Of(p.Netdev(g))

@@ -18,8 +18,7 @@ func guestTestChecks() []checks.Check {
 		{
 			ID: "GST-MEMLOCK-020", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "openucx issues 8229, 7930",
 			Criteria: "unlimited / >= 512 MB / less", Remedy: "Set memlock to unlimited in limits.d.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				switch {
 				case g.MemlockKB == -1:
 					return row.Pass(t, "memlock of %s is unlimited", g.User)
@@ -34,18 +33,17 @@ func guestTestChecks() []checks.Check {
 		{
 			ID: "GST-HUGE-021", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "ours",
 			Criteria: "always passes, for information: the answers plan no huge pages / - / -", Remedy: "Reserve huge pages if the application asks for them.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.HugePages == nil {
-					return row.Waiting(backends.GuestRef(g.VM), "huge pages were not read")
+					return row.Waiting(t, "huge pages were not read")
 				}
-				return row.Pass(backends.GuestRef(g.VM), "HugePages_Total is %d", *g.HugePages)
+				return row.Pass(t, "HugePages_Total is %d", *g.HugePages)
 			}),
 		},
 		{
 			ID: "GST-FIREWALL-022", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Unverified: true, Source: "unverified",
 			Criteria: "no firewall, or TCP 18515 and UDP 4791 allowed / - / blocked", Remedy: "Open the ports, or stop the firewall for the test.",
-			Run: eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				if g.Firewall == nil {
 					return row.Waiting(t, "the guest's firewall was not read")
 				}
@@ -90,8 +88,7 @@ func guestTestChecks() []checks.Check {
 		{
 			ID: "GST-CNT-026", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Manual, Source: "nccl issue 394",
 			Criteria: "no retries during tests / congestion notifications only / retries grow", Remedy: "Check PFC and ECN on every hop between the guests.",
-			Run: eachGuest(func(f *checks.Facts, g *backends.Guest) checks.Answer {
-				t := backends.GuestRef(g.VM)
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				var retries, cnps int64
 				read := false
 				for _, p := range f.Pairs {
@@ -137,11 +134,11 @@ func sameGuests(what string, of func(g *backends.Guest) string) func(*checks.Fac
 				most = v
 			}
 		}
-		return eachGuest(func(_ *checks.Facts, g *backends.Guest) checks.Answer {
+		return eachGuest(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 			if of(g) == "" {
-				return row.Fail(backends.GuestRef(g.VM), "%s does not exist", what)
+				return row.Fail(t, "%s does not exist", what)
 			}
-			return row.WarnIf(of(g) != most, backends.GuestRef(g.VM), "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
+			return row.WarnIf(of(g) != most, t, "%s %s, %s on %d of %d", what, of(g), most, count[most], total)
 		})(f)
 	}
 }

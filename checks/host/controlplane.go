@@ -17,8 +17,7 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-VMKNIC-SET-001", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "a vmknic is set, without quotes or spaces / - / empty or quoted",
 			Remedy:   "Set Net.PVRDMAVmknic to the vmknic.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				v, known := h.Options[backends.VMKNICOption]
 				if !known {
 					return row.Unknown(t, "%s was not read", backends.VMKNICOption)
@@ -30,8 +29,8 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-VMKNIC-EXIST-002", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "the vmknic exists with a static IP / DHCP / missing",
 			Remedy:   "Create the vmknic, or choose one with a static IP address.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				t, name := backends.HostRef(h.Name), f.VMKNIC(h)
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				name := f.VMKNIC(h)
 				v := h.VMK(name)
 				switch {
 				case v == nil && name == "" && f.Answers.PVRDMA.VMKNic.Creates(h.Name):
@@ -92,8 +91,8 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-VMKNIC-MTU-006", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 419088",
 			Criteria: "MTU of the DVS, or the vmknic is on another switch / lower than the DVS / higher",
 			Remedy:   "Set the MTU of the vmknic to that of the DVS.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				t, v := backends.HostRef(h.Name), h.VMK(f.VMKNIC(h))
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				v := h.VMK(f.VMKNIC(h))
 				sw := f.Inventory.Switch(f.Answers.Switch.Name)
 				switch {
 				case v == nil:
@@ -110,8 +109,7 @@ func controlPlaneChecks() []checks.Check {
 			ID: "HOST-FW-PVRDMA-007", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide + ", section 4",
 			Criteria: "ruleset pvrdma on / - / off",
 			Remedy:   "Enable the firewall ruleset pvrdma.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				r, known := h.Firewall[checks.PVRDMARuleset]
 				if !known {
 					return row.Unknown(t, "the firewall was not read, or this ESXi has no ruleset pvrdma")
@@ -172,8 +170,7 @@ func vmknicSubnets(f *checks.Facts) []checks.Answer {
 }
 
 func firewallAllows(f *checks.Facts) []checks.Answer {
-	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-		t := backends.HostRef(h.Name)
+	return row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		r, known := h.Firewall[checks.PVRDMARuleset]
 		switch {
 		case !known:

@@ -19,16 +19,15 @@ func directHostChecks() []checks.Check {
 			ID: "HOST-SSH-011", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Automatic, Source: "ours",
 			Criteria: "SSH runs, or nothing needs it now / stopped before a run that needs it / -",
 			Remedy:   "No action needed: the run starts SSH and stops it afterwards.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				return row.WarnIf(f.Before && !h.SSHRunning, backends.HostRef(h.Name), "the SSH service is %s", row.OnOff(h.SSHRunning))
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				return row.WarnIf(f.Before && !h.SSHRunning, t, "the SSH service is %s", row.OnOff(h.SSHRunning))
 			}),
 		},
 		{
 			ID: "HOST-LOCKDOWN-012", Scope: checks.Host, Link: checks.InHost, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Unverified: true, Source: "unverified",
 			Criteria: "lockdown mode disabled / normal / strict",
 			Remedy:   "Add the account as an exception user, or use a mode that does not need the ESXi shell.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				switch h.Lockdown {
 				case "":
 					return row.Waiting(t, "the lockdown mode was not read")
@@ -74,8 +73,7 @@ func directHostChecks() []checks.Check {
 			ID: "HOST-UPTIME-018", Scope: checks.Host, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "booted after the last recorded parameter change / - / not booted since",
 			Remedy:   "Reboot the host: the change is not active yet.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				changed, known := f.Changed[h.Name]
 				switch {
 				case f.Changed == nil || h.BootTime.IsZero():
@@ -89,8 +87,7 @@ func directHostChecks() []checks.Check {
 	}
 }
 
-func secureBoot(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-	t := backends.HostRef(h.Name)
+func secureBoot(_ *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 	switch {
 	case sys.SecureBoot == nil:
 		return row.Waiting(t, "secure boot was not read: this needs the ESXi shell")
@@ -113,8 +110,7 @@ func level(s string) int {
 	return max(0, slices.Index(all, strings.ToLower(s)))
 }
 
-func acceptance(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-	t := backends.HostRef(h.Name)
+func acceptance(_ *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 	accepts, vibs := sys.Acceptance.Value, sys.VIBs.Value
 	switch {
 	case !sys.Acceptance.Known():
@@ -132,8 +128,7 @@ func acceptance(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) che
 
 // logged fails if vmkernel.log has a line with one of the texts.
 func logged(texts ...string) func(*checks.Facts) []checks.Answer {
-	return row.HostCall(func(_ *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-		t := backends.HostRef(h.Name)
+	return row.HostCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		if sys.Log == nil {
 			return row.Waiting(t, "vmkernel.log was not read: this needs the ESXi shell")
 		}
@@ -148,8 +143,7 @@ func logged(texts ...string) func(*checks.Facts) []checks.Answer {
 	})
 }
 
-func usbBoot(_ *checks.Facts, h *backends.Host) checks.Answer {
-	t := backends.HostRef(h.Name)
+func usbBoot(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	var boot backends.Fact[string]
 	if h.System != nil {
 		boot = h.System.BootDevice

@@ -13,8 +13,7 @@ import (
 
 // driver judges the driver of the pNIC. ESXi 8 dropped some; for the others RDMA is a separate module (RoCE SR-IOV Setup and
 // Performance Study on vSphere 7.x, VMware, 2022, section 2.2.2; release notes of Intel's native RDMA driver for ESXi, 1.4.4.0).
-func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func driver(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	switch dropped := nic.Dropped(n.Driver); {
 	case dropped != "" && (strings.HasPrefix(h.Version, "6.") || strings.HasPrefix(h.Version, "7.")):
 		return row.Warn(t, "%s: %s %s is the driver of %s, which ESXi 8 no longer includes", n.Device, n.Driver, n.DriverVersion, dropped)
@@ -34,8 +33,7 @@ func driver(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 const unreported = "vCenter does not report it; a check without --quick asks the host (esxcli network nic get)"
 
 // firmwareMatrix compares the firmware with the oldest version that the driver's family documents.
-func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func firmwareMatrix(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	if n.Firmware == "" {
 		return row.Waiting(t, "the firmware of %s was not read: %s", n.Device, unreported)
 	}
@@ -51,8 +49,7 @@ func firmwareMatrix(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.A
 }
 
 // vulnerable warns of firmware that a user of a VF can attack. Version numbers of an OEM's firmware may differ from the maker's.
-func vulnerable(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func vulnerable(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	list, known := nic.Vulnerable(n)
 	switch {
 	case !nic.Listed(n):

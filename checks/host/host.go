@@ -42,24 +42,23 @@ func hostChecks() []checks.Check {
 			ID: "HOST-MAINT-002", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Automatic, Source: "vSphere API",
 			Criteria: "not in maintenance mode / in maintenance mode / -",
 			Remedy:   "Exit maintenance mode.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				return row.WarnIf(h.InMaintenance, backends.HostRef(h.Name), "maintenance mode is %s", row.OnOff(h.InMaintenance))
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				return row.WarnIf(h.InMaintenance, t, "maintenance mode is %s", row.OnOff(h.InMaintenance))
 			}),
 		},
 		{
 			ID: "HOST-REBOOT-003", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Reboot, Source: "vSphere API",
 			Criteria: "no reboot required / required / -",
 			Remedy:   "Reboot to activate pending changes.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				return row.WarnIf(h.RebootRequired, backends.HostRef(h.Name), "summary.rebootRequired is %t", h.RebootRequired)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				return row.WarnIf(h.RebootRequired, t, "summary.rebootRequired is %t", h.RebootRequired)
 			}),
 		},
 		{
 			ID: "HOST-NTP-004", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide + ", Host Configuration",
 			Criteria: "server set and service running / configured but not running / none",
 			Remedy:   "Configure and start NTP.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				switch {
 				case len(h.NTP) == 0:
 					return row.Fail(t, "no NTP server is configured")
@@ -79,8 +78,7 @@ func hostChecks() []checks.Check {
 			ID: "HOST-SRIOVBIOS-006", Scope: checks.Host, Link: checks.InBIOS, Modes: row.SRIOV, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1; vSphere API",
 			Criteria: "the PF supports VFs / supports SR-IOV, but allows no VFs / does not support SR-IOV",
 			Remedy:   "Enable SR-IOV Global in the BIOS and SRIOV_EN in the NIC's firmware.",
-			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachNIC("HOST-SRIOVBIOS-006", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.SRIOV == nil || !n.SRIOV.Capable {
 					return row.Fail(t, "%s does not support SR-IOV at present", n.Device)
 				}
@@ -97,8 +95,7 @@ func hostChecks() []checks.Check {
 			ID: "HOST-BIOSPOWER-008", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", section 2.1",
 			Criteria: "the BIOS leaves the power policy to ESXi / - / it does not",
 			Remedy:   "Set the BIOS profile Performance Per Watt (OS).",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if h.PowerPolicy == "" && len(h.PowerPolicies) == 0 {
 					return row.Unknown(t, "the host reports no power policies")
 				}
@@ -109,8 +106,7 @@ func hostChecks() []checks.Check {
 			ID: "HOST-POWER-009", Scope: checks.Host, Link: checks.InHost, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Fig. 14",
 			Criteria: "High Performance (static) / other / -",
 			Remedy:   "Select High Performance (host > Configure > Hardware > Overview > Power Management > Edit Power Policy), as the plans of sriov and gpudirect do.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if h.PowerPolicy == "" {
 					return row.Unknown(t, "the host does not report its power policy")
 				}
@@ -123,16 +119,15 @@ func hostChecks() []checks.Check {
 			ID: "HOST-HT-010", Scope: checks.Host, Link: checks.InBIOS, Quick: true, Fix: checks.Manual, Source: row.SRIOVStudy + ", Table 1",
 			Criteria: "hyper-threading on / off / -",
 			Remedy:   "Enable hyper-threading (testbed setting).",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				return row.WarnIf(!h.Hyperthreads, backends.HostRef(h.Name), "hyper-threading is %s", row.OnOff(h.Hyperthreads))
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				return row.WarnIf(!h.Hyperthreads, t, "hyper-threading is %s", row.OnOff(h.Hyperthreads))
 			}),
 		},
 	}
 }
 
 // iommu takes any device that supports passthrough as proof that the IOMMU is enabled.
-func iommu(_ *checks.Facts, h *backends.Host) checks.Answer {
-	t := backends.HostRef(h.Name)
+func iommu(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	if len(h.PCI)+len(h.GPUs) == 0 {
 		return row.Unknown(t, "the host lists no PCI device")
 	}
@@ -151,8 +146,7 @@ func iommu(_ *checks.Facts, h *backends.Host) checks.Answer {
 }
 
 // above4G looks for a running VM with a GPU whose BAR does not fit below 4 GB; otherwise the operator must confirm the setting.
-func above4G(f *checks.Facts, h *backends.Host) checks.Answer {
-	t := backends.HostRef(h.Name)
+func above4G(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	if f.Answers.Confirmed.Above4G {
 		return row.Pass(t, "confirmed by the operator")
 	}

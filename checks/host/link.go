@@ -20,11 +20,11 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-PSID-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Manual, Source: "NVIDIA, Firmware Tools (MFT) Documentation, Assigning PSID",
 			Criteria: "PSID of NVIDIA (MT_*) / of an OEM / -",
 			Remedy:   "For a PSID that is not MT_*, get firmware from the server vendor (OEM).",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				if card.PSID == "" {
-					return row.Waiting(backends.HostRef(h.Name), "the PSID of %s was not read", n.Device)
+					return row.Waiting(t, "the PSID of %s was not read", n.Device)
 				}
-				return row.WarnIf(!strings.HasPrefix(card.PSID, "MT_"), backends.HostRef(h.Name), "%s has PSID %s", n.Device, card.PSID)
+				return row.WarnIf(!strings.HasPrefix(card.PSID, "MT_"), t, "%s has PSID %s", n.Device, card.PSID)
 			}),
 		},
 		{
@@ -39,21 +39,20 @@ func nicLinkChecks() []checks.Check {
 			Source:   "RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022); NVIDIA, Accelerated IO (XLIO) Documentation, Type Management / VPI Cards Configuration",
 			Criteria: "LINK_TYPE is ETH, or the card has no such key / - / InfiniBand",
 			Remedy:   "Set LINK_TYPE to ETH (2) and reboot.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				key := "LINK_TYPE_P1"
 				if strings.HasSuffix(n.PCI, ".1") {
 					key = "LINK_TYPE_P2"
 				}
 				v, has := card.Current[key]
-				return row.PassIf(!has || v == "2" || strings.HasPrefix(v, "ETH"), backends.HostRef(h.Name), "%s: %s is %s", n.Device, key, cmp.Or(v, "none"))
+				return row.PassIf(!has || v == "2" || strings.HasPrefix(v, "ETH"), t, "%s: %s is %s", n.Device, key, cmp.Or(v, "none"))
 			}),
 		},
 		{
 			ID: "HOST-PNIC-MODE-019", Scope: checks.Host, Link: checks.InFirmware, Fix: checks.Manual, Source: "NVIDIA, DOCA documentation: BlueField Modes of Operation",
 			Criteria: "a BlueField is in NIC mode, now and after the next boot, or the card is not a BlueField / - / in DPU mode",
 			Remedy:   "Set NIC mode (INTERNAL_CPU_OFFLOAD_ENGINE=1 in the card's firmware) and power-cycle the server; a reset of the card's firmware configuration sets DPU mode again.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				for when, keys := range map[string]map[string]string{"now": card.Current, "from the next boot on": card.Next} {
 					if nic.NICMode(h.Name, n.PCI, keys) != nil {
 						return row.Fail(t, "%s: in DPU mode %s, in which the card's own CPU owns the ports", n.Device, when)
@@ -79,8 +78,7 @@ func nicLinkChecks() []checks.Check {
 			Source:   "PVRDMA and vSphere Bitfusion (VMware, 2021), section 3",
 			Criteria: "free / uplink of the target DVS / in use",
 			Remedy:   "Choose another NIC or migrate its traffic first.",
-			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachNIC("HOST-PNIC-USED-012", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 				if why := h.Usage(n, sizing.PNICWish(f.Answers, h.Name)); why != "" {
 					return row.Fail(t, "%s %s", n.Device, why)
 				}
@@ -94,8 +92,8 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-ONLYUPLINK-013", Scope: checks.Host, Link: checks.InSwitch, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking, PVRDMA Support",
 			Criteria: "exactly one pNIC on the DVS (at most one of a host without an RDMA card) / - / none or several",
 			Remedy:   "Keep the RDMA NIC as the only uplink of the switch (no teaming).",
-			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
-				return row.PassIf(len(m.PNICs) == 1 || len(m.PNICs) == 0 && f.NoHCA(h), backends.HostRef(h.Name), "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
+			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {
+				return row.PassIf(len(m.PNICs) == 1 || len(m.PNICs) == 0 && f.NoHCA(h), t, "uplinks on %s: %s", f.Answers.Switch.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"))
 			}),
 		},
 		pauseCheck(),
@@ -104,8 +102,7 @@ func nicLinkChecks() []checks.Check {
 			ID: "HOST-PNIC-ERR-016", Scope: checks.Host, Link: checks.InHost, Quick: true, HostCall: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "no errors or drops between two reads / up to 10 a second / more",
 			Remedy:   "Check cable and optics.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				s, unread := row.Traffic(t, n, sys)
 				if unread != nil {
 					return *unread
@@ -120,8 +117,7 @@ func nicLinkChecks() []checks.Check {
 				"NVIDIA, native ESXi driver 4.17.15.16, Enhanced Network Stack; of other makers: unverified",
 			Criteria: "the DVS runs in standard mode / in enhanced data path mode (ENS), and the driver vendor does not exclude RDMA / in ENS, and the vendor excludes RDMA",
 			Remedy:   "Disable ENS for the host on the RDMA switch, or measure whether RDMA works: only some drivers exclude it.",
-			Run: onSwitch(func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: onSwitch(func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer {
 				if !m.ENS {
 					return row.Pass(t, "%s runs in %s", f.Answers.Switch.Name, m.DataPath())
 				}
@@ -144,8 +140,8 @@ func nicLinkChecks() []checks.Check {
 
 // slotCarries compares the bandwidth of the PCIe slot with the speed of the port (PCI Express Base Specification: lanes
 // times transfer rate times line coding).
-func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
-	t, s := backends.HostRef(h.Name), card.Slot
+func slotCarries(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+	s := card.Slot
 	has, need := sizing.PCIeGbps(s.Gen, s.Lanes), float64(cmp.Or(n.SpeedMbps, n.MaxSpeedMbps))/1000
 	if has == 0 || need == 0 {
 		return row.Waiting(t, "the PCIe link of %s was not read", n.Device)
@@ -154,8 +150,7 @@ func slotCarries(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backen
 }
 
 // sameNode compares NUMA nodes. If no VM is pinned, ESXi's scheduler decides and there is nothing to compare.
-func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func sameNode(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	if n.NUMA < 0 {
 		return row.Waiting(t, "the NUMA node of %s is not known", n.Device)
 	}
@@ -182,11 +177,11 @@ func sameNode(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer 
 }
 
 // onSwitch evaluates a host's membership in the target DVS; a host that is not a member has its own row (DVS-MEMBER-003).
-func onSwitch(ask func(f *checks.Facts, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+func onSwitch(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, m backends.Member) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		if sw := f.Inventory.Switch(f.Answers.Switch.Name); sw != nil {
 			if m, member := sw.Members[h.Name]; member {
-				return ask(f, h, m)
+				return ask(f, t, h, m)
 			}
 		}
 		return checks.Answer{}

@@ -17,14 +17,14 @@ func nicChecks() []checks.Check {
 			ID: "HOST-PNIC-RDMA-001", Scope: checks.Host, Link: checks.InDriver, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Reboot, Source: "vSphere API, HostRdmaDevice",
 			Criteria: "an RDMA device is paired with the pNIC, or the answers allow a host without an RDMA card (pvrdma.allow_no_hca) / - / none",
 			Remedy:   "Load the RDMA driver (" + strings.Join(nic.RDMAModules(), ", ") + ") or choose another NIC.",
-			Run: eachNIC("HOST-PNIC-RDMA-001", func(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
+			Run: eachNIC("HOST-PNIC-RDMA-001", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.DPU != "" {
-					return row.Fail(backends.HostRef(h.Name), "%s belongs to the DPU %s", n.Device, n.DPU)
+					return row.Fail(t, "%s belongs to the DPU %s", n.Device, n.DPU)
 				}
 				if f.Before && nic.RDMAOff(h, n) {
-					return row.Warn(backends.HostRef(h.Name), "%s (%s): RDMA is disabled in its driver; the plan enables it", n.Device, n.Driver)
+					return row.Warn(t, "%s (%s): RDMA is disabled in its driver; the plan enables it", n.Device, n.Driver)
 				}
-				return row.PassIf(n.RDMADevice != "", backends.HostRef(h.Name), "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
+				return row.PassIf(n.RDMADevice != "", t, "%s (%s): RDMA device %s", n.Device, n.Driver, cmp.Or(n.RDMADevice, "none"))
 			}),
 		},
 		{
@@ -38,8 +38,7 @@ func nicChecks() []checks.Check {
 			ID: "HOST-PNIC-STATE-003", Scope: checks.Host, Link: checks.InHost, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere API",
 			Criteria: "link up / - / down",
 			Remedy:   "Check cable, optics and switch port.",
-			Run: eachNIC("HOST-PNIC-STATE-003", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachNIC("HOST-PNIC-STATE-003", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.SpeedMbps == 0 {
 					return row.Fail(t, "%s has no link", n.Device)
 				}
@@ -74,8 +73,7 @@ func nicChecks() []checks.Check {
 	}
 }
 
-func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func rocev2(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	switch {
 	case n.RDMADevice == "":
 		return checks.Answer{} // HOST-PNIC-RDMA-001 reports it
@@ -93,8 +91,7 @@ func rocev2(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 	return row.Fail(t, "%s has no RoCE", n.Device)
 }
 
-func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func speed(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	count := map[int]int{}
 	for _, other := range f.Connected() {
 		if o := f.NIC(other); o != nil && o.SpeedMbps > 0 {
@@ -118,8 +115,7 @@ func speed(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
 }
 
 // sameCard compares the pNIC with the baseline, if there is one. A MAC in the answers that no pNIC has is reported elsewhere.
-func sameCard(f *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-	t := backends.HostRef(h.Name)
+func sameCard(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 	if f.Baseline != nil {
 		if was := f.Baseline.Host(h.Name); was != nil {
 			for _, old := range was.NICs {

@@ -18,8 +18,7 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-PT-ACTIVE-013", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "vSphere API, HostPciPassthruInfo",
 			Criteria: "enabled and active / enabled, waits for a reboot / not enabled",
 			Remedy:   "Enable passthrough, and reboot the host if it does not become active immediately.",
-			Run: eachGPU(func(_ *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachGPU(func(_ *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
 				if !g.Enabled {
 					return row.Fail(t, "GPU %s: passthrough is not enabled", g.PCI)
 				}
@@ -30,8 +29,7 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-PT-FREE-014", Scope: checks.Host, Link: checks.InHost, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
 			Criteria: "free, or assigned to a selected VM / assigned to another VM that is off / assigned to another VM that runs",
 			Remedy:   "Detach the device from the other VM.",
-			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachGPU(func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
 				v := f.Inventory.VM(g.UsedBy)
 				found, _ := f.VMs()
 				if g.UsedBy == "" || slices.Contains(found, v) {
@@ -47,8 +45,7 @@ func passthroughChecks() []checks.Check {
 			ID: "HOST-PT-DEPEND-015", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "vSphere API, HostPciPassthruInfo",
 			Criteria: "the host does not use the other devices of the group / - / one of them carries the host's traffic",
 			Remedy:   "Pass the whole dependency group through, or choose another slot.",
-			Run: eachGPU(func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachGPU(func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer {
 				i := slices.IndexFunc(h.PCI, func(d backends.PCIDevice) bool { return d.Address == g.PCI })
 				if i < 0 {
 					return row.Waiting(t, "GPU %s: its dependent devices were not read", g.PCI)
@@ -74,8 +71,8 @@ func passthroughChecks() []checks.Check {
 			Source:   "NVIDIA AI Enterprise, Optimizing VM Configuration for AI Inference, Appendix, ATS and ACS configuration",
 			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
 			Remedy:   "Set ATS_ENABLED and reboot the host.",
-			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-				t, at := backends.HostRef(h.Name), f.HCA(h)
+			Run: row.HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
+				at := f.HCA(h)
 				card, read := sys.Firmware[nic.CardAddress(at)]
 				if !read {
 					return row.Waiting(t, "the firmware of NIC %s was not read: this needs the ESXi shell and MFT (check --esxi-shell)", cmp.Or(at, "none"))
@@ -90,8 +87,7 @@ func passthroughChecks() []checks.Check {
 			Source:   "NVIDIA AI Enterprise User Guide, Changing the Default Graphics Type in VMware vSphere; that whole GPUs need another type is unverified",
 			Criteria: "default graphics type shared, as needed for passthrough, or sharedDirect and active, as needed for vGPUs / - / the other one",
 			Remedy:   "Set the default graphics type of the host to Shared for whole GPUs, to Shared Direct for vGPUs, and reboot the host.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if h.GraphicsType == "" {
 					return row.Waiting(t, "the default graphics type was not read")
 				}
@@ -107,8 +103,7 @@ func passthroughChecks() []checks.Check {
 			Criteria: "the NVIDIA vGPU Manager is installed and offers profiles, or no VM has vGPUs / installed without profiles / not installed",
 			Remedy: "Install the NVIDIA vGPU Manager (gpudirect.manager, an image or a component of vSphere Lifecycle Manager, or esxcli software component apply), " +
 				"enable SR-IOV and VT-d or IOMMU in the BIOS, and reboot the host.",
-			Run: row.HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 				name, v := backends.VGPUManager(sys.VIBs.Value)
 				switch {
 				case !f.VGPUHost(h):
@@ -126,7 +121,7 @@ func passthroughChecks() []checks.Check {
 
 // eachGPU evaluates the GPUs that selected VMs have or should have; if none are named, the best answer of a host counts, because
 // one good GPU is enough.
-func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
+func eachGPU(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, g *backends.GPU) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
 		for _, h := range f.Connected() {
@@ -134,10 +129,7 @@ func eachGPU(ask func(f *checks.Facts, h *backends.Host, g *backends.GPU) checks
 			if !chosen && f.VGPUHost(h) {
 				continue
 			}
-			var all []checks.Answer
-			for _, g := range list {
-				all = append(all, ask(f, h, g))
-			}
+			all := backends.Each(list, func(g *backends.GPU) checks.Answer { return ask(f, backends.HostRef(h.Name), h, g) })
 			switch {
 			case len(all) == 0:
 				out = append(out, row.Fail(backends.HostRef(h.Name), "the host has no GPU that can be passed through"))
@@ -156,8 +148,8 @@ func best(all []checks.Answer) checks.Answer {
 	return slices.MinFunc(all, func(a, b checks.Answer) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
 }
 
-func topology(f *checks.Facts, h *backends.Host) checks.Answer {
-	t, nic := backends.HostRef(h.Name), f.HCA(h)
+func topology(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+	nic := f.HCA(h)
 	path := h.Bridges(nic)
 	if nic == "" || len(path) == 0 {
 		return row.Waiting(t, "the PCI path of NIC %s is not known", cmp.Or(nic, "none"))

@@ -78,8 +78,7 @@ func pauseCheck() checks.Check {
 		Source:   "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA; Mellanox DOC-2581",
 		Criteria: "as qos.lossless asks (pause: both on; pfc and none: passes, for information) / mixed / -",
 		Remedy:   "Set the pause parameters or PFC, not both.",
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-			t := backends.HostRef(h.Name)
+		Run: row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			p, there := sys.Pause.Value[n.Device]
 			if !there {
 				return row.Unread(t, "the global pause of "+n.Device, sys.Pause)
@@ -96,8 +95,8 @@ func dcbCheck() checks.Check {
 		ID: "HOST-PNIC-DCB-015", Scope: checks.Host, Link: checks.InSwitch, Fix: checks.Manual, Source: "vSphere Storage, Configure Lossless Ethernet for NVMe over RDMA",
 		Criteria: "PFC on the priority of the answers / DCB not supported / on another; without qos.lossless pfc: passes, for information",
 		Remedy:   "Align DCB with the switch.",
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-			t, q := backends.HostRef(h.Name), f.Answers.QoS
+		Run: row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
+			q := f.Answers.QoS
 			if !sys.DCB[n.Device].Known() {
 				return row.Unread(t, "the DCB status of "+n.Device, sys.DCB[n.Device])
 			}
@@ -136,8 +135,7 @@ func parameters(id string, modes []answers.Mode, criteria, remedy, source string
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: modes, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source,
 		Criteria: criteria + "; without qos.lossless pfc: passes, for information", Remedy: remedy,
-		Run: row.NICCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-			t := backends.HostRef(h.Name)
+		Run: row.NICCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			p := params{family: nic.Of(n.Driver), sys: sys}
 			if p.family != nil {
 				p.LosslessParams = p.family.Lossless()

@@ -51,23 +51,22 @@ func sriovChecks() []checks.Check {
 			ID: "HOST-NUMVFS-008", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy + "; sriov-network-operator PR 218",
 			Criteria: "NUM_OF_VFS covers the largest max_vfs of the card / - / less",
 			Remedy:   "Raise NUM_OF_VFS and reboot.",
-			Run: shellCall(func(f *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+			Run: shellCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				want := f.Answers.SRIOV.VFs
 				if n.SRIOV != nil {
 					want = max(want, n.SRIOV.Requested)
 				}
 				key := nic.FirmwareOf(nic.Of(n.Driver)).VFs
-				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), backends.HostRef(h.Name), "%s: %s is %s, %d are needed", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
+				return row.PassIf(nic.EnoughVFs(nic.Number(card.Current[key]), []int{want}), t, "%s: %s is %s, %d are needed", n.Device, key, cmp.Or(card.Current[key], "unset"), want)
 			}),
 		},
 		{
 			ID: "HOST-SRIOVEN-009", Scope: checks.Host, Link: checks.InFirmware, Modes: row.SRIOV, Fix: checks.Reboot, Source: row.SRIOVStudy,
 			Criteria: "SRIOV_EN is on / on after the next boot only / off",
 			Remedy:   "Enable SRIOV_EN and reboot.",
-			Run: shellCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
+			Run: shellCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, card backends.Firmware) checks.Answer {
 				key := nic.FirmwareOf(nic.Of(n.Driver)).SRIOV
 				now, next := row.IsTrue(card.Current[key]), row.IsTrue(card.Next[key])
-				t := backends.HostRef(h.Name)
 				if !now && !next {
 					return row.Fail(t, "%s: %s is off", n.Device, key)
 				}
@@ -78,8 +77,7 @@ func sriovChecks() []checks.Check {
 			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Source: "vSphere API, HostSriovInfo",
 			Criteria: "as many VFs as requested, SR-IOV active / - / fewer",
 			Remedy:   "Reboot the host; then check BIOS and firmware.",
-			Run: eachNIC("HOST-VF-COUNT-010", func(_ *checks.Facts, h *backends.Host, n *backends.NIC) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: eachNIC("HOST-VF-COUNT-010", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
 				if n.SRIOV == nil {
 					return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 				}
@@ -98,14 +96,14 @@ func sriovChecks() []checks.Check {
 			Source:   "vSphere Networking, Virtual Machine That Uses an SR-IOV Virtual Function Fails to Power On Because the Host Is Out of Interrupt Vectors",
 			Criteria: "three vectors for each VF stay below 3072 / they do not (formula of Intel and Emulex) / -",
 			Remedy:   "Reduce the VFs.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				sum := 0
 				for _, n := range h.NICs {
 					if n.SRIOV != nil {
 						sum += n.SRIOV.VFs
 					}
 				}
-				return row.WarnIf(sizing.VectorsFor(sum) >= sizing.VectorLimit, backends.HostRef(h.Name), "%d VFs take %d of %d vectors", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
+				return row.WarnIf(sizing.VectorsFor(sum) >= sizing.VectorLimit, t, "%d VFs take %d of %d vectors", sum, sizing.VectorsFor(sum), sizing.VectorLimit)
 			}),
 		},
 	}
@@ -123,8 +121,7 @@ type vfList struct {
 func maxVFs(id, criteria, remedy, source string, ask func(t backends.Ref, at int, l vfList) checks.Answer) checks.Check {
 	return checks.Check{
 		ID: id, Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, HostCall: true, Fix: checks.Reboot, Source: source, Criteria: criteria, Remedy: remedy,
-		Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-			t := backends.HostRef(h.Name)
+		Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 			family := nic.Of(n.Driver)
 			if family == nil || family.VFs().Refused != "" {
 				return row.Waiting(t, "%s: max_vfs of driver %s was not read", n.Device, cmp.Or(n.Driver, "none"))
@@ -157,8 +154,7 @@ func joined(list []int) string {
 }
 
 // freeVFs counts by esxcli's list, or if that was not read, by the VMs' adapters.
-func freeVFs(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-	t := backends.HostRef(h.Name)
+func freeVFs(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 	if n.SRIOV == nil {
 		return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 	}

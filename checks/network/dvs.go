@@ -49,12 +49,12 @@ func switchChecks() []checks.Check {
 				if sw == nil {
 					return nil
 				}
-				return row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
+				return row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 					m, member := sw.Members[h.Name]
 					if !member {
-						return row.Fail(backends.HostRef(h.Name), "no member of %s", sw.Name)
+						return row.Fail(t, "no member of %s", sw.Name)
 					}
-					return row.WarnIf(m.Status != "" && m.Status != "up", backends.HostRef(h.Name), "member of %s with %s, status %s", sw.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"), cmp.Or(m.Status, "none"))
+					return row.WarnIf(m.Status != "" && m.Status != "up", t, "member of %s with %s, status %s", sw.Name, cmp.Or(strings.Join(m.PNICs, ", "), "none"), cmp.Or(m.Status, "none"))
 				})(f)
 			},
 		},
@@ -101,11 +101,9 @@ func switchChecks() []checks.Check {
 			ID: "DVS-PG-007", Scope: checks.Switch, Link: checks.InSwitch, Modes: row.OnDVS, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
 			Criteria: "early binding with free ports / other binding, few ports / missing, on another switch, or full", Remedy: "Create the port group with static (early) binding and enough ports.",
 			Run: func(f *checks.Facts) []checks.Answer {
-				var out []checks.Answer
-				for _, name := range f.Answers.PortGroups() {
-					out = append(out, portGroup(f, backends.PortGroupRef(name), f.Inventory.PortGroup(name)))
-				}
-				return out
+				return backends.Each(f.Answers.PortGroups(), func(name string) checks.Answer {
+					return portGroup(f, backends.PortGroupRef(name), f.Inventory.PortGroup(name))
+				})
 			},
 		},
 		{

@@ -19,8 +19,7 @@ func physicalChecks() []checks.Check {
 			ID: "SW-LLDP-011", Scope: checks.Switch, Link: checks.InSwitch, Quick: true, HostCall: true, Fix: checks.Manual, Source: row.SRIOVStudy,
 			Criteria: "the pNIC receives LLDP or CDP from a switch port / nothing received / -",
 			Remedy:   "Enable LLDP on the physical switch.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				switch {
 				case n.SpeedMbps == 0:
 					return checks.Answer{} // HOST-PNIC-STATE-003 reports it
@@ -59,8 +58,7 @@ func physicalChecks() []checks.Check {
 			ID: "SW-BUFFER-014", Scope: checks.Switch, Link: checks.InSwitch, Fix: checks.Manual, Source: row.GPUDirectGuide,
 			Criteria: "no drops or pauses between two reads of the hosts' counters / some / more than 1000 a second",
 			Remedy:   "Enlarge the lossless pool of the switch.",
-			Run: row.NICCall(func(_ *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
-				t := backends.HostRef(h.Name)
+			Run: row.NICCall(func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer {
 				s, unread := row.Traffic(t, n, sys)
 				if unread != nil {
 					return *unread

@@ -8,11 +8,11 @@ import (
 )
 
 // EachHost evaluates every selected host that is connected. An empty answer is left out.
-func EachHost(ask func(f *checks.Facts, h *backends.Host) checks.Answer) func(*checks.Facts) []checks.Answer {
+func EachHost(ask func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		var out []checks.Answer
 		for _, h := range f.Connected() {
-			out = Said(out, ask(f, h))
+			out = Said(out, ask(f, backends.HostRef(h.Name), h))
 		}
 		return out
 	}
@@ -27,12 +27,12 @@ func Said(out []checks.Answer, a checks.Answer) []checks.Answer {
 }
 
 // HostCall evaluates facts that need a call per host.
-func HostCall(ask func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+func HostCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 		if h.System == nil {
-			return Waiting(backends.HostRef(h.Name), "esxcli was not run on the host")
+			return Waiting(t, "esxcli was not run on the host")
 		}
-		return ask(f, h, h.System)
+		return ask(f, t, h, h.System)
 	})
 }
 
@@ -45,10 +45,10 @@ func Unread[T any](t backends.Ref, what string, f backends.Fact[T]) checks.Answe
 }
 
 // NICCall is HostCall for the RDMA pNIC; a host without one has its own row.
-func NICCall(ask func(f *checks.Facts, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
+func NICCall(ask func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC, sys *backends.HostSystem) checks.Answer) func(*checks.Facts) []checks.Answer {
+	return HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		if n := f.NIC(h); n != nil {
-			return ask(f, h, n, sys)
+			return ask(f, t, h, n, sys)
 		}
 		return checks.Answer{}
 	})
@@ -65,12 +65,12 @@ func Traffic(t backends.Ref, n *backends.NIC, sys *backends.HostSystem) (s backe
 }
 
 // EachVM evaluates every selected VM. An empty answer is left out.
-func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*checks.Facts) []checks.Answer {
+func EachVM(ask func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer) func(*checks.Facts) []checks.Answer {
 	return func(f *checks.Facts) []checks.Answer {
 		found, missing := f.VMs()
 		var out []checks.Answer
 		for _, v := range found {
-			out = Said(out, ask(f, v))
+			out = Said(out, ask(f, backends.VMRef(v.Name), v))
 		}
 		for _, name := range missing {
 			out = append(out, Unknown(backends.VMRef(name), "vCenter has no VM of this name"))
@@ -81,8 +81,7 @@ func EachVM(ask func(f *checks.Facts, v *backends.VM) checks.Answer) func(*check
 
 // EachPeer evaluates how each host reaches its peers, and reports the worst result.
 func EachPeer(ask func(f *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer) func(*checks.Facts) []checks.Answer {
-	return HostCall(func(f *checks.Facts, h *backends.Host, sys *backends.HostSystem) checks.Answer {
-		t := backends.HostRef(h.Name)
+	return HostCall(func(f *checks.Facts, t backends.Ref, h *backends.Host, sys *backends.HostSystem) checks.Answer {
 		var worst checks.Answer
 		for _, peer := range f.Connected() {
 			p, tried := sys.Peers[peer.Name]

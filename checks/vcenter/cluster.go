@@ -59,10 +59,7 @@ func clusterChecks() []checks.Check {
 			Criteria: "same GPU models and number / differs / -", Remedy: "Use identical GPUs.",
 			Run: func(f *checks.Facts) []checks.Answer {
 				return same(f, "GPUs", func(h *backends.Host) string {
-					var models []string
-					for _, g := range h.GPUs {
-						models = append(models, g.Model)
-					}
+					models := backends.Each(h.GPUs, func(g backends.GPU) string { return g.Model })
 					slices.Sort(models)
 					return cmp.Or(strings.Join(models, ", "), "none")
 				})

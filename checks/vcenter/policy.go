@@ -17,8 +17,8 @@ func policyChecks() []checks.Check {
 			ID: "CL-DRS-011", Scope: checks.Cluster, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking 6.5, p. 153",
 			Criteria: "DRS off, manual, partial, or off for the VM / fully automated / -",
 			Remedy:   "Add a VM override or an affinity rule: VMs with VFs or passed-through devices cannot migrate.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t, c := backends.VMRef(v.Name), clusterOf(f, v)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				c := clusterOf(f, v)
 				if c == nil {
 					return row.Waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
 				}
@@ -39,8 +39,8 @@ func policyChecks() []checks.Check {
 			Source:   "vSphere Networking 6.5, p. 153; Exposing Hardware Accelerators using Assignable Hardware (VMware)",
 			Criteria: "HA off / HA on, which restarts no VM with fixed passthrough or a VF / -",
 			Remedy:   "Document how to restart the VM manually, or use Dynamic DirectPath, which HA can restart.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t, c := backends.VMRef(v.Name), clusterOf(f, v)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				c := clusterOf(f, v)
 				if c == nil {
 					return row.Waiting(t, "the settings of cluster %s were not read", cmp.Or(v.Cluster, "none"))
 				}
@@ -110,8 +110,7 @@ func eachCluster(f *checks.Facts, ask func(c *backends.Cluster, t backends.Ref) 
 	return out
 }
 
-func vsan(f *checks.Facts, h *backends.Host) checks.Answer {
-	t := backends.HostRef(h.Name)
+func vsan(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 	if !slices.ContainsFunc(h.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
 		return row.Pass(t, "no vmknic carries vSAN")
 	}

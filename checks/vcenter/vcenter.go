@@ -87,8 +87,8 @@ func vCenterChecks() []checks.Check {
 			ID: "VC-TASK-006", Scope: checks.VCenter, Link: checks.InHost, Fix: checks.Manual, Preflight: true, Source: "ours",
 			Criteria: "no task runs on the hosts / - / some",
 			Remedy:   "Wait for the running task.",
-			Run: row.EachHost(func(_ *checks.Facts, h *backends.Host) checks.Answer {
-				return row.PassIf(len(h.RecentTasks) == 0, backends.HostRef(h.Name), "running tasks: %s", cmp.Or(strings.Join(h.RecentTasks, ", "), "none"))
+			Run: row.EachHost(func(_ *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
+				return row.PassIf(len(h.RecentTasks) == 0, t, "running tasks: %s", cmp.Or(strings.Join(h.RecentTasks, ", "), "none"))
 			}),
 		},
 		{
@@ -107,11 +107,11 @@ func vCenterChecks() []checks.Check {
 			ID: "VC-VLCM-008", Scope: checks.VCenter, Link: checks.InHost, Modes: row.Direct, Quick: true, Fix: checks.Manual, Source: "Broadcom KB 440252, KB 379388",
 			Criteria: "hosts are managed with baselines / with a vLCM image or by another solution; with baselines on vCenter 9 / -",
 			Remedy:   "Convert a cluster with baselines to an image; let mode sriov add components to an image (URLs under sriov.components), or add them manually.",
-			Run: row.EachHost(func(f *checks.Facts, h *backends.Host) checks.Answer {
+			Run: row.EachHost(func(f *checks.Facts, t backends.Ref, h *backends.Host) checks.Answer {
 				if len(h.ManagedBy) == 0 && f.Inventory.UnsupportedBaselines(h) {
-					return row.Warn(backends.HostRef(h.Name), "%s; move it to an image", backends.DeadBaselines)
+					return row.Warn(t, "%s; move it to an image", backends.DeadBaselines)
 				}
-				return row.WarnIf(len(h.ManagedBy) > 0, backends.HostRef(h.Name), "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
+				return row.WarnIf(len(h.ManagedBy) > 0, t, "desired state owned by: %s", cmp.Or(strings.Join(h.ManagedBy, ", "), "none"))
 			}),
 		},
 	}

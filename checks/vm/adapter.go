@@ -18,8 +18,7 @@ func vmAdapterChecks() []checks.Check {
 			ID: "VM-NIC-FIRST-014", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Preflight: true, Fix: checks.Automatic,
 			Source:   row.BitfusionGuide + ", Creating a Bitfusion Server",
 			Criteria: "the first adapter is not PVRDMA / - / it is, or there is none", Remedy: "Add a vmxnet3 adapter as the first one.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if len(v.Adapters) == 0 {
 					return row.Fail(t, "the VM has no network adapter")
 				}
@@ -30,8 +29,8 @@ func vmAdapterChecks() []checks.Check {
 			ID: "VM-NIC-MAX-015", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic,
 			Source:   row.BitfusionGuide + "; vSphere Virtual Machine Administration, Hardware Features Available with Virtual Machine Compatibility Settings",
 			Criteria: "at most 10 adapters / - / more", Remedy: "Remove adapters.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(len(v.Adapters) <= 10, backends.VMRef(v.Name), "%d adapters (a Bitfusion appliance takes 4, a VM 10)", len(v.Adapters))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(len(v.Adapters) <= 10, t, "%d adapters (a Bitfusion appliance takes 4, a VM 10)", len(v.Adapters))
 			}),
 		},
 		{
@@ -90,8 +89,8 @@ func vmAdapterChecks() []checks.Check {
 	}
 }
 
-func guestOS(f *checks.Facts, v *backends.VM) checks.Answer {
-	t, kind := backends.VMRef(v.Name), f.Answers.AdapterType()
+func guestOS(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+	kind := f.Answers.AdapterType()
 	supported, known := v.SupportsAdapter(kind)
 	switch {
 	case kind == "":
@@ -123,8 +122,8 @@ func eachAdapter(types string, ask func(f *checks.Facts, t backends.Ref, v *back
 	}
 }
 
-func pvrdmaCount(f *checks.Facts, v *backends.VM) checks.Answer {
-	t, limit := backends.VMRef(v.Name), 1
+func pvrdmaCount(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+	limit := 1
 	if h := f.Inventory.Host(v.Host); h != nil {
 		limit = sizing.AdaptersForPVRDMA(h.Version)
 	}
@@ -146,8 +145,7 @@ func pvrdmaCount(f *checks.Facts, v *backends.VM) checks.Answer {
 	return row.Pass(t, "%d PVRDMA adapters, the host allows %d", n, limit)
 }
 
-func onGroups(f *checks.Facts, v *backends.VM) checks.Answer {
-	t := backends.VMRef(v.Name)
+func onGroups(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 	want := []string{f.Answers.Switch.PortGroup}
 	if nets := f.Networks(v.Name); len(nets) > 0 {
 		want = nil
@@ -171,8 +169,8 @@ func onGroups(f *checks.Facts, v *backends.VM) checks.Answer {
 	return row.Pass(t, "PVRDMA adapters on %s of %s", strings.Join(want, ", "), f.Answers.Switch.Name)
 }
 
-func pfIsHere(f *checks.Facts, v *backends.VM) checks.Answer {
-	t, a, h := backends.VMRef(v.Name), f.Adapter(v, "sriov"), f.Inventory.Host(v.Host)
+func pfIsHere(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+	a, h := f.Adapter(v, "sriov"), f.Inventory.Host(v.Host)
 	switch {
 	case a == nil:
 		return row.Fail(t, "the VM has no SR-IOV adapter")

@@ -17,8 +17,7 @@ func vmTuningChecks() []checks.Check {
 		{
 			ID: "VM-MEMGPU-009", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "HPE: GPU memory sizing",
 			Criteria: "memory >= 1.5 x framebuffers / less / -", Remedy: "Give the VM more memory.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				w, err := f.Window(v)
 				if err != nil {
 					return row.Unknown(t, "the framebuffers are not known: %v", err)
@@ -29,16 +28,15 @@ func vmTuningChecks() []checks.Check {
 		{
 			ID: "VM-HOTADD-010", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
 			Criteria: "hot-add of CPU and memory off / - / on", Remedy: "Disable hot-add.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(!v.CPUHotAdd && !v.MemHotAdd, backends.VMRef(v.Name), "hot-add of CPU is %s, of memory %s", row.OnOff(v.CPUHotAdd), row.OnOff(v.MemHotAdd))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(!v.CPUHotAdd && !v.MemHotAdd, t, "hot-add of CPU is %s, of memory %s", row.OnOff(v.CPUHotAdd), row.OnOff(v.MemHotAdd))
 			}),
 		},
 		{
 			ID: "VM-LATSENS-011", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: row.SRIOVStudy + ", Table 1",
 			Criteria: "latency sensitivity high with full reservations, or not asked for / asked for and not high / high without reservations",
 			Remedy:   "Set latency sensitivity to high, with full reservations.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Latency != "high" && f.Answers.Tuning.Latency != "high" {
 					return row.Pass(t, "latency sensitivity %s; the answers do not ask for high (tuning.latency)", cmp.Or(v.Latency, "not read"))
 				}
@@ -51,8 +49,8 @@ func vmTuningChecks() []checks.Check {
 		{
 			ID: "VM-CPURES-012", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
 			Criteria: "vCPU x MHz reserved, or latency sensitivity is not high / partly / nothing", Remedy: "Reserve the CPU.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				h := f.Inventory.Host(v.Host)
 				switch {
 				case v.Latency != "high":
 					return row.Pass(t, "latency sensitivity %s needs no reservation", cmp.Or(v.Latency, "none"))
@@ -69,8 +67,8 @@ func vmTuningChecks() []checks.Check {
 		{
 			ID: "VM-NUMA-013", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vhpc-toolkit",
 			Criteria: "the vCPUs fit into one node / they span nodes / -", Remedy: "Reduce the number of vCPUs, or set the NUMA affinity to the NIC's node.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				h := f.Inventory.Host(v.Host)
 				if h == nil || h.Sockets == 0 || h.Cores == 0 {
 					return row.Waiting(t, "the cores of host %s are not known", cmp.Or(v.Host, "none"))
 				}

@@ -31,8 +31,8 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-FIRMWARE-022", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: row.GPUDirectGuide + ", section 3.1",
 			Criteria: "efi / - / bios", Remedy: "Install the guest again as UEFI; never change the firmware type of an installed guest.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(v.Firmware == "efi", backends.VMRef(v.Name), "firmware %s", cmp.Or(v.Firmware, "none"))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(v.Firmware == "efi", t, "firmware %s", cmp.Or(v.Firmware, "none"))
 			}),
 		},
 		{
@@ -52,8 +52,7 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-P2P-025", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: row.ScalingGuide + "; NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "both keys TRUE, as far as the answers ask / only allowP2P / neither", Remedy: "Write " + keyP2P + " and " + keyACS + " = TRUE.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Extra == nil {
 					return row.Waiting(t, "the VMX keys were not read")
 				}
@@ -69,7 +68,7 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-PTCOUNT-026", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Preflight: true, Fix: checks.Manual, Source: "Broadcom KB 309986",
 			Criteria: "devices within the limit of the hardware version / - / more", Remedy: "Remove devices or upgrade the hardware version.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				u1 := false
 				if h := f.Inventory.Host(v.Host); h != nil {
 					has, err := goversion.NewVersion(h.Version)
@@ -82,21 +81,21 @@ func vmGPUChecks() []checks.Check {
 					}
 				}
 				limit := sizing.PassthroughLimit(v.Hardware, u1)
-				return row.PassIf(n <= limit, backends.VMRef(v.Name), "%d devices, vmx-%d allows %d", n, v.Hardware, limit)
+				return row.PassIf(n <= limit, t, "%d devices, vmx-%d allows %d", n, v.Hardware, limit)
 			}),
 		},
 		{
 			ID: "VM-NESTED-027", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 437651",
 			Criteria: "nested virtualisation off / - / on", Remedy: "Disable nested virtualisation.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(!v.Nested, backends.VMRef(v.Name), "nested virtualisation is %s", row.OnOff(v.Nested))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(!v.Nested, t, "nested virtualisation is %s", row.OnOff(v.Nested))
 			}),
 		},
 		{
 			ID: "VM-FT-028", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking, DirectPath I/O",
 			Criteria: "fault tolerance off / - / on", Remedy: "Disable fault tolerance.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(!v.FaultTolerant, backends.VMRef(v.Name), "fault tolerance is %s", row.OnOff(v.FaultTolerant))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(!v.FaultTolerant, t, "fault tolerance is %s", row.OnOff(v.FaultTolerant))
 			}),
 		},
 		{
@@ -107,8 +106,7 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-PLACEMENT-030", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.KubernetesGuide,
 			Criteria: "on a selected host, with a peer on another / not on a selected host, or all VMs on one / -", Remedy: "Move the VM, so that the VMs of a pair are on different hosts that are set up.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if !slices.ContainsFunc(f.Hosts(), func(h *backends.Host) bool { return h.Name == v.Host }) {
 					return row.Warn(t, "the VM is on %s, which is not selected", cmp.Or(v.Host, "none"))
 				}
@@ -120,17 +118,16 @@ func vmGPUChecks() []checks.Check {
 		{
 			ID: "VM-TOOLS-031", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: row.BitfusionGuide,
 			Criteria: "VMware Tools run / not running / -", Remedy: "Install open-vm-tools.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.WarnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", backends.VMRef(v.Name), "Tools: %s", cmp.Or(v.Tools, "none"))
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.WarnIf(v.Power == "poweredOn" && v.Tools != "guestToolsRunning", t, "Tools: %s", cmp.Or(v.Tools, "none"))
 			}),
 		},
 	}
 }
 
 // windowed evaluates VMs whose GPUs need a 64-bit MMIO window; the others pass.
-func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer) func(f *checks.Facts, v *backends.VM) checks.Answer {
-	return func(f *checks.Facts, v *backends.VM) checks.Answer {
-		t := backends.VMRef(v.Name)
+func windowed(ask func(f *checks.Facts, t backends.Ref, v *backends.VM, w sizing.Window) checks.Answer) func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+	return func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 		w, err := f.Window(v)
 		switch {
 		case err != nil:
@@ -171,8 +168,7 @@ func vmx(v *backends.VM, key string) (value, spelling string) {
 	return "", ""
 }
 
-func extraKeys(_ *checks.Facts, v *backends.VM) checks.Answer {
-	t := backends.VMRef(v.Name)
+func extraKeys(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 	if v.Extra == nil {
 		return row.Waiting(t, "the VMX keys were not read")
 	}

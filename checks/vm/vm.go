@@ -26,8 +26,7 @@ func vmChecks() []checks.Check {
 			ID: "VM-POWER-001", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676",
 			Criteria: "off, or on while nothing is planned / on before a run, which shuts it down / suspended, inaccessible, a template or vCenter itself",
 			Remedy:   "Shut the guest down with VMware Tools, after resuming it if it is suspended.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if v.Template || v.VCenterVM || v.Power == "suspended" || v.State != "" && v.State != "connected" {
 					return row.Fail(t, "%s, %s, template %t, vCenter's own VM %t", v.Power, cmp.Or(v.State, "none"), v.Template, v.VCenterVM)
 				}
@@ -37,7 +36,7 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-HWVER-002", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.Automatic, Source: "Broadcom KB 328676; vSphere Networking, PVRDMA Support",
 			Criteria: "vmx >= 17, or the newest of its host / 14 to 16 (RoCE v1: 13 to 16) / below", Remedy: "Upgrade the hardware version (vms[].hardware: upgrade); it cannot be lowered again.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				need := sizing.HardwareForPVRDMA(f.Answers.PVRDMA.Protocol)
 				good, newest := sizing.HardwareNamespaces, ""
 				if h := f.Inventory.Host(v.Host); h != nil {
@@ -45,24 +44,23 @@ func vmChecks() []checks.Check {
 						good, newest = max(most, need), fmt.Sprintf("; ESXi %s runs up to vmx-%d", h.Version, most)
 					}
 				}
-				return row.Grade(-float64(v.Hardware), -float64(good), -float64(need), backends.VMRef(v.Name), "vmx-%d; %s needs vmx-%d, namespaces vmx-%d%s",
+				return row.Grade(-float64(v.Hardware), -float64(good), -float64(need), t, "vmx-%d; %s needs vmx-%d, namespaces vmx-%d%s",
 					v.Hardware, f.Answers.PVRDMA.Protocol, need, sizing.HardwareNamespaces, newest)
 			}),
 		},
 		{
 			ID: "VM-HWVER-DDIO-003", Scope: checks.VM, Link: checks.InVM, Modes: row.GPUDirect, Quick: true, Fix: checks.Automatic, Source: "bosh-vsphere-cpi PR 370",
 			Criteria: "vmx >= 17, or nothing is passed through dynamically / - / below 17", Remedy: "Upgrade the hardware version to 17 for Dynamic DirectPath.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				dynamic := slices.ContainsFunc(v.Passthrough, func(p string) bool { return strings.HasPrefix(p, "dynamic") })
-				return row.PassIf(v.Hardware >= 17 || !dynamic, backends.VMRef(v.Name), "vmx-%d, devices: %s", v.Hardware, cmp.Or(strings.Join(v.Passthrough, ", "), "none"))
+				return row.PassIf(v.Hardware >= 17 || !dynamic, t, "vmx-%d, devices: %s", v.Hardware, cmp.Or(strings.Join(v.Passthrough, ", "), "none"))
 			}),
 		},
 		{
 			ID: "VM-HWVER-SLOT-004", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.NoFix, Source: "Broadcom KB 407595",
 			Criteria: "the hardware version is that of the baseline, or no PCI slots move / an EFI VM was raised to 20 or later / -",
 			Remedy:   "Match interfaces in the guest by MAC: their names may have changed.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				if f.Baseline != nil {
 					if was := f.Baseline.VM(v.Name); was != nil {
 						return row.WarnIf(v.Firmware == "efi" && was.Hardware < 20 && v.Hardware >= 20, t, "vmx-%d, vmx-%d in the baseline, firmware %s", v.Hardware, was.Hardware, v.Firmware)
@@ -74,22 +72,21 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-SNAP-005", Scope: checks.VM, Link: checks.InVM, Modes: row.Direct, Quick: true, Preflight: true, Fix: checks.Manual, Source: "vSphere Networking 6.5, p. 153",
 			Criteria: "no snapshot / - / some", Remedy: "Delete or consolidate the snapshots first.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.PassIf(v.Snapshots == 0, backends.VMRef(v.Name), "%d snapshots", v.Snapshots)
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.PassIf(v.Snapshots == 0, t, "%d snapshots", v.Snapshots)
 			}),
 		},
 		{
 			ID: "VM-SNAP-P-006", Scope: checks.VM, Link: checks.InVM, Modes: row.PVRDMA, Quick: true, Fix: checks.NoFix, Source: "vSphere Virtual Machine Administration 6.5, p. 110",
 			Criteria: "no snapshot / some, which PVRDMA allows / -", Remedy: "Be aware that reverting to a snapshot restores the old devices, but not the old memory reservation.",
-			Run: row.EachVM(func(_ *checks.Facts, v *backends.VM) checks.Answer {
-				return row.WarnIf(v.Snapshots > 0, backends.VMRef(v.Name), "%d snapshots", v.Snapshots)
+			Run: row.EachVM(func(_ *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				return row.WarnIf(v.Snapshots > 0, t, "%d snapshots", v.Snapshots)
 			}),
 		},
 		{
 			ID: "VM-MEMRES-007", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Automatic, Source: "vSphere Networking 6.5, p. 167",
 			Criteria: "all memory reserved / not reserved, with PVRDMA / not reserved, with SR-IOV or GPUDirect", Remedy: "Reserve all guest memory.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t := backends.VMRef(v.Name)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 				switch {
 				case v.MemoryLocked && v.Reservation >= v.MemoryMB:
 					return row.Pass(t, "%d MB, all reserved", v.MemoryMB)
@@ -108,8 +105,8 @@ func vmChecks() []checks.Check {
 		{
 			ID: "VM-MEMFIT-008", Scope: checks.VM, Link: checks.InVM, Quick: true, Fix: checks.Manual, Source: "ours",
 			Criteria: "runs, or its memory fits into the host's free memory / needs more than 90 % of it / does not fit", Remedy: "Give the VM less memory, or move it.",
-			Run: row.EachVM(func(f *checks.Facts, v *backends.VM) checks.Answer {
-				t, h := backends.VMRef(v.Name), f.Inventory.Host(v.Host)
+			Run: row.EachVM(func(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
+				h := f.Inventory.Host(v.Host)
 				switch {
 				case v.Power == "poweredOn":
 					return row.Pass(t, "the VM runs with %d MB", v.MemoryMB)
@@ -124,8 +121,7 @@ func vmChecks() []checks.Check {
 }
 
 // addressesAgree compares the devices of a VM with the VMX keys that were written at its last power-on.
-func addressesAgree(f *checks.Facts, v *backends.VM) checks.Answer {
-	t := backends.VMRef(v.Name)
+func addressesAgree(f *checks.Facts, t backends.Ref, v *backends.VM) checks.Answer {
 	var want, have []string
 	for _, p := range v.Passthrough {
 		if a := pciAddress(p); a != "" {
