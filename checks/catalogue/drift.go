@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,12 +37,12 @@ func drifts() map[string]checks.Drift {
 		"HOST-VMKNIC-MTU-006":    vmkDrift("MTU", func(v *backends.VMKernelNIC) string { return strconv.Itoa(v.MTU) }),
 		"HOST-FW-ALLOW-008":      hostDrift("allowed", allowed),
 
-		"DVS-VERSION-002": switchDrift("version", func(s *backends.Switch) string { return s.Version }),
+		"DVS-VERSION-002": drift("version", backends.TypeSwitch, (*backends.Inventory).Switch, func(_ *checks.Facts, s *backends.Switch) string { return s.Version }),
 		"DVS-MEMBER-003":  memberDrift,
-		"DVS-MTU-006":     switchDrift("MTU", func(s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
-		"DVS-PG-VLAN-008": groupDrift("VLAN", func(g *backends.PortGroup) string { return g.VLAN }),
+		"DVS-MTU-006":     drift("MTU", backends.TypeSwitch, (*backends.Inventory).Switch, func(_ *checks.Facts, s *backends.Switch) string { return strconv.Itoa(s.MTU) }),
+		"DVS-PG-VLAN-008": drift("VLAN", backends.TypePortGroup, (*backends.Inventory).PortGroup, func(_ *checks.Facts, g *backends.PortGroup) string { return g.VLAN }),
 
-		"VM-NIC-DVS-019": vmDrift("RDMA adapters", adapters),
+		"VM-NIC-DVS-019": drift("RDMA adapters", backends.TypeVM, (*backends.Inventory).VM, adapters),
 
 		"GST-OS-001":  guestDrift("kernel", func(_ *checks.Facts, g *backends.Guest) string { return g.Kernel }),
 		"GST-MTU-012": guestDrift("MTU", guestMTUs),
@@ -57,14 +58,19 @@ func was(what, now, then string) string {
 	return what + " " + then
 }
 
-func hostDrift(what string, of func(*checks.Facts, *backends.Host) string) checks.Drift {
+// drift compares a value of a target of one type, which both inventories have.
+func drift[T any](what string, of backends.TargetType, find func(inv *backends.Inventory, name string) *T, is func(*checks.Facts, *T) string) checks.Drift {
 	return func(f *checks.Facts, t backends.Ref) string {
-		now, then := f.Inventory.Host(t.Name), f.Baseline.Host(t.Name)
-		if t.Type != backends.TypeHost || now == nil || then == nil {
+		now, then := find(f.Inventory, t.Name), find(f.Baseline, t.Name)
+		if t.Type != of || now == nil || then == nil {
 			return ""
 		}
-		return was(what, of(f, now), of(f, then))
+		return was(what, is(f, now), is(f, then))
 	}
+}
+
+func hostDrift(what string, of func(*checks.Facts, *backends.Host) string) checks.Drift {
+	return drift(what, backends.TypeHost, (*backends.Inventory).Host, of)
 }
 
 // nicDrift compares the chosen pNIC with the baseline entry of the same MAC; a new card has its own row.
@@ -94,36 +100,6 @@ func vmkDrift(what string, of func(*backends.VMKernelNIC) string) checks.Drift {
 		}
 		return ""
 	})
-}
-
-func switchDrift(what string, of func(*backends.Switch) string) checks.Drift {
-	return func(f *checks.Facts, t backends.Ref) string {
-		now, then := f.Inventory.Switch(t.Name), f.Baseline.Switch(t.Name)
-		if now == nil || then == nil {
-			return ""
-		}
-		return was(what, of(now), of(then))
-	}
-}
-
-func groupDrift(what string, of func(*backends.PortGroup) string) checks.Drift {
-	return func(f *checks.Facts, t backends.Ref) string {
-		now, then := f.Inventory.PortGroup(t.Name), f.Baseline.PortGroup(t.Name)
-		if now == nil || then == nil {
-			return ""
-		}
-		return was(what, of(now), of(then))
-	}
-}
-
-func vmDrift(what string, of func(*checks.Facts, *backends.VM) string) checks.Drift {
-	return func(f *checks.Facts, t backends.Ref) string {
-		now, then := f.Inventory.VM(t.Name), f.Baseline.VM(t.Name)
-		if t.Type != backends.TypeVM || now == nil || then == nil {
-			return ""
-		}
-		return was(what, of(f, now), of(f, then))
-	}
 }
 
 func guestDrift(what string, of func(*checks.Facts, *backends.Guest) string) checks.Drift {
@@ -177,14 +153,9 @@ func parameterDrift(f *checks.Facts, t backends.Ref) string {
 		if !now.Known() || !then.System.Modules[module].Known() {
 			continue
 		}
-		names := map[string]bool{}
-		for name := range params {
-			names[name] = true
-		}
-		for name := range old {
-			names[name] = true
-		}
-		for name := range names {
+		both := maps.Collect(maps.All(old))
+		maps.Copy(both, params)
+		for name := range both {
 			if before := plainValue(old[name]); before != plainValue(params[name]) {
 				out = append(out, fmt.Sprintf("%s %s %s", module, name, cmp.Or(before, "unset")))
 			}

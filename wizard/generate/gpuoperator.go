@@ -1,11 +1,8 @@
 package generate
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
-
-	yaml "go.yaml.in/yaml/v4"
 )
 
 // A GPUOperator contains the values of NVIDIA GPU Operator's Helm chart that differ from the defaults (NVIDIA GPU Operator, Helm
@@ -83,17 +80,7 @@ func (g GPUOperator) YAML(o Origin) (string, error) {
 			v.Driver.RDMA = &gpuRDMA{Enabled: true, HostOFED: true}
 		}
 	}
-	var b bytes.Buffer
-	b.WriteString(o.Comment("#"))
-	for _, line := range g.advice() {
-		b.WriteString("# " + Plain(line) + "\n")
-	}
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return b.String(), enc.Close()
+	return writeYAML(o, g.advice(), v)
 }
 
 func (g GPUOperator) advice() []string {

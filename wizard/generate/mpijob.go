@@ -1,14 +1,11 @@
 package generate
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
-
-	yaml "go.yaml.in/yaml/v4"
 )
 
 // An API is a version of the MPI operator's job API.
@@ -86,17 +83,7 @@ func (j Job) YAML(o Origin) (string, error) {
 	if err := j.Check(); err != nil {
 		return "", err
 	}
-	var b bytes.Buffer
-	b.WriteString(o.Comment("#"))
-	for _, line := range j.advice() {
-		b.WriteString("# " + Plain(line) + "\n")
-	}
-	enc := yaml.NewEncoder(&b)
-	enc.SetIndent(2)
-	if err := enc.Encode(j.object()); err != nil {
-		return "", err
-	}
-	return b.String(), enc.Close()
+	return writeYAML(o, j.advice(), j.object())
 }
 
 // advice returns what the file itself cannot do.
@@ -148,9 +135,4 @@ func (j Job) mpirun() []string {
 	return args
 }
 
-func (j Job) slots() int {
-	if j.Slots > 0 {
-		return j.Slots
-	}
-	return max(1, j.GPUs)
-}
+func (j Job) slots() int { return cmp.Or(j.Slots, max(1, j.GPUs)) }

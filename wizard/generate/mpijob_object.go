@@ -2,12 +2,6 @@ package generate
 
 // The parts of Kubernetes' types that an MPIJob needs, in the usual order.
 type (
-	mpiJob struct {
-		APIVersion string   `yaml:"apiVersion"`
-		Kind       string   `yaml:"kind"`
-		Metadata   metadata `yaml:"metadata"`
-		Spec       mpiSpec  `yaml:"spec"`
-	}
 	metadata struct {
 		Name        string            `yaml:"name,omitempty"`
 		Namespace   string            `yaml:"namespace,omitempty"`
@@ -90,23 +84,20 @@ type (
 	}
 )
 
-func (j Job) object() mpiJob {
-	out := mpiJob{
-		APIVersion: "kubeflow.org/" + string(j.API), Kind: "MPIJob", Metadata: metadata{Name: j.Name, Namespace: j.Namespace},
-		Spec: mpiSpec{Slots: j.slots(), Replicas: replicas{
-			Launcher: replica{Replicas: 1, Template: podTemplate{Spec: podSpec{Containers: []container{{Name: "launcher", Image: j.Image, Command: j.mpirun()}}}}},
-			Worker:   replica{Replicas: j.Workers, Template: j.worker()},
-		}},
-	}
+func (j Job) object() document {
+	spec := mpiSpec{Slots: j.slots(), Replicas: replicas{
+		Launcher: replica{Replicas: 1, Template: podTemplate{Spec: podSpec{Containers: []container{{Name: "launcher", Image: j.Image, Command: j.mpirun()}}}}},
+		Worker:   replica{Replicas: j.Workers, Template: j.worker()},
+	}}
 	if j.API == V1Alpha2 {
-		out.Spec.CleanPods = "Running"
+		spec.CleanPods = "Running"
 	} else {
-		out.Spec.Policy = &runPolicy{CleanPods: "Running"}
+		spec.Policy = &runPolicy{CleanPods: "Running"}
 		if !j.NoWait {
-			out.Spec.LauncherPolicy = "WaitForWorkersReady"
+			spec.LauncherPolicy = "WaitForWorkersReady"
 		}
 	}
-	return out
+	return document{APIVersion: "kubeflow.org/" + string(j.API), Kind: "MPIJob", Metadata: metadata{Name: j.Name, Namespace: j.Namespace}, Spec: spec}
 }
 
 // worker returns the template of the workers. Shared memory is a RAM disk, because the default of 64 MB is too small for NCCL.

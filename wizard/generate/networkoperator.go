@@ -134,14 +134,19 @@ func (n NetworkOperator) YAML(o Origin) (string, error) {
 	if err := n.Check(); err != nil {
 		return "", err
 	}
+	return writeYAML(o, n.advice(), n.objects()...)
+}
+
+// writeYAML writes objects as documents of their own, after comments with the origin and advice.
+func writeYAML[T any](o Origin, advice []string, objects ...T) (string, error) {
 	var b bytes.Buffer
 	b.WriteString(o.Comment("#"))
-	for _, line := range n.advice() {
+	for _, line := range advice {
 		b.WriteString("# " + Plain(line) + "\n")
 	}
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	for _, d := range n.objects() {
+	for _, d := range objects {
 		if err := enc.Encode(d); err != nil {
 			return "", err
 		}
