@@ -7,10 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -97,4 +100,41 @@ func document(v any) ([]byte, error) {
 func sum(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
+}
+
+// facts is the stored form of checks.Facts: without the parts that have files of their own, and with errors as texts.
+type facts struct {
+	checks.Facts
+
+	Answers   any `json:"Answers,omitempty"`
+	Inventory any `json:"Inventory,omitempty"`
+	Pairs     any `json:"Pairs,omitempty"`
+	LacksErr  said
+}
+
+// said returns the text of an error, "" if there is none.
+type said string
+
+func textOf(err error) said {
+	if err == nil {
+		return ""
+	}
+	return said(err.Error())
+}
+
+func (s said) err() error {
+	if s == "" {
+		return nil
+	}
+	return errors.New(string(s))
+}
+
+// split divides facts into the contents of the files.
+func split(f *checks.Facts) (facts, backends.Inventory, []backends.Guest) {
+	inv := *f.Inventory
+	guests := inv.Guests
+	inv.Guests = nil
+	w := facts{Facts: *f, LacksErr: textOf(f.LacksErr)}
+	w.Facts.LacksErr = nil
+	return w, inv, guests
 }

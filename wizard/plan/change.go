@@ -1,11 +1,15 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic"
 )
 
 // A Disruption is a noticeable effect of a change.
@@ -186,3 +190,83 @@ const (
 
 // PeerModules is the set of guest modules with which the NIC can access GPU memory.
 const PeerModules = "gpu"
+
+// Resolve returns the value that a change sets once its current value has been read: To, or for a Late change what follows from
+// both (firmware: nic.MergeFirmware and nic.Burn).
+func Resolve(c Change, now backends.Value) (backends.Value, error) {
+	if c.Late.IsAbsent() {
+		return c.To, nil
+	}
+	if c.Kind == backends.KindFirmwareImage {
+		return resolveImage(c, now)
+	}
+	var want, have map[string]string
+	if err := c.Late.Decode(&want); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	if err := now.Decode(&have); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	set, err := nic.MergeFirmware(c.Target.Name, c.Name, want, have)
+	if err != nil {
+		return c.To, err
+	}
+	return backends.ValueOf(set), nil
+}
+
+func resolveImage(c Change, now backends.Value) (backends.Value, error) {
+	var want nic.Burn
+	var has backends.FirmwareImage
+	if err := c.Late.Decode(&want); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	if err := now.Decode(&has); err != nil {
+		return c.To, fmt.Errorf("%s: %w", c.ID(), err)
+	}
+	to, err := want.Resolve(c.Target.Name, c.Name, has)
+	if err != nil {
+		return c.To, err
+	}
+	return backends.ValueOf(to), nil
+}
+
+// ExpectedOpen returns how long opening a bracket is expected to take without measurements: evacuating a host about ten minutes,
+// shutting a guest down two. These and the values below are cautious assumptions, not limits.
+func ExpectedOpen(b Bracket) time.Duration {
+	switch {
+	case b.InMaintenance():
+		return time.Second
+	case b.Kind == backends.BracketReboot, b.Kind == backends.BracketMaintenance:
+		return 10 * time.Minute
+	case b.Kind == backends.BracketVMPower:
+		return 2 * time.Minute
+	}
+	return 10 * time.Second
+}
+
+// ExpectedClose returns how long closing a bracket is expected to take: servers with much memory boot for a quarter of an hour.
+func ExpectedClose(b Bracket) time.Duration {
+	closing := map[backends.BracketKind]time.Duration{
+		backends.BracketReboot: 15 * time.Minute, backends.BracketVMPower: 3 * time.Minute, backends.BracketMaintenance: time.Minute,
+	}
+	return cmp.Or(closing[b.Kind], 10*time.Second)
+}
+
+// MinutesOut returns how many minutes a host or a VM is expected to be out of service for a bracket of this kind.
+func MinutesOut(k backends.BracketKind) int {
+	b := Bracket{Kind: k}
+	return int((ExpectedOpen(b) + ExpectedClose(b)).Minutes())
+}
+
+// ExpectedChange returns how long a change is expected to take.
+func ExpectedChange(k backends.Kind) time.Duration {
+	switch k {
+	case backends.KindOFED, backends.KindBuild:
+		return 30 * time.Minute
+	case backends.KindComponent, backends.KindImageComponent, backends.KindPackages, backends.KindFirmwareImage:
+		return 5 * time.Minute
+	case backends.KindModules, backends.KindFirmware:
+		return time.Minute
+	}
+	return 10 * time.Second
+}

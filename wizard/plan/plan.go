@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -132,4 +134,80 @@ func (e *Refused) Error() string {
 		return e.Refusals[0].String()
 	}
 	return fmt.Sprintf("%s (and %d more)", e.Refusals[0], len(e.Refusals)-1)
+}
+
+// TryFirst begins the note that names a pair of hosts to try before the others. It is of no use after the run.
+const TryFirst = "to try one pair of hosts first: --limit "
+
+// Options restrict or override the answers.
+type Options struct {
+	Skip     []string // check ids whose refusals the operator overrides if a plan is possible
+	Limit    []string // host names: only these hosts, and the VMs on them
+	ForceNIC []string // HOST/vmnicN: this pNIC, even if it carries traffic
+	Only     []string // ids of changes: these and no others; nil: all
+	// Dockerfile returns the file for building an image for PVRDMA's containers, from the base in the answers.
+	Dockerfile func(base string) (string, error)
+	// Ourselves are the addresses of this machine: the host that runs it must not reboot.
+	Ourselves []string
+	// Held lists VMs that an earlier attempt left powered off and that this plan powers on, once their hosts are back.
+	Held []string
+	// Down are the hosts that an earlier attempt has left out of service. Evacuated are those of them that it keeps in
+	// maintenance mode for several reboots.
+	Down, Evacuated []string
+	// Flashed is the firmware that attempts before have written and a reboot should have loaded, by the ids of its settings.
+	Flashed map[string]backends.FirmwareImage
+	Until   time.Time // the end of the window; zero: none
+}
+
+// A Diff is the difference between two plans. Lists are never nil.
+type Diff struct {
+	Added    []Change  `json:"added"`   // only in the later plan
+	Removed  []Change  `json:"removed"` // only in the earlier plan
+	Changed  []Changed `json:"changed"` // in both, with different values or consequences
+	Brackets struct {
+		Added   []Bracket `json:"added"`
+		Removed []Bracket `json:"removed"`
+	} `json:"brackets"`
+}
+
+// Changed is one setting that two plans change differently.
+type Changed struct {
+	ID     string `json:"id"`
+	Before Change `json:"before"`
+	After  Change `json:"after"`
+}
+
+// Compare returns how a plan differs from an earlier one, in the order of the plans. Order and reasons of changes are not
+// compared.
+func Compare(before, after *Plan) Diff {
+	d := Diff{Changed: []Changed{}}
+	changeID, bracketID := Change.ID, Bracket.ID
+	d.Added, d.Removed = without(after.Changes, before.Changes, changeID), without(before.Changes, after.Changes, changeID)
+	d.Brackets.Added = without(after.Brackets, before.Brackets, bracketID)
+	d.Brackets.Removed = without(before.Brackets, after.Brackets, bracketID)
+	was := map[string]Change{}
+	for _, c := range before.Changes {
+		was[c.ID()] = c
+	}
+	for _, c := range after.Changes {
+		old, both := was[c.ID()]
+		if both && (old.From != c.From || old.To != c.To || old.Late != c.Late || old.Irreversible != c.Irreversible || !slices.Equal(old.Disrupts, c.Disrupts)) {
+			d.Changed = append(d.Changed, Changed{c.ID(), old, c})
+		}
+	}
+	return d
+}
+
+// Empty reports whether both plans change the same settings in the same way, under the same brackets.
+func (d Diff) Empty() bool {
+	return len(d.Added)+len(d.Removed)+len(d.Changed)+len(d.Brackets.Added)+len(d.Brackets.Removed) == 0
+}
+
+// without returns the items whose id is not in the other list.
+func without[T any](list, other []T, id func(T) string) []T {
+	known := map[string]bool{}
+	for _, x := range other {
+		known[id(x)] = true
+	}
+	return slices.DeleteFunc(append([]T{}, list...), func(x T) bool { return known[id(x)] })
 }

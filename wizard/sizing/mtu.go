@@ -1,5 +1,7 @@
 package sizing
 
+import "fmt"
+
 // Overhead of a RoCE v2 frame in bytes: Ethernet 14, FCS 4, preamble and gap 20, IPv4 20, UDP 8, BTH 12, ICRC 4.
 const roceOverhead = 82
 
@@ -51,3 +53,21 @@ func PCIeGbps(gen, lanes int) float64 {
 
 // PCIeUsable is the share of PCIeGbps that is available to payload (85 to 90 %, unverified).
 const PCIeUsable = 0.87
+
+// PFCMask returns the value of pfctx and pfcrx that protects a priority: bit i is priority i, so 3 is 0x08 (Mellanox DOC-2581).
+func PFCMask(priority int) (uint8, error) {
+	if priority < 0 || priority > 7 {
+		return 0, fmt.Errorf("priority %d is not between 0 and 7", priority)
+	}
+	return 1 << priority, nil
+}
+
+// TrafficClass returns the IP traffic class for a DSCP: DSCP << 2, with the ECN-capable bit if congestion notification is on: 26
+// is 104, with ECN 106.
+func TrafficClass(dscp int, ecn bool) int {
+	tc := dscp << 2
+	if ecn {
+		tc |= 2
+	}
+	return tc
+}

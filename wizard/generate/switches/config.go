@@ -8,6 +8,7 @@ package switches
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -177,4 +178,84 @@ func others(not ...int) string {
 		i = last
 	}
 	return strings.Join(parts, ",")
+}
+
+// spellings describes how each system names its ports. The captured part is what its commands accept.
+var spellings = map[OS]struct {
+	form    *regexp.Regexp
+	prefix  string
+	example string
+}{
+	Onyx:    {regexp.MustCompile(`^(?i:eth(?:ernet)?[ ]?)?([0-9]{1,2}/[0-9]{1,3}(?:/[0-9])?)$`), "", "1/7, as LLDP tells it Eth1/7"},
+	Cumulus: {regexp.MustCompile(`^(?i:swp)([0-9]{1,3}(?:s[0-7])?)$`), "swp", "swp7 or swp7s0"},
+	OS10:    {regexp.MustCompile(`^(?i:eth(?:ernet)?[ ]?)([0-9]{1,2}/[0-9]{1,2}/[0-9]{1,3}(?::[0-9])?)$`), "ethernet", "ethernet1/1/7"},
+	EOS:     {regexp.MustCompile(`^(?i:et(?:hernet)?[ ]?)([0-9]{1,3}(?:/[0-9]{1,3}){0,2})$`), "Ethernet", "Ethernet7 or Ethernet7/1"},
+}
+
+// Name converts a port name from the operator or LLDP to the form that a system's commands accept: Eth1/7 is 1/7 for Onyx.
+// Anything but a port name is refused, so that no other text can get into a command.
+func Name(os OS, port string) (string, error) {
+	s, ok := spellings[os]
+	if !ok {
+		return "", fmt.Errorf("%q is not a supported switch system", os)
+	}
+	m := s.form.FindStringSubmatch(port)
+	if m == nil {
+		return "", fmt.Errorf("%q is not a port of %s: its ports are called like %s", port, os, s.example)
+	}
+	return s.prefix + m[1], nil
+}
+
+// A page collects the lines of a configuration and the sources that they cite.
+type page struct {
+	mark  string // prefix of a comment
+	idle  bool   // every line is a comment
+	b     strings.Builder
+	cited []source
+}
+
+// A source is the document for a line.
+type source struct {
+	name, where string
+	unverified  bool
+}
+
+// say begins a block with its purpose and the sources of its lines.
+func (p *page) say(why string, from ...source) {
+	var refs string
+	for _, s := range from {
+		i := slices.Index(p.cited, s)
+		if i < 0 {
+			p.cited = append(p.cited, s)
+			i = len(p.cited) - 1
+		}
+		refs += fmt.Sprintf(" [%d]", i+1)
+		if s.unverified {
+			refs += " UNVERIFIED"
+		}
+	}
+	p.b.WriteString(p.mark + "\n" + p.mark + " " + generate.Plain(why+refs) + "\n")
+}
+
+// add adds a line of configuration.
+func (p *page) add(format string, args ...any) {
+	if p.idle {
+		p.b.WriteString(p.mark + " ")
+	}
+	fmt.Fprintf(&p.b, format+"\n", args...)
+}
+
+// note adds a comment.
+func (p *page) note(format string, args ...any) {
+	p.b.WriteString(p.mark + " " + generate.Plain(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// String returns the lines and, at the end, the sources.
+func (p *page) String() string {
+	var b strings.Builder
+	b.WriteString(p.b.String() + p.mark + "\n" + p.mark + " Sources:\n")
+	for i, s := range p.cited {
+		b.WriteString(p.mark + " " + generate.Plain(strings.TrimSuffix(fmt.Sprintf("[%d] %s: %s", i+1, s.name, s.where), ": ")) + "\n")
+	}
+	return b.String()
 }
