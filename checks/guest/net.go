@@ -49,10 +49,7 @@ func guestNetChecks() []checks.Check {
 			ID: "GST-IBMTU-013", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: "Linux iboe_get_mtu; " + row.SRIOVStudy,
 			Criteria: "4096, or what the planned MTU allows / PVRDMA: lower / SR-IOV, GPUDirect: lower", Remedy: "Raise the Ethernet MTU on every hop.",
 			Run: eachVerbs("GST-IBMTU-013", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {
-				want := 4096
-				if m := sizing.IBMTU(f.Answers.Switch.MTU); m > 0 {
-					want = m
-				}
+				want := cmp.Or(sizing.IBMTU(f.Answers.Switch.MTU), 4096)
 				if d.ActiveMTU == 0 {
 					return row.Waiting(t, "the active MTU of %s was not read", d.Name)
 				}

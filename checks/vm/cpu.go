@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,9 +98,5 @@ func pciAddress(s string) string {
 		}
 		n[i] = v
 	}
-	hex := func(v uint64, width int) string {
-		t := strconv.FormatUint(v, 16)
-		return strings.Repeat("0", max(0, width-len(t))) + t
-	}
-	return hex(n[0], 4) + ":" + hex(n[1], 2) + ":" + hex(n[2], 2) + "." + hex(n[3], 1)
+	return fmt.Sprintf("%04x:%02x:%02x.%x", n[0], n[1], n[2], n[3])
 }

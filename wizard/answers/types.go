@@ -81,9 +81,6 @@ func (m *MAC) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes the MAC as it is.
-func (m MAC) MarshalText() ([]byte, error) { return []byte(m), nil }
-
 func (m MAC) valid() bool {
 	hw, err := net.ParseMAC(string(m))
 	return err == nil && len(hw) == 6 && hw.String() == string(m)
@@ -106,9 +103,6 @@ func (p *PCI) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes the address as it is.
-func (p PCI) MarshalText() ([]byte, error) { return []byte(p), nil }
-
 // A Node is the number of a NUMA node; "" is any.
 type Node string
 
@@ -121,9 +115,6 @@ func (n *Node) UnmarshalText(b []byte) error {
 	*n = Node(text)
 	return nil
 }
-
-// MarshalText writes the number as it is.
-func (n Node) MarshalText() ([]byte, error) { return []byte(n), nil }
 
 // A Duration is written in Go's syntax, without zero parts: 30m.
 type Duration time.Duration
@@ -179,9 +170,6 @@ func (m *MMIO) UnmarshalText(b []byte) error {
 	*m = MMIO(strconv.FormatUint(n, 10))
 	return nil
 }
-
-// MarshalText writes the word or number as it is.
-func (m MMIO) MarshalText() ([]byte, error) { return []byte(m), nil }
 
 // A VMCount is a number of VMs; 0 is the default, AllVMs means no limit.
 type VMCount int
@@ -265,9 +253,6 @@ func (h *Hardware) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// MarshalText writes the word or number as it is.
-func (h Hardware) MarshalText() ([]byte, error) { return []byte(h), nil }
-
 // Trust says whether a VM's users are trusted with a VF: trusted (also ""), or untrusted.
 type Trust string
 
@@ -296,9 +281,6 @@ func (c *ClockTime) UnmarshalText(b []byte) error {
 	*c = ClockTime(t.Format(clockLayout))
 	return nil
 }
-
-// MarshalText writes the time as it is.
-func (c ClockTime) MarshalText() ([]byte, error) { return []byte(c), nil }
 
 // clip shortens a value that is quoted in a message.
 func clip(s string) string { return backends.Shorten(s, 60) }

@@ -59,12 +59,9 @@ func (h Horovod) Script(o Origin) (string, error) {
 	for _, v := range h.Net.Variables(false) {
 		env = append(env, "-e "+v.Name+"="+v.Value)
 	}
-	port, model := h.Port, h.Model
-	port = cmp.Or(port, 12345)
-	model = cmp.Or(model, "VGG16")
 	transport, proof := h.Net.proof()
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
 		"@HOSTS@", strings.Join(hosts, " "), "@SLOTS@", strings.Join(slots, ","), "@RANKS@", strconv.Itoa(h.GPUs*len(h.Hosts)), "@IMAGE@", h.Image,
-		"@ENV@", strings.Join(env, " "), "@PORT@", strconv.Itoa(port), "@MODEL@", model, "@TRANSPORT@", transport, "@PROOF@", proof,
+		"@ENV@", strings.Join(env, " "), "@PORT@", strconv.Itoa(cmp.Or(h.Port, 12345)), "@MODEL@", cmp.Or(h.Model, "VGG16"), "@TRANSPORT@", transport, "@PROOF@", proof,
 	).Replace(assets.Template("horovod.sh")), nil
 }

@@ -74,24 +74,16 @@ type EnvGuest struct {
 
 // EnvironmentOf collects the environment from an inventory. VMs are included if their guest was read.
 func EnvironmentOf(inv *backends.Inventory) *Environment {
-	env := &Environment{VCenter: versionOf(inv.VCenter.Version, inv.VCenter.Build)}
-	for _, s := range inv.Switches {
-		env.Switches = append(env.Switches, EnvSwitch{s.Name, s.Version, s.MTU, len(s.Uplinks), s.NIOC, len(s.Members)})
+	env := &Environment{VCenter: inv.VCenter.Version}
+	if inv.VCenter.Build != "" {
+		env.VCenter += " build " + inv.VCenter.Build
 	}
-	for _, h := range inv.Hosts {
-		env.Hosts = append(env.Hosts, hostOf(inv, h))
-	}
-	for _, g := range inv.Guests {
-		env.Guests = append(env.Guests, guestOf(inv, g))
-	}
+	env.Switches = backends.Each(inv.Switches, func(s backends.Switch) EnvSwitch {
+		return EnvSwitch{s.Name, s.Version, s.MTU, len(s.Uplinks), s.NIOC, len(s.Members)}
+	})
+	env.Hosts = backends.Each(inv.Hosts, func(h backends.Host) EnvHost { return hostOf(inv, h) })
+	env.Guests = backends.Each(inv.Guests, func(g backends.Guest) EnvGuest { return guestOf(inv, g) })
 	return env
-}
-
-func versionOf(version, build string) string {
-	if build == "" {
-		return version
-	}
-	return version + " build " + build
 }
 
 func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
@@ -116,41 +108,23 @@ func hostOf(inv *backends.Inventory, h backends.Host) EnvHost {
 		}
 		e.NICs = append(e.NICs, card)
 	}
-	for _, g := range h.GPUs {
-		e.GPUs = append(e.GPUs, g.Model)
-	}
+	e.GPUs = backends.Each(h.GPUs, func(g backends.GPU) string { return g.Model })
 	return e
 }
 
 // psid returns the PSID of a card, which its firmware tools report only for function 0.
 func psid(sys *backends.HostSystem, pci string) string {
-	functions := []string{pci}
-	if dot := strings.LastIndexByte(pci, '.'); dot > 0 {
-		functions = append(functions, pci[:dot]+".0")
-	}
-	for _, f := range functions {
-		if id := sys.Firmware[f].PSID; id != "" {
-			return id
-		}
-	}
-	return ""
+	card, _, _ := strings.Cut(pci, ".")
+	return cmp.Or(sys.Firmware[pci].PSID, sys.Firmware[card+".0"].PSID)
 }
 
 func guestOf(inv *backends.Inventory, g backends.Guest) EnvGuest {
-	e := EnvGuest{VM: g.VM, OS: g.Pretty, Kernel: g.Kernel, Perftest: g.Tests(), MOFED: g.MOFED}
-	e.OS = cmp.Or(e.OS, words(g.OS, g.Version))
+	e := EnvGuest{VM: g.VM, OS: cmp.Or(g.Pretty, words(g.OS, g.Version)), Kernel: g.Kernel, Perftest: g.Tests(), MOFED: g.MOFED}
 	if vm := inv.VM(g.VM); vm != nil {
 		e.Host, e.Hardware = vm.Host, vm.Hardware
 	}
-	for _, name := range []string{"rdma-core", "libibverbs1", "libibverbs"} {
-		if v := g.Packages[name]; v != "" {
-			e.RDMACore = v
-			break
-		}
-	}
-	for _, d := range g.RDMA {
-		e.Devices = append(e.Devices, deviceOf(d))
-	}
+	e.RDMACore = cmp.Or(g.Packages["rdma-core"], g.Packages["libibverbs1"], g.Packages["libibverbs"])
+	e.Devices = backends.Each(g.RDMA, deviceOf)
 	return e
 }
 

@@ -66,10 +66,7 @@ func Plateau(samples []Sample) float64 {
 			best = max(best, s.Gbps)
 		}
 	}
-	if best == 0 {
-		return any
-	}
-	return best
+	return cmp.Or(best, any)
 }
 
 // Fills reports whether a sample is large enough to show the capacity of the link.
@@ -234,12 +231,7 @@ func gradeOf(fails bool) Verdict {
 }
 
 func bySize(samples []Sample, keep func(Sample) bool) []Sample {
-	var out []Sample
-	for _, s := range samples {
-		if keep(s) && s.Bytes > 0 {
-			out = append(out, s)
-		}
-	}
+	out := slices.DeleteFunc(slices.Clone(samples), func(s Sample) bool { return !keep(s) || s.Bytes <= 0 })
 	slices.SortStableFunc(out, func(a, b Sample) int { return cmp.Compare(a.Bytes, b.Bytes) })
 	return out
 }

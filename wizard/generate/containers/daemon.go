@@ -218,17 +218,12 @@ const DockerKey = "9DC858229FC7DD38854AE2D88D81803C0EBFCD88"
 
 // Script writes a POSIX shell script. It supports apt and dnf, and detects which one exists when it runs.
 func (d Setup) Script(o generate.Origin) string {
-	yes := func(b bool) string {
-		if b {
-			return "yes"
-		}
-		return "no"
-	}
+	yes := map[bool]string{false: "no", true: "yes"}
 	engine := "docker-ce"
 	if d.Distribution {
 		engine = "distribution"
 	}
 	return "#!/bin/sh\n" + o.Comment("#") + strings.NewReplacer(
-		"@ENGINE@", engine, "@NVIDIA@", yes(d.NVIDIA), "@REMOVE_OLD@", yes(d.RemoveOld), "@REMOVE_NVIDIA1@", yes(d.RemoveNVIDIA1), "@KEY@", DockerKey,
+		"@ENGINE@", engine, "@NVIDIA@", yes[d.NVIDIA], "@REMOVE_OLD@", yes[d.RemoveOld], "@REMOVE_NVIDIA1@", yes[d.RemoveNVIDIA1], "@KEY@", DockerKey,
 	).Replace(assets.Template("docker-setup.sh"))
 }

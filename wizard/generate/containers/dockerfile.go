@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ var (
 
 // Check returns an error for settings that cannot be built.
 func (d Dockerfile) Check() error {
-	_, last, _ := cutLast(d.Base, "/")
+	last := path.Base(d.Base)
 	switch {
 	case !reference.MatchString(d.Base):
 		return fmt.Errorf("%q is not a container image", d.Base)
@@ -94,8 +95,7 @@ func (d Dockerfile) Text(o generate.Origin) (string, error) {
 	}
 	name := d.Name
 	if name == "" {
-		_, last, _ := cutLast(d.Base, "/")
-		name, _, _ = strings.Cut(last, ":")
+		name, _, _ = strings.Cut(path.Base(d.Base), ":")
 		name, _, _ = strings.Cut(name, "@")
 		name += "-pvrdma"
 	}
@@ -126,12 +126,9 @@ RUN test -e /etc/libibverbs.d/vmw_pvrdma.driver
 `
 
 func (d Dockerfile) apt(b *strings.Builder, packages []string) {
-	remove, release := d.Remove, `"${UBUNTU_CODENAME:-$VERSION_CODENAME}"`
+	remove, release := d.Remove, cmp.Or(d.Codename, `"${UBUNTU_CODENAME:-$VERSION_CODENAME}"`)
 	if remove == nil {
 		remove = mofed
-	}
-	if d.Codename != "" {
-		release = d.Codename
 	}
 	fmt.Fprintf(b, `# MLNX_OFED goes before the distribution's libraries come: what the image keeps in /opt/mellanox/DEBS, what bears
 # MLNX_OFED's version, and what the guide names.
@@ -158,8 +155,7 @@ WORKDIR /workspace
 `)
 	}
 	if d.Bitfusion != "" {
-		zone, check := d.Timezone, ""
-		zone = cmp.Or(zone, "Etc/UTC")
+		zone, check := cmp.Or(d.Timezone, "Etc/UTC"), ""
 		if d.SHA256 != "" {
 			check = "--checksum=sha256:" + d.SHA256 + " "
 		}
@@ -183,12 +179,4 @@ RUN dnf install -y --setopt=install_weak_deps=False %s \
  && rm -rf /var/cache/dnf
 `, strings.Join(packages, " "))
 	b.WriteString(proof)
-}
-
-// cutLast cuts at the last separator; if there is none, everything is in after.
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return "", s, false
 }

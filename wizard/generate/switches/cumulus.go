@@ -56,13 +56,10 @@ func cumulus(p *page, w Wish) {
 	p.add("nv config diff")
 	p.note("nv config apply   then, when it is proved:   nv config save")
 	p.say("Prove it:", cumulusRoCE)
-	p.note("nv show qos roce   must show mode %s%s", mode, pfcPriority(w))
-	p.note("nv show interface %s qos roce counters   move under load", names[0])
-}
-
-func pfcPriority(w Wish) string {
-	if !w.PFC {
-		return ""
+	if w.PFC {
+		p.note("nv show qos roce   must show mode lossless and pfc-priority %d", w.Priority)
+	} else {
+		p.note("nv show qos roce   must show mode lossy")
 	}
-	return " and pfc-priority " + string(rune('0'+w.Priority))
+	p.note("nv show interface %s qos roce counters   move under load", names[0])
 }
