@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,18 +142,23 @@ func (r *runner) consent(p *planned) error {
 	if r.yes {
 		return nil
 	}
-	if !r.env.Terminal() {
-		return console.Usage("add --yes to accept the plan as printed", "the plan must be confirmed, and there is no terminal")
-	}
-	ok, err := r.env.Confirm("Apply these changes")
-	if err != nil {
+	if err := confirmed(r.env, "the plan", "the plan as printed", "Apply these changes"); err != nil {
 		return err
-	}
-	if !ok {
-		return backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
 	}
 	r.loads = r.said
 	return nil
+}
+
+// confirmed asks a question about what was printed; anything but yes is an error.
+func confirmed(e *console.Env, what, printed, question string) error {
+	if !e.Terminal() {
+		return console.Usage("add --yes to accept "+printed, "%s must be confirmed, and there is no terminal", what)
+	}
+	yes, err := e.Confirm(question)
+	if err == nil && !yes {
+		err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
+	}
+	return err
 }
 
 // sink shows events; the engine's own result is delayed, because measurements and the report follow it.
@@ -170,8 +176,8 @@ func (r *runner) sink() engine.Sink {
 
 // unproven reports whether a run stopped before its first change because a login that it needs does not work.
 func unproven(err error) bool {
-	var e *engine.ProofError
-	return errors.As(err, &e)
+	_, is := errors.AsType[*engine.ProofError](err)
+	return is
 }
 
 // stopped prints that such a run changed nothing.
@@ -188,7 +194,7 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	if runErr != nil && res.Run == "" || r.stopped(runErr) {
 		return runErr
 	}
-	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes)}
+	out := outcome{Status: res.Status, Run: res.Run, Text: strings.Join(res.Notes, "; ")}
 	code := res.Status.Exit()
 	var err error
 	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {

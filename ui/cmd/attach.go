@@ -43,11 +43,7 @@ account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if
   rdma-setup attach 20260314-092653-pvrdma-abcd -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			run, err := attachable(set.StateDir, args)
 			if err != nil {
 				return err
@@ -63,7 +59,7 @@ account that started it. Its exit code is the one of the run: 0, 1, 5, or 130 if
 				}
 				return attach(ctx, e, set.StateDir, run, sink)
 			})
-		},
+		}),
 	}
 	console.OutputFlag(c, &output, "text", "json")
 	return c

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -25,9 +26,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 	if u.compared || file == noBaseline {
 		return nil
 	}
-	if file == "" {
-		file = bundle.BaselinePath(u.s.Set.StateDir, inv.VCenter.InstanceUUID)
-	}
+	file = cmp.Or(file, bundle.BaselinePath(u.s.Set.StateDir, inv.VCenter.InstanceUUID))
 	var err error
 	u.base, err = bundle.LoadBaseline(file, inv.VCenter.InstanceUUID)
 	switch {

@@ -84,9 +84,7 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 		return nil, err
 	}
 	defer s.Close()
-	if pairs == "" {
-		pairs = a.Measure.Pairs
-	}
+	pairs = cmp.Or(pairs, a.Measure.Pairs)
 	if pairs == "none" && (apps.osu || apps.nccl) {
 		return nil, console.Usage("set --pairs to ring, all or VM:VM", "--osu and --nccl need pairs, but --pairs is none")
 	}

@@ -18,11 +18,8 @@ func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
 		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube checks only the cluster, and prints -o text and -o json")
 	}
 	var k *backends.Kubernetes
-	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {
-		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))
-		if err == nil {
-			k, err = client.Survey(cmd.Context())
-		}
+	if err := console.WithCluster(e, cmd, f.kube, func(client *kube.Client) (err error) {
+		k, err = client.Survey(cmd.Context())
 		return err
 	}); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 	}
 	if err := console.RenderTo(e, f.out, func(w io.Writer) error {
 		if f.output == "json" {
-			return console.WriteJSON(w, doc)
+			return plain.WriteJSON(w, doc)
 		}
 		return doc.text(w)
 	}); err != nil {
@@ -85,7 +85,7 @@ func (f *checkFlags) ready(ctx context.Context, e *console.Env, cmd *cobra.Comma
 func (d readyDoc) text(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "readiness for %s: %d ready, %s, %s, %d unknown\n", d.For,
-		d.Counts[string(checks.Pass)], counted(d.Counts[string(checks.Warn)], "warning"), counted(d.Counts[string(checks.Fail)], "blocker"), d.Counts[string(checks.Unknown)])
+		d.Counts[string(checks.Pass)], plain.Counted(d.Counts[string(checks.Warn)], "warning"), plain.Counted(d.Counts[string(checks.Fail)], "blocker"), d.Counts[string(checks.Unknown)])
 	if d.Simulated {
 		b.WriteString("SIMULATED: checked on the embedded lab; it says nothing about real hardware\n")
 	}

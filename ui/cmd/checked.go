@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render"
@@ -56,7 +55,7 @@ type checkDoc struct {
 func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 	switch format {
 	case "json":
-		return console.WriteJSON(w, c.document())
+		return plain.WriteJSON(w, c.document())
 	case "prometheus":
 		return render.Prometheus(w, c.report, c.code)
 	case "text":
@@ -132,13 +131,11 @@ func judged(findings []checks.Finding, measured []perftest.Measurement) (int, st
 		code, word = checkWarning, "warning"
 	}
 	for _, f := range findings {
-		if f.Status != checks.Pass && !f.Quiet {
-			code, word = checkWarning, "warning"
-		}
-	}
-	for _, f := range findings {
-		if f.Status == checks.Fail {
+		switch {
+		case f.Status == checks.Fail:
 			return checkCritical, "critical"
+		case f.Status != checks.Pass && !f.Quiet:
+			code, word = checkWarning, "warning"
 		}
 	}
 	if measuredBadly(measured) {

@@ -9,6 +9,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -32,12 +33,9 @@ func rowOf(c checks.Check) checkRow {
 }
 
 func listChecks(e *console.Env, output string) error {
-	rows := []checkRow{}
-	for _, c := range catalogue.Checks() {
-		rows = append(rows, rowOf(c))
-	}
+	rows := plain.Mapped(catalogue.Checks(), rowOf)
 	if output == "json" {
-		return console.WriteJSON(e.Stdout, map[string]any{"checks": rows})
+		return plain.WriteJSON(e.Stdout, map[string]any{"checks": rows})
 	}
 	if output != "text" {
 		return console.Usage("-o text or -o json", "the list of checks cannot be printed as %s", output)
@@ -52,18 +50,13 @@ func listChecks(e *console.Env, output string) error {
 	})
 }
 
-func knownCheck(id string) bool {
-	return slices.ContainsFunc(catalogue.Checks(), func(c checks.Check) bool { return c.ID == id })
-}
+func knownCheck(id string) bool { return slices.Contains(checkIDs(), id) }
 
 // nearestCheck is the hint for an unknown id: the one that was probably meant.
 func nearestCheck(id string) string {
-	var ids []string
-	for _, c := range catalogue.Checks() {
-		ids = append(ids, c.ID)
-	}
-	if near := answers.Nearest(strings.ToUpper(id), ids); near != "" {
-		return "did you mean " + near + "? rdma-setup check --list shows all"
-	}
-	return "list them with: rdma-setup check --list"
+	return console.Meant(strings.ToUpper(id), checkIDs(), "%s? rdma-setup check --list shows all", "list them with: rdma-setup check --list")
+}
+
+func checkIDs() []string {
+	return plain.Mapped(catalogue.Checks(), func(c checks.Check) string { return c.ID })
 }

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -127,9 +128,7 @@ func answersFrom(inv *backends.Inventory) *answers.Answers {
 		slices.Sort(a.Hosts.Names)
 	}
 	for _, h := range inv.Hosts {
-		if a.Hosts.Datacenter == "" {
-			a.Hosts.Datacenter = h.Datacenter
-		}
+		a.Hosts.Datacenter = cmp.Or(a.Hosts.Datacenter, h.Datacenter)
 		if len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name) {
 			if vmk := h.Options[backends.VMKNICOption]; vmk != "" {
 				a.PVRDMA.VMKNic.Name = vmk

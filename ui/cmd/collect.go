@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -44,9 +46,7 @@ PCI addresses are kept. Names that are one lowercase word or a number are replac
 					return err
 				}
 				b.Masked = redact
-				if out == "" {
-					out = "rdma-bundle-" + b.Made.UTC().Format("20060102-150405") + ".tgz"
-				}
+				out = cmp.Or(out, "rdma-bundle-"+b.Made.UTC().Format("20060102-150405")+".tgz")
 				if err := writeBundle(out, b); err != nil {
 					return err
 				}
@@ -56,9 +56,9 @@ PCI addresses are kept. Names that are one lowercase word or a number are replac
 					names = "user names are left out, names and IP addresses are replaced"
 				}
 				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; %s\ncheck it with: rdma-setup check --bundle %s\n",
-					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), names, console.ShellWord(out))
+					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), names, plain.ShellWord(out))
 				if output == "json" {
-					return console.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
+					return plain.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
 						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated})
 				}
 				_, err = fmt.Fprintln(e.Stdout, out)
@@ -118,7 +118,7 @@ func writeBundle(path string, b *bundle.Bundle) error {
 		}
 	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
+		return console.NotWritable(path, err)
 	}
 	return nil
 }

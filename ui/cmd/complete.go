@@ -13,9 +13,9 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
-	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/rollback"
 )
@@ -67,11 +67,7 @@ func completeHosts(e *console.Env) cobra.CompletionFunc {
 		if a != nil && len(a.Hosts.Names) > 0 {
 			return listed(typed, a.Hosts.Names)
 		}
-		var names []string
-		for _, h := range hostsNow(cmd, e, a) {
-			names = append(names, h.Name)
-		}
-		return listed(typed, names)
+		return listed(typed, plain.Mapped(hostsNow(cmd, e, a), hostName))
 	}
 }
 
@@ -81,11 +77,7 @@ func completeVMs(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.
 	if a == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for _, v := range a.VMs {
-		names = append(names, v.Name)
-	}
-	return listed(typed, names)
+	return listed(typed, plain.Mapped(a.VMs, func(v answers.VM) string { return v.Name }))
 }
 
 // completeNICs offers HOST/vmnicN from vCenter.
@@ -103,11 +95,7 @@ func completeNICs(e *console.Env) cobra.CompletionFunc {
 
 // completeChecks offers the ids of the catalogue.
 func completeChecks(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	var ids []string
-	for _, c := range catalogue.Checks() {
-		ids = append(ids, c.ID)
-	}
-	return listed(typed, ids)
+	return listed(typed, checkIDs())
 }
 
 // listed returns each name as the next item of a comma-separated list.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/appliance"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/recipe"
 )
 
@@ -96,9 +98,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		return err
 	}
 	defer file.Close()
-	if f.wish.Name == "" {
-		f.wish.Name = file.Name
-	}
+	f.wish.Name = cmp.Or(f.wish.Name, file.Name)
 	s, err := session.Open(ctx, e, set, nil)
 	if err != nil {
 		return err
@@ -128,24 +128,12 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if f.dry {
 		return nil
 	}
-	if err := f.consent(e); err != nil {
-		return err
+	if !f.yes {
+		if err := confirmed(e, "the deployment", "the printed summary", "Deploy it"); err != nil {
+			return err
+		}
 	}
 	return f.deploy(ctx, e, s, file, inv)
-}
-
-func (f *deployFlags) consent(e *console.Env) error {
-	if f.yes {
-		return nil
-	}
-	if !e.Terminal() {
-		return console.Usage("add --yes to accept the printed summary", "the deployment must be confirmed, and there is no terminal")
-	}
-	ok, err := e.Confirm("Deploy it")
-	if err == nil && !ok {
-		err = backends.Errorf(backends.KindInterrupted, "", "", "not confirmed: nothing was changed")
-	}
-	return err
 }
 
 func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Session, file *appliance.File, inv *backends.Inventory) error {
@@ -172,10 +160,10 @@ func (f *deployFlags) deploy(ctx context.Context, e *console.Env, s *session.Ses
 		}
 	}
 	if f.output == "json" {
-		return console.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
+		return plain.WriteJSON(e.Stdout, map[string]any{"status": "done", "vm": f.wish.Name, "rdma": f.wish.RDMA})
 	}
 	fmt.Fprintf(e.Stdout, "%s is deployed and off.\nnext:  power it on; then name it under vms in the answers and run: rdma-setup check -f answers.yaml\nundo:  govc vm.destroy %s\n",
-		backends.Clean(f.wish.Name), console.ShellWord(f.wish.Name))
+		backends.Clean(f.wish.Name), plain.ShellWord(f.wish.Name))
 	return nil
 }
 

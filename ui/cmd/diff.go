@@ -89,7 +89,7 @@ func (d *planDiff) show(ctx context.Context, s *session.Session, f planFlags, p 
 	}
 	err = console.Page(s.Env, func(w io.Writer) error {
 		if output == "json" {
-			return console.WriteJSON(w, doc)
+			return plain.WriteJSON(w, doc)
 		}
 		return plain.Diff(w, d.file, before, p.plan)
 	})

@@ -35,11 +35,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 		Short: "List hosts, pNICs, GPUs and VMs, and which pNICs can carry RDMA",
 		Long:  "List hosts, pNICs, GPUs and VMs, and show which pNICs can carry RDMA and why. Changes nothing.",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, _ []string, set *console.Settings) error {
 			keep, err := f.compile()
 			if err != nil {
 				return err
@@ -70,7 +66,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				}
 				return nil
 			})
-		},
+		}),
 	}
 	console.OutputFlag(c, &output, "table", "json", "yaml")
 	c.Flags().StringVar(&f.speed, "speed", "", "only pNICs with this link speed, such as 100G")
@@ -122,7 +118,7 @@ func filtered(nics []backends.NIC, keep func(backends.NIC) bool, eligible int) (
 func printInventory(w io.Writer, output string, inv *backends.Inventory) error {
 	switch output {
 	case "json":
-		return console.WriteJSON(w, inv)
+		return plain.WriteJSON(w, inv)
 	case "yaml":
 		return writeYAML(w, inv)
 	}
@@ -132,7 +128,7 @@ func printInventory(w io.Writer, output string, inv *backends.Inventory) error {
 // writeYAML prints the JSON document in YAML, with the same keys.
 func writeYAML(w io.Writer, v any) error {
 	var b strings.Builder
-	if err := console.WriteJSON(&b, v); err != nil {
+	if err := plain.WriteJSON(&b, v); err != nil {
 		return err
 	}
 	var doc yaml.Node
@@ -187,16 +183,10 @@ func nothingEligible(inv *backends.Inventory) error {
 			}
 		}
 	}
-	var parts []string
-	for _, why := range order {
-		parts = append(parts, fmt.Sprintf("%d x %s", seen[why], why))
-	}
-	if len(parts) == 0 {
-		parts = []string{"no pNIC at all"}
-	}
+	parts := plain.Mapped(order, func(why string) string { return fmt.Sprintf("%d x %s", seen[why], why) })
 	none := fmt.Sprintf("none of the %d hosts has a", len(inv.Hosts))
 	if len(inv.Hosts) == 1 {
 		none = inv.Hosts[0].Name + " has no"
 	}
-	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none, strings.Join(parts, ", "))
+	return backends.Errorf(backends.KindRefused, "", hint, "%s pNIC that can carry RDMA; seen: %s", none, cmp.Or(strings.Join(parts, ", "), "no pNIC at all"))
 }

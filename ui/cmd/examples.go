@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -148,9 +149,7 @@ rdma-setup generate systemd --module vmw_pvrdma`,
 func describe(c *cobra.Command) {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	d := descriptions[path]
-	if c.Long == "" {
-		c.Long = d.long
-	}
+	c.Long = cmp.Or(c.Long, d.long)
 	if d.examples != "" {
 		c.Example = "  " + strings.ReplaceAll(d.examples, "\n", "\n  ")
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
+	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // An explained is the documentation of one check.
@@ -32,15 +34,12 @@ func explainCheck(e *console.Env, id, output string) error {
 	x.RestsOn, x.Under = append(x.RestsOn, on...), append(x.Under, under...)
 	switch output {
 	case "json":
-		return console.WriteJSON(e.Stdout, x)
+		return plain.WriteJSON(e.Stdout, x)
 	case "text":
 	default:
 		return console.Usage("-o text or -o json", "a check cannot be explained as %s", output)
 	}
-	var modes []string
-	for _, m := range x.Modes {
-		modes = append(modes, string(m))
-	}
+	modes := plain.Mapped(x.Modes, func(m answers.Mode) string { return string(m) })
 	pass, rest, _ := strings.Cut(c.Criteria, " / ")
 	warn, fail, _ := strings.Cut(rest, " / ")
 	for _, l := range [][2]string{

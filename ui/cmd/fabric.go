@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -230,7 +231,7 @@ func (f *fabric) Report(ctx context.Context, a *answers.Answers, res engine.Resu
 
 // ReplayCommand implements live.Fabric.
 func (f *fabric) ReplayCommand(answersPath string) string {
-	cmd := "rdma-setup apply -f " + console.ShellWord(answersPath)
+	cmd := "rdma-setup apply -f " + plain.ShellWord(answersPath)
 	if f.s.Lab != nil {
 		cmd += " --lab"
 	}

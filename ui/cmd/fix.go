@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -77,11 +78,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 
 // remedies plans what fixes the findings; nil if there is nothing to do. Findings without a step are reported.
 func (u *checkup) remedies(ctx context.Context, c *checked, w io.Writer) (*planned, error) {
-	any := false
-	for _, f := range c.report.Checks {
-		any = any || report.AutomaticFix(f)
-	}
-	if !any {
+	if !slices.ContainsFunc(c.report.Checks, report.AutomaticFix) {
 		fmt.Fprintln(w, "nothing to fix: no finding has an automatic fix")
 		return nil, nil
 	}

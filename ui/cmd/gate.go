@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -192,11 +193,7 @@ func (g *gate) host(t backends.Ref, x vsphere.Health) []string {
 	case x.Maintenance:
 		return nil // someone else keeps it there
 	case x.HA && x.Agent != "master" && x.Agent != "connectedToMaster":
-		agent := x.Agent
-		if agent == "" {
-			agent = "not initialized"
-		}
-		held = append(held, fmt.Sprintf("the HA agent of %s is not back (%s)", t.Name, agent))
+		held = append(held, fmt.Sprintf("the HA agent of %s is not back (%s)", t.Name, cmp.Or(x.Agent, "not initialized")))
 	}
 	more("%s %s of %s is dead", "storage path", x.DeadPaths, was.DeadPaths)
 	more("%s %s of %s is not up", "NSX switch", x.Switches, was.Switches)

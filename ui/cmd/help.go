@@ -12,7 +12,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // newHelpCmd replaces cobra's help command: it also shows the documents of package assets. A command has priority over a topic.
@@ -122,11 +121,6 @@ func writeHelp(w io.Writer, c *cobra.Command) {
 // nearestTopic is the hint for a word that is neither a command nor a topic.
 func nearestTopic(root *cobra.Command, word string) string {
 	names := append(slices.Clone(assets.Topics()), cliTopic, globalFlags)
-	for _, c := range root.Commands() {
-		names = append(names, c.Name())
-	}
-	if near := answers.Nearest(word, names); near != "" {
-		return "did you mean rdma-setup help " + near + "?"
-	}
-	return "list the commands and topics with: rdma-setup help"
+	names = append(names, plain.Mapped(root.Commands(), (*cobra.Command).Name)...)
+	return console.Meant(word, names, "rdma-setup help %s?", "list the commands and topics with: rdma-setup help")
 }

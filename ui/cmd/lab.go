@@ -20,7 +20,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 func newLabCmd(e *console.Env) *cobra.Command {
@@ -47,10 +46,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 			}
 			return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				if !slices.Contains(lab.Scenarios(), o.Scenario) {
-					hint := "see: rdma-setup lab --scenario help"
-					if near := answers.Nearest(o.Scenario, lab.Scenarios()); near != "" {
-						hint = "did you mean " + near + "?"
-					}
+					hint := console.Meant(o.Scenario, lab.Scenarios(), "%s?", "see: rdma-setup lab --scenario help")
 					return console.Usage(hint, "unknown scenario %q", o.Scenario)
 				}
 				var err error

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -38,12 +39,8 @@ func knownLimit(inv *backends.Inventory, hosts []string) error {
 
 // nearestHost is the hint for a host name that the answers do not select.
 func nearestHost(name string, inv *backends.Inventory) string {
-	var names []string
-	for _, h := range inv.Hosts {
-		names = append(names, h.Name)
-	}
-	if near := answers.Nearest(name, names); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return "use a host from the answers: " + plain.Names(names)
+	names := plain.Mapped(inv.Hosts, hostName)
+	return console.Meant(name, names, "%s?", "use a host from the answers: "+plain.Names(names))
 }
+
+func hostName(h backends.Host) string { return h.Name }

@@ -7,20 +7,17 @@ import (
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/form/entry"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
 // guestsRefused returns the guests in which login or sudo failed; nil if err has any other reason as well.
 func guestsRefused(err error) []plan.Refusal {
-	var refused *plan.Refused
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*plan.Refused](err)
+	if !ok || slices.ContainsFunc(refused.Refusals, func(r plan.Refusal) bool {
+		return r.Target.Type != backends.TypeGuest || r.Kind == "" && r.Check != "GST-SUDO-002"
+	}) {
 		return nil
-	}
-	for _, r := range refused.Refusals {
-		if r.Target.Type != backends.TypeGuest || r.Kind == "" && r.Check != "GST-SUDO-002" {
-			return nil
-		}
 	}
 	return refused.Refusals
 }
@@ -66,8 +63,8 @@ func (r *runner) consentToProof(p *plan.Plan) bool {
 	if n == 0 || r.yes || !r.env.Terminal() {
 		return n > 0 && r.yes
 	}
-	fmt.Fprintf(r.env.Stderr, "The log-in to %s failed, so nothing will be changed.\n", entry.Counted(len(r.flags.barred), "guest"))
-	ok, err := r.env.Confirm(fmt.Sprintf("Try the log-in to %s as well (starts the SSH service there and restores it)", entry.Counted(n, "ESXi host")))
+	fmt.Fprintf(r.env.Stderr, "The log-in to %s failed, so nothing will be changed.\n", plain.Counted(len(r.flags.barred), "guest"))
+	ok, err := r.env.Confirm(fmt.Sprintf("Try the log-in to %s as well (starts the SSH service there and restores it)", plain.Counted(n, "ESXi host")))
 	return ok && err == nil
 }
 

@@ -26,7 +26,7 @@ func (r *runner) consentToMeasure(p *planned) error {
 	yes := r.yes
 	if !yes && r.env.Terminal() {
 		var err error
-		if yes, err = r.env.Confirm("Measure between " + counted(len(few.VMs), "VM") + " now, which loads the fabric"); err != nil {
+		if yes, err = r.env.Confirm("Measure between " + plain.Counted(len(few.VMs), "VM") + " now, which loads the fabric"); err != nil {
 			return err
 		}
 		if yes {
@@ -55,8 +55,8 @@ func (r *runner) consentToLoad(p *planned) error {
 		return errNoConsent()
 	}
 	fmt.Fprintln(r.env.Stderr, "measure.load: afterwards the fabric is loaded with several senders:")
-	for _, plan := range plans {
-		r.cost(plan)
+	for _, p := range plans {
+		fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 	}
 	r.said = plans
 	return nil
@@ -72,11 +72,6 @@ func covers(agreed, plans []perftest.LoadPlan) bool {
 		}
 	}
 	return len(plans) > 0
-}
-
-// cost prints the cost of a load.
-func (r *runner) cost(p perftest.LoadPlan) {
-	fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 }
 
 // measured measures between the VMs of the run: those on the hosts of --limit at planning time, even if DRS has moved one since.
@@ -120,7 +115,7 @@ func (r *runner) loading() session.Loading {
 					}{"loading", p})
 					continue
 				}
-				r.cost(p)
+				fmt.Fprintln(r.env.Stderr, plain.LoadLine(p))
 			}
 			switch {
 			case r.yes || r.s.Simulated() || covers(r.loads, plans):
@@ -163,7 +158,7 @@ func errNoConsent() error {
 
 // noPair returns why a limited run measures nothing.
 func noPair(few *answers.Answers, limit []string) string {
-	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), counted(len(few.VMs), "VM"))
+	return fmt.Sprintf("no pair to measure: --limit %s leaves only %s of the answers", strings.Join(limit, ","), plain.Counted(len(few.VMs), "VM"))
 }
 
 // progress prints the tests to run, then each test when it ends.
@@ -213,20 +208,13 @@ func (r *runner) announce(p perftest.Progress) {
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "measuring %s in %s, %s: about %s; the fabric is loaded meanwhile\n",
-		counted(p.Pairs, "pair"), counted(p.Rounds, "round"), counted(p.Total, "test"), plain.About(p.Left))
+		plain.Counted(p.Pairs, "pair"), plain.Counted(p.Rounds, "round"), plain.Counted(p.Total, "test"), plain.About(p.Left))
 	if p.Bonds > 0 {
-		fmt.Fprintf(r.env.Stderr, "then %s of all rails at once: about %s\n", counted(p.Bonds, "test"), plain.About(p.BondTime))
+		fmt.Fprintf(r.env.Stderr, "then %s of all rails at once: about %s\n", plain.Counted(p.Bonds, "test"), plain.About(p.BondTime))
 	}
 	if p.Between > 0 {
-		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", counted(p.Between, "test"), plain.About(took), bytes)
+		fmt.Fprintf(r.env.Stderr, "then %s between rails: about %s, %d bytes of ARP requests\n", plain.Counted(p.Between, "test"), plain.About(took), bytes)
 	}
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // left returns the estimated remaining time, if it is worth mentioning.
@@ -250,10 +238,5 @@ func figure(m perftest.Measurement) string {
 }
 
 func measuredBadly(all []perftest.Measurement) bool {
-	for _, m := range all {
-		if m.Verdict == perftest.VerdictFail {
-			return true
-		}
-	}
-	return perftest.Disproven(all)
+	return perftest.Disproven(all) || slices.ContainsFunc(all, func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictFail })
 }

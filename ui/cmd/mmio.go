@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -47,7 +48,7 @@ VM, or NAME:GB for a GPU that the table does not have, with the size of its memo
 				return console.Usage("for a GPU that is not in the table, add its memory in GB: NAME:GB=COUNT, such as x9000:96=8 (nvidia-smi --query-gpu=memory.total)", "%v", err)
 			}
 			if output == "json" {
-				return console.WriteJSON(e.Stdout, w)
+				return plain.WriteJSON(e.Stdout, w)
 			}
 			return printWindow(e.Stdout, w)
 		},

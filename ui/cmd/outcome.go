@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -42,8 +41,7 @@ const statusRefused = engine.Status("refused")
 
 // resultLine ends the JSON lines of a command that failed before its run could write a result.
 func resultLine(e *console.Env, output string, err error) error {
-	var said *console.CodeError
-	if err == nil || output != "json" || errors.As(err, &said) {
+	if _, said := errors.AsType[*console.CodeError](err); said || err == nil || output != "json" {
 		return err
 	}
 	o := outcome{Status: engine.StatusFailed, Err: err.Error(), Hint: backends.HintOf(err)}
@@ -54,22 +52,11 @@ func resultLine(e *console.Env, output string, err error) error {
 	case console.ExitInterrupted:
 		o.Status = engine.StatusInterrupted
 	}
-	var refused *plan.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		o.Refusals = refused.Refusals
 	}
-	r := &runner{env: e}
-	if bad := r.writeResult(o, code); bad != nil {
+	if bad := (&runner{env: e}).writeResult(o, code); bad != nil {
 		return errors.Join(err, bad)
 	}
 	return err
-}
-
-func joined(lines []string) string { return strings.Join(lines, "; ") }
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }

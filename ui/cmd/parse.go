@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -36,7 +37,7 @@ Exit 1 when the verdict is fail.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if list && output == "json" {
-				return console.WriteJSON(e.Stdout, map[string]any{"tools": toolNames()})
+				return plain.WriteJSON(e.Stdout, map[string]any{"tools": toolNames()})
 			}
 			if list {
 				for _, name := range toolNames() {
@@ -82,20 +83,14 @@ Exit 1 when the verdict is fail.`,
 }
 
 func toolNames() []string {
-	var names []string
-	for _, t := range transcript.Tools() {
-		names = append(names, t.ID)
-	}
-	return names
+	return plain.Mapped(transcript.Tools(), func(t transcript.Tool) string { return t.ID })
 }
 
 // nearestTool is the hint for an unknown tool: the one that was probably meant. Ids are the command's words joined by '_', in any
 // spelling.
 func nearestTool(id string) string {
-	if near := answers.Nearest(strings.NewReplacer(" ", "_", "-", "_").Replace(id), toolNames()); near != "" {
-		return "did you mean " + near + "? rdma-setup parse --list shows all"
-	}
-	return "list the tools with: rdma-setup parse --list"
+	id = strings.NewReplacer(" ", "_", "-", "_").Replace(id)
+	return console.Meant(id, toolNames(), "%s? rdma-setup parse --list shows all", "list the tools with: rdma-setup parse --list")
 }
 
 // openText opens a file that can be read to its end: not a directory.
@@ -120,7 +115,7 @@ func parseTool(w io.Writer, id string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := console.WriteForeignJSON(w, res); err != nil {
+	if err := plain.WriteForeignJSON(w, res); err != nil {
 		return err
 	}
 	if res.Failed() {

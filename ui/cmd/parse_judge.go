@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // judging holds the flags of parse --judge.
@@ -56,14 +58,12 @@ func (j judging) judge(w io.Writer, tool string, in io.Reader) error {
 		return err
 	}
 	m := perftest.Recorded(tool, text, j.mode, int(math.Round(j.gbps*1000)))
-	if m.Hint == "" {
-		m.Hint = m.Error
-	}
+	m.Hint = cmp.Or(m.Hint, m.Error)
 	both, err := merged(res, verdict{m.Verdict, m.Hint, m.Why, m.ExpectedGbps, m.AchievedGbps, m.ExpectedUs, m.AchievedUs})
 	if err != nil {
 		return err
 	}
-	if err := console.WriteForeignJSON(w, both); err != nil {
+	if err := plain.WriteForeignJSON(w, both); err != nil {
 		return err
 	}
 	if res.Failed() || m.Verdict == perftest.VerdictFail {

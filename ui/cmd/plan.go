@@ -103,7 +103,7 @@ func planDocument(p *planned, calls int) planDoc {
 func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
 	switch output {
 	case "json":
-		return console.WriteJSON(w, doc)
+		return plain.WriteJSON(w, doc)
 	case "markdown":
 		return plain.Markdown(w, p)
 	}

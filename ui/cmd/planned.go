@@ -200,11 +200,9 @@ func makePlan(ctx context.Context, s *session.Session, a *answers.Answers, f pla
 // refusal combines the plan's refusals with the failed checks: each reason of a target once.
 func refusal(err error, findings []checks.Finding) error {
 	var r plan.Refused
-	var refused *plan.Refused
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		r.Refusals = refused.Refusals
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	for _, f := range findings {

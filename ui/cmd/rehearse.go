@@ -105,7 +105,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	}
 	switch f.output {
 	case "json":
-		err = console.WriteJSON(e.Stdout, r)
+		err = plain.WriteJSON(e.Stdout, r)
 	case "html":
 		err = r.HTML(e.Stdout)
 	default:

@@ -23,11 +23,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 		Short:             "Print the report of a run again",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			run, err := chosenRun(e, set, "report", args)
 			if err != nil {
 				return err
@@ -37,7 +33,7 @@ func newReportCmd(e *console.Env) *cobra.Command {
 				return err
 			}
 			return console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, r, e.ThemeFor(out)) })
-		},
+		}),
 	}
 	console.OutputFlag(c, &output, "terminal", "html", "markdown", "json", "junit")
 	c.Flags().StringVar(&out, "out", "", "file to write instead of stdout")

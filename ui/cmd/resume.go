@@ -55,11 +55,7 @@ before anything is changed: those to guests before the plan is shown, those to E
 you have accepted it.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			if c.salvage && len(args) == 0 {
 				return resultLine(e, output, console.Usage("list the runs with: rdma-setup runs", "--salvage needs the id of a run"))
 			}
@@ -77,7 +73,7 @@ you have accepted it.`,
 			return resultLine(e, output, console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 				return c.do(ctx, e, cmd, set, run, file, yes, output == "json", stop)
 			}))
-		},
+		}),
 	}
 	console.OutputFlag(cmd, &output, "text", "json")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "accept the plan as printed, without asking")
@@ -328,22 +324,24 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 // tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
-	out := outcome{Status: res.Status, Run: res.Run, Text: joined(res.Notes), LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}
+	out := outcome{Status: res.Status, Run: res.Run, LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
 		if code == console.ExitOK || code == console.ExitFailed {
 			code = console.ExitCode(runErr)
 		}
 	}
+	said := slices.Clone(res.Notes)
 	for _, c := range r.left {
-		out.Text = joined(append(nonEmpty(out.Text), "kept: "+c.String()))
+		said = append(said, "kept: "+c.String())
 	}
 	for _, c := range r.conflicts {
-		out.Text = joined(append(nonEmpty(out.Text), "left alone: "+c.String()))
+		said = append(said, "left alone: "+c.String())
 	}
 	if unproven != nil {
-		out.Text = joined(append(nonEmpty(out.Text), unproven.Error()))
+		said = append(said, unproven.Error())
 	}
+	out.Text = strings.Join(said, "; ")
 	if (len(r.conflicts) > 0 || unproven != nil) && code == console.ExitOK {
 		out.Status, code = engine.StatusPartial, console.ExitPartial
 	}
@@ -366,7 +364,11 @@ func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 		if unproven != nil {
 			console.PrintError(r.env.Stderr, unproven.Error(), backends.HintOf(unproven))
 		}
-		fmt.Fprintln(r.env.Stdout, strings.Join(append([]string{"rollback of " + res.Run + ": " + string(out.Status)}, nonEmpty(res.Tally())...), "; "))
+		line := "rollback of " + res.Run + ": " + string(out.Status)
+		if tally := res.Tally(); tally != "" {
+			line += "; " + tally
+		}
+		fmt.Fprintln(r.env.Stdout, line)
 	}
 	if runErr != nil {
 		return &console.CodeError{Code: code, Err: runErr}

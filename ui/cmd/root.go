@@ -11,7 +11,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/generate"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 func newRootCmd(e *console.Env) *cobra.Command {
@@ -83,8 +83,7 @@ func wrapArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(cmd *cobra.Command, args []string) error {
 			err := check(cmd, args)
-			var known *backends.Error
-			if err == nil || errors.As(err, &known) {
+			if _, known := errors.AsType[*backends.Error](err); known || err == nil {
 				return err
 			}
 			if len(args) > 0 && cmd.HasSubCommands() {
@@ -124,32 +123,21 @@ func flagWords(err error) string {
 
 // nearestFlag is the hint for an unknown flag, or value of a flag: the one that was probably meant.
 func nearestFlag(cmd *cobra.Command, err error) string {
-	var value *pflag.InvalidValueError
-	if errors.As(err, &value) {
+	see := "see: " + cmd.CommandPath() + " --help"
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		if c, ok := value.GetFlag().Value.(*console.Choice); ok {
-			if near := answers.Nearest(value.GetValue(), c.From); near != "" {
-				return "did you mean " + near + "?"
-			}
+			return console.Meant(value.GetValue(), c.From, "%s?", see)
 		}
 	}
 	if _, name, ok := strings.Cut(err.Error(), "unknown flag: --"); ok {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := answers.Nearest(name, names); near != "" {
-			return "did you mean --" + near + "? See: " + cmd.CommandPath() + " --help"
-		}
+		return console.Meant(name, names, "--%s? See: "+cmd.CommandPath()+" --help", see)
 	}
-	return "see: " + cmd.CommandPath() + " --help"
+	return see
 }
 
 // nearestCommand is the hint for an unknown command.
 func nearestCommand(cmd *cobra.Command, word string) string {
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	if near := answers.Nearest(word, names); near != "" {
-		return "did you mean " + cmd.CommandPath() + " " + near + "?"
-	}
-	return "see: " + cmd.CommandPath() + " --help"
+	return console.Meant(word, plain.Mapped(cmd.Commands(), (*cobra.Command).Name), cmd.CommandPath()+" %s?", "see: "+cmd.CommandPath()+" --help")
 }

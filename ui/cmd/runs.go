@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -17,17 +18,13 @@ func newRunsCmd(e *console.Env) *cobra.Command {
 		Use:   "runs",
 		Short: "List the runs that changed something",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, _ []string, set *console.Settings) error {
 			runs, err := journal.Runs(set.StateDir)
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				return console.WriteJSON(e.Stdout, map[string]any{"runs": append([]journal.Summary{}, runs...)})
+				return plain.WriteJSON(e.Stdout, map[string]any{"runs": append([]journal.Summary{}, runs...)})
 			}
 			if len(runs) == 0 {
 				fmt.Fprintln(e.Stderr, "no runs yet")
@@ -39,7 +36,7 @@ func newRunsCmd(e *console.Env) *cobra.Command {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Run, r.Status, r.Mode, backends.Clean(r.URL), r.Made.Local().Format("2006-01-02 15:04:05 MST"))
 			}
 			return t.Flush()
-		},
+		}),
 	}
 	console.OutputFlag(c, &output, "text", "json")
 	return c
@@ -56,10 +53,7 @@ func completeRuns(e *console.Env) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		var ids []string
-		for _, r := range runs {
-			ids = append(ids, cobra.CompletionWithDesc(r.Run, r.Status+" "+r.Mode))
-		}
+		ids := plain.Mapped(runs, func(r journal.Summary) string { return cobra.CompletionWithDesc(r.Run, r.Status+" "+r.Mode) })
 		return ids, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
@@ -67,10 +68,7 @@ func remains(st *journal.State) error {
 	if s == nil || len(s.Unproven) == 0 {
 		return nil
 	}
-	var nodes []string
-	for _, u := range s.Unproven {
-		nodes = append(nodes, u.Node)
-	}
+	nodes := plain.Mapped(s.Unproven, func(u journal.Unproven) string { return u.Node })
 	const shown = 20
 	more := ""
 	if n := len(nodes) - shown; n > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
@@ -72,11 +73,7 @@ func touched(a *answers.Answers, inv *backends.Inventory, limit []string, change
 
 // recordedChanges returns the changes in a journal.
 func recordedChanges(st *journal.State) []plan.Change {
-	var out []plan.Change
-	for _, e := range st.Entries() {
-		out = append(out, plan.Change{Setting: e.Setting})
-	}
-	return out
+	return plain.Mapped(st.Entries(), func(e journal.Entry) plan.Change { return plan.Change{Setting: e.Setting} })
 }
 
 func newSharedLock(s *session.Session) *sharedLock {

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -40,11 +41,7 @@ their variables are listed. Names of hosts and VMs and addresses are kept: revie
 A run with --log-level debug logs every vCenter call and every remote command.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			s := support{env: e, set: set}
 			if runs, err := journal.Runs(set.StateDir); err != nil || len(runs) > 0 || len(args) > 0 {
 				if s.run, err = chosenRun(e, set, "support", args); err != nil {
@@ -54,11 +51,8 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 					return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s cannot be read: %w", s.run, err)
 				}
 			}
-			if out == "" {
-				out = "rdma-support-" + e.Now().UTC().Format("20060102-150405") + ".tar.gz"
-			}
-			return s.write(out)
-		},
+			return s.write(cmp.Or(out, "rdma-support-"+e.Now().UTC().Format("20060102-150405")+".tar.gz"))
+		}),
 	}
 	c.Flags().StringVar(&out, "out", "", "file to create, which must not exist (default rdma-support-TIME.tar.gz)")
 	return c
@@ -79,7 +73,7 @@ func (s *support) write(path string) error {
 	case errors.Is(err, fs.ErrExist):
 		return console.Usage("name another file with --out", "%s exists already", path)
 	case err != nil:
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
+		return console.NotWritable(path, err)
 	}
 	held, err := s.pack(f)
 	if err := errors.Join(err, f.Close()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 func newVersionCmd(e *console.Env) *cobra.Command {
@@ -28,9 +29,9 @@ func newVersionCmd(e *console.Env) *cobra.Command {
 				if output == "licenses" {
 					return licenses(e.Stdout, doc)
 				}
-				return console.WriteForeignJSON(e.Stdout, doc)
+				return plain.WriteForeignJSON(e.Stdout, doc)
 			case "json":
-				return console.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+				return plain.WriteJSON(e.Stdout, map[string]string{"version": e.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 			}
 			_, err := fmt.Fprintf(e.Stdout, "rdma-setup %s (%s %s/%s)\n", e.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

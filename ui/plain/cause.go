@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,17 +26,11 @@ type Cause struct {
 // Causes formats the first causes of a report, and prints how many more there are.
 func Causes(all []report.Cause) (out []Cause, more int) {
 	for _, c := range all[:min(len(all), keepCauses)] {
-		what := c.Step
-		if what == "" {
-			what = c.Check
-		}
-		if who := who(c.Targets); who != "" {
+		what := cmp.Or(c.Step, c.Check)
+		if who := Listed(Mapped(c.Targets, func(t backends.Ref) string { return t.Name })); who != "" {
 			what = who + ": " + what
 		}
-		if what == "" {
-			what = "the run ended"
-		}
-		out = append(out, Cause{What: backends.Clean(what), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy), Follow: c.Follow()})
+		out = append(out, Cause{What: backends.Clean(cmp.Or(what, "the run ended")), Err: backends.Clean(c.Err), Remedy: backends.Clean(c.Remedy), Follow: c.Follow()})
 	}
 	return out, max(0, len(all)-keepCauses)
 }
@@ -59,19 +54,9 @@ func LeftBehind(l *report.LeftBehind) (out []string, next string) {
 	return out, backends.Clean(l.Continue)
 }
 
-// who lists the targets of a cause.
-func who(targets []backends.Ref) string {
-	var names []string
-	for _, t := range targets {
-		names = append(names, t.Name)
-	}
-	return Listed(names)
-}
-
 // Listed joins names in their natural order, preceded by their number if there are more than a few.
 func Listed(names []string) string {
-	names = slices.SortedFunc(slices.Values(names), Natural)
-	names = slices.Compact(names)
+	names = slices.Compact(slices.SortedFunc(slices.Values(names), Natural))
 	if len(names) > fewNames {
 		return fmt.Sprintf("%s (%d)", Names(names), len(names))
 	}

@@ -35,12 +35,12 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 			}
 		}
 	}
-	for _, u := range unread {
+	for u, guests := range unread.All() {
 		each := ""
-		if len(u.guests) > 1 {
+		if len(guests) > 1 {
 			each = " each"
 		}
-		out.line("%-7s %d checks%s  %s", "UNKNOWN", u.checks, each, Names(u.guests))
+		out.line("%-7s %d checks%s  %s", "UNKNOWN", u.checks, each, Names(guests))
 		out.line("        %s", backends.Clean(u.reason))
 		out.line("        -o json lists each of them")
 	}
@@ -51,15 +51,14 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	return out.err
 }
 
-// An unread is a group of guests with the same number of checks that could not be evaluated, all for the same reason.
+// An unread is what guests share: the same number of checks that could not be evaluated, all for the same reason.
 type unread struct {
 	reason string
 	checks int
-	guests []string
 }
 
 // unreadGuests groups the unknown findings that repeat one reason for one guest; repeated reports whether a finding is one of them.
-func unreadGuests(all []checks.Finding) (out []unread, repeated func(checks.Finding) bool) {
+func unreadGuests(all []checks.Finding) (out Gathered[unread, string], repeated func(checks.Finding) bool) {
 	type why struct {
 		guest  backends.Ref
 		reason string
@@ -74,15 +73,9 @@ func unreadGuests(all []checks.Finding) (out []unread, repeated func(checks.Find
 		return cmp.Or(Natural(a.guest.Name, b.guest.Name), strings.Compare(a.reason, b.reason))
 	})
 	for _, w := range guests {
-		if n[w] < 2 {
-			continue
+		if n[w] > 1 {
+			out.Add(unread{w.reason, n[w]}, w.guest.Name)
 		}
-		at := slices.IndexFunc(out, func(u unread) bool { return u.reason == w.reason && u.checks == n[w] })
-		if at < 0 {
-			at = len(out)
-			out = append(out, unread{reason: w.reason, checks: n[w]})
-		}
-		out[at].guests = append(out[at].guests, w.guest.Name)
 	}
 	return out, func(f checks.Finding) bool { return f.Status == checks.Unknown && n[why{f.Target, f.Evidence}] > 1 }
 }
@@ -111,7 +104,7 @@ func Unexplained(all []checks.Finding, causes []report.Cause) ([]checks.Finding,
 
 // Folded returns the line about findings that are not listed because they are consequences of listed ones.
 func Folded(n int) string {
-	return count(n, "finding") + map[bool]string{true: " follows", false: " follow"}[n == 1] + " from the causes above and " +
+	return Counted(n, "finding") + map[bool]string{true: " follows", false: " follow"}[n == 1] + " from the causes above and " +
 		map[bool]string{true: "is", false: "are"}[n == 1] + " not listed here; -o html and -o json list all"
 }
 
@@ -140,7 +133,7 @@ func Chain(w io.Writer, all []checks.Finding) error {
 // Tally is "12 passed, 1 warning, 0 failed, 2 unknown".
 func Tally(all []checks.Finding) string {
 	n := Count(all)
-	return fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], count(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
+	return fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
 }
 
 // Count counts findings by status.
@@ -160,35 +153,24 @@ type Group struct {
 
 // Grouped gathers the findings of one status by check, in the order of the catalogue; the targets of each in their natural order.
 func Grouped(all []checks.Finding, status checks.Status) []Group {
-	var groups []Group
-	at := map[string]int{}
+	var by Gathered[string, checks.Finding]
 	of := map[string]int{}
 	for _, f := range all {
-		of[f.ID]++
-		if f.Status != status {
-			continue
+		if of[f.ID]++; f.Status == status {
+			by.Add(f.ID, f)
 		}
-		i, ok := at[f.ID]
-		if !ok {
-			i = len(groups)
-			at[f.ID] = i
-			groups = append(groups, Group{})
-		}
-		groups[i].Findings = append(groups[i].Findings, f)
 	}
-	for i := range groups {
-		groups[i].Of = of[groups[i].Findings[0].ID]
-		slices.SortStableFunc(groups[i].Findings, func(a, b checks.Finding) int { return Natural(a.Target.Name, b.Target.Name) })
+	var groups []Group
+	for id, found := range by.All() {
+		slices.SortStableFunc(found, func(a, b checks.Finding) int { return Natural(a.Target.Name, b.Target.Name) })
+		groups = append(groups, Group{found, of[id]})
 	}
 	return groups
 }
 
 // Targets lists the targets, with the total if it is useful.
 func (g Group) Targets() string {
-	var names []string
-	for _, f := range g.Findings {
-		names = append(names, f.Target.Name)
-	}
+	names := Mapped(g.Findings, func(f checks.Finding) string { return f.Target.Name })
 	if len(names) > 3 {
 		return fmt.Sprintf("%d of %d: %s", len(names), g.Of, Names(names))
 	}
@@ -200,23 +182,19 @@ const keepEvidence = 5
 
 // Evidence returns the evidence: one line if it is the same for all targets, else one for each different text with its targets.
 func (g Group) Evidence() []string {
-	var seen []string
-	by := map[string][]string{}
+	var by Gathered[string, string]
 	for _, f := range g.Findings {
-		if by[f.Evidence] == nil {
-			seen = append(seen, f.Evidence)
-		}
-		by[f.Evidence] = append(by[f.Evidence], f.Target.Name)
+		by.Add(f.Evidence, f.Target.Name)
 	}
-	if len(seen) == 1 {
-		return []string{backends.Clean(seen[0])}
+	if len(by.Keys) == 1 {
+		return []string{backends.Clean(by.Keys[0])}
 	}
 	var lines []string
-	for i, e := range seen {
-		if i == keepEvidence-1 && len(seen) > keepEvidence {
-			return append(lines, fmt.Sprintf("and %d more, each with different evidence", len(seen)-i))
+	for e, names := range by.All() {
+		if more := len(by.Keys) - len(lines); len(lines) == keepEvidence-1 && more > 1 {
+			return append(lines, fmt.Sprintf("and %d more, each with different evidence", more))
 		}
-		lines = append(lines, Names(by[e])+": "+backends.Clean(e))
+		lines = append(lines, Names(names)+": "+backends.Clean(e))
 	}
 	return lines
 }

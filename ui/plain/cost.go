@@ -37,23 +37,23 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	}
 	ceiling := p.Ceiling()
 	reboots, cycles := ceiling.HostReboots, ceiling.PowerCycles
-	first := count(reboots, "host reboot")
+	first := Counted(reboots, "host reboot")
 	if reboots > len(hosts) {
-		first += " on " + count(len(hosts), "host")
+		first += " on " + Counted(len(hosts), "host")
 	}
 	hostsDown, vmsOff := max(1, a.Run.Reboot.MaxUnavailable), a.Run.Power.Limit(len(a.VMs))
 	if len(hosts) > 0 {
 		first += fmt.Sprintf(", at most %d at a time", hostsDown)
 	}
-	first += "; " + count(cycles, "VM power cycle")
+	first += "; " + Counted(cycles, "VM power cycle")
 	if cycles > len(cycled) {
-		first += " of " + count(len(cycled), "VM")
+		first += " of " + Counted(len(cycled), "VM")
 	}
 	if vmsOff == 0 {
 		vmsOff = max(1, len(cycled))
 	}
 	if len(cycled) > 0 {
-		first += fmt.Sprintf(", at most %s off at a time", count(min(vmsOff, len(cycled)), "VM"))
+		first += fmt.Sprintf(", at most %s off at a time", Counted(min(vmsOff, len(cycled)), "VM"))
 	}
 	out := []string{first}
 	if len(hosts)+len(cycled) > 0 && expected > 0 {
@@ -85,34 +85,31 @@ func CostLines(p *plan.Plan, a *answers.Answers, inv *backends.Inventory, loads 
 	for _, l := range loads {
 		out = append(out, "afterwards the fabric is loaded: "+LoadLine(l))
 	}
-	return append(out, count(len(p.Changes), "change")+" in total"+stages(p))
-}
-
-func stages(p *plan.Plan) string {
-	if p.Stages == 0 {
-		return ""
+	total := Counted(len(p.Changes), "change") + " in total"
+	if p.Stages > 0 {
+		total += "; some values are read during the run"
 	}
-	return "; some values are read during the run"
+	return append(out, total)
 }
 
 // irreversible lists the changes that cannot be undone, each once with its targets.
 func irreversible(p *plan.Plan) string {
-	var order []string
-	who := map[string][]string{}
+	var who Gathered[string, string]
 	for _, c := range p.Changes {
-		if c.Irreversible == "" {
-			continue
+		if c.Irreversible != "" {
+			who.Add(plan.Title(c), c.Target.Name)
 		}
-		what := backends.Clean(plan.Title(c))
-		if who[what] == nil {
-			order = append(order, what)
-		}
-		who[what] = append(who[what], c.Target.Name)
 	}
-	for i, what := range order {
-		order[i] = what + " on " + Listed(who[what])
+	return onTargets(who)
+}
+
+// onTargets lists what happens, each with the names of its targets.
+func onTargets(who Gathered[string, string]) string {
+	var parts []string
+	for what, names := range who.All() {
+		parts = append(parts, backends.Clean(what)+" on "+Listed(names))
 	}
-	return strings.Join(order, "; ")
+	return strings.Join(parts, "; ")
 }
 
 func flapping(p *plan.Plan) []string {
@@ -128,30 +125,19 @@ func flapping(p *plan.Plan) []string {
 // bystandingPorts lists the pNICs with other traffic that a driver parameter, a firmware setting or flow control also affects: every
 // port of the driver, or of the card.
 func bystandingPorts(p *plan.Plan, inv *backends.Inventory) string {
-	var order []string
-	who := map[string][]string{}
+	var who Gathered[string, string]
 	for _, c := range p.Changes {
 		h := inv.Host(c.Target.Name)
 		if c.Target.Type != backends.TypeHost || h == nil {
 			continue
 		}
 		for _, n := range h.NICs {
-			if len(n.Roles) == 0 || !actsOn(c, n) {
-				continue
-			}
-			what := n.Device + " (" + strings.Join(n.Roles, ", ") + ")"
-			if who[what] == nil {
-				order = append(order, what)
-			}
-			if !slices.Contains(who[what], h.Name) {
-				who[what] = append(who[what], h.Name)
+			if len(n.Roles) > 0 && actsOn(c, n) {
+				who.Add(n.Device+" ("+strings.Join(n.Roles, ", ")+")", h.Name)
 			}
 		}
 	}
-	for i, what := range order {
-		order[i] = backends.Clean(what) + " on " + Listed(who[what])
-	}
-	return strings.Join(order, "; ")
+	return onTargets(who)
 }
 
 func actsOn(c plan.Change, n backends.NIC) bool {
@@ -174,7 +160,7 @@ func LoadLine(p perftest.LoadPlan) string {
 		more = fmt.Sprintf("; if nothing is congested, one more round (%d s, %s)", p.RaisedSeconds, volume(p.RaisedBytes))
 	}
 	return fmt.Sprintf("%s: %s with up to %s at once: about %s, %s, at most %.0f Gb/s%s; other traffic on these ports is slowed down meanwhile",
-		p.Load, count(p.Rounds, "round"), count(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
+		p.Load, Counted(p.Rounds, "round"), Counted(p.Senders, "sender"), About(p.Time), volume(p.Bytes), p.PeakGbps, more)
 }
 
 // LoadRound reports the start of a round of a load with the estimated remaining time, or the result of the round.

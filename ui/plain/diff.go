@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"io"
 	"reflect"
 	"slices"
@@ -24,18 +25,14 @@ func Diff(w io.Writer, file string, before, after *plan.Plan) error {
 	if d.Empty() {
 		out.line("the changes are the same as those of %s; only their order or their reasons differ", file)
 	}
-	diffList(out, "added: "+count(len(d.Added), "change")+" that "+file+" does not have", d.Added)
-	diffList(out, "removed: "+count(len(d.Removed), "change")+" that only "+file+" has", d.Removed)
+	diffList(out, "added: "+Counted(len(d.Added), "change")+" that "+file+" does not have", d.Added)
+	diffList(out, "removed: "+Counted(len(d.Removed), "change")+" that only "+file+" has", d.Removed)
 	if len(d.Changed) > 0 {
-		out.line("changed: %s", count(len(d.Changed), "change"))
+		out.line("changed: %s", Counted(len(d.Changed), "change"))
 		changed(out, d.Changed)
 	}
-	for _, b := range []struct {
-		word string
-		list []plan.Bracket
-	}{{"added", d.Brackets.Added}, {"removed", d.Brackets.Removed}} {
-		interruptions(out, b.word, b.list)
-	}
+	interruptions(out, "added", d.Brackets.Added)
+	interruptions(out, "removed", d.Brackets.Removed)
 	out.line("")
 	out.line("cost in %s: %s", file, Cost(before))
 	out.line("cost now: %s", Cost(after))
@@ -62,18 +59,12 @@ func changed(out *writer, all []plan.Changed) {
 		kind        backends.Kind
 		name, lines string
 	}
-	var order []key
-	entries := map[key]*entry{}
+	var by Gathered[key, plan.Change]
 	for _, c := range all {
-		k := key{c.After.Target.Type, c.After.Kind, c.After.Name, strings.Join(differences(c.Before, c.After), "\n")}
-		if entries[k] == nil {
-			order = append(order, k)
-			entries[k] = &entry{}
-		}
-		entries[k].changes = append(entries[k].changes, c.After)
+		by.Add(key{c.After.Target.Type, c.After.Kind, c.After.Name, strings.Join(differences(c.Before, c.After), "\n")}, c.After)
 	}
-	for _, k := range order {
-		e := entries[k]
+	for k, changes := range by.All() {
+		e := &entry{changes}
 		out.line("  %s", (&section{kind: k.of, targets: e.names()}).heading())
 		out.line("    ~ %s", backends.Clean(e.title()))
 		for line := range strings.SplitSeq(k.lines, "\n") {
@@ -93,7 +84,7 @@ func differences(before, after plan.Change) []string {
 		lines = append(lines, "disrupts: was "+disruptions(before)+", now "+disruptions(after))
 	}
 	if before.Irreversible != after.Irreversible {
-		lines = append(lines, "cannot be undone: was "+dash(before.Irreversible)+", now "+dash(after.Irreversible))
+		lines = append(lines, "cannot be undone: was "+cmp.Or(before.Irreversible, "-")+", now "+cmp.Or(after.Irreversible, "-"))
 	}
 	return lines
 }
@@ -115,18 +106,64 @@ func unlike(a, b backends.Value) (string, string) {
 
 // interruptions prints the reboots and power cycles that only one of the plans has.
 func interruptions(out *writer, word string, list []plan.Bracket) {
-	var order []plan.Disruption
-	targets := map[plan.Disruption][]backends.Ref{}
+	var by Gathered[plan.Disruption, backends.Ref]
 	for _, b := range list {
-		if b.Effect == "" {
-			continue
+		if b.Effect != "" {
+			by.Add(b.Effect, b.Target)
 		}
-		if targets[b.Effect] == nil {
-			order = append(order, b.Effect)
+	}
+	for effect, targets := range by.All() {
+		out.line("%s: %s of %s", word, effect, Targets(targets))
+	}
+}
+
+// LineDiff lists the lines that differ between two texts: those of the first with -, those of the second with +, in order, and "..."
+// for equal lines between them. The lines are safe to show on a terminal.
+func LineDiff(a, b string) string {
+	x, y := strings.Split(strings.TrimRight(a, "\n"), "\n"), strings.Split(strings.TrimRight(b, "\n"), "\n")
+	if len(x)*len(y) > 4<<20 {
+		return cleaned("- ", x) + "\n" + cleaned("+ ", y) // too long to compare
+	}
+	// same[i][j] is the number of lines that x[i:] and y[j:] have in common, in order.
+	same := make([][]int, len(x)+1)
+	for i := range same {
+		same[i] = make([]int, len(y)+1)
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			if x[i] == y[j] {
+				same[i][j] = same[i+1][j+1] + 1
+			} else {
+				same[i][j] = max(same[i+1][j], same[i][j+1])
+			}
 		}
-		targets[b.Effect] = append(targets[b.Effect], b.Target)
 	}
-	for _, effect := range order {
-		out.line("%s: %s of %s", word, effect, Targets(targets[effect]))
+	var out []string
+	for i, j := 0, 0; i < len(x) || j < len(y); {
+		switch {
+		case i < len(x) && j < len(y) && x[i] == y[j]:
+			if n := len(out); n == 0 || out[n-1] != "..." {
+				out = append(out, "...")
+			}
+			i, j = i+1, j+1
+		case j == len(y) || i < len(x) && same[i+1][j] >= same[i][j+1]:
+			out = append(out, "- "+x[i])
+			i++
+		default:
+			out = append(out, "+ "+y[j])
+			j++
+		}
 	}
+	return cleaned("", out)
+}
+
+func cleaned(sign string, lines []string) string {
+	var b strings.Builder
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(sign + backends.Clean(l))
+	}
+	return b.String()
 }

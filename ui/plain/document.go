@@ -118,11 +118,7 @@ func (b block) text(width int) string {
 }
 
 func oneLine(lines []string) string {
-	var words []string
-	for _, l := range lines {
-		words = append(words, strings.TrimSpace(l))
-	}
-	return inline(strings.Join(words, " "))
+	return inline(strings.Join(Mapped(lines, strings.TrimSpace), " "))
 }
 
 // inline replaces links to other documents with the command that prints them, and removes pictures and the marks of bold text.

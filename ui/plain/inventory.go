@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -16,8 +17,8 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 	fmt.Fprintln(t, "HOST\tpNIC\tMAC\tSPEED\tDRIVER\tRDMA\tROCE\tSWITCH\tROLES\tELIGIBLE\tWHY")
 	for _, h := range inv.Hosts {
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), dash(n.MAC), backends.Speed(n.SpeedMbps),
-				dash(n.Driver), dash(n.RDMADevice), dash(roce(n)), dash(backends.Clean(n.Switch)), dash(strings.Join(n.Roles, ",")), yesNo(n.Eligible), backends.Clean(n.Why))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), backends.Clean(n.Device), cmp.Or(n.MAC, "-"), backends.Speed(n.SpeedMbps),
+				cmp.Or(n.Driver, "-"), cmp.Or(n.RDMADevice, "-"), cmp.Or(roce(n), "-"), cmp.Or(backends.Clean(n.Switch), "-"), cmp.Or(strings.Join(n.Roles, ","), "-"), YesNo(n.Eligible), backends.Clean(n.Why))
 		}
 		if len(h.NICs)+len(h.Hidden) == 0 {
 			why := "host is " + h.State
@@ -38,12 +39,9 @@ func Inventory(w io.Writer, inv *backends.Inventory) error {
 		fmt.Fprintln(t, "\nVM\tHOST\tPOWER\tHARDWARE\tFIRMWARE\tMEMORY\tADAPTERS")
 	}
 	for _, v := range inv.VMs {
-		var adapters []string
-		for _, a := range v.Adapters {
-			adapters = append(adapters, a.Type+"@"+a.PortGroup)
-		}
+		adapters := Mapped(v.Adapters, func(a backends.Adapter) string { return a.Type + "@" + a.PortGroup })
 		fmt.Fprintf(t, "%s\t%s\t%s\tvmx-%d\t%s\t%d MB%s\t%s\n", backends.Clean(v.Name), backends.Clean(v.Host), v.Power, v.Hardware, v.Firmware, v.MemoryMB,
-			locked(v), dash(backends.Clean(strings.Join(adapters, ","))))
+			map[bool]string{true: " locked"}[v.MemoryLocked], cmp.Or(backends.Clean(strings.Join(adapters, ",")), "-"))
 	}
 	return t.Flush()
 }
@@ -58,8 +56,8 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 				headed = true
 			}
 			near, p2p := Nearest(g)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), dash(g.RootPort), dash(backends.Clean(g.UsedBy)),
-				dash(strings.Join(g.Dependents, ",")), near, p2p)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), cmp.Or(g.RootPort, "-"), cmp.Or(backends.Clean(g.UsedBy), "-"),
+				cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
 		}
 	}
 	if err := t.Flush(); err != nil {
@@ -104,24 +102,20 @@ func nearWord(p backends.Pair) string {
 // affinity prints the path from each GPU of a host to each RDMA card if it has several of both; identical hosts share a
 // matrix.
 func affinity(w io.Writer, inv *backends.Inventory) error {
-	var bodies []string
-	hosts := map[string][]string{}
+	var hosts Gathered[string, string] // by matrix
 	for i := range inv.Hosts {
 		body, err := matrix(&inv.Hosts[i])
 		if err != nil {
 			return err
 		}
-		if hosts[body] == nil {
-			bodies = append(bodies, body)
-		}
-		hosts[body] = append(hosts[body], inv.Hosts[i].Name)
-	}
-	for _, body := range bodies {
 		if body != "" {
-			fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", backends.Clean(Names(hosts[body])), body)
+			hosts.Add(body, inv.Hosts[i].Name)
 		}
 	}
-	if slices.ContainsFunc(bodies, func(b string) bool { return b != "" }) {
+	for body, names := range hosts.All() {
+		fmt.Fprintf(w, "\nGPU x NIC of %s\n%s", backends.Clean(Names(names)), body)
+	}
+	if len(hosts.Keys) > 0 {
 		fmt.Fprintln(w, "PIX, PXB: below one root port, where peer-to-peer works; PHB: doubtful; NODE, SYS: different root complexes, no peer-to-peer")
 	}
 	return nil
@@ -135,9 +129,7 @@ func matrix(h *backends.Host) (string, error) {
 	name := map[string]string{}
 	for _, p := range h.GPUs[0].Pairs {
 		cards = append(cards, p.NIC)
-		if name[p.NIC] = p.NIC; p.Device != "" {
-			name[p.NIC] = backends.Clean(p.Device)
-		}
+		name[p.NIC] = cmp.Or(backends.Clean(p.Device), p.NIC)
 	}
 	slices.Sort(cards)
 	var b strings.Builder
@@ -180,11 +172,7 @@ func Nearest(g backends.GPU) (card, p2p string) {
 		return "none", "no"
 	}
 	p := g.Pairs[0]
-	card = p.NIC
-	if p.Device != "" {
-		card = p.Device
-	}
-	return fmt.Sprintf("%s (%s)", backends.Clean(card), p.Path), p.P2P
+	return fmt.Sprintf("%s (%s)", backends.Clean(cmp.Or(p.Device, p.NIC)), p.Path), p.P2P
 }
 
 func roce(n backends.NIC) string {
@@ -201,21 +189,8 @@ func roce(n backends.NIC) string {
 	return strings.Join(v, ",")
 }
 
-func locked(v backends.VM) string {
-	if v.MemoryLocked {
-		return " locked"
-	}
-	return ""
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-func yesNo(b bool) string {
+// YesNo returns the word for yes or no.
+func YesNo(b bool) string {
 	if b {
 		return "yes"
 	}

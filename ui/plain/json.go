@@ -22,8 +22,17 @@ func JSON(w io.Writer) *json.Encoder {
 	return encoder(escaping{w: w, versioned: true})
 }
 
-// ForeignJSON does the same without a schemaVersion, for documents whose format others define.
-func ForeignJSON(w io.Writer) *json.Encoder { return encoder(escaping{w: w}) }
+// WriteJSON prints one indented document.
+func WriteJSON(w io.Writer, v any) error { return indented(escaping{w: w, versioned: true}, v) }
+
+// WriteForeignJSON writes a document in a foreign format, such as SPDX: it has no schemaVersion.
+func WriteForeignJSON(w io.Writer, v any) error { return indented(escaping{w: w}, v) }
+
+func indented(w io.Writer, v any) error {
+	enc := encoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
 
 func encoder(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(w)

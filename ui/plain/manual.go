@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,18 +10,55 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
+// The ways to make a change and to remove a setting manually that need no value but its name and its target's.
+var (
+	ways = map[backends.Kind]string{
+		backends.KindPortGroup: "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: one active uplink",
+		backends.KindMember:    "vSphere Client: Networking > NAME > Add and Manage Hosts",
+		backends.KindVMKNic:    "vSphere Client: host > Configure > VMkernel adapters > Add Networking, no service, static IPv4 address NAME",
+		backends.KindHardware:  "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility",
+		backends.KindMemory:    "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory",
+		backends.KindCPU:       "vSphere Client: VM > Edit Settings > CPU > Reservation",
+		backends.KindLatency:   "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity",
+		backends.KindNouveau: "in the guest: a file in /etc/modprobe.d with `blacklist nouveau` and `options nouveau modeset=0`, " +
+			"then `update-initramfs -u -k all` or `dracut --force --regenerate-all`, and a reboot",
+		backends.KindGPUPersist:        "in the guest: `nvidia-smi -pm 1`, and a systemd unit that runs it at every boot, after nvidia-persistenced",
+		backends.KindPersist:           "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot",
+		backends.KindActivePassthrough: "vSphere Client: host > Configure > Hardware > PCI Devices: NAME is Enabled, not Enabled / Needs reboot",
+		backends.KindNested:            "vSphere Client: VM off > Edit Settings > CPU > Hardware virtualization: Expose hardware assisted virtualization to the guest OS is not ticked",
+		backends.KindActiveGraphics:    "vSphere Client: host > Configure > Hardware > Graphics > Graphics Devices: the active type of the GPUs is Shared Direct",
+		backends.KindDeviceGroup:       "vSphere Client: VM off > Edit Settings > Add New Device > PCI Device: the group NAME",
+	}
+	removals = map[backends.Kind]string{
+		backends.KindOFED:        "in the guest: `/usr/sbin/ofed_uninstall.sh --force`, then the distribution's RDMA packages again",
+		backends.KindSwitch:      "vSphere Client: Networking > TARGET > Delete",
+		backends.KindPortGroup:   "vSphere Client: Networking > TARGET > Delete",
+		backends.KindMember:      "vSphere Client: Networking > NAME > Add and Manage Hosts > Remove hosts",
+		backends.KindVMKNic:      "vSphere Client: host > Configure > VMkernel adapters > the one with NAME > Remove",
+		backends.KindAdapter:     "vSphere Client: VM > Edit Settings > network adapter on NAME > Remove device",
+		backends.KindDevice:      "vSphere Client: VM off > Edit Settings > PCI device NAME > Remove device",
+		backends.KindDeviceGroup: "vSphere Client: VM off > Edit Settings > PCI devices of the group NAME > Remove device",
+		backends.KindVGPU:        "vSphere Client: VM off > Edit Settings > PCI devices NVIDIA GRID vGPU NAME > Remove device",
+		backends.KindExtra:       "vSphere Client: VM off > Edit Settings > Advanced Parameters > NAME > delete, or set it to nothing",
+	}
+)
+
 // manual returns how to make the change without this program: in the vSphere Client, or with a command.
 func manual(c plan.Change) string {
 	if c.Kind == backends.KindBuild {
 		return buildManual(c)
 	}
+	ways := ways
 	if c.To.IsAbsent() {
-		return removal(c)
+		ways = removals
 	}
-	if words, is := hostManual(c); is {
-		return words
+	if way, known := ways[c.Kind]; known {
+		return strings.NewReplacer("NAME", cell(c.Name), "TARGET", cell(c.Target.Name)).Replace(way)
 	}
-	if words, is := deviceManual(c); is {
+	if c.To.IsAbsent() {
+		return "in the guest: " + cell(plan.Title(c))
+	}
+	if words := cmp.Or(hostManual(c), deviceManual(c)); words != "" {
 		return words
 	}
 	switch c.Kind {
@@ -29,24 +67,10 @@ func manual(c plan.Change) string {
 			return "vSphere Client: Networking > datacenter > Distributed Switch > New Distributed Switch"
 		}
 		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Configure > Properties > Edit"
-	case backends.KindPortGroup:
-		return "vSphere Client: Networking > distributed switch > Distributed Port Group > New, then Teaming and failover: one active uplink"
-	case backends.KindMember:
-		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts"
-	case backends.KindVMKNic:
-		return "vSphere Client: host > Configure > VMkernel adapters > Add Networking, no service, static IPv4 address " + cell(c.Name)
 	case backends.KindOption:
-		return code("esxcli system settings advanced set -o %s -s %s", shell("/"+strings.ReplaceAll(c.Name, ".", "/")), shell(text(c.To)))
+		return code("esxcli system settings advanced set -o %s -s %s", ShellWord("/"+strings.ReplaceAll(c.Name, ".", "/")), ShellWord(text(c.To)))
 	case backends.KindFirewall:
-		return code("esxcli network firewall ruleset set -r %s -e %t", shell(c.Name), c.To == backends.ValueOf(true))
-	case backends.KindHardware:
-		return "vSphere Client: VM > Actions > Compatibility > Upgrade VM Compatibility"
-	case backends.KindMemory:
-		return "vSphere Client: VM > Edit Settings > Memory > Reserve all guest memory"
-	case backends.KindCPU:
-		return "vSphere Client: VM > Edit Settings > CPU > Reservation"
-	case backends.KindLatency:
-		return "vSphere Client: VM > Edit Settings > VM Options > Advanced > Latency Sensitivity"
+		return code("esxcli network firewall ruleset set -r %s -e %t", ShellWord(c.Name), c.To == backends.ValueOf(true))
 	case backends.KindExtra:
 		return "vSphere Client: VM > Edit Settings > VM Options > Advanced > Configuration Parameters: " + code("%s = %s", c.Name, text(c.To))
 	case backends.KindAdapter:
@@ -58,30 +82,6 @@ func manual(c plan.Change) string {
 		return "vSphere Client: VM > Edit Settings > Add New Device > Network Adapter, adapter type " + kind + ", network " + cell(c.Name)
 	}
 	return guestManual(c)
-}
-
-func removal(c plan.Change) string {
-	switch c.Kind {
-	case backends.KindOFED:
-		return "in the guest: " + code("/usr/sbin/ofed_uninstall.sh --force") + ", then the distribution's RDMA packages again"
-	case backends.KindSwitch, backends.KindPortGroup:
-		return "vSphere Client: Networking > " + cell(c.Target.Name) + " > Delete"
-	case backends.KindMember:
-		return "vSphere Client: Networking > " + cell(c.Name) + " > Add and Manage Hosts > Remove hosts"
-	case backends.KindVMKNic:
-		return "vSphere Client: host > Configure > VMkernel adapters > the one with " + cell(c.Name) + " > Remove"
-	case backends.KindAdapter:
-		return "vSphere Client: VM > Edit Settings > network adapter on " + cell(c.Name) + " > Remove device"
-	case backends.KindDevice:
-		return "vSphere Client: VM off > Edit Settings > PCI device " + cell(c.Name) + " > Remove device"
-	case backends.KindDeviceGroup:
-		return "vSphere Client: VM off > Edit Settings > PCI devices of the group " + cell(c.Name) + " > Remove device"
-	case backends.KindVGPU:
-		return "vSphere Client: VM off > Edit Settings > PCI devices NVIDIA GRID vGPU " + cell(c.Name) + " > Remove device"
-	case backends.KindExtra:
-		return "vSphere Client: VM off > Edit Settings > Advanced Parameters > " + cell(c.Name) + " > delete, or set it to nothing"
-	}
-	return "in the guest: " + cell(plan.Title(c))
 }
 
 func guestManual(c plan.Change) string {
@@ -108,16 +108,9 @@ func guestManual(c plan.Change) string {
 			return unreadModules(c)
 		}
 		return "in the guest: " + code("modprobe -a %s", strings.Join(m, " "))
-	case backends.KindNouveau:
-		return "in the guest: a file in /etc/modprobe.d with " + code("blacklist nouveau") + " and " + code("options nouveau modeset=0") + ", then " + code("update-initramfs -u -k all") +
-			" or " + code("dracut --force --regenerate-all") + ", and a reboot"
-	case backends.KindGPUPersist:
-		return "in the guest: " + code("nvidia-smi -pm 1") + ", and a systemd unit that runs it at every boot, after nvidia-persistenced"
 	case backends.KindNICName:
 		return "in the guest: a file in /etc/systemd/network that ends in .link, with " + code("[Match] MACAddress=%s", c.Name) + " and " + code("[Link] Name=%s", text(c.To)) +
 			", then " + code("update-initramfs -u -k all") + " where there is one"
-	case backends.KindPersist:
-		return "in the guest: name the modules in a file in /etc/modules-load.d; where needed a systemd unit loads vmw_pvrdma anew at boot"
 	case backends.KindAddress:
 		var a backends.AddressSpec
 		rule := ""
@@ -175,7 +168,8 @@ func code(format string, args ...any) string {
 	return "`" + strings.ReplaceAll(backends.Clean(fmt.Sprintf(format, args...)), "`", "'") + "`"
 }
 
-func shell(s string) string {
+// ShellWord quotes a word for a POSIX shell if necessary.
+func ShellWord(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-+:@", r)
 	}) {

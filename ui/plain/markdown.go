@@ -82,23 +82,18 @@ func brackets(out *writer, p *plan.Plan) {
 		open, end string
 		of        backends.TargetType
 	}
-	var order []way
-	names := map[way][]string{}
-	for _, b := range p.Brackets {
-		k := way{plan.OpenTitle(b), plan.CloseTitle(b), b.Target.Type}
-		if names[k] == nil {
-			order = append(order, k)
-		}
-		names[k] = append(names[k], b.Target.Name)
-	}
-	if len(order) == 0 {
+	if len(p.Brackets) == 0 {
 		return
+	}
+	var by Gathered[way, string]
+	for _, b := range p.Brackets {
+		by.Add(way{plan.OpenTitle(b), plan.CloseTitle(b), b.Target.Type}, b.Target.Name)
 	}
 	out.line("\n## Who is interrupted\n")
 	out.line("| who | before the changes | after the changes |")
 	out.line("|---|---|---|")
-	for _, k := range order {
-		s := section{kind: k.of, targets: names[k]}
+	for k, names := range by.All() {
+		s := section{kind: k.of, targets: names}
 		out.line("| %s | %s | %s |", cell(s.heading()), cell(k.open), cell(k.end))
 	}
 }

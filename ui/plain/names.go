@@ -3,6 +3,7 @@ package plain
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -84,7 +85,8 @@ func leadingDigits(s string) string {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-func count(n int, what string) string {
+// Counted is a number of things: "1 host", "4 hosts", "2 switches".
+func Counted(n int, what string) string {
 	switch {
 	case n == 1:
 		return "1 " + what
@@ -92,4 +94,41 @@ func count(n int, what string) string {
 		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// A Gathered holds values by what they have in common; both keep the order in which they first appear.
+type Gathered[K comparable, V any] struct {
+	Keys []K
+	By   map[K][]V
+}
+
+// Add adds a value to those with the same key.
+func (g *Gathered[K, V]) Add(key K, value V) {
+	if g.By == nil {
+		g.By = map[K][]V{}
+	}
+	if g.By[key] == nil {
+		g.Keys = append(g.Keys, key)
+	}
+	g.By[key] = append(g.By[key], value)
+}
+
+// All returns the keys in order, each with its values.
+func (g Gathered[K, V]) All() iter.Seq2[K, []V] {
+	return func(yield func(K, []V) bool) {
+		for _, k := range g.Keys {
+			if !yield(k, g.By[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Mapped returns what of returns for each item, nil for none.
+func Mapped[T, U any](items []T, of func(T) U) []U {
+	var out []U
+	for _, item := range items {
+		out = append(out, of(item))
+	}
+	return out
 }

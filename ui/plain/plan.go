@@ -1,6 +1,9 @@
+// Package plain shows plans, events and findings as lines: for pipes, dumb terminals and logs. It draws nothing and
+// moves no cursor.
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -22,7 +25,9 @@ func Plan(w io.Writer, p *plan.Plan) error {
 		out.line("cost: %s", Cost(p))
 	}
 	if !p.Empty() || len(p.Conflicts) == 0 {
-		notes(out, p)
+		for _, n := range p.Notes {
+			out.line("note: %s", backends.Clean(n))
+		}
 	}
 	return out.err
 }
@@ -35,7 +40,7 @@ func Changes(w io.Writer, p *plan.Plan) error {
 	all := groupedNotes(p.Notes)
 	if len(all) > 0 {
 		out.line("")
-		out.line("%s", count(len(all), "note"))
+		out.line("%s", Counted(len(all), "note"))
 	}
 	for _, n := range all {
 		out.line("  note: %s", n)
@@ -45,26 +50,22 @@ func Changes(w io.Writer, p *plan.Plan) error {
 
 // groupedNotes combines "esx-1: text" and "esx-2: text", in the order of their first occurrence.
 func groupedNotes(notes []string) []string {
-	var order []string
-	who := map[string][]string{}
+	var who Gathered[string, string]
 	for _, n := range notes {
 		name, text, targeted := strings.Cut(n, ": ")
 		if !targeted || strings.ContainsAny(name, " (") {
 			name, text = "", n
 		}
-		if who[text] == nil {
-			order = append(order, text)
-		}
-		who[text] = append(who[text], name)
+		who.Add(text, name)
 	}
-	for i, text := range order {
-		if names := who[text]; names[0] != "" {
-			order[i] = Listed(names) + ": " + backends.Clean(text)
-		} else {
-			order[i] = backends.Clean(text)
+	var out []string
+	for text, names := range who.All() {
+		if text = backends.Clean(text); names[0] != "" {
+			text = Listed(names) + ": " + text
 		}
+		out = append(out, text)
 	}
-	return order
+	return out
 }
 
 func list(out *writer, p *plan.Plan) {
@@ -114,17 +115,10 @@ func entryLines(out *writer, s *section, e *entry) {
 	}
 }
 
-func notes(out *writer, p *plan.Plan) {
-	for _, n := range p.Notes {
-		out.line("note: %s", backends.Clean(n))
-	}
-}
-
 // Cost describes the effects of a plan in one line.
 func Cost(p *plan.Plan) string {
 	n := p.Ceiling()
-	targets := map[backends.Ref]bool{}
-	flaps := map[backends.Ref]bool{}
+	targets, flaps := map[backends.Ref]bool{}, map[backends.Ref]bool{}
 	irreversible := 0
 	for _, c := range p.Changes {
 		targets[c.Target] = true
@@ -135,13 +129,13 @@ func Cost(p *plan.Plan) string {
 			irreversible++
 		}
 	}
-	parts := []string{count(len(p.Changes), "change") + " on " + count(len(targets), "target"),
-		count(n.HostReboots, "host reboot"), count(n.PowerCycles, "VM power cycle")}
+	parts := []string{Counted(len(p.Changes), "change") + " on " + Counted(len(targets), "target"),
+		Counted(n.HostReboots, "host reboot"), Counted(n.PowerCycles, "VM power cycle")}
 	if len(flaps) > 0 {
-		parts = append(parts, "uplinks flap on "+count(len(flaps), "target"))
+		parts = append(parts, "uplinks flap on "+Counted(len(flaps), "target"))
 	}
 	if irreversible > 0 {
-		parts = append(parts, count(irreversible, "irreversible step"))
+		parts = append(parts, Counted(irreversible, "irreversible step"))
 	}
 	if p.Stages > 0 {
 		parts = append(parts, "some values are read during the run")
@@ -150,11 +144,8 @@ func Cost(p *plan.Plan) string {
 }
 
 func disruptions(c plan.Change) string {
-	var words []string
-	for _, d := range c.Disrupts {
-		words = append(words, string(d))
-	}
-	return dash(strings.Join(words, ", "))
+	words := Mapped(c.Disrupts, func(d plan.Disruption) string { return string(d) })
+	return cmp.Or(strings.Join(words, ", "), "-")
 }
 
 // sign returns + for something new, - for something removed, ~ for something changed, ? for a value that cannot be read yet.

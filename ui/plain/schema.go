@@ -16,17 +16,12 @@ type Shaped interface{ JSONShape() []any }
 // these types. Types that documents share have one definition. Fields may be added without a new schemaVersion.
 func Schema(title string, documents ...any) ([]byte, error) {
 	s := shapes{defs: map[string]any{}}
-	var all []any
-	for _, d := range documents {
-		all = append(all, s.of(reflect.TypeOf(d)))
-	}
+	all := Mapped(documents, func(d any) any { return s.of(reflect.TypeOf(d)) })
 	out := map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "type": "object", "anyOf": all, "$defs": s.defs,
 		"required":   []string{"schemaVersion"},
 		"properties": map[string]any{"schemaVersion": map[string]any{"const": SchemaVersion}}}
 	var b bytes.Buffer
-	enc := ForeignJSON(&b)
-	enc.SetIndent("", "  ")
-	err := enc.Encode(out)
+	err := WriteForeignJSON(&b, out)
 	return b.Bytes(), err
 }
 

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,41 +68,28 @@ var targetWords = map[backends.TargetType]string{
 
 // heading is "host esx-01" or "4 hosts: esx-01 to esx-04".
 func (s *section) heading() string {
-	word := targetWords[s.kind]
-	if word == "" {
-		word = string(s.kind)
-	}
+	word := cmp.Or(targetWords[s.kind], string(s.kind))
 	if len(s.targets) == 1 {
 		return word + " " + backends.Clean(s.targets[0])
 	}
-	return count(len(s.targets), word) + ": " + Names(slices.SortedFunc(slices.Values(s.targets), Natural))
+	return Counted(len(s.targets), word) + ": " + Names(slices.SortedFunc(slices.Values(s.targets), Natural))
 }
 
 // Targets lists targets by their type: "VM vm-02; 6 hosts: esx-03 to esx-08".
 func Targets(refs []backends.Ref) string {
-	var all []*section
-	at := map[backends.TargetType]*section{}
+	var by Gathered[backends.TargetType, string]
 	for _, r := range refs {
-		s := at[r.Type]
-		if s == nil {
-			s = &section{kind: r.Type}
-			at[r.Type] = s
-			all = append(all, s)
-		}
-		s.targets = append(s.targets, r.Name)
+		by.Add(r.Type, r.Name)
 	}
-	words := make([]string, len(all))
-	for i, s := range all {
-		words[i] = s.heading()
+	var words []string
+	for kind, names := range by.All() {
+		words = append(words, (&section{kind: kind, targets: names}).heading())
 	}
 	return strings.Join(words, "; ")
 }
 
 func (e *entry) names() []string {
-	var names []string
-	for _, c := range e.changes {
-		names = append(names, c.Target.Name)
-	}
+	names := Mapped(e.changes, func(c plan.Change) string { return c.Target.Name })
 	slices.SortFunc(names, Natural)
 	return names
 }
@@ -132,21 +120,15 @@ func (e *entry) title() string {
 }
 
 // moves returns the different moves of the targets, each once.
-func (e *entry) moves() []*move {
-	var all []*move
-	at := map[[2]string]*move{}
+func (e *entry) moves() []move {
+	var by Gathered[[2]string, string]
 	for _, c := range e.changes {
-		k := [2]string{told(c.From), told(c.To)}
-		m := at[k]
-		if m == nil {
-			m = &move{from: k[0], to: k[1]}
-			at[k] = m
-			all = append(all, m)
-		}
-		m.names = append(m.names, c.Target.Name)
+		by.Add([2]string{told(c.From), told(c.To)}, c.Target.Name)
 	}
-	for _, m := range all {
-		slices.SortFunc(m.names, Natural)
+	var all []move
+	for values, names := range by.All() {
+		slices.SortFunc(names, Natural)
+		all = append(all, move{names, values[0], values[1]})
 	}
 	return all
 }

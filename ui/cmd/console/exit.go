@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -57,6 +58,14 @@ func Usage(hint, format string, args ...any) error {
 	return backends.Errorf(backends.KindUsage, "", hint, format, args...)
 }
 
+// Meant is the hint about an unknown word: the nearest of the known ones in the format, else another hint.
+func Meant(word string, known []string, format, otherwise string) string {
+	if near := answers.Nearest(word, known); near != "" {
+		return "did you mean " + fmt.Sprintf(format, near)
+	}
+	return otherwise
+}
+
 // ExitCode maps an error to the exit code of the command.
 func ExitCode(err error) int {
 	var code *CodeError
@@ -90,29 +99,24 @@ func ExitCode(err error) int {
 // refusedCode distinguishes a refusal by the inventory from guests whose login failed: if nothing else is refused, the login has
 // to be fixed.
 func refusedCode(refused *plan.Refused) int {
-	for _, r := range refused.Refusals {
-		if r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable {
-			return ExitRefused
-		}
+	if slices.ContainsFunc(refused.Refusals, func(r plan.Refusal) bool { return r.Kind != backends.KindAuth && r.Kind != backends.KindUnreachable }) {
+		return ExitRefused
 	}
 	return ExitConnect
 }
 
 // Explain prints an error as "error:" and "hint:" lines.
 func Explain(w io.Writer, err error) {
-	var code *CodeError
-	if errors.As(err, &code) && code.Err == nil || errors.Is(err, syscall.EPIPE) {
+	if code, ok := errors.AsType[*CodeError](err); ok && code.Err == nil || errors.Is(err, syscall.EPIPE) {
 		return // the reader has closed its end
 	}
-	var refused *plan.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		for _, r := range folded(refused.Refusals) {
 			PrintError(w, r.String(), r.Remedy)
 		}
 		return
 	}
-	var problems answers.Problems
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[answers.Problems](err); ok {
 		for _, p := range problems {
 			PrintError(w, p.String(), p.Hint)
 		}
@@ -127,19 +131,17 @@ func folded(all []plan.Refusal) []plan.Refusal {
 		kind        backends.TargetType
 		why, remedy string
 	}
-	names := map[reason][]string{}
-	var out []plan.Refusal
+	var by plain.Gathered[reason, plan.Refusal]
 	for _, r := range all {
-		key := reason{r.Target.Type, r.Why, r.Remedy}
-		if names[key] == nil {
-			out = append(out, r)
-		}
-		names[key] = append(names[key], r.Target.Name)
+		by.Add(reason{r.Target.Type, r.Why, r.Remedy}, r)
 	}
-	for i, r := range out {
-		if same := names[reason{r.Target.Type, r.Why, r.Remedy}]; len(same) > 1 {
-			out[i].Target.Name = plain.Names(same)
+	var out []plan.Refusal
+	for _, same := range by.All() {
+		r := same[0]
+		if len(same) > 1 {
+			r.Target.Name = plain.Names(plain.Mapped(same, func(r plan.Refusal) string { return r.Target.Name }))
 		}
+		out = append(out, r)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -13,8 +14,7 @@ func Signalled(ctx context.Context, e *Env, do func(ctx context.Context, stop <-
 	defer cancel()
 	signals, done := e.Interrupts()
 	defer done()
-	stop := make(chan struct{})
-	finished := make(chan struct{})
+	stop, finished := make(chan struct{}), make(chan struct{})
 	defer close(finished)
 	go func() {
 		asked := false
@@ -61,4 +61,12 @@ func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, cont
 		}
 	}()
 	return ctx, cancel
+}
+
+// watchSignals handles the signals that would end the process: a lost SSH session (SIGHUP) must not end a run, nor must a closed
+// reader (SIGPIPE: "| head").
+func watchSignals() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	return ch, func() { signal.Stop(ch) }
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // OutputFlag adds -o with fixed choices; the first is the default. Any other word is a usage error.
@@ -48,20 +47,6 @@ func (c *Choice) Set(s string) error {
 	return nil
 }
 
-// WriteJSON prints one indented document.
-func WriteJSON(w io.Writer, v any) error {
-	enc := plain.JSON(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// WriteForeignJSON writes a document in a foreign format, such as SPDX: it has no schemaVersion.
-func WriteForeignJSON(w io.Writer, v any) error {
-	enc := plain.ForeignJSON(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
 // Replaceable refuses a name for --out that is a device, a pipe or a directory: files are replaced atomically, which would
 // replace /dev/stdout for everyone.
 func Replaceable(path string) error {
@@ -88,25 +73,20 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 		return err
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))
+	if err == nil {
+		defer f.Cleanup()
+		if bad := render(f); bad != nil {
+			return bad
+		}
+		err = f.CloseAtomicallyReplace()
+	}
 	if err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
-	}
-	defer f.Cleanup()
-	if err := render(f); err != nil {
-		return err
-	}
-	if err := f.CloseAtomicallyReplace(); err != nil {
-		return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
+		return NotWritable(path, err)
 	}
 	return nil
 }
 
-// ShellWord quotes a path for a POSIX shell if necessary.
-func ShellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+// NotWritable is the error about a file that cannot be written.
+func NotWritable(path string, err error) error {
+	return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 }

@@ -73,9 +73,8 @@ func (e *Env) page(pager string, text []byte) bool {
 	for {
 		select {
 		case err := <-ended:
-			var exit *exec.ExitError
-			unknown := errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127) // sh(1) did not find the program
-			return !unknown
+			exit, failed := errors.AsType[*exec.ExitError](err)
+			return !failed || exit.ExitCode() != 126 && exit.ExitCode() != 127 // sh(1) did not find the program
 		case sig := <-signals:
 			if sig != os.Interrupt { // Ctrl-C is for the pager, which gets it from the terminal
 				_ = c.Process.Signal(sig)

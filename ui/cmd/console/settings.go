@@ -3,10 +3,13 @@ package console
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +17,6 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // Settings say how to connect and where to keep state: flags over environment over file over defaults. The operator's requests
@@ -153,13 +155,7 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		}
 		return ""
 	}
-	yes := func(key string) bool {
-		switch get(key) {
-		case "true", "1", "yes", "on":
-			return true
-		}
-		return false
-	}
+	yes := func(key string) bool { return slices.Contains([]string{"true", "1", "yes", "on"}, get(key)) }
 	s := &Settings{
 		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
 		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
@@ -190,6 +186,17 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	return s, nil
 }
 
+// WithSettings returns what a command runs if that needs the settings.
+func WithSettings(e *Env, run func(cmd *cobra.Command, args []string, set *Settings) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		set, err := ReadSettings(e, cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, args, set)
+	}
+}
+
 // knownSettings refuses secrets in the settings file, and unknown keys.
 func knownSettings(conf *viper.Viper, file string) error {
 	known := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -202,10 +209,7 @@ func knownSettings(conf *viper.Viper, file string) error {
 				"settings file %s: %s: the file must not contain secrets", file, key)
 		}
 		if !slices.Contains(names, key) {
-			hint := "list the allowed keys with: rdma-setup help global-flags"
-			if near := answers.Nearest(key, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
+			hint := Meant(key, names, "%s?", "list the allowed keys with: rdma-setup help global-flags")
 			return Usage(hint, "settings file %s: %s: unknown key", file, key)
 		}
 	}
@@ -234,4 +238,33 @@ func xdg(e *Env, name, fallback string) string {
 		home, _ = os.UserHomeDir()
 	}
 	return filepath.Join(home, fallback)
+}
+
+// shown are the variables that affect the program, in addition to those of the settings.
+var shown = []string{"TERM", "COLORTERM", "NO_COLOR", "ACCESSIBLE", "LANG", "LC_ALL", "GOGC", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"}
+
+// Environment lists the variables that the program reads, one per line: set ones with their values, secrets and user names only
+// by name.
+func Environment(e *Env) string {
+	names := slices.Clone(shown)
+	for _, of := range env {
+		names = append(names, of...)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range slices.Compact(names) {
+		value := e.Getenv(name)
+		switch {
+		case value == "":
+			continue
+		case strings.Contains(name, "PASSWORD"), strings.Contains(name, "USER"):
+			value = "(set)"
+		case strings.HasSuffix(name, "URL"):
+			if _, err := url.Parse(value); err != nil || strings.Contains(value, "@") {
+				value = "(set)" // it may contain a password
+			}
+		}
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/kube"
 )
 
 // A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a file, and at
@@ -56,8 +57,8 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	return t, nil
 }
 
-// WithTrace passes a trace to a command that opens no session.
-func WithTrace(e *Env, cmd *cobra.Command, do func(backends.Trace) error) error {
+// WithCluster passes the client of a Kubernetes cluster, with a trace, to a command that opens no session. name is the kubectl context.
+func WithCluster(e *Env, cmd *cobra.Command, name string, do func(*kube.Client) error) error {
 	set, err := ReadSettings(e, cmd)
 	if err != nil {
 		return err
@@ -67,7 +68,11 @@ func WithTrace(e *Env, cmd *cobra.Command, do func(backends.Trace) error) error 
 		return err
 	}
 	defer t.Close()
-	return do(t.Call)
+	client, err := kube.New(name, kube.Traced(kube.Kubectl, t.Call))
+	if err != nil {
+		return err
+	}
+	return do(client)
 }
 
 // A shared writer is safe for concurrent use, a line at a time.

@@ -164,11 +164,7 @@ does; leave changes nothing. Stopping the unit removes its routes and rules.`,
 				return err
 			}
 			text, err := containers.Routes(self.Name, all, list, containers.Forward(forward), origin(e, "container-routes", "flags"))
-			if err != nil {
-				return console.Usage("", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "", text, err)
 		},
 	}
 	hosts.add(c)

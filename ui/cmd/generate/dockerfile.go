@@ -1,8 +1,6 @@
 package generate
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -28,11 +26,7 @@ built, unless they are given.`,
 				d.Bitfusion = containers.BitfusionClient
 			}
 			text, err := d.Text(origin(e, "dockerfile", d.Base))
-			if err != nil {
-				return console.Usage("see: rdma-setup generate dockerfile --help", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "see: rdma-setup generate dockerfile --help", text, err)
 		},
 	}
 	fl := c.Flags()

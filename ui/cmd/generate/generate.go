@@ -2,6 +2,7 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/generate"
 )
@@ -39,6 +41,15 @@ func NewCmd(e *console.Env) *cobra.Command {
 // origin returns the header of generated files.
 func origin(e *console.Env, what string, from ...string) generate.Origin {
 	return generate.Origin{Tool: "rdma-setup " + e.Version, What: "generate " + what, From: from, Made: e.Made()}
+}
+
+// show prints a generated text; an error about the values that it is made from is one of usage.
+func show(e *console.Env, hint, text string, err error) error {
+	if err != nil {
+		return console.Usage(hint, "%v", err)
+	}
+	_, err = fmt.Fprint(e.Stdout, text)
+	return err
 }
 
 // sources names the sources of the facts, and says so if they come from the lab.
@@ -77,11 +88,9 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			privileges := append(checks.Privileges(answers.Mode(mode)), checks.Backup()...)
-			if name == "" {
-				name = "rdma-setup-" + mode
-			}
+			name = cmp.Or(name, "rdma-setup-"+mode)
 			if output == "json" {
-				return console.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges, "shared_lock": checks.SharedLock(),
+				return plain.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges, "shared_lock": checks.SharedLock(),
 					"deploy": appliance.Privileges(), "images": checks.Images()})
 			}
 			if tool == "powercli" {
@@ -97,7 +106,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 			_, err := fmt.Fprintf(e.Stdout, "govc role.create %s \\\n  %s\n# govc permissions.set -principal account@domain -role %s /\n"+
 				"# For run.lock: shared, also: govc role.update -a %[3]s %[4]s\n# For rdma-setup deploy, also: govc role.update -a %[3]s %[5]s\n"+
 				"# For clusters that an image manages, also: govc role.update -a %[3]s %[6]s\n",
-				console.ShellWord(name), strings.Join(privileges, " \\\n  "), console.ShellWord(name), strings.Join(checks.SharedLock(), " "), strings.Join(appliance.Privileges(), " "),
+				plain.ShellWord(name), strings.Join(privileges, " \\\n  "), plain.ShellWord(name), strings.Join(checks.SharedLock(), " "), strings.Join(appliance.Privileges(), " "),
 				strings.Join(checks.Images(), " "))
 			return err
 		},

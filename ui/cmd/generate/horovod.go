@@ -1,8 +1,6 @@
 package generate
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -39,11 +37,7 @@ removes the containers. The command itself does not contact vCenter or the guest
 				h.Net.Path = generate.TCP
 			}
 			text, err := h.Script(origin(e, "horovod", from))
-			if err != nil {
-				return console.Usage("use -f answers.yaml, or --host once for each guest", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "use -f answers.yaml, or --host once for each guest", text, err)
 		},
 	}
 	fl := c.Flags()

@@ -1,13 +1,11 @@
 package generate
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
@@ -79,10 +77,12 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 		defer s.Close()
 		a = loaded
 		if !f.tcp && f.job.Net.Device == "" {
-			device, gid, why, err := workers(cmd.Context(), s, a)
+			inv, err := s.Survey(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
+			// A job has one setting for all, so what differs between guests is left out and reported.
+			device, gid, why := session.SharedNodes(inv, a)
 			for _, w := range why {
 				fmt.Fprintf(e.Stderr, "note: %s\n", console.Visible(w))
 			}
@@ -120,35 +120,17 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 		}
 	}
 	text, err := f.job.YAML(origin(e, "mpijob", from...))
-	if err != nil {
-		return console.Usage("see: rdma-setup generate mpijob --help", "%v", err)
-	}
-	if _, err := fmt.Fprint(e.Stdout, text); err != nil || f.kube == "" {
+	if err := show(e, "see: rdma-setup generate mpijob --help", text, err); err != nil || f.kube == "" {
 		return err
 	}
 	return tryJob(cmd, e, f.kube, text)
-}
-
-// workers reads the RDMA device with the RDMA address, and its GID index, from the guests. A job has one setting for all, so what
-// differs between guests is left out and reported.
-func workers(ctx context.Context, s *session.Session, a *answers.Answers) (device string, gid int, notes []string, err error) {
-	inv, err := s.Survey(ctx, a)
-	if err != nil {
-		return "", -1, nil, err
-	}
-	device, gid, notes = session.SharedNodes(inv, a)
-	return device, gid, notes, nil
 }
 
 // fitOperator adapts the job to the MPI operator of the cluster, unless flags say otherwise: an API server drops or refuses
 // fields that the operator's schema lacks (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after release
 // 0.4).
 func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
-	return console.WithTrace(e, cmd, func(trace backends.Trace) error {
-		client, err := kube.New(f.kube, kube.Traced(kube.Kubectl, trace))
-		if err != nil {
-			return err
-		}
+	return console.WithCluster(e, cmd, f.kube, func(client *kube.Client) error {
 		versions, waits, err := client.MPIJob(cmd.Context())
 		if err != nil || len(versions) == 0 {
 			return err
@@ -168,13 +150,7 @@ func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 
 // tryJob makes the API server of a context validate a job without creating it.
 func tryJob(cmd *cobra.Command, e *console.Env, name, manifest string) error {
-	if err := console.WithTrace(e, cmd, func(trace backends.Trace) error {
-		client, err := kube.New(name, kube.Traced(kube.Kubectl, trace))
-		if err == nil {
-			err = client.Try(cmd.Context(), []byte(manifest))
-		}
-		return err
-	}); err != nil {
+	if err := console.WithCluster(e, cmd, name, func(client *kube.Client) error { return client.Try(cmd.Context(), []byte(manifest)) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.Stderr, "note: the API server of %s accepts this job (dry run; nothing was created)\n", console.Visible(name))

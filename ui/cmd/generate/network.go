@@ -49,11 +49,7 @@ func newNetworkCmd(e *console.Env, k networkFile) *cobra.Command {
 With answers, MAC and interface are read from vCenter and the guests, and there is one file per adapter. With --interface,
 --mac and --ip nothing is read.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := console.ReadSettings(e, cmd)
-			if err != nil {
-				return err
-			}
+		RunE: console.WithSettings(e, func(cmd *cobra.Command, _ []string, set *console.Settings) error {
 			if answersFile == "" && !set.Lab {
 				nic.MAC, nic.CIDR, nic.PortGroup = mac, ip, group
 				if err := checkStatic(&nic); err != nil {
@@ -67,7 +63,7 @@ With answers, MAC and interface are read from vCenter and the guests, and there 
 			}
 			defer s.Close()
 			return printNetworkFiles(cmd.Context(), e, s, k, a, vm)
-		},
+		}),
 	}
 	fl := c.Flags()
 	fl.StringVarP(&answersFile, "file", "f", "", "answers file: VMs and their addresses")

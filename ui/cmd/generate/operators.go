@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -55,11 +54,7 @@ mpijob takes. Neither vCenter nor the cluster is contacted.`,
 				}
 			}
 			text, err := n.YAML(origin(e, "network-operator", from))
-			if err != nil {
-				return console.Usage("see: rdma-setup generate network-operator --help", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "see: rdma-setup generate network-operator --help", text, err)
 		},
 	}
 	fl := c.Flags()
@@ -95,11 +90,7 @@ vCenter or the cluster.`,
 				from, g.GPUDirect = file, g.GPUDirect || a.Mode == answers.GPUDirect
 			}
 			text, err := g.YAML(origin(e, "gpu-operator", from))
-			if err != nil {
-				return console.Usage("see: rdma-setup generate gpu-operator --help", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "see: rdma-setup generate gpu-operator --help", text, err)
 		},
 	}
 	fl := c.Flags()

@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -68,11 +67,7 @@ runs each, compared with a baseline by the guide's threshold of 8.3 %. The comma
 				s.Class = classOf(a)
 			}
 			text, err := s.Script(origin(e, "osu", from))
-			if err != nil {
-				return console.Usage("use -f answers.yaml, or --host once for each guest", "%v", err)
-			}
-			_, err = fmt.Fprint(e.Stdout, text)
-			return err
+			return show(e, "use -f answers.yaml, or --host once for each guest", text, err)
 		},
 	}
 	fl := c.Flags()

@@ -25,9 +25,7 @@ func cardNode(h *backends.Host, v *backends.VM, g *backends.Guest, name string, 
 	if pci, passthrough := backends.OfHCA(name); passthrough && h != nil {
 		plugged(h, pci, n)
 	}
-	if n.LinkMbps == 0 {
-		n.LinkMbps = int(d.RateGbps * 1000)
-	}
+	n.LinkMbps = cmp.Or(n.LinkMbps, int(d.RateGbps*1000))
 }
 
 // gpuOf chooses the GPU that a guest measures with: the one nearest to the RDMA device by the guest's topology. If it cannot be

@@ -4,11 +4,13 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,15 +98,8 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 	set := s.Set
 	if a != nil {
-		if set.URL == "" {
-			set.URL = a.VCenter.URL
-		}
-		if set.Username == "" {
-			set.Username = a.VCenter.Username
-		}
-		if set.Thumbprint == "" {
-			set.Thumbprint = a.VCenter.Thumbprint
-		}
+		set.URL, set.Username = cmp.Or(set.URL, a.VCenter.URL), cmp.Or(set.Username, a.VCenter.Username)
+		set.Thumbprint = cmp.Or(set.Thumbprint, a.VCenter.Thumbprint)
 	}
 	if set.URL == "" {
 		return console.Usage("use --url, set GOVC_URL, set vcenter.url in the answers, or try everything on the lab with --lab", "no vCenter address is set")
@@ -149,13 +144,7 @@ func (s *Session) typed() bool {
 
 // CAFiles splits a list in the form of PATH.
 func CAFiles(list string) []string {
-	var files []string
-	for _, f := range filepath.SplitList(list) {
-		if f != "" {
-			files = append(files, f)
-		}
-	}
-	return files
+	return slices.DeleteFunc(filepath.SplitList(list), func(f string) bool { return f == "" })
 }
 
 // password determines the vCenter password once: environment, file, stdin, prompt.

@@ -59,10 +59,10 @@ func (s *Session) reachGuests() error {
 		cfg.Jump = strings.Split(s.Set.Jump, ",")
 	}
 	cfg.Password = func(ctx context.Context, t ssh.Target) (string, error) {
-		switch {
-		case t.Class == "esxi":
+		switch t.Class {
+		case "esxi":
 			return s.esxiPassword(ctx, t.Name)
-		case t.Class == "guest":
+		case "guest":
 			return s.secret(ctx, &s.Set.GuestPassword, "log-in password in the guests")
 		}
 		return "", nil
@@ -173,12 +173,7 @@ func (s *Session) target(vm string) (ssh.Target, bool) {
 			break
 		}
 		t := ssh.Target{Name: "guest " + vm, Class: "guest", Host: v.Guest.Address, Port: v.Guest.Port, User: v.Guest.User}
-		if t.Host == "" {
-			t.Host = s.reported[vm]
-		}
-		if t.User == "" {
-			t.User = s.Set.SSHUser
-		}
+		t.Host, t.User = cmp.Or(t.Host, s.reported[vm]), cmp.Or(t.User, s.Set.SSHUser)
 		return t, t.Host != ""
 	}
 	return ssh.Target{}, false

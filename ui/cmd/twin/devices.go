@@ -19,10 +19,7 @@ import (
 func (t *Twin) adapters(h *backends.Host, w *world.Host) {
 	for _, n := range h.NICs {
 		p := &world.PNIC{Device: n.Device, MAC: n.MAC, PCI: n.PCI, Driver: n.Driver, DriverVersion: n.DriverVersion, Firmware: n.Firmware, Model: n.Model,
-			Vendor: vendors[id(n.Vendor)], SpeedMbps: n.SpeedMbps, MaxSpeedMbps: n.MaxSpeedMbps, LinkUp: n.SpeedMbps > 0, MTU: 1500, NUMA: max(0, n.NUMA), RxPause: true, TxPause: true}
-		if p.SpeedMbps == 0 {
-			p.SpeedMbps = n.MaxSpeedMbps
-		}
+			Vendor: vendors[id(n.Vendor)], SpeedMbps: cmp.Or(n.SpeedMbps, n.MaxSpeedMbps), MaxSpeedMbps: n.MaxSpeedMbps, LinkUp: n.SpeedMbps > 0, MTU: 1500, NUMA: max(0, n.NUMA), RxPause: true, TxPause: true}
 		if n.SRIOV != nil && n.SRIOV.Capable {
 			p.MaxVFs = n.SRIOV.Max
 		}
@@ -152,9 +149,7 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 
 // settle sets the known settings of a card.
 func settle(c *firmware.Card, read backends.Firmware) {
-	if read.PSID != "" {
-		c.PSID = read.PSID
-	}
+	c.PSID = cmp.Or(read.PSID, c.PSID)
 	if read.Slot.Gen > 0 {
 		c.Gen, c.Lanes = read.Slot.Gen, read.Slot.Lanes
 	}

@@ -28,9 +28,7 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	} else if ip := t.asked()[at].IP; ip.IsValid() {
 		w.Guest.RDMAAddr = ip.Prefix.String()
 	}
-	if w.Guest.RDMAAddr == "" {
-		w.Guest.RDMAAddr = fmt.Sprintf("192.168.%d.%d/16", 50+(11+w.Index)/250, (11+w.Index)%250)
-	}
+	w.Guest.RDMAAddr = cmp.Or(w.Guest.RDMAAddr, fmt.Sprintf("192.168.%d.%d/16", 50+(11+w.Index)/250, (11+w.Index)%250))
 	for _, ip := range v.IPs {
 		if a, err := netip.ParseAddr(ip); err == nil && a.Is4() && w.Guest.Lease == "" {
 			w.Guest.Lease = ip + "/16"

@@ -81,19 +81,18 @@ type row struct {
 }
 
 func (r *Rehearsal) rows() []row {
-	by := map[string]*row{}
+	var by plain.Gathered[string, Step]
 	for _, s := range r.Steps {
-		if by[s.Target] == nil {
-			by[s.Target] = &row{Target: s.Target, Down: r.down[s.Target]}
-			if out := r.out[s.Target]; out > 0 {
-				by[s.Target].Off = Clock(out)
-			}
-		}
-		by[s.Target].Work = append(by[s.Target].Work, s)
+		by.Add(s.Target, s)
 	}
+	slices.SortFunc(by.Keys, plain.Natural)
 	var rows []row
-	for _, target := range slices.SortedFunc(maps.Keys(by), plain.Natural) {
-		rows = append(rows, *by[target])
+	for target, steps := range by.All() {
+		next := row{Target: target, Work: steps, Down: r.down[target]}
+		if out := r.out[target]; out > 0 {
+			next.Off = Clock(out)
+		}
+		rows = append(rows, next)
 	}
 	return rows
 }

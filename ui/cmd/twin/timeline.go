@@ -3,6 +3,7 @@ package twin
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -94,12 +95,9 @@ func (s Step) Title() string { return s.title }
 // Down reports whether a step is about a host or a VM that is out of service.
 func (s Step) Down() bool {
 	id := strings.TrimPrefix(s.ID, "open ") + "/"
-	for _, k := range []backends.BracketKind{backends.BracketReboot, backends.BracketMaintenance, backends.BracketVMPower} {
-		if strings.Contains(id, "/"+string(k)+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]backends.BracketKind{backends.BracketReboot, backends.BracketMaintenance, backends.BracketVMPower}, func(k backends.BracketKind) bool {
+		return strings.Contains(id, "/"+string(k)+"/")
+	})
 }
 
 // A Timeline is a rehearsed run.
@@ -195,9 +193,5 @@ func (t *Timeline) outages() {
 
 // Worst returns the longest time that a VM is off, in seconds.
 func (t Timeline) Worst() int {
-	worst := 0
-	for _, out := range t.Out {
-		worst = max(worst, out)
-	}
-	return worst
+	return slices.Max(append(slices.Collect(maps.Values(t.Out)), 0))
 }

@@ -204,7 +204,8 @@ func (t *Twin) always() {
 	}
 }
 
-func (t *Twin) note(target, what string) { t.notes.add(target, what) }
+// note adds an assumption about a target, "" if it is about all of the site.
+func (t *Twin) note(target, what string) { t.notes.Add(what, target) }
 
 // system returns the System of a host, empty if it was not read.
 func system(h *backends.Host) *backends.HostSystem {
