@@ -12,7 +12,7 @@ func (t *Table) toggle() {
 		return
 	}
 	was := t.Chosen[r.ID]
-	if why := t.full(r.ID); !was && why != "" {
+	if why := t.Full(r.ID); !was && why != "" {
 		t.err = backends.Clean(r.ID) + " cannot be chosen: " + backends.Clean(why)
 		return
 	}
@@ -53,17 +53,9 @@ func (t *Table) all(meant func(Row) bool) {
 	}
 }
 
-// full returns why a row cannot be selected in addition to the others.
-func (t *Table) full(id string) string {
-	if t.Full == nil {
-		return ""
-	}
-	return t.Full(id)
-}
-
 // add selects one of several rows if there is room for it; the error names the last row for which there was none.
 func (t *Table) add(id string) {
-	if why := t.full(id); why != "" {
+	if why := t.Full(id); why != "" {
 		t.err = "not all are chosen: " + backends.Clean(id) + ": " + backends.Clean(why)
 		return
 	}

@@ -99,11 +99,8 @@ func (r *Run) Measured(p perftest.Progress) {
 		r.testing = append(r.testing, backends.Clean(key))
 		return
 	}
-	for i, t := range r.testing {
-		if t == backends.Clean(key) {
-			r.testing = append(r.testing[:i:i], r.testing[i+1:]...)
-			break
-		}
+	if i := slices.Index(r.testing, backends.Clean(key)); i >= 0 {
+		r.testing = slices.Delete(r.testing, i, i+1)
 	}
 	figure := string(p.Result.Verdict)
 	switch {

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 )
@@ -241,34 +243,31 @@ func (r *Run) asked(width int) []string {
 // service describes which targets are out of service, and how many have been and will be.
 func (r *Run) service(width int) []string {
 	var out []string
-	count, names := map[string]int{}, map[backends.TargetType][]string{}
-	var types []backends.TargetType
+	var by plain.Gathered[backends.TargetType, *engine.TargetState]
 	for _, t := range r.state.Targets {
-		s := t.Service()
-		if s == "" {
-			continue
+		if t.Service() != "" {
+			by.Add(t.Target.Type, t)
 		}
-		if names[t.Target.Type] == nil {
-			types = append(types, t.Target.Type)
-			names[t.Target.Type] = []string{}
-		}
-		count[string(t.Target.Type)+s]++
-		if s == "out" {
+	}
+	for kind, targets := range by.All() {
+		count, names := map[string]int{}, []string{}
+		for _, t := range targets {
 			name := t.Target.Name
 			if t.Canary {
 				name += " (canary)"
 			}
-			names[t.Target.Type] = append(names[t.Target.Type], name)
+			s := t.Service()
+			if count[s]++; s == "out" {
+				names = append(names, name)
+			}
 		}
-	}
-	for _, t := range types {
 		now := "none"
-		if n := names[t]; len(n) > 5 {
-			now = fmt.Sprintf("%d", len(n))
-		} else if len(n) > 0 {
-			now = strings.Join(n, ", ")
+		if n := len(names); n > 5 {
+			now = strconv.Itoa(n)
+		} else if n > 0 {
+			now = strings.Join(names, ", ")
 		}
-		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(t), now, count[string(t)+"back"], count[string(t)+"to go"])), width))
+		out = append(out, r.theme.Cut(backends.Clean(fmt.Sprintf("%s out of service: %s; %d back, %d to go", many(kind), now, count["back"], count["to go"])), width))
 	}
 	return out
 }

@@ -164,13 +164,7 @@ func (r *Run) failures(width int) []string {
 	}
 	lines := []string{r.theme.Bad.Render(head)}
 	for _, f := range r.failed[max(0, len(r.failed)-pinned):] {
-		folded := strings.Split(theme.Fold("  "+f.line, width), "\n")
-		if len(folded) > 2 {
-			folded = []string{folded[0], r.theme.Cut(folded[1]+" "+strings.TrimSpace(folded[2]), width)}
-		}
-		for _, l := range folded {
-			lines = append(lines, r.theme.Bad.Render(l))
-		}
+		lines = append(lines, r.theme.Rows(r.theme.Bad, "  "+f.line, width, 2)...)
 	}
 	return append(lines, "")
 }

@@ -47,7 +47,7 @@ type Table struct {
 	Radio  bool            // one row per group
 	Groups string          // name of a group ("cluster"); "" if c must not select groups
 	Edits  []Edit
-	Full   func(id string) string  // why a row cannot be selected in addition to the selected ones, "" if it can; nil if every row can
+	Full   func(id string) string  // why a row cannot be selected in addition to the selected ones, "" if it can
 	Paste  func(text string) error // handles a list that is pasted while no text field is focused; may be nil
 
 	theme   theme.Theme
@@ -68,7 +68,7 @@ type Table struct {
 
 // NewTable returns a table with the cursor on the first row.
 func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
-	table := &Table{Chosen: map[string]bool{}, theme: t, columns: columns, filter: field(t, "/"), editor: field(t, "> ")}
+	table := &Table{Chosen: map[string]bool{}, Full: func(string) string { return "" }, theme: t, columns: columns, filter: field(t, "/"), editor: field(t, "> ")}
 	table.SetRows(rows)
 	return table
 }
@@ -319,10 +319,7 @@ func (t *Table) updateFilter(msg tea.Msg) (tea.Cmd, bool) {
 // clear removes the filter; the cursor stays on its row.
 func (t *Table) clear() {
 	t.typing = false
-	id := ""
-	if r := t.row(); r != nil {
-		id = r.ID
-	}
+	id := t.Cursor()
 	t.filter.SetValue("")
 	t.narrow()
 	t.At(id)

@@ -7,7 +7,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/theme"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // the position or the text field.
 func (t *Table) View(width, height int) string {
 	shown := t.fit(width)
-	lines := []string{t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(t.titles(), shown, width-markWidth))}
+	lines := []string{t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(plain.Mapped(t.columns, func(c Column) string { return c.Title }), shown, width-markWidth))}
 	body := max(1, height-2-detailLines)
 	if t.cursor < t.top {
 		t.top = t.cursor
@@ -40,14 +40,6 @@ func (t *Table) View(width, height int) string {
 	}
 	lines = append(lines, t.detail(width)...)
 	return strings.Join(append(lines, t.foot(width)), "\n")
-}
-
-func (t *Table) titles() []string {
-	titles := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		titles[i] = c.Title
-	}
-	return titles
 }
 
 // fit returns the columns that are shown.
@@ -124,14 +116,7 @@ func (t *Table) detail(width int) []string {
 		text, style = backends.Clean(r.Detail), t.theme.Accent
 	}
 	lines := make([]string, detailLines)
-	folded := strings.Split(theme.Fold(text, width), "\n")
-	copy(lines, folded)
-	if len(folded) > detailLines {
-		lines[detailLines-1] = t.theme.Cut(lines[detailLines-1]+" "+strings.TrimSpace(folded[detailLines]), width)
-	}
-	for i := range lines {
-		lines[i] = style.Render(lines[i])
-	}
+	copy(lines, t.theme.Rows(style, text, width, detailLines))
 	return lines
 }
 

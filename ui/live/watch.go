@@ -16,7 +16,6 @@ import (
 type WatchOptions struct {
 	Inspect func(ctx context.Context) watch.Round // performs one check
 	Line    func(l *watch.Round) string           // returns the result in one sentence
-	Taken   func(l watch.Round)                   // is called with every check, in order
 	Every   time.Duration                         // from the start of a check to the start of the next
 	Site    string                                // vCenter's address
 	Theme   theme.Theme
@@ -167,8 +166,5 @@ func (w *watcher) took(l watch.Round) {
 		return // the screen is closing, and the check has ended
 	}
 	w.history.Take(l)
-	if w.o.Taken != nil {
-		w.o.Taken(l)
-	}
 	w.refresh()
 }

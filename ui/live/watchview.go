@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,13 +92,7 @@ func (w *watcher) standing() []string {
 		if h.Last != nil {
 			s = fmt.Sprintf("AWAY since %s; this is the state of %s: %s", h.Since.Format("15:04:05"), h.Last.At.Format("15:04:05"), backends.Clean(h.Err.Error()))
 		}
-		folded := strings.Split(theme.Fold(s, w.width), "\n")
-		if len(folded) > 2 {
-			folded = []string{folded[0], w.theme.Cut(folded[1]+" "+strings.TrimSpace(folded[2]), w.width)}
-		}
-		for _, l := range folded {
-			lines = append(lines, w.theme.Bad.Render(l))
-		}
+		lines = append(lines, w.theme.Rows(w.theme.Bad, s, w.width, 2)...)
 	}
 	if lines == nil {
 		lines = []string{"the first check is running"}
@@ -110,11 +105,7 @@ func (w *watcher) chain() []string {
 	row := func(name string, s checks.Status, counts string, past []checks.Status) string {
 		head := fmt.Sprintf("%s %-9s %-26s ", w.theme.Symbol(theme.MarkOf(s)), name, counts)
 		room := max(0, w.width-lipgloss.Width(head)-1)
-		var marks []theme.Mark
-		for _, p := range past[max(0, len(past)-room):] {
-			marks = append(marks, theme.MarkOf(p))
-		}
-		return head + w.theme.Trace(marks)
+		return head + w.theme.Trace(plain.Mapped(past[max(0, len(past)-room):], theme.MarkOf[checks.Status]))
 	}
 	var lines []string
 	for _, l := range w.history.Chain {
@@ -181,16 +172,15 @@ func (w *watcher) refresh() {
 	for _, c := range h.Changes {
 		news[c.ID+" "+c.Target.String()] = true
 	}
+	// Those that do not matter and never change are left out.
+	loud := slices.DeleteFunc(slices.Clone(h.Last.Findings), func(f checks.Finding) bool { return f.Quiet })
 	var b strings.Builder
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
-		for _, g := range plain.Grouped(loud(h.Last.Findings), status) {
+		for _, g := range plain.Grouped(loud, status) {
 			f := g.Findings[0]
 			head := fmt.Sprintf("%s %s  %s", w.theme.Symbol(theme.MarkOf(status)), f.ID, g.Targets())
-			for _, one := range g.Findings {
-				if news[one.ID+" "+one.Target.String()] {
-					head += "  " + w.theme.Accent.Render("new")
-					break
-				}
+			if slices.ContainsFunc(g.Findings, func(f checks.Finding) bool { return news[f.ID+" "+f.Target.String()] }) {
+				head += "  " + w.theme.Accent.Render("new")
 			}
 			fmt.Fprintln(&b, head)
 			for _, e := range g.Evidence() {
@@ -203,17 +193,6 @@ func (w *watcher) refresh() {
 	}
 	b.WriteString(w.theme.Quiet.Render(plain.Tally(h.Last.Findings)))
 	w.scroll = w.scroll.replaced(w.theme, b.String())
-}
-
-// loud returns the findings that need attention, without those that do not matter and never change.
-func loud(all []checks.Finding) []checks.Finding {
-	var out []checks.Finding
-	for _, f := range all {
-		if !f.Quiet {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 func (w *watcher) keys() string {

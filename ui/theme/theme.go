@@ -139,3 +139,84 @@ func (t Theme) Trace(marks []Mark) string {
 	}
 	return b.String()
 }
+
+// Cut shortens text without colours to width cells, and marks the cut.
+func (t Theme) Cut(s string, width int) string {
+	if lipgloss.Width(s) <= width {
+		return s
+	}
+	tail := "…"
+	if t.ASCII {
+		tail = "..."
+	}
+	return Clip(s, width-lipgloss.Width(tail)) + tail
+}
+
+// Rows folds a text into at most the given number of rows, each in the style. If it is longer, the last one is cut.
+func (t Theme) Rows(style lipgloss.Style, text string, width, most int) []string {
+	rows := strings.Split(Fold(text, width), "\n")
+	if len(rows) > most {
+		rows = append(rows[:most-1], t.Cut(rows[most-1]+" "+strings.TrimSpace(rows[most]), width))
+	}
+	for i := range rows {
+		rows[i] = style.Render(rows[i])
+	}
+	return rows
+}
+
+// Clip cuts a line to width cells.
+func Clip(s string, width int) string {
+	switch {
+	case lipgloss.Width(s) <= width:
+		return s
+	case width < 1:
+		return ""
+	}
+	return lipgloss.NewStyle().MaxWidth(width).Render(s)
+}
+
+// Fold breaks the lines of a text at blanks so that none is wider than width; continuation lines are indented by two cells.
+// Colours continue over a break.
+func Fold(text string, width int) string { return fold(text, width, 2) }
+
+// Wrap is Fold for prose: continuation lines have the indentation of the line.
+func Wrap(text string, width int) string { return fold(text, width, 0) }
+
+func fold(text string, width, deeper int) string {
+	if width < 1 {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if lipgloss.Width(l) <= width {
+			continue
+		}
+		words := strings.TrimLeft(l, " ")
+		indent := min(len(l)-len(words), width/2)
+		hang := min(indent+deeper, width/2)
+		// The library breaks lines after any hyphen, which splits names and commands; it does not break after U+2011.
+		words = lipgloss.Wrap(strings.ReplaceAll(words, "-", noBreak), width-hang, "")
+		words = strings.ReplaceAll(words, noBreak, "-")
+		lines[i] = strings.Repeat(" ", indent) + strings.ReplaceAll(words, "\n", "\n"+strings.Repeat(" ", hang))
+	}
+	return strings.Join(lines, "\n")
+}
+
+const noBreak = "\u2011"
+
+// Spark draws values from 0 to 1 as a row of columns, one cell each; values below 0 were not measured and stay blank.
+func (t Theme) Spark(values []float64) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	if t.ASCII {
+		levels = []rune("_.:-=+*#")
+	}
+	var b strings.Builder
+	for _, v := range values {
+		if v < 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		b.WriteRune(levels[min(int(v*float64(len(levels))), len(levels)-1)])
+	}
+	return t.Accent.Render(b.String())
+}
