@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -57,23 +58,12 @@ func (p *printer) shapes(tests []page.Test) {
 
 // signs are the characters for a map's cells, and their styles.
 func (p *printer) sign(class string) (string, lipgloss.Style) {
-	switch class {
-	case "h0":
-		return ".", p.t.Quiet
-	case "h1":
-		return ":", p.t.Good
-	case "h2":
-		return "+", p.t.Good
-	case "h3":
-		return "x", p.t.Warning
-	case "h4":
-		return "X", p.t.Warning
-	case "h5":
-		return "#", p.t.Bad
-	case "same":
-		return "o", p.t.Quiet
+	i := slices.Index([]string{"h0", "h1", "h2", "h3", "h4", "h5", "same"}, class)
+	if i < 0 {
+		return "?", p.t.Warning
 	}
-	return "?", p.t.Warning
+	styles := [...]lipgloss.Style{p.t.Quiet, p.t.Good, p.t.Good, p.t.Warning, p.t.Warning, p.t.Bad, p.t.Quiet}
+	return ".:+xX#o"[i : i+1], styles[i]
 }
 
 func (p *printer) heat(m *page.Map) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"embed"
 	"html/template"
 	"io"
@@ -26,26 +27,11 @@ func HTML(w io.Writer, r *report.Report) error {
 
 // symbol returns the symbol of a status, so that the status does not depend on colour alone.
 func symbol(s checks.Status) string {
-	switch s {
-	case checks.Pass:
-		return "✓"
-	case checks.Warn:
-		return "!"
-	case checks.Fail:
-		return "✗"
-	case checks.Unknown:
-		return "?"
-	}
-	return "–"
+	return cmp.Or(map[checks.Status]string{checks.Pass: "✓", checks.Warn: "!", checks.Fail: "✗", checks.Unknown: "?"}[s], "–")
 }
 
 // word returns a status as a word; pairs that do not use the fabric have no status.
-func word(s checks.Status) string {
-	if s == "" {
-		return "n/a"
-	}
-	return string(s)
-}
+func word(s checks.Status) string { return cmp.Or(string(s), "n/a") }
 
 // linkWord returns the state of a link of the chain in words.
 func linkWord(s checks.Status) string {

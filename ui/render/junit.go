@@ -77,12 +77,6 @@ func JUnit(w io.Writer, r *report.Report) error {
 	for _, o := range r.Changes {
 		j.outcome(o)
 	}
-	for i := range j.all.Suites {
-		s := &j.all.Suites[i]
-		for _, c := range s.Cases {
-			s.count(c)
-		}
-	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
@@ -112,6 +106,7 @@ func (j *junit) add(suite string, c junitCase, said string) {
 	s := &j.all.Suites[i]
 	c.Time = "0"
 	s.Cases = append(s.Cases, c)
+	s.count(c)
 	if said != "" {
 		s.Out += backends.Clean(said) + "\n"
 	}

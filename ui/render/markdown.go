@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -75,25 +76,21 @@ func (m *marked) line(format string, args ...any) { fmt.Fprintf(&m.b, format+"\n
 
 // row prints a row and escapes its cells.
 func (m *marked) row(cells ...string) {
-	for i := range cells {
-		cells[i] = md(cells[i])
-	}
-	m.line("| %s |", strings.Join(cells, " | "))
+	m.line("| %s |", strings.Join(plain.Mapped(cells, md), " | "))
 }
 
 // head prints the header of a table, after a blank line.
 func (m *marked) head(cells ...string) {
 	m.line("")
-	n := len(cells)
 	m.row(cells...)
-	m.line("|%s", strings.Repeat("---|", n))
+	m.line("|%s", strings.Repeat("---|", len(cells)))
 }
 
 func (m *marked) table(t page.Table) {
 	m.line("\n### %s", md(t.Caption))
-	m.head(append([]string{}, t.Head...)...)
+	m.head(t.Head...)
 	for _, r := range t.Rows {
-		m.row(append([]string{}, r...)...)
+		m.row(r...)
 	}
 }
 
@@ -242,6 +239,31 @@ func (m *marked) changed(p *page.Page) {
 			}
 			m.row(r.What, r.Who, r.Before, r.After, symbol(r.Status)+" "+r.Outcome, strings.Join(remarks, "; "))
 		}
+	}
+}
+
+// causes prints what was left behind and failures before their consequences.
+func (m *marked) causes(p *page.Page) {
+	if len(p.LeftBehind)+len(p.Causes) > 0 {
+		m.line("")
+	}
+	for _, l := range p.LeftBehind {
+		m.line("- **Left behind**: %s", md(l))
+	}
+	if p.Continue != "" {
+		m.line("- **Continue**: %s", md(p.Continue))
+	}
+	for _, c := range p.Causes {
+		m.line("- **Cause**: %s: %s", md(c.What), md(c.Err))
+		if c.Remedy != "" {
+			m.line("  - remedy: %s", md(c.Remedy))
+		}
+		if c.Follow != "" {
+			m.line("  - %s", md(c.Follow))
+		}
+	}
+	if p.MoreCauses > 0 {
+		m.line("- and %d more, below", p.MoreCauses)
 	}
 }
 

@@ -114,21 +114,19 @@ func (p *printer) loaded(all []perftest.Measurement) {
 
 // byPair groups measurements by pair, sorted by name, because tests end in any order.
 func byPair(all []perftest.Measurement) (pairs []*pair, good int) {
-	at := map[string]*pair{}
+	var by plain.Gathered[string, perftest.Measurement]
 	for _, m := range all {
-		k := m.Pair()
-		if at[k] == nil {
-			at[k] = &pair{mark: theme.Skipped}
-			pairs = append(pairs, at[k])
-		}
-		at[k].tests = append(at[k].tests, m)
-		at[k].mark = worse(at[k].mark, theme.MarkOf(m.Verdict))
+		by.Add(m.Pair(), m)
 	}
-	slices.SortStableFunc(pairs, func(a, b *pair) int {
-		return plain.Natural(a.tests[0].Pair(), b.tests[0].Pair())
-	})
-	for _, p := range pairs {
-		if p.mark == theme.Pass {
+	slices.SortFunc(by.Keys, plain.Natural)
+	for _, tests := range by.All() {
+		p := &pair{tests, theme.Skipped}
+		for _, m := range tests {
+			if mark := theme.MarkOf(m.Verdict); rank(mark) > rank(p.mark) {
+				p.mark = mark
+			}
+		}
+		if pairs = append(pairs, p); p.mark == theme.Pass {
 			good++
 		}
 	}
@@ -159,13 +157,6 @@ func worstFirst(pairs []*pair) map[*pair]bool {
 	return kept
 }
 
-func worse(a, b theme.Mark) theme.Mark {
-	if rank(b) > rank(a) {
-		return b
-	}
-	return a
-}
-
 // rank orders marks, the worst highest.
 func rank(m theme.Mark) int {
 	return map[theme.Mark]int{theme.Skipped: 0, theme.Pass: 1, theme.Unknown: 2, theme.Warn: 3, theme.Fail: 4}[m]
@@ -184,7 +175,7 @@ func (p *printer) test(m perftest.Measurement, said map[string]bool) {
 	if m.GPU != nil {
 		p.line("        %s%s", m.GPU, ofHost(m))
 	}
-	if class := page.ClassLabel(m); class != "" {
+	if class := page.Proven(m.Class); class != "" {
 		p.line("        class %s, packets lost: %s", class, page.LostLabel(m))
 	}
 	p.trouble(m, said)

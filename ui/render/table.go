@@ -102,7 +102,7 @@ func (p *printer) cell(m perftest.Measurement, shapes bool) string {
 	if m.Repeats > 1 {
 		said = append(said, m.Repeated())
 	}
-	if class := page.ClassLabel(m); class != "" {
+	if class := page.Proven(m.Class); class != "" {
 		said = append(said, "class "+class+", lost "+page.LostLabel(m))
 	}
 	if curve := page.ShapeOf(m).Values; shapes && len(curve) > 0 {

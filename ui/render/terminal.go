@@ -29,9 +29,7 @@ func JSON(w io.Writer, r *report.Report) error {
 	for i := range copied.Measurements {
 		copied.Measurements[i].Rows = append([]perftest.Row{}, copied.Measurements[i].Rows...)
 	}
-	enc := plain.JSON(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(copied)
+	return plain.WriteJSON(w, copied)
 }
 
 // columns is the width of the terminal report: the minimum of all terminals.
@@ -127,32 +125,26 @@ func (p *printer) findings(r *report.Report) {
 	}
 	p.title("Checked", plain.Tally(r.Checks))
 	all, folded := plain.Unexplained(r.Checks, r.Causes())
-	for _, status := range []checks.Status{checks.Fail, checks.Warn} {
+	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range plain.Grouped(all, status) {
+			if status == checks.Unknown { // quiet checks are only in the JSON
+				g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet })
+			}
+			if len(g.Findings) == 0 {
+				continue
+			}
 			f := g.Findings[0]
 			p.line("  %s %s  %s", p.t.Symbol(theme.MarkOf(status)), f.ID, g.Targets())
 			for _, e := range g.Evidence() {
 				p.line("      %s", e)
 			}
-			if f.Remedy != "" {
+			if f.Remedy != "" && status != checks.Unknown {
 				p.line("      remedy: %s", backends.Clean(f.Remedy))
 			}
 		}
 	}
-	p.unknown(all)
-	p.folded(folded)
-}
-
-// unknown lists what could not be evaluated; quiet checks are only in the JSON.
-func (p *printer) unknown(all []checks.Finding) {
-	for _, g := range plain.Grouped(all, checks.Unknown) {
-		if g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet }); len(g.Findings) == 0 {
-			continue
-		}
-		p.line("  %s %s  %s", p.t.Symbol(theme.Unknown), g.Findings[0].ID, g.Targets())
-		for _, e := range g.Evidence() {
-			p.line("      %s", e)
-		}
+	if folded > 0 {
+		p.line("  %s %s", p.t.Symbol(theme.Waiting), plain.Folded(folded))
 	}
 }
 
@@ -161,14 +153,10 @@ func (p *printer) changes(all []report.Outcome, tally string) {
 	if len(all) == 0 {
 		return
 	}
-	behind := map[backends.Ref]bool{}
-	var order []backends.Ref
+	var blocked plain.Gathered[backends.Ref, report.Outcome]
 	for _, c := range all {
 		if engine.NodeState(c.State).Word() == engine.NodeBlocked.Word() {
-			if !behind[c.Target] {
-				order = append(order, c.Target)
-			}
-			behind[c.Target] = true
+			blocked.Add(c.Target, c)
 		}
 	}
 	p.title("Changed", tally)
@@ -178,7 +166,42 @@ func (p *printer) changes(all []report.Outcome, tally string) {
 			p.line("      %s", p.t.Bad.Render(backends.Clean(strings.TrimPrefix(c.Err, c.Target.Name+": "))))
 		}
 	}
-	if len(order) > 0 {
+	if order := blocked.Keys; len(order) > 0 {
 		p.line("  %s %s  %s", p.t.Symbol(theme.Waiting), engine.NodeBlocked.Word(), plain.Targets(order))
+	}
+}
+
+// label formats the first column of the lines at the top.
+func (p *printer) label(i int, what string) string {
+	if i > 0 {
+		what = ""
+	}
+	return p.t.Title.Render(fmt.Sprintf("%-13s", what))
+}
+
+// left prints what the run has left behind.
+func (p *printer) left(laid *page.Page) {
+	for i, l := range laid.LeftBehind {
+		p.line("%s%s", p.label(i, "Left behind"), l)
+	}
+	if laid.Continue != "" {
+		p.line("%s%s", p.label(0, "Continue"), laid.Continue)
+	}
+}
+
+// causes prints failures with their errors and remedies before their consequences.
+func (p *printer) causes(laid *page.Page) {
+	for _, c := range laid.Causes {
+		p.line("%s%s", p.label(0, "Cause"), p.t.Bad.Render(c.What))
+		p.line("%s%s", p.label(1, ""), c.Err)
+		if c.Remedy != "" {
+			p.line("%sremedy: %s", p.label(1, ""), c.Remedy)
+		}
+		if c.Follow != "" {
+			p.line("%s%s", p.label(1, ""), p.t.Quiet.Render(c.Follow))
+		}
+	}
+	if n := laid.MoreCauses; n > 0 {
+		p.line("%sand %d more, below", p.label(1, ""), n)
 	}
 }

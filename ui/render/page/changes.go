@@ -48,36 +48,33 @@ func changes(all []report.Outcome) (string, []Changes) {
 		setting
 		Change
 	}
-	var order []row
-	names, place, count := map[row][]string{}, map[setting]int{}, map[engine.NodeState]int{}
-	types := map[backends.TargetType]int{}
+	var by plain.Gathered[row, string]
+	place, count, types := map[setting]int{}, map[engine.NodeState]int{}, map[backends.TargetType]int{}
 	for i, o := range all {
 		count[engine.NodeState(o.State)]++
 		r := row{setting{o.Target.Type, o.Kind, o.Name}, change(o)}
-		if names[r] == nil {
-			order = append(order, r)
-		}
 		if _, ok := place[r.setting]; !ok {
 			place[r.setting] = i
 		}
 		if _, ok := types[r.of]; !ok {
 			types[r.of] = i
 		}
-		names[r] = append(names[r], o.Target.Name)
+		by.Add(r, o.Target.Name)
 	}
-	for _, who := range names {
+	for _, who := range by.All() {
 		slices.SortFunc(who, plain.Natural)
 	}
+	order := by.Keys
 	slices.SortStableFunc(order, func(a, b row) int {
-		return cmp.Or(types[a.of]-types[b.of], place[a.setting]-place[b.setting], plain.Natural(names[a][0], names[b][0]))
+		return cmp.Or(types[a.of]-types[b.of], place[a.setting]-place[b.setting], plain.Natural(by.By[a][0], by.By[b][0]))
 	})
 	var out []Changes
 	for i, r := range order {
 		if i == 0 || order[i-1].of != r.of {
-			out = append(out, Changes{Heading: heading(r.of)})
+			out = append(out, Changes{Heading: cmp.Or(headings[r.of], backends.Clean(string(r.of)))})
 		}
 		c := r.Change
-		c.Who = plain.Names(names[r])
+		c.Who = plain.Names(by.By[r])
 		if i > 0 && order[i-1].setting == r.setting && order[i-1].Why == r.Why {
 			c.Why = "" // stated in the row above
 		}
@@ -85,13 +82,6 @@ func changes(all []report.Outcome) (string, []Changes) {
 		last.Rows = append(last.Rows, c)
 	}
 	return engine.Tally(count), out
-}
-
-func heading(t backends.TargetType) string {
-	if h := headings[t]; h != "" {
-		return h
-	}
-	return backends.Clean(string(t))
 }
 
 func change(o report.Outcome) Change {

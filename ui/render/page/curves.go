@@ -3,11 +3,13 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -90,10 +92,7 @@ func spreadOf(some []perftest.Measurement, value func(perftest.Row) float64) spr
 		}
 	}
 	var s spread
-	for b := range by {
-		s.sizes = append(s.sizes, b)
-	}
-	slices.Sort(s.sizes)
+	s.sizes = slices.Sorted(maps.Keys(by))
 	for _, b := range s.sizes {
 		s.low, s.mid, s.high = append(s.low, slices.Min(by[b])), append(s.mid, median(by[b])), append(s.high, slices.Max(by[b]))
 	}
@@ -119,7 +118,7 @@ func bandwidthCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 		c.rule("expected", fmt.Sprintf("expected %.1f Gb/s", v), y(v), true)
 	}
 	c.lines(x, y, some, all, rate)
-	c.Desc = fmt.Sprintf("%s. At %s the slowest pair reached %s, the median %s, the fastest %s Gb/s.", count(len(some), "pair"),
+	c.Desc = fmt.Sprintf("%s. At %s the slowest pair reached %s, the median %s, the fastest %s Gb/s.", plain.Counted(len(some), "pair"),
 		size(all.sizes[len(all.sizes)-1]), three(all.low[len(all.low)-1]), three(all.mid[len(all.mid)-1]), three(top))
 	t := Table{Caption: name + " by message size, Gb/s", Head: []string{"message", "slowest pair", "median", "fastest pair"}}
 	for i, b := range all.sizes {
@@ -155,7 +154,7 @@ func latencyCurve(name string, some []perftest.Measurement) (*Chart, Table) {
 			c.Lines = append(c.Lines, Line{extra.class, points(x, y, extra.sizes, extra.mid), extra.label + " (median of pairs)"})
 		}
 	}
-	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the median pair %s us.", count(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
+	c.Desc = fmt.Sprintf("%s. The smallest message takes %s to %s us, the median pair %s us.", plain.Counted(len(some), "pair"), three(all.low[0]), three(all.high[0]), three(all.mid[0]))
 	t := Table{Caption: name + " by message size, us", Head: []string{"message", "fastest pair", "median", "slowest pair", "99 % median", "99.9 % median", "99.9 % worst"}}
 	for i, b := range all.sizes {
 		if kept(i, len(all.sizes)) {
@@ -207,10 +206,3 @@ func levels(some []perftest.Measurement, of func(perftest.Measurement) float64) 
 
 // kept shortens a table of sizes to every second row, counted from the largest message.
 func kept(i, n int) bool { return n <= 12 || (n-1-i)%2 == 0 || i == 0 }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

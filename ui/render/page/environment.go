@@ -60,10 +60,7 @@ func switches(e *report.Environment) Table {
 		t.Rows = append(t.Rows, []string{"vCenter", backends.Clean(e.VCenter), "", "", "", ""})
 	}
 	for _, s := range e.Switches {
-		nioc := "off"
-		if s.NIOC {
-			nioc = "on"
-		}
+		nioc := map[bool]string{true: "on", false: "off"}[s.NIOC]
 		t.Rows = append(t.Rows, []string{backends.Clean(s.Name), backends.Clean(s.Version), strconv.Itoa(s.MTU), strconv.Itoa(s.Uplinks), nioc, strconv.Itoa(s.Hosts)})
 	}
 	return t
@@ -89,55 +86,34 @@ func counted(models []string) string {
 	for _, m := range models {
 		n[m]++
 	}
-	var said []string
-	for _, m := range slices.Sorted(maps.Keys(n)) {
-		said = append(said, fmt.Sprintf("%d x %s", n[m], m))
-	}
-	return strings.Join(said, ", ")
+	return strings.Join(plain.Mapped(slices.Sorted(maps.Keys(n)), func(m string) string { return fmt.Sprintf("%d x %s", n[m], m) }), ", ")
 }
 
-// A merger combines rows that differ only in the name in their first column.
-type merger struct {
-	order []string
-	rows  map[string][]string
-	names map[string][]string
-}
+// A merger combines rows that differ only in the name in their first column. The other cells are the key, as one text.
+type merger struct{ plain.Gathered[string, string] }
+
+// separator is between the cells of a key; clean text does not contain it.
+const separator = "\x00"
 
 func (m *merger) add(name string, cells ...string) {
-	for i := range cells {
-		cells[i] = backends.Clean(cells[i])
-	}
-	key := strings.Join(cells, "\x00")
-	if m.rows == nil {
-		m.rows, m.names = map[string][]string{}, map[string][]string{}
-	}
-	if m.rows[key] == nil {
-		m.order = append(m.order, key)
-		m.rows[key] = cells
-	}
-	m.names[key] = append(m.names[key], name)
+	m.Add(strings.Join(plain.Mapped(cells, backends.Clean), separator), name)
 }
 
 // table returns the table without empty columns.
 func (m *merger) table(caption string, head ...string) Table {
-	t := Table{Caption: caption}
-	kept := []int{}
-	for i, h := range head {
-		if i == 0 || slices.ContainsFunc(m.order, func(k string) bool { return m.rows[k][i-1] != "" }) {
-			kept = append(kept, i)
-			t.Head = append(t.Head, h)
-		}
+	var all [][]string
+	for cells, names := range m.All() {
+		all = append(all, append([]string{plain.Names(names)}, strings.Split(cells, separator)...))
 	}
-	for _, k := range m.order {
-		var row []string
-		for _, i := range kept {
-			if i == 0 {
-				row = append(row, plain.Names(m.names[k]))
-				continue
-			}
-			row = append(row, m.rows[k][i-1])
+	t := Table{Caption: caption, Rows: make([][]string, len(all))}
+	for i, h := range head {
+		if i > 0 && !slices.ContainsFunc(all, func(row []string) bool { return row[i] != "" }) {
+			continue
 		}
-		t.Rows = append(t.Rows, row)
+		t.Head = append(t.Head, h)
+		for k, row := range all {
+			t.Rows[k] = append(t.Rows[k], row[i])
+		}
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -55,17 +56,7 @@ func fairness(c perftest.Crowd) string {
 func Fair(c perftest.Crowd) string { return "senders " + senders(c) + "; fairness " + fairness(c) }
 
 // Lossless returns in one word whether a receiver lost packets.
-func Lossless(c perftest.Crowd) string {
-	switch {
-	case c.Lossless == nil:
-		return "not configured"
-	case c.Lossless.Verdict == perftest.VerdictPass:
-		return "proven"
-	case c.Lossless.Verdict == perftest.VerdictFail:
-		return "disproven"
-	}
-	return "not proven"
-}
+func Lossless(c perftest.Crowd) string { return cmp.Or(Proven(c.Lossless), "not configured") }
 
 // railMatrix returns the table of rails; none with one rail.
 func railMatrix(all []perftest.Measurement) []Table {

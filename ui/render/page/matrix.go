@@ -1,7 +1,9 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -100,16 +102,8 @@ func heat(name string, some []perftest.Measurement, latency bool) *Map {
 			m.Suspects = append(m.Suspects, s)
 		}
 	}
-	slices.SortStableFunc(m.Outliers, func(a, b Outlier) int {
-		switch {
-		case a.below > b.below:
-			return -1
-		case a.below < b.below:
-			return 1
-		}
-		return plain.Natural(a.Pair, b.Pair)
-	})
-	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, count(len(some), "pair"), count(len(odd), "outlier"))
+	slices.SortStableFunc(m.Outliers, func(a, b Outlier) int { return cmp.Or(cmp.Compare(b.below, a.below), plain.Natural(a.Pair, b.Pair)) })
+	m.Desc = fmt.Sprintf("%d machines, %s measured from the machine of the row to that of the column, %s.", n, plain.Counted(len(some), "pair"), plain.Counted(len(odd), "outlier"))
 	m.Outliers = m.Outliers[:min(len(m.Outliers), keepOutliers)]
 	m.MoreOut = len(odd) - len(m.Outliers)
 	return m
@@ -134,18 +128,11 @@ func ofOneRail(some []perftest.Measurement) int {
 
 func nodes(some []perftest.Measurement) []string {
 	seen := map[string]bool{}
-	var names []string
 	for _, m := range some {
 		from, to := m.Names()
-		for _, name := range []string{from, to} {
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-		}
+		seen[from], seen[to] = true, true
 	}
-	slices.SortFunc(names, plain.Natural)
-	return names
+	return slices.SortedFunc(maps.Keys(seen), plain.Natural)
 }
 
 // keepCells bounds the nodes of a map whose every cell can be pointed at to read its figure.
@@ -255,26 +242,19 @@ func achieved(m perftest.Measurement) float64 {
 }
 
 func shade(m perftest.Measurement, latency bool) string {
-	v, want := achieved(m), m.ExpectedGbps
+	v, want, limits := achieved(m), m.ExpectedGbps, rateShades
 	if latency {
-		want = m.ExpectedUs
+		want, limits = m.ExpectedUs, timeShades
 	}
 	switch {
 	case m.Verdict == perftest.VerdictNotApplicable:
 		return "same"
 	case v <= 0 || want <= 0:
 		return "none"
-	case latency:
-		for i, limit := range timeShades {
-			if v/want <= limit {
-				return fmt.Sprintf("h%d", i)
-			}
-		}
-	default:
-		for i, limit := range rateShades {
-			if v/want >= limit {
-				return fmt.Sprintf("h%d", i)
-			}
+	}
+	for i, limit := range limits {
+		if latency && v/want <= limit || !latency && v/want >= limit {
+			return fmt.Sprintf("h%d", i)
 		}
 	}
 	return "h5"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // An Outlier is a pair that differs from the others, or from the expectation.
@@ -27,10 +28,7 @@ func outliers(some []perftest.Measurement, latency bool) map[int]*Outlier {
 		}
 	}
 	middle := median(values)
-	var off []float64
-	for _, v := range values {
-		off = append(off, max(v-middle, middle-v))
-	}
+	off := plain.Mapped(values, func(v float64) float64 { return max(v-middle, middle-v) })
 	least := 0.03
 	if latency {
 		least = 0.10

@@ -4,6 +4,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -76,9 +77,7 @@ func Of(r *report.Report) *Page {
 	p := &Page{
 		Title: "RDMA report", Verdict: backends.Clean(verdict), Status: status, Simulated: r.Simulated,
 		Chain: chain(r, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
-	}
-	for _, what := range r.Insecure {
-		p.Insecure = append(p.Insecure, backends.Clean(what))
+		Insecure: plain.Mapped(r.Insecure, backends.Clean), Notes: plain.Mapped(r.Notes, backends.Clean),
 	}
 	if r.Run != "" {
 		p.Title = "RDMA report of run " + backends.Clean(r.Run)
@@ -104,18 +103,11 @@ func Of(r *report.Report) *Page {
 		p.PairTally, p.Tests, p.Load = pairTally(same), tests(same), append(loaded(r.Measurements), railMatrix(r.Measurements)...)
 	}
 	if n := r.NCCL; n != nil {
-		for _, v := range n.Env {
-			p.NCCL = append(p.NCCL, backends.Clean(v.String()))
-		}
-		for _, w := range n.Why {
-			p.NCCLWhy = append(p.NCCLWhy, backends.Clean(w))
-		}
+		p.NCCL = plain.Mapped(n.Env, func(v report.Variable) string { return backends.Clean(v.String()) })
+		p.NCCLWhy = plain.Mapped(n.Why, backends.Clean)
 	}
 	if len(r.Changes) > 0 {
 		p.ChangeTally, p.Changes = changes(r.Changes)
-	}
-	for _, n := range r.Notes {
-		p.Notes = append(p.Notes, backends.Clean(n))
 	}
 	return p
 }
@@ -187,4 +179,51 @@ func measuredLink(all []perftest.Measurement) Link {
 // severity orders statuses, the worst highest.
 func severity(s checks.Status) int {
 	return map[checks.Status]int{checks.Fail: 4, checks.Warn: 3, checks.Unknown: 2, checks.Pass: 1}[s]
+}
+
+// A Group is the findings of one check with one status.
+type Group struct {
+	Status   checks.Status
+	ID       string
+	Link     string // place in the chain
+	Targets  string
+	Evidence []string
+	Remedy   string
+	Source   string
+	Fix      string
+}
+
+// groups sorts findings into problems (worst first, then along the chain), passes and waiting ones.
+func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
+	where, place := map[string]string{}, map[string]int{}
+	for _, c := range catalogue.Checks() {
+		where[c.ID], place[c.ID] = string(c.Link), slices.Index(checks.Links(), c.Link)
+	}
+	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown, checks.Pass} {
+		from := len(amiss)
+		for _, quiet := range []bool{false, true} {
+			some := slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return f.Status == status && f.Quiet != quiet })
+			for _, g := range plain.Grouped(some, status) {
+				shown := group(g, where)
+				switch {
+				case status == checks.Pass:
+					passed = append(passed, shown)
+				case quiet:
+					waiting = append(waiting, shown)
+				default:
+					amiss = append(amiss, shown)
+				}
+			}
+		}
+		slices.SortStableFunc(amiss[from:], func(a, b Group) int { return place[a.ID] - place[b.ID] })
+	}
+	return amiss, passed, waiting
+}
+
+func group(g plain.Group, where map[string]string) Group {
+	f := g.Findings[0]
+	return Group{
+		Status: f.Status, ID: backends.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
+		Remedy: backends.Clean(f.Remedy), Source: backends.Clean(f.Source), Fix: backends.Clean(f.Fix),
+	}
 }

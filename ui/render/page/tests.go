@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -55,17 +56,8 @@ const (
 
 // tests groups measurements by test, in the order in which they first appear.
 func tests(all []perftest.Measurement) []Test {
-	var order []string
-	by := map[string][]perftest.Measurement{}
-	for _, m := range all {
-		if by[m.Test] == nil {
-			order = append(order, m.Test)
-		}
-		by[m.Test] = append(by[m.Test], m)
-	}
 	var out []Test
-	for _, name := range order {
-		some := by[name]
+	for name, some := range byTest(all).All() {
 		t := Test{Name: backends.Clean(name), Latency: isLatency(some[0])}
 		t.Chart, t.Sizes = curve(t.Name, some, t.Latency)
 		t.Map = heat(t.Name, some, t.Latency)
@@ -80,12 +72,21 @@ func tests(all []perftest.Measurement) []Test {
 	return out
 }
 
+func byTest(all []perftest.Measurement) (by plain.Gathered[string, perftest.Measurement]) {
+	for _, m := range all {
+		by.Add(m.Test, m)
+	}
+	return by
+}
+
+// byPair returns measurements in the order of the names of their pairs.
+func byPair(some []perftest.Measurement) []perftest.Measurement {
+	return slices.SortedStableFunc(slices.Values(some), func(a, b perftest.Measurement) int { return plain.Natural(a.Pair(), b.Pair()) })
+}
+
 // pairs returns a row for each measurement by name; when there are too many, the worst.
 func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
-	sorted := slices.Clone(some)
-	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
-		return plain.Natural(a.Pair(), b.Pair())
-	})
+	sorted := byPair(some)
 	if len(sorted) > keepPairs {
 		sorted = worst(sorted, latency)
 	}
@@ -105,10 +106,8 @@ func pairs(some []perftest.Measurement, latency bool) ([]Pair, int) {
 
 // lines returns the figure of every pair, by client. It adds the verdict where that is not pass.
 func lines(some []perftest.Measurement) []Figures {
-	sorted := slices.Clone(some)
-	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int { return plain.Natural(a.Pair(), b.Pair()) })
 	var out []Figures
-	for _, m := range sorted {
+	for _, m := range byPair(some) {
 		p := pair(m)
 		word := p.To
 		if v := achieved(m); v > 0 {
@@ -129,8 +128,7 @@ func lines(some []perftest.Measurement) []Figures {
 // worst returns the measurements that are not good, the worst first; of each suspect only a few, because they have one cause.
 func worst(some []perftest.Measurement, latency bool) []perftest.Measurement {
 	suspect, told := suspects(some, outliers(some, latency)), map[string]int{}
-	sorted := slices.Clone(some)
-	slices.SortStableFunc(sorted, func(a, b perftest.Measurement) int {
+	sorted := slices.SortedStableFunc(slices.Values(some), func(a, b perftest.Measurement) int {
 		return cmp.Or(severity(checks.StatusOf(b.Verdict))-severity(checks.StatusOf(a.Verdict)), cmp.Compare(goodness(a), goodness(b)))
 	})
 	var out []perftest.Measurement
@@ -184,7 +182,7 @@ func pair(m perftest.Measurement) Pair {
 	if isLatency(m) && len(m.Rows) > 0 {
 		p.P99, p.P999 = three(m.Rows[0].P99Us), three(m.Rows[0].P999Us)
 	}
-	p.Class, p.Lost = ClassLabel(m), LostLabel(m)
+	p.Class, p.Lost = Proven(m.Class), LostLabel(m)
 	switch m.Verdict {
 	case perftest.VerdictPass:
 	case perftest.VerdictNotApplicable:
@@ -200,14 +198,14 @@ func pair(m perftest.Measurement) Pair {
 	return p
 }
 
-// ClassLabel describes in a word what a test proved about its class; "" if none is configured.
-func ClassLabel(m perftest.Measurement) string {
+// Proven describes in a word what a test proved, about its class for example; "" if none is configured.
+func Proven(p *perftest.Proof) string {
 	switch {
-	case m.Class == nil:
+	case p == nil:
 		return ""
-	case m.Class.Verdict == perftest.VerdictPass:
+	case p.Verdict == perftest.VerdictPass:
 		return "proven"
-	case m.Class.Verdict == perftest.VerdictFail:
+	case p.Verdict == perftest.VerdictFail:
 		return "disproven"
 	}
 	return "not proven"
@@ -249,26 +247,13 @@ func method(all []perftest.Measurement) []Fact {
 		return nil
 	}
 	var facts []Fact
-	first, last := all[0].Started, all[0].Started
-	var order []string
-	by := map[string][]perftest.Measurement{}
-	for _, m := range all {
-		if by[m.Test] == nil {
-			order = append(order, m.Test)
-		}
-		by[m.Test] = append(by[m.Test], m)
-		if m.Started.Before(first) {
-			first = m.Started
-		}
-		if m.Started.After(last) {
-			last = m.Started
-		}
-	}
+	started := plain.Mapped(all, func(m perftest.Measurement) time.Time { return m.Started })
+	first, last := slices.MinFunc(started, time.Time.Compare), slices.MaxFunc(started, time.Time.Compare)
 	if !first.IsZero() {
 		facts = append(facts, Fact{"when", first.Format("2006-01-02 15:04:05 -0700") + " to " + last.Format("15:04:05") + " (start of the last test)"})
 	}
-	for _, name := range order {
-		facts = append(facts, testFacts(backends.Clean(name), by[name])...)
+	for name, some := range byTest(all).All() {
+		facts = append(facts, testFacts(backends.Clean(name), some)...)
 	}
 	return append(facts,
 		Fact{"bandwidth", "the best average of the messages from 64 KiB to 1 MiB, compared with the line rate minus the RoCE v2 headers"},
