@@ -63,7 +63,7 @@ func (p *connectPage) Update(w *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 		return p.resume(w), true
 	}
 	if !ok || p.trust == nil {
-		return p.fields.Update(msg)
+		return p.fields.Update(w, msg)
 	}
 	if key := k.String(); key == "?" || key == "f1" || key == "q" {
 		return nil, false
@@ -160,24 +160,19 @@ func (p *connectPage) View(w *frame.Wizard, width, height int) string {
 
 // passwordPage is a separate page, so that keys typed ahead can never put a password into a visible field.
 type passwordPage struct {
-	fields *fields
-	typed  string
+	*fields
+	typed string
 }
 
 func (p *passwordPage) Title() string       { return "Password" }
 func (p *passwordPage) Hints() []frame.Hint { return nil }
 func (p *passwordPage) EnterLabel() string  { return "log in" }
-func (p *passwordPage) Typing() bool        { return true }
 
 func (p *passwordPage) Enter(w *frame.Wizard) tea.Cmd {
 	p.typed = ""
 	p.fields = newFields(w.Theme, question{Title: "Password of " + backends.Clean(w.Login.Username),
 		About: "kept in memory only: never in the answers, the journal or a log", Value: &p.typed, Secret: true, Check: entry.NotEmpty("the password")})
 	return p.fields.Init()
-}
-
-func (p *passwordPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
-	return p.fields.Update(msg)
 }
 
 func (p *passwordPage) Accept(w *frame.Wizard) (tea.Cmd, error) {

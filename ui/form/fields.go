@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -130,7 +131,7 @@ func (f *fields) enterLabel(word string) string {
 func (f *fields) Editing() bool { return f.offers != nil }
 
 // Update passes the message to the form, except for keys that belong to the page or would leave the form at its ends.
-func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
+func (f *fields) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
 	k, isKey := msg.(tea.KeyPressMsg)
 	if isKey {
 		at := f.at()
@@ -177,7 +178,7 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 	if _, pasted := msg.(tea.PasteMsg); pasted && f.at() >= 0 && (f.offers != nil || f.questions[f.at()].Only) {
 		return nil, false
 	}
-	before := f.values()
+	before := plain.Mapped(f.questions, func(q question) string { return *q.Value })
 	m, cmd := f.form.Update(msg)
 	if form, ok := m.(*huh.Form); ok {
 		f.form = form
@@ -188,14 +189,6 @@ func (f *fields) Update(msg tea.Msg) (tea.Cmd, bool) {
 		}
 	}
 	return cmd, isKey
-}
-
-func (f *fields) values() []string {
-	v := make([]string, len(f.questions))
-	for i, q := range f.questions {
-		v[i] = *q.Value
-	}
-	return v
 }
 
 // at returns the index of the focused field, -1 if that is a list.

@@ -14,7 +14,7 @@ func TestKeysAfterTabAreForTheNextField(t *testing.T) {
 	f := newFields(theme.Theme{}, question{Title: "A", Value: &first}, question{Title: "B", Value: &second})
 	f.Init()
 	for _, k := range []tea.KeyPressMsg{{Code: 'a', Text: "a"}, {Code: tea.KeyTab}, {Code: 'b', Text: "b"}, {Code: tea.KeyTab, Mod: tea.ModShift}, {Code: 'c', Text: "c"}} {
-		f.Update(k)
+		f.Update(nil, k)
 	}
 	if first != "ac" || second != "b" {
 		t.Errorf("%q and %q", first, second)

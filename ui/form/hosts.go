@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -14,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/form/frame"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -124,11 +124,7 @@ func (p *hostsPage) Keep(w *frame.Wizard) error {
 	if len(p.table.Chosen) == 0 {
 		return backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
 	}
-	names := make([]string, 0, len(p.table.Chosen))
-	for name := range p.table.Chosen {
-		names = append(names, name)
-	}
-	sort.Strings(names)
+	names := slices.Sorted(maps.Keys(p.table.Chosen))
 	datacenter, err := entry.OneDatacenter(w.Overview, names)
 	if err == nil {
 		w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter
@@ -152,11 +148,11 @@ func (p *hostsPage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 }
 
 func (p *hostsPage) View(w *frame.Wizard, width, height int) string {
-	others := "and " + entry.Counted(len(w.Overview.VMs), "VM") + "."
+	others := "and " + plain.Counted(len(w.Overview.VMs), "VM") + "."
 	if w.Partial() {
 		others = "and VMs, which are being read with the pNICs."
 	}
 	intro := theme.Wrap(fmt.Sprintf("Which hosts should be set up? vCenter %s has %s %s", backends.Clean(w.Overview.VCenter.Version),
-		entry.Counted(len(w.Overview.Hosts), "host"), others), width)
+		plain.Counted(len(w.Overview.Hosts), "host"), others), width)
 	return intro + "\n\n" + p.table.View(width, height-lines(intro)-1)
 }

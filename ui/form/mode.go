@@ -14,14 +14,13 @@ import (
 
 // modePage asks how guests get RDMA and shows the cost of each mode.
 type modePage struct {
-	fields *fields
+	*fields
 	before answers.Mode // as last accepted
 }
 
 func (p *modePage) Title() string       { return "Mode" }
 func (p *modePage) Hints() []frame.Hint { return []frame.Hint{{Key: "Up Down", Does: "choose"}} }
 func (p *modePage) EnterLabel() string  { return "continue" }
-func (p *modePage) Typing() bool        { return false }
 
 func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 	p.before = cmp.Or(p.before, w.Answers.Mode)
@@ -34,8 +33,6 @@ func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(options...))
 	return p.fields.Init()
 }
-
-func (p *modePage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) { return p.fields.Update(msg) }
 
 func (p *modePage) Accept(w *frame.Wizard) (tea.Cmd, error) {
 	entry.ChangeMode(w.Answers, p.before)

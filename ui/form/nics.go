@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,10 +59,7 @@ func (p *nicsPage) Enter(w *frame.Wizard) tea.Cmd {
 				r.Detail += "; serves " + rail
 			}
 			if picks[h.Name] == n.Device {
-				chosen[r.ID] = true
-				if first == "" {
-					first = r.ID
-				}
+				chosen[r.ID], first = true, cmp.Or(first, r.ID)
 			}
 			p.nic[r.ID] = n
 			rows = append(rows, r)

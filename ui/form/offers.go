@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 )
 
 // onlyPrompt is the prompt of a field that accepts only listed values.
@@ -53,11 +54,9 @@ func (f *fields) put(value string) {
 
 // open shows the list of a field, with the cursor on the current value.
 func (f *fields) open(q question) {
-	offers := q.offers()
-	rows := make([]live.Row, len(offers))
-	for i, o := range offers {
-		rows[i] = live.Row{ID: o.Value, Cells: []string{o.Value, o.About}, Detail: o.Value + ": " + o.About}
-	}
+	rows := plain.Mapped(q.offers(), func(o entry.Offer) live.Row {
+		return live.Row{ID: o.Value, Cells: []string{o.Value, o.About}, Detail: o.Value + ": " + o.About}
+	})
 	f.offers = live.NewTable(f.theme, []live.Column{{Title: q.Title}, {Title: ""}}, rows)
 	f.offers.Radio = true
 	f.offers.Chosen[strings.TrimSpace(*q.Value)] = true

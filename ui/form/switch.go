@@ -18,7 +18,7 @@ import (
 // switchPage asks for the distributed switch and its port group, and for other settings of the mode: the vmknic of PVRDMA, VFs
 // and how they are created, or settings of GPUs. A card that is passed through as a whole needs no switch.
 type switchPage struct {
-	fields    *fields
+	*fields
 	questions []entry.Question   // by field
 	typed     map[string]*string // by path, also of questions that are not asked in this mode
 	said      map[string]string  // the answers' value when a field was filled in, by path
@@ -65,10 +65,6 @@ func (p *switchPage) Title() string {
 }
 func (p *switchPage) Hints() []frame.Hint { return p.fields.hints() }
 func (p *switchPage) EnterLabel() string  { return p.fields.enterLabel("continue") }
-func (p *switchPage) Typing() bool        { return p.fields.Typing() }
-
-// Editing reports whether Enter and Esc belong to a list of values.
-func (p *switchPage) Editing() bool { return p.fields.Editing() }
 
 func (p *switchPage) Enter(w *frame.Wizard) tea.Cmd {
 	a := w.Answers
@@ -108,10 +104,6 @@ func (p *switchPage) point(r plan.Refusal) {
 	if i := p.at(path); i >= 0 {
 		p.fields.focus(i)
 	}
-}
-
-func (p *switchPage) Update(_ *frame.Wizard, msg tea.Msg) (tea.Cmd, bool) {
-	return p.fields.Update(msg)
 }
 
 // Keep stores the fields in the answers.

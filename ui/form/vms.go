@@ -124,13 +124,8 @@ func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
 
 // edit returns the function for a text typed for one VM: it validates, stores and shows it, and selects the VM.
 func (p *vmsPage) edit(set func(id, text string) error) func(id, text string) error {
-	return func(id, text string) error {
-		if err := set(id, text); err != nil {
-			return err
-		}
-		p.show([]string{id})
-		return nil
-	}
+	all := p.editAll(func(ids []string, text string) error { return set(ids[0], text) })
+	return func(id, text string) error { return all([]string{id}, text) }
 }
 
 // editAll does the same for several VMs.

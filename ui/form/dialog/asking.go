@@ -35,19 +35,19 @@ func (q *questions) mode(inv *backends.Inventory) error {
 // nics asks for the pNICs of each rail, and whether to add another if the hosts have pNICs for it.
 func (q *questions) nics(inv *backends.Inventory) error {
 	choose := q.o.Fabric.Choose
-	var ports together
+	var ports plain.Gathered[string, string]
 	for _, name := range q.a.Hosts.Names {
 		for _, v := range backends.ChoosePNIC(inv.Host(name), sizing.OpenWish(q.a)).Verdicts {
 			n := v.NIC
-			ports.add(n.Device+"\n"+fmt.Sprintf("%s, %s: %s", backends.Speed(n.SpeedMbps), entry.RDMALabel(*n), v.Why()), name)
+			ports.Add(n.Device+"\n"+fmt.Sprintf("%s, %s: %s", backends.Speed(n.SpeedMbps), entry.RDMALabel(*n), v.Why()), name)
 		}
 	}
-	ports.each(func(port string, hosts []string) {
+	for port, hosts := range ports.All() {
 		device, about, _ := strings.Cut(port, "\n")
 		q.say("%s on %s: %s", backends.Clean(device), plain.Names(hosts), backends.Clean(about))
-	})
+	}
 	if without := entry.WithoutHCA(q.a, inv); len(without) > 0 {
-		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA), entry.YesNo(q.a.NoHCA()))
+		yes, err := q.yesOr(fmt.Sprintf("No RDMA card in %s; %s. Set up such hosts", plain.Names(without), entry.AboutNoHCA), plain.YesNo(q.a.NoHCA()))
 		if err != nil {
 			return err
 		}
@@ -88,13 +88,13 @@ func (q *questions) nicsOf(inv *backends.Inventory, rail int) error {
 	without := entry.WithoutHCA(q.a, inv)
 	names := slices.DeleteFunc(slices.Clone(q.a.Hosts.Names), func(name string) bool { return slices.Contains(without, name) })
 	if !slices.ContainsFunc(names, func(name string) bool { return picks[name] == "" }) {
-		var proposed together
+		var proposed plain.Gathered[string, string]
 		for _, name := range names {
-			proposed.add(picks[name], name)
+			proposed.Add(picks[name], name)
 		}
-		proposed.each(func(port string, hosts []string) {
+		for port, hosts := range proposed.All() {
 			q.say("proposed%s: %s on %s", of, backends.Clean(port), plain.Names(hosts))
-		})
+		}
 		if yes, err := q.yes("Take these pNICs"); err != nil || yes {
 			return err
 		}

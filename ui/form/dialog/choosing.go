@@ -23,36 +23,16 @@ type option struct {
 
 // offer lists options, those of one group and state on one line.
 func (q *questions) offer(options []option) {
-	var all together
+	var all plain.Gathered[string, string]
 	for _, o := range options {
 		where := "in no " + o.groupName
 		if o.group != "" {
 			where = o.groupName + " " + o.group
 		}
-		all.add(where+", "+o.about, o.name)
+		all.Add(where+", "+o.about, o.name)
 	}
-	all.each(func(about string, names []string) { q.say("%s: %s", backends.Clean(about), plain.Names(names)) })
-}
-
-// A together lists names by what they have in common, in the order in which that first occurs.
-type together struct {
-	order []string
-	names map[string][]string
-}
-
-func (t *together) add(common, name string) {
-	if t.names == nil {
-		t.names = map[string][]string{}
-	}
-	if t.names[common] == nil {
-		t.order = append(t.order, common)
-	}
-	t.names[common] = append(t.names[common], name)
-}
-
-func (t *together) each(f func(common string, names []string)) {
-	for _, c := range t.order {
-		f(c, t.names[c])
+	for about, names := range all.All() {
+		q.say("%s: %s", backends.Clean(about), plain.Names(names))
 	}
 }
 
@@ -128,7 +108,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 		if err != nil {
 			return err
 		}
-		q.say("%s: %s", entry.Counted(len(names), "host"), plain.Names(names))
+		q.say("%s: %s", plain.Counted(len(names), "host"), plain.Names(names))
 		q.a.Hosts.Names, q.a.Hosts.Datacenter = names, datacenter
 		q.a = entry.Proposed(q.o.Fabric, q.login, q.a, inv)
 		return nil
@@ -222,7 +202,7 @@ func (q *questions) each(inv *backends.Inventory, names []string, g entry.Guests
 	g.Member = func(id string) bool { return sure[id] } // an address proposed for a VM that is asked about later is still free
 	if len(names) > 1 {
 		first := entry.AddressText(g.VM[names[0]])
-		err := q.until("First address of "+entry.Counted(len(names), "VM")+", the others follow; or "+oneByOne, first, func(s string) error {
+		err := q.until("First address of "+plain.Counted(len(names), "VM")+", the others follow; or "+oneByOne, first, func(s string) error {
 			if how = s; s == oneByOne {
 				return nil
 			}

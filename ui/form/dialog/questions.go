@@ -288,7 +288,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 		return nil, nil, err
 	}
 	if n := plain.Count(found)[checks.Fail]; n > 0 {
-		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again", "%s failed: nothing was changed", entry.Counted(n, "check"))
+		return nil, nil, backends.Errorf(backends.KindRefused, "", "fix the problems named above and start again", "%s failed: nothing was changed", plain.Counted(n, "check"))
 	}
 	return p, found, nil
 }

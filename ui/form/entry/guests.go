@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -114,17 +115,13 @@ func following(p netip.Prefix, used map[netip.Addr]bool) netip.Prefix {
 
 // AddressText returns the address of a VM, or those of its adapters.
 func AddressText(v answers.VM) string {
-	if len(v.Adapters) == 0 && !v.IP.Given() {
-		return ""
-	}
-	if len(v.Adapters) == 0 {
+	switch {
+	case len(v.Adapters) > 0:
+		return strings.Join(plain.Mapped(v.Adapters, func(a answers.Adapter) string { return a.IP.String() }), ",")
+	case v.IP.Given():
 		return v.IP.String()
 	}
-	var ips []string
-	for _, a := range v.Adapters {
-		ips = append(ips, a.IP.String())
-	}
-	return strings.Join(ips, ",")
+	return ""
 }
 
 // LoginText returns "user@address:port" without the parts that are not set.

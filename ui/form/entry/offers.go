@@ -17,11 +17,7 @@ type Offer struct{ Value, About string }
 
 // Values returns the answers of a list of offers.
 func Values(offers []Offer) []string {
-	values := make([]string, len(offers))
-	for i, o := range offers {
-		values[i] = o.Value
-	}
-	return values
+	return plain.Mapped(offers, func(o Offer) string { return o.Value })
 }
 
 // Switches are the distributed switches in the datacenter of the chosen hosts.
@@ -29,7 +25,7 @@ func Switches(a *answers.Answers, inv *backends.Inventory) []Offer {
 	var out []Offer
 	for _, s := range inv.Switches {
 		if s.Datacenter == a.Hosts.Datacenter || a.Hosts.Datacenter == "" {
-			about := fmt.Sprintf("version %s, MTU %d, %s, %s", s.Version, s.MTU, Counted(len(s.Members), "host"), Counted(len(s.VMs), "VM"))
+			about := fmt.Sprintf("version %s, MTU %d, %s, %s", s.Version, s.MTU, plain.Counted(len(s.Members), "host"), plain.Counted(len(s.VMs), "VM"))
 			if s.NSX {
 				about += ", prepared for NSX"
 			}
@@ -44,7 +40,7 @@ func PortGroups(name string, inv *backends.Inventory) []Offer {
 	var out []Offer
 	for _, g := range inv.PortGroups {
 		if g.Switch == name && !g.Uplink {
-			out = append(out, Offer{g.Name, "VLAN " + g.VLAN + ", " + Counted(g.Ports, "port")})
+			out = append(out, Offer{g.Name, "VLAN " + g.VLAN + ", " + plain.Counted(g.Ports, "port")})
 		}
 	}
 	return sorted(out)

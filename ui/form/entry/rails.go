@@ -94,9 +94,7 @@ func AddRail(a *answers.Answers, inv *backends.Inventory, choose Chooser) error 
 	rails[0].NIC, rails[0].Switch = a.NIC, a.Switch
 	if len(rails) == 1 {
 		rails[0].NIC = Described(inv, ports[0])
-		if rails[0].Name == "" {
-			rails[0].Name = "rail-1"
-		}
+		rails[0].Name = cmp.Or(rails[0].Name, "rail-1")
 		onRail(a, "", rails[0].Name)
 	}
 	n := len(rails) + 1
@@ -203,21 +201,13 @@ func NetworkText(r answers.Rail) string {
 
 // SetNetwork sets the network of a rail from its text.
 func SetNetwork(a *answers.Answers, rail int, text string) error {
-	n, err := networkOf(text)
-	if err == nil {
-		a.Rails[rail].Network = n
+	n := netip.Prefix{}
+	if text = strings.TrimSpace(text); text != "" {
+		var err error
+		if n, err = netip.ParsePrefix(text); err != nil || !n.Addr().Is4() || n != n.Masked() {
+			return fmt.Errorf("expected a network such as 192.168.51.0/24, or nothing")
+		}
 	}
-	return err
-}
-
-func networkOf(text string) (netip.Prefix, error) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return netip.Prefix{}, nil
-	}
-	n, err := netip.ParsePrefix(text)
-	if err != nil || !n.Addr().Is4() || n != n.Masked() {
-		return netip.Prefix{}, fmt.Errorf("expected a network such as 192.168.51.0/24, or nothing")
-	}
-	return n, nil
+	a.Rails[rail].Network = n
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
@@ -173,7 +174,7 @@ func vfSettings(a *answers.Answers) []Question {
 	}
 	if a.Mode == answers.SRIOV && a.QoS.Lossless == answers.LosslessPFC { // the hosts get PFC, which needs PFC on the switch
 		all = append(all, Question{Title: "Lossless switch", About: "yes once PFC, DSCP and ECN are set there; this cannot be detected", Path: "confirmed.switch_pfc", Only: true,
-			Text: func(a *answers.Answers) string { return YesNo(a.Confirmed.SwitchPFC) },
+			Text: func(a *answers.Answers) string { return plain.YesNo(a.Confirmed.SwitchPFC) },
 			Set: func(a *answers.Answers, s string) error {
 				a.Confirmed.SwitchPFC = strings.TrimSpace(s) == "yes"
 				return nil

@@ -3,12 +3,17 @@
 package entry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/plan"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // Members returns the hosts that take part.
@@ -40,17 +45,28 @@ func Problem(a *answers.Answers, path string) error {
 }
 
 // OrNone joins a list with commas; an empty list is "none".
-func OrNone(list []string) string {
-	if len(list) == 0 {
-		return "none"
+func OrNone(list []string) string { return cmp.Or(strings.Join(list, ", "), "none") }
+
+// Refusals lists the reasons; targets with the same reason are grouped.
+func Refusals(b *strings.Builder, refused *plan.Refused) {
+	type cause struct{ why, remedy string }
+	var who plain.Gathered[cause, string]
+	for _, r := range refused.Refusals {
+		who.Add(cause{r.Why, r.Remedy}, r.Target.Name)
 	}
-	return strings.Join(list, ", ")
+	for c, names := range who.All() {
+		fmt.Fprintf(b, "\n%s: %s\n  remedy: %s\n", plain.Names(names), backends.Clean(c.why), backends.Clean(c.remedy))
+	}
 }
 
-// Counted formats a number of things.
-func Counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+// An Outcome is the result of the wizard.
+type Outcome struct {
+	Answers   *answers.Answers
+	Path      string // where the answers were saved, "" if they were not
+	Result    engine.Result
+	Report    *report.Report // nil if it did not get that far
+	Inspected *report.Report // report of a check that changed nothing
+	Err       error          // of the run
+	// Interrupted means that Ctrl-C, a signal or a lost terminal ended it before anything was started.
+	Interrupted bool
 }

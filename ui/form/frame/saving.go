@@ -14,6 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/form/entry"
 	"github.com/rdma-setup/rdma-setup/ui/live"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
@@ -172,7 +173,7 @@ func (w *Wizard) edited(m editedMsg) tea.Cmd {
 			where = fmt.Sprintf("line %d: ", wrong[0].Line)
 		}
 		w.Err = backends.Errorf(backends.KindUsage, "", "press Ctrl-E to correct them: each is marked above its line",
-			"%s of the edited answers cannot be used; %s%s", entry.Counted(len(wrong), "value"), where, wrong[0].What)
+			"%s of the edited answers cannot be used; %s%s", plain.Counted(len(wrong), "value"), where, wrong[0].What)
 		return nil
 	}
 	w.Answers = a

@@ -51,14 +51,14 @@ func (w *Wizard) sidePanel(height int) string {
 	if a.WholeCard() {
 		line(SwitchAt, "MTU", strconv.Itoa(a.Switch.MTU))
 	} else if a.VFs() {
-		line(SwitchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, entry.Counted(len(a.SRIOV.Components), "component")))
+		line(SwitchAt, "VFs", fmt.Sprintf("%d a host, %s", a.SRIOV.VFs, plain.Counted(len(a.SRIOV.Components), "component")))
 		if words := entry.TuningWords(a.Tuning); words != "" {
 			line(SwitchAt, "Tuning", words)
 		}
 	} else {
 		line(SwitchAt, "vmknic", a.PVRDMA.VMKNic.String())
 	}
-	line(VMsAt, "VMs", entry.Counted(len(a.VMs), "VM"))
+	line(VMsAt, "VMs", plain.Counted(len(a.VMs), "VM"))
 	if w.Plan != nil {
 		b.WriteString("\n" + w.Theme.Title.Render("What it costs") + "\n" + w.Theme.Warning.Render(theme.Wrap(strings.ReplaceAll(plain.Cost(w.Plan), ", ", "\n"), width)) + "\n")
 	}
@@ -97,3 +97,47 @@ const helpText = `  Enter     next field; on the last, accept the page; a plan s
   ? F1      this help
 
 Nothing is written before you accept the plan. Any key closes this help.`
+
+// costOf describes the cost of a mode in a few words.
+func costOf(m answers.Mode) string {
+	switch m {
+	case answers.PVRDMA:
+		return "VM power cycle, memory reserved"
+	case answers.SRIOV:
+		return "host reboots, no vMotion"
+	case answers.GPUDirect:
+		return "VM power cycle, no vMotion"
+	}
+	return ""
+}
+
+func hostsInWords(a *answers.Answers) string {
+	switch h := a.Hosts; {
+	case len(h.Names) > 0:
+		return fmt.Sprintf("%d: %s", len(h.Names), plain.Names(h.Names))
+	case h.Cluster != "":
+		return "all of " + h.Cluster
+	}
+	return "every connected host"
+}
+
+func nicInWords(a *answers.Answers) string {
+	if a.Several() {
+		names := plain.Mapped(a.Rails, func(r answers.Rail) string { return r.Name })
+		return fmt.Sprintf("%d rails: %s", len(names), plain.Names(names))
+	}
+	var parts []string
+	if len(a.NIC.MACs) > 0 {
+		parts = append(parts, fmt.Sprintf("%d by MAC", len(a.NIC.MACs)))
+	}
+	if s := a.NIC.Speed.String(); s != "" {
+		parts = append(parts, s)
+	}
+	if a.NIC.Driver != "" {
+		parts = append(parts, a.NIC.Driver)
+	}
+	if a.NIC.Device != "" {
+		parts = append(parts, a.NIC.Device)
+	}
+	return entry.OrNone(parts)
+}
