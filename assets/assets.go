@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 // The program generates docs/cli.md from its commands and docs/check-list.md from its checks.
@@ -87,3 +88,18 @@ func TopicTitle(name string) string {
 	title, _, _ := strings.Cut(text, "\n")
 	return strings.TrimPrefix(title, "# ")
 }
+
+// Licenses maps the modules that are linked into the program to their licences, as SPDX expressions.
+var Licenses = sync.OnceValue(func() map[string]string {
+	text, err := files.ReadFile("licenses.txt")
+	if err != nil {
+		panic(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if module, expression, ok := strings.Cut(strings.TrimSpace(line), " "); ok && !strings.HasPrefix(module, "#") {
+			out[module] = expression
+		}
+	}
+	return out
+})

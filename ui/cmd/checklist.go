@@ -60,3 +60,69 @@ func nearestCheck(id string) string {
 func checkIDs() []string {
 	return plain.Mapped(catalogue.Checks(), func(c checks.Check) string { return c.ID })
 }
+
+// An explained is the documentation of one check.
+type explained struct {
+	checkRow
+	Link    checks.LinkName `json:"link"`
+	Read    string          `json:"read"`     // how its facts are read
+	RestsOn []string        `json:"rests_on"` // checks that it depends on
+	Under   []string        `json:"followed_by"`
+}
+
+// explainCheck returns the criteria, reasons, remedy and source of a check, and how it is read.
+func explainCheck(e *console.Env, id, output string) error {
+	all := catalogue.Checks()
+	i := slices.IndexFunc(all, func(c checks.Check) bool { return c.ID == id })
+	if i < 0 {
+		return console.Usage(nearestCheck(id), "there is no check %q", id)
+	}
+	c := all[i]
+	x := explained{checkRow: rowOf(c), Link: c.Link, Read: howRead(c), RestsOn: []string{}, Under: []string{}}
+	on, under := catalogue.RestsOn(id)
+	x.RestsOn, x.Under = append(x.RestsOn, on...), append(x.Under, under...)
+	switch output {
+	case "json":
+		return plain.WriteJSON(e.Stdout, x)
+	case "text":
+	default:
+		return console.Usage("-o text or -o json", "a check cannot be explained as %s", output)
+	}
+	modes := plain.Mapped(x.Modes, func(m answers.Mode) string { return string(m) })
+	pass, rest, _ := strings.Cut(c.Criteria, " / ")
+	warn, fail, _ := strings.Cut(rest, " / ")
+	for _, l := range [][2]string{
+		{"check", x.ID}, {"looks at", string(c.Scope) + ", link " + string(c.Link)}, {"modes", strings.Join(modes, ", ")},
+		{"pass", pass}, {"warn", warn}, {"fail", fail}, {"read", x.Read}, {"remedy", c.Remedy}, {"fix", howFixed(c)}, {"source", c.Source},
+		{"rests on", strings.Join(x.RestsOn, ", ")}, {"followed by", strings.Join(x.Under, ", ")},
+	} {
+		if l[1] != "" && l[1] != "-" {
+			fmt.Fprintf(e.Stdout, "%-12s %s\n", l[0], l[1])
+		}
+	}
+	return nil
+}
+
+// howRead returns the source of the facts of a check.
+func howRead(c checks.Check) string {
+	switch {
+	case c.Run == nil:
+		return "cannot be detected: " + c.NoChannel
+	case c.Scope == checks.Guest:
+		return "in the guest, over SSH"
+	case c.Scope == checks.Pair:
+		return "between guests or hosts; tests that load the fabric run only with check --pairs"
+	case c.Quick && !c.HostCall:
+		return "from vCenter's inventory, also in check --quick"
+	case c.Scope == checks.Host:
+		return "from the host, with one call each, in the full check"
+	}
+	return "from vCenter and the hosts, in the full check"
+}
+
+// howFixed returns who fixes it.
+func howFixed(c checks.Check) string {
+	return map[checks.Fix]string{
+		checks.Automatic: "rdma-setup apply or check --fix, if the plan has a step for it; otherwise by hand", checks.Reboot: "needs a host reboot or a VM power cycle", checks.Manual: "by hand",
+	}[c.Fix]
+}
