@@ -6,7 +6,6 @@ package assets
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 )
@@ -15,9 +14,6 @@ import (
 //
 //go:embed *.yaml licenses.txt docs/[abd-z]*.md docs/changelog.md docs/checks.md docs/containers.md docs/contributing.md examples scripts templates programs
 var files embed.FS
-
-// FS returns everything that is built in.
-func FS() fs.FS { return files }
 
 // Example returns example answers for a mode (pvrdma, sriov, gpudirect), or for several rails (rails).
 func Example(mode string) ([]byte, error) {

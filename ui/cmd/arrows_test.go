@@ -18,7 +18,7 @@ const module = "github.com/rdma-setup/rdma-setup/"
 var allowed = map[string][]string{
 	"ui/cmd":          {"ui", "wizard", "backends", "checks", "assets"},
 	"ui/cmd/console":  {"ui/plain", "ui/theme", "wizard/answers", "wizard/plan", "wizard/engine/journal", "backends"},
-	"ui/cmd/generate": {"ui/cmd/console", "ui/cmd/session", "wizard", "backends", "checks"},
+	"ui/cmd/generate": {"ui/cmd/console", "ui/cmd/session", "ui/plain", "wizard", "backends", "checks"},
 	"ui/cmd/session": {"ui/cmd/console", "ui/live", "wizard/answers", "wizard/sizing", "wizard/plan", "wizard/engine/journal",
 		"wizard/generate", "wizard/report", "backends", "checks", "assets"},
 

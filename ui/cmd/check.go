@@ -202,9 +202,9 @@ func (f *checkFlags) show(e *console.Env, c *checked) error {
 
 // ended adds the exit code for monitoring systems to an error: nothing could be evaluated.
 func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error {
-	var judged *console.CodeError
+	_, judged := errors.AsType[*console.CodeError](err)
 	switch {
-	case err == nil, ctx.Err() != nil, errors.As(err, &judged):
+	case err == nil, ctx.Err() != nil, judged:
 		return err
 	case f.output == "text":
 		fmt.Fprintln(e.Stdout, render.PluginError(err))

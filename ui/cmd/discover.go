@@ -51,17 +51,19 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				eligible := 0
+				eligible, others := false, func(n backends.NIC) bool { return !keep(n) }
 				for i := range inv.Hosts {
-					inv.Hosts[i].NICs, eligible = filtered(inv.Hosts[i].NICs, keep, eligible)
-					inv.Hosts[i].Hidden = slices.DeleteFunc(inv.Hosts[i].Hidden, func(n backends.NIC) bool { return !keep(n) })
+					h := &inv.Hosts[i]
+					h.NICs = append([]backends.NIC{}, slices.DeleteFunc(h.NICs, others)...)
+					h.Hidden = slices.DeleteFunc(h.Hidden, others)
+					eligible = eligible || slices.ContainsFunc(h.NICs, func(n backends.NIC) bool { return n.Eligible })
 				}
 				s.VC.Close()
 				inv.APICalls = s.VC.Calls()
 				if err := console.Page(e, func(w io.Writer) error { return printInventory(w, output, inv) }); err != nil {
 					return err
 				}
-				if eligible == 0 && f == (nicFilter{all: f.all}) {
+				if !eligible && f == (nicFilter{all: f.all}) {
 					return nothingEligible(inv)
 				}
 				return nil
@@ -100,20 +102,6 @@ func (f nicFilter) compile() (func(backends.NIC) bool, error) {
 // memoryOfDiscover is the memory limit that keeps discover under 200 MB with a thousand hosts and ten thousand VMs, output
 // included.
 const memoryOfDiscover = 128 << 20
-
-func filtered(nics []backends.NIC, keep func(backends.NIC) bool, eligible int) ([]backends.NIC, int) {
-	out := []backends.NIC{}
-	for _, n := range nics {
-		if !keep(n) {
-			continue
-		}
-		if n.Eligible {
-			eligible++
-		}
-		out = append(out, n)
-	}
-	return out, eligible
-}
 
 func printInventory(w io.Writer, output string, inv *backends.Inventory) error {
 	switch output {
@@ -170,20 +158,16 @@ func nothingEligible(inv *backends.Inventory) error {
 		return backends.Errorf(backends.KindRefused, "", "reconnect the hosts in vCenter", "vCenter is not connected to any of the %d hosts; %s is %s", len(away), away[0].Name, away[0].State)
 	}
 	rest := "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE"
-	hint, seen := rest, map[string]int{}
-	var order []string
+	hint, seen := rest, plain.Gathered[string, backends.NIC]{}
 	for _, h := range inv.Hosts {
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
 			if to := (nic.Known{}).ToEthernet(&n); to != "" && hint == rest {
 				hint = "mode sriov sets such a port to Ethernet, with its reboot, where nic.device names its PCI address; by hand: " + to + ", then reboot the host"
 			}
-			why := cmp.Or(n.Driver, n.Model) + " (" + n.Why + ")"
-			if seen[why]++; seen[why] == 1 {
-				order = append(order, why)
-			}
+			seen.Add(cmp.Or(n.Driver, n.Model)+" ("+n.Why+")", n)
 		}
 	}
-	parts := plain.Mapped(order, func(why string) string { return fmt.Sprintf("%d x %s", seen[why], why) })
+	parts := plain.Mapped(seen.Keys, func(why string) string { return fmt.Sprintf("%d x %s", len(seen.By[why]), why) })
 	none := fmt.Sprintf("none of the %d hosts has a", len(inv.Hosts))
 	if len(inv.Hosts) == 1 {
 		none = inv.Hosts[0].Name + " has no"

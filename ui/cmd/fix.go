@@ -19,7 +19,7 @@ import (
 // repair checks, and turns the automatic fixes into a plan that runs like apply: shown, consented to, journalled, with resume and
 // rollback. It checks again afterwards, which determines the exit code.
 func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Command, stop <-chan struct{}) error {
-	looking, cancel := console.Stoppable(ctx, stop)
+	looking, cancel := backends.Stoppable(ctx, stop)
 	defer cancel()
 	u, err := f.begin(looking, e, cmd)
 	if err != nil {

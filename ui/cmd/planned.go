@@ -264,16 +264,12 @@ func limited(a *answers.Answers, inv *backends.Inventory, hosts []string) (*answ
 func knownLimit(inv *backends.Inventory, hosts []string) error {
 	for _, name := range hosts {
 		if inv.Host(name) == nil {
-			return backends.Errorf(backends.KindRefused, name, nearestHost(name, inv), "--limit contains a host that is not in the answers")
+			names := plain.Mapped(inv.Hosts, hostName)
+			hint := console.Meant(name, names, "%s?", "use a host from the answers: "+plain.Names(names))
+			return backends.Errorf(backends.KindRefused, name, hint, "--limit contains a host that is not in the answers")
 		}
 	}
 	return nil
-}
-
-// nearestHost is the hint for a host name that the answers do not select.
-func nearestHost(name string, inv *backends.Inventory) string {
-	names := plain.Mapped(inv.Hosts, hostName)
-	return console.Meant(name, names, "%s?", "use a host from the answers: "+plain.Names(names))
 }
 
 func hostName(h backends.Host) string { return h.Name }

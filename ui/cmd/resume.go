@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -221,7 +222,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	}
 	lock, err := journal.Acquire(ctx, r.s.Set.StateDir, inv.VCenter.InstanceUUID,
 		journal.Holder{
-			Run: run, PID: pid(), User: localUser(), Since: r.env.Now(),
+			Run: run, PID: os.Getpid(), User: localUser(), Since: r.env.Now(),
 			Targets: touched(r.a, inv, r.flags.limit, slices.Concat(next.Changes, recordedChanges(st))),
 		})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -48,7 +47,7 @@ func settled(planned, now *journal.State) bool {
 // waitFor waits for hosts, VMs and guests that the run has rebooted, shut down or powered on, as the run itself would have done,
 // and then reads the inventory. Targets that do not come back are not an error here: the plan handles them.
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
-	ctx, cancel := console.Stoppable(ctx, r.stop)
+	ctx, cancel := backends.Stoppable(ctx, r.stop)
 	defer cancel()
 	limit := r.a.Run.Reboot.Limit()
 	var hosts, vms, guests []string

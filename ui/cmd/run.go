@@ -49,7 +49,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	}
 	nameStrays(s.Env, s.Set.StateDir)
 	lock, err := journal.Acquire(ctx, s.Set.StateDir, vc.InstanceUUID, journal.Holder{
-		Run: h.Run, PID: pid(), User: h.User, Since: now, Targets: touched(a, p.inv, f.limit, p.plan.Changes),
+		Run: h.Run, PID: os.Getpid(), User: h.User, Since: now, Targets: touched(a, p.inv, f.limit, p.plan.Changes),
 	})
 	if err != nil {
 		return engine.Result{}, err
@@ -253,5 +253,3 @@ func localUser() string {
 	}
 	return ""
 }
-
-func pid() int { return os.Getpid() }

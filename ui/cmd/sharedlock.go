@@ -113,7 +113,7 @@ func share(ctx context.Context, s *session.Session, a *answers.Answers, f planFl
 	if err != nil {
 		return nil, err
 	}
-	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: pid(), Since: now}
+	k.holder = vsphere.Holder{Run: run, User: s.VC.User(), Machine: machineName(), Boot: bootID(), PID: os.Getpid(), Since: now}
 	for _, t := range lockTargets(inv, f.limit) {
 		lease, asked, err := takeLease(ctx, s, f, t, k.holder)
 		if asked && err == nil {

@@ -26,7 +26,7 @@ type watching struct {
 // could not judge anything.
 func (f *checkFlags) watch(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	return untilSignalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
-		starting, cancel := console.Stoppable(ctx, stop)
+		starting, cancel := backends.Stoppable(ctx, stop)
 		defer cancel()
 		u, err := f.begin(starting, e, cmd)
 		if err != nil {

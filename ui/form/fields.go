@@ -75,13 +75,6 @@ func newFields(t theme.Theme, questions ...question) *fields {
 	return f
 }
 
-// newChoice returns a page with one list to choose from.
-func newChoice(t theme.Theme, list huh.Field) *fields {
-	f := &fields{theme: t}
-	f.build(list)
-	return f
-}
-
 func (f *fields) build(list ...huh.Field) {
 	f.form = huh.NewForm(huh.NewGroup(list...)).WithShowHelp(false).WithShowErrors(false).WithKeyMap(fieldKeys()).WithTheme(huhTheme{f.theme}).WithAccessible(false)
 }

@@ -169,7 +169,8 @@ func (p *modePage) Enter(w *frame.Wizard) tea.Cmd {
 		m := answers.Mode(o.Value)
 		options = append(options, huh.NewOption(fmt.Sprintf("%-12s%s", names[m], o.About), m))
 	}
-	p.fields = newChoice(w.Theme, huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(options...))
+	p.fields = &fields{theme: w.Theme}
+	p.fields.build(huh.NewSelect[answers.Mode]().Title("How should the guests get RDMA?").Height(4).Value(&w.Answers.Mode).Options(options...))
 	return p.fields.Init()
 }
 

@@ -81,8 +81,12 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		{Title: "Power", Rank: 3}, {Title: "Guest", Rank: 4}}, rows)
 	p.choose(table, picked)
 	p.table.Full = entry.CardLeft(w.Answers, on, func(id string) bool { return p.table.Chosen[id] })
-	if w.Fabric.Private(w.Login) { // all of them were selected automatically
-		p.fit()
+	if w.Fabric.Private(w.Login) { // all of them were selected automatically, also those for which no card is left
+		for _, r := range slices.Backward(p.table.Rows()) {
+			if p.table.Chosen[r.ID] && p.table.Full(r.ID) != "" {
+				delete(p.table.Chosen, r.ID)
+			}
+		}
 	}
 	p.guests = entry.Guests{Mode: w.Answers.Mode, VM: vms, Member: func(id string) bool { return p.table.Chosen[id] }}
 	p.table.Edits = []live.Edit{
@@ -101,15 +105,6 @@ func (p *vmsPage) Enter(w *frame.Wizard) tea.Cmd {
 		return err
 	}
 	return nil
-}
-
-// fit deselects VMs for which no card is left.
-func (p *vmsPage) fit() {
-	for _, r := range slices.Backward(p.table.Rows()) {
-		if p.table.Chosen[r.ID] && p.table.Full(r.ID) != "" {
-			delete(p.table.Chosen, r.ID)
-		}
-	}
 }
 
 func vmRow(id string, v backends.VM, vm answers.VM) live.Row {
@@ -168,8 +163,7 @@ func (p *vmsPage) Keep(w *frame.Wizard) error {
 	}
 	w.Answers.VMs = vms
 	if err := entry.Problem(w.Answers, "vms"); err != nil {
-		var of *backends.Error
-		if errors.As(err, &of) {
+		if of, ok := errors.AsType[*backends.Error](err); ok {
 			p.table.At(of.Target)
 		}
 		return err

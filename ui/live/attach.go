@@ -44,14 +44,10 @@ func RunAttach(ctx context.Context, o AttachOptions) (left bool, err error) {
 	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return left, errors.Join(err, ignoreCancel(<-over))
-}
-
-func ignoreCancel(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if bad := <-over; !errors.Is(bad, context.Canceled) {
+		err = errors.Join(err, bad)
 	}
-	return err
+	return left, err
 }
 
 // attached is the model: the run page and its clock.

@@ -42,7 +42,11 @@ func Lines(w io.Writer) engine.Sink {
 			out.line("%s  %-11s %s: %s: %s", clock, word, backends.Clean(e.Target.Name), what, backends.Clean(cmp.Or(e.Text, e.Err)))
 		case engine.EventControl:
 			if c := e.Control; c != nil {
-				out.line("%s  %-11s %s%s (%s)", clock, c.Do, orNone(c.Target), backends.Clean(e.Text), backends.Clean(c.By))
+				text := backends.Clean(e.Text)
+				if c.Target.Name != "" {
+					text = backends.Clean(c.Target.Name) + ": " + text
+				}
+				out.line("%s  %-11s %s (%s)", clock, c.Do, text, backends.Clean(c.By))
 			}
 		case engine.EventStopping:
 			out.line("%s  stopping: waiting for running steps to finish; a second interrupt stops at once", clock)
@@ -62,14 +66,6 @@ func JSONLines(w io.Writer) engine.Sink {
 	return func(e engine.Event) {
 		_ = enc.Encode(e) // a closed pipe must not stop the run
 	}
-}
-
-// orNone returns the name of a target followed by a colon, or "" if there is no target.
-func orNone(t backends.Ref) string {
-	if t.Name == "" {
-		return ""
-	}
-	return backends.Clean(t.Name) + ": "
 }
 
 // recent is the number of checks that a block shows for each link.

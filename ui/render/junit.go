@@ -49,18 +49,14 @@ type junitCase struct {
 	Name    string        `xml:"name,attr"`
 	Class   string        `xml:"classname,attr"`
 	Time    string        `xml:"time,attr"`
-	Skipped *junitSkipped `xml:"skipped"`
+	Skipped *junitProblem `xml:"skipped"`
 	Error   *junitProblem `xml:"error"`
 	Failure *junitProblem `xml:"failure"`
 }
 
-type junitSkipped struct {
-	Message string `xml:"message,attr"`
-}
-
 type junitProblem struct {
 	Message string `xml:"message,attr"`
-	Type    string `xml:"type,attr"`
+	Type    string `xml:"type,attr,omitempty"` // "": skipped
 	Text    string `xml:",chardata"`
 }
 
@@ -155,7 +151,7 @@ func (j *junit) check(f checks.Finding) {
 	case f.Status == checks.Warn:
 		said = "WARN " + f.ID + " " + f.Target.Name + ": " + f.Evidence + " (remedy: " + f.Remedy + ")"
 	case f.Status == checks.Unknown && f.Quiet:
-		c.Skipped = &junitSkipped{backends.Clean(f.Evidence)}
+		c.Skipped = &junitProblem{Message: backends.Clean(f.Evidence)}
 	case f.Status == checks.Unknown:
 		c.Error = problem("unknown", f.Evidence)
 	}
@@ -172,7 +168,7 @@ func (j *junit) measurement(m perftest.Measurement) {
 	case perftest.VerdictUnknown:
 		c.Error = problem("unknown", measuredFigure(m), m.Error, m.Why, m.Hint)
 	case perftest.VerdictNotApplicable:
-		c.Skipped = &junitSkipped{backends.Clean(m.Why)}
+		c.Skipped = &junitProblem{Message: backends.Clean(m.Why)}
 	case perftest.VerdictWarn:
 		said = "WARN " + said + " (" + m.Hint + ")"
 	}
@@ -195,7 +191,7 @@ func (j *junit) outcome(o report.Outcome) {
 	case "failed":
 		c.Failure = problem("change", plan.Title(o.Change)+": "+o.Err)
 	case "blocked", "pending":
-		c.Skipped = &junitSkipped{engine.NodeBlocked.Word()}
+		c.Skipped = &junitProblem{Message: engine.NodeBlocked.Word()}
 	}
 	j.add("changed", c, "")
 }

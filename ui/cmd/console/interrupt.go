@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // Signalled runs do with a context that the first SIGINT or SIGTERM requests to stop and the second cancels. SIGHUP, a lost SSH
@@ -44,23 +46,10 @@ func IsHangup(sig os.Signal) bool { return sig == syscall.SIGHUP || sig == sysca
 // Interruptible cancels do's context on a signal.
 func Interruptible(ctx context.Context, e *Env, do func(context.Context) error) error {
 	return Signalled(ctx, e, func(ctx context.Context, stop <-chan struct{}) error {
-		ctx, cancel := Stoppable(ctx, stop)
+		ctx, cancel := backends.Stoppable(ctx, stop)
 		defer cancel()
 		return do(ctx)
 	})
-}
-
-// Stoppable returns a context that ends when stop is closed.
-func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // watchSignals handles the signals that would end the process: a lost SSH session (SIGHUP) must not end a run, nor must a closed

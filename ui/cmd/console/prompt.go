@@ -26,33 +26,25 @@ var ErrInterrupted = backends.Errorf(backends.KindInterrupted, "", "", "interrup
 // interrupted reports it.
 func Prompts(e *Env, cancel context.CancelFunc) (interrupted func() bool) {
 	var ended atomic.Bool
-	check := func(err error) {
-		if backends.KindOf(err) == backends.KindInterrupted {
+	e.Secret, e.Confirm = prompting(e.Secret, &ended, cancel), prompting(e.Confirm, &ended, cancel)
+	return ended.Load
+}
+
+// prompting returns a prompt that ends the program, and is not shown after that; nil if there is no prompt.
+func prompting[T any](ask func(string) (T, error), ended *atomic.Bool, cancel context.CancelFunc) func(string) (T, error) {
+	if ask == nil {
+		return nil
+	}
+	return func(prompt string) (answer T, err error) {
+		if ended.Load() {
+			return answer, ErrInterrupted
+		}
+		if answer, err = ask(prompt); backends.KindOf(err) == backends.KindInterrupted {
 			ended.Store(true)
 			cancel()
 		}
+		return answer, err
 	}
-	if ask := e.Secret; ask != nil {
-		e.Secret = func(prompt string) (string, error) {
-			if ended.Load() {
-				return "", ErrInterrupted
-			}
-			s, err := ask(prompt)
-			check(err)
-			return s, err
-		}
-	}
-	if ask := e.Confirm; ask != nil {
-		e.Confirm = func(question string) (bool, error) {
-			if ended.Load() {
-				return false, ErrInterrupted
-			}
-			yes, err := ask(question)
-			check(err)
-			return yes, err
-		}
-	}
-	return ended.Load
 }
 
 // openTerminal opens the terminal of the process. Its reads end if the program is told to end; the returned function closes it.

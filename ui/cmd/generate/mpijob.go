@@ -123,7 +123,12 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	if err := show(e, "see: rdma-setup generate mpijob --help", text, err); err != nil || f.kube == "" {
 		return err
 	}
-	return tryJob(cmd, e, f.kube, text)
+	// The API server of the context validates the job without creating it.
+	if err := console.WithCluster(e, cmd, f.kube, func(client *kube.Client) error { return client.Try(cmd.Context(), []byte(text)) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Stderr, "note: the API server of %s accepts this job (dry run; nothing was created)\n", console.Visible(f.kube))
+	return nil
 }
 
 // fitOperator adapts the job to the MPI operator of the cluster, unless flags say otherwise: an API server drops or refuses
@@ -146,13 +151,4 @@ func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
 		}
 		return nil
 	})
-}
-
-// tryJob makes the API server of a context validate a job without creating it.
-func tryJob(cmd *cobra.Command, e *console.Env, name, manifest string) error {
-	if err := console.WithCluster(e, cmd, name, func(client *kube.Client) error { return client.Try(cmd.Context(), []byte(manifest)) }); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.Stderr, "note: the API server of %s accepts this job (dry run; nothing was created)\n", console.Visible(name))
-	return nil
 }

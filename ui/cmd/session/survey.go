@@ -251,11 +251,6 @@ func (s *Session) Note(inv *backends.Inventory) {
 	s.seen = inv
 }
 
-func slowGuest(limit time.Duration) error {
-	return backends.Errorf(backends.KindUnreachable, "", "find out what keeps the guest busy, or raise --guest-timeout",
-		"reading it took longer than %s", limit)
-}
-
 // guestFacts reads all guests of the answers whose VM is on, concurrently, each with its own limit.
 func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
 	var g errgroup.Group
@@ -271,7 +266,8 @@ func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backe
 	}
 	for i := range facts {
 		g.Go(func() error {
-			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, slowGuest(s.Set.GuestTimeout))
+			ctx, cancel := s.within(ctx, s.Set.GuestTimeout, backends.Errorf(backends.KindUnreachable, "",
+				"find out what keeps the guest busy, or raise --guest-timeout", "reading it took longer than %s", s.Set.GuestTimeout))
 			defer cancel()
 			facts[i] = s.Guests.Survey(ctx, facts[i].VM)
 			return nil

@@ -74,8 +74,8 @@ func (q *questions) connect(ctx context.Context) (*backends.Inventory, error) {
 // reach tests that the vCenter answers; an unknown certificate is shown and must be confirmed.
 func (q *questions) reach(ctx context.Context, l *live.Login) error {
 	err := q.o.Fabric.Reachable(ctx, *l)
-	var unknown *live.Fingerprint
-	if !errors.As(err, &unknown) {
+	unknown, ok := errors.AsType[*live.Fingerprint](err)
+	if !ok {
 		return err
 	}
 	word, askErr := q.ask(unknown.Error()+". Trust it? y or n", "n")

@@ -164,15 +164,8 @@ func (q *questions) until(question, def string, good func(string) error) error {
 }
 
 func (q *questions) run(ctx context.Context) error {
-	before, cancel := context.WithCancel(ctx) // of everything before the run
+	before, cancel := backends.Stoppable(ctx, q.o.Stop) // of everything before the run
 	defer cancel()
-	go func() {
-		select {
-		case <-q.o.Stop:
-			cancel()
-		case <-before.Done():
-		}
-	}()
 	simulated := q.o.Fabric.Simulated()
 	if simulated {
 		q.say("SIMULATED: this is the embedded lab")
@@ -242,7 +235,7 @@ func (q *questions) otherwise(ctx context.Context, wrong error) error {
 	if ctx.Err() != nil || backends.KindOf(wrong) == backends.KindInterrupted {
 		return wrong
 	}
-	if refused := (*plan.Refused)(nil); !errors.As(wrong, &refused) { // its reasons were printed
+	if _, refused := errors.AsType[*plan.Refused](wrong); !refused { // its reasons were printed
 		q.say("%s", backends.Clean(wrong.Error()))
 		if hint := backends.HintOf(wrong); hint != "" {
 			q.say("hint: %s", backends.Clean(hint))
@@ -278,8 +271,7 @@ func (q *questions) preflight(ctx context.Context) (*plan.Plan, []checks.Finding
 	}
 	p, err := f.Plan(q.a, inv)
 	q.loads, q.surveyed = f.Loads(q.a, inv), inv
-	var refused *plan.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		var b strings.Builder
 		entry.Refusals(&b, refused)
 		q.say("%s", strings.TrimSpace(b.String()))

@@ -18,8 +18,7 @@ var errAgain = errors.New("ask again")
 // save writes the answers. If a file with other answers exists, the difference is shown, and it is overwritten only after a yes.
 func (q *questions) save() error {
 	path, err := q.o.Fabric.SaveAnswers(q.a, live.AskFirst)
-	var exists *live.Exists
-	if errors.As(err, &exists) {
+	if exists, ok := errors.AsType[*live.Exists](err); ok {
 		q.say("%s\n%s", exists.Diff, backends.Clean(exists.Error()))
 		how, was := live.Beside, q.editable
 		q.editable = false

@@ -27,10 +27,7 @@ func Members(a *answers.Answers) map[string]bool {
 
 // Problem returns the first problem of the answers at a path or below it.
 func Problem(a *answers.Answers, path string) error {
-	var all answers.Problems
-	if !errors.As(a.Validate(), &all) {
-		return nil
-	}
+	all, _ := errors.AsType[answers.Problems](a.Validate())
 	for _, p := range all {
 		if rest, ok := strings.CutPrefix(p.Path, path); !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
 			continue

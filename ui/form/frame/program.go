@@ -36,17 +36,8 @@ type Options struct {
 // Run shows the wizard with these pages until the operator quits it. It always waits for a started run, even if the terminal is
 // gone.
 func Run(ctx context.Context, o Options, pages []Page, look func() Page) (entry.Outcome, error) {
-	screen, end := context.WithCancel(ctx)
+	screen, end := backends.Stoppable(ctx, o.Hangup)
 	defer end()
-	if o.Hangup != nil {
-		go func() {
-			select {
-			case <-o.Hangup:
-				end()
-			case <-screen.Done():
-			}
-		}()
-	}
 	w := New(ctx, o, pages, look)
 	w.glass, w.gone = newGlass(o.Out), screen.Done()
 	// The effect of a key is visible after at most one frame of 8 ms. Events are collected before drawing, so that the high

@@ -200,8 +200,7 @@ func (w *Wizard) hint(h Hint) string {
 // problem returns the problem and its remedy, in at most four lines.
 func (w *Wizard) problem() string {
 	what, hint := w.Err.Error(), backends.HintOf(w.Err)
-	var refused *plan.Refused
-	if errors.As(w.Err, &refused) && len(refused.Refusals) > 0 {
+	if refused, ok := errors.AsType[*plan.Refused](w.Err); ok && len(refused.Refusals) > 0 {
 		hint = refused.Refusals[0].Remedy
 	}
 	s := w.Theme.Bad.Render(clipLines(theme.Fold(" error: "+backends.Clean(what), w.width-1), 2))

@@ -204,7 +204,11 @@ func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 		for _, quiet := range []bool{false, true} {
 			some := slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return f.Status == status && f.Quiet != quiet })
 			for _, g := range plain.Grouped(some, status) {
-				shown := group(g, where)
+				f := g.Findings[0]
+				shown := Group{
+					Status: f.Status, ID: backends.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
+					Remedy: backends.Clean(f.Remedy), Source: backends.Clean(f.Source), Fix: backends.Clean(f.Fix),
+				}
 				switch {
 				case status == checks.Pass:
 					passed = append(passed, shown)
@@ -218,12 +222,4 @@ func groups(all []checks.Finding) (amiss, passed, waiting []Group) {
 		slices.SortStableFunc(amiss[from:], func(a, b Group) int { return place[a.ID] - place[b.ID] })
 	}
 	return amiss, passed, waiting
-}
-
-func group(g plain.Group, where map[string]string) Group {
-	f := g.Findings[0]
-	return Group{
-		Status: f.Status, ID: backends.Clean(f.ID), Link: where[f.ID], Targets: g.Targets(), Evidence: g.Evidence(),
-		Remedy: backends.Clean(f.Remedy), Source: backends.Clean(f.Source), Fix: backends.Clean(f.Fix),
-	}
 }

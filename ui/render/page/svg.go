@@ -43,11 +43,6 @@ type Rule struct {
 // A scale turns a value into a coordinate.
 type scale func(float64) float64
 
-// linear maps 0..high to from..to.
-func linear(high, from, to float64) scale {
-	return func(v float64) float64 { return tenth(from + (to-from)*v/high) }
-}
-
 // logarithmic maps low..high to from..to.
 func logarithmic(low, high, from, to float64) scale {
 	span := math.Log(high / low)
@@ -77,7 +72,7 @@ func (c *Chart) sizes(low, high int64) scale {
 func (c *Chart) rates(high float64) scale {
 	step := round(high * 1.1 / 5)
 	top := step * math.Ceil(high*1.08/step)
-	y := linear(top, c.Bottom, c.Top)
+	y := func(v float64) float64 { return tenth(c.Bottom + (c.Top-c.Bottom)*v/top) }
 	for v := 0.0; v <= top*1.0001; v += step {
 		c.Y = append(c.Y, Tick{y(v), fmt.Sprintf("%g", math.Round(v*1000)/1000)})
 	}
