@@ -27,12 +27,8 @@ func Example(mode string) ([]byte, error) {
 // Script returns a script that runs on another machine, without its comment lines. It panics on an unknown name; a test
 // reads all scripts.
 func Script(name string) string {
-	text, err := files.ReadFile("scripts/" + name)
-	if err != nil {
-		panic(err)
-	}
 	var b strings.Builder
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text("scripts/" + name)) {
 		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "#") {
 			b.WriteString(line)
 		}
@@ -41,22 +37,19 @@ func Script(name string) string {
 }
 
 // Program returns the source of a program that is built in guests. It panics on an unknown name. No test compiles it.
-func Program(name string) string {
-	text, err := files.ReadFile("programs/" + name)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
+func Program(name string) string { return text("programs/" + name) }
 
 // Template returns a script that this program generates, with @NAME@ where a value belongs. It panics on an unknown name; a
 // test renders all of them.
-func Template(name string) string {
-	text, err := files.ReadFile("templates/" + name)
+func Template(name string) string { return text("templates/" + name) }
+
+// text reads a file, and panics if it is not built in.
+func text(path string) string {
+	b, err := files.ReadFile(path)
 	if err != nil {
 		panic(err)
 	}
-	return string(text)
+	return string(b)
 }
 
 // Topics returns the names of the documents in alphabetical order: docs/sriov.md is the topic sriov.
@@ -87,12 +80,8 @@ func TopicTitle(name string) string {
 
 // Licenses maps the modules that are linked into the program to their licences, as SPDX expressions.
 var Licenses = sync.OnceValue(func() map[string]string {
-	text, err := files.ReadFile("licenses.txt")
-	if err != nil {
-		panic(err)
-	}
 	out := map[string]string{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text("licenses.txt")) {
 		if module, expression, ok := strings.Cut(strings.TrimSpace(line), " "); ok && !strings.HasPrefix(module, "#") {
 			out[module] = expression
 		}

@@ -210,9 +210,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 	}
 	p := &planned{inv: inv, plan: next}
-	if back {
-		p.findings = nil
-	} else {
+	if !back {
 		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
 	}
 	if !next.Empty() && len(r.flags.barred) == 0 {

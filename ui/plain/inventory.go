@@ -83,20 +83,11 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 // nearWord returns the closest term of nvidia-smi topo -m for a path: PIX below one switch, PXB below one root port, PHB below
 // one host bridge, NODE over host bridges of one NUMA node, SYS over nodes.
 func nearWord(p backends.Pair) string {
-	switch p.Path {
-	case backends.OneSwitch:
-		return "PIX"
-	case backends.OneRootPort:
-		return "PXB"
-	case backends.OneRootComplex:
-		return "PHB"
-	case backends.DifferentRoots:
-		if p.SameNUMA {
-			return "NODE"
-		}
-		return "SYS"
+	if p.Path == backends.DifferentRoots && p.SameNUMA {
+		return "NODE"
 	}
-	return "?"
+	words := map[backends.Nearness]string{backends.OneSwitch: "PIX", backends.OneRootPort: "PXB", backends.OneRootComplex: "PHB", backends.DifferentRoots: "SYS"}
+	return cmp.Or(words[p.Path], "?")
 }
 
 // affinity prints the path from each GPU of a host to each RDMA card if it has several of both; identical hosts share a

@@ -70,17 +70,12 @@ const (
 	Skipped
 )
 
+var marks = map[string]Mark{"pass": Pass, "warn": Warn, "fail": Fail, "away": Skipped, "n/a": Skipped}
+
 // MarkOf returns the mark of the status of a check or of the verdict on a measurement. Unknown words are Unknown, never Pass.
 func MarkOf[S ~string](status S) Mark {
-	switch status {
-	case "pass":
-		return Pass
-	case "warn":
-		return Warn
-	case "fail":
-		return Fail
-	case "away", "n/a":
-		return Skipped
+	if mark, known := marks[string(status)]; known {
+		return mark
 	}
 	return Unknown
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,18 +84,12 @@ func ExitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
-	switch backends.KindOf(err) {
-	case backends.KindUsage:
-		return ExitUsage
-	case backends.KindRefused:
-		return ExitRefused
-	case backends.KindAuth, backends.KindUnreachable:
-		return ExitConnect
-	case backends.KindInterrupted:
-		return ExitInterrupted
-	}
-	return ExitFailed
+	return cmp.Or(kindCodes[backends.KindOf(err)], ExitFailed)
 }
+
+// kindCodes are the exit codes of kinds of errors; those of others are ExitFailed.
+var kindCodes = map[backends.ErrorKind]int{backends.KindUsage: ExitUsage, backends.KindRefused: ExitRefused, backends.KindAuth: ExitConnect,
+	backends.KindUnreachable: ExitConnect, backends.KindInterrupted: ExitInterrupted}
 
 // refusedCode distinguishes a refusal by the inventory from guests whose login failed: if nothing else is refused, the login has
 // to be fixed.

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -100,15 +101,8 @@ Nothing is written before you accept the plan. Any key closes this help.`
 
 // costOf describes the cost of a mode in a few words.
 func costOf(m answers.Mode) string {
-	switch m {
-	case answers.PVRDMA:
-		return "VM power cycle, memory reserved"
-	case answers.SRIOV:
-		return "host reboots, no vMotion"
-	case answers.GPUDirect:
-		return "VM power cycle, no vMotion"
-	}
-	return ""
+	return map[answers.Mode]string{answers.PVRDMA: "VM power cycle, memory reserved", answers.SRIOV: "host reboots, no vMotion",
+		answers.GPUDirect: "VM power cycle, no vMotion"}[m]
 }
 
 func hostsInWords(a *answers.Answers) string {
@@ -126,18 +120,9 @@ func nicInWords(a *answers.Answers) string {
 		names := plain.Mapped(a.Rails, func(r answers.Rail) string { return r.Name })
 		return fmt.Sprintf("%d rails: %s", len(names), plain.Names(names))
 	}
-	var parts []string
-	if len(a.NIC.MACs) > 0 {
-		parts = append(parts, fmt.Sprintf("%d by MAC", len(a.NIC.MACs)))
+	parts := []string{"", a.NIC.Speed.String(), a.NIC.Driver, a.NIC.Device}
+	if n := len(a.NIC.MACs); n > 0 {
+		parts[0] = fmt.Sprintf("%d by MAC", n)
 	}
-	if s := a.NIC.Speed.String(); s != "" {
-		parts = append(parts, s)
-	}
-	if a.NIC.Driver != "" {
-		parts = append(parts, a.NIC.Driver)
-	}
-	if a.NIC.Device != "" {
-		parts = append(parts, a.NIC.Device)
-	}
-	return entry.OrNone(parts)
+	return entry.OrNone(slices.DeleteFunc(parts, func(s string) bool { return s == "" }))
 }
