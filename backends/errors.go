@@ -56,8 +56,7 @@ func Errorf(kind ErrorKind, target, hint, format string, args ...any) error {
 
 // KindOf returns the kind of the outermost Error in err's chain, "" when there is none.
 func KindOf(err error) ErrorKind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""
@@ -65,30 +64,20 @@ func KindOf(err error) ErrorKind {
 
 // IsLasting reports whether an error in err's chain is Lasting.
 func IsLasting(err error) bool {
-	for err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return false
-		}
+	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {
 		if e.Lasting {
 			return true
 		}
-		err = e.Err
 	}
 	return false
 }
 
 // HintOf returns the first hint found in err's chain.
 func HintOf(err error) string {
-	for err != nil {
-		var e *Error
-		if !errors.As(err, &e) {
-			return ""
-		}
+	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Err) {
 		if e.Hint != "" {
 			return e.Hint
 		}
-		err = e.Err
 	}
 	return ""
 }

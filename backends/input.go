@@ -40,12 +40,6 @@ var (
 	InputState      = Input{Name: "a state file of this program", Limit: 1 << 20}
 )
 
-// Inputs returns all inputs, as the table in assets/docs/security.md must list them.
-func Inputs() []Input {
-	return []Input{InputPassword, InputKey, InputPublicKey, InputSettings, InputSSHConfig, InputKnownHosts, InputCA, InputAnswers, InputProperty,
-		InputPlan, InputBaseline, InputDaemon, InputState}
-}
-
 // ErrTooLarge is in the error chain of inputs that exceed their limit.
 var ErrTooLarge = errors.New("too large")
 

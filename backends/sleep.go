@@ -2,7 +2,10 @@ package backends
 
 import (
 	"context"
+	"iter"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Sleep waits; it returns false if ctx ends first.
@@ -28,4 +31,17 @@ func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, cont
 		}
 	}()
 	return ctx, cancel
+}
+
+// InParallel calls do for every item, at most limit at a time, and returns when all calls have ended.
+func InParallel[K, V any](items iter.Seq2[K, V], limit int, do func(K, V)) {
+	var g errgroup.Group
+	g.SetLimit(limit)
+	for k, v := range items {
+		g.Go(func() error {
+			do(k, v)
+			return nil
+		})
+	}
+	_ = g.Wait() // do stores its own errors
 }

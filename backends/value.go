@@ -3,7 +3,8 @@ package backends
 import (
 	"encoding/json"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -105,6 +106,15 @@ func (v Value) Decode(into any) error {
 	return fmt.Errorf("the value is %s", v)
 }
 
+// Decoded is the data of a value that target was to get. The error says what was being done.
+func Decoded[T any](v Value, target, what string) (T, error) {
+	var out T
+	if err := v.Decode(&out); err != nil {
+		return out, Errorf(KindPermanent, target, "", "%s: %w", what, err)
+	}
+	return out, nil
+}
+
 // String formats the value for display: text without quotes, objects as "key value, key value", lists with commas.
 func (v Value) String() string {
 	switch v.state {
@@ -151,11 +161,7 @@ func human(v any) string {
 		}
 		return strings.Join(parts, ",")
 	case map[string]any:
-		keys := make([]string, 0, len(t))
-		for k := range t {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys)
+		keys := slices.Sorted(maps.Keys(t))
 		var parts []string
 		for _, k := range keys {
 			if t[k] != "" {

@@ -3,13 +3,13 @@
 package esxi
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
@@ -35,16 +35,8 @@ type Hosts struct {
 
 // New returns Hosts. targets returns how to reach the shell of a host.
 func New(pool *ssh.Pool, targets func(host string) (ssh.Target, bool), o Options) *Hosts {
-	orElse(&o.Tool, 2*time.Minute)
-	orElse(&o.Start, 10*time.Second)
-	orElse(&o.Poll, 500*time.Millisecond)
+	o.Tool, o.Start, o.Poll = cmp.Or(o.Tool, 2*time.Minute), cmp.Or(o.Start, 10*time.Second), cmp.Or(o.Poll, 500*time.Millisecond)
 	return &Hosts{pool: pool, targets: targets, options: o, turns: map[string]chan struct{}{}}
-}
-
-func orElse(d *time.Duration, def time.Duration) {
-	if *d == 0 {
-		*d = def
-	}
 }
 
 // Setters returns the setters of the settings that need a host's shell.
@@ -68,18 +60,12 @@ func (h *Hosts) Read(ctx context.Context, hosts []string, parallel int) map[stri
 	}
 	out := make(map[string]Reading, len(hosts))
 	var mu sync.Mutex
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for _, host := range hosts {
-		g.Go(func() error {
-			r := h.read(ctx, host)
-			mu.Lock()
-			out[host] = r
-			mu.Unlock()
-			return nil
-		})
-	}
-	_ = g.Wait() // never fails: errors are in the readings
+	backends.InParallel(slices.All(hosts), parallel, func(_ int, host string) {
+		r := h.read(ctx, host)
+		mu.Lock()
+		defer mu.Unlock()
+		out[host] = r
+	})
 	return out
 }
 
@@ -162,7 +148,6 @@ func (s *shell) Host() string { return s.host }
 
 // Run runs one program.
 func (s *shell) Run(ctx context.Context, limit time.Duration, argv ...string) (text string, status int, err error) {
-	orElse(&limit, s.limit)
-	r, err := s.conn.Run(ctx, ssh.Command{Argv: argv, Limit: limit})
+	r, err := s.conn.Run(ctx, ssh.Command{Argv: argv, Limit: cmp.Or(limit, s.limit)})
 	return r.Stdout + r.Stderr, r.ExitCode, err
 }

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,19 +91,10 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	if o.ModuleSet == nil {
 		o.ModuleSet = DefaultModules()[:5]
 	}
-	orElse(&o.TakeBack, time.Minute)
-	orElse(&o.BootTime, 10*time.Minute)
-	orElse(&o.Poll, time.Second)
-	orElse(&o.Settle, 20*time.Second)
-	orElse(&o.AptLock, 5*time.Minute)
+	o.TakeBack, o.BootTime, o.AptLock = cmp.Or(o.TakeBack, time.Minute), cmp.Or(o.BootTime, 10*time.Minute), cmp.Or(o.AptLock, 5*time.Minute)
+	o.Poll, o.Settle = cmp.Or(o.Poll, time.Second), cmp.Or(o.Settle, 20*time.Second)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
 		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, managers: map[string]pkgman.Manager{}, updated: map[string]string{}, idle: map[string]bool{}}
-}
-
-func orElse(d *time.Duration, def time.Duration) {
-	if *d == 0 {
-		*d = def
-	}
 }
 
 // Close returns the connections to the pool.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ func (l *login) signers() ([]ssh.Signer, error) {
 		seen[name] = true
 		s, err := l.signer(name)
 		if err != nil {
-			if contains(l.pool.config.Keys, name) {
+			if slices.Contains(l.pool.config.Keys, name) {
 				l.tried = append(l.tried, "key "+name+" ("+err.Error()+")")
 			}
 			continue

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -230,20 +231,11 @@ func (p *Pool) algorithms(c *ssh.ClientConfig, known []string) {
 func preferred(offer, known []string) []string {
 	var first, rest []string
 	for _, a := range offer {
-		if contains(known, a) {
+		if slices.Contains(known, a) {
 			first = append(first, a)
 		} else {
 			rest = append(rest, a)
 		}
 	}
 	return append(first, rest...)
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -32,18 +33,8 @@ type Pool struct {
 
 // NewPool returns a Pool. It reads the ssh_config files and connects to nothing yet.
 func NewPool(c Config) (*Pool, error) {
-	if c.Port == 0 {
-		c.Port = 22
-	}
-	if c.DialTimeout == 0 {
-		c.DialTimeout = 10 * time.Second
-	}
-	if c.Again == 0 {
-		c.Again = 100 * time.Millisecond
-	}
-	if c.KeepAlive == 0 {
-		c.KeepAlive = 15 * time.Second
-	}
+	c.Port, c.DialTimeout = cmp.Or(c.Port, 22), cmp.Or(c.DialTimeout, 10*time.Second)
+	c.Again, c.KeepAlive = cmp.Or(c.Again, 100*time.Millisecond), cmp.Or(c.KeepAlive, 15*time.Second)
 	s, err := loadSettings(c.SSHConfig, c.Warn)
 	if err != nil {
 		return nil, err

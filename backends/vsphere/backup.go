@@ -124,11 +124,8 @@ func (c *Client) ExportSwitch(ctx context.Context, name string) ([]byte, error) 
 	if len(keys) > 0 {
 		sets = append(sets, &types.DVPortgroupSelection{DvsUuid: uuid, PortgroupKey: keys})
 	}
-	task, err := methods.DVSManagerExportEntity_Task(ctx, c.conn.VIM(), &types.DVSManagerExportEntity_Task{This: *manager, SelectionSet: sets})
-	if err != nil {
-		return nil, wire.Explain(err, name, what)
-	}
-	result, err := c.conn.Task(ctx, task.Returnval, nil)
+	result, err := c.conn.Run(ctx, nil, wire.Starts(c.conn, methods.DVSManagerExportEntity_Task,
+		&types.DVSManagerExportEntity_Task{This: *manager, SelectionSet: sets}))
 	if err != nil {
 		return nil, wire.Explain(err, name, what)
 	}

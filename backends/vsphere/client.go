@@ -26,12 +26,12 @@ type Config = wire.Config
 
 // A Client is a logged-in session with one vCenter. It is safe for concurrent use.
 type Client struct {
-	conn     *wire.Conn
-	places   *place.Places
-	settings *setting.Settings
-	esxcli   *esxcli.CLI
-	system   *system.System
-	images   *image.Images
+	conn   *wire.Conn
+	places *place.Places
+	*setting.Settings
+	esxcli *esxcli.CLI
+	system *system.System
+	images *image.Images
 }
 
 // Dial connects to a vCenter, verifies it and logs in. Errors are of kind auth, unreachable or usage and have a hint.
@@ -43,7 +43,7 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	places := place.New(conn)
 	conn.Names(places.Name)
 	cli := esxcli.New(conn, places)
-	return &Client{conn: conn, places: places, settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli),
+	return &Client{conn: conn, places: places, Settings: setting.New(conn, places), esxcli: cli, system: system.New(conn, places, cli),
 		images: image.New(conn, places)}, nil
 }
 
@@ -85,16 +85,10 @@ func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Se
 	if len(options) > 0 {
 		o = options[0]
 	}
-	set := c.settings.Setters(o.Parallel)
+	set := c.Settings.Setters(o.Parallel)
 	maps.Copy(set, c.system.Setters())
 	maps.Copy(set, c.images.Setters())
 	return set
-}
-
-// Grounds returns the facts on which a refusal to configure a VM depends, as a text that stays the same as long as they do; ""
-// for other targets.
-func (c *Client) Grounds(ctx context.Context, t backends.Ref) (string, error) {
-	return c.settings.Grounds(ctx, t)
 }
 
 // Movable checks, without moving anything, which of some running VMs of a host cannot move to any other host of its cluster by
@@ -172,17 +166,6 @@ func (c *Client) VMOff(ctx context.Context, vm string) error {
 // unreachable.
 func (c *Client) HostBack(ctx context.Context, host string, limit time.Duration) error {
 	return bracket.Back(ctx, c.conn, c.places, host, limit)
-}
-
-// AdapterMAC returns the MAC address (lower case, colons) of a VM's adapter on a port group, which identifies the interface in
-// its guest.
-func (c *Client) AdapterMAC(ctx context.Context, vm, portGroup string) (string, error) {
-	return c.settings.AdapterMAC(ctx, vm, portGroup)
-}
-
-// Devices returns the PCI devices that are passed through to a VM.
-func (c *Client) Devices(ctx context.Context, vm string) ([]backends.AssignedDevice, error) {
-	return c.settings.Devices(ctx, vm)
 }
 
 // Deploy creates a VM, powered off, from an appliance.

@@ -33,25 +33,15 @@ var backupMarks = []string{"veeam backup temporary snapshot", "nbu_snapshot", "g
 // ManagedEntity.triggeredAlarmState and VirtualMachineSnapshotInfo in the vSphere Web Services API).
 func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backends.Ref]Health, error) {
 	const what = "read the health of hosts and VMs"
-	at := map[place.Ref]backends.Ref{}
-	byType := map[string][]place.Ref{}
-	for _, t := range targets {
-		ref, there, err := c.places.Look(ctx, t)
-		if err != nil {
-			return nil, wire.Explain(err, t.Name, what)
-		}
-		if _, known := at[ref]; there && !known {
-			at[ref] = t
-			byType[ref.Type] = append(byType[ref.Type], ref)
-		}
-	}
-	var specs []types.PropertyFilterSpec
-	for kind, refs := range byType {
-		paths := []string{"runtime.powerState", "snapshot"}
+	at, specs, err := c.specs(ctx, targets, what, func(kind string) []string {
 		if kind == "HostSystem" {
-			paths = []string{"parent", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.dasHostState", "config.multipathState", "config.network.opaqueSwitch", "triggeredAlarmState"}
+			return []string{"parent", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.dasHostState", "config.multipathState",
+				"config.network.opaqueSwitch", "triggeredAlarmState"}
 		}
-		specs = append(specs, wire.Of(kind, refs, paths...))
+		return []string{"runtime.powerState", "snapshot"}
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := map[backends.Ref]Health{}
 	alarms := map[place.Ref][]types.ManagedObjectReference{} // by host
@@ -111,23 +101,12 @@ func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backen
 // that are off or that vCenter does not show are left out.
 func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
 	const what = "read the adapters of VMs"
-	at := map[place.Ref]backends.Ref{}
-	var refs []place.Ref
-	for _, t := range vms {
-		ref, there, err := c.places.Look(ctx, t)
-		if err != nil {
-			return nil, wire.Explain(err, t.Name, what)
-		}
-		if _, known := at[ref]; there && !known {
-			at[ref] = t
-			refs = append(refs, ref)
-		}
-	}
+	at, specs, err := c.specs(ctx, vms, what, func(string) []string { return []string{"runtime.powerState", "config.hardware.device"} })
 	out := map[backends.Ref][]string{}
-	if len(refs) == 0 {
-		return out, nil
+	if err != nil || len(specs) == 0 {
+		return out, err
 	}
-	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", refs, "runtime.powerState", "config.hardware.device")}, func(o wire.Object) {
+	_, err = c.conn.Retrieve(ctx, specs, func(o wire.Object) {
 		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn {
 			return
 		}
@@ -143,6 +122,27 @@ func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backend
 		return nil, wire.Explain(err, "vCenter", what)
 	}
 	return out, nil
+}
+
+// specs returns what reads the paths of those targets that vCenter shows, and the targets by reference.
+func (c *Client) specs(ctx context.Context, targets []backends.Ref, what string, paths func(kind string) []string) (
+	at map[place.Ref]backends.Ref, specs []types.PropertyFilterSpec, err error) {
+	at = map[place.Ref]backends.Ref{}
+	byType := map[string][]place.Ref{}
+	for _, t := range targets {
+		ref, there, err := c.places.Look(ctx, t)
+		if err != nil {
+			return nil, nil, wire.Explain(err, t.Name, what)
+		}
+		if _, known := at[ref]; there && !known {
+			at[ref] = t
+			byType[ref.Type] = append(byType[ref.Type], ref)
+		}
+	}
+	for kind, refs := range byType {
+		specs = append(specs, wire.Of(kind, refs, paths(kind)...))
+	}
+	return at, specs, nil
 }
 
 func hostHealth(o wire.Object) Health {

@@ -41,31 +41,20 @@ func (a Activity) String() string {
 // minutes (VmGuestShutdownEvent). Tasks started by vCenter or a schedule, and subtasks, are not counted.
 func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
 	const what = "read the tasks of other users"
-	at := map[place.Ref]backends.Ref{}
-	byType := map[string][]place.Ref{}
-	for _, t := range targets {
+	targets = slices.Clone(targets)
+	for i, t := range targets {
 		if t.Type == backends.TypeGuest {
-			t = backends.VMRef(t.Name)
-		}
-		ref, there, err := c.places.Look(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		if _, known := at[ref]; there && !known {
-			at[ref] = t
-			byType[ref.Type] = append(byType[ref.Type], ref)
+			targets[i] = backends.VMRef(t.Name)
 		}
 	}
-	var specs []types.PropertyFilterSpec
-	for kind, refs := range byType {
-		paths := []string{"recentTask"}
+	at, specs, err := c.specs(ctx, targets, what, func(kind string) []string {
 		if kind == "VirtualMachine" {
-			paths = append(paths, "runtime.powerState")
+			return []string{"recentTask", "runtime.powerState"}
 		}
-		specs = append(specs, wire.Of(kind, refs, paths...))
-	}
-	if len(specs) == 0 {
-		return nil, nil
+		return []string{"recentTask"}
+	})
+	if err != nil || len(specs) == 0 {
+		return nil, err
 	}
 	var tasks []place.Ref
 	off := map[place.Ref]bool{}
@@ -102,7 +91,6 @@ func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Re
 		return nil, nil
 	}
 	spec := wire.Of("Task", tasks, "info.state", "info.entity", "info.descriptionId", "info.reason", "info.queueTime", "info.parentTaskKey")
-	spec.ReportMissingObjectsInResults = types.NewBool(true)
 	var out []Activity
 	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{spec}, func(o wire.Object) {
 		state := wire.Value[types.TaskInfoState](o, "info.state")

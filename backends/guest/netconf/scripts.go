@@ -2,6 +2,7 @@ package netconf
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"path"
 	"slices"
@@ -108,17 +109,12 @@ func ifcfg(f File, nic NIC) (Config, bool) {
 
 // maskBits converts 255.255.255.0 to 24.
 func maskBits(mask string) string {
-	a, err := netip.ParseAddr(mask)
-	if err != nil || !a.Is4() {
+	ip := net.ParseIP(mask).To4()
+	if ip == nil {
 		return mask
 	}
-	bits := 0
-	for _, b := range a.As4() {
-		for ; b&0x80 != 0; b <<= 1 {
-			bits++
-		}
-	}
-	return strconv.Itoa(bits)
+	n, _ := net.IPMask(ip).Size()
+	return strconv.Itoa(n)
 }
 
 // findNetworkd returns the first matching .network file by name: networkd uses only that one.

@@ -17,27 +17,61 @@ type mark struct {
 // finders returns those that apply to a line, without those of the marks that are done.
 func finders(line string, without []string) []mark {
 	var out []mark
-	for _, m := range [...]mark{
-		{"Xid (", xid},
-		{"PCI I/O region assigned to", barInvalid},
-		{"[mem size", noSpace},
-		{"failed with error", probeFailed},
-		{"initialized", noneInitialized},
-		{"RmInitAdapter failed", initFailed},
-		{"power cable", powerCable},
-		{"likely needs to be reset", resetNeeded},
-		{"firmware version:", nicFirmware},
-		{"Gb/s available", limited},
-		{"invalid context", invalidContext},
-		{"disagrees about version of symbol", symbolMismatch},
-		{"Unknown symbol ", unknownSymbol},
-		{"could not insert", loadFailed},
-	} {
+	for _, m := range marks {
 		if strings.Contains(line, m.text) && !slices.Contains(without, m.text) {
 			out = append(out, m)
 		}
 	}
 	return out
+}
+
+var marks = []mark{
+	{"Xid (", finder(func(m []string, _ string) Event {
+		return Event{Code: GPUXid, PCIAddress: gpuAddress(m[1]), Keys: map[string]any{"xid": scan.Int(m[2])}}
+	}, xidLine)},
+	{"PCI I/O region assigned to", barInvalid},
+	{"[mem size", finder(func(m []string, _ string) Event {
+		return Event{Code: BARNoSpace, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"bar": scan.Int(m[2]), "size_bytes": scan.Int(m[3])}}
+	}, noSpaceLine, noSpaceOld)},
+	{"failed with error", finder(func(m []string, _ string) Event {
+		return Event{Code: GPUProbeFailed, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"error": scan.Int(m[2])}}
+	}, probeOld, probeNew)},
+	{"initialized", finder(func([]string, string) Event { return Event{Code: GPUNone} }, noneLine)},
+	{"RmInitAdapter failed", finder(func(m []string, line string) Event {
+		return Event{Code: GPUInitFailed, PCIAddress: anyAddress(line), Keys: map[string]any{"status": m[1]}}
+	}, initLine)},
+	{"power cable", powerCable},
+	{"likely needs to be reset", resetNeeded},
+	{"firmware version:", finder(func(m []string, _ string) Event {
+		return Event{Code: NICFirmware, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"fw_version": m[2]}}
+	}, firmwareLine)},
+	{"Gb/s available", finder(func(m []string, line string) Event {
+		before, _, _ := strings.Cut(line, m[0])
+		return Event{Code: PCIeLimited, PCIAddress: anyAddress(before), Keys: map[string]any{
+			"available_gbps": scan.Float(m[1]), "speed_gts": scan.Float(m[2]), "width": scan.Int(m[3]),
+			"limited_at": scan.PCI(m[4]), "capable_gbps": scan.Float(m[5]),
+		}}
+	}, limitedLine)},
+	{"invalid context", finder(func([]string, string) Event { return Event{Code: PeermemContext} }, contextLine)},
+	{"disagrees about version of symbol", finder(func(m []string, _ string) Event {
+		return Event{Code: SymbolMismatch, Keys: map[string]any{"module": m[1], "symbol": m[2]}}
+	}, mismatchLine)},
+	{"Unknown symbol ", finder(func(m []string, _ string) Event {
+		return Event{Code: UnknownSymbol, Keys: map[string]any{"module": m[1], "symbol": m[2], "error": scan.Int(m[3])}}
+	}, unknownLine)},
+	{"could not insert", loadFailed},
+}
+
+// finder finds the event that the first matching expression tells.
+func finder(tell func(m []string, line string) Event, expressions ...*regexp.Regexp) func(line string) (Event, bool) {
+	return func(line string) (Event, bool) {
+		for _, x := range expressions {
+			if m := x.FindStringSubmatch(line); m != nil {
+				return tell(m, line), true
+			}
+		}
+		return Event{}, false
+	}
 }
 
 const addressPattern = `(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2,4}:[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f])?`
@@ -73,14 +107,6 @@ func gpuAddress(s string) *string {
 // anyAddress returns the device that a line names.
 func anyAddress(line string) *string { return scan.PCI(address.FindString(line)) }
 
-func xid(line string) (Event, bool) {
-	m := xidLine.FindStringSubmatch(line)
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: GPUXid, PCIAddress: gpuAddress(m[1]), Keys: map[string]any{"xid": scan.Int(m[2])}}, true
-}
-
 func barInvalid(line string) (Event, bool) {
 	return Event{Code: GPUBARInvalid}, strings.Contains(line, "your NVIDIA device")
 }
@@ -96,91 +122,12 @@ func barLine(line string) (Event, bool) {
 	return Event{Code: GPUBARInvalid, PCIAddress: gpuAddress(m[2]), Keys: map[string]any{"bar": scan.Int(m[1])}}, true
 }
 
-func noSpace(line string) (Event, bool) {
-	m := noSpaceLine.FindStringSubmatch(line)
-	if m == nil {
-		m = noSpaceOld.FindStringSubmatch(line)
-	}
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: BARNoSpace, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"bar": scan.Int(m[2]), "size_bytes": scan.Int(m[3])}}, true
-}
-
-func probeFailed(line string) (Event, bool) {
-	m := probeOld.FindStringSubmatch(line)
-	if m == nil {
-		m = probeNew.FindStringSubmatch(line)
-	}
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: GPUProbeFailed, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"error": scan.Int(m[2])}}, true
-}
-
-func noneInitialized(line string) (Event, bool) {
-	return Event{Code: GPUNone}, noneLine.MatchString(line)
-}
-
-func initFailed(line string) (Event, bool) {
-	m := initLine.FindStringSubmatch(line)
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: GPUInitFailed, PCIAddress: anyAddress(line), Keys: map[string]any{"status": m[1]}}, true
-}
-
 func powerCable(line string) (Event, bool) {
 	return Event{Code: GPUPowerCable, PCIAddress: anyAddress(line)}, strings.Contains(line, "NVRM")
 }
 
 func resetNeeded(line string) (Event, bool) {
 	return Event{Code: GPUResetNeeded, PCIAddress: anyAddress(line)}, strings.Contains(line, "GPU likely needs to be reset")
-}
-
-func nicFirmware(line string) (Event, bool) {
-	m := firmwareLine.FindStringSubmatch(line)
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: NICFirmware, PCIAddress: scan.PCI(m[1]), Keys: map[string]any{"fw_version": m[2]}}, true
-}
-
-func limited(line string) (Event, bool) {
-	m := limitedLine.FindStringSubmatchIndex(line)
-	if m == nil {
-		return Event{}, false
-	}
-	group := func(n int) string {
-		if m[2*n] < 0 {
-			return ""
-		}
-		return line[m[2*n]:m[2*n+1]]
-	}
-	return Event{Code: PCIeLimited, PCIAddress: anyAddress(line[:m[0]]), Keys: map[string]any{
-		"available_gbps": scan.Float(group(1)), "speed_gts": scan.Float(group(2)), "width": scan.Int(group(3)),
-		"limited_at": scan.PCI(group(4)), "capable_gbps": scan.Float(group(5)),
-	}}, true
-}
-
-func invalidContext(line string) (Event, bool) {
-	return Event{Code: PeermemContext}, contextLine.MatchString(line)
-}
-
-func symbolMismatch(line string) (Event, bool) {
-	m := mismatchLine.FindStringSubmatch(line)
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: SymbolMismatch, Keys: map[string]any{"module": m[1], "symbol": m[2]}}, true
-}
-
-func unknownSymbol(line string) (Event, bool) {
-	m := unknownLine.FindStringSubmatch(line)
-	if m == nil {
-		return Event{}, false
-	}
-	return Event{Code: UnknownSymbol, Keys: map[string]any{"module": m[1], "symbol": m[2], "error": scan.Int(m[3])}}, true
 }
 
 func loadFailed(line string) (Event, bool) {

@@ -26,9 +26,25 @@ type DriverResult struct {
 // codeNoSuchDevice is the error of a network device that does not exist.
 const codeNoSuchDevice = "no_such_device"
 
-var driverKeys = map[string]bool{"driver": true, "version": true, "firmware version": true, "expansion rom version": true, "bus info": true,
-	"supports statistics": true, "supports test": true, "supports eeprom access": true, "supports register dump": true,
-	"supports priv flags": true}
+// driverKeys are the fields of ethtool -i.
+var driverKeys = scan.Keys[DriverResult]{
+	"driver":  func(r *DriverResult, v string) { scan.Keep(&r.Driver, scan.Str(v)) },
+	"version": func(r *DriverResult, v string) { scan.Keep(&r.Version, scan.Str(v)) },
+	"firmware version": func(r *DriverResult, v string) {
+		version, inside, ok := strings.Cut(v, "(")
+		if psid, _, closed := strings.Cut(inside, ")"); ok && closed {
+			scan.Keep(&r.PSID, scan.Str(psid))
+		}
+		scan.Keep(&r.FirmwareVersion, scan.Str(version))
+	},
+	"expansion rom version":  func(r *DriverResult, v string) { scan.Keep(&r.ExpansionROMVersion, scan.Str(v)) },
+	"bus info":               func(r *DriverResult, v string) { scan.Keep(&r.PCIAddress, scan.PCI(v)) },
+	"supports statistics":    func(r *DriverResult, v string) { scan.Keep(&r.SupportsStatistics, scan.Bool(v)) },
+	"supports test":          func(r *DriverResult, v string) { scan.Keep(&r.SupportsTest, scan.Bool(v)) },
+	"supports eeprom access": func(r *DriverResult, v string) { scan.Keep(&r.SupportsEEPROMAccess, scan.Bool(v)) },
+	"supports register dump": func(r *DriverResult, v string) { scan.Keep(&r.SupportsRegisterDump, scan.Bool(v)) },
+	"supports priv flags":    func(r *DriverResult, v string) { scan.Keep(&r.SupportsPrivilegeFlags, scan.Bool(v)) },
+}
 
 // Driver reads the text of ethtool -i.
 func Driver(text string) DriverResult {
@@ -36,34 +52,8 @@ func Driver(text string) DriverResult {
 	r.Envelope, text = scan.Begin("ethtool_i", text)
 	noSuchDevice(&r.Envelope, text)
 	understood := false
-	for p := range scan.AllPairs(text, func(key string) bool { return driverKeys[key] }) {
-		understood = true
-		switch p.Key {
-		case "driver":
-			set(&r.Driver, scan.Str(p.Value))
-		case "version":
-			set(&r.Version, scan.Str(p.Value))
-		case "firmware version":
-			version, inside, ok := strings.Cut(p.Value, "(")
-			if psid, _, closed := strings.Cut(inside, ")"); ok && closed {
-				set(&r.PSID, scan.Str(psid))
-			}
-			set(&r.FirmwareVersion, scan.Str(version))
-		case "expansion rom version":
-			set(&r.ExpansionROMVersion, scan.Str(p.Value))
-		case "bus info":
-			set(&r.PCIAddress, scan.PCI(p.Value))
-		case "supports statistics":
-			set(&r.SupportsStatistics, scan.Bool(p.Value))
-		case "supports test":
-			set(&r.SupportsTest, scan.Bool(p.Value))
-		case "supports eeprom access":
-			set(&r.SupportsEEPROMAccess, scan.Bool(p.Value))
-		case "supports register dump":
-			set(&r.SupportsRegisterDump, scan.Bool(p.Value))
-		case "supports priv flags":
-			set(&r.SupportsPrivilegeFlags, scan.Bool(p.Value))
-		}
+	for p := range scan.AllPairs(text, driverKeys.Known) {
+		understood = driverKeys.Set(&r, p.Key, p.Value)
 	}
 	r.NotUnderstood(understood, text)
 	return r

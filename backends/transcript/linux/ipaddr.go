@@ -130,45 +130,38 @@ func (p *ipParser) address(family, w string) bool {
 
 func (p *ipParser) addressWord(key, w string) {
 	if key == "scope" {
-		set(&p.addr.Scope, scan.Str(w))
+		scan.Keep(&p.addr.Scope, scan.Str(w))
 		return
 	}
 	if _, prefix, ok := strings.Cut(w, "/"); ok {
-		set(&p.addr.PrefixLen, scan.Int(prefix))
+		scan.Keep(&p.addr.PrefixLen, scan.Int(prefix))
 	}
 }
 
 func (p *ipParser) vfWord(prior, key, w string) {
 	switch {
 	case strings.HasPrefix(key, "link/") || key == "MAC":
-		set(&p.vf.MAC, scan.MAC(w))
+		scan.Keep(&p.vf.MAC, scan.MAC(w))
 	case prior == "spoof" && key == "checking":
-		set(&p.vf.SpoofCheck, scan.Bool(w))
+		scan.Keep(&p.vf.SpoofCheck, scan.Bool(w))
 	case key == "link-state":
-		set(&p.vf.LinkState, scan.Str(w))
+		scan.Keep(&p.vf.LinkState, scan.Str(w))
 	case key == "trust":
-		set(&p.vf.Trust, scan.Bool(w))
+		scan.Keep(&p.vf.Trust, scan.Bool(w))
 	}
 }
 
 func (i *Interface) set(key, w string) {
 	switch {
 	case key == "mtu":
-		set(&i.MTU, scan.Int(w))
+		scan.Keep(&i.MTU, scan.Int(w))
 	case key == "qdisc":
-		set(&i.Qdisc, scan.Str(w))
+		scan.Keep(&i.Qdisc, scan.Str(w))
 	case key == "master":
-		set(&i.Master, scan.Str(w))
+		scan.Keep(&i.Master, scan.Str(w))
 	case key == "state":
-		set(&i.State, scan.Str(w))
+		scan.Keep(&i.State, scan.Str(w))
 	case strings.HasPrefix(key, "link/") && key != "link/infiniband":
-		set(&i.MAC, scan.MAC(w))
-	}
-}
-
-// set keeps the first value of a record.
-func set[T any](to **T, value *T) {
-	if *to == nil {
-		*to = value
+		scan.Keep(&i.MAC, scan.MAC(w))
 	}
 }

@@ -11,17 +11,17 @@ func (p *pciParser) detail(line, key, value string) {
 	d := p.device
 	switch {
 	case key == "Subsystem":
-		set(&d.Subsystem, scan.Str(value))
+		scan.Keep(&d.Subsystem, scan.Str(value))
 	case key == "Physical Slot":
-		set(&d.PhysicalSlot, scan.Str(value))
+		scan.Keep(&d.PhysicalSlot, scan.Str(value))
 	case key == "NUMA node":
-		set(&d.NUMANode, scan.LeadingInt(value))
+		scan.Keep(&d.NUMANode, scan.LeadingInt(value))
 	case key == "Flags": // of -v
 		if _, node, ok := strings.Cut(value, "NUMA node "); ok {
-			set(&d.NUMANode, scan.LeadingInt(node))
+			scan.Keep(&d.NUMANode, scan.LeadingInt(node))
 		}
 	case key == "Kernel driver in use":
-		set(&d.Driver, scan.Str(value))
+		scan.Keep(&d.Driver, scan.Str(value))
 	case key == "Kernel modules":
 		for m := range strings.SplitSeq(value, ",") {
 			if m = strings.TrimSpace(m); m != "" {
@@ -29,9 +29,9 @@ func (p *pciParser) detail(line, key, value string) {
 			}
 		}
 	case key == "[PN] Part number":
-		set(&d.PartNumber, scan.Str(value))
+		scan.Keep(&d.PartNumber, scan.Str(value))
 	case key == "[SN] Serial number":
-		set(&d.SerialNumber, scan.Str(value))
+		scan.Keep(&d.SerialNumber, scan.Str(value))
 	case key == "Initial VFs":
 		p.sriov(line)
 	case strings.HasPrefix(key, "Region "):
@@ -119,11 +119,11 @@ func (p *pciParser) link(line, value string, capability bool) {
 	}
 	l := p.openLink(capability)
 	if capability { // a second capability of the device does not count
-		set(&l.CapSpeedGTs, speed)
-		set(&l.CapWidth, width)
+		scan.Keep(&l.CapSpeedGTs, speed)
+		scan.Keep(&l.CapWidth, width)
 	} else {
-		set(&l.StaSpeedGTs, speed)
-		set(&l.StaWidth, width)
+		scan.Keep(&l.StaSpeedGTs, speed)
+		scan.Keep(&l.StaWidth, width)
 	}
 }
 

@@ -79,14 +79,14 @@ func (r *QoSResult) set(key, value string) {
 	switch key {
 	case "dcbx mode":
 		if word := strings.ToLower(scan.Word(value)); strings.Contains(strings.ToLower(value), "controlled") {
-			set(&r.DCBXController, &word)
+			scan.Keep(&r.DCBXController, &word)
 		}
 	case "priority trust state", "priority trust mode":
-		set(&r.Trust, scan.Str(strings.ToLower(scan.Word(value))))
+		scan.Keep(&r.Trust, scan.Str(strings.ToLower(scan.Word(value))))
 	case "receive buffer size (bytes)", "buffer size (bytes)":
 		r.buffers(value)
 	case "cable len":
-		set(&r.CableLengthM, scan.LeadingInt(value))
+		scan.Keep(&r.CableLengthM, scan.LeadingInt(value))
 	case "tc":
 		r.tc(value)
 	case "priority", "up":
@@ -129,7 +129,7 @@ func (r *QoSResult) buffers(value string) {
 	for part := range strings.SplitSeq(value, ",") {
 		if name, size, ok := strings.Cut(part, "="); ok {
 			if strings.TrimSpace(name) == "max_buffer_size" {
-				set(&r.MaxBufferBytes, scan.LeadingInt(size))
+				scan.Keep(&r.MaxBufferBytes, scan.LeadingInt(size))
 			}
 		} else if n := scan.Int(part); n != nil && len(r.BufferSizeBytes) < 8 {
 			r.BufferSizeBytes = append(r.BufferSizeBytes, *n)

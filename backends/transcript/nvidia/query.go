@@ -83,16 +83,16 @@ func Query(text string) QueryResult {
 		}
 		switch key {
 		case "driver version":
-			set(&r.DriverVersion, scan.Str(value))
+			scan.Keep(&r.DriverVersion, scan.Str(value))
 			understood = true
 		case "cuda version":
-			set(&r.CUDAVersion, scan.Str(value))
+			scan.Keep(&r.CUDAVersion, scan.Str(value))
 			understood = true
 		case "attached gpus":
-			set(&r.AttachedGPUs, scan.LeadingInt(value))
+			scan.Keep(&r.AttachedGPUs, scan.LeadingInt(value))
 			understood = true
 		default:
-			if gpu.set(section, key, value) && gpu == excerpt {
+			if (gpuKeys.Set(gpu, key, value) || gpuKeys.Set(gpu, section+"/"+key, value)) && gpu == excerpt {
 				found = true
 			}
 			if key == "product name" && section == "" && raw[0] == ' ' {
@@ -123,61 +123,26 @@ func cutKey(line string) (key, value string, ok bool) {
 	return scan.Key(name), value, ok && value != ""
 }
 
-func (g *GPUQuery) set(section, key, value string) bool {
-	switch key {
-	case "product name":
-		set(&g.ProductName, scan.Str(value))
-	case "product architecture":
-		set(&g.Architecture, scan.Str(value))
-	case "serial number":
-		set(&g.Serial, scan.Str(value))
-	case "gpu uuid":
-		set(&g.UUID, scan.Str(value))
-	case "vbios version":
-		set(&g.VBIOSVersion, scan.Str(value))
-	case "persistence mode":
-		set(&g.Persistence, scan.Bool(value))
-	case "compute mode":
-		set(&g.ComputeMode, scan.Str(value))
-	case "license status":
-		set(&g.License, scan.Str(value))
-	case "virtualization mode":
-		set(&g.Virtualization, scan.Str(value))
-	default:
-		to := g.sized(section, key)
-		if to == nil {
-			return false
-		}
-		set(to, scan.LeadingInt(value))
-	}
-	return true
-}
-
-// sized returns the number in the value of a key of a section.
-func (g *GPUQuery) sized(section, key string) **int64 {
-	switch section + "/" + key {
-	case "pcie generation/current":
-		return &g.PCIeGenCurrent
-	case "pcie generation/max":
-		return &g.PCIeGenMax
-	case "link width/current":
-		return &g.LinkWidthCurrent
-	case "link width/max":
-		return &g.LinkWidthMax
-	case "fb memory usage/total":
-		return &g.FBTotalMiB
-	case "fb memory usage/reserved":
-		return &g.FBReservedMiB
-	case "fb memory usage/used":
-		return &g.FBUsedMiB
-	case "fb memory usage/free":
-		return &g.FBFreeMiB
-	case "bar1 memory usage/total":
-		return &g.BAR1TotalMiB
-	case "bar1 memory usage/used":
-		return &g.BAR1UsedMiB
-	case "bar1 memory usage/free":
-		return &g.BAR1FreeMiB
-	}
-	return nil
+// gpuKeys are the fields of a GPU: those of any section by their key, the others by section and key.
+var gpuKeys = scan.Keys[GPUQuery]{
+	"product name":             func(g *GPUQuery, v string) { scan.Keep(&g.ProductName, scan.Str(v)) },
+	"product architecture":     func(g *GPUQuery, v string) { scan.Keep(&g.Architecture, scan.Str(v)) },
+	"serial number":            func(g *GPUQuery, v string) { scan.Keep(&g.Serial, scan.Str(v)) },
+	"gpu uuid":                 func(g *GPUQuery, v string) { scan.Keep(&g.UUID, scan.Str(v)) },
+	"vbios version":            func(g *GPUQuery, v string) { scan.Keep(&g.VBIOSVersion, scan.Str(v)) },
+	"persistence mode":         func(g *GPUQuery, v string) { scan.Keep(&g.Persistence, scan.Bool(v)) },
+	"compute mode":             func(g *GPUQuery, v string) { scan.Keep(&g.ComputeMode, scan.Str(v)) },
+	"license status":           func(g *GPUQuery, v string) { scan.Keep(&g.License, scan.Str(v)) },
+	"virtualization mode":      func(g *GPUQuery, v string) { scan.Keep(&g.Virtualization, scan.Str(v)) },
+	"pcie generation/current":  func(g *GPUQuery, v string) { scan.Keep(&g.PCIeGenCurrent, scan.LeadingInt(v)) },
+	"pcie generation/max":      func(g *GPUQuery, v string) { scan.Keep(&g.PCIeGenMax, scan.LeadingInt(v)) },
+	"link width/current":       func(g *GPUQuery, v string) { scan.Keep(&g.LinkWidthCurrent, scan.LeadingInt(v)) },
+	"link width/max":           func(g *GPUQuery, v string) { scan.Keep(&g.LinkWidthMax, scan.LeadingInt(v)) },
+	"fb memory usage/total":    func(g *GPUQuery, v string) { scan.Keep(&g.FBTotalMiB, scan.LeadingInt(v)) },
+	"fb memory usage/reserved": func(g *GPUQuery, v string) { scan.Keep(&g.FBReservedMiB, scan.LeadingInt(v)) },
+	"fb memory usage/used":     func(g *GPUQuery, v string) { scan.Keep(&g.FBUsedMiB, scan.LeadingInt(v)) },
+	"fb memory usage/free":     func(g *GPUQuery, v string) { scan.Keep(&g.FBFreeMiB, scan.LeadingInt(v)) },
+	"bar1 memory usage/total":  func(g *GPUQuery, v string) { scan.Keep(&g.BAR1TotalMiB, scan.LeadingInt(v)) },
+	"bar1 memory usage/used":   func(g *GPUQuery, v string) { scan.Keep(&g.BAR1UsedMiB, scan.LeadingInt(v)) },
+	"bar1 memory usage/free":   func(g *GPUQuery, v string) { scan.Keep(&g.BAR1FreeMiB, scan.LeadingInt(v)) },
 }

@@ -123,7 +123,7 @@ func versions(line string, driver, cuda **string) bool {
 		if p.Key == "cuda version" {
 			to = cuda
 		}
-		set(to, scan.Str(strings.TrimRight(scan.Word(p.Value), "|")))
+		scan.Keep(to, scan.Str(strings.TrimRight(scan.Word(p.Value), "|")))
 	}
 	return found
 }
@@ -249,11 +249,4 @@ func isProcessType(w string) bool {
 		return true
 	}
 	return false
-}
-
-// set keeps the first value of a record.
-func set[T any](to **T, value *T) {
-	if *to == nil {
-		*to = value
-	}
 }

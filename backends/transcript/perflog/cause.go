@@ -6,108 +6,59 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
-// causes are the phrases that name why a test failed. Weak ones are consequences: they count only if the text contains nothing
-// more specific.
+// causes are the phrases that name why a test failed, by code. Weak ones are consequences: they count only if the text contains
+// nothing more specific. Of two phrases that begin alike, the longer one comes first.
 var causes = []struct {
-	phrase, code string
-	weak         bool
+	code    string
+	weak    bool
+	phrases []string
 }{
-	{"couldn't connect to remote qp", "qp_rtr_failed", false}, // of the ping-pong tests
-	{"couldn't connect to", "connect_failed", false},
-	{"name resolution for", "connect_failed", false},
-	{"service not known for", "connect_failed", false},
-	{"no address associated with hostname for", "connect_failed", false},
-	{"couldn't listen to port", "connect_failed", false},
-	{"accept() failed", "connect_failed", false},
-	{"connection refused", "connect_failed", false},
-	{"no route to host", "connect_failed", false},
-	{"problem in resolving basic", "connect_failed", true},
-	{"unable to open file descriptor for socket", "connect_failed", true},
-	{"unable to init the socket connection", "connect_failed", true},
-	{"ib device not found", "bad_device", false},
-	{"unable to find the infiniband", "bad_device", false},
-	{"no ib devices found", "bad_device", false},
-	{"did not detect devices", "bad_device", false},
-	{"failed to get ib devices list", "bad_device", false},
-	{"no such device id", "cuda_unsupported", false}, // for a GPU
-	{"no such device", "bad_device", false},
-	{"unable to query port", "bad_device", false},
-	{"couldn't get context for", "bad_device", true},
-	{"couldn't set the link layer", "bad_device", true},
-	{"can't read sgid", "gid_missing", false},
-	{"has no gid", "gid_missing", false},
-	{"incompatibility issue with gid", "gid_missing", false},
-	{"cuda dma-buf cannot be used without cuda", "bad_option", false},
-	{"unrecognized option", "bad_option", false},
-	{"invalid option", "bad_option", false},
-	{"requires an argument", "bad_option", false},
-	{"supports cuda only", "bad_option", false},
-	{"supports cuda latency tests", "bad_option", false},
-	{"parser function exited", "bad_option", true},
-	{"invalid command line", "bad_option", false},
-	{"support cuda", "cuda_unsupported", false},
-	{"without cuda support", "cuda_unsupported", false},
-	{"not compiled with cuda", "cuda_unsupported", false},
-	{"not built with cuda", "cuda_unsupported", false},
-	{"cuda is not supported", "cuda_unsupported", false},
-	{"cuda not supported", "cuda_unsupported", false},
-	{"cuda isn't supported", "cuda_unsupported", false},
-	{"no cuda device", "cuda_unsupported", false},
-	{"no cuda-capable device", "cuda_unsupported", false},
-	{"cuinit(0) returned", "cuda_unsupported", false},
-	{"cuinit() failed", "cuda_unsupported", false},
-	{"cudevicegetcount() returned", "cuda_unsupported", false},
-	{"couldn't allocate mr", "mr_failed", false},
-	{"failed to create mr", "mr_failed", false},
-	{"failed to register mr", "mr_failed", false},
-	{"couldn't register mr", "mr_failed", false},
-	{"failed to reg mr", "mr_failed", false},
-	{"couldn't get device attributes", "qp_create_failed", false},
-	{"unable to query device attributes", "qp_create_failed", false},
-	{"failed to query device", "qp_create_failed", false},
-	{"query device extended attributes", "qp_create_failed", false},
-	{"unable to create qp", "qp_create_failed", false},
-	{"failed to create qp", "qp_create_failed", false},
-	{"couldn't create qp", "qp_create_failed", false},
-	{"can't create qp", "qp_create_failed", false},
-	{"couldn't create ib resources", "qp_create_failed", true},
-	{"unable to connect the hca", "qp_rtr_failed", false},
-	{"completion with error", "completion_error", false},
-	{"failed status", "completion_error", false},
-	{"bad completion", "completion_error", false},
-	{"bad wc status", "completion_error", false},
-	{"read_keys:", "exchange_failed", false},
-	{"write_keys:", "exchange_failed", false},
-	{"read_data:", "exchange_failed", false},
-	{"read remote address", "exchange_failed", false},
-	{"write remote address", "exchange_failed", false},
-	{"send local address", "exchange_failed", false},
-	{"client read", "exchange_failed", false},
-	{"client write", "exchange_failed", false},
-	{"server read", "exchange_failed", false},
-	{"server write", "exchange_failed", false},
-	{"unable to read to socket", "exchange_failed", false},
-	{"unable to read from socket", "exchange_failed", false},
-	{"unable to write to socket", "exchange_failed", false},
-	{"unable to write from socket", "exchange_failed", false},
-	{"failed to exchange", "exchange_failed", false},
-	{"failed to close connection between server and client", "exchange_failed", true},
-	{"rdma cm event error", "rdma_cm_failed", false},
-	{"rdma_cm_event_", "rdma_cm_failed", false},
-	{"unexpected cm event", "rdma_cm_failed", false},
-	{"handle rdma cm event", "rdma_cm_failed", false},
-	{"connect rdma cm", "rdma_cm_failed", false},
-	{"rdma_bind_addr failed", "rdma_cm_failed", false},
-	{"rdma_resolve_addr failed", "rdma_cm_failed", false},
-	{"rdma_resolve_route failed", "rdma_cm_failed", false},
-	{"rdma_connect failed", "rdma_cm_failed", false},
-	{"rdma_listen failed", "rdma_cm_failed", false},
-	{"rdma_accept failed", "rdma_cm_failed", false},
-	{"rdma_get_cm_event", "rdma_cm_failed", false},
-	{"rdma_cm connection", "rdma_cm_failed", false},
-	{"unable to perform rdma_client", "rdma_cm_failed", false},
-	{"unable to perform rdma_server", "rdma_cm_failed", false},
-	{"failed to initialize rdma contexts", "rdma_cm_failed", true},
+	{"qp_rtr_failed", false, []string{"couldn't connect to remote qp", "unable to connect the hca"}}, // the first is of the ping-pong tests
+	{"cuda_unsupported", false, []string{ // "no such device id" is about a GPU
+		"no such device id", "support cuda", "without cuda support", "not compiled with cuda", "not built with cuda",
+		"cuda is not supported", "cuda not supported", "cuda isn't supported", "no cuda device", "no cuda-capable device",
+		"cuinit(0) returned", "cuinit() failed", "cudevicegetcount() returned",
+	}},
+	{"connect_failed", false, []string{
+		"couldn't connect to", "name resolution for", "service not known for", "no address associated with hostname for",
+		"couldn't listen to port", "accept() failed", "connection refused", "no route to host",
+	}},
+	{"connect_failed", true, []string{
+		"problem in resolving basic", "unable to open file descriptor for socket", "unable to init the socket connection",
+	}},
+	{"bad_device", false, []string{
+		"ib device not found", "unable to find the infiniband", "no ib devices found", "did not detect devices",
+		"failed to get ib devices list", "no such device", "unable to query port",
+	}},
+	{"bad_device", true, []string{"couldn't get context for", "couldn't set the link layer"}},
+	{"gid_missing", false, []string{"can't read sgid", "has no gid", "incompatibility issue with gid"}},
+	{"bad_option", false, []string{
+		"cuda dma-buf cannot be used without cuda", "unrecognized option", "invalid option", "requires an argument",
+		"supports cuda only", "supports cuda latency tests", "invalid command line",
+	}},
+	{"bad_option", true, []string{"parser function exited"}},
+	{"mr_failed", false, []string{
+		"couldn't allocate mr", "failed to create mr", "failed to register mr", "couldn't register mr", "failed to reg mr",
+	}},
+	{"qp_create_failed", false, []string{
+		"couldn't get device attributes", "unable to query device attributes", "failed to query device",
+		"query device extended attributes", "unable to create qp", "failed to create qp", "couldn't create qp", "can't create qp",
+	}},
+	{"qp_create_failed", true, []string{"couldn't create ib resources"}},
+	{"completion_error", false, []string{"completion with error", "failed status", "bad completion", "bad wc status"}},
+	{"exchange_failed", false, []string{
+		"read_keys:", "write_keys:", "read_data:", "read remote address", "write remote address", "send local address",
+		"client read", "client write", "server read", "server write", "unable to read to socket", "unable to read from socket",
+		"unable to write to socket", "unable to write from socket", "failed to exchange",
+	}},
+	{"exchange_failed", true, []string{"failed to close connection between server and client"}},
+	{"rdma_cm_failed", false, []string{
+		"rdma cm event error", "rdma_cm_event_", "unexpected cm event", "handle rdma cm event", "connect rdma cm",
+		"rdma_bind_addr failed", "rdma_resolve_addr failed", "rdma_resolve_route failed", "rdma_connect failed",
+		"rdma_listen failed", "rdma_accept failed", "rdma_get_cm_event", "rdma_cm connection", "unable to perform rdma_client",
+		"unable to perform rdma_server",
+	}},
+	{"rdma_cm_failed", true, []string{"failed to initialize rdma contexts"}},
 }
 
 // failing are the words that make a mention of RDMA CM or of a GID a failure.
@@ -118,7 +69,7 @@ type cause struct {
 	code, text         string
 	weakCode, weakText string
 	extra              map[string]any
-	index              *[256][]int // of causes by the first byte of the phrase
+	index              *[256][]phrase // by the first byte
 
 	status, wrID, scnt, ccnt *int64
 	syndrome                 *string
@@ -153,18 +104,26 @@ func (c *cause) line(line, lower string) bool {
 	return code != ""
 }
 
+// phrase is one of causes.
+type phrase struct {
+	text, code string
+	weak       bool
+}
+
 // phrase returns the first phrase of causes in the line.
 func (c *cause) phrase(lower string) (code string, weak bool) {
 	if c.index == nil {
-		c.index = new([256][]int)
-		for i, k := range causes {
-			c.index[k.phrase[0]] = append(c.index[k.phrase[0]], i)
+		c.index = new([256][]phrase)
+		for _, k := range causes {
+			for _, text := range k.phrases {
+				c.index[text[0]] = append(c.index[text[0]], phrase{text, k.code, k.weak})
+			}
 		}
 	}
 	for at := range len(lower) - 1 {
-		for _, i := range c.index[lower[at]] {
-			if k := &causes[i]; k.phrase[1] == lower[at+1] && strings.HasPrefix(lower[at:], k.phrase) {
-				return k.code, k.weak
+		for _, p := range c.index[lower[at]] {
+			if p.text[1] == lower[at+1] && strings.HasPrefix(lower[at:], p.text) {
+				return p.code, p.weak
 			}
 		}
 	}
@@ -235,9 +194,9 @@ var completionWords = [...]string{"status success", "local length error", "local
 
 func (c *cause) completion(lower string) {
 	if strings.Contains(lower, "status") && (strings.Contains(lower, "fail") || strings.Contains(lower, "wr_id") || strings.Contains(lower, "bad ")) {
-		first(&c.status, numberAfter(lower, "status"))
+		scan.Keep(&c.status, numberAfter(lower, "status"))
 		if s, ok := scan.Between(lower, "(", ")"); ok {
-			first(&c.status, scan.Int(s))
+			scan.Keep(&c.status, scan.Int(s))
 		}
 		for code, words := range completionWords {
 			if c.status == nil && strings.Contains(lower, words) {
@@ -247,7 +206,7 @@ func (c *cause) completion(lower string) {
 		}
 	}
 	if strings.Contains(lower, "wr_id") {
-		first(&c.wrID, numberAfter(lower, "wr_id"))
+		scan.Keep(&c.wrID, numberAfter(lower, "wr_id"))
 	}
 	if rest, ok := scan.After(lower, "syndrom"); ok && c.syndrome == nil {
 		if f := strings.Fields(strings.TrimLeft(rest, "e:= ")); len(f) > 0 && strings.HasPrefix(f[0], "0x") {
@@ -256,8 +215,8 @@ func (c *cause) completion(lower string) {
 		}
 	}
 	if strings.Contains(lower, "cnt") {
-		first(&c.scnt, numberAfter(lower, "scnt"))
-		first(&c.ccnt, numberAfter(lower, "ccnt"))
+		scan.Keep(&c.scnt, numberAfter(lower, "scnt"))
+		scan.Keep(&c.ccnt, numberAfter(lower, "ccnt"))
 	}
 }
 

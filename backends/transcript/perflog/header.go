@@ -58,56 +58,37 @@ func (p *parser) field(key, value string) {
 
 // known sets the field of that name and reports whether there is one.
 func (p *parser) known(h *Header, key, value string) bool {
-	switch key {
-	case "device":
-		first(&h.Device, scan.Str(value))
-	case "dual port":
-		first(&h.DualPort, scan.Bool(value))
-	case "number of qps":
-		first(&h.NumQPs, scan.LeadingInt(value))
-	case "transport type":
-		first(&h.Transport, scan.Str(value))
-	case "connection type":
-		first(&h.Connection, scan.Str(value))
-	case "using srq":
-		first(&h.UsingSRQ, scan.Bool(value))
-	case "pcie relax order":
-		first(&h.PCIeRelaxedOrder, scan.Bool(value))
-	case "ibv wr* api", "ibv wr api":
-		first(&h.IbvWrAPI, scan.Bool(value))
-	case "tx depth":
-		first(&h.TxDepth, scan.LeadingInt(value))
-	case "rx depth":
-		first(&h.RxDepth, scan.LeadingInt(value))
-	case "post list":
-		first(&h.PostList, scan.LeadingInt(value))
-	case "cq moderation":
-		first(&h.CQModeration, scan.LeadingInt(value))
-	case "mtu":
-		first(&h.MTU, scan.LeadingInt(value))
-	case "link type":
-		first(&h.LinkLayer, scan.Str(value))
-	case "gid index":
-		first(&h.GIDIndex, scan.LeadingInt(value))
-	case "max inline data":
-		first(&h.MaxInlineDataBytes, scan.LeadingInt(value))
-	case "outstand reads", "outstanding reads":
-		first(&h.OutstandingReads, scan.LeadingInt(value))
-	case "rdma cm qps":
-		first(&h.RDMACM, scan.Bool(value))
-	case "data ex. method", "data ex method":
-		first(&h.DataExchange, scan.Str(value))
-	default:
-		return p.table.result(key, value)
+	if headerKeys.Set(h, key, value) {
+		p.understood = true
+		return true
 	}
-	p.understood = true
-	return true
+	return p.table.result(key, value)
 }
 
-func first[T any](to **T, value *T) {
-	if *to == nil {
-		*to = value
-	}
+// headerKeys are the fields of the header.
+var headerKeys = scan.Keys[Header]{
+	"device":            func(h *Header, v string) { scan.Keep(&h.Device, scan.Str(v)) },
+	"dual port":         func(h *Header, v string) { scan.Keep(&h.DualPort, scan.Bool(v)) },
+	"number of qps":     func(h *Header, v string) { scan.Keep(&h.NumQPs, scan.LeadingInt(v)) },
+	"transport type":    func(h *Header, v string) { scan.Keep(&h.Transport, scan.Str(v)) },
+	"connection type":   func(h *Header, v string) { scan.Keep(&h.Connection, scan.Str(v)) },
+	"using srq":         func(h *Header, v string) { scan.Keep(&h.UsingSRQ, scan.Bool(v)) },
+	"pcie relax order":  func(h *Header, v string) { scan.Keep(&h.PCIeRelaxedOrder, scan.Bool(v)) },
+	"ibv wr* api":       func(h *Header, v string) { scan.Keep(&h.IbvWrAPI, scan.Bool(v)) },
+	"ibv wr api":        func(h *Header, v string) { scan.Keep(&h.IbvWrAPI, scan.Bool(v)) },
+	"tx depth":          func(h *Header, v string) { scan.Keep(&h.TxDepth, scan.LeadingInt(v)) },
+	"rx depth":          func(h *Header, v string) { scan.Keep(&h.RxDepth, scan.LeadingInt(v)) },
+	"post list":         func(h *Header, v string) { scan.Keep(&h.PostList, scan.LeadingInt(v)) },
+	"cq moderation":     func(h *Header, v string) { scan.Keep(&h.CQModeration, scan.LeadingInt(v)) },
+	"mtu":               func(h *Header, v string) { scan.Keep(&h.MTU, scan.LeadingInt(v)) },
+	"link type":         func(h *Header, v string) { scan.Keep(&h.LinkLayer, scan.Str(v)) },
+	"gid index":         func(h *Header, v string) { scan.Keep(&h.GIDIndex, scan.LeadingInt(v)) },
+	"max inline data":   func(h *Header, v string) { scan.Keep(&h.MaxInlineDataBytes, scan.LeadingInt(v)) },
+	"outstand reads":    func(h *Header, v string) { scan.Keep(&h.OutstandingReads, scan.LeadingInt(v)) },
+	"outstanding reads": func(h *Header, v string) { scan.Keep(&h.OutstandingReads, scan.LeadingInt(v)) },
+	"rdma cm qps":       func(h *Header, v string) { scan.Keep(&h.RDMACM, scan.Bool(v)) },
+	"data ex. method":   func(h *Header, v string) { scan.Keep(&h.DataExchange, scan.Str(v)) },
+	"data ex method":    func(h *Header, v string) { scan.Keep(&h.DataExchange, scan.Str(v)) },
 }
 
 // address reads "local address: LID 0x01 QPN 0x0033 PSN 0x2f" and the parts of it on a wrapped line.
@@ -150,11 +131,11 @@ func (p *parser) parts(s string) {
 		value := strings.TrimRight(words[i+1], ",;")
 		switch strings.ToUpper(words[i]) {
 		case "LID":
-			first(&last.LID, scan.Int(value))
+			scan.Keep(&last.LID, scan.Int(value))
 		case "QPN":
-			first(&last.QPN, scan.Int(value))
+			scan.Keep(&last.QPN, scan.Int(value))
 		case "PSN":
-			first(&last.PSN, scan.Int(value))
+			scan.Keep(&last.PSN, scan.Int(value))
 		}
 	}
 }
@@ -186,7 +167,7 @@ func (p *parser) gid(line string) bool {
 		if f := strings.Fields(parts[n-1]); len(f) > 0 {
 			parts[n-1] = f[0]
 		}
-		first(&last.GIDIPv4, scan.IPv4(strings.Join(parts[n-4:], ".")))
+		scan.Keep(&last.GIDIPv4, scan.IPv4(strings.Join(parts[n-4:], ".")))
 	}
 	return true
 }

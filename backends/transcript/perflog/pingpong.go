@@ -42,12 +42,12 @@ func PingPong(tool, text string) PingPongResult {
 		lower := strings.ToLower(line)
 		if i := strings.Index(lower, "local address:"); i >= 0 {
 			open = &PingPongAddress{}
-			first(&r.Local, open)
+			scan.Keep(&r.Local, open)
 			line = open.read(line[i:])
 		}
 		if i := strings.Index(strings.ToLower(line), "remote address:"); i >= 0 {
 			open = &PingPongAddress{}
-			first(&r.Remote, open)
+			scan.Keep(&r.Remote, open)
 			line = open.read(line[i:])
 		}
 		if open != nil && startsWithPart(part+line) { // wrapped
@@ -89,13 +89,13 @@ func (a *PingPongAddress) read(line string) string {
 		}
 		switch strings.ToUpper(name) {
 		case "LID":
-			first(&a.LID, scan.Int(value))
+			scan.Keep(&a.LID, scan.Int(value))
 		case "QPN":
-			first(&a.QPN, scan.Int(value))
+			scan.Keep(&a.QPN, scan.Int(value))
 		case "PSN":
-			first(&a.PSN, scan.Int(value))
+			scan.Keep(&a.PSN, scan.Int(value))
 		case "GID":
-			first(&a.GID, scan.GID(value))
+			scan.Keep(&a.GID, scan.GID(value))
 		default:
 			return strings.TrimSpace(line)
 		}
@@ -112,13 +112,13 @@ func (r *PingPongResult) rates(lower string) bool {
 		w := strings.TrimRight(words[i], ",.")
 		switch w {
 		case "bytes":
-			first(&r.Bytes, scan.Int(words[i-1]))
+			scan.Keep(&r.Bytes, scan.Int(words[i-1]))
 		case "seconds":
-			first(&r.Seconds, scan.Float(words[i-1]))
+			scan.Keep(&r.Seconds, scan.Float(words[i-1]))
 		case "iters":
-			first(&r.Iterations, scan.Int(words[i-1]))
+			scan.Keep(&r.Iterations, scan.Int(words[i-1]))
 		case "usec/iter":
-			first(&r.UsecPerIteration, scan.Float(words[i-1]))
+			scan.Keep(&r.UsecPerIteration, scan.Float(words[i-1]))
 			found = true
 		case "mbit/sec", "gbit/sec":
 			if f := scan.Float(words[i-1]); f != nil {
@@ -126,7 +126,7 @@ func (r *PingPongResult) rates(lower string) bool {
 				if w == "mbit/sec" {
 					gbps /= 1000
 				}
-				first(&r.BandwidthGbps, &gbps)
+				scan.Keep(&r.BandwidthGbps, &gbps)
 				found = true
 			}
 		}

@@ -54,11 +54,42 @@ type PortGID struct {
 // codeOpenFailed is a warning when another device was read, else an error.
 const codeOpenFailed = "device_open_failed"
 
-var devInfoKeys = map[string]bool{"hca id": true, "transport": true, "fw ver": true, "node guid": true, "sys image guid": true,
-	"vendor id": true, "vendor part id": true, "hw ver": true, "board id": true, "phys port cnt": true, "port": true, "state": true,
-	"max mtu": true, "active mtu": true, "sm lid": true, "port lid": true, "port lmc": true, "link layer": true,
-	"active width": true, "active speed": true, "phys state": true, "max msg sz": true, "port cap flags": true, "max mr size": true,
-	"device ports": true, "hcas found": true}
+// deviceKeys are the fields of a device.
+var deviceKeys = scan.Keys[Device]{
+	"transport": func(d *Device, v string) {
+		name, _, _ := strings.Cut(v, "(")
+		scan.Keep(&d.Transport, scan.Str(name))
+	},
+	"fw ver":         func(d *Device, v string) { scan.Keep(&d.FWVersion, scan.Str(scan.Word(v))) },
+	"node guid":      func(d *Device, v string) { scan.Keep(&d.NodeGUID, scan.GUID(scan.Word(v))) },
+	"sys image guid": func(d *Device, v string) { scan.Keep(&d.SysImageGUID, scan.GUID(scan.Word(v))) },
+	"vendor id":      func(d *Device, v string) { scan.Keep(&d.VendorID, scan.HexID(scan.Word(v))) },
+	"vendor part id": func(d *Device, v string) { scan.Keep(&d.VendorPartID, scan.LeadingInt(v)) },
+	"hw ver":         func(d *Device, v string) { scan.Keep(&d.HWVersion, scan.Str(scan.Word(v))) },
+	"board id":       func(d *Device, v string) { scan.Keep(&d.BoardID, scan.Str(scan.Word(v))) },
+	"phys port cnt":  func(d *Device, v string) { scan.Keep(&d.PortCount, scan.LeadingInt(v)) },
+}
+
+// portKeys are the fields of a port, and the keys that end the value before them.
+var portKeys = scan.Keys[Port]{
+	"state":      func(p *Port, v string) { scan.Keep(&p.State, scan.Str(scan.Word(v))) },
+	"max mtu":    func(p *Port, v string) { scan.Keep(&p.MaxMTU, scan.LeadingInt(v)) },
+	"active mtu": func(p *Port, v string) { scan.Keep(&p.ActiveMTU, scan.LeadingInt(v)) },
+	"sm lid":     func(p *Port, v string) { scan.Keep(&p.SMLID, scan.LeadingInt(v)) },
+	"port lid":   func(p *Port, v string) { scan.Keep(&p.PortLID, scan.LeadingInt(v)) },
+	"port lmc":   func(p *Port, v string) { scan.Keep(&p.LMC, scan.LeadingInt(v)) },
+	"link layer": func(p *Port, v string) { scan.Keep(&p.LinkLayer, scan.Str(scan.Word(v))) },
+	"active width": func(p *Port, v string) {
+		if w := scan.Word(v); strings.HasSuffix(w, "X") {
+			scan.Keep(&p.ActiveWidth, &w)
+		}
+	},
+	"active speed": func(p *Port, v string) { scan.Keep(&p.ActiveSpeedGbps, scan.LeadingFloat(v)) },
+	"phys state":   func(p *Port, v string) { scan.Keep(&p.PhysicalState, scan.Str(scan.Word(v))) },
+	"hca id":       ends, "port": ends, "max msg sz": ends, "port cap flags": ends, "max mr size": ends, "device ports": ends, "hcas found": ends,
+}
+
+func ends(*Port, string) {}
 
 // DevInfo reads the text of ibv_devinfo, with and without -v.
 func DevInfo(text string) DevInfoResult {
@@ -67,7 +98,9 @@ func DevInfo(text string) DevInfoResult {
 	opened := r.messages(text)
 	var dev *Device
 	var port *Port
-	known := func(key string) bool { return devInfoKeys[key] || strings.HasPrefix(key, "gid[") }
+	known := func(key string) bool {
+		return deviceKeys.Known(key) || portKeys.Known(key) || strings.HasPrefix(key, "gid[")
+	}
 	for p := range scan.AllPairs(text, known) {
 		switch {
 		case p.Key == "hca id":
@@ -79,12 +112,12 @@ func DevInfo(text string) DevInfoResult {
 				dev.Ports = append(dev.Ports, Port{Port: n, GIDs: []PortGID{}})
 				port = &dev.Ports[len(dev.Ports)-1]
 			}
-		case dev.set(p.Key, p.Value):
-		case port != nil:
-			if strings.HasPrefix(p.Key, "gid[") && isHalfGID(p.Value) {
+		case deviceKeys.Set(dev, p.Key, p.Value), port == nil, portKeys.Set(port, p.Key, p.Value):
+		default:
+			if isHalfGID(p.Value) {
 				p.Value += " " + p.Next
 			}
-			port.set(p.Key, p.Value)
+			port.gid(strings.TrimPrefix(p.Key, "gid["), p.Value)
 		}
 	}
 	if opened != "" {
@@ -130,69 +163,9 @@ func isHalfGID(value string) bool {
 	return strings.HasSuffix(value, ",") || strings.HasSuffix(value, "RoCE")
 }
 
-func (d *Device) set(key, value string) bool {
-	switch key {
-	case "transport":
-		name, _, _ := strings.Cut(value, "(")
-		keep(&d.Transport, scan.Str(name))
-	case "fw ver":
-		keep(&d.FWVersion, scan.Str(scan.Word(value)))
-	case "node guid":
-		keep(&d.NodeGUID, scan.GUID(scan.Word(value)))
-	case "sys image guid":
-		keep(&d.SysImageGUID, scan.GUID(scan.Word(value)))
-	case "vendor id":
-		keep(&d.VendorID, scan.HexID(scan.Word(value)))
-	case "vendor part id":
-		keep(&d.VendorPartID, scan.LeadingInt(value))
-	case "hw ver":
-		keep(&d.HWVersion, scan.Str(scan.Word(value)))
-	case "board id":
-		keep(&d.BoardID, scan.Str(scan.Word(value)))
-	case "phys port cnt":
-		keep(&d.PortCount, scan.LeadingInt(value))
-	default:
-		return false
-	}
-	return true
-}
-
-func (p *Port) set(key, value string) {
-	switch key {
-	case "state":
-		keep(&p.State, scan.Str(scan.Word(value)))
-	case "max mtu":
-		keep(&p.MaxMTU, scan.LeadingInt(value))
-	case "active mtu":
-		keep(&p.ActiveMTU, scan.LeadingInt(value))
-	case "sm lid":
-		keep(&p.SMLID, scan.LeadingInt(value))
-	case "port lid":
-		keep(&p.PortLID, scan.LeadingInt(value))
-	case "port lmc":
-		keep(&p.LMC, scan.LeadingInt(value))
-	case "link layer":
-		keep(&p.LinkLayer, scan.Str(scan.Word(value)))
-	case "active width":
-		if w := scan.Word(value); strings.HasSuffix(w, "X") {
-			keep(&p.ActiveWidth, &w)
-		}
-	case "active speed":
-		keep(&p.ActiveSpeedGbps, scan.LeadingFloat(value))
-	case "phys state":
-		keep(&p.PhysicalState, scan.Str(scan.Word(value)))
-	}
-	if inside, ok := strings.CutPrefix(key, "gid["); ok {
-		gid, kind, _ := strings.Cut(value, ",")
-		if g := scan.GID(scan.Word(gid)); g != nil {
-			p.GIDs = append(p.GIDs, PortGID{scan.LeadingInt(inside), g, scan.Str(kind)})
-		}
-	}
-}
-
-// keep sets a field that is not set yet: the first value of a block wins.
-func keep[T any](to **T, value *T) {
-	if *to == nil {
-		*to = value
+func (p *Port) gid(index, value string) {
+	gid, kind, _ := strings.Cut(value, ",")
+	if g := scan.GID(scan.Word(gid)); g != nil {
+		p.GIDs = append(p.GIDs, PortGID{scan.LeadingInt(index), g, scan.Str(kind)})
 	}
 }

@@ -69,7 +69,7 @@ func GIDs(text string) GIDsResult {
 				v := strings.ToLower(w)
 				open.Version = &v
 			default:
-				keep(&open.Netdev, scan.Str(w))
+				scan.Keep(&open.Netdev, scan.Str(w))
 				open = nil
 			}
 		}

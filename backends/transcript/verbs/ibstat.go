@@ -38,15 +38,35 @@ type CAPort struct {
 	LinkLayer      *string  `json:"link_layer"`
 }
 
-var ibstatKeys = map[string]bool{"ca": true, "ca type": true, "number of ports": true, "firmware version": true, "hardware version": true,
-	"node guid": true, "system image guid": true, "state": true, "physical state": true, "rate": true, "base lid": true, "lmc": true,
-	"sm lid": true, "capability mask": true, "port guid": true, "link layer": true}
+// caKeys are the fields of a CA.
+var caKeys = scan.Keys[CA]{
+	"ca type":           func(c *CA, v string) { scan.Keep(&c.Type, scan.Str(v)) },
+	"number of ports":   func(c *CA, v string) { scan.Keep(&c.PortCount, scan.LeadingInt(v)) },
+	"firmware version":  func(c *CA, v string) { scan.Keep(&c.FWVersion, scan.Str(v)) },
+	"hardware version":  func(c *CA, v string) { scan.Keep(&c.HWVersion, scan.Str(v)) },
+	"node guid":         func(c *CA, v string) { scan.Keep(&c.NodeGUID, scan.GUID(scan.Word(v))) },
+	"system image guid": func(c *CA, v string) { scan.Keep(&c.SysImageGUID, scan.GUID(scan.Word(v))) },
+}
+
+// caPortKeys are the fields of a port, and a key that ends the value before it.
+var caPortKeys = scan.Keys[CAPort]{
+	"state":           func(p *CAPort, v string) { scan.Keep(&p.State, scan.Str(v)) },
+	"physical state":  func(p *CAPort, v string) { scan.Keep(&p.PhysicalState, scan.Str(v)) },
+	"rate":            func(p *CAPort, v string) { scan.Keep(&p.RateGbps, scan.LeadingFloat(v)) },
+	"base lid":        func(p *CAPort, v string) { scan.Keep(&p.BaseLID, scan.LeadingInt(v)) },
+	"lmc":             func(p *CAPort, v string) { scan.Keep(&p.LMC, scan.LeadingInt(v)) },
+	"sm lid":          func(p *CAPort, v string) { scan.Keep(&p.SMLID, scan.LeadingInt(v)) },
+	"capability mask": func(p *CAPort, v string) { scan.Keep(&p.CapabilityMask, scan.Str(v)) },
+	"port guid":       func(p *CAPort, v string) { scan.Keep(&p.PortGUID, scan.GUID(scan.Word(v))) },
+	"link layer":      func(p *CAPort, v string) { scan.Keep(&p.LinkLayer, scan.Str(v)) },
+	"ca":              func(*CAPort, string) {},
+}
 
 // IBStat reads the text of ibstat.
 func IBStat(text string) IBStatResult {
 	r := IBStatResult{CAs: []CA{}}
 	r.Envelope, text = scan.Begin("ibstat", text)
-	known := func(key string) bool { return ibstatKeys[key] || portOfKey(key) != nil }
+	known := func(key string) bool { return caKeys.Known(key) || caPortKeys.Known(key) || portOfKey(key) != nil }
 	var ca *CA
 	var port *CAPort
 	panicked := ""
@@ -71,8 +91,8 @@ func IBStat(text string) IBStatResult {
 				if n := portOfKey(p.Key); n != nil {
 					ca.Ports = append(ca.Ports, CAPort{Port: n})
 					port = &ca.Ports[len(ca.Ports)-1]
-				} else if !ca.set(p.Key, p.Value) && port != nil {
-					port.set(p.Key, p.Value)
+				} else if !caKeys.Set(ca, p.Key, p.Value) && port != nil {
+					caPortKeys.Set(port, p.Key, p.Value)
 				}
 			}
 		}
@@ -108,48 +128,5 @@ func splitAt(line string, marks ...string) []string {
 		}
 		out = append(out, strings.TrimSpace(line[:at]))
 		line = line[at:]
-	}
-}
-
-func (c *CA) set(key, value string) bool {
-	switch key {
-	case "ca type":
-		keep(&c.Type, scan.Str(value))
-	case "number of ports":
-		keep(&c.PortCount, scan.LeadingInt(value))
-	case "firmware version":
-		keep(&c.FWVersion, scan.Str(value))
-	case "hardware version":
-		keep(&c.HWVersion, scan.Str(value))
-	case "node guid":
-		keep(&c.NodeGUID, scan.GUID(scan.Word(value)))
-	case "system image guid":
-		keep(&c.SysImageGUID, scan.GUID(scan.Word(value)))
-	default:
-		return false
-	}
-	return true
-}
-
-func (p *CAPort) set(key, value string) {
-	switch key {
-	case "state":
-		keep(&p.State, scan.Str(value))
-	case "physical state":
-		keep(&p.PhysicalState, scan.Str(value))
-	case "rate":
-		keep(&p.RateGbps, scan.LeadingFloat(value))
-	case "base lid":
-		keep(&p.BaseLID, scan.LeadingInt(value))
-	case "lmc":
-		keep(&p.LMC, scan.LeadingInt(value))
-	case "sm lid":
-		keep(&p.SMLID, scan.LeadingInt(value))
-	case "capability mask":
-		keep(&p.CapabilityMask, scan.Str(value))
-	case "port guid":
-		keep(&p.PortGUID, scan.GUID(scan.Word(value)))
-	case "link layer":
-		keep(&p.LinkLayer, scan.Str(value))
 	}
 }

@@ -29,14 +29,29 @@ type PortStatus struct {
 	LinkLayer         *string  `json:"link_layer"`
 }
 
-var ibstatusKeys = map[string]bool{"default gid": true, "base lid": true, "sm lid": true, "state": true, "phys state": true, "rate": true,
-	"link layer": true, "status": true}
+// portStatusKeys are the fields of a port, and a key that ends the value before it.
+var portStatusKeys = scan.Keys[PortStatus]{
+	"default gid": func(p *PortStatus, v string) { scan.Keep(&p.DefaultGID, scan.GID(scan.Word(v))) },
+	"base lid":    func(p *PortStatus, v string) { scan.Keep(&p.BaseLID, scan.LeadingInt(v)) },
+	"sm lid":      func(p *PortStatus, v string) { scan.Keep(&p.SMLID, scan.LeadingInt(v)) },
+	"state":       func(p *PortStatus, v string) { p.StateCode, p.State = coded(v) },
+	"phys state":  func(p *PortStatus, v string) { p.PhysicalStateCode, p.PhysicalState = coded(v) },
+	"rate": func(p *PortStatus, v string) {
+		scan.Keep(&p.RateGbps, scan.LeadingFloat(v))
+		if inside, ok := scan.Between(v, "(", ")"); ok {
+			words := append(scan.Words(inside), "", "")
+			scan.Keep(&p.Width, scan.Str(words[0]))
+			scan.Keep(&p.SpeedName, scan.Str(words[1]))
+		}
+	},
+	"link layer": func(p *PortStatus, v string) { scan.Keep(&p.LinkLayer, scan.Str(v)) },
+	"status":     func(*PortStatus, string) {},
+}
 
 // IBStatus reads the text of ibstatus.
 func IBStatus(text string) IBStatusResult {
 	r := IBStatusResult{Ports: []PortStatus{}}
 	r.Envelope, text = scan.Begin("ibstatus", text)
-	known := func(key string) bool { return ibstatusKeys[key] }
 	var port *PortStatus
 	for line := range scan.Lines(text) {
 		if saysNoDevices(strings.ToLower(line)) {
@@ -51,8 +66,8 @@ func IBStatus(text string) IBStatusResult {
 			if port == nil {
 				continue
 			}
-			for _, p := range scan.Pairs(part, known) {
-				port.set(p.Key, p.Value)
+			for _, p := range scan.Pairs(part, portStatusKeys.Known) {
+				portStatusKeys.Set(port, p.Key, p.Value)
 			}
 		}
 	}
@@ -73,30 +88,6 @@ func statusHead(line string) (device string, port *int64, ok bool) {
 		port = scan.LeadingInt(rest)
 	}
 	return device, port, true
-}
-
-func (p *PortStatus) set(key, value string) {
-	switch key {
-	case "default gid":
-		keep(&p.DefaultGID, scan.GID(scan.Word(value)))
-	case "base lid":
-		keep(&p.BaseLID, scan.LeadingInt(value))
-	case "sm lid":
-		keep(&p.SMLID, scan.LeadingInt(value))
-	case "state":
-		p.StateCode, p.State = coded(value)
-	case "phys state":
-		p.PhysicalStateCode, p.PhysicalState = coded(value)
-	case "rate":
-		keep(&p.RateGbps, scan.LeadingFloat(value))
-		if inside, ok := scan.Between(value, "(", ")"); ok {
-			words := append(scan.Words(inside), "", "")
-			keep(&p.Width, scan.Str(words[0]))
-			keep(&p.SpeedName, scan.Str(words[1]))
-		}
-	case "link layer":
-		keep(&p.LinkLayer, scan.Str(value))
-	}
 }
 
 // coded reads "4: ACTIVE".

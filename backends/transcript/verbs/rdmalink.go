@@ -48,9 +48,9 @@ func RDMALinks(text string) RDMALinkResult {
 				continue
 			}
 			if attribute != "" {
-				link.set(attribute, w)
+				linkKeys.Set(link, attribute, w)
 				attribute = ""
-			} else if linkAttributes[w] {
+			} else if linkKeys.Known(w) {
 				attribute = w
 			}
 		}
@@ -59,8 +59,17 @@ func RDMALinks(text string) RDMALinkResult {
 	return r
 }
 
-var linkAttributes = map[string]bool{"state": true, "physical_state": true, "netdev": true, "lid": true, "sm_lid": true, "lmc": true,
-	"subnet_prefix": true, "netdev_index": true}
+// linkKeys are the attributes of a port.
+var linkKeys = scan.Keys[RDMALink]{
+	"state":          func(l *RDMALink, v string) { scan.Keep(&l.State, scan.Str(v)) },
+	"physical_state": func(l *RDMALink, v string) { scan.Keep(&l.PhysicalState, scan.Str(v)) },
+	"netdev":         func(l *RDMALink, v string) { scan.Keep(&l.Netdev, scan.Str(v)) },
+	"lid":            func(l *RDMALink, v string) { scan.Keep(&l.LID, scan.Int(v)) },
+	"sm_lid":         func(l *RDMALink, v string) { scan.Keep(&l.SMLID, scan.Int(v)) },
+	"lmc":            func(l *RDMALink, v string) { scan.Keep(&l.LMC, scan.Int(v)) },
+	"subnet_prefix":  func(l *RDMALink, v string) { scan.Keep(&l.SubnetPrefix, scan.Str(v)) },
+	"netdev_index":   func(*RDMALink, string) {},
+}
 
 // portName reads "mlx5_0/1" and "mlx5_0/1:", but not the index "0/1:".
 func portName(w string) (device string, port *int64, ok bool) {
@@ -75,25 +84,6 @@ func isHead(w string) bool {
 	}
 	a, b, ok := strings.Cut(strings.TrimSuffix(w, ":"), "/")
 	return ok && scan.Int(a) != nil && (scan.Int(b) != nil || b == "-")
-}
-
-func (l *RDMALink) set(attribute, value string) {
-	switch attribute {
-	case "state":
-		keep(&l.State, scan.Str(value))
-	case "physical_state":
-		keep(&l.PhysicalState, scan.Str(value))
-	case "netdev":
-		keep(&l.Netdev, scan.Str(value))
-	case "lid":
-		keep(&l.LID, scan.Int(value))
-	case "sm_lid":
-		keep(&l.SMLID, scan.Int(value))
-	case "lmc":
-		keep(&l.LMC, scan.Int(value))
-	case "subnet_prefix":
-		keep(&l.SubnetPrefix, scan.Str(value))
-	}
 }
 
 // json reads the line that rdma -j prints.

@@ -3,6 +3,7 @@
 package bracket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -36,16 +37,9 @@ type Options struct {
 }
 
 func (o Options) filled() Options {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
-	}
-	set(&o.Shutdown, 5*time.Minute)
-	set(&o.PowerOn, 10*time.Minute)
-	set(&o.Evacuate, 30*time.Minute)
-	set(&o.Reboot, 30*time.Minute)
-	set(&o.Look, 10*time.Second)
+	o.Shutdown, o.PowerOn = cmp.Or(o.Shutdown, 5*time.Minute), cmp.Or(o.PowerOn, 10*time.Minute)
+	o.Evacuate, o.Reboot = cmp.Or(o.Evacuate, 30*time.Minute), cmp.Or(o.Reboot, 30*time.Minute)
+	o.Look = cmp.Or(o.Look, 10*time.Second)
 	return o
 }
 
@@ -89,9 +83,5 @@ func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, unt
 
 // state decodes a bracket's State.
 func state[T any](v backends.Value, target string) (T, error) {
-	var out T
-	if err := v.Decode(&out); err != nil {
-		return out, backends.Errorf(backends.KindPermanent, target, "", "the state to leave is not known: %w", err)
-	}
-	return out, nil
+	return backends.Decoded[T](v, target, "the state to leave is not known")
 }

@@ -65,18 +65,12 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 		}
 	}
 	o := order{site: s, machine: h.ref, op: opEnter, progress: progress,
-		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
-			res, err := methods.EnterMaintenanceMode_Task(ctx, s.conn.VIM(), &types.EnterMaintenanceMode_Task{
-				This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
-				MaintenanceSpec: &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
-					ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility),
-				}},
-			})
-			if err != nil {
-				return types.ManagedObjectReference{}, err
-			}
-			return res.Returnval, nil
-		},
+		send: wire.Starts(s.conn, methods.EnterMaintenanceMode_Task, &types.EnterMaintenanceMode_Task{
+			This: h.ref, Timeout: int32(s.opt.Evacuate.Seconds()),
+			MaintenanceSpec: &types.HostMaintenanceSpec{VsanMode: &types.VsanHostDecommissionMode{
+				ObjectAction: string(types.VsanHostDecommissionModeObjectActionEnsureObjectAccessibility),
+			}},
+		}),
 		done: func(ctx context.Context) (bool, error) {
 			now, err := s.host(ctx, t)
 			return now.maintenance, err
@@ -161,13 +155,7 @@ func (s site) exit(ctx context.Context, t backends.Ref, progress backends.Progre
 		return nil
 	}
 	_, err = order{site: s, machine: h.ref, op: opExit, progress: progress,
-		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
-			res, err := methods.ExitMaintenanceMode_Task(ctx, s.conn.VIM(), &types.ExitMaintenanceMode_Task{This: h.ref})
-			if err != nil {
-				return types.ManagedObjectReference{}, err
-			}
-			return res.Returnval, nil
-		},
+		send: wire.Starts(s.conn, methods.ExitMaintenanceMode_Task, &types.ExitMaintenanceMode_Task{This: h.ref}),
 		done: func(ctx context.Context) (bool, error) {
 			now, err := s.host(ctx, t)
 			return !now.maintenance, err

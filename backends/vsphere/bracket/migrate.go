@@ -9,7 +9,6 @@ import (
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -66,16 +65,8 @@ func (s site) moveAway(ctx context.Context, host place.Ref, t backends.Ref) erro
 	if err != nil {
 		return err
 	}
-	var moves errgroup.Group // a failed move does not stop the others
-	moves.SetLimit(movesAtOnce)
-	failed := make([]error, len(vms))
-	for i, vm := range vms {
-		moves.Go(func() error {
-			failed[i] = e.move(ctx, vm)
-			return nil
-		})
-	}
-	_ = moves.Wait()
+	failed := make([]error, len(vms)) // a failed move does not stop the others
+	backends.InParallel(slices.All(vms), movesAtOnce, func(i int, vm *leaver) { failed[i] = e.move(ctx, vm) })
 	return errors.Join(failed...)
 }
 
@@ -175,15 +166,9 @@ func (e *evacuation) leavers(ctx context.Context, vms []place.Ref) ([]*leaver, e
 
 func (e *evacuation) move(ctx context.Context, vm *leaver) error {
 	_, err := order{site: e.site, machine: vm.ref, op: opRelocate,
-		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
-			res, err := methods.RelocateVM_Task(ctx, e.conn.VIM(), &types.RelocateVM_Task{
-				This: vm.ref, Spec: types.VirtualMachineRelocateSpec{Host: &vm.to.ref}, Priority: types.VirtualMachineMovePriorityDefaultPriority,
-			})
-			if err != nil {
-				return types.ManagedObjectReference{}, err
-			}
-			return res.Returnval, nil
-		},
+		send: wire.Starts(e.conn, methods.RelocateVM_Task, &types.RelocateVM_Task{
+			This: vm.ref, Spec: types.VirtualMachineRelocateSpec{Host: &vm.to.ref}, Priority: types.VirtualMachineMovePriorityDefaultPriority,
+		}),
 		done: func(ctx context.Context) (bool, error) {
 			now, err := e.conn.One(ctx, vm.ref, "runtime.host")
 			return wire.Value[place.Ref](now, "runtime.host") != e.host, err

@@ -155,13 +155,7 @@ func (b reboot) Abort(ctx context.Context, t backends.Ref, found backends.Value,
 // maintenance mode.
 func (b reboot) send(ctx context.Context, t backends.Ref, h hostState, before Boot) error {
 	o := order{site: b.site, machine: h.ref, op: opReboot,
-		send: func(ctx context.Context) (types.ManagedObjectReference, error) {
-			res, err := methods.RebootHost_Task(ctx, b.conn.VIM(), &types.RebootHost_Task{This: h.ref, Force: false})
-			if err != nil {
-				return types.ManagedObjectReference{}, err
-			}
-			return res.Returnval, nil
-		},
+		send: wire.Starts(b.conn, methods.RebootHost_Task, &types.RebootHost_Task{This: h.ref, Force: false}),
 		done: func(ctx context.Context) (bool, error) {
 			now, err := b.host(ctx, t)
 			return now.connection != types.HostSystemConnectionStateConnected || before.over(now, false), err

@@ -261,11 +261,8 @@ func (e *evacuation) incompatible(ctx context.Context, group []*leaver, h *refug
 		return "", nil
 	}
 	for _, vm := range group {
-		res, err := methods.CheckMigrate_Task(ctx, e.conn.VIM(), &types.CheckMigrate_Task{This: *checker, Vm: vm.ref, Host: &h.ref, State: types.VirtualMachinePowerStatePoweredOn})
-		if err != nil {
-			return "", err
-		}
-		result, err := e.conn.Task(ctx, res.Returnval, nil)
+		result, err := e.conn.Run(ctx, nil, wire.Starts(e.conn, methods.CheckMigrate_Task,
+			&types.CheckMigrate_Task{This: *checker, Vm: vm.ref, Host: &h.ref, State: types.VirtualMachinePowerStatePoweredOn}))
 		if err != nil {
 			return "", err
 		}

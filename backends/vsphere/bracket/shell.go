@@ -97,7 +97,7 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 		v, err := b.fresh(ctx, t)
 		return backends.ValueOf(v.Shell), v.Running && v.Open, err
 	}
-	err := wire.Apply(ctx, t.Name, what, backends.ValueOf(Shell{Running: true, Open: true}), read, func() error {
+	return wire.Set(ctx, t.Name, what, backends.ValueOf(Shell{Running: true, Open: true}), progress, read, func() error {
 		v, err := b.view(ctx, t)
 		if err == nil {
 			err = b.allowed(ctx, t, v)
@@ -112,10 +112,6 @@ func (b shell) Open(ctx context.Context, t backends.Ref, progress backends.Progr
 		}
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 // Close stops the service and closes the ruleset if Open found them so.
@@ -128,7 +124,7 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		v, err := b.fresh(ctx, t)
 		return backends.ValueOf(v.Shell), (before.Running || !v.Running) && (before.Open || !v.Open), err
 	}
-	err = wire.Apply(ctx, t.Name, "restore the SSH service", leave, read, func() error {
+	return wire.Set(ctx, t.Name, "restore the SSH service", leave, progress, read, func() error {
 		v, err := b.view(ctx, t)
 		if err == nil && v.Running && !before.Running {
 			err = b.run(ctx, v, false)
@@ -140,10 +136,6 @@ func (b shell) Close(ctx context.Context, t backends.Ref, leave backends.Value, 
 		}
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 // allowed fails for hosts on which a login would be refused.

@@ -120,13 +120,8 @@ func (b vmPower) starting(ctx context.Context, vm place.Ref) (bool, error) {
 }
 
 func (b vmPower) powerOff(ctx context.Context, t backends.Ref, vm place.Ref, progress backends.Progress) error {
-	_, err := b.order(vm, opPowerOff, progress, func(ctx context.Context) (types.ManagedObjectReference, error) {
-		res, err := methods.PowerOffVM_Task(ctx, b.conn.VIM(), &types.PowerOffVM_Task{This: vm})
-		if err != nil {
-			return types.ManagedObjectReference{}, err
-		}
-		return res.Returnval, nil
-	}, types.VirtualMachinePowerStatePoweredOff).carryOut(ctx)
+	_, err := b.order(vm, opPowerOff, progress, wire.Starts(b.conn, methods.PowerOffVM_Task, &types.PowerOffVM_Task{This: vm}),
+		types.VirtualMachinePowerStatePoweredOff).carryOut(ctx)
 	return wire.Explain(err, t.Name, "power the VM off")
 }
 
@@ -225,13 +220,8 @@ func explainPowerOn(err error) (error, bool) {
 func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.PowerOn, errLate)
 	defer cancel()
-	o := b.order(vm, opPowerOn, progress, func(ctx context.Context) (types.ManagedObjectReference, error) {
-		res, err := methods.PowerOnVM_Task(ctx, b.conn.VIM(), &types.PowerOnVM_Task{This: vm})
-		if err != nil {
-			return types.ManagedObjectReference{}, err
-		}
-		return res.Returnval, nil
-	}, types.VirtualMachinePowerStatePoweredOn)
+	o := b.order(vm, opPowerOn, progress, wire.Starts(b.conn, methods.PowerOnVM_Task, &types.PowerOnVM_Task{This: vm}),
+		types.VirtualMachinePowerStatePoweredOn)
 	_, err := o.carryOut(ctx)
 	if _, is := wire.FaultOf(err).(*types.InvalidPowerState); is {
 		// An earlier attempt requested it and did not wait for it.

@@ -232,6 +232,21 @@ func (p *Places) Parts(ctx context.Context, host Ref) (types.HostConfigManager, 
 	return parts, nil
 }
 
+// Part returns a host and one of its managers, which older or disconnected hosts may lack.
+func (p *Places) Part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *Ref) (host, part Ref, err error) {
+	if host, err = p.Find(ctx, t); err != nil {
+		return host, part, err
+	}
+	parts, err := p.Parts(ctx, host)
+	if err != nil {
+		return host, part, err
+	}
+	if found := pick(parts); found != nil {
+		return host, *found, nil
+	}
+	return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer this now")
+}
+
 func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -96,7 +95,7 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		}
 		return nil
 	}
-	want, err := decode[backends.AdapterSpec](a.To, a.Target.Name, "set the adapter")
+	want, err := backends.Decoded[backends.AdapterSpec](a.To, a.Target.Name, "set the adapter")
 	if err != nil {
 		return err
 	}
@@ -118,7 +117,6 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 		return err
 	}
 	d := dev.GetVirtualDevice()
-	d.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 	d.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
 		Port: types.DistributedVirtualSwitchPortConnection{SwitchUuid: net.uuid, PortgroupKey: net.key},
 	}
@@ -132,6 +130,9 @@ func (s *vmSetter) adapter(ctx context.Context, spec *types.VirtualMachineConfig
 }
 
 func change(spec *types.VirtualMachineConfigSpec, op types.VirtualDeviceConfigSpecOperation, d types.BaseVirtualDevice) {
+	if op == types.VirtualDeviceConfigSpecOperationAdd {
+		d.GetVirtualDevice().Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
+	}
 	spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: op, Device: d})
 }
 
@@ -162,7 +163,7 @@ func (s *vmSetter) complete(ctx context.Context, dev types.BaseVirtualDevice, v 
 	case *types.VirtualVmxnet3Vrdma:
 		card.DeviceProtocol = want.Protocol
 	case *types.VirtualSriovEthernetCard:
-		card.AllowGuestOSMtuChange = ref(want.GuestMTU)
+		card.AllowGuestOSMtuChange = new(want.GuestMTU)
 		if want.PF == "" {
 			card.SriovBacking = automatic(card.SriovBacking)
 			return nil
@@ -188,15 +189,12 @@ func automatic(old *types.VirtualSriovEthernetCardSriovBackingInfo) *types.Virtu
 
 // physicalFunction returns the description of a PF from the VM's host, because its system id can only be read there.
 func (s *vmSetter) physicalFunction(ctx context.Context, v *vmView, pf string) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
-	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
+	target, err := s.offered(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	if res.Returnval == nil {
-		return nil, backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
-	}
 	var offered []string
-	for _, o := range res.Returnval.Sriov {
+	for _, o := range target.Sriov {
 		dev := o.PciDevice
 		offered = append(offered, dev.Id)
 		if strings.EqualFold(dev.Id, pf) {

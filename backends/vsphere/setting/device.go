@@ -34,7 +34,7 @@ func extra(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	text := ""
 	if !a.To.IsAbsent() {
 		var err error
-		if text, err = decode[string](a.To, a.Target.Name, "set "+a.Name); err != nil {
+		if text, err = backends.Decoded[string](a.To, a.Target.Name, "set "+a.Name); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 		switch b := p.Backing.(type) {
 		case *types.VirtualPCIPassthroughDeviceBackingInfo:
 			if strings.EqualFold(b.Id, pci) {
-				return d, backends.ValueOf(backends.DeviceSpec{Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: survey.PaddedHex(b.DeviceId)}), nil
+				return d, backends.ValueOf(backends.DeviceSpec{Backing: backends.FixedBacking, Vendor: survey.Hex(b.VendorId), Device: survey.PaddedHex(b.DeviceId)}), nil
 			}
 		case *types.VirtualPCIPassthroughDynamicBackingInfo:
 			if strings.EqualFold(b.AssignedId, pci) && len(b.AllowedDevice) > 0 {
@@ -83,11 +83,8 @@ func (s *vmSetter) passthrough(ctx context.Context, v *vmView, pci string) (type
 
 func dynamicSpec(b *types.VirtualPCIPassthroughDynamicBackingInfo) backends.Value {
 	a := b.AllowedDevice[0]
-	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: hex(int16(a.VendorId)), Device: hex(int16(a.DeviceId))})
+	return backends.ValueOf(backends.DeviceSpec{Backing: backends.DynamicBacking, Vendor: survey.Hex(int16(a.VendorId)), Device: survey.Hex(int16(a.DeviceId))})
 }
-
-// hex formats an id of the API, which is signed, in the usual form.
-func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
 
 // make reads the model of the device at a PCI address of the VM's host.
 func (s *vmSetter) make(ctx context.Context, v *vmView, pci string) (types.VirtualPCIPassthroughAllowedDevice, error) {
@@ -117,12 +114,11 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	if a.To.IsAbsent() {
 		return nil
 	}
-	want, err := decode[backends.DeviceSpec](a.To, a.Target.Name, "set the device")
+	want, err := backends.Decoded[backends.DeviceSpec](a.To, a.Target.Name, "set the device")
 	if err != nil {
 		return err
 	}
 	dev := &types.VirtualPCIPassthrough{}
-	dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 	switch want.Backing {
 	case backends.FixedBacking:
 		dev.Backing, err = s.fixed(ctx, v, a.Name, want)
@@ -138,24 +134,33 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 	return nil
 }
 
-// fixed returns the description of a device from the VM's host, because its system id can only be read there.
-func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
+// offered returns what the VM's host offers to its VMs.
+func (s *vmSetter) offered(ctx context.Context, v *vmView) (*types.ConfigTarget, error) {
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
+	if err == nil && res.Returnval == nil {
+		err = backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
+	}
 	if err != nil {
 		return nil, err
 	}
-	if res.Returnval == nil {
-		return nil, backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")
+	return res.Returnval, nil
+}
+
+// fixed returns the description of a device from the VM's host, because its system id can only be read there.
+func (s *vmSetter) fixed(ctx context.Context, v *vmView, pci string, want backends.DeviceSpec) (*types.VirtualPCIPassthroughDeviceBackingInfo, error) {
+	target, err := s.offered(ctx, v)
+	if err != nil {
+		return nil, err
 	}
 	var offered []string
-	for _, base := range res.Returnval.PciPassthrough {
+	for _, base := range target.PciPassthrough {
 		o := base.GetVirtualMachinePciPassthroughInfo()
 		dev := o.PciDevice
 		offered = append(offered, dev.Id)
 		if !strings.EqualFold(dev.Id, pci) {
 			continue
 		}
-		if is := hex(dev.VendorId) + ":" + hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
+		if is := survey.Hex(dev.VendorId) + ":" + survey.Hex(dev.DeviceId); is != want.Vendor+":"+want.Device {
 			return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, is, want.Vendor, want.Device)
 		}
 		return &types.VirtualPCIPassthroughDeviceBackingInfo{
@@ -191,7 +196,7 @@ func (s *vmSetter) dynamic(ctx context.Context, v *vmView, pci string, want back
 	if err != nil {
 		return nil, err
 	}
-	if id := hex(int16(is.VendorId)) + ":" + hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
+	if id := survey.Hex(int16(is.VendorId)) + ":" + survey.Hex(int16(is.DeviceId)); id != want.Vendor+":"+want.Device {
 		return nil, backends.Errorf(backends.KindConflict, "", "run it again to plan from the current state", "the device at %s is %s, not %s:%s", pci, id, want.Vendor, want.Device)
 	}
 	return &types.VirtualPCIPassthroughDynamicBackingInfo{AllowedDevice: []types.VirtualPCIPassthroughAllowedDevice{is}}, nil

@@ -35,7 +35,7 @@ func (s switchSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if to.IsAbsent() {
 		return s.remove(ctx, t, progress)
 	}
-	want, err := decode[backends.SwitchSpec](to, name, "set the distributed switch")
+	want, err := backends.Decoded[backends.SwitchSpec](to, name, "set the distributed switch")
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,7 @@ func (s switchSetter) create(ctx context.Context, t backends.Ref, want backends.
 	if want.Version != "" {
 		req.Spec.ProductInfo = &types.DistributedVirtualSwitchProductSpec{Version: want.Version}
 	}
-	res, err := methods.CreateDVS_Task(ctx, s.conn.VIM(), &req)
-	if err != nil {
-		return nil, err
-	}
-	result, err := s.task(ctx, res.Returnval, progress)
+	result, err := s.run(ctx, progress, wire.Starts(s.conn, methods.CreateDVS_Task, &req))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +117,6 @@ func (s switchSetter) networkFolder(ctx context.Context, datacenter string) (pla
 
 // change applies the differences to an existing DVS in one reconfigure; NIOC and version have calls of their own.
 func (s switchSetter) change(ctx context.Context, v *switchView, want backends.SwitchSpec, progress backends.Progress) error {
-	vim := s.conn.VIM()
 	defer s.dvs.forget(v.ref)
 	if want.Version != "" && want.Version != v.spec.Version {
 		if err := s.upgrade(ctx, v, want.Version, progress); err != nil {
@@ -147,16 +142,12 @@ func (s switchSetter) change(ctx context.Context, v *switchView, want backends.S
 		differs = true
 	}
 	if differs {
-		res, err := methods.ReconfigureDvs_Task(ctx, vim, &types.ReconfigureDvs_Task{This: v.ref, Spec: spec})
-		if err != nil {
-			return err
-		}
-		if _, err := s.task(ctx, res.Returnval, progress); err != nil {
+		if err := s.reconfigure(ctx, v, spec, progress); err != nil {
 			return err
 		}
 	}
 	if v.spec.NIOC != want.NIOC {
-		_, err := methods.EnableNetworkResourceManagement(ctx, vim, &types.EnableNetworkResourceManagement{This: v.ref, Enable: want.NIOC})
+		_, err := methods.EnableNetworkResourceManagement(ctx, s.conn.VIM(), &types.EnableNetworkResourceManagement{This: v.ref, Enable: want.NIOC})
 		return err
 	}
 	return nil
@@ -169,14 +160,15 @@ func (s switchSetter) upgrade(ctx context.Context, v *switchView, to string, pro
 		return backends.Errorf(backends.KindPermanent, "", "keep the version, or create another switch",
 			"a distributed switch of version %s cannot be changed to %s", v.spec.Version, to)
 	}
-	res, err := methods.PerformDvsProductSpecOperation_Task(ctx, s.conn.VIM(), &types.PerformDvsProductSpecOperation_Task{
+	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.PerformDvsProductSpecOperation_Task, &types.PerformDvsProductSpecOperation_Task{
 		This: v.ref, Operation: string(types.DistributedVirtualSwitchProductSpecOperationTypeUpgrade),
 		ProductSpec: &types.DistributedVirtualSwitchProductSpec{Version: to},
-	})
-	if err != nil {
-		return err
-	}
-	_, err = s.task(ctx, res.Returnval, progress)
+	}))
+	return err
+}
+
+func (s *site) reconfigure(ctx context.Context, v *switchView, spec *types.VMwareDVSConfigSpec, progress backends.Progress) error {
+	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.ReconfigureDvs_Task, &types.ReconfigureDvs_Task{This: v.ref, Spec: spec}))
 	return err
 }
 
@@ -204,10 +196,7 @@ func (s switchSetter) remove(ctx context.Context, t backends.Setting, progress b
 // destroy removes a managed entity from vCenter and from the cache.
 func (s *site) destroy(ctx context.Context, ref place.Ref, progress backends.Progress) error {
 	defer s.dvs.forget(ref)
-	res, err := methods.Destroy_Task(ctx, s.conn.VIM(), &types.Destroy_Task{This: ref})
-	if err == nil {
-		_, err = s.task(ctx, res.Returnval, progress)
-	}
+	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.Destroy_Task, &types.Destroy_Task{This: ref}))
 	if err == nil || stale(err) {
 		s.places.Drop(ref)
 		return nil

@@ -39,7 +39,7 @@ func (s hardwareSetter) version(ctx context.Context, vm place.Ref) (version int,
 // Set upgrades a VM that is off. A version is never lowered.
 func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	name := t.Target.Name
-	want, err := decode[int](to, name, "upgrade the hardware version")
+	want, err := backends.Decoded[int](to, name, "upgrade the hardware version")
 	if err != nil {
 		return err
 	}
@@ -62,11 +62,7 @@ func (s hardwareSetter) Set(ctx context.Context, t backends.Setting, to backends
 		case power != types.VirtualMachinePowerStatePoweredOff:
 			return errNotOff(power)
 		}
-		res, err := methods.UpgradeVM_Task(ctx, s.conn.VIM(), &types.UpgradeVM_Task{This: vm, Version: fmt.Sprintf("vmx-%02d", want)})
-		if err != nil {
-			return err
-		}
-		_, err = s.task(ctx, res.Returnval, progress)
+		_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.UpgradeVM_Task, &types.UpgradeVM_Task{This: vm, Version: fmt.Sprintf("vmx-%02d", want)}))
 		return err
 	})
 }

@@ -13,28 +13,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
-// part returns one of a host's managers, which older or disconnected hosts may lack.
-func (s *site) part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *types.ManagedObjectReference) (place.Ref, error) {
-	host, err := s.places.Find(ctx, t)
-	if err != nil {
-		return place.Ref{}, err
-	}
-	parts, err := s.places.Parts(ctx, host)
-	if err != nil {
-		return place.Ref{}, err
-	}
-	p := pick(parts)
-	if p == nil {
-		return place.Ref{}, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer this now")
-	}
-	return *p, nil
-}
-
 // optionSetter sets advanced settings of hosts.
 type optionSetter struct{ *site }
 
 func (s optionSetter) options(ctx context.Context, t backends.Ref) (place.Ref, error) {
-	return s.part(ctx, t, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.AdvancedOption })
+	_, manager, err := s.places.Part(ctx, t, func(m types.HostConfigManager) *place.Ref { return m.AdvancedOption })
+	return manager, err
 }
 
 // Read returns an advanced setting of a host.
@@ -69,7 +53,7 @@ func (s optionSetter) write(ctx context.Context, t backends.Setting, to backends
 	if err != nil {
 		return err
 	}
-	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
+	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), wire.Reading(ctx, s.Read, t, to), func() error {
 		return s.update(ctx, manager, t.Name, value)
 	})
 }
@@ -107,7 +91,7 @@ func (s optionSetter) update(ctx context.Context, manager place.Ref, key string,
 }
 
 func optionValue(to backends.Value, target, what string) (any, error) {
-	raw, err := decode[json.RawMessage](to, target, what)
+	raw, err := backends.Decoded[json.RawMessage](to, target, what)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +114,8 @@ func optionValue(to backends.Value, target, what string) (any, error) {
 type firewallSetter struct{ *site }
 
 func (s firewallSetter) system(ctx context.Context, t backends.Ref) (place.Ref, error) {
-	return s.part(ctx, t, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.FirewallSystem })
+	_, system, err := s.places.Part(ctx, t, func(m types.HostConfigManager) *place.Ref { return m.FirewallSystem })
+	return system, err
 }
 
 // Read reports whether a firewall ruleset is enabled.
@@ -174,7 +159,7 @@ func (s firewallSetter) Parent(t backends.Setting) string { return "ruleset " + 
 
 // write enables or disables a firewall ruleset.
 func (s firewallSetter) write(ctx context.Context, t backends.Setting, to backends.Value) error {
-	on, err := decode[bool](to, t.Target.Name, "set the firewall ruleset "+t.Name)
+	on, err := backends.Decoded[bool](to, t.Target.Name, "set the firewall ruleset "+t.Name)
 	if err != nil {
 		return err
 	}
@@ -182,7 +167,7 @@ func (s firewallSetter) write(ctx context.Context, t backends.Setting, to backen
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, s.what(t, to))
 	}
-	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), reading(ctx, s, t, to), func() error {
+	return wire.Attempt(ctx, t.Target.Name, s.what(t, to), wire.Reading(ctx, s.Read, t, to), func() error {
 		var err error
 		if on {
 			_, err = methods.EnableRuleset(ctx, s.conn.VIM(), &types.EnableRuleset{This: system, Id: t.Name})

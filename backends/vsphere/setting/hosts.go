@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/vmware/govmomi/vim25/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -40,7 +39,7 @@ type hosts struct {
 func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	err := h.write(ctx, t, to)
 	if err == nil {
-		err = wire.Confirm(ctx, t.Target.Name, h.what(t, to), to, reading(ctx, h, t, to))
+		err = wire.Confirm(ctx, t.Target.Name, h.what(t, to), to, wire.Reading(ctx, h.Read, t, to))
 	}
 	if err == nil {
 		progress.Report(100)
@@ -48,18 +47,10 @@ func (h *hosts) Set(ctx context.Context, t backends.Setting, to backends.Value, 
 	return err
 }
 
-// reading returns the read function that Apply needs.
-func reading(ctx context.Context, k hostSetting, t backends.Setting, to backends.Value) func() (backends.Value, bool, error) {
-	return func() (backends.Value, bool, error) {
-		got, err := k.Read(ctx, t)
-		return got, got == to, err
-	}
-}
-
 // SetMany writes all settings in parallel and reads them back together. It returns one error per host.
 func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
 	errs := make([]error, len(as))
-	h.each(all(len(as)), func(i int) { errs[i] = h.write(ctx, as[i].Setting, as[i].To) })
+	backends.InParallel(slices.All(as), h.parallel, func(i int, a backends.Assignment) { errs[i] = h.write(ctx, a.Setting, a.To) })
 	var unproved []int
 	for i, err := range errs {
 		if err == nil {
@@ -84,9 +75,9 @@ func (h *hosts) SetMany(ctx context.Context, as []backends.Assignment, progress 
 		}
 	}
 	// vCenter's properties may be out of date: from now on, the host's own answer counts.
-	h.each(unproved, func(i int) {
+	backends.InParallel(slices.All(unproved), h.parallel, func(_, i int) {
 		a := as[i]
-		if errs[i] = wire.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, reading(ctx, h, a.Setting, a.To)); errs[i] == nil {
+		if errs[i] = wire.Confirm(ctx, a.Target.Name, h.what(a.Setting, a.To), a.To, wire.Reading(ctx, h.Read, a.Setting, a.To)); errs[i] == nil {
 			h.distrust(ctx, a.Setting)
 		}
 	})
@@ -158,27 +149,6 @@ func (h *hosts) ReadMany(ctx context.Context, ss []backends.Setting) ([]backends
 			}
 		}
 	}
-	h.each(alone, func(i int) { values[i], errs[i] = h.Read(ctx, ss[i]) })
+	backends.InParallel(slices.All(alone), h.parallel, func(_, i int) { values[i], errs[i] = h.Read(ctx, ss[i]) })
 	return values, errs
-}
-
-// each calls do for some indices in parallel.
-func (h *hosts) each(which []int, do func(i int)) {
-	var g errgroup.Group
-	g.SetLimit(h.parallel)
-	for _, i := range which {
-		g.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = g.Wait() // do stores its own errors
-}
-
-func all(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -125,12 +124,7 @@ func (s memberSetter) reconfigure(ctx context.Context, v *switchView, as []backe
 		spec.Host = append(spec.Host, member)
 	}
 	defer s.dvs.forget(v.ref)
-	res, err := methods.ReconfigureDvs_Task(ctx, s.conn.VIM(), &types.ReconfigureDvs_Task{This: v.ref, Spec: spec})
-	if err != nil {
-		return err
-	}
-	_, err = s.task(ctx, res.Returnval, progress)
-	return err
+	return s.site.reconfigure(ctx, v, spec, progress)
 }
 
 func memberSpec(v *switchView, host place.Ref, a backends.Assignment) (types.DistributedVirtualSwitchHostMemberConfigSpec, error) {
@@ -139,7 +133,7 @@ func memberSpec(v *switchView, host place.Ref, a backends.Assignment) (types.Dis
 		spec.Operation = string(types.ConfigSpecOperationRemove)
 		return spec, nil
 	}
-	want, err := decode[backends.MemberSpec](a.To, a.Target.Name, "join the distributed switch")
+	want, err := backends.Decoded[backends.MemberSpec](a.To, a.Target.Name, "join the distributed switch")
 	if err != nil {
 		return spec, err
 	}

@@ -98,7 +98,7 @@ func (s groupSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 			return s.destroy(ctx, v.ref, progress)
 		})
 	}
-	want, err := decode[backends.PortGroupSpec](to, name, "set the port group")
+	want, err := backends.Decoded[backends.PortGroupSpec](to, name, "set the port group")
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,8 @@ func (s groupSetter) create(ctx context.Context, t backends.Ref, dvs *switchView
 		NumPorts: 16, AutoExpand: types.NewBool(true), // elastic: ports are added as needed
 	}
 	defer s.places.Expire(backends.TypePortGroup) // neither the task nor a failed call says what it created
-	res, err := methods.AddDVPortgroup_Task(ctx, s.conn.VIM(), &types.AddDVPortgroup_Task{This: dvs.ref, Spec: []types.DVPortgroupConfigSpec{spec}})
-	if err != nil {
-		return err
-	}
-	_, err = s.task(ctx, res.Returnval, progress)
+	_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.AddDVPortgroup_Task,
+		&types.AddDVPortgroup_Task{This: dvs.ref, Spec: []types.DVPortgroupConfigSpec{spec}}))
 	return err
 }
 
@@ -166,11 +163,7 @@ func (s groupSetter) change(ctx context.Context, v *groupView, dvs *switchView, 
 	if spec.Type == "" && port == nil {
 		return nil
 	}
-	res, err := methods.ReconfigureDVPortgroup_Task(ctx, s.conn.VIM(), &types.ReconfigureDVPortgroup_Task{This: v.ref, Spec: spec})
-	if err != nil {
-		return err
-	}
-	_, err = s.task(ctx, res.Returnval, progress)
+	_, err = s.run(ctx, progress, wire.Starts(s.conn, methods.ReconfigureDVPortgroup_Task, &types.ReconfigureDVPortgroup_Task{This: v.ref, Spec: spec}))
 	return err
 }
 

@@ -118,19 +118,9 @@ func (s *Settings) Devices(ctx context.Context, vm string) ([]backends.AssignedD
 	return out, nil
 }
 
-// task waits for a task with the common limit.
-func (s *site) task(ctx context.Context, ref types.ManagedObjectReference, progress backends.Progress) (types.AnyType, error) {
+// run runs a task with the common limit.
+func (s *site) run(ctx context.Context, progress backends.Progress, start func(context.Context) (place.Ref, error)) (types.AnyType, error) {
 	ctx, cancel := context.WithTimeout(ctx, taskLimit)
 	defer cancel()
-	return s.conn.Task(ctx, ref, progress)
+	return s.conn.Run(ctx, progress, start)
 }
-
-func decode[T any](v backends.Value, target, what string) (T, error) {
-	var out T
-	if err := v.Decode(&out); err != nil {
-		return out, backends.Errorf(backends.KindPermanent, target, "", "%s: %w", what, err)
-	}
-	return out, nil
-}
-
-func ref[T any](v T) *T { return &v }

@@ -33,7 +33,7 @@ func vgpus(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	want := 0
 	if !a.To.IsAbsent() {
 		var err error
-		if want, err = decode[int](a.To, a.Target.Name, "set the vGPUs "+a.Name); err != nil {
+		if want, err = backends.Decoded[int](a.To, a.Target.Name, "set the vGPUs "+a.Name); err != nil {
 			return err
 		}
 	}
@@ -49,7 +49,6 @@ func vgpus(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignmen
 	}
 	for n := len(have); n < want; n++ {
 		dev := &types.VirtualPCIPassthrough{}
-		dev.Key = int32(-100 - len(spec.DeviceChange)) // a negative key makes vCenter assign one
 		dev.Backing = &types.VirtualPCIPassthroughVmiopBackingInfo{Vgpu: a.Name}
 		change(spec, types.VirtualDeviceConfigSpecOperationAdd, dev)
 	}
@@ -102,7 +101,6 @@ func (s *vmSetter) deviceGroup(ctx context.Context, spec *types.VirtualMachineCo
 				"the group holds %s, which is neither a vGPU nor a device that is passed through", c.DeviceName)
 		}
 		dev := &types.VirtualPCIPassthrough{}
-		dev.Key = int32(-100 - len(spec.DeviceChange))
 		dev.Backing = template.Backing
 		dev.DeviceGroupInfo = &types.VirtualDeviceDeviceGroupInfo{GroupInstanceKey: newGroup, SequenceId: int32(i)}
 		if template.DeviceGroupInfo != nil {

@@ -1,10 +1,12 @@
 package setting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -29,8 +31,8 @@ type vmView struct {
 	power    types.VirtualMachinePowerState
 	memoryMB int64
 	memory   backends.MemorySpec
-	cpuMHz   int64  // reserved CPU
-	latency  string // latency sensitivity
+	cpuMHz   int64 // reserved CPU
+	latency  types.LatencySensitivitySensitivityLevel
 	nested   bool
 	devices  []types.BaseVirtualDevice
 	extra    []types.BaseOptionValue // only if it was requested
@@ -64,12 +66,12 @@ func (s *vmSetter) view(ctx context.Context, vm place.Ref, settings ...backends.
 		extra:    wire.Value[types.ArrayOfOptionValue](o, "config.extraConfig").OptionValue,
 		groups:   wire.Value[types.VirtualMachineVirtualDeviceGroups](o, "config.deviceGroups").DeviceGroup,
 		host:     wire.Value[place.Ref](o, "runtime.host"), browser: wire.Value[place.Ref](o, "environmentBrowser"),
+		nested: wire.Value[bool](o, "config.nestedHVEnabled"), cpuMHz: wire.Value[int64](o, "config.cpuAllocation.reservation"),
+		latency: cmp.Or(wire.Value[types.LatencySensitivitySensitivityLevel](o, "config.latencySensitivity.level"), types.LatencySensitivitySensitivityLevelNormal),
 	}
-	v.nested = wire.Value[bool](o, "config.nestedHVEnabled")
 	v.memory = backends.MemorySpec{
 		Locked: wire.Value[bool](o, "config.memoryReservationLockedToMax"), ReservationMB: wire.Value[int64](o, "config.memoryAllocation.reservation"),
 	}
-	v.tuning(o)
 	return v, nil
 }
 
@@ -111,25 +113,15 @@ func (s *vmSetter) ReadMany(ctx context.Context, ss []backends.Setting) ([]backe
 }
 
 func thing(t backends.Setting) string {
-	switch t.Kind {
-	case backends.KindMemory:
-		return "memory reservation"
-	case backends.KindCPU:
-		return "CPU reservation"
-	case backends.KindLatency:
-		return "latency sensitivity"
-	case backends.KindNested:
-		return "nested virtualization"
-	case backends.KindExtra:
-		return "setting " + t.Name
-	case backends.KindDevice:
-		return "device " + t.Name
-	case backends.KindVGPU:
-		return "vGPUs " + t.Name
-	case backends.KindDeviceGroup:
-		return "vendor device group " + t.Name
+	what := map[backends.Kind]string{
+		backends.KindMemory: "memory reservation", backends.KindCPU: "CPU reservation", backends.KindLatency: "latency sensitivity",
+		backends.KindNested: "nested virtualization", backends.KindExtra: "setting ", backends.KindDevice: "device ",
+		backends.KindVGPU: "vGPUs ", backends.KindDeviceGroup: "vendor device group ", backends.KindAdapter: "adapter on ",
+	}[t.Kind]
+	if strings.HasSuffix(what, " ") {
+		what += t.Name
 	}
-	return "adapter on " + t.Name
+	return what
 }
 
 // of returns a setting from a view.
@@ -180,7 +172,7 @@ func (s *vmSetter) is(ctx context.Context, v *vmView, a backends.Assignment) (bo
 	if a.Kind != backends.KindMemory || a.To.IsAbsent() {
 		return false, nil
 	}
-	want, err := decode[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
+	want, err := backends.Decoded[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
 	return err == nil && want.Locked && v.memory.Locked && v.memory.ReservationMB == v.memoryMB, err
 }
 
@@ -275,13 +267,21 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 		open = append(open, i)
 		switch a.Kind {
 		case backends.KindMemory:
-			err = memory(spec, v, a)
+			err = take(a, "set the memory reservation", func(want backends.MemorySpec) {
+				if want.Locked { // then vCenter accepts only a reservation of all memory
+					want.ReservationMB = v.memoryMB
+				}
+				spec.MemoryReservationLockedToMax = &want.Locked
+				spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: &want.ReservationMB}
+			})
 		case backends.KindCPU:
-			err = cpu(spec, a)
+			err = take(a, "set the CPU reservation", func(mhz int64) { spec.CpuAllocation = &types.ResourceAllocationInfo{Reservation: &mhz} })
 		case backends.KindLatency:
-			err = latency(spec, a)
+			err = take(a, "set the latency sensitivity", func(level types.LatencySensitivitySensitivityLevel) {
+				spec.LatencySensitivity = &types.LatencySensitivity{Level: level}
+			})
 		case backends.KindNested:
-			err = nested(spec, a)
+			err = take(a, "set nested virtualization", func(on bool) { spec.NestedHVEnabled = &on })
 		case backends.KindAdapter:
 			err = s.adapter(ctx, spec, v, a)
 		case backends.KindExtra:
@@ -302,33 +302,17 @@ func (s *vmSetter) spec(ctx context.Context, v *vmView, as []backends.Assignment
 	return spec, open, nil
 }
 
-// memory locks or unlocks the reservation. While it is locked, vCenter accepts only a reservation of all memory.
-func memory(spec *types.VirtualMachineConfigSpec, v *vmView, a backends.Assignment) error {
-	want, err := decode[backends.MemorySpec](a.To, a.Target.Name, "set the memory reservation")
-	if err != nil {
-		return err
+// take passes the value that a setting is to get to set.
+func take[T any](a backends.Assignment, what string, set func(T)) error {
+	want, err := backends.Decoded[T](a.To, a.Target.Name, what)
+	if err == nil {
+		set(want)
 	}
-	reserve := want.ReservationMB
-	if want.Locked {
-		reserve = v.memoryMB
-	}
-	spec.MemoryReservationLockedToMax = ref(want.Locked)
-	spec.MemoryAllocation = &types.ResourceAllocationInfo{Reservation: ref(reserve)}
-	return nil
-}
-
-func nested(spec *types.VirtualMachineConfigSpec, a backends.Assignment) error {
-	on, err := decode[bool](a.To, a.Target.Name, "set nested virtualization")
-	spec.NestedHVEnabled = ref(on)
 	return err
 }
 
 func (s *vmSetter) reconfigure(ctx context.Context, v *vmView, spec *types.VirtualMachineConfigSpec, progress backends.Progress) error {
 	backends.ReadsOf(ctx).Forget()
-	res, err := methods.ReconfigVM_Task(ctx, s.conn.VIM(), &types.ReconfigVM_Task{This: v.ref, Spec: *spec})
-	if err != nil {
-		return err
-	}
-	_, err = s.task(ctx, res.Returnval, progress)
+	_, err := s.run(ctx, progress, wire.Starts(s.conn, methods.ReconfigVM_Task, &types.ReconfigVM_Task{This: v.ref, Spec: *spec}))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
@@ -46,7 +47,7 @@ func (s vmknicSetter) read(ctx context.Context, t backends.Setting) (backends.Va
 	if err != nil || k == nil {
 		return backends.Absent, nil, err
 	}
-	spec := backends.VMKSpec{PortGroup: k.Portgroup, PrefixLen: prefixLen(k.Spec.Ip.SubnetMask), MTU: int(k.Spec.Mtu)}
+	spec := backends.VMKSpec{PortGroup: k.Portgroup, PrefixLen: survey.PrefixLen(k.Spec.Ip.SubnetMask), MTU: int(k.Spec.Mtu)}
 	if port := k.Spec.DistributedVirtualPort; port != nil {
 		spec.PortGroup = s.places.Name(place.Ref{Type: "DistributedVirtualPortgroup", Value: port.PortgroupKey})
 	}
@@ -60,12 +61,8 @@ func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if to.IsAbsent() {
 		what = "remove the vmknic with the address " + t.Name
 	}
-	read := func() (backends.Value, bool, error) {
-		v, err := s.Read(ctx, t)
-		return v, v == to, err
-	}
-	err := wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
-		system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
+	return wire.Set(ctx, t.Target.Name, what, to, progress, wire.Reading(ctx, s.Read, t, to), func() error {
+		_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
 		if err != nil {
 			return err
 		}
@@ -83,14 +80,10 @@ func (s vmknicSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 		}
 		return s.add(ctx, system, t, to)
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Setting, to backends.Value) error {
-	want, err := decode[backends.VMKSpec](to, t.Target.Name, "create the vmknic")
+	want, err := backends.Decoded[backends.VMKSpec](to, t.Target.Name, "create the vmknic")
 	if err != nil {
 		return err
 	}
@@ -115,14 +108,4 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 		Mtu:                    int32(want.MTU),
 	}})
 	return err
-}
-
-// prefixLen returns the prefix length of a mask; 0 if it is invalid.
-func prefixLen(mask string) int {
-	ip := net.ParseIP(mask).To4()
-	if ip == nil {
-		return 0
-	}
-	n, _ := net.IPMask(ip).Size()
-	return n
 }

@@ -3,12 +3,12 @@ package survey
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -38,32 +38,26 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 		return append(list, backends.Gap{Target: backends.Ref{Type: backends.TypeVCenter}, What: "vendor device groups", Why: wire.Text(err)})
 	}
 	gaps := make(chan backends.Gap, len(hosts))
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for ref, h := range hosts {
+	backends.InParallel(maps.All(hosts), parallel, func(ref place.Ref, h *hostRow) {
 		if managers[ref].Value == "" {
-			continue
+			return
 		}
-		g.Go(func() error {
-			res, err := methods.RetrieveVendorDeviceGroupInfo(ctx, conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
-			if err != nil {
-				gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "vendor device groups", Why: wire.Text(err)}
-				return nil
-			}
-			for _, group := range res.Returnval {
-				h.host.DeviceGroups = append(h.host.DeviceGroups, group.DeviceGroupName)
-				if profiles, only := vgpusOf(group); only {
-					if h.host.GroupVGPUs == nil {
-						h.host.GroupVGPUs = map[string][]string{}
-					}
-					h.host.GroupVGPUs[group.DeviceGroupName] = profiles
+		res, err := methods.RetrieveVendorDeviceGroupInfo(ctx, conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
+		if err != nil {
+			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "vendor device groups", Why: wire.Text(err)}
+			return
+		}
+		for _, group := range res.Returnval {
+			h.host.DeviceGroups = append(h.host.DeviceGroups, group.DeviceGroupName)
+			if profiles, only := vgpusOf(group); only {
+				if h.host.GroupVGPUs == nil {
+					h.host.GroupVGPUs = map[string][]string{}
 				}
+				h.host.GroupVGPUs[group.DeviceGroupName] = profiles
 			}
-			slices.Sort(h.host.DeviceGroups)
-			return nil
-		})
-	}
-	_ = g.Wait() // failures are gaps
+		}
+		slices.Sort(h.host.DeviceGroups)
+	})
 	return append(list, sorted(gaps)...)
 }
 

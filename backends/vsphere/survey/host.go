@@ -2,7 +2,7 @@ package survey
 
 import (
 	"cmp"
-	"net/netip"
+	"net"
 	"slices"
 	"strings"
 
@@ -125,7 +125,7 @@ func (r *hostRow) nics(o wire.Object, tree pciTree) {
 			PCI: p.Pci, NUMA: tree.node(p.Pci), SRIOV: tree.sriov(p.Pci), DPU: p.DpuId, Roles: []string{},
 		}
 		if d, ok := tree.devices[p.Pci]; ok {
-			n.Vendor, n.PCIDeviceID, n.Model = hex(d.VendorId), hex(d.DeviceId), strings.TrimSpace(d.DeviceName)
+			n.Vendor, n.PCIDeviceID, n.Model = Hex(d.VendorId), Hex(d.DeviceId), strings.TrimSpace(d.DeviceName)
 		}
 		if p.LinkSpeed != nil { // absent: no link
 			n.SpeedMbps, n.FullDuplex = int(p.LinkSpeed.SpeedMb), p.LinkSpeed.Duplex
@@ -214,7 +214,7 @@ func (r *hostRow) networks(o wire.Object) {
 			k.MTU = 1500 // unset is the default
 		}
 		if ip := v.Spec.Ip; ip != nil {
-			k.IP, k.PrefixLen, k.DHCP = ip.IpAddress, prefixLen(ip.SubnetMask), ip.Dhcp
+			k.IP, k.PrefixLen, k.DHCP = ip.IpAddress, PrefixLen(ip.SubnetMask), ip.Dhcp
 		}
 		var at vmk
 		if dv := v.Spec.DistributedVirtualPort; dv != nil {
@@ -234,17 +234,9 @@ func (r *hostRow) networks(o wire.Object) {
 	}
 }
 
-func prefixLen(mask string) int {
-	a, err := netip.ParseAddr(mask)
-	if err != nil || !a.Is4() {
-		return 0
-	}
-	n := 0
-	for _, b := range a.As4() {
-		for ; b&0x80 != 0; b <<= 1 {
-			n++
-		}
-	}
+// PrefixLen returns the length of an IPv4 netmask, 0 if it is none.
+func PrefixLen(mask string) int {
+	n, _ := net.IPMask(net.ParseIP(mask).To4()).Size()
 	return n
 }
 

@@ -5,17 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 )
 
 // AskRDMA reads the RDMA devices of one host, by name. NIC is the paired pNIC.
 type AskRDMA func(ctx context.Context, host string) ([]backends.RDMADevice, error)
-
-// hostsAtOnce is how many hosts are queried at the same time.
-const hostsAtOnce = 16
 
 // older reads the RDMA devices of connected hosts before ESXi 7.0, whose network info lacks them (vSphere Web Services API,
 // HostRdmaDevice: since vSphere API 7.0), whatever the version of vCenter.
@@ -31,17 +26,11 @@ func (rd *reading) older(ctx context.Context, ask func(*place.Index) AskRDMA) []
 	}
 	devices := ask(rd.index)
 	errs := make([]error, len(rows))
-	var g errgroup.Group
-	g.SetLimit(hostsAtOnce)
-	for i, h := range rows {
-		g.Go(func() error {
-			var found []backends.RDMADevice
-			found, errs[i] = devices(ctx, rd.index.Name(h.ref))
-			h.pair(found)
-			return nil
-		})
-	}
-	_ = g.Wait() // errors are stored with the hosts
+	backends.InParallel(slices.All(rows), parallel, func(i int, h *hostRow) {
+		var found []backends.RDMADevice
+		found, errs[i] = devices(ctx, rd.index.Name(h.ref))
+		h.pair(found)
+	})
 	var gaps []backends.Gap
 	for i, err := range errs {
 		if err != nil {

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func pciOf(o wire.Object) pciTree {
 	return t
 }
 
-// hex formats the API's signed 16-bit ids in the usual form: -27531 is 9475.
-func hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
+// Hex formats the API's signed 16-bit ids in the usual form: -27531 is 9475.
+func Hex(id int16) string { return fmt.Sprintf("%04x", uint16(id)) }
 
 func (t pciTree) node(address string) int {
 	if n, ok := t.numa[address]; ok {
@@ -101,11 +102,11 @@ func (t pciTree) gpus(graphics []types.HostGraphicsInfo) []backends.GPU {
 	var out []backends.GPU
 	for _, id := range t.addresses() {
 		d := t.devices[id]
-		class, vendor := uint16(d.ClassId)>>8, hex(d.VendorId)
+		class, vendor := uint16(d.ClassId)>>8, Hex(d.VendorId)
 		if class != classDisplay && class != classCompute || !slices.Contains(gpuVendors, vendor) {
 			continue
 		}
-		g := backends.GPU{PCI: id, Model: d.DeviceName, Vendor: vendor, Device: hex(d.DeviceId), NUMA: t.node(id)}
+		g := backends.GPU{PCI: id, Model: d.DeviceName, Vendor: vendor, Device: Hex(d.DeviceId), NUMA: t.node(id)}
 		g.Capable, g.Enabled, g.Active = t.flags(id)
 		g.Dependents = t.dependents(id)
 		for _, info := range graphics {
@@ -128,7 +129,7 @@ func (t pciTree) rows() []backends.PCIDevice {
 	for id, d := range t.devices {
 		class := uint16(d.ClassId) >> 8
 		_, enabled, _ := t.flags(id)
-		nvSwitch := uint16(d.ClassId) == classOther && hex(d.VendorId) == gpuVendors[0]
+		nvSwitch := uint16(d.ClassId) == classOther && Hex(d.VendorId) == gpuVendors[0]
 		if class != classNetwork && class != classDisplay && class != classCompute && !nvSwitch && !enabled {
 			continue
 		}
@@ -144,7 +145,7 @@ func (t pciTree) rows() []backends.PCIDevice {
 		}
 		d := t.devices[id]
 		row := backends.PCIDevice{
-			Address: id, Vendor: hex(d.VendorId), Device: hex(d.DeviceId), Class: hex(d.ClassId),
+			Address: id, Vendor: Hex(d.VendorId), Device: Hex(d.DeviceId), Class: Hex(d.ClassId),
 			Parent: d.ParentBridge, Name: strings.TrimSpace(d.DeviceName), NUMA: t.node(id),
 		}
 		row.Capable, row.Enabled, row.Active = t.flags(id)
@@ -171,10 +172,5 @@ func (t pciTree) dependents(id string) []string {
 }
 
 func (t pciTree) addresses() []string {
-	out := make([]string, 0, len(t.devices))
-	for id := range t.devices {
-		out = append(out, id)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(t.devices))
 }

@@ -2,13 +2,11 @@ package survey
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"maps"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
@@ -24,31 +22,22 @@ const refreshLimit = 20 * time.Second
 // Host.Config.NetService, which a read-only account lacks: then the copy is used, and Host.Stale says so. RefreshStorageSystem is
 // not called, because it reads every storage device of the host.
 func (rd *reading) refresh(ctx context.Context, conn *wire.Conn, hosts map[place.Ref]*hostRow) []backends.Gap {
-	var mu sync.Mutex
-	var gaps []backends.Gap
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for ref, h := range hosts {
+	gaps := make(chan backends.Gap, len(hosts))
+	backends.InParallel(maps.All(hosts), parallel, func(ref place.Ref, h *hostRow) {
 		if h.host.State != "connected" || h.firewall.Value == "" || h.services.Value == "" {
-			continue
+			return
 		}
-		g.Go(func() error {
-			ctx, cancel := context.WithTimeout(wire.On(ctx, rd.index.Name(ref)), refreshLimit)
-			defer cancel()
-			_, err := methods.RefreshFirewall(ctx, conn.VIM(), &types.RefreshFirewall{This: h.firewall})
-			if err == nil {
-				_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})
-			}
-			if err != nil {
-				h.host.Stale = wire.Text(err)
-				mu.Lock()
-				defer mu.Unlock()
-				gaps = append(gaps, backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "firewall and services as they are now", Why: "vCenter's copy may be minutes old: " + h.host.Stale})
-			}
-			return nil
-		})
-	}
-	_ = g.Wait() // failures are stored with the host
-	slices.SortFunc(gaps, func(a, b backends.Gap) int { return natural(a.Target.Name, b.Target.Name) })
-	return gaps
+		ctx, cancel := context.WithTimeout(wire.On(ctx, rd.index.Name(ref)), refreshLimit)
+		defer cancel()
+		_, err := methods.RefreshFirewall(ctx, conn.VIM(), &types.RefreshFirewall{This: h.firewall})
+		if err == nil {
+			_, err = methods.RefreshServices(ctx, conn.VIM(), &types.RefreshServices{This: h.services})
+		}
+		if err != nil {
+			h.host.Stale = wire.Text(err)
+			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "firewall and services as they are now",
+				Why: "vCenter's copy may be minutes old: " + h.host.Stale}
+		}
+	})
+	return sorted(gaps)
 }

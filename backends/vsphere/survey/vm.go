@@ -174,11 +174,11 @@ func AssignedOf(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 func assigned(p *types.VirtualPCIPassthrough) backends.AssignedDevice {
 	switch b := p.Backing.(type) {
 	case *types.VirtualPCIPassthroughDeviceBackingInfo:
-		return backends.AssignedDevice{PCI: b.Id, Backing: backends.FixedBacking, Vendor: hex(b.VendorId), Device: PaddedHex(b.DeviceId)}
+		return backends.AssignedDevice{PCI: b.Id, Backing: backends.FixedBacking, Vendor: Hex(b.VendorId), Device: PaddedHex(b.DeviceId)}
 	case *types.VirtualPCIPassthroughDynamicBackingInfo:
 		d := backends.AssignedDevice{PCI: b.AssignedId, Backing: backends.DynamicBacking}
 		if len(b.AllowedDevice) > 0 {
-			d.Vendor, d.Device = hex(int16(b.AllowedDevice[0].VendorId)), hex(int16(b.AllowedDevice[0].DeviceId))
+			d.Vendor, d.Device = Hex(int16(b.AllowedDevice[0].VendorId)), Hex(int16(b.AllowedDevice[0].DeviceId))
 		}
 		return d
 	case *types.VirtualPCIPassthroughVmiopBackingInfo:

@@ -19,7 +19,7 @@ func (s activeSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 // Set changes nothing: it fails if the number of VFs differs, and names the first cause it finds.
 func (s activeSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, _ backends.Progress) error {
 	what := "find the VFs of " + t.Name
-	want, err := decode[int](to, t.Target.Name, what)
+	want, err := backends.Decoded[int](to, t.Target.Name, what)
 	if err != nil {
 		return err
 	}

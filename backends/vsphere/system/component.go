@@ -101,7 +101,7 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 	if to.IsAbsent() {
 		return backends.Errorf(backends.KindRefused, host, "remove it by hand: esxcli software vib remove -n "+t.Name, "installed components are not removed by this program")
 	}
-	version, err := decode[string](to, host, what)
+	version, err := backends.Decoded[string](to, host, what)
 	if err != nil {
 		return err
 	}
@@ -114,18 +114,10 @@ func (s componentSetter) Set(ctx context.Context, t backends.Setting, to backend
 	if bundle(file) {
 		option = "-d"
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
-	err = wire.Apply(ctx, host, what, to, read, func() error {
+	return wire.Set(ctx, host, what, to, progress, wire.Reading(ctx, s.Read, t, to), func() error {
 		_, err := s.cli.Run(ctx, host, "software", "vib", "install", option, file)
 		return refusal(err)
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 // depot returns the file that contains a VIB of a version.

@@ -18,7 +18,7 @@ type graphicsSetter struct{ *System }
 
 // config reads the complete configuration, because a write replaces all of it.
 func (s graphicsSetter) config(ctx context.Context, t backends.Setting) (manager place.Ref, c types.HostGraphicsConfig, err error) {
-	_, manager, err = s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.GraphicsManager })
+	_, manager, err = s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.GraphicsManager })
 	if err != nil {
 		return manager, c, err
 	}
@@ -54,15 +54,11 @@ func (s graphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.
 // Set writes the types and leaves the rest of the configuration unchanged.
 func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	const what = "set the graphics settings"
-	want, err := decode[backends.GraphicsSpec](to, t.Target.Name, what)
+	want, err := backends.Decoded[backends.GraphicsSpec](to, t.Target.Name, what)
 	if err != nil {
 		return err
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
-	err = wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
+	return wire.Set(ctx, t.Target.Name, what, to, progress, wire.Reading(ctx, s.Read, t, to), func() error {
 		manager, c, err := s.config(ctx, t)
 		if err != nil {
 			return err
@@ -78,10 +74,6 @@ func (s graphicsSetter) Set(ctx context.Context, t backends.Setting, to backends
 		_, err = methods.UpdateGraphicsConfig(ctx, s.conn.VIM(), &types.UpdateGraphicsConfig{This: manager, Config: c})
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 // activeGraphicsSetter reads whether the GPUs of a host can provide vGPUs now. That cannot be set: it results from the

@@ -42,7 +42,7 @@ func (s moduleSetter) Read(ctx context.Context, t backends.Setting) (backends.Va
 // load, and the host loses its adapters.
 func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "set the parameters of "+t.Name
-	want, err := decode[map[string]string](to, host, what)
+	want, err := backends.Decoded[map[string]string](to, host, what)
 	if err != nil {
 		return err
 	}
@@ -57,18 +57,10 @@ func (s moduleSetter) Set(ctx context.Context, t backends.Setting, to backends.V
 	if err != nil {
 		return backends.Errorf(backends.KindRefused, host, backends.HintOf(err), "%s: %w", what, err)
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
-	err = wire.Apply(ctx, host, what, to, read, func() error {
+	return wire.Set(ctx, host, what, to, progress, wire.Reading(ctx, s.Read, t, to), func() error {
 		_, err := s.cli.Run(ctx, host, "system", "module", "parameters", "set", "-m", t.Name, "-p", line)
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 // parameterString writes NAME=VALUE words sorted by name. Values cannot be quoted there.

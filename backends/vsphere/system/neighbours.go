@@ -16,7 +16,7 @@ import (
 // costs one call once the host's managers are known.
 func (s *System) Neighbours(ctx context.Context, host string) (map[string]backends.Neighbour, error) {
 	const what = "ask for the switch ports of the pNICs"
-	_, network, err := s.part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
+	_, network, err := s.places.Part(ctx, backends.HostRef(host), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.NetworkSystem })
 	if err != nil {
 		return nil, wire.Explain(err, host, what)
 	}

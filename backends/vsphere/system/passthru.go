@@ -38,7 +38,7 @@ func (s passthru) info(ctx context.Context, t backends.Setting, what string) (ty
 // refresh makes vCenter read the host's devices again: after a change it may show the old ones for a while. Without the privilege
 // for it, the cached data is used.
 func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
-	_, system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
+	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
 	if err != nil {
 		return err
 	}
@@ -51,9 +51,9 @@ func (s passthru) refresh(ctx context.Context, t backends.Setting) error {
 }
 
 // update changes one function and reads it back.
-func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, config types.BaseHostPciPassthruConfig,
-	value func(types.BaseHostPciPassthruInfo) backends.Value) error {
-	_, system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
+func (s passthru) update(ctx context.Context, t backends.Setting, what string, to backends.Value, progress backends.Progress,
+	config types.BaseHostPciPassthruConfig, value func(types.BaseHostPciPassthruInfo) backends.Value) error {
+	_, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PciPassthruSystem })
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, what)
 	}
@@ -67,7 +67,7 @@ func (s passthru) update(ctx context.Context, t backends.Setting, what string, t
 		}
 		return value(info), value(info) == to, nil
 	}
-	return wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
+	return wire.Set(ctx, t.Target.Name, what, to, progress, read, func() error {
 		_, err := methods.UpdatePassthruConfig(ctx, s.conn.VIM(), &types.UpdatePassthruConfig{This: system, Config: []types.BaseHostPciPassthruConfig{config}})
 		return err
 	})
@@ -96,7 +96,7 @@ func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value,
 // Set requests VFs.
 func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the VFs of " + t.Name
-	want, err := decode[backends.VFSpec](to, t.Target.Name, what)
+	want, err := backends.Decoded[backends.VFSpec](to, t.Target.Name, what)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,7 @@ func (s vfSetter) Set(ctx context.Context, t backends.Setting, to backends.Value
 		HostPciPassthruConfig: types.HostPciPassthruConfig{Id: pf.Id, PassthruEnabled: pf.PassthruEnabled},
 		SriovEnabled:          want.Enabled, NumVirtualFunction: int32(want.VFs),
 	}
-	if err := s.update(ctx, t, what, to, config, vfs); err != nil {
-		return err
-	}
-	progress.Report(100)
-	return nil
+	return s.update(ctx, t, what, to, progress, config, vfs)
 }
 
 // passthroughSetter enables and disables passthrough of PCI functions. If the host can rebind a device it takes effect
@@ -157,7 +153,7 @@ func (s passthroughSetter) Read(ctx context.Context, t backends.Setting) (backen
 // Set enables or disables passthrough.
 func (s passthroughSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the passthrough of " + t.Name
-	on, err := decode[bool](to, t.Target.Name, what)
+	on, err := backends.Decoded[bool](to, t.Target.Name, what)
 	if err != nil {
 		return err
 	}
@@ -175,9 +171,5 @@ func (s passthroughSetter) Set(ctx context.Context, t backends.Setting, to backe
 	case on && !now.PassthruCapable:
 		return backends.Errorf(backends.KindRefused, t.Target.Name, "switch VT-d or the AMD IOMMU on in the BIOS", "%s: the device cannot be passed through", what)
 	}
-	if err := s.update(ctx, t, what, to, &types.HostPciPassthruConfig{Id: now.Id, PassthruEnabled: on}, enabled); err != nil {
-		return err
-	}
-	progress.Report(100)
-	return nil
+	return s.update(ctx, t, what, to, progress, &types.HostPciPassthruConfig{Id: now.Id, PassthruEnabled: on}, enabled)
 }

@@ -41,23 +41,16 @@ func (s pauseSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 // Set sets both directions and reads them back.
 func (s pauseSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	host, what := t.Target.Name, "set the global pause of "+t.Name
-	want, err := decode[backends.PauseSpec](to, host, what)
+	want, err := backends.Decoded[backends.PauseSpec](to, host, what)
 	if err != nil {
 		return err
 	}
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
+	read := wire.Reading(ctx, s.Read, t, to)
 	if _, same, err := read(); err == nil && same {
 		return nil
 	}
-	err = wire.Apply(ctx, host, what, to, read, func() error {
+	return wire.Set(ctx, host, what, to, progress, read, func() error {
 		_, err := s.cli.Run(ctx, host, "network", "nic", "pauseParams", "set", "-n", t.Name, "-r", strconv.FormatBool(want.Rx), "-t", strconv.FormatBool(want.Tx))
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }

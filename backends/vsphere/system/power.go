@@ -41,23 +41,20 @@ func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Val
 // Set selects a policy by its short name; its key differs between hosts and versions.
 func (s powerSetter) Set(ctx context.Context, t backends.Setting, to backends.Value, progress backends.Progress) error {
 	what := "set the power policy"
-	want, err := decode[string](to, t.Target.Name, what)
+	want, err := backends.Decoded[string](to, t.Target.Name, what)
 	if err != nil {
 		return err
 	}
 	what += " to " + want
-	read := func() (backends.Value, bool, error) {
-		got, err := s.Read(ctx, t)
-		return got, got == to, err
-	}
+	read := wire.Reading(ctx, s.Read, t, to)
 	if _, same, err := read(); err != nil || same {
 		return err
 	}
-	host, system, err := s.part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PowerSystem })
+	host, system, err := s.places.Part(ctx, t.Target, func(m types.HostConfigManager) *types.ManagedObjectReference { return m.PowerSystem })
 	if err != nil {
 		return wire.Explain(err, t.Target.Name, what)
 	}
-	err = wire.Apply(ctx, t.Target.Name, what, to, read, func() error {
+	return wire.Set(ctx, t.Target.Name, what, to, progress, read, func() error {
 		key, err := s.key(ctx, host, want)
 		if err != nil {
 			return err
@@ -65,10 +62,6 @@ func (s powerSetter) Set(ctx context.Context, t backends.Setting, to backends.Va
 		_, err = methods.ConfigurePowerPolicy(ctx, s.conn.VIM(), &types.ConfigurePowerPolicy{This: system, Key: key})
 		return err
 	})
-	if err == nil {
-		progress.Report(100)
-	}
-	return err
 }
 
 func (s powerSetter) key(ctx context.Context, host place.Ref, policy string) (int32, error) {

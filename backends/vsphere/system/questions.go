@@ -139,7 +139,7 @@ func (a *asking) exceptions(ctx context.Context) {
 		return
 	}
 	read := func() ([]string, error) {
-		_, access, err := a.part(ctx, backends.HostRef(a.host.Name), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.HostAccessManager })
+		_, access, err := a.places.Part(ctx, backends.HostRef(a.host.Name), func(m types.HostConfigManager) *types.ManagedObjectReference { return m.HostAccessManager })
 		if err != nil {
 			return nil, err
 		}

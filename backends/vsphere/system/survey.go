@@ -1,7 +1,9 @@
 package system
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,21 +31,15 @@ func (s *System) Survey(ctx context.Context, hosts []*backends.Host, o Options) 
 	if o.Limit <= 0 {
 		o.Limit = 60 * time.Second
 	}
-	var g errgroup.Group
-	g.SetLimit(o.Parallel)
-	for i, h := range hosts {
-		if h.System == nil {
-			h.System = &backends.HostSystem{}
-		}
-		g.Go(func() error {
-			limited, cancel := context.WithTimeout(ctx, o.Limit)
-			defer cancel()
-			a := &asking{System: s, host: h, sys: h.System, o: o, peers: neighbours(hosts, i)}
-			a.all(limited)
-			return nil
-		})
+	for _, h := range hosts {
+		h.System = cmp.Or(h.System, &backends.HostSystem{})
 	}
-	_ = g.Wait() // never fails: errors are stored in the facts
+	backends.InParallel(slices.All(hosts), o.Parallel, func(i int, h *backends.Host) {
+		limited, cancel := context.WithTimeout(ctx, o.Limit)
+		defer cancel()
+		a := &asking{System: s, host: h, sys: h.System, o: o, peers: neighbours(hosts, i)}
+		a.all(limited)
+	})
 }
 
 // neighbours returns the two hosts after host i, in a ring: every host is pinged by two others, whatever their number.

@@ -3,10 +3,7 @@
 package system
 
 import (
-	"context"
 	"sync"
-
-	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
@@ -43,28 +40,4 @@ func (s *System) Setters() map[backends.Kind]backends.Setter {
 		backends.KindPause:             pauseSetter{s},
 		backends.KindComponent:         componentSetter{s},
 	}
-}
-
-// part returns one of a host's managers, which older or disconnected hosts may lack.
-func (s *System) part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *types.ManagedObjectReference) (host, part place.Ref, err error) {
-	if host, err = s.places.Find(ctx, t); err != nil {
-		return host, part, err
-	}
-	parts, err := s.places.Parts(ctx, host)
-	if err != nil {
-		return host, part, err
-	}
-	p := pick(parts)
-	if p == nil {
-		return host, part, backends.Errorf(backends.KindUnreachable, t.Name, "check the host's connection in vCenter", "the host does not offer this now")
-	}
-	return host, *p, nil
-}
-
-func decode[T any](v backends.Value, target, what string) (T, error) {
-	var out T
-	if err := v.Decode(&out); err != nil {
-		return out, backends.Errorf(backends.KindPermanent, target, "", "%s: %w", what, err)
-	}
-	return out, nil
 }

@@ -19,6 +19,25 @@ func Apply(ctx context.Context, target, what string, to backends.Value, read fun
 	return Confirm(ctx, target, what, to, read)
 }
 
+// Set is Apply that reports the end.
+func Set(ctx context.Context, target, what string, to backends.Value, progress backends.Progress, read func() (backends.Value, bool, error),
+	act func() error) error {
+	err := Apply(ctx, target, what, to, read, act)
+	if err == nil {
+		progress.Report(100)
+	}
+	return err
+}
+
+// Reading returns the read of Apply for a setting that reads back as it was set.
+func Reading(ctx context.Context, read func(context.Context, backends.Setting) (backends.Value, error), t backends.Setting,
+	to backends.Value) func() (backends.Value, bool, error) {
+	return func() (backends.Value, bool, error) {
+		got, err := read(ctx, t)
+		return got, got == to, err
+	}
+}
+
 // Attempt is Apply without the final read.
 func Attempt(ctx context.Context, target, what string, read func() (backends.Value, bool, error), act func() error) error {
 	for try := 1; ; try++ {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -58,4 +59,32 @@ func TaskUser(task Object) string {
 		return r.UserName
 	}
 	return ""
+}
+
+// started is the response of every method that starts a task.
+type started interface {
+	~struct {
+		Returnval types.ManagedObjectReference `xml:"returnval" json:"returnval"`
+	}
+}
+
+// Starts returns a function that calls a method and returns the task that the call has started.
+func Starts[Q any, R started](c *Conn, method func(context.Context, soap.RoundTripper, *Q) (*R, error), req *Q) func(context.Context) (
+	types.ManagedObjectReference, error) {
+	return func(ctx context.Context) (types.ManagedObjectReference, error) {
+		res, err := method(ctx, c.vim, req)
+		if err != nil {
+			return types.ManagedObjectReference{}, err
+		}
+		return struct{ Returnval types.ManagedObjectReference }(*res).Returnval, nil
+	}
+}
+
+// Run starts a task and waits for its end as Task does.
+func (c *Conn) Run(ctx context.Context, progress backends.Progress, start func(context.Context) (types.ManagedObjectReference, error)) (types.AnyType, error) {
+	task, err := start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.Task(ctx, task, progress)
 }
