@@ -1,6 +1,13 @@
 package backends
 
-import "time"
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
 
 // A Call is a finished SOAP call, or a finished command on a host, in a guest or of kubectl. It holds no secret: the payload
 // names what was requested, never fields or input that may contain a secret.
@@ -17,3 +24,93 @@ type Call struct {
 
 // A Trace receives every finished call. It may be nil. It must be safe for concurrent use.
 type Trace func(Call)
+
+// Reads are the answers of one operation's reads. An operation reads a setting, records what it may touch, sets it, observes it and
+// reads it back; setters and keepers see only their own part of that, and several ask the same question with nothing in between.
+// Reads answers a repeated one. Whoever changes something, or runs anything else on a target, forgets all answers first. A nil
+// *Reads keeps nothing.
+type Reads struct {
+	mu   sync.Mutex
+	kept map[string]any
+}
+
+type readsKey struct{}
+
+// WithReads returns the context of one operation.
+func WithReads(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readsKey{}, &Reads{kept: map[string]any{}})
+}
+
+// ReadsOf returns the reads of the operation that has the context; nil outside operations.
+func ReadsOf(ctx context.Context) *Reads {
+	r, _ := ctx.Value(readsKey{}).(*Reads)
+	return r
+}
+
+// Forget drops all answers.
+func (r *Reads) Forget() {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		clear(r.kept)
+	}
+}
+
+// Again returns the kept answer to a question, else it asks, and keeps the answer unless there was an error.
+func Again[T any](ctx context.Context, question string, ask func() (T, error)) (T, error) {
+	r := ReadsOf(ctx)
+	if r == nil {
+		return ask()
+	}
+	r.mu.Lock()
+	was, known := r.kept[question].(T)
+	r.mu.Unlock()
+	if known {
+		return was, nil
+	}
+	now, err := ask()
+	if err == nil {
+		r.mu.Lock()
+		r.kept[question] = now
+		r.mu.Unlock()
+	}
+	return now, err
+}
+
+// Sleep waits; it returns false if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// Stoppable returns a context that ends when stop is closed.
+func Stoppable(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// InParallel calls do for every item, at most limit at a time, and returns when all calls have ended.
+func InParallel[K, V any](items iter.Seq2[K, V], limit int, do func(K, V)) {
+	var g errgroup.Group
+	g.SetLimit(limit)
+	for k, v := range items {
+		g.Go(func() error {
+			do(k, v)
+			return nil
+		})
+	}
+	_ = g.Wait() // do stores its own errors
+}

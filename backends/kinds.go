@@ -325,3 +325,10 @@ type ARPSpec struct {
 // requests for all addresses on all of them (ip-sysctl.rst, arp_ignore, arp_announce, rp_filter; libfabric wiki, "Verbs Provider
 // on Multi-NIC Systems").
 func OneSubnet() ARPSpec { return ARPSpec{Ignore: 1, Announce: 2, RPFilter: 2} }
+
+// SwitchMark is in the description of every DVS that this program creates. A switch without it belongs to someone else: it is
+// completed only if nothing else uses it, and its NIOC is never disabled.
+const SwitchMark = "made by rdma-setup"
+
+// Ours reports whether this program created the switch.
+func (s *Switch) Ours() bool { return strings.Contains(strings.ToLower(s.Note), SwitchMark) }

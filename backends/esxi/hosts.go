@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -150,4 +152,50 @@ func (s *shell) Host() string { return s.host }
 func (s *shell) Run(ctx context.Context, limit time.Duration, argv ...string) (text string, status int, err error) {
 	r, err := s.conn.Run(ctx, ssh.Command{Argv: argv, Limit: cmp.Or(limit, s.limit)})
 	return r.Stdout + r.Stderr, r.ExitCode, err
+}
+
+// Prove logs in to a host's shell and runs a command that does nothing. An account with shell access needs no sudo: since ESXi
+// 5.1, local users with the Administrator role have full rights in the shell, as root has (VMware vSphere Blog, "vSphere 5.1:
+// Full Admin Support for Named User Accounts").
+func (h *Hosts) Prove(ctx context.Context, host string) error {
+	return h.with(ctx, host, func(s *shell) error {
+		r, err := s.conn.Run(ctx, ssh.Command{Script: "true", Limit: s.limit})
+		if err == nil && r.ExitCode != 0 {
+			err = backends.Errorf(backends.KindRefused, host, "Give the user the Administrator role and shell access on the host, or set another user as esxi.user in the answers.",
+				"%s logged in, but has no shell: %s", s.conn.User(), backends.Clean(r.Stderr))
+		}
+		return err
+	})
+}
+
+// PriorityCounters reads the driver's per-priority counters of a pNIC, by the names it prints, such as rx_prio3_bytes. Only the
+// port itself has these counters (kernel mlx5 counters.rst), and no esxcli command shows them. The vsish node is only read, never
+// set. SSH must be open on the host.
+func (h *Hosts) PriorityCounters(ctx context.Context, host, device string) (map[string]int64, error) {
+	out := map[string]int64{}
+	err := h.with(ctx, host, func(s *shell) error {
+		r, err := s.conn.Run(ctx, ssh.Command{Argv: []string{"vsish", "-e", "cat", "/net/pNics/" + device + "/stats"}, Limit: s.limit})
+		if err != nil {
+			return err
+		}
+		out = priorityCounters(r.Stdout)
+		if r.ExitCode != 0 || len(out) == 0 {
+			return backends.Errorf(backends.KindPermanent, host, "", "read the statistics of %s: vsish shows no counters per priority", device)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// priorityCounter matches one line of a per-priority counter in a driver's statistics.
+var priorityCounter = regexp.MustCompile(`(?m)^\s*([rt]x_prio[0-7]_[a-z_]+)\s*[:=]\s*(\d+)\s*$`)
+
+func priorityCounters(text string) map[string]int64 {
+	out := map[string]int64{}
+	for _, m := range priorityCounter.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.ParseInt(m[2], 10, 64); err == nil {
+			out[m[1]] = n
+		}
+	}
+	return out
 }

@@ -47,7 +47,7 @@ func (f facts) gpus(g *backends.Guest) {
 	// The symbol is visible only while ib_core is loaded. /proc/modules does not list an ib_core that is built into the kernel.
 	found, ok := strings.CutPrefix(f["peerapi"], "read\n")
 	if ok && (slices.Contains(f.loaded(), "ib_core") || strings.Contains(found, "ib_register_device")) {
-		g.PeerAPI = ptr(strings.Contains(found, "ib_register_peer_memory_client"))
+		g.PeerAPI = new(strings.Contains(found, "ib_register_peer_memory_client"))
 	}
 }
 

@@ -37,10 +37,10 @@ func (f facts) health(g *backends.Guest) {
 		g.KernelLog = troubles(lines)
 	}
 	if h := f.line("headers"); h != "" {
-		g.Headers = ptr(h == "yes")
+		g.Headers = new(h == "yes")
 	}
 	if s := f.line("secureboot"); strings.Contains(s, "SecureBoot") {
-		g.SecureBoot = ptr(strings.Contains(s, "enabled"))
+		g.SecureBoot = new(strings.Contains(s, "enabled"))
 	}
 	if w := strings.Fields(f["hugepages"]); len(w) == 2 {
 		if n, err := strconv.Atoi(w[1]); err == nil {
@@ -74,8 +74,6 @@ func troubles(log string) []string {
 	}
 	return list
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // pciDevices returns the network and InfiniBand controllers, VMware's paravirtual RDMA controller, and NVIDIA's GPUs.
 func pciDevices(rows string) []backends.GuestDevice {

@@ -3,7 +3,11 @@ package guest
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,4 +104,156 @@ func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists str
 		return failed(vm, what, r)
 	}
 	return backends.Errorf(backends.KindPermanent, label(vm), m.Unavailable, "%s: not in the guest's repositories; all other packages are installed", what)
+}
+
+// Restore removes exactly what was newly installed; it fails if that would remove other packages too. Upgraded packages return to
+// their previous version.
+func (p packages) Restore(ctx context.Context, s backends.Setting, kept backends.Kept, _ backends.Progress) error {
+	there, fresh := packagesOf(kept)
+	if len(there)+len(fresh) == 0 {
+		return nil
+	}
+	m, err := p.manager(ctx, s.Target.Name)
+	if err != nil {
+		return err
+	}
+	// An interrupted installation prevents apt-get from removing anything. Packages that dpkg requires to be reinstalled are
+	// installed again first: dpkg may have no list of their files yet, and a removal would leave the unpacked files behind
+	// (dpkg(1), reinst-required). If that fails, they are removed anyway.
+	why, err := p.repair(ctx, s.Target.Name, m)
+	if err != nil {
+		return err
+	}
+	have, err := p.begun(ctx, s.Target.Name, fresh)
+	if err != nil {
+		return err
+	}
+	if err := p.remove(ctx, s.Target.Name, have, why); err != nil {
+		return err
+	}
+	was := map[string]string{}
+	var auto []string
+	for _, name := range there {
+		i := kept.Item(backends.ItemPackage, name)
+		var version string
+		if i.State.Decode(&version) == nil {
+			was[name] = version
+		}
+		if string(i.Content) == autoInstalled {
+			auto = append(auto, name)
+		}
+	}
+	return p.exact(ctx, s.Target.Name, m, was, auto)
+}
+
+// autoInstalled is the content of a recorded package that apt has marked as automatically installed.
+const autoInstalled = "auto"
+
+// exact restores packages to their previous versions, and marks those in auto as automatically installed again: apt treats
+// packages installed by name as manual (apt-mark(8), manual). If a repository no longer has the versions, the error names each
+// with its current version.
+func (p packages) exact(ctx context.Context, vm string, m pkgman.Manager, was map[string]string, auto []string) error {
+	differ := func() (map[string]string, []string, error) {
+		names := slices.Sorted(maps.Keys(was))
+		f, err := p.ask(ctx, vm, names)
+		if err != nil {
+			return nil, nil, err
+		}
+		have, out := f.packages(names), map[string]string{}
+		var texts []string
+		for _, n := range names {
+			if is := have[n]; is != was[n] {
+				out[n] = was[n]
+				texts = append(texts, fmt.Sprintf("%s is %s and was %s", n, cmp.Or(is, "not whole"), was[n]))
+			}
+		}
+		return out, texts, nil
+	}
+	back, _, err := differ()
+	if err != nil || len(back) == 0 {
+		return err
+	}
+	if err := p.refresh(ctx, vm, m); err != nil {
+		return err
+	}
+	script := m.Exact(back)
+	if len(auto) > 0 {
+		script += "\napt-mark auto -- " + ssh.QuoteAll(auto...) + " >/dev/null\n"
+	}
+	r, err := p.locked(ctx, vm, "restore the versions of packages", ssh.Command{Script: script, Limit: 30 * time.Minute, MaxOutput: 4 << 20})
+	if err != nil {
+		return err
+	}
+	left, texts, err := differ()
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	said := lastLines(r.Stdout+"\n"+r.Stderr, 2)
+	if pkgman.Unreachable(r.Stdout+r.Stderr) || pkgman.Locked(r.Stdout+r.Stderr) {
+		return backends.Errorf(backends.KindPermanent, label(vm), "Make the repositories reachable, then run rdma-setup rollback again.",
+			"restore the versions of packages: %s: %s", strings.Join(texts, ", "), said)
+	}
+	return backends.Errorf(backends.KindPermanent, label(vm), "Provide these versions in a repository of the guest or install them by hand, then run "+
+		"rdma-setup rollback again. To leave the packages as they are, add --on-conflict keep.",
+		"restore the versions of packages: %s: %w", strings.Join(texts, ", "),
+		backends.Unobtainable{Kind: backends.ItemPackage, Names: slices.Sorted(maps.Keys(left)), Said: said})
+}
+
+func (p packages) remove(ctx context.Context, vm string, names []string, why string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	m, err := p.manager(ctx, vm)
+	if err != nil {
+		return err
+	}
+	others, err := p.alongside(ctx, vm, names)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 {
+		return backends.Errorf(backends.KindConflict, label(vm), "Remove those packages first, or keep these.",
+			"remove %s: this would also remove %s", strings.Join(names, ", "), strings.Join(others, ", "))
+	}
+	r, err := p.locked(ctx, vm, "remove packages", ssh.Command{Script: m.Remove(names), Limit: 10 * time.Minute})
+	if err != nil {
+		return err
+	}
+	left, err := p.begun(ctx, vm, names)
+	if err == nil && len(left) > 0 {
+		r.Stderr += "\n" + why
+		err = failed(vm, "remove "+strings.Join(left, ", "), r)
+	}
+	return err
+}
+
+// alongside returns what else would be removed with packages.
+func (p packages) alongside(ctx context.Context, vm string, names []string) ([]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	m, err := p.manager(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(m.WouldRemove(r.Stdout), func(n string) bool { return among(n, names) }), nil
+}
+
+// ofKernel matches the end of the name of a package for one kernel: kernel-devel-5.14.0-427.el9.x86_64.
+var ofKernel = regexp.MustCompile(`^-[0-9][^-]*-[^-]*\.(x86_64|aarch64|ppc64le)$`)
+
+// among reports whether a package is one of names, which may refer to it for one kernel.
+func among(pkg string, names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		rest, is := strings.CutPrefix(n, pkg)
+		return is && (rest == "" || ofKernel.MatchString(rest))
+	})
+}
+
+func within(part, all []string) bool {
+	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
 }

@@ -86,3 +86,97 @@ func (m memlock) Restore(ctx context.Context, s backends.Setting, kept backends.
 	}
 	return err
 }
+
+// environment sets the traffic class for applications in a file that every login shell reads: KindEnvironment. Other shells, such
+// as those with which mpirun starts remote ranks, do not read it: mpirun -x passes the variables on.
+type environment struct{ recorded }
+
+const environmentFile = "/etc/profile.d/rdma-setup.sh"
+
+// EnvironmentText returns the file for a class and the GID index of the RoCE v2 address; a negative index is left out.
+func EnvironmentText(class, gid int) string {
+	var b strings.Builder
+	b.WriteString(ours)
+	for _, v := range backends.ClassVariables(class, gid) {
+		b.WriteString("export " + v + "\n")
+	}
+	return b.String()
+}
+
+const environmentFacts = "cat " + environmentFile
+
+// commonGID returns the GID index that the RoCE v2 addresses of all RDMA devices with an IPv4 address share; -1 if there is none,
+// or they differ and NCCL finds each by itself (2.21 and later).
+func commonGID(devices []backends.VerbsDevice) int {
+	index := -1
+	for _, d := range devices {
+		for _, e := range d.GIDs {
+			if e.Type != "RoCE v2" || e.IPv4 == "" {
+				continue
+			}
+			if index >= 0 && index != e.Index {
+				return -1
+			}
+			index = e.Index
+		}
+	}
+	return index
+}
+
+// environment returns the value of KindEnvironment for these devices.
+func (f facts) environment(devices []backends.VerbsDevice) backends.Value {
+	text := f["environment"]
+	if strings.TrimSpace(text) == "" {
+		return backends.Absent
+	}
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "export NCCL_IB_TC="); ok {
+			if class, err := strconv.Atoi(v); err == nil && strings.TrimSpace(text) == strings.TrimSpace(EnvironmentText(class, commonGID(devices))) {
+				return backends.ValueOf(class)
+			}
+		}
+	}
+	return backends.Partial(nil)
+}
+
+func (e environment) read(ctx context.Context, vm string) (backends.Value, []backends.VerbsDevice, error) {
+	r, err := e.g.Run(ctx, vm, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("environment", environmentFacts)})
+	if err != nil {
+		return backends.Absent, nil, err
+	}
+	f := sections(r.Stdout)
+	devices := f.devices(f.network().interfaces)
+	return f.environment(devices), devices, nil
+}
+
+// Read returns the class in the file.
+func (e environment) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
+	v, _, err := e.read(ctx, s.Target.Name)
+	return v, err
+}
+
+// Set writes the file, with the current GID index of the addresses, and reads it back.
+func (e environment) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
+	vm := s.Target.Name
+	now, devices, err := e.read(ctx, vm)
+	if err != nil || now == to {
+		return err
+	}
+	if to.IsAbsent() {
+		return e.g.putBack(ctx, vm, backends.Kept{Items: []backends.Item{{Kind: backends.ItemFile, Name: environmentFile}}})
+	}
+	var class int
+	if err := to.Decode(&class); err != nil {
+		return err
+	}
+	if class < 0 || class > 255 {
+		return backends.Errorf(backends.KindUsage, label(vm), "", "%d is not a traffic class", class)
+	}
+	if err := e.g.put(ctx, vm, environmentFile, []byte(EnvironmentText(class, commonGID(devices))), 0o644, ""); err != nil {
+		return err
+	}
+	if now, err := e.Read(ctx, s); err != nil || now != to {
+		return backends.Errorf(backends.KindPermanent, label(vm), "", "%s was written for traffic class %d, but reads back as %s: %v", environmentFile, class, now, err)
+	}
+	return nil
+}

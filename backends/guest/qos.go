@@ -175,8 +175,7 @@ func qosItem(mac string, now *backends.PortQoS, class backends.QoSSpec) backends
 		st.Before = prio
 	}
 	if now.ECN != nil && class.ECN {
-		on := slices.Contains(now.ECN, class.Priority)
-		st.On = &on
+		st.On = new(slices.Contains(now.ECN, class.Priority))
 	}
 	i.State = backends.ValueOf(st)
 	return i

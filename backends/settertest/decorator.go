@@ -12,9 +12,8 @@ import (
 
 // A Decoration is the contract of a decorator.
 type Decoration struct {
-	Wrap     func(backends.Setter) backends.Setter
-	Retries  bool // errors of KindTransient are retried
-	ReadOnly bool // calls that could change anything are refused (KindRefused) and never reach the wrapped setter
+	Wrap    func(backends.Setter) backends.Setter
+	Retries bool // errors of KindTransient are retried
 }
 
 // RunDecorator tests a decorator around setters with every combination of optional interfaces, and around itself.
@@ -81,12 +80,6 @@ func (d Decoration) call(t *testing.T, f *far, s backends.Setter, c call, depth 
 		}
 		f.fails, f.calls = slices.Clone(test.fails), nil
 		v, err := c.do(t.Context(), s)
-		if d.ReadOnly && c.writes {
-			if backends.KindOf(err) != backends.KindRefused || len(f.calls) != 0 {
-				t.Errorf("%s: %v, and %v reached the setter", c.name, err, f.calls)
-			}
-			continue
-		}
 		if !errors.Is(err, want) {
 			t.Errorf("%s that %s: %v", c.name, test.name, err)
 		}
@@ -120,7 +113,6 @@ func (d Decoration) unasked(t *testing.T, c combination, s backends.Setter) {
 // A call is one method of a setter or of its optional interfaces.
 type call struct {
 	name    string
-	writes  bool
 	gives   bool // it returns a value
 	offered func(combination) bool
 	do      func(context.Context, backends.Setter) (backends.Value, error)
@@ -129,28 +121,28 @@ type call struct {
 func calls() []call {
 	always := func(combination) bool { return true }
 	return []call{
-		{"Read", false, true, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) { return s.Read(ctx, setting()) }},
-		{"Set", true, false, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"Read", true, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) { return s.Read(ctx, setting()) }},
+		{"Set", false, always, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			return backends.Absent, s.Set(ctx, setting(), value, nil)
 		}},
-		{"SetMany", true, false, func(c combination) bool { return c.many }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"SetMany", false, func(c combination) bool { return c.many }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			errs := find[backends.ManySetter](s).SetMany(ctx, []backends.Assignment{{Setting: setting(), To: value}}, nil)
 			return backends.Absent, only(errs)
 		}},
-		{"ReadMany", false, true, func(c combination) bool { return c.reader }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"ReadMany", true, func(c combination) bool { return c.reader }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			values, errs := find[backends.ManyReader](s).ReadMany(ctx, []backends.Setting{setting()})
 			if err := only(errs); err != nil || len(values) != 1 {
 				return backends.Absent, errors.Join(err)
 			}
 			return values[0], nil
 		}},
-		{"Keep", true, true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"Keep", true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			return held(find[backends.Keeper](s).Keep(ctx, setting(), value))
 		}},
-		{"Observe", false, true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"Observe", true, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			return held(find[backends.Keeper](s).Observe(ctx, setting(), kept))
 		}},
-		{"Restore", true, false, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
+		{"Restore", false, func(c combination) bool { return c.keeper }, func(ctx context.Context, s backends.Setter) (backends.Value, error) {
 			return backends.Absent, find[backends.Keeper](s).Restore(ctx, setting(), kept, nil)
 		}},
 	}

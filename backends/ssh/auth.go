@@ -225,8 +225,7 @@ func (l *login) signer(file string) (ssh.Signer, error) {
 		return nil, errors.New("cannot be read")
 	}
 	s, err := ssh.ParsePrivateKey(pem)
-	var locked *ssh.PassphraseMissingError
-	if errors.As(err, &locked) {
+	if locked, is := errors.AsType[*ssh.PassphraseMissingError](err); is {
 		k := &lockedKey{login: l, file: file, pem: pem, public: locked.PublicKey}
 		if k.public == nil {
 			k.public = publicHalf(file)

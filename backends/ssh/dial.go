@@ -170,8 +170,7 @@ func (p *Pool) explain(ctx context.Context, t Target, e endpoint, clock *attempt
 	unreachable := func(hint, format string, args ...any) error {
 		return backends.Errorf(backends.KindUnreachable, t.String(), hint, format, args...)
 	}
-	var own *backends.Error
-	if errors.As(err, &own) {
+	if _, ours := errors.AsType[*backends.Error](err); ours {
 		return err
 	}
 	if clock.exhausted() {

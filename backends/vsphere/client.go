@@ -47,6 +47,9 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		images: image.New(conn, places)}, nil
 }
 
+// Probe checks that a vCenter answers and that its certificate is trusted, without logging in.
+func Probe(ctx context.Context, cfg Config) error { return wire.Probe(ctx, cfg) }
+
 // Close logs out.
 func (c *Client) Close() { c.conn.Close() }
 

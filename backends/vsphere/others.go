@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -140,15 +141,43 @@ func (c *Client) GoingOff(ctx context.Context, vm string, after time.Time) (bool
 // User returns the name of this session's account, in the form that tasks and events use.
 func (c *Client) User() string { return c.conn.User() }
 
-// Same reports whether two account names are the same account: VSPHERE.LOCAL\admin and admin@vsphere.local.
-func sameUser(a, b string) bool { return plainUser(a) == plainUser(b) }
-
-func plainUser(name string) string {
-	if domain, user, ok := strings.Cut(name, `\`); ok {
-		name = user + "@" + domain
-	}
-	return strings.ToLower(name)
-}
-
 // Ours reports whether an activity may come from an earlier process of this account.
-func (c *Client) Ours(a Activity) bool { return sameUser(a.User, c.conn.User()) }
+func (c *Client) Ours(a Activity) bool { return c.conn.Mine(a.User) }
+
+// Event types for pNICs whose link goes down, and for those that ESXi disables because of a flapping link (vSphere: ESXi
+// observation events, esx.problem.net.*).
+const (
+	linkDown     = "esx.problem.net.vmnic.linkstate.down"
+	linkFlapping = "esx.problem.net.vmnic.linkstate.flapping"
+)
+
+// LinksLost counts how often the link of each pNIC went down since a time of vCenter's clock, by host and device name. It costs
+// one call and is limited by vCenter's event retention.
+func (c *Client) LinksLost(ctx context.Context, since time.Time) (map[string]map[string]int, error) {
+	vim := c.conn.VIM()
+	out := map[string]map[string]int{}
+	if vim.ServiceContent.EventManager == nil {
+		return out, nil
+	}
+	res, err := methods.QueryEvents(ctx, vim, &types.QueryEvents{This: *vim.ServiceContent.EventManager, Filter: types.EventFilterSpec{
+		EventTypeId: []string{linkDown, linkFlapping}, Time: &types.EventFilterSpecByTime{BeginTime: &since},
+	}})
+	if err != nil {
+		return nil, wire.Explain(err, "vCenter", "ask for events of links")
+	}
+	for _, e := range res.Returnval {
+		x, ok := e.(*types.EventEx)
+		if !ok || x.Host == nil || len(x.Arguments) == 0 {
+			continue
+		}
+		if x.EventTypeId != linkDown && x.EventTypeId != linkFlapping {
+			continue // the server does not support the filter
+		}
+		device := fmt.Sprint(x.Arguments[0].Value)
+		if out[x.Host.Name] == nil {
+			out[x.Host.Name] = map[string]int{}
+		}
+		out[x.Host.Name][device]++
+	}
+	return out, nil
+}

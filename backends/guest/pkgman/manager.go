@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
 // A Manager describes one package manager. Its scripts are not interactive.
@@ -88,3 +90,75 @@ func Locked(said string) bool { return lockTaken.MatchString(said) }
 
 // Unreachable reports whether the repositories cannot be reached.
 func Unreachable(said string) bool { return unreachable.MatchString(said) }
+
+// apt uses apt-get through assets/scripts/apt-get.sh.
+func apt() Manager {
+	run := func(what string) func([]string) string {
+		return func(names []string) string { return ssh.Script("apt-get.sh", append([]string{what}, names...)...) }
+	}
+	return Manager{
+		Repair: ssh.Script("apt-get.sh", "repair"), Update: ssh.Script("apt-get.sh", "update"),
+		Install: run("install"), Simulate: run("would-install"), Remove: run("remove"), SimulateRemove: run("would-remove"),
+		WouldInstall: func(out string) []string {
+			var names []string
+			for line := range strings.SplitSeq(out, "\n") { // "Inst perftest (4.5 Debian:12/stable [amd64])"; an upgrade has [old version] third
+				if w := strings.Fields(line); len(w) > 2 && w[0] == "Inst" && !strings.HasPrefix(w[2], "[") {
+					names = append(names, w[1])
+				}
+			}
+			return names
+		},
+		Exact: func(versions map[string]string) string { return run("exact")(each(versions, "=")) },
+		WouldMove: func(out string) []string {
+			var names []string
+			for line := range strings.SplitSeq(out, "\n") {
+				if w := strings.Fields(line); len(w) > 2 && w[0] == "Inst" && strings.HasPrefix(w[2], "[") {
+					names = append(names, w[1])
+				}
+			}
+			return names
+		},
+		WouldRemove: func(out string) []string {
+			var names []string
+			for line := range strings.SplitSeq(out, "\n") {
+				if w := strings.Fields(line); len(w) > 1 && (w[0] == "Remv" || w[0] == "Purg") {
+					names = append(names, w[1])
+				}
+			}
+			return names
+		},
+		Unavailable: "Enable the repository that has them (on Ubuntu: universe), or point the guest at a mirror.",
+	}
+}
+
+// dnf uses dnf and yum, which have the same output, through assets/scripts/dnf.sh.
+func dnf(name string) Manager {
+	table := func(headings ...string) func(string) []string {
+		return func(out string) []string {
+			var names []string
+			in := false
+			for line := range strings.SplitSeq(out, "\n") {
+				if line != "" && line[0] != ' ' { // "Installing dependencies:", "Transaction Summary"
+					in = slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(line, h) })
+					continue
+				}
+				// A long name is on a line of its own; its columns follow on the next line, indented further.
+				if w := strings.Fields(line); in && len(w) > 0 && len(line) > 2 && line[1] != ' ' {
+					names = append(names, w[0])
+				}
+			}
+			return names
+		}
+	}
+	run := func(what string) func([]string) string {
+		return func(names []string) string { return ssh.Script("dnf.sh", append([]string{name, what}, names...)...) }
+	}
+	return Manager{
+		Install: run("install"), Simulate: run("would-install"), Remove: run("remove"), SimulateRemove: run("would-remove"),
+		Exact:        func(versions map[string]string) string { return run("exact")(each(versions, "-")) },
+		WouldInstall: table("Installing"),
+		WouldMove:    table("Upgrading", "Updating", "Downgrading"), // yum prints Updating
+		WouldRemove:  table("Removing"),
+		Unavailable:  "Enable the repository that has them (CodeReady Builder or PowerTools, EPEL), or point the guest at a mirror.",
+	}
+}

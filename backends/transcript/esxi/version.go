@@ -55,12 +55,10 @@ func ReleaseOf(text string) Release {
 		}
 		for _, m := range releaseLine.FindAllStringSubmatch(line, 8) {
 			if r.Product == nil {
-				product := scan.Squeeze(m[1])
-				r.Product, r.Version = &product, &m[2]
+				r.Product, r.Version = new(scan.Squeeze(m[1])), &m[2]
 			}
 			if r.Release == nil && m[3] != "" {
-				release := scan.Squeeze(m[3])
-				r.Release = &release
+				r.Release = new(scan.Squeeze(m[3]))
 			}
 			if r.Build == nil {
 				r.Build = scan.Int(m[4] + m[5])

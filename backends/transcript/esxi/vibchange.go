@@ -52,8 +52,7 @@ func VIBChangeOf(text string) VIBChange {
 	r.Installed, r.Removed, r.Skipped = vibRefs(f, "VIBs Installed"), vibRefs(f, "VIBs Removed"), vibRefs(f, "VIBs Skipped")
 	r.Operation = operation(text)
 	if tail := strings.Join(f.Tail, " "); f.Ends("Message") && r.Message != nil && strings.HasSuffix(tail, ".") { // cut after the message
-		message := *r.Message + " " + tail
-		r.Message = &message
+		r.Message = new(*r.Message + " " + tail)
 	}
 	r.NotUnderstood(r.Operation != nil || r.RebootRequired != nil || r.Installed != nil || r.Removed != nil || r.Skipped != nil ||
 		strings.Contains(text, "Update Result") && r.Message != nil, text)

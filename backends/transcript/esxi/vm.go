@@ -63,6 +63,5 @@ func uuid(s string) *string {
 		return nil
 	}
 	h := hex.EncodeToString(b)
-	v := h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
-	return &v
+	return new(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:])
 }

@@ -59,8 +59,7 @@ func (p *configReader) field(f scan.Field) bool {
 		if p.row(f.Text) || wrapped == nil || *wrapped == nil || !f.Plain() {
 			return true
 		}
-		text := **wrapped + " " + f.Text
-		*wrapped, p.wrapped = &text, wrapped
+		*wrapped, p.wrapped = new(**wrapped+" "+f.Text), wrapped
 	}
 	return true
 }

@@ -121,6 +121,5 @@ func isoDate(s string) *string {
 	if m == nil {
 		return nil
 	}
-	iso := fmt.Sprintf("%s-%02s-%02s", m[3], m[2], m[1])
-	return &iso
+	return new(fmt.Sprintf("%s-%02s-%02s", m[3], m[2], m[1]))
 }

@@ -192,8 +192,7 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 		r.Updates[len(r.Updates)-1].OK, p.updating = true, false
 	case p.device != nil && p.device.components(f.Text):
 	case wrapped != nil && *wrapped != nil && f.Plain():
-		text := **wrapped + " " + f.Text
-		*wrapped, p.wrapped = &text, wrapped
+		*wrapped, p.wrapped = new(**wrapped+" "+f.Text), wrapped
 	}
 }
 

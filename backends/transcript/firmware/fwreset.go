@@ -47,8 +47,7 @@ func MLXFWReset(text string) Reset {
 		if m := resetHeadOf(line); m != nil {
 			understood = true
 			if r.Device == nil {
-				device := strings.TrimRight(line[m[2]:m[3]], ":,")
-				r.Device = &device
+				r.Device = new(strings.TrimRight(line[m[2]:m[3]], ":,"))
 			}
 			line = strings.TrimLeft(strings.TrimPrefix(strings.TrimSpace(line[m[3]:]), "is"), " :")
 		}

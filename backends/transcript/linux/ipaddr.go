@@ -51,7 +51,7 @@ func IPAddr(text string) IPAddrResult {
 	r.Envelope, text = scan.Begin("ip_addr", text)
 	var p ipParser
 	for line := range scan.Lines(text) {
-		for _, w := range scan.Words(line) {
+		for _, w := range strings.Fields(line) {
 			p.word(w)
 		}
 	}

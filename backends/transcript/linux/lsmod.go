@@ -28,7 +28,7 @@ func Modules(text string) ModulesResult {
 	understood := false
 	var open *Module // whose list of users is cut by the end of the line
 	for line := range scan.Lines(text) {
-		words := scan.Words(line)
+		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
 		}

@@ -60,8 +60,7 @@ func (p *pciParser) region(line, key, value string) {
 	b := BAR{Index: scan.Int(key[len("Region "):]), SizeBytes: *bytes}
 	if at, ok := scan.After(value, "Memory at "); ok {
 		b.Kind, b.Base = "memory", base(at)
-		prefetchable := !strings.Contains(value, "non-prefetchable")
-		b.Prefetchable = &prefetchable
+		b.Prefetchable = new(!strings.Contains(value, "non-prefetchable"))
 		if attributes, ok := scan.Between(at, "(", ")"); ok {
 			b.Bits = scan.LeadingInt(attributes)
 		}

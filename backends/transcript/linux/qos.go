@@ -139,7 +139,7 @@ func (r *QoSResult) buffers(value string) {
 
 // row reads the rows "enabled 0 0 0 1" and "buffer 0 0 0 1" of the PFC table, and its heading "priority 0 1 2 3".
 func (r *QoSResult) row(line string) bool {
-	words := scan.Words(line)
+	words := strings.Fields(line)
 	if len(words) < 2 {
 		return false
 	}

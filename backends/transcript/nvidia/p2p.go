@@ -19,7 +19,7 @@ func P2P(text string) map[string]string {
 	var columns []string
 	var out map[string]string
 	for line := range scan.Lines(scan.Normalize(text)) {
-		words := scan.Words(underline.Replace(line))
+		words := strings.Fields(underline.Replace(line))
 		switch {
 		case len(words) == 0:
 		case strings.HasPrefix(words[0], "Legend"):
@@ -60,7 +60,7 @@ func ReadPeerTest(text string) (t PeerTest, ok bool) {
 	var into *[][]float64
 	width := 0
 	for line := range scan.Lines(text) {
-		words := scan.Words(line)
+		words := strings.Fields(line)
 		switch {
 		case len(words) == 0:
 		case strings.Contains(line, "Matrix"):

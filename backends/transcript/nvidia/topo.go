@@ -43,7 +43,7 @@ func Topo(text string) TopoResult {
 		if strings.Contains(line, "m") && strings.Contains(line, "[") {
 			line = underline.Replace(line)
 		}
-		if words := scan.Words(line); len(words) > 0 {
+		if words := strings.Fields(line); len(words) > 0 {
 			t.line(line, words)
 		} else {
 			t.open = nil

@@ -200,8 +200,7 @@ func (c *cause) completion(lower string) {
 		}
 		for code, words := range completionWords {
 			if c.status == nil && strings.Contains(lower, words) {
-				n := int64(code)
-				c.status = &n
+				c.status = new(int64(code))
 			}
 		}
 	}
@@ -210,8 +209,7 @@ func (c *cause) completion(lower string) {
 	}
 	if rest, ok := scan.After(lower, "syndrom"); ok && c.syndrome == nil {
 		if f := strings.Fields(strings.TrimLeft(rest, "e:= ")); len(f) > 0 && strings.HasPrefix(f[0], "0x") {
-			s := strings.TrimRight(f[0], ",.;")
-			c.syndrome = &s
+			c.syndrome = new(strings.TrimRight(f[0], ",.;"))
 		}
 	}
 	if strings.Contains(lower, "cnt") {

@@ -76,8 +76,7 @@ func pciAddress(domain, bus, slot, function string, base int) *string {
 	if err1 != nil || err2 != nil || err3 != nil || err4 != nil || s > 31 || f > 7 {
 		return nil
 	}
-	v := fmt.Sprintf("%04x:%02x:%02x.%x", d, b, s, f)
-	return &v
+	return new(fmt.Sprintf("%04x:%02x:%02x.%x", d, b, s, f))
 }
 
 // HexID converts a PCI id to lower case without 0x: "15b3". Nil if s is not a hexadecimal number of at most 8 digits.
@@ -109,8 +108,7 @@ func MAC(s string) *string {
 	if len(s) != 12 || !allHex(s) {
 		return nil
 	}
-	v := s[0:2] + ":" + s[2:4] + ":" + s[4:6] + ":" + s[6:8] + ":" + s[8:10] + ":" + s[10:12]
-	return &v
+	return new(s[0:2] + ":" + s[2:4] + ":" + s[4:6] + ":" + s[6:8] + ":" + s[8:10] + ":" + s[10:12])
 }
 
 // squeezeHex removes 0x and the separators : - . from a hardware address.
@@ -139,9 +137,8 @@ func GID(s string) *string {
 		return nil
 	}
 	b := a.As16()
-	v := fmt.Sprintf("%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x",
-		b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])
-	return &v
+	return new(fmt.Sprintf("%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x",
+		b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]))
 }
 
 // IPv4 reads a dotted address; nil for anything else. Leading zeros are dropped.
@@ -158,6 +155,5 @@ func IPv4(s string) *string {
 		}
 		parts[i] = strconv.FormatUint(n, 10)
 	}
-	v := strings.Join(parts, ".")
-	return &v
+	return new(strings.Join(parts, "."))
 }

@@ -75,23 +75,15 @@ func Snake(s string) string {
 
 // After returns the trimmed text after the first mark in s.
 func After(s, mark string) (string, bool) {
-	i := strings.Index(s, mark)
-	if i < 0 {
-		return "", false
-	}
-	return strings.TrimSpace(s[i+len(mark):]), true
+	_, after, ok := strings.Cut(s, mark)
+	return strings.TrimSpace(after), ok
 }
 
 // Between returns the text between the first open and the next shut after it.
 func Between(s, open, shut string) (string, bool) {
-	i := strings.Index(s, open)
-	if i < 0 {
-		return "", false
+	_, s, _ = strings.Cut(s, open)
+	if inside, _, ok := strings.Cut(s, shut); ok {
+		return inside, true
 	}
-	s = s[i+len(open):]
-	j := strings.Index(s, shut)
-	if j < 0 {
-		return "", false
-	}
-	return s[:j], true
+	return "", false
 }

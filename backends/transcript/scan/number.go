@@ -139,28 +139,13 @@ func Size(s string) *int64 {
 	if shift < 0 || len(unit) > 1 || *f < 0 || *f*float64(uint64(1)<<shift) >= 1<<62 {
 		return nil
 	}
-	n := int64(*f * float64(uint64(1)<<shift))
-	return &n
+	return new(int64(*f * float64(uint64(1)<<shift)))
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isHex(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' }
 
-func allDigits(s string) bool {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-func allHex(s string) bool {
-	for i := range len(s) {
-		if !isHex(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+func allHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdefABCDEF") == "" }

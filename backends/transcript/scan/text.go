@@ -244,9 +244,6 @@ func TrimIndent(line string) string {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// Words splits a line at blanks and tabs.
-func Words(line string) []string { return strings.Fields(line) }
-
 // Squeeze joins the words of s with one blank. Call it with a part of a text, not a complete one.
 func Squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 

@@ -38,7 +38,7 @@ func Devices(text string) DevicesResult {
 			before = ""
 			continue
 		}
-		for _, w := range scan.Words(line) {
+		for _, w := range strings.Fields(line) {
 			guid := scan.GUID(w)
 			if guid != nil && isDeviceName(before) {
 				r.Devices = append(r.Devices, DeviceName{before, guid})

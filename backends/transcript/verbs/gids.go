@@ -32,7 +32,7 @@ func GIDs(text string) GIDsResult {
 	understood := false
 	var open *GID
 	for line := range scan.Lines(text) {
-		words := scan.Words(line)
+		words := strings.Fields(line)
 		if len(words) == 0 {
 			open = nil
 			continue
@@ -47,7 +47,7 @@ func GIDs(text string) GIDsResult {
 		if n, ok := scan.After(line, "n_gids_found="); ok {
 			r.CountReported, understood = scan.LeadingInt(n), true
 			line, _, _ = strings.Cut(line, "n_gids_found=")
-			words = scan.Words(line)
+			words = strings.Fields(line)
 		}
 		if open != nil && len(words) > 0 && rowAt(words) == nil && scan.IPv4(words[0]) == nil && !isVersion(words[0]) && (len(words) > 1 || !isDeviceName(words[0])) {
 			open = nil
@@ -66,8 +66,7 @@ func GIDs(text string) GIDsResult {
 			case open.IPv4 == nil && open.Version == nil && scan.IPv4(w) != nil:
 				open.IPv4 = scan.IPv4(w)
 			case open.Version == nil && isVersion(w):
-				v := strings.ToLower(w)
-				open.Version = &v
+				open.Version = new(strings.ToLower(w))
 			default:
 				scan.Keep(&open.Netdev, scan.Str(w))
 				open = nil

@@ -39,7 +39,7 @@ var portStatusKeys = scan.Keys[PortStatus]{
 	"rate": func(p *PortStatus, v string) {
 		scan.Keep(&p.RateGbps, scan.LeadingFloat(v))
 		if inside, ok := scan.Between(v, "(", ")"); ok {
-			words := append(scan.Words(inside), "", "")
+			words := append(strings.Fields(inside), "", "")
 			scan.Keep(&p.Width, scan.Str(words[0]))
 			scan.Keep(&p.SpeedName, scan.Str(words[1]))
 		}

@@ -25,17 +25,15 @@ func OFED(text string) OFEDResult {
 lines:
 	for line := range scan.Lines(text) {
 		if m := bareVersion.FindStringSubmatch(line); m != nil {
-			internal := false
-			r.Version, r.Internal = &m[1], &internal
+			r.Version, r.Internal = &m[1], new(false)
 			break
 		}
-		for _, w := range scan.Words(line) {
+		for _, w := range strings.Fields(line) {
 			prefix, version, ok := ofedName(strings.TrimLeft(w, "(["))
 			if !ok {
 				continue
 			}
-			internal := strings.Contains(strings.ToLower(prefix), "internal")
-			r.Prefix, r.Version, r.Internal = &prefix, &version, &internal
+			r.Prefix, r.Version, r.Internal = &prefix, &version, new(strings.Contains(strings.ToLower(prefix), "internal"))
 			break lines
 		}
 	}

@@ -37,7 +37,7 @@ func RDMALinks(text string) RDMALinkResult {
 		if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, "[{") && r.json(trimmed) {
 			continue
 		}
-		words := scan.Words(line)
+		words := strings.Fields(line)
 		for i, w := range words {
 			if device, port, ok := portName(w); ok && (i == 0 || isHead(words[i-1])) {
 				r.Links = append(r.Links, RDMALink{Device: device, Port: port})

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -140,7 +139,7 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (o
 	}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		d := backends.ImageDraft{Owner: list[id].Metadata.Owner}
-		if d.Ours = m.ours(d.Owner); d.Ours {
+		if d.Ours = m.conn.Mine(d.Owner); d.Ours {
 			var doc document
 			doc, err = m.document(ctx, software(cluster)+"/drafts/"+id)
 			if wire.IsREST(err, "NOT_FOUND") { // it was committed or deleted in the meantime
@@ -154,17 +153,6 @@ func (m *Images) drafts(ctx context.Context, cluster place.Ref, now document) (o
 		out, ids = append(out, d), append(ids, id)
 	}
 	return out, ids, nil
-}
-
-// ours reports whether a draft belongs to the account in use. Its name has the form DOMAIN\name or name@domain.
-func (m *Images) ours(owner string) bool {
-	short := func(user string) string {
-		if domain, name, ok := strings.Cut(user, `\`); ok {
-			user = name + "@" + domain
-		}
-		return strings.ToLower(user)
-	}
-	return short(owner) == short(m.conn.User())
 }
 
 // installed returns the components of the running image of a host, version by name.

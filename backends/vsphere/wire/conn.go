@@ -1,12 +1,14 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,19 +57,8 @@ type Conn struct {
 
 // Dial connects, verifies the server, and logs in. Errors are of kind auth, unreachable or usage and have a hint.
 func Dial(ctx context.Context, cfg Config) (*Conn, error) {
-	u, err := cfg.endpoint()
+	c, err := meet(ctx, cfg)
 	if err != nil {
-		return nil, err
-	}
-	tr, err := newTrust(cfg, u.Hostname())
-	if err != nil {
-		return nil, err
-	}
-	c := &Conn{cfg: cfg, host: u.Host, trust: tr}
-	c.prepare(u)
-
-	if err := c.greet(ctx); err != nil {
-		c.soap.CloseIdleConnections()
 		return nil, err
 	}
 	if err := c.login(ctx, 0); err != nil {
@@ -78,15 +69,41 @@ func Dial(ctx context.Context, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
+// Probe checks that a vCenter answers at the address and that its certificate is trusted, without logging in, so that a password
+// is only requested for a server that exists.
+func Probe(ctx context.Context, cfg Config) error {
+	c, err := meet(ctx, cfg)
+	if err == nil {
+		c.soap.CloseIdleConnections()
+	}
+	return err
+}
+
+// meet connects and verifies the server.
+func meet(ctx context.Context, cfg Config) (*Conn, error) {
+	u, err := cfg.endpoint()
+	if err != nil {
+		return nil, err
+	}
+	tr, err := newTrust(cfg, u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{cfg: cfg, host: u.Host, trust: tr}
+	c.prepare(u)
+	if err := c.greet(ctx); err != nil {
+		c.soap.CloseIdleConnections()
+		return nil, err
+	}
+	return c, nil
+}
+
 func (c *Conn) prepare(u *url.URL) {
 	c.traceID = "rdma-setup-" + strings.ToLower(rand.Text()[:6])
 	c.soap = soap.NewClient(u, false)
 	c.soap.Namespace = "urn:" + vim25.Namespace
 	c.soap.Version = firstVersion
-	c.soap.UserAgent = c.cfg.UserAgent
-	if c.soap.UserAgent == "" {
-		c.soap.UserAgent = "rdma-setup"
-	}
+	c.soap.UserAgent = cmp.Or(c.cfg.UserAgent, "rdma-setup")
 	t := c.soap.DefaultTransport()
 	t.TLSClientConfig = c.trust.tlsConfig()
 	t.DialTLSContext = nil // the library's own ignores the context and would hang on an address that does not answer
@@ -104,8 +121,7 @@ func (c *Conn) greet(ctx context.Context) error {
 		content, err = methods.GetServiceContent(ctx, retrier{c})
 		return err
 	})
-	var unknown *UntrustedError
-	if errors.As(err, &unknown) && c.cfg.Confirm != nil {
+	if unknown, is := errors.AsType[*UntrustedError](err); is && c.cfg.Confirm != nil {
 		yes, cerr := c.cfg.Confirm(ctx, c.host, unknown.SHA256)
 		if cerr != nil {
 			return backends.Errorf(backends.KindAuth, "vCenter "+c.host, "", "ask about the certificate: %w", cerr)
@@ -239,6 +255,17 @@ func (c *Conn) User() string {
 	return c.user
 }
 
+// Mine reports whether an account name is that of this session: VSPHERE.LOCAL\admin and admin@vsphere.local are the same.
+func (c *Conn) Mine(user string) bool {
+	plain := func(name string) string {
+		if domain, user, ok := strings.Cut(name, `\`); ok {
+			name = user + "@" + domain
+		}
+		return strings.ToLower(name)
+	}
+	return plain(user) == plain(c.User())
+}
+
 // Session returns the key of the session, which queries of privileges require.
 func (c *Conn) Session() string {
 	c.loginMu.Lock()
@@ -261,4 +288,27 @@ func (c *Conn) Thumbprint() string {
 	c.trust.mu.Lock()
 	defer c.trust.mu.Unlock()
 	return colons(c.trust.pin)
+}
+
+// newer reports whether version a is newer than b; both are dotted numbers.
+func newer(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(as), len(bs)) {
+		x, y := part(as, i), part(bs, i)
+		if x != y {
+			return x > y
+		}
+	}
+	return false
+}
+
+func part(s []string, i int) int {
+	if i >= len(s) {
+		return 0
+	}
+	n, err := strconv.Atoi(s[i])
+	if err != nil {
+		return 0
+	}
+	return n
 }

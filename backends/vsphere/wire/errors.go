@@ -23,8 +23,7 @@ func Explain(err error, target, what string) error {
 	if err == nil {
 		return nil
 	}
-	var known *backends.Error
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[*backends.Error](err); is {
 		if known.Target != "" {
 			return err
 		}
@@ -89,8 +88,7 @@ func classify(err error) (kind backends.ErrorKind, text, hint string) {
 	case isBroken(err):
 		return backends.KindTransient, "the connection to vCenter was lost; whether it took effect is not known", "run rdma-setup resume, which first reads what was done"
 	}
-	var netErr net.Error
-	if errors.As(err, &netErr) {
+	if _, is := errors.AsType[net.Error](err); is {
 		return backends.KindUnreachable, plain(err), "check the network to vCenter, then resume"
 	}
 	return backends.KindPermanent, text, ""
@@ -177,8 +175,7 @@ func faultName(f types.BaseMethodFault) string {
 // plain removes the library's wrapping from a network error: 'Post "https://...": dial tcp ...'.
 func plain(err error) string {
 	text := err.Error()
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, is := errors.AsType[*net.OpError](err); is {
 		text = op.Error()
 	}
 	return backends.Clean(text)

@@ -2,16 +2,19 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/vapi/cis/tasks"
+	"github.com/vmware/govmomi/vim25/soap"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 )
@@ -61,8 +64,7 @@ func (c *Conn) REST(ctx context.Context, method, path string, body, into any) er
 		return err
 	}
 	err = c.rest(ctx, method, path, session, body, into)
-	var e *RESTError
-	if errors.As(err, &e) && e.Status == http.StatusUnauthorized { // the session has expired
+	if e, is := errors.AsType[*RESTError](err); is && e.Status == http.StatusUnauthorized { // the session has expired
 		if session, err = c.restSession(ctx, session); err == nil {
 			err = c.rest(ctx, method, path, session, body, into)
 		}
@@ -158,12 +160,14 @@ func (c *Conn) send(ctx context.Context, method, path string, proof func(*http.R
 	return nil
 }
 
-// restError decodes the API's error (Vapi.Std.Errors.Error).
+// failure is an error of the API (Vapi.Std.Errors.Error).
+type failure struct {
+	Type     string    `json:"error_type"`
+	Messages []Message `json:"messages"`
+}
+
 func restError(status int, reply []byte) error {
-	var e struct {
-		Type     string    `json:"error_type"`
-		Messages []Message `json:"messages"`
-	}
+	var e failure
 	out := &RESTError{Status: status}
 	if json.Unmarshal(reply, &e) == nil {
 		out.Type, out.Text = e.Type, Sentences(e.Messages)
@@ -181,11 +185,7 @@ type Message struct {
 func Sentences(list []Message) string {
 	var parts []string
 	for _, m := range list {
-		text := m.Localized
-		if text == "" {
-			text = m.Default
-		}
-		parts = append(parts, strings.TrimSpace(backends.Clean(text)))
+		parts = append(parts, strings.TrimSpace(backends.Clean(cmp.Or(m.Localized, m.Default))))
 	}
 	return strings.Join(parts, " ")
 }
@@ -207,10 +207,7 @@ func (c *Conn) RESTTask(ctx context.Context, limit time.Duration, path string, b
 		var info struct {
 			Status tasks.Status    `json:"status"`
 			Result json.RawMessage `json:"result"`
-			Error  struct {
-				Type     string    `json:"error_type"`
-				Messages []Message `json:"messages"`
-			} `json:"error"`
+			Error  failure         `json:"error"`
 		}
 		err := c.REST(ctx, http.MethodGet, tasks.TasksPath+"/"+id, nil, &info)
 		switch {
@@ -246,4 +243,43 @@ func unended(ctx context.Context, id string, limit time.Duration) error {
 			"its task %s is still running in vCenter after %s", id, limit)
 	}
 	return fmt.Errorf("its task %s is still running in vCenter: %w", id, context.Cause(ctx))
+}
+
+// File reads the end of a file of a datastore, at most limit bytes. Path has vCenter's form: "[shared-01] vm-01/vmware.log". It
+// requires the privilege Datastore.Browse, and is bounded by the limit of one call.
+func (c *Conn) File(ctx context.Context, datacenter, path string, limit int) (string, error) {
+	store, file, ok := strings.Cut(strings.TrimPrefix(path, "["), "] ")
+	if !ok {
+		return "", backends.Errorf(backends.KindPermanent, path, "", "that is not a path of a datastore")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.limitOf("Download"), errSilence)
+	defer cancel()
+	u := *c.soap.URL()
+	u.User, u.Path = nil, "/folder/"+file
+	u.RawQuery = url.Values{"dcPath": {datacenter}, "dsName": {store}}.Encode()
+	began := time.Now()
+	body, _, err := c.soap.Download(ctx, &u, &soap.Download{Method: "GET"})
+	if c.cfg.Trace != nil {
+		c.cfg.Trace(backends.Call{ID: fmt.Sprintf("%s-%d", c.traceID, c.requests.Add(1)), Method: "GET", Target: backends.Clean(path), Started: began, Took: time.Since(began),
+			Outcome: outcome(ctx, err, nil)})
+	}
+	if err != nil {
+		return "", Explain(err, path, "read the file")
+	}
+	defer body.Close()
+	const most = 64 << 20 // a longer log takes too long to read
+	kept := make([]byte, 0, 2*limit)
+	buf := make([]byte, 32<<10)
+	for r := io.LimitReader(body, most); ; {
+		n, err := r.Read(buf)
+		if kept = append(kept, buf[:n]...); len(kept) > 2*limit {
+			kept = append(kept[:0], kept[len(kept)-limit:]...)
+		}
+		if err == io.EOF {
+			return string(kept[max(0, len(kept)-limit):]), nil
+		}
+		if err != nil {
+			return "", Explain(err, path, "read the file")
+		}
+	}
 }

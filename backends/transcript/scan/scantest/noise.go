@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -51,4 +52,13 @@ func Noise(t *testing.T, dir string, tools Tools) {
 			})
 		}
 	}
+}
+
+// CPUTime returns the processor time of this process, which does not depend on the load of the machine.
+func CPUTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
