@@ -65,11 +65,11 @@ func (a address) network(ctx context.Context, s backends.Setting) (*network, err
 		return nil, err
 	}
 	_, noRoot := c.Sudo(ctx)
-	r, err := a.g.look(ctx, s.Target.Name, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
+	f, err := a.g.lookFacts(ctx, s.Target.Name, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}
-	n := sections(r.Stdout).network()
+	n := f.network()
 	return &n, nil
 }
 
@@ -247,8 +247,7 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	files, err := a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}})
-	return backends.Kept{Items: append(files, n.item(i.MAC, i))}, err
+	return a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}}, n.item(i.MAC, i))
 }
 
 // Observe returns the current state of file and interface.

@@ -207,6 +207,5 @@ func (a arp) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (ba
 	if i != nil {
 		m.sysctls = arpKeys(i.Name)
 	}
-	items, err := a.g.record(ctx, s.Target.Name, m)
-	return backends.Kept{Items: items}, err
+	return a.g.record(ctx, s.Target.Name, m)
 }

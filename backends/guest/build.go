@@ -72,11 +72,11 @@ func builtOf(rows string) map[string]backends.Value {
 
 // Read returns the file that it was built from.
 func (b build) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt)})
+	f, err := b.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt)})
 	if err != nil {
 		return backends.Absent, err
 	}
-	return builtOf(sections(r.Stdout)["built"])[s.Name], nil
+	return builtOf(f["built"])[s.Name], nil
 }
 
 // Set builds from the file, or removes what was built. It first removes what an interrupted build left behind.
@@ -137,11 +137,10 @@ func (b build) Observe(ctx context.Context, s backends.Setting, _ backends.Kept)
 }
 
 func (b build) items(ctx context.Context, s backends.Setting) ([]backends.Item, error) {
-	r, err := b.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+backends.PerftestPrefix(s.Name)+" 2>/dev/null")})
+	f, err := b.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("built", listBuilt) + section("prefix", "stat -c '%a %u:%g' "+backends.PerftestPrefix(s.Name)+" 2>/dev/null")})
 	if err != nil {
 		return nil, err
 	}
-	f := sections(r.Stdout)
 	items := []backends.Item{{Kind: itemBuild, Name: s.Name, State: builtOf(f["built"])[s.Name]}}
 	if s.Name != backends.BuildDriver {
 		dir := backends.Item{Kind: backends.ItemDirectory, Name: backends.PerftestPrefix(s.Name)}

@@ -78,12 +78,12 @@ func (c class) state(ctx context.Context, s backends.Setting) (classState, error
 
 // stateOf reads the class configuration of the device with a MAC.
 func (c class) stateOf(ctx context.Context, s backends.Setting, mac string) (classState, error) {
-	r, err := c.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
+	f, err := c.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("classes", classUnit.facts()) +
 		section("dirs", "ls /sys/kernel/config/rdma_cm")})
 	if err != nil {
 		return classState{}, err
 	}
-	f, out := sections(r.Stdout), classState{mac: mac}
+	out := classState{mac: mac}
 	for _, d := range f.devices(f.network().interfaces) {
 		if d.MAC == mac {
 			out.dev, out.now = d.Name, d.Class
@@ -184,11 +184,10 @@ func (c class) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := c.g.record(ctx, s.Target.Name, classUnit.manifest(st.mac, st.others))
 	if st.value.IsPartial() { // by an earlier attempt of this program
 		st.now, st.dir = nil, false
 	}
-	return backends.Kept{Items: append(items, st.item())}, err
+	return c.g.record(ctx, s.Target.Name, classUnit.manifest(st.mac, st.others), st.item())
 }
 
 // Observe returns the current state of the same items.

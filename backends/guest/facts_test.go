@@ -107,11 +107,11 @@ func TestFacts(t *testing.T) {
 			{Name: "ens256", MAC: "00:50:56:aa:00:02", MTU: 1500},
 		},
 		PCI:       []backends.GuestDevice{{Address: "0000:13:00.1", Vendor: "15ad", Device: "0820", Name: "VMware Paravirtual RDMA controller"}},
-		KernelLog: []string{}, Headers: ptr(false), SecureBoot: ptr(true), HugePages: ptr(1024),
+		KernelLog: []string{}, Headers: new(false), SecureBoot: new(true), HugePages: new(1024),
 		Firewall:   &backends.GuestFirewall{Kind: "ufw", Active: true, Open: []string{"18515/tcp"}},
 		Forwarding: &backends.Forwarding{Kubernetes: true, IPForward: true, Policy: "DROP"},
 		NVIDIA:     &backends.NVIDIA{GPUs: []string{"NVIDIA A30"}, Driver: "550.54.15", DMABuf: true},
-		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5, Class: ptr(106),
+		RDMA: []backends.VerbsDevice{{Name: "rxe0", Driver: "rxe", Interface: "ens224", MAC: "00:50:56:aa:00:01", State: "PORT_ACTIVE", LinkLayer: "Ethernet", RateGbps: 2.5, Class: new(106),
 			GIDs: []backends.GID{
 				{Index: 1, GID: "fe80:0000:0000:0000:0250:56ff:fe00:0201", Type: "RoCE v2", Netdev: "ens224"},
 				{Index: 10, GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "RoCE v2", IPv4: "10.1.2.3", Netdev: "ens224"},
@@ -157,7 +157,7 @@ func FuzzFacts(f *testing.F) {
 
 func TestClockSkew(t *testing.T) {
 	from := time.Unix(1000, 0)
-	for said, want := range map[string]*int{"999": ptr(0), "1000": ptr(0), "1010": ptr(0), "1011": ptr(1), "4610": ptr(3600), "969": ptr(-30), "": nil, "date: not found": nil} {
+	for said, want := range map[string]*int{"999": new(0), "1000": new(0), "1010": new(0), "1011": new(1), "4610": new(3600), "969": new(-30), "": nil, "date: not found": nil} {
 		got := facts{"clock": said}.clockSkew(from, from.Add(10*time.Second))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%q: %s", said, d)

@@ -23,7 +23,7 @@ func TestGPUFacts(t *testing.T) {
 		tests      *backends.CUDAPerftest
 		api        *bool
 	}{
-		{name: "no driver", text: modules + "§peerapi\nread\n", api: ptr(false)},
+		{name: "no driver", text: modules + "§peerapi\nread\n", api: new(false)},
 		{name: "a driver whose GPU is not there yet", text: "§kernel\n5.15.0-100-generic\n§smi\nNo devices were found\nfailed\n§nvversion\n570.86.15\n§nvlicense\nDual MIT/GPL\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "570.86.15", Error: "No devices were found", DMABuf: true}},
 		{name: "no GPU, which nvidia-smi -L does not report by its status", text: "§kernel\n6.8.0-60-generic\n§smi\nNo devices found.\n§smidriver\nNo devices were found\n" +
@@ -35,8 +35,8 @@ func TestGPUFacts(t *testing.T) {
 		{name: "the loaded module is not the one that an update left on disk", text: "§kernel\n6.8.0-60-generic\n§nvversion\n580.65.06\n§nvlicense\nDual MIT/GPL\n" +
 			"§nvloaded\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  570.133.20  Sun Mar 30 07:41:53 UTC 2025\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "570.133.20", Error: "the kernel module is loaded, but nvidia-smi is missing"}},
-		{name: "an ib_core that is built into the kernel and has no peer memory", text: "§modules\nnvidia 14299136 - - Live 0x0 (O)\n§peerapi\nread\nib_register_device\n", api: ptr(false)},
-		{name: "an ib_core that is built into the kernel and has peer memory", text: "§modules\nvmxnet3 1 0 - Live 0x0\n§peerapi\nread\nib_register_device\nib_register_peer_memory_client\n", api: ptr(true)},
+		{name: "an ib_core that is built into the kernel and has no peer memory", text: "§modules\nnvidia 14299136 - - Live 0x0 (O)\n§peerapi\nread\nib_register_device\n", api: new(false)},
+		{name: "an ib_core that is built into the kernel and has peer memory", text: "§modules\nvmxnet3 1 0 - Live 0x0\n§peerapi\nread\nib_register_device\nib_register_peer_memory_client\n", api: new(true)},
 		{name: "no ib_core", text: "§modules\nvmxnet3 1 0 - Live 0x0\n§peerapi\nread\n"},
 		{name: "open modules on a kernel before DMA-BUF", text: "§kernel\n5.4.0-190-generic\n§nvversion\n535.1\n§nvlicense\nDual MIT/GPL\n",
 			want: &backends.NVIDIA{GPUs: []string{}, Driver: "535.1", Error: "the kernel module is loaded, but nvidia-smi is missing"}},
@@ -46,7 +46,7 @@ func TestGPUFacts(t *testing.T) {
 			"§cudaperftest\ndir /usr/local/bin/\n--use_cuda\n--use_cuda_bus_id\n--use_cuda_dmabuf\n",
 			want: &backends.NVIDIA{GPUs: []string{"NVIDIA A100 80GB PCIe"}, Driver: "550.54.15", Peermem: "nvidia_peermem",
 				Devices: []backends.GuestGPU{{Name: "NVIDIA A100 80GB PCIe", PCI: "0000:0b:00.0", MemoryMB: 81920}}, Topology: map[string]string{"mlx5_0 GPU0": "PIX"}},
-			tests: &backends.CUDAPerftest{Dir: "/usr/local/bin", DMABuf: true}, api: ptr(true)},
+			tests: &backends.CUDAPerftest{Dir: "/usr/local/bin", DMABuf: true}, api: new(true)},
 		{name: "a vGPU", text: "§smi\nGPU 0: GRID A100-40C (UUID: GPU-1)\n§smidriver\n550.54.15\n" + query("GRID A100-40C", "VGPU") + "§cudaperftest\ndir \n--use_cuda\n",
 			want: &backends.NVIDIA{GPUs: []string{"GRID A100-40C"}, Driver: "550.54.15",
 				Devices: []backends.GuestGPU{{Name: "GRID A100-40C", PCI: "0000:0b:00.0", MemoryMB: 81920, VGPU: true}}},

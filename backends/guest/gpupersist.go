@@ -58,11 +58,10 @@ const smiQuery = "command -v nvidia-smi >/dev/null && nvidia-smi -q"
 
 // modes returns the value and the persistence mode of each GPU, which lasts until the next boot.
 func (g gpuPersist) modes(ctx context.Context, vm string) (backends.Value, []backends.Item, error) {
-	r, err := g.g.Run(ctx, vm, ssh.Command{Script: section("smiquery", smiQuery) + gpuPersistFacts()})
+	f, err := g.g.facts(ctx, vm, ssh.Command{Script: section("smiquery", smiQuery) + gpuPersistFacts()})
 	if err != nil {
 		return backends.Absent, nil, err
 	}
-	f := sections(r.Stdout)
 	var devices []backends.GuestGPU
 	var items []backends.Item
 	for _, d := range nvidia.Query(f["smiquery"]).GPUs {
@@ -115,11 +114,12 @@ func (g gpuPersist) Keep(ctx context.Context, s backends.Setting, _ backends.Val
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := g.g.record(ctx, s.Target.Name, manifest{files: []string{unitDir + gpuUnitName}, links: []string{wantsLink(gpuUnitName)}, units: []string{gpuUnitName, daemonUnit}})
-	for i := range items {
-		items[i].Runtime = items[i].Name == daemonUnit // it is gone with the driver's packages
+	kept, err := g.g.record(ctx, s.Target.Name, manifest{files: []string{unitDir + gpuUnitName}, links: []string{wantsLink(gpuUnitName)}, units: []string{gpuUnitName, daemonUnit}})
+	for i := range kept.Items {
+		kept.Items[i].Runtime = kept.Items[i].Name == daemonUnit // it is gone with the driver's packages
 	}
-	return backends.Kept{Items: append(items, modes...)}, err
+	kept.Items = append(kept.Items, modes...)
+	return kept, err
 }
 
 // Observe returns the current state of the same items.

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
@@ -72,11 +71,11 @@ type Guests struct {
 
 	mu       sync.Mutex
 	conns    map[string]*ssh.Conn
-	wanted   map[string]backends.Value // by Setting.ID
-	managers map[string]pkgman.Manager // by guest
-	updated  map[string]string         // output of refreshing the package lists, by guest
-	idle     map[string]bool           // guests in which no step of an earlier process runs
-	waits    map[string]int            // how often a step has waited for another, by guest
+	wanted   sync.Map        // backends.Value by Setting.ID
+	managers sync.Map        // pkgman.Manager by guest
+	updated  sync.Map        // output of refreshing the package lists, by guest
+	idle     map[string]bool // guests in which no step of an earlier process runs
+	waits    map[string]int  // how often a step has waited for another, by guest
 }
 
 // New returns Guests. targets returns how to reach the guest of a VM; macs finds adapters and may be nil if no addresses or ports
@@ -93,8 +92,7 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	}
 	o.TakeBack, o.BootTime, o.AptLock = cmp.Or(o.TakeBack, time.Minute), cmp.Or(o.BootTime, 10*time.Minute), cmp.Or(o.AptLock, 5*time.Minute)
 	o.Poll, o.Settle = cmp.Or(o.Poll, time.Second), cmp.Or(o.Settle, 20*time.Second)
-	return &Guests{pool: pool, targets: targets, macs: macs, options: o,
-		conns: map[string]*ssh.Conn{}, wanted: map[string]backends.Value{}, managers: map[string]pkgman.Manager{}, updated: map[string]string{}, idle: map[string]bool{}}
+	return &Guests{pool: pool, targets: targets, macs: macs, options: o, conns: map[string]*ssh.Conn{}, idle: map[string]bool{}}
 }
 
 // Close returns the connections to the pool.
@@ -102,7 +100,7 @@ func (g *Guests) Close() error {
 	g.mu.Lock()
 	conns := g.conns
 	g.conns = map[string]*ssh.Conn{}
-	clear(g.managers) // another vCenter may have other VMs of these names
+	g.managers.Clear() // another vCenter may have other VMs of these names
 	g.mu.Unlock()
 	for _, c := range conns {
 		c.Close()
@@ -139,18 +137,22 @@ func (g *Guests) Setters() map[backends.Kind]backends.Setter {
 // Want announces the requested values of a plan. Values of package and module sets contain only the requested names, so Read
 // needs them to return which of them exist; without them it uses Options. Set and Keep announce their values themselves.
 func (g *Guests) Want(s backends.Setting, to backends.Value) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if !to.IsAbsent() && to.Known() {
-		g.wanted[s.ID()] = to
+		g.wanted.Store(s.ID(), to)
 	}
 }
 
 func (g *Guests) want(s backends.Setting, into any) bool {
-	g.mu.Lock()
-	v, ok := g.wanted[s.ID()]
-	g.mu.Unlock()
-	return ok && v.Decode(into) == nil
+	v, ok := g.wanted.Load(s.ID())
+	return ok && v.(backends.Value).Decode(into) == nil
+}
+
+// wanted is the requested data, the zero value if nothing is requested.
+func wanted[T any](to backends.Value) (want T, err error) {
+	if !to.IsAbsent() {
+		err = to.Decode(&want)
+	}
+	return want, err
 }
 
 // commandLimit is the limit of a command without one of its own: it reads, or moves a few files.

@@ -52,49 +52,41 @@ func (p packages) locked(ctx context.Context, vm, what string, cmd ssh.Command) 
 // refresh updates the package lists, once per guest. The exit code of apt-get update is not reliable, so failures show when
 // packages are installed.
 func (p packages) refresh(ctx context.Context, vm string, m pkgman.Manager) error {
-	p.g.mu.Lock()
-	_, done := p.g.updated[vm]
-	p.g.mu.Unlock()
-	if done || m.Update == "" {
+	if _, done := p.g.updated.Load(vm); done || m.Update == "" {
 		return nil
 	}
 	r, err := p.locked(ctx, vm, "fetch the package lists", ssh.Command{Script: m.Update, Limit: 10 * time.Minute})
 	if err == nil {
-		p.g.mu.Lock()
-		p.g.updated[vm] = r.Stderr
-		p.g.mu.Unlock()
+		p.g.updated.Store(vm, r.Stderr)
 	}
 	return err
 }
 
 // manager returns the package manager of a guest, which is asked once.
 func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error) {
-	p.g.mu.Lock()
-	known, is := p.g.managers[vm]
-	p.g.mu.Unlock()
-	if is {
-		return known, nil
+	if known, is := p.g.managers.Load(vm); is {
+		return known.(pkgman.Manager), nil
 	}
 	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
 	if err != nil {
 		return pkgman.Manager{}, err
 	}
 	if m, ok := pkgman.For(path.Base(strings.TrimSpace(r.Stdout))); ok {
-		p.g.mu.Lock()
-		p.g.managers[vm] = m
-		p.g.mu.Unlock()
+		p.g.managers.Store(vm, m)
 		return m, nil
 	}
 	return pkgman.Manager{}, backends.Errorf(backends.KindPermanent, label(vm), "Install the RDMA packages by hand and set guest.install to false.",
 		"it has none of the supported package managers (apt, dnf, yum)")
 }
 
-// explain returns why names are still missing after an installation; lists is the output of updating the package lists.
-func explain(m pkgman.Manager, vm string, left []string, r ssh.Result, lists string) error {
+// explain returns why names are still missing after an installation. The output of updating the package lists may tell.
+func (p packages) explain(m pkgman.Manager, vm string, left []string, r ssh.Result) error {
 	what := "install " + strings.Join(left, ", ")
 	if why := pkgman.Reason(r.Stdout + "\n" + r.Stderr); why != "" {
 		r.Stderr = why // apt-get itself only says that dpkg failed
 	}
+	updated, _ := p.g.updated.Load(vm)
+	lists, _ := updated.(string)
 	said := lists + "\n" + r.Stderr
 	switch {
 	case pkgman.Unreachable(said + r.Stdout):
@@ -254,6 +246,9 @@ func among(pkg string, names []string) bool {
 	})
 }
 
-func within(part, all []string) bool {
-	return !slices.ContainsFunc(part, func(p string) bool { return !slices.Contains(all, p) })
+func within(part, all []string) bool { return len(without(part, all)) == 0 }
+
+// without returns the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(others, n) })
 }

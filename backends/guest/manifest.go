@@ -33,8 +33,7 @@ type recorded struct {
 
 // Keep records the files.
 func (r recorded) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
-	items, err := r.g.record(ctx, s.Target.Name, manifest{files: r.files})
-	return backends.Kept{Items: items}, err
+	return r.g.record(ctx, s.Target.Name, manifest{files: r.files})
 }
 
 // Observe returns the current state of what was recorded.
@@ -115,16 +114,17 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	return items, nil
 }
 
-// record returns the items of a manifest for the record of a change, without what another party's interrupted write left beside a
-// file. Each write removes that first, and Restore must not bring it back.
-func (g *Guests) record(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
+// record returns the items of a manifest, and more, as the record of a change, without what another party's interrupted write left
+// beside a file. Each write removes that first, and Restore must not bring it back.
+func (g *Guests) record(ctx context.Context, vm string, m manifest, more ...backends.Item) (backends.Kept, error) {
 	items, err := g.readItems(ctx, vm, m)
-	return slices.DeleteFunc(items, func(i backends.Item) bool {
+	items = slices.DeleteFunc(items, func(i backends.Item) bool {
 		return i.Kind == backends.ItemFile && slices.ContainsFunc(m.files, func(file string) bool {
 			is, _ := path.Match(temporaryFiles(file), i.Name) // the pattern is well-formed: no file of this program has a bracket in its name
 			return is
 		})
-	}), err
+	})
+	return backends.Kept{Items: append(items, more...)}, err
 }
 
 // parseItems parses the output of read-state.sh.

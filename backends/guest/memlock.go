@@ -140,11 +140,10 @@ func (f facts) environment(devices []backends.VerbsDevice) backends.Value {
 }
 
 func (e environment) read(ctx context.Context, vm string) (backends.Value, []backends.VerbsDevice, error) {
-	r, err := e.g.Run(ctx, vm, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("environment", environmentFacts)})
+	f, err := e.g.facts(ctx, vm, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkLinks() + section("environment", environmentFacts)})
 	if err != nil {
 		return backends.Absent, nil, err
 	}
-	f := sections(r.Stdout)
 	devices := f.devices(f.network().interfaces)
 	return f.environment(devices), devices, nil
 }

@@ -36,11 +36,10 @@ func (m modules) set(s backends.Setting) []string {
 
 // loaded returns the modules that were loaded, and which of those named are built into the kernel.
 func (m modules) loaded(ctx context.Context, vm string, names []string) (loaded, builtIn []string, err error) {
-	r, err := m.g.look(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + section("builtin", script("builtin.sh", names...))})
+	f, err := m.g.lookFacts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + section("builtin", script("builtin.sh", names...))})
 	if err != nil {
 		return nil, nil, err
 	}
-	f := sections(r.Stdout)
 	return f.loaded(), f.builtIn(), nil
 }
 
@@ -49,11 +48,9 @@ func (m modules) loaded(ctx context.Context, vm string, names []string) (loaded,
 // was loaded (PVRDMA and vSphere Bitfusion, VMware, 2021, Additional Steps; vmw_pvrdma, NETDEV_UP).
 func (m modules) Set(ctx context.Context, s backends.Setting, to backends.Value, _ backends.Progress) error {
 	vm := s.Target.Name
-	var want []string
-	if !to.IsAbsent() {
-		if err := to.Decode(&want); err != nil {
-			return err
-		}
+	want, err := wanted[[]string](to)
+	if err != nil {
+		return err
 	}
 	m.g.learn(s, to)
 	set := m.set(s)

@@ -38,11 +38,10 @@ func NICNameText(mac, driver, name string) string {
 // or the file differs.
 func (n nicName) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
 	file, going := nicNameFile(s.Name)
-	r, err := n.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
+	f, err := n.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("file", "cat "+ssh.QuoteAll(file)) + section("going", "ls "+ssh.QuoteAll(going))})
 	if err != nil {
 		return backends.Absent, err
 	}
-	f := sections(r.Stdout)
 	text := strings.TrimSpace(f["file"])
 	_, name, _ := strings.Cut(text, "\nName=")
 	_, driver, _ := strings.Cut(text, "\nDriver=")
@@ -140,8 +139,7 @@ func (n nicName) nameable(ctx context.Context, s backends.Setting, name string) 
 // Keep records both files.
 func (n nicName) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	file, going := nicNameFile(s.Name)
-	items, err := n.g.record(ctx, s.Target.Name, manifest{files: []string{file, going}})
-	return backends.Kept{Items: items}, err
+	return n.g.record(ctx, s.Target.Name, manifest{files: []string{file, going}})
 }
 
 // Restore removes the file, or restores the previous one, and renews the initial RAM disks.

@@ -59,11 +59,8 @@ func (f facts) nouveau() *backends.Nouveau {
 }
 
 func (n nouveau) read(ctx context.Context, vm string) (*backends.Nouveau, error) {
-	r, err := n.g.Run(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + nouveauFacts()})
-	if err != nil {
-		return nil, err
-	}
-	return sections(r.Stdout).nouveau(), nil
+	f, err := n.g.facts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + nouveauFacts()})
+	return f.nouveau(), err
 }
 
 // Read returns true if the file of this program exists and the module is not loaded; Partial if the file exists and the module is

@@ -71,13 +71,13 @@ func (f facts) ofed() (version string, unfinished bool) {
 
 // Read returns the installed MLNX_OFED.
 func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	r, err := m.g.Run(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
+	f, err := m.g.facts(ctx, s.Target.Name, ssh.Command{Script: ofedScript()})
 	if err != nil {
 		return backends.Absent, err
 	}
 	spec := backends.OFEDSpec{}
 	var unfinished bool
-	switch spec.Version, unfinished = sections(r.Stdout).ofed(); {
+	switch spec.Version, unfinished = f.ofed(); {
 	case unfinished:
 		return backends.Partial(spec), nil
 	case spec.Version == "":
@@ -90,19 +90,17 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 // not ask.
 func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	vm, p := s.Target.Name, packages(m)
-	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
+	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		marks() +
 		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package} ${Version}\\n' | sed -n 's/^.i.*|//p'; "+
 			"else rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n'; fi")})
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	f := sections(r.Stdout)
-	files, err := m.g.record(ctx, vm, manifest{files: []string{"/etc/security/limits.conf"}})
+	k, err := m.g.record(ctx, vm, manifest{files: []string{"/etc/security/limits.conf"}})
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	k := backends.Kept{Items: files}
 	loaded := f.loaded()
 	slices.Reverse(loaded) // in the order of loading
 	for _, n := range loaded {
@@ -156,12 +154,11 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
+	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		marks()})
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	f := sections(r.Stdout)
 	loaded, auto, hold := f.loaded(), strings.Fields(f["auto"]), strings.Fields(f["hold"])
 	there, _ := packagesOf(kept)
 	known, err := packages(m).ask(ctx, vm, there)
@@ -236,12 +233,11 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 
 // elsewhere refuses to reload drivers of the interface through which the guest is reached.
 func (m mofed) elsewhere(ctx context.Context, vm string) error {
-	r, err := m.g.Run(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: networkScript() +
+	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: networkScript() +
 		section("drivers", `for d in /sys/class/net/*; do x=$(readlink -f "$d/device/driver") && echo "${d##*/} ${x##*/}"; done`)})
 	if err != nil {
 		return err
 	}
-	f := sections(r.Stdout)
 	n := f.network()
 	for line := range strings.Lines(f["drivers"]) {
 		if w := strings.Fields(line); len(w) == 2 && strings.HasPrefix(w[1], "mlx") && n.management[w[0]] != "" {
@@ -303,10 +299,8 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return err
 	}
-	p.g.mu.Lock()
-	delete(p.g.updated, vm) // the lists may be those of a repository that was removed
-	p.g.mu.Unlock()
-	if missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(have, n) }); len(missing) > 0 {
+	p.g.updated.Delete(vm) // the lists may be those of a repository that was removed
+	if missing := without(names, have); len(missing) > 0 {
 		if err := p.install(ctx, vm, missing); err != nil {
 			return err
 		}

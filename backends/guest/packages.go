@@ -66,11 +66,7 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", script("rpm-versions.sh", names...))
-	r, err := p.g.look(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
-	if err != nil {
-		return nil, err
-	}
-	return sections(r.Stdout), nil
+	return p.g.lookFacts(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
 }
 
 // Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes exactly
@@ -95,10 +91,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	would := m.WouldInstall(r.Stdout)
 	if len(would) == 0 && pkgman.Undetermined(r.Stderr) {
 		// What a later attempt would install is not known, and what is recorded stays recorded.
-		p.g.mu.Lock()
-		lists := p.g.updated[s.Target.Name]
-		p.g.mu.Unlock()
-		return backends.Kept{}, explain(m, s.Target.Name, missing, r, lists)
+		return backends.Kept{}, p.explain(m, s.Target.Name, missing, r)
 	}
 	// There is one kernel-modules-extra for each kernel: only the one for the requested kernel is new.
 	fresh := append(slices.DeleteFunc(would, func(n string) bool { return among(n, missing) }), missing...)
@@ -112,11 +105,11 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	r, err = p.g.Run(ctx, s.Target.Name, ssh.Command{Script: marks(), MaxOutput: 4 << 20})
+	marked, err := p.g.facts(ctx, s.Target.Name, ssh.Command{Script: marks(), MaxOutput: 4 << 20})
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	auto := strings.Fields(sections(r.Stdout)["auto"])
+	auto := strings.Fields(marked["auto"])
 	for name, version := range f.packages(moved) {
 		if !slices.Contains(fresh, name) {
 			i := backends.Item{Kind: backends.ItemPackage, Name: name, State: backends.ValueOf(version)}
@@ -188,23 +181,15 @@ func (p packages) Observe(ctx context.Context, s backends.Setting, kept backends
 }
 
 func (p packages) missing(ctx context.Context, s backends.Setting, to backends.Value) ([]string, error) {
-	var spec backends.PackageSpec
-	if !to.IsAbsent() {
-		if err := to.Decode(&spec); err != nil {
-			return nil, err
-		}
+	spec, err := wanted[backends.PackageSpec](to)
+	if err != nil {
+		return nil, err
 	}
 	have, err := p.installed(ctx, s.Target.Name, spec.Installed)
 	if err != nil {
 		return nil, err
 	}
-	var missing []string
-	for _, n := range spec.Installed {
-		if !slices.Contains(have, n) {
-			missing = append(missing, n)
-		}
-	}
-	return missing, nil
+	return without(spec.Installed, have), nil
 }
 
 // Set installs all missing packages that are available, even if some names are unknown to the guest's repositories; those are
@@ -223,11 +208,9 @@ func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value
 		}
 		progress.Report(90)
 	}
-	var spec backends.PackageSpec
-	if !to.IsAbsent() {
-		if err := to.Decode(&spec); err != nil {
-			return err
-		}
+	spec, err := wanted[backends.PackageSpec](to)
+	if err != nil {
+		return err
 	}
 	var set backends.PackageSpec
 	if !p.g.want(s, &set) {
@@ -237,8 +220,7 @@ func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return err
 	}
-	surplus := slices.DeleteFunc(have, func(n string) bool { return slices.Contains(spec.Installed, n) })
-	return p.remove(ctx, vm, surplus, "")
+	return p.remove(ctx, vm, without(have, spec.Installed), "")
 }
 
 func (p packages) install(ctx context.Context, vm string, missing []string) error {
@@ -261,17 +243,14 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(missing), func(n string) bool { return slices.Contains(have, n) })
+	left := without(missing, have)
 	if len(left) == 0 {
 		return nil
 	}
-	p.g.mu.Lock()
-	lists := p.g.updated[vm]
-	p.g.mu.Unlock()
 	if r.ExitCode != 0 {
 		r.Stderr += "\n" + why
 	}
-	return explain(m, vm, left, r, lists)
+	return p.explain(m, vm, left, r)
 }
 
 // learn remembers the contents of a set. A rollback requests less than the set, so a part of it is ignored.

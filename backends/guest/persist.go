@@ -144,11 +144,10 @@ func reloads(unit string) string {
 }
 
 func (p persist) read(ctx context.Context, vm string) (backends.Persist, facts, error) {
-	r, err := p.g.look(ctx, vm, ssh.Command{Script: persistScript()})
+	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: persistScript()})
 	if err != nil {
 		return backends.Persist{}, nil, err
 	}
-	f := sections(r.Stdout)
 	return f.persist(), f, nil
 }
 
@@ -180,11 +179,9 @@ func persistValue(p backends.Persist) backends.Value {
 // Debian: update-initramfs).
 func (p persist) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
-	var want backends.Persist
-	if !to.IsAbsent() {
-		if err := to.Decode(&want); err != nil {
-			return err
-		}
+	want, err := wanted[backends.Persist](to)
+	if err != nil {
+		return err
 	}
 	now, f, err := p.read(ctx, vm)
 	if err != nil {
@@ -318,16 +315,13 @@ func wantsLink(unit string) string { return unitDir + "multi-user.target.wants/"
 
 // Keep records the files, units and links of this program, and which of them the initial RAM disks contain.
 func (p persist) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
-	var want backends.Persist
-	if !to.IsAbsent() {
-		if err := to.Decode(&want); err != nil {
-			return backends.Kept{}, err
-		}
+	want, err := wanted[backends.Persist](to)
+	if err != nil {
+		return backends.Kept{}, err
 	}
 	_, f, err := p.read(ctx, s.Target.Name)
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := p.g.record(ctx, s.Target.Name, p.manifest(f, want))
-	return backends.Kept{Items: items}, err
+	return p.g.record(ctx, s.Target.Name, p.manifest(f, want))
 }

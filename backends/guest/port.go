@@ -21,12 +21,11 @@ func (p port) device(ctx context.Context, s backends.Setting) (*backends.VerbsDe
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkScript() +
+	f, err := p.g.facts(ctx, s.Target.Name, ssh.Command{Script: section("rdma", script("rdma-devices.sh")) + networkScript() +
 		section("devinfo", "[ -d /sys/class/infiniband ] || ibv_devinfo -v"), MaxOutput: 8 << 20})
 	if err != nil {
 		return nil, err
 	}
-	f := sections(r.Stdout)
 	for _, d := range f.devices(f.network().interfaces) {
 		if d.MAC == mac {
 			return &d, nil
@@ -105,11 +104,10 @@ func (g *Guests) card(ctx context.Context, vm, name string) (string, error) {
 		}
 		owner.Devices = devices
 	}
-	r, err := g.Run(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", script("rdma-devices.sh"))})
+	f, err := g.facts(ctx, vm, ssh.Command{Script: networkScript() + section("rdma", script("rdma-devices.sh"))})
 	if err != nil {
 		return "", err
 	}
-	f := sections(r.Stdout)
 	seen := backends.Guest{RDMA: f.devices(f.network().interfaces)}
 	if d := seen.CardAt(owner, name); d != nil && d.MAC != "" {
 		return d.MAC, nil

@@ -89,11 +89,10 @@ func (f facts) qosOf(mac string) *backends.PortQoS {
 }
 
 func (p portQoS) state(ctx context.Context, vm, mac string) (now *backends.PortQoS, others bool, err error) {
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: qosFacts(), Sudo: true, What: "read PFC and trust"})
+	f, err := p.g.facts(ctx, vm, ssh.Command{Script: qosFacts(), Sudo: true, What: "read PFC and trust"})
 	if err != nil {
 		return nil, false, err
 	}
-	f := sections(r.Stdout)
 	return f.qosOf(mac), qosUnit.others(f["qos-units"], mac), nil
 }
 
@@ -187,18 +186,15 @@ func (p portQoS) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	var class backends.QoSSpec
-	if !to.IsAbsent() {
-		if err := to.Decode(&class); err != nil {
-			return backends.Kept{}, err
-		}
+	class, err := wanted[backends.QoSSpec](to)
+	if err != nil {
+		return backends.Kept{}, err
 	}
 	now, others, err := p.state(ctx, s.Target.Name, mac)
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	items, err := p.g.record(ctx, s.Target.Name, qosUnit.manifest(mac, others))
-	return backends.Kept{Items: append(items, qosItem(mac, now, class))}, err
+	return p.g.record(ctx, s.Target.Name, qosUnit.manifest(mac, others), qosItem(mac, now, class))
 }
 
 // recordedQoS returns the MAC of a record and the state in it.

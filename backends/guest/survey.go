@@ -52,9 +52,7 @@ func (g *Guests) Survey(ctx context.Context, vm string) backends.Guest {
 			"Log in to the guest as the same user and run uname -r.", "uname -r printed no kernel release, which is needed to choose modules and drivers: %.60q", out.Kernel))
 	}
 	if m, ok := pkgman.For(path.Base(f.line("managers"))); ok {
-		g.mu.Lock()
-		g.managers[vm] = m
-		g.mu.Unlock()
+		g.managers.Store(vm, m)
 	}
 	out.ClockSkew = f.clockSkew(asked, time.Now())
 	return out
@@ -95,6 +93,18 @@ func sections(text string) facts {
 		}
 	}
 	return f
+}
+
+// facts runs a command that prints sections.
+func (g *Guests) facts(ctx context.Context, vm string, cmd ssh.Command) (facts, error) {
+	r, err := g.Run(ctx, vm, cmd)
+	return sections(r.Stdout), err
+}
+
+// lookFacts is facts for a look; see look.
+func (g *Guests) lookFacts(ctx context.Context, vm string, cmd ssh.Command) (facts, error) {
+	r, err := g.look(ctx, vm, cmd)
+	return sections(r.Stdout), err
 }
 
 func (f facts) line(name string) string {
