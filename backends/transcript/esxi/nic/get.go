@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -67,4 +68,63 @@ func count(all ...bool) int {
 		}
 	}
 	return n
+}
+
+// wrappedTitles is the end of a heading that the terminal wrapped.
+var wrappedTitles = regexp.MustCompile(`^(?:(?:(?:(?:Duplex\s+)?MAC\s+)?Address\s+)?MTU\s+)?Description$|^(?:(?:MAC\s+)?Address\s+)?MTU$`)
+
+// wrapped collects the lines after the rows of a table. They may be the rest of the descriptions, or noise: only the complete table
+// shows which.
+type wrapped struct {
+	sure  bool // the heading is wrapped too
+	tails map[int][]string
+}
+
+// add records a line after the row with that index.
+func (w *wrapped) add(row int, line string) {
+	if w.tails == nil {
+		w.tails = map[int][]string{}
+	}
+	if len(w.tails[row]) < 4 {
+		w.tails[row] = append(w.tails[row], strings.TrimSpace(line))
+	}
+}
+
+// give appends the tails to the descriptions if the heading or at least half of several rows is wrapped. The last row can have at
+// most as many tail lines as another row.
+func (w *wrapped) give(rows int, description func(row int) **string) {
+	if !w.sure && (len(w.tails) < 2 || 2*len(w.tails) < rows) {
+		return
+	}
+	last, most := rows-1, 1
+	for row, tail := range w.tails {
+		if row != last {
+			most = max(most, len(tail))
+		}
+	}
+	for row, tail := range w.tails {
+		to := description(row)
+		text := strings.Join(tail[:min(most, len(tail))], " ")
+		if *to != nil {
+			text = **to + " " + text
+		}
+		*to = &text
+	}
+}
+
+// Tools returns the parsers of this package by tool id.
+func Tools() map[string]func(string) any {
+	return map[string]func(string) any{
+		"esxcfg_nics":                         func(s string) any { return CfgList(s) },
+		"esxcfg_vmknic":                       func(s string) any { return VMKNICList(s) },
+		"esxcli_network_nic_get":              func(s string) any { return Get(s) },
+		"esxcli_network_nic_list":             func(s string) any { return List(s) },
+		"esxcli_network_nic_pauseparams_list": func(s string) any { return PauseList(s) },
+		"esxcli_network_nic_stats_get":        func(s string) any { return StatsOf(s) },
+		"esxcli_network_sriovnic_list":        func(s string) any { return SRIOVList(s) },
+		"esxcli_network_sriovnic_vf_list":     func(s string) any { return VFList(s) },
+		"esxcli_rdma_device_list":             func(s string) any { return RDMAList(s) },
+		"esxcli_rdma_device_protocol_list":    func(s string) any { return ProtocolList(s) },
+		"esxcli_rdma_device_vmknic_list":      func(s string) any { return BindingList(s) },
+	}
 }
