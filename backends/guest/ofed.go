@@ -226,9 +226,7 @@ func (m mofed) Set(ctx context.Context, s backends.Setting, to backends.Value, p
 	if err := m.load(ctx, vm, "force-restart"); err != nil {
 		return err
 	}
-	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
-	m.drop(ctx, vm)
-	return err
+	return m.finish(ctx, vm)
 }
 
 // elsewhere refuses to reload drivers of the interface through which the guest is reached.
@@ -248,11 +246,13 @@ func (m mofed) elsewhere(ctx context.Context, vm string) error {
 	return nil
 }
 
-// drop makes the next command log in again, because limits.conf has changed.
-func (m mofed) drop(ctx context.Context, vm string) {
-	if c, err := m.g.conn(ctx, vm); err == nil {
+// finish removes ofedWork, and makes the next command log in again, because limits.conf has changed.
+func (m mofed) finish(ctx context.Context, vm string) error {
+	_, err := m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
+	if c, cerr := m.g.conn(ctx, vm); cerr == nil {
 		c.Drop()
 	}
+	return err
 }
 
 // load makes the driver's own script load or unload it.
@@ -295,12 +295,12 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 		return err
 	}
 	progress.Report(50)
-	have, err := p.installed(ctx, vm, names)
+	missing, err := p.missing(ctx, vm, names)
 	if err != nil {
 		return err
 	}
 	p.g.updated.Delete(vm) // the lists may be those of a repository that was removed
-	if missing := without(names, have); len(missing) > 0 {
+	if len(missing) > 0 {
 		if err := p.install(ctx, vm, missing); err != nil {
 			return err
 		}
@@ -345,9 +345,7 @@ func (m mofed) Restore(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err := m.g.putBack(ctx, vm, kept); err != nil {
 		return err
 	}
-	_, err = m.g.root(ctx, vm, "remove "+ofedWork, ssh.Command{Script: "rm -rf -- " + ofedWork + " || exit 1\nrmdir " + stateDir + " 2>/dev/null || :"})
-	m.drop(ctx, vm)
-	if err != nil {
+	if err := m.finish(ctx, vm); err != nil {
 		return err
 	}
 	return other

@@ -73,7 +73,11 @@ func (p packages) ask(ctx context.Context, vm string, names []string) (facts, er
 // these; packages that it would upgrade are recorded with their current version.
 func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Value) (backends.Kept, error) {
 	p.g.learn(s, to)
-	missing, err := p.missing(ctx, s, to)
+	spec, err := wanted[backends.PackageSpec](to)
+	if err != nil {
+		return backends.Kept{}, err
+	}
+	missing, err := p.missing(ctx, s.Target.Name, spec.Installed)
 	if err != nil || len(missing) == 0 {
 		return backends.Kept{}, err
 	}
@@ -180,16 +184,10 @@ func (p packages) Observe(ctx context.Context, s backends.Setting, kept backends
 	return backends.Kept{Items: items}, err
 }
 
-func (p packages) missing(ctx context.Context, s backends.Setting, to backends.Value) ([]string, error) {
-	spec, err := wanted[backends.PackageSpec](to)
-	if err != nil {
-		return nil, err
-	}
-	have, err := p.installed(ctx, s.Target.Name, spec.Installed)
-	if err != nil {
-		return nil, err
-	}
-	return without(spec.Installed, have), nil
+// missing returns those names that are not completely installed.
+func (p packages) missing(ctx context.Context, vm string, names []string) ([]string, error) {
+	have, err := p.installed(ctx, vm, names)
+	return without(names, have), err
 }
 
 // Set installs all missing packages that are available, even if some names are unknown to the guest's repositories; those are
@@ -197,7 +195,11 @@ func (p packages) missing(ctx context.Context, s backends.Setting, to backends.V
 func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value, progress backends.Progress) error {
 	vm := s.Target.Name
 	p.g.learn(s, to)
-	missing, err := p.missing(ctx, s, to)
+	spec, err := wanted[backends.PackageSpec](to)
+	if err != nil {
+		return err
+	}
+	missing, err := p.missing(ctx, vm, spec.Installed)
 	if err != nil {
 		return err
 	}
@@ -207,10 +209,6 @@ func (p packages) Set(ctx context.Context, s backends.Setting, to backends.Value
 			return err
 		}
 		progress.Report(90)
-	}
-	spec, err := wanted[backends.PackageSpec](to)
-	if err != nil {
-		return err
 	}
 	var set backends.PackageSpec
 	if !p.g.want(s, &set) {
@@ -239,13 +237,9 @@ func (p packages) install(ctx context.Context, vm string, missing []string) erro
 	if err != nil {
 		return err
 	}
-	have, err := p.installed(ctx, vm, missing)
-	if err != nil {
+	left, err := p.missing(ctx, vm, missing)
+	if err != nil || len(left) == 0 {
 		return err
-	}
-	left := without(missing, have)
-	if len(left) == 0 {
-		return nil
 	}
 	if r.ExitCode != 0 {
 		r.Stderr += "\n" + why

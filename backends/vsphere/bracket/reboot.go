@@ -22,12 +22,8 @@ type hostState struct {
 }
 
 func (s site) host(ctx context.Context, t backends.Ref) (hostState, error) {
-	ref, err := s.places.Find(ctx, t)
-	if err != nil {
-		return hostState{}, err
-	}
-	o, err := s.conn.One(ctx, ref, "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
-	return stateOf(ref, o), err
+	o, err := s.places.One(ctx, t, "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.bootTime")
+	return stateOf(o.Ref, o), err
 }
 
 func stateOf(ref place.Ref, o wire.Object) hostState {

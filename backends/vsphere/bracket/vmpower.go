@@ -26,14 +26,11 @@ func (b vmPower) State(ctx context.Context, t backends.Ref) (backends.Value, err
 }
 
 func (b vmPower) read(ctx context.Context, t backends.Ref) (vm place.Ref, power types.VirtualMachinePowerState, tools bool, err error) {
-	if vm, err = b.places.Find(ctx, t); err != nil {
-		return vm, "", false, err
-	}
-	o, err := b.conn.One(ctx, vm, "runtime.powerState", "guest.toolsRunningStatus")
+	o, err := b.places.One(ctx, t, "runtime.powerState", "guest.toolsRunningStatus")
 	if err != nil {
 		return vm, "", false, err
 	}
-	return vm, wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"), toolsRun(o), nil
+	return o.Ref, wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState"), toolsRun(o), nil
 }
 
 func toolsRun(o wire.Object) bool {

@@ -232,6 +232,15 @@ func (p *Places) Parts(ctx context.Context, host Ref) (types.HostConfigManager, 
 	return parts, nil
 }
 
+// One reads properties of a target's object.
+func (p *Places) One(ctx context.Context, t backends.Ref, paths ...string) (wire.Object, error) {
+	ref, err := p.Find(ctx, t)
+	if err != nil {
+		return wire.Object{}, err
+	}
+	return p.conn.One(ctx, ref, paths...)
+}
+
 // Part returns a host and one of its managers, which older or disconnected hosts may lack.
 func (p *Places) Part(ctx context.Context, t backends.Ref, pick func(types.HostConfigManager) *Ref) (host, part Ref, err error) {
 	if host, err = p.Find(ctx, t); err != nil {

@@ -19,12 +19,8 @@ type vmknicSetter struct{ *site }
 
 // find returns the vmknic of a host that has the address; nil if there is none.
 func (s vmknicSetter) find(ctx context.Context, t backends.Setting) (*types.HostVirtualNic, error) {
-	host, err := s.places.Find(ctx, t.Target)
-	if err != nil {
-		return nil, err
-	}
 	const path = "config.network.vnic"
-	o, err := s.conn.One(ctx, host, path)
+	o, err := s.places.One(ctx, t.Target, path)
 	if err != nil {
 		return nil, err
 	}
@@ -90,21 +86,17 @@ func (s vmknicSetter) add(ctx context.Context, system place.Ref, t backends.Sett
 	if ip, err := netip.ParseAddr(t.Name); err != nil || !ip.Is4() || want.PrefixLen < 1 || want.PrefixLen > 32 {
 		return backends.Errorf(backends.KindPermanent, "", "", "%s/%d is not an IPv4 address", t.Name, want.PrefixLen)
 	}
-	group, err := s.places.Find(ctx, backends.PortGroupRef(want.PortGroup))
+	group, err := s.places.One(ctx, backends.PortGroupRef(want.PortGroup), "config.distributedVirtualSwitch")
 	if err != nil {
 		return err
 	}
-	o, err := s.conn.One(ctx, group, "config.distributedVirtualSwitch")
+	dvs, err := s.conn.One(ctx, wire.Value[types.ManagedObjectReference](group, "config.distributedVirtualSwitch"), "uuid")
 	if err != nil {
-		return err
-	}
-	dvs := wire.Value[types.ManagedObjectReference](o, "config.distributedVirtualSwitch")
-	if o, err = s.conn.One(ctx, dvs, "uuid"); err != nil {
 		return err
 	}
 	_, err = methods.AddVirtualNic(ctx, s.conn.VIM(), &types.AddVirtualNic{This: system, Nic: types.HostVirtualNicSpec{
 		Ip:                     &types.HostIpConfig{IpAddress: t.Name, SubnetMask: net.IP(net.CIDRMask(want.PrefixLen, 32)).String()},
-		DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: wire.Value[string](o, "uuid"), PortgroupKey: group.Value},
+		DistributedVirtualPort: &types.DistributedVirtualSwitchPortConnection{SwitchUuid: wire.Value[string](dvs, "uuid"), PortgroupKey: group.Ref.Value},
 		Mtu:                    int32(want.MTU),
 	}})
 	return err

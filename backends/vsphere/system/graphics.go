@@ -83,11 +83,7 @@ type activeGraphicsSetter struct{ graphicsSetter }
 // Read returns whether all GPUs that are not passed through are of type sharedDirect.
 func (s activeGraphicsSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	const path, what = "config.graphicsInfo", "read the active graphics type"
-	host, err := s.places.Find(ctx, t.Target)
-	if err != nil {
-		return backends.Absent, wire.Explain(err, t.Target.Name, what)
-	}
-	o, err := s.conn.One(ctx, host, path)
+	o, err := s.places.One(ctx, t.Target, path)
 	if err != nil {
 		return backends.Absent, wire.Explain(err, t.Target.Name, what)
 	}

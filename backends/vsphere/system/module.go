@@ -101,11 +101,7 @@ const (
 // Read returns the short name of the active policy: static is High Performance.
 func (s powerSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
 	const what = "read the power policy"
-	host, err := s.places.Find(ctx, t.Target)
-	if err != nil {
-		return backends.Absent, wire.Explain(err, t.Target.Name, what)
-	}
-	o, err := s.conn.One(ctx, host, currentPolicy)
+	o, err := s.places.One(ctx, t.Target, currentPolicy)
 	if err != nil {
 		return backends.Absent, wire.Explain(err, t.Target.Name, what)
 	}

@@ -19,11 +19,7 @@ const passthruInfo = "config.pciPassthruInfo"
 
 // info returns a PCI function. It is a HostSriovInfo only if SR-IOV is enabled in BIOS and firmware.
 func (s passthru) info(ctx context.Context, t backends.Setting, what string) (types.BaseHostPciPassthruInfo, error) {
-	host, err := s.places.Find(ctx, t.Target)
-	if err != nil {
-		return nil, wire.Explain(err, t.Target.Name, what)
-	}
-	o, err := s.conn.One(ctx, host, passthruInfo)
+	o, err := s.places.One(ctx, t.Target, passthruInfo)
 	if err != nil {
 		return nil, wire.Explain(err, t.Target.Name, what)
 	}
@@ -73,6 +69,15 @@ func (s passthru) update(ctx context.Context, t backends.Setting, what string, t
 	})
 }
 
+func (s passthru) read(ctx context.Context, t backends.Setting, what string,
+	of func(types.BaseHostPciPassthruInfo) backends.Value) (backends.Value, error) {
+	info, err := s.info(ctx, t, what)
+	if err != nil {
+		return backends.Absent, err
+	}
+	return of(info), nil
+}
+
 // vfSetter sets how many VFs vCenter requests from a PF. They exist after the next boot.
 type vfSetter struct{ passthru }
 
@@ -86,11 +91,7 @@ func vfs(p types.BaseHostPciPassthruInfo) backends.Value {
 
 // Read returns the requested number, not the existing one: numVirtualFunctionRequested.
 func (s vfSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
-	info, err := s.info(ctx, t, "read the VFs of "+t.Name)
-	if err != nil {
-		return backends.Absent, err
-	}
-	return vfs(info), nil
+	return s.read(ctx, t, "read the VFs of "+t.Name, vfs)
 }
 
 // Set requests VFs.
@@ -143,11 +144,7 @@ func enabled(p types.BaseHostPciPassthruInfo) backends.Value {
 
 // Read reports whether passthrough is enabled, possibly only from the next boot on.
 func (s passthroughSetter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {
-	info, err := s.info(ctx, t, "read the passthrough of "+t.Name)
-	if err != nil {
-		return backends.Absent, err
-	}
-	return enabled(info), nil
+	return s.read(ctx, t, "read the passthrough of "+t.Name, enabled)
 }
 
 // Set enables or disables passthrough.

@@ -109,18 +109,27 @@ func (a *asking) nextVIBs(ctx context.Context) {
 }
 
 func (a *asking) acceptance(ctx context.Context) {
-	rows, err := a.cli.Ask(ctx, a.host.Name, "software acceptance get")
-	if err == nil && len(rows) == 0 {
-		err = errNoAnswer
-	}
+	row, err := a.row(ctx, a.host.Name, "software acceptance get")
 	level := ""
 	if err == nil {
-		level = acceptance(rows[0]["output"])
+		level = acceptance(row["output"])
 	}
 	a.sys.Acceptance = backends.ReadFact(level, err)
 }
 
 var errNoAnswer = errors.New("the host returned no data")
+
+// row is the first row of what a command prints.
+func (s *System) row(ctx context.Context, host, command string, args ...esxcli.Arg) (esxcli.Row, error) {
+	rows, err := s.cli.Ask(ctx, host, command, args...)
+	if err == nil && len(rows) == 0 {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
 
 func (a *asking) offered(ctx context.Context) {
 	a.sys.Offers = []backends.Component{}
@@ -189,22 +198,17 @@ func (a *asking) neighbours(ctx context.Context) {
 func (a *asking) resync(ctx context.Context) {
 	a.sys.Resync.State = backends.FactAbsent
 	if slices.ContainsFunc(a.host.VMKs, func(v backends.VMKernelNIC) bool { return slices.Contains(v.Roles, "vsan") }) {
-		a.sys.Resync = backends.ReadFact(a.left(ctx, a.host.Name))
+		a.sys.Resync = backends.ReadFact(a.Resync(ctx, a.host.Name))
 	}
 }
 
 // Resync returns the bytes that vSAN has to copy before its objects are complete again, as a host of a vSAN cluster reports it.
-func (s *System) Resync(ctx context.Context, host string) (int64, error) { return s.left(ctx, host) }
-
-func (s *System) left(ctx context.Context, host string) (int64, error) {
-	rows, err := s.cli.Ask(ctx, host, "vsan debug resync summary get")
-	if err == nil && len(rows) == 0 {
-		err = errNoAnswer
-	}
+func (s *System) Resync(ctx context.Context, host string) (int64, error) {
+	row, err := s.row(ctx, host, "vsan debug resync summary get")
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(field(rows[0], "Total Bytes Left To Resync"), 10, 64)
+	return strconv.ParseInt(field(row, "Total Bytes Left To Resync"), 10, 64)
 }
 
 // bootDevice reads the boot device of hosts that pass a USB controller through.

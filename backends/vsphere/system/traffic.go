@@ -21,14 +21,7 @@ type look struct {
 
 func (a *asking) look(ctx context.Context, device string) look {
 	row := func(command string) backends.Fact[esxcli.Row] {
-		rows, err := a.cli.Ask(ctx, a.host.Name, command, esxcli.Arg{Name: "nicname", Text: device})
-		if err == nil && len(rows) == 0 {
-			err = errNoAnswer
-		}
-		if err != nil {
-			return backends.ReadFact[esxcli.Row](nil, err)
-		}
-		return backends.FactOf(rows[0])
+		return backends.ReadFact(a.row(ctx, a.host.Name, command, esxcli.Arg{Name: "nicname", Text: device}))
 	}
 	return look{time.Now(), row("network nic stats get"), row("network nic dcb status get")}
 }
@@ -135,14 +128,11 @@ func (a *asking) reach(ctx context.Context, from, to *backends.VMKernelNIC) (bac
 		if payload > 0 {
 			args = append(args, esxcli.Arg{Name: "df", Text: "true"}, esxcli.Arg{Name: "size", Text: strconv.Itoa(payload)})
 		}
-		rows, err := a.cli.Ask(ctx, a.host.Name, "network diag ping", args...)
-		if err == nil && len(rows) == 0 {
-			err = errNoAnswer
-		}
+		row, err := a.row(ctx, a.host.Name, "network diag ping", args...)
 		if err != nil {
 			return 0, err
 		}
-		return strconv.ParseFloat(rows[0]["PacketLost"], 64)
+		return strconv.ParseFloat(row["PacketLost"], 64)
 	}
 	mtu := min(from.MTU, to.MTU)
 	if loss, err := lost(mtu-headers, "2"); err == nil && loss == 0 {
