@@ -10,7 +10,7 @@ export CGO_ENABLED := 0
 export GOFLAGS     += -trimpath
 RACE               := CGO_ENABLED=1 $(GO) test -race
 
-.PHONY: run build test lint bench e2e e2e-full torture fuzz pictures dist clean
+.PHONY: run build test test-runs test-packages lint bench e2e e2e-full torture fuzz pictures dist clean
 
 run: build
 	$(BIN) --lab
@@ -31,14 +31,27 @@ GOTEST := $(TESTFLAGS) -vet=off -parallel 4
 PLAIN  := /(backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
-# go vet runs in lint. TESTFLAGS is for .ci/run. With GOGC the labs of ui/cmd use 640 MB instead of 300, and a sixth less CPU.
-# -short runs the parsers on little noise; make e2e-full on all of it.
+# Tests of the other packages that draw hundreds of screens or count calls, in one goroutine: with the race detector they take minutes.
+SINGLE := ^(TestEveryKeyOfTheFootersDoesSomething|TestGoldenScreensOfOtherStates|TestScope|TestCostOfReading|TestCostOfSettingManyHosts)$$
+SLOW   := ./ui/form ./backends/vsphere
+
+# go vet runs in lint. TESTFLAGS is for .ci/run. The runs on labs mostly wait, so the packages are compiled and tested beside them. With
+# GOGC they take a sixth less CPU, and twice the memory.
 test:
-	GOGC=400 $(GO) test $(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
+	@$(MAKE) --no-print-directory -j2 $(if $(TESTFLAGS),-Otarget) test-runs test-packages
+
+test-runs: export GOGC := 400
+test-runs:
+	$(GO) test $(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
+
+# -short runs the parsers on little noise; make e2e-full on all of it.
+test-packages: export GOGC := 400
+test-packages:
 	$(GO) test $(GOTEST) -timeout 30m -run '^TestKilled' ./wizard/engine
-	$(RACE) $(GOTEST) -timeout 30m -run '$(RACED)' ./ui/cmd
+	$(GO) test $(GOTEST) -timeout 30m -run '$(SINGLE)' $(SLOW)
 	$(GO) test $(GOTEST) -short -timeout 30m $$($(GO) list ./... | grep -E '$(PLAIN)')
-	$(RACE) $(GOTEST) -timeout 30m $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture | grep -vE '$(PLAIN)')
+	$(RACE) $(GOTEST) -timeout 30m -skip '$(SINGLE)' $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture | grep -vE '$(PLAIN)')
+	$(RACE) $(GOTEST) -timeout 30m -run '$(RACED)' ./ui/cmd
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
@@ -87,6 +100,7 @@ e2e-full: build
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
+	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -run '$(SINGLE)' $(SLOW)
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
