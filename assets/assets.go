@@ -24,15 +24,22 @@ func Example(mode string) ([]byte, error) {
 	return b, nil
 }
 
+// scripts are the results of Script.
+var scripts sync.Map
+
 // Script returns a script that runs on another machine, without its comment lines. It panics on an unknown name; a test
 // reads all scripts.
 func Script(name string) string {
+	if kept, known := scripts.Load(name); known {
+		return kept.(string)
+	}
 	var b strings.Builder
 	for line := range strings.Lines(text("scripts/" + name)) {
 		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "#") {
 			b.WriteString(line)
 		}
 	}
+	scripts.Store(name, b.String())
 	return b.String()
 }
 

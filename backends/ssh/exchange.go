@@ -61,7 +61,7 @@ func (x *exchange) start() error {
 	x.session.Stdout, x.session.Stderr = x.out, x.err
 	stdin, err := x.session.StdinPipe()
 	if err == nil {
-		err = x.session.Start(bootstrap(x.frame.outer(x.cmd.script()), x.frame.mark))
+		err = x.session.Start(x.conn.link.pool.command(x.frame, x.cmd.script()))
 	}
 	if err != nil {
 		close(x.over)

@@ -29,6 +29,7 @@ type Pool struct {
 	idle    []*link // if Connections is set: links whose last command has ended, the one that has waited longest first
 	closed  bool
 	refused map[refusal]bool
+	framed  map[framed]string // commands for login shells
 }
 
 // NewPool returns a Pool. It reads the ssh_config files and connects to nothing yet.
@@ -39,7 +40,7 @@ func NewPool(c Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[refusal]bool{}}, nil
+	return &Pool{config: c, settings: s, links: map[endpoint]*link{}, refused: map[refusal]bool{}, framed: map[framed]string{}}, nil
 }
 
 // Dial connects to a target, or shares the existing connection. Every Conn must be closed; closing the last one closes the

@@ -37,11 +37,39 @@ func QuoteAll(argv ...string) string {
 	return strings.Join(words, " ")
 }
 
-// bootstrap returns the command for the login shell, which may be bash, fish, csh or zsh. They agree on little: in single quotes,
-// a backslash is literal unless a quote, a backslash, a newline or ! follows (fish and csh). So the script contains none of
-// these: printf restores them from octal escapes (POSIX printf, %b). mark is the script's second argument.
-func bootstrap(script, mark string) string {
-	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `' ` + mark
+// bootstrap returns the command for the login shell without its last word, the mark, which is the script's second argument. The
+// login shell may be bash, fish, csh or zsh. They agree on little: in single quotes, a backslash is literal unless a quote, a
+// backslash, a newline or ! follows (fish and csh). So the script contains none of these: printf restores them from octal escapes
+// (POSIX printf, %b).
+func bootstrap(script string) string {
+	return `exec /bin/sh -c 'eval "$(printf %b "$1")"' sh '` + escapes.Replace(script) + `' `
+}
+
+// framed identifies a script in its frame: many guests run the same ones.
+type framed struct {
+	script         string
+	sudo, password bool
+}
+
+// keptCommands bounds the commands that a pool keeps, each of some 10 KB.
+const keptCommands = 64
+
+// command returns the command for the login shell that runs a script in a frame.
+func (p *Pool) command(f frame, script string) string {
+	key := framed{script, f.sudo, f.password}
+	p.mu.Lock()
+	text, known := p.framed[key]
+	p.mu.Unlock()
+	if !known {
+		text = bootstrap(f.outer(script))
+		p.mu.Lock()
+		if len(p.framed) >= keptCommands {
+			clear(p.framed)
+		}
+		p.framed[key] = text
+		p.mu.Unlock()
+	}
+	return text + f.mark
 }
 
 var escapes = strings.NewReplacer("\x00", "", `\`, `\0134`, "'", `\0047`, "!", `\0041`, "\n", `\n`)

@@ -86,7 +86,7 @@ func (db *DB) Installed(name string) bool {
 func (db *DB) List() []Package {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	var list []Package
+	list := make([]Package, 0, len(db.installed)+4) // for those that are not complete
 	for _, name := range slices.Sorted(maps.Keys(db.installed)) {
 		if p, ok := db.foreign[name]; ok {
 			list = append(list, p)

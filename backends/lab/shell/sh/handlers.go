@@ -208,8 +208,8 @@ func (s *shell) access(_ context.Context, name string, mode interp.AccessMode) e
 func (s *shell) readDir(_ context.Context, name string) ([]fs.DirEntry, error) {
 	list, err := s.p.Sys.FS.ReadDir(s.p.User.Cred(), name)
 	entries := make([]fs.DirEntry, len(list))
-	for i, info := range list {
-		entries[i] = info
+	for i := range list {
+		entries[i] = &list[i]
 	}
 	return entries, err
 }

@@ -39,9 +39,13 @@ func (o Options) Values(name string) []string { return o.set[name] }
 func (p *Proc) Options(spec string) (Options, error) {
 	o := Options{set: map[string][]string{}}
 	strict := strings.HasPrefix(spec, "+")
-	hasArgument := map[string]bool{}
-	for _, name := range strings.Fields(strings.TrimPrefix(spec, "+")) {
-		hasArgument[strings.TrimSuffix(name, ":")] = strings.HasSuffix(name, ":")
+	hasArgument := func(name string) (arg, known bool) {
+		for option := range strings.FieldsSeq(strings.TrimPrefix(spec, "+")) {
+			if option, arg = strings.CutSuffix(option, ":"); option == name {
+				return arg, true
+			}
+		}
+		return false, false
 	}
 	args := p.Args[1:]
 	for len(args) > 0 {
@@ -53,7 +57,7 @@ func (p *Proc) Options(spec string) (Options, error) {
 			return o, nil
 		case strings.HasPrefix(a, "--"):
 			name, value, given := strings.Cut(a[2:], "=")
-			arg, ok := hasArgument[name]
+			arg, ok := hasArgument(name)
 			switch {
 			case !ok:
 				return o, fmt.Errorf("unrecognized option '%s'", a)
@@ -69,7 +73,7 @@ func (p *Proc) Options(spec string) (Options, error) {
 		case len(a) > 1 && a[0] == '-':
 			for i := 1; i < len(a); i++ {
 				name := a[i : i+1]
-				arg, ok := hasArgument[name]
+				arg, ok := hasArgument(name)
 				if !ok {
 					return o, fmt.Errorf("invalid option -- '%s'", name)
 				}

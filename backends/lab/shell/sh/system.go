@@ -58,7 +58,10 @@ func (s *System) LookPath(p *Proc, name string) (string, error) {
 	}
 	found := error(syscall.ENOENT)
 	for dir := range strings.SplitSeq(p.Getenv("PATH"), ":") {
-		file := vfs.Join(p.Dir, path.Join(dir, name))
+		file := dir + "/" + name
+		if !path.IsAbs(dir) {
+			file = vfs.Join(p.Dir, path.Join(dir, name))
+		}
 		err := s.runnable(p, file)
 		if err == nil {
 			return file, nil

@@ -141,7 +141,7 @@ type place struct {
 // resolve resolves a path from the root. The caller must hold the lock.
 func (f *FS) resolve(c Cred, p string, follow bool) (place, error) {
 	links := 0
-	return f.walk(c, f.root, f.top(), splitPath(p), follow, &links)
+	return f.walk(c, f.root, f.top(), p, follow, &links)
 }
 
 // top returns the start of a path from the root, with capacity for most paths.
@@ -157,15 +157,22 @@ func splitPath(p string) []string {
 	return names
 }
 
-func (f *FS) walk(c Cred, at *node, above []*node, names []string, follow bool, links *int) (place, error) {
+func (f *FS) walk(c Cred, at *node, above []*node, p string, follow bool, links *int) (place, error) {
 	here := place{parent: at, name: ".", node: at}
-	for i, name := range names {
+	for {
+		p = strings.TrimLeft(p, "/")
+		if p == "" {
+			return here, nil
+		}
 		if !at.dir() {
 			return place{}, syscall.ENOTDIR
 		}
 		if !at.may(c, 1) {
 			return place{}, syscall.EACCES
 		}
+		name, rest, _ := strings.Cut(p, "/")
+		rest = strings.TrimLeft(rest, "/")
+		p = rest
 		if name == "." {
 			continue
 		}
@@ -177,29 +184,29 @@ func (f *FS) walk(c Cred, at *node, above []*node, names []string, follow bool, 
 			here = place{parent: at, name: ".", node: at}
 			continue
 		}
-		last := i == len(names)-1
 		child := at.child(name)
 		here = place{parent: at, name: name, node: child}
 		if child == nil {
-			if last {
+			if rest == "" {
 				return here, nil
 			}
 			return place{}, syscall.ENOENT
 		}
-		if child.mode&fs.ModeSymlink != 0 && (!last || follow) {
+		if child.mode&fs.ModeSymlink != 0 && (rest != "" || follow) {
 			if *links++; *links > maxLinks {
 				return place{}, syscall.ELOOP
 			}
-			rest := append(splitPath(child.target), names[i+1:]...)
-			if path.IsAbs(child.target) {
-				return f.walk(c, f.root, f.top(), rest, follow, links)
+			if rest != "" {
+				rest = "/" + rest
 			}
-			return f.walk(c, at, above, rest, follow, links)
+			if path.IsAbs(child.target) {
+				at, above = f.root, f.top()
+			}
+			return f.walk(c, at, above, child.target+rest, follow, links)
 		}
 		at = child
 		above = append(above, child)
 	}
-	return here, nil
 }
 
 func (n *node) child(name string) *node {
