@@ -334,7 +334,9 @@ func (a *Answers) networks(v VM) []Adapter {
 	}
 	out := make([]Adapter, len(v.Adapters))
 	for i, n := range v.Adapters {
-		n.PortGroup = cmp.Or(n.PortGroup, a.RailOf(n).Switch.PortGroup)
+		if n.PortGroup == "" {
+			n.PortGroup = a.RailOf(n).Switch.PortGroup
+		}
 		out[i] = n
 	}
 	return out

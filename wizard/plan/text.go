@@ -117,14 +117,16 @@ func titleWord(c Change, word string) string {
 		return place(c.Name)
 	case "to":
 		return c.To.String()
+	case "verb":
+		switch {
+		case c.To.IsAbsent():
+			return "remove"
+		case c.From.IsAbsent():
+			return "make"
+		}
+		return "change"
 	}
-	switch { // verb
-	case c.To.IsAbsent():
-		return "remove"
-	case c.From.IsAbsent():
-		return "make"
-	}
-	return "change"
+	return "$" + word
 }
 
 // burnVersions returns the firmware versions that a card may get, by its board id if it is known.

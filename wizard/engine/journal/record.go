@@ -83,7 +83,8 @@ type Record struct {
 	To    backends.Value `json:"to,omitzero"`    // intent: the requested value; opening, closing: the state to restore
 	Kept  *backends.Kept `json:"kept,omitempty"` // intent: what a Keeper recorded, or in a rollback what is restored of it; nil: no Keeper
 	Left  *backends.Kept `json:"left,omitempty"` // outcome: the state of the same items afterwards; nil: not observed
-	// Found is the value as read afterwards, of an outcome or a closed bracket: one, or none if it could not be read.
+	// Found is the value as read afterwards, of an outcome or a closed bracket: a list of one, or none if it could not be read, because
+	// null is a value (Absent).
 	Found []backends.Value `json:"found,omitempty"`
 	OK    bool             `json:"ok,omitempty"` // outcome, opened, closed: successful
 	Err   string           `json:"error,omitempty"`
