@@ -56,8 +56,8 @@ func gpus(w io.Writer, inv *backends.Inventory) error {
 				headed = true
 			}
 			near, p2p := Nearest(g)
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), cmp.Or(g.RootPort, "-"), cmp.Or(backends.Clean(g.UsedBy), "-"),
-				cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", backends.Clean(h.Name), g.PCI, backends.Clean(g.Model), g.NUMA, Passthrough(g), cmp.Or(g.RootPort, "-"),
+				cmp.Or(backends.Clean(g.UsedBy), "-"), cmp.Or(strings.Join(g.Dependents, ","), "-"), near, p2p)
 		}
 	}
 	if err := t.Flush(); err != nil {

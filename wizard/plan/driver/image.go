@@ -43,7 +43,8 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 || nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
 		return nil, true
 	}
-	return d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", img.Error)
+	return d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed",
+		"the image that manages it could not be read: %s", img.Error)
 }
 
 func (d *driverPart) refuseImage(remedy, format string, args ...any) ([]backends.Component, bool) {
