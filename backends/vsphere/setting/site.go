@@ -75,7 +75,8 @@ func (s *Settings) Setters(parallel int) map[backends.Kind]backends.Setter {
 	}
 }
 
-// AdapterMAC returns the MAC address of a VM's adapter on a port group; an RDMA adapter has priority over an ordinary one.
+// AdapterMAC returns the MAC address (lower case, colons) of a VM's adapter on a port group, which identifies the interface in its
+// guest; an RDMA adapter has priority over an ordinary one.
 func (s *Settings) AdapterMAC(ctx context.Context, vm, group string) (string, error) {
 	what := "read the MAC address of the adapter on " + group
 	ref, err := s.site.places.Find(ctx, backends.VMRef(vm))
