@@ -26,9 +26,10 @@ RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyH
 RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
 RUNS   := ./ui/cmd ./ui/cmd/torture
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$
-GOTEST := $(TESTFLAGS) -vet=off -parallel 4
+# Without the tables for debuggers the test programs are linked in two thirds of the time.
+GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 # Packages that start no goroutine have nothing that the race detector could find.
-PLAIN  := /(backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
+PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
 # Tests of the other packages that draw hundreds of screens or count calls, in one goroutine: with the race detector they take minutes.
@@ -42,16 +43,16 @@ test:
 
 test-runs: export GOGC := 400
 test-runs:
-	$(GO) test $(GOTEST) -timeout 30m -skip '$(RACED)' $(RUNS)
+	$(GO) test $(GOTEST) -parallel 8 -timeout 30m -skip '$(RACED)' $(RUNS)
+	$(RACE) $(GOTEST) -parallel 4 -timeout 30m -run '$(RACED)' ./ui/cmd
 
 # -short runs the parsers on little noise; make e2e-full on all of it.
 test-packages: export GOGC := 400
 test-packages:
-	$(GO) test $(GOTEST) -timeout 30m -run '^TestKilled' ./wizard/engine
-	$(GO) test $(GOTEST) -timeout 30m -run '$(SINGLE)' $(SLOW)
-	$(GO) test $(GOTEST) -short -timeout 30m $$($(GO) list ./... | grep -E '$(PLAIN)')
-	$(RACE) $(GOTEST) -timeout 30m -skip '$(SINGLE)' $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture | grep -vE '$(PLAIN)')
-	$(RACE) $(GOTEST) -timeout 30m -run '$(RACED)' ./ui/cmd
+	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '^TestKilled' ./wizard/engine
+	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '$(SINGLE)' $(SLOW)
+	$(GO) test $(GOTEST) -parallel 4 -short -timeout 30m $$($(GO) list ./... | grep -E '$(PLAIN)')
+	$(RACE) $(GOTEST) -parallel 4 -timeout 30m -skip '$(SINGLE)' $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture | grep -vE '$(PLAIN)')
 
 lint:
 	@bad=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
