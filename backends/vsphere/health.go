@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,18 +16,13 @@ import (
 // A Health shows whether a host or VM works again after it was out of service. What vCenter does not report is empty.
 type Health struct {
 	Connected, Maintenance bool
-	HA                     bool       // HA is on in the host's cluster
-	Agent                  string     // state of the host's HA agent
-	DeadPaths              []string   // failed storage paths
-	Switches               []string   // opaque switches (NSX) that are not up
-	Alarms                 []string   // red alarms of the host and its cluster
-	On                     bool       // a VM is powered on
-	Backup                 string     // of a VM: the snapshot of a running backup
-	Others                 []Activity // of a VM: unfinished tasks of other users
-	// Unplugged are the labels of the PVRDMA adapters of a running VM that should have connected at power-on but are not connected
-	// (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens with ephemeral port
-	// groups: Broadcom KB 368679. No public source says whether vCenter reports it for SR-IOV adapters too: they are not checked.
-	Unplugged []string
+	HA                     bool     // HA is on in the host's cluster
+	Agent                  string   // state of the host's HA agent
+	DeadPaths              []string // failed storage paths
+	Switches               []string // opaque switches (NSX) that are not up
+	Alarms                 []string // red alarms of the host and its cluster
+	On                     bool     // a VM is powered on
+	Backup                 string   // of a VM: the snapshot of a running backup
 }
 
 // backupMarks occur in the names of snapshots that backup products create through the vSphere APIs for data protection and remove
@@ -36,30 +30,20 @@ type Health struct {
 var backupMarks = []string{"veeam backup temporary snapshot", "nbu_snapshot", "gx_backup", "consolidate helper", "vadp"}
 
 // Health reads the health of hosts and VMs (HostRuntimeInfo.dasHostState, HostMultipathStateInfo, HostOpaqueSwitch.status,
-// ManagedEntity.triggeredAlarmState and VirtualMachineSnapshotInfo in the vSphere Web Services API), and the adapters of the VMs in
-// adapters. Targets that vCenter does not show are left out.
-func (c *Client) Health(ctx context.Context, targets, adapters []backends.Ref) (map[backends.Ref]Health, error) {
+// ManagedEntity.triggeredAlarmState and VirtualMachineSnapshotInfo in the vSphere Web Services API).
+func (c *Client) Health(ctx context.Context, targets []backends.Ref) (map[backends.Ref]Health, error) {
 	const what = "read the health of hosts and VMs"
-	vm := []string{"runtime.powerState", "snapshot", "recentTask"}
-	rest := slices.DeleteFunc(slices.Clone(targets), func(t backends.Ref) bool { return slices.Contains(adapters, t) })
-	at, specs, err := c.specs(ctx, rest, what, func(kind string) []string {
+	at, specs, err := c.specs(ctx, targets, what, func(kind string) []string {
 		if kind == "HostSystem" {
 			return []string{"parent", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.dasHostState", "config.multipathState",
 				"config.network.opaqueSwitch", "triggeredAlarmState"}
 		}
-		return vm
+		return []string{"runtime.powerState", "snapshot"}
 	})
 	if err != nil {
 		return nil, err
 	}
-	with, more, err := c.specs(ctx, adapters, what, func(string) []string { return append(vm, "config.hardware.device") })
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(at, with)
-	specs = append(specs, more...)
 	out := map[backends.Ref]Health{}
-	var tasks []place.Ref
 	alarms := map[place.Ref][]types.ManagedObjectReference{} // by host
 	clusters := map[place.Ref][]place.Ref{}                  // hosts by cluster
 	if len(specs) == 0 {
@@ -67,9 +51,8 @@ func (c *Client) Health(ctx context.Context, targets, adapters []backends.Ref) (
 	}
 	if _, err := c.conn.Retrieve(ctx, specs, func(o wire.Object) {
 		if o.Ref.Type != "HostSystem" {
-			tasks = append(tasks, c.unknown(o)...)
 			out[at[o.Ref]] = Health{On: wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOn,
-				Backup: backup(wire.Value[types.VirtualMachineSnapshotInfo](o, "snapshot").RootSnapshotList), Unplugged: unplugged(o)}
+				Backup: backup(wire.Value[types.VirtualMachineSnapshotInfo](o, "snapshot").RootSnapshotList)}
 			return
 		}
 		out[at[o.Ref]] = hostHealth(o)
@@ -78,15 +61,6 @@ func (c *Client) Health(ctx context.Context, targets, adapters []backends.Ref) (
 		clusters[parent] = append(clusters[parent], o.Ref)
 	}); err != nil {
 		return nil, wire.Explain(err, "vCenter", what)
-	}
-	others, err := c.foreign(ctx, tasks, at)
-	if err != nil {
-		return nil, wire.Explain(err, "vCenter", what)
-	}
-	for _, a := range others {
-		x := out[a.Target]
-		x.Others = append(x.Others, a)
-		out[a.Target] = x
 	}
 	for cluster, hosts := range clusters {
 		if cluster.Type != "ClusterComputeResource" {
@@ -121,15 +95,33 @@ func (c *Client) Health(ctx context.Context, targets, adapters []backends.Ref) (
 	return out, nil
 }
 
-// unplugged returns the labels for [Health.Unplugged].
-func unplugged(o wire.Object) []string {
-	var lost []string
-	for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
-		if a, _, ok := survey.AdapterOf(d); ok && a.Type == "pvrdma" && a.Start && !a.Connected {
-			lost = append(lost, a.Label)
-		}
+// Unplugged returns, by label, the PVRDMA adapters of running VMs that should have connected at power-on but are not connected
+// (VirtualDeviceConnectInfo.connected and startConnected in the vSphere Web Services API). That happens with ephemeral port
+// groups: Broadcom KB 368679. No public source says whether vCenter reports it for SR-IOV adapters too: they are not checked. VMs
+// that are off or that vCenter does not show are left out.
+func (c *Client) Unplugged(ctx context.Context, vms []backends.Ref) (map[backends.Ref][]string, error) {
+	const what = "read the adapters of VMs"
+	at, specs, err := c.specs(ctx, vms, what, func(string) []string { return []string{"runtime.powerState", "config.hardware.device"} })
+	out := map[backends.Ref][]string{}
+	if err != nil || len(specs) == 0 {
+		return out, err
 	}
-	return lost
+	_, err = c.conn.Retrieve(ctx, specs, func(o wire.Object) {
+		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn {
+			return
+		}
+		lost := []string{}
+		for _, d := range wire.Value[types.ArrayOfVirtualDevice](o, "config.hardware.device").VirtualDevice {
+			if a, _, ok := survey.AdapterOf(d); ok && a.Type == "pvrdma" && a.Start && !a.Connected {
+				lost = append(lost, a.Label)
+			}
+		}
+		out[at[o.Ref]] = lost
+	})
+	if err != nil {
+		return nil, wire.Explain(err, "vCenter", what)
+	}
+	return out, nil
 }
 
 // specs returns what reads the paths of those targets that vCenter shows, and the targets by reference.

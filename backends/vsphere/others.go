@@ -62,7 +62,11 @@ func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity
 	var tasks []place.Ref
 	off := map[place.Ref]bool{}
 	if _, err := c.conn.Retrieve(ctx, specs, func(o wire.Object) {
-		tasks = append(tasks, c.unknown(o)...)
+		for _, task := range wire.Value[types.ArrayOfManagedObjectReference](o, "recentTask").ManagedObjectReference {
+			if !c.conn.Started(task) {
+				tasks = append(tasks, task)
+			}
+		}
 		off[o.Ref] = wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") == types.VirtualMachinePowerStatePoweredOff
 	}); err != nil {
 		return nil, wire.Explain(err, "vCenter", what)
@@ -82,11 +86,6 @@ func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity
 		out = append(out, shut...)
 	}
 	return out, nil
-}
-
-// unknown returns the recent tasks of an entity that this session has not started.
-func (c *Client) unknown(o wire.Object) []place.Ref {
-	return slices.DeleteFunc(wire.Value[types.ArrayOfManagedObjectReference](o, "recentTask").ManagedObjectReference, c.conn.Started)
 }
 
 // foreign reads the unfinished tasks of users. A task that no longer exists has ended.

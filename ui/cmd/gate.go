@@ -91,8 +91,7 @@ func (g *gate) forget(causes map[string]bool) {
 
 // holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason.
 func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
-	plug := g.plugged(w)
-	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back), plug)
+	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back))
 	if err != nil {
 		return nil, err
 	}
@@ -107,47 +106,59 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 			held = append(held, g.host(t, x)...)
 		}
 	}
-	held = append(held, g.unplugged(plug, now)...)
+	lost, err := g.unplugged(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	held = append(held, lost...)
 	g.remember(w.Next, now)
+	var vms []backends.Ref
 	for _, t := range w.Next {
 		if b := now[t].Backup; b != "" {
 			held = append(held, fmt.Sprintf("a backup reads the snapshot %q of %s", b, t.Name))
 		}
-		for _, a := range now[t].Others {
-			if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") || strings.Contains(what, "consolidate") {
-				held = append(held, fmt.Sprintf("%s: %s", t.Name, a))
-			}
+		if t.Type == backends.TypeVM {
+			vms = append(vms, t)
+		}
+	}
+	others, err := g.s.VC.Others(ctx, vms)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range others {
+		if what := strings.ToLower(a.What); strings.Contains(what, "snapshot") || strings.Contains(what, "backup") || strings.Contains(what, "consolidate") {
+			held = append(held, fmt.Sprintf("%s: %s", a.Target.Name, a))
 		}
 	}
 	return held, nil
 }
 
-// plugged returns the VMs whose adapters are read: those that are back, until their adapters are connected.
-func (g *gate) plugged(w engine.Wave) []backends.Ref {
+// unplugged returns which VMs that are back have an RDMA adapter that is not connected. Each VM is queried until its adapters are
+// connected.
+func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	for _, t := range w.Next {
 		delete(g.connected, t)
 	}
-	return slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.connected[t] })
-}
-
-// unplugged returns which VMs that are back have an RDMA adapter that is not connected.
-func (g *gate) unplugged(vms []backends.Ref, now map[backends.Ref]vsphere.Health) []string {
+	vms := slices.DeleteFunc(slices.Concat(w.Back, w.Earlier), func(t backends.Ref) bool { return t.Type != backends.TypeVM || g.connected[t] })
+	g.mu.Unlock()
+	lost, err := g.s.VC.Unplugged(ctx, vms)
+	if err != nil {
+		return nil, err
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var held []string
 	for _, t := range vms {
-		x := now[t]
-		if !x.On {
-			continue
+		labels, read := lost[t]
+		if len(labels) > 0 {
+			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(labels, ", "), t.Name))
 		}
-		if len(x.Unplugged) > 0 {
-			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(x.Unplugged, ", "), t.Name))
+		if read && len(labels) == 0 {
+			g.connected[t] = true
 		}
-		g.connected[t] = len(x.Unplugged) == 0
 	}
-	return held
+	return held, nil
 }
 
 // remember stores the health of hosts as first seen by the gate: earlier problems do not hold a wave.
