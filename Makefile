@@ -10,7 +10,7 @@ export CGO_ENABLED := 0
 export GOFLAGS     += -trimpath
 RACE               := CGO_ENABLED=1 $(GO) test -race
 
-.PHONY: run build test test-runs test-packages lint bench e2e e2e-full torture fuzz pictures dist clean
+.PHONY: run build test test-runs test-others test-packages lint bench e2e e2e-full torture fuzz pictures dist clean
 
 run: build
 	$(BIN) --lab
@@ -24,7 +24,6 @@ build:
 RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
 RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups|
 RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
-RUNS   := ./ui/cmd ./ui/cmd/torture
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
@@ -38,19 +37,22 @@ SLOW   := ./ui/form ./backends/vsphere
 
 # go vet runs in lint. TESTFLAGS is for .ci/run. The runs on labs mostly wait, so the packages are compiled and tested beside them. With
 # GOGC they take a sixth less CPU, and twice the memory.
+test: export GOGC := 400
 test:
-	@$(MAKE) --no-print-directory -j2 $(if $(TESTFLAGS),-Otarget) test-runs test-packages
+	@$(MAKE) --no-print-directory -j3 $(if $(TESTFLAGS),-Otarget) test-runs test-others test-packages
 
-test-runs: export GOGC := 400
 test-runs:
-	$(GO) test $(GOTEST) -parallel 8 -timeout 30m -skip '$(RACED)' $(RUNS)
+	$(GO) test $(GOTEST) -parallel 8 -timeout 30m -skip '$(RACED)' ./ui/cmd
+
+# What runs at the same time as something else is sensitive to load: no more than four at a time.
+test-others:
+	$(GO) test $(GOTEST) -parallel 4 -timeout 30m ./ui/cmd/torture
+	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '^TestKilled' ./wizard/engine
+	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '$(SINGLE)' $(SLOW)
 	$(RACE) $(GOTEST) -parallel 4 -timeout 30m -run '$(RACED)' ./ui/cmd
 
 # -short runs the parsers on little noise; make e2e-full on all of it.
-test-packages: export GOGC := 400
 test-packages:
-	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '^TestKilled' ./wizard/engine
-	$(GO) test $(GOTEST) -parallel 4 -timeout 30m -run '$(SINGLE)' $(SLOW)
 	$(GO) test $(GOTEST) -parallel 4 -short -timeout 30m $$($(GO) list ./... | grep -E '$(PLAIN)')
 	$(RACE) $(GOTEST) -parallel 4 -timeout 30m -skip '$(SINGLE)' $$($(GO) list ./... | grep -v -e '/ui/cmd$$' -e /torture | grep -vE '$(PLAIN)')
 
@@ -102,7 +104,7 @@ e2e-full: build
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -run '$(SINGLE)' $(SLOW)
-	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' $(RUNS)
+	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' ./ui/cmd ./ui/cmd/torture
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
 	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
