@@ -31,8 +31,9 @@ GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
-# Tests of the other packages that draw hundreds of screens or count calls, in one goroutine: with the race detector they take minutes.
-SINGLE := ^(TestEveryKeyOfTheFootersDoesSomething|TestGoldenScreensOfOtherStates|TestScope|TestCostOfReading|TestCostOfSettingManyHosts)$$
+# Tests of the other packages that draw hundreds of screens, count calls or try one setter after the other, in one goroutine: with the race detector they take minutes.
+SINGLE := ^(TestEveryKeyOf.*Something|TestGoldenScreens.*|TestEveryPageTakesAnySize|TestTheProposalIsNeverRefused|TestScope|
+SINGLE := $(SINGLE)TestCostOf(Reading|Setting.*)|Test.*ContractOnLab|TestVMSettingsOnStock)$$
 SLOW   := ./ui/form ./backends/vsphere
 
 # go vet runs in lint. TESTFLAGS is for .ci/run. The runs on labs mostly wait, so the packages are compiled and tested beside them. With
@@ -42,7 +43,7 @@ test:
 	@$(MAKE) --no-print-directory -j3 $(if $(TESTFLAGS),-Otarget) test-runs test-others test-packages
 
 test-runs:
-	$(GO) test $(GOTEST) -parallel 8 -timeout 30m -skip '$(RACED)' ./ui/cmd
+	$(GO) test $(GOTEST) -parallel 6 -timeout 30m -skip '$(RACED)' ./ui/cmd
 
 # What runs at the same time as something else is sensitive to load: no more than four at a time.
 test-others:
