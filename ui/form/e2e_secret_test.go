@@ -53,7 +53,22 @@ func TestE2EWizardAsksForPasswords(t *testing.T) {
 	})
 	t.Run("typed right the second time", func(t *testing.T) {
 		s := start(t, bin, env, "-f", file)
-		s.session(append(slices.Clone(toRun), [][2]string{{"Password of the ESXi host", esxi + "\r"}, {"refused; once more", esxi + "\r"}, {"Next steps", "\r"}}...)...)
+		s.session(toRun[:len(toRun)-2]...)
+		hosts := []string{"ESXi host esx-01", "ESXi host esx-02", "ESXi host esx-03", "ESXi host esx-04"}
+		first := s.shows(hosts...)
+		s.press("typo\r")
+		s.session(toRun[len(toRun)-1])
+		// Whether the host asks again before the other one asks depends on which logs in first.
+		others := slices.DeleteFunc(hosts, func(h string) bool { return h == first })
+		if again := "refused; once more"; s.shows(append(slices.Clone(others), again)...) == again {
+			s.press(esxi + "\r")
+			s.shows(others...)
+		} else {
+			s.press(esxi + "\r")
+			s.shows(again)
+		}
+		s.press(esxi + "\r")
+		s.session([2]string{"Next steps", "\r"})
 		if code := s.exit(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
