@@ -20,6 +20,10 @@ import (
 // gateLook is the maximum interval at which the gate checks again while it holds a wave.
 const gateLook = 5 * time.Second
 
+// freshFor is how long a VM counts as running after a gate saw it running: where many VMs come back within a second, as on a twin,
+// not each wave reads all of them again. A wave that is held reads all of them each time.
+const freshFor = time.Second
+
 // A gate holds a wave until targets that came back work again and the next ones are not in use.
 type gate struct {
 	s     *session.Session
@@ -28,12 +32,14 @@ type gate struct {
 	mu        sync.Mutex
 	before    map[backends.Ref]vsphere.Health // hosts as first seen by the gate
 	connected map[backends.Ref]bool           // VMs whose adapters are known to be connected
+	running   map[backends.Ref]time.Time      // when VMs that are back were last seen running
 	since     map[string]time.Time            // when each cause that holds waves was first seen
 }
 
 // gateOf returns the gate of a run: it waits as long as a reboot may take.
 func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine.Wave, func(string)) error {
-	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, connected: map[backends.Ref]bool{}, since: map[string]time.Time{}}).pass
+	return (&gate{s: s, limit: a.Run.Reboot.Limit(), before: map[backends.Ref]vsphere.Health{}, connected: map[backends.Ref]bool{},
+		running: map[backends.Ref]time.Time{}, since: map[string]time.Time{}}).pass
 }
 
 // pass waits until nothing blocks the wave, and returns the cause after its time limit. The wait for a cause that blocks several
@@ -41,7 +47,7 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
 	for wait := time.Second / 4; ; wait = min(2*wait, gateLook) {
-		held, err := g.holds(ctx, w)
+		held, err := g.holds(ctx, w, said == "")
 		if err != nil {
 			return err
 		}
@@ -89,19 +95,28 @@ func (g *gate) forget(causes map[string]bool) {
 	}
 }
 
-// holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason.
-func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
-	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, w.Back))
+// holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason. first: VMs
+// that were seen running a moment ago are not read again.
+func (g *gate) holds(ctx context.Context, w engine.Wave, first bool) ([]string, error) {
+	asked, back := time.Now(), w.Back
+	if first {
+		back = g.unseen(w, asked)
+	}
+	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, back))
 	if err != nil {
 		return nil, err
 	}
 	var held []string
-	for _, t := range w.Back {
+	for _, t := range back {
 		x, known := now[t]
 		switch {
 		case !known:
 		case t.Type == backends.TypeVM && !x.On:
 			held = append(held, t.Name+" is not running")
+		case t.Type == backends.TypeVM:
+			g.mu.Lock()
+			g.running[t] = asked
+			g.mu.Unlock()
 		case t.Type == backends.TypeHost:
 			held = append(held, g.host(t, x)...)
 		}
@@ -131,6 +146,16 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 		}
 	}
 	return held, nil
+}
+
+// unseen returns the targets that are back, without VMs that were seen running a moment before asked.
+func (g *gate) unseen(w engine.Wave, asked time.Time) []backends.Ref {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range w.Next {
+		delete(g.running, t)
+	}
+	return slices.DeleteFunc(slices.Clone(w.Back), func(t backends.Ref) bool { return asked.Sub(g.running[t]) < freshFor })
 }
 
 // unplugged returns which VMs that are back have an RDMA adapter that is not connected. Each VM is queried until its adapters are

@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"context"
 	"io"
 	"maps"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -124,6 +126,41 @@ func TestSnapshotTaskHoldsItsVM(t *testing.T) {
 	if err := task.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if code := end(); code != 0 {
+		t.Errorf("exit %d\n%s", code, said.String())
+	}
+}
+
+// TestVMThatIsOffAgainHoldsTheNextWave: while the gate waits for the adapter of the first VM, which it has seen running, somebody
+// powers that VM off. The second VM stays on until the first one runs again.
+func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file = edited(t, file, "guest: {", "guest: {manage: false, ")
+	said := newReader()
+	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes")
+	said.wait(t, "of vm-01 is not connected", 1)
+	vm, err := find.NewFinder(outsider(t.Context(), t, b.env).Client).VirtualMachine(t.Context(), "/DC/vm/vm-01")
+	if err != nil {
+		t.Fatal(err)
+	}
+	power := func(start func(context.Context) (*object.Task, error)) {
+		t.Helper()
+		task, err := start(t.Context())
+		if err == nil {
+			err = task.Wait(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	power(vm.PowerOff)
+	said.wait(t, "vm-01 is not running", 1)
+	b.stayedOn("vm-02")
+	b.lab.World().Faults.Clear()
+	power(vm.PowerOn)
+	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
 	if code := end(); code != 0 {
 		t.Errorf("exit %d\n%s", code, said.String())
 	}

@@ -54,7 +54,8 @@ func (r *reader) wait(t *testing.T, words string, n int) {
 		select {
 		case <-r.more:
 		case <-limit:
-			t.Fatalf("%q did not come %d times:\n%.3000s", words, n, r.String())
+			text := r.String()
+			t.Fatalf("%q did not come %d times:\n%s", words, n, text[max(0, len(text)-3000):])
 		}
 	}
 }
