@@ -35,12 +35,7 @@ func newBench(t *testing.T, o lab.Options) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	b := &bench{t: t, lab: l, env: map[string]string{"HOME": o.Dir, "XDG_STATE_HOME": o.Dir, "XDG_CONFIG_HOME": o.Dir}}
-	for _, kv := range l.Env() {
-		key, value, _ := strings.Cut(kv, "=")
-		b.env[key] = value
-	}
-	return b
+	return &bench{t: t, lab: l, env: environment(l, o.Dir)}
 }
 
 // run executes a command without a terminal; "ANSWERS" stands for the lab's answers for PVRDMA.

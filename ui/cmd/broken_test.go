@@ -181,18 +181,14 @@ func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	env := map[string]string{"HOME": o.Dir, "XDG_STATE_HOME": o.Dir, "XDG_CONFIG_HOME": o.Dir}
-	for _, kv := range l.Env() {
-		key, value, _ := strings.Cut(kv, "=")
-		env[key] = value
-	}
+	env := environment(l, o.Dir)
 	var out, errs bytes.Buffer
 	code := cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,
 		Terminal:   func() bool { return false },
 		Executable: os.Executable,
 		Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
-	}, []string{"check", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "-o", "json", "--guest-timeout", "4m"})
+	}, []string{"check", "-f", filepath.Join(l.Dir(), "answers-pvrdma.yaml"), "-o", "json"})
 	var doc brokenDoc
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatalf("%v: %s%s", err, out.Bytes(), errs.Bytes())

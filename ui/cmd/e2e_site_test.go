@@ -85,6 +85,9 @@ func serveIn(ctx context.Context, t *testing.T, flags ...string) *site {
 	for _, kv := range s.labEnv() {
 		s.env = append(s.env, kv[0]+"="+kv[1])
 	}
+	for key, value := range patience {
+		s.env = append(s.env, key+"="+value)
+	}
 	return s
 }
 

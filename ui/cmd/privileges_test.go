@@ -3,6 +3,7 @@ package cmd_test
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,9 +208,13 @@ func (r role) hold(t *testing.T, privileges []string) {
 	}
 }
 
+// patience are time limits with which a busy machine is not reported as a host or guest that does not answer.
+var patience = map[string]string{"RDMA_SETUP_HOST_TIMEOUT": "4m", "RDMA_SETUP_GUEST_TIMEOUT": "2m"}
+
 // environment returns the variables that the lab prints, with a state directory.
 func environment(l *lab.Lab, state string) map[string]string {
-	env := map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}
+	env := maps.Clone(patience)
+	env["HOME"], env["XDG_STATE_HOME"], env["XDG_CONFIG_HOME"] = state, state, state
 	for _, kv := range l.Env() {
 		key, value, _ := strings.Cut(kv, "=")
 		env[key] = value

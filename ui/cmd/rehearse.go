@@ -266,13 +266,14 @@ func (p *play) run(ctx context.Context) (int, error) {
 		p.Measurements = append(p.Measurements, done.Measurements...)
 	}
 	fmt.Fprintln(p.said, "rolling back on the twin")
+	// A run that has ended has read everything after its last change, and nobody else changes the twin.
+	p.share.Keep = code == 0
 	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
 	for _, e := range out.list {
 		if e.Type == engine.EventResult {
 			p.Rollback = string(e.Status)
 		}
 	}
-	// A rollback that has ended has read everything after its last change.
 	p.share.Keep = p.Rollback == string(engine.StatusDone)
 	if after, _, _ := p.planned(ctx); after != nil {
 		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)

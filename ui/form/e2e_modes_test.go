@@ -77,8 +77,8 @@ func served(t *testing.T, bin, mode string, change func(text string) string, fla
 	if err := os.WriteFile(answers, []byte(change(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The machine may run other tests: reading a guest can then exceed the timeout of 40 s.
-	return append(strings.Fields(string(b)), "RDMA_SETUP_GUEST_TIMEOUT=2m"), answers
+	// The machine may run other tests: reading a guest can then exceed the timeout of 40 s, and a host that of 30 s.
+	return append(strings.Fields(string(b)), "RDMA_SETUP_GUEST_TIMEOUT=2m", "RDMA_SETUP_HOST_TIMEOUT=4m"), answers
 }
 
 // lossless starts a lab with answers that require a reboot of every host.

@@ -58,7 +58,7 @@ type Env struct {
 // A Twin is what the commands on a twin share.
 type Twin struct {
 	Last *backends.Inventory // the last one that a command has read to plan from
-	Keep bool                // Last is still valid: do not read again
+	Keep bool                // Last is still valid: the next command plans from it
 }
 
 // JournalOptions returns the options for this process's journals.

@@ -190,6 +190,7 @@ func (s *Session) Use(a *answers.Answers) {
 func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
 	t := s.Env.Twin
 	if t != nil && t.Keep {
+		t.Keep = false
 		s.Use(a)
 		s.Note(t.Last)
 		return t.Last, s.reachGuests()
