@@ -103,7 +103,7 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	if v.IsAbsent() || v.Decode(&spec) != nil {
 		return own.Path + " exists, but its address is not active"
 	}
-	if c, ok := netconf.Find(n.system, n.files, static.NIC); ok && c.DHCP && i.DHCP {
+	if c, ok := n.find(static.NIC); ok && c.DHCP && i.DHCP {
 		return ""
 	}
 	if address, _, _ := strings.Cut(spec.CIDR, "/"); !strings.Contains(n.files[at].Content, address) {

@@ -151,6 +151,7 @@ func perftestVersion(text string) string {
 type network struct {
 	system     netconf.System
 	files      []netconf.File
+	find       func(netconf.NIC) (netconf.Config, bool) // in files
 	kept       []keptFile
 	interfaces []backends.Interface
 	physical   map[string]bool   // by interface name
@@ -161,9 +162,12 @@ type network struct {
 
 func (f facts) network() network {
 	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}}
-	n.system = netconf.Detect(strings.Fields(f["netconfig"]), f.netFiles())
-	n.files = f.netFiles()
 	n.kept = dumped(f["netfiles"])
+	for _, k := range n.kept {
+		n.files = append(n.files, netconf.File{Path: k.Path, Content: string(k.Content)})
+	}
+	n.system = netconf.Detect(strings.Fields(f["netconfig"]), n.files)
+	n.find = netconf.Finder(n.system, n.files)
 	for line := range strings.SplitSeq(f["links"], "\n") {
 		p := strings.Split(line, "|")
 		if len(p) != 7 || p[0] == "lo" {
@@ -186,14 +190,6 @@ func (f facts) network() network {
 		n.judge(&n.interfaces[i])
 	}
 	return n
-}
-
-func (f facts) netFiles() []netconf.File {
-	var files []netconf.File
-	for _, k := range dumped(f["netfiles"]) {
-		files = append(files, netconf.File{Path: k.Path, Content: string(k.Content)})
-	}
-	return files
 }
 
 // addAddresses adds the output of ip addr, and notes which interfaces carry this program's connection and other management
@@ -231,7 +227,7 @@ func (f facts) addAddresses(n *network) {
 
 // judge determines whether the current configuration of an interface is persistent.
 func (n *network) judge(i *backends.Interface) {
-	c, ok := netconf.Find(n.system, n.files, netconf.NIC{Name: i.Name, MAC: i.MAC})
+	c, ok := n.find(netconf.NIC{Name: i.Name, MAC: i.MAC})
 	if !ok {
 		return
 	}

@@ -89,21 +89,23 @@ func Detect(what []string, files []File) System {
 	return ""
 }
 
-// Find returns the configuration of an interface in the files of a system; false if none of them configures it.
-func Find(s System, files []File, nic NIC) (Config, bool) {
+// Finder returns a function that returns the configuration of an interface in the files of a system; false if none of them
+// configures it.
+func Finder(s System, files []File) func(NIC) (Config, bool) {
+	find := func([]File, NIC) (Config, bool) { return Config{}, false }
 	switch s {
 	case Netplan:
-		return findNetplan(files, nic)
+		return mergeNetplan(files).find
 	case NetworkManager:
-		return findConnection(files, nic)
+		find = findConnection
 	case Ifcfg:
-		return findIfcfg(files, nic)
+		find = findIfcfg
 	case Networkd:
-		return findNetworkd(files, nic)
+		find = findNetworkd
 	case Ifupdown:
-		return findInterfaces(files, nic)
+		find = findInterfaces
 	}
-	return Config{}, false
+	return func(nic NIC) (Config, bool) { return find(files, nic) }
 }
 
 // Write returns the one file that makes the address persistent; false for an unknown system. For netplan the stanza merges into
@@ -120,7 +122,7 @@ func Write(s System, files []File, a Static) (File, bool) {
 			}
 		}
 		id := "rdma-setup-" + name
-		if c, ok := findNetplan(others, a.NIC); ok {
+		if c, ok := mergeNetplan(others).find(a.NIC); ok {
 			id = c.ID
 		}
 		return File{own, NetplanText(id, a)}, true

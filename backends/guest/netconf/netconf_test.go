@@ -62,25 +62,25 @@ func TestWhatIsWrittenIsFound(t *testing.T) {
 	a := static()
 	for _, s := range []netconf.System{netconf.Netplan, netconf.NetworkManager, netconf.Ifcfg, netconf.Networkd, netconf.Ifupdown} {
 		t.Run(string(s), func(t *testing.T) {
-			if c, ok := netconf.Find(s, others, a.NIC); ok {
+			if c, ok := netconf.Finder(s, others)(a.NIC); ok {
 				t.Errorf("found before it was written: %+v", c)
 			}
 			f, ok := netconf.Write(s, others, a)
 			if !ok {
 				t.Fatal("nothing to write")
 			}
-			c, ok := netconf.Find(s, append(others, f), a.NIC)
+			c, ok := netconf.Finder(s, append(others, f))(a.NIC)
 			if !ok || c.File != f.Path || c.MTU != 9000 || c.DHCP || len(c.Addresses) != 1 || c.Addresses[0] != a.CIDR {
 				t.Errorf("%v %+v", ok, c)
 			}
 			b := a
 			b.Table = 5002
 			if f, ok = netconf.Write(s, others, b); s != netconf.Ifcfg { // its rules are in other files
-				if c, found := netconf.Find(s, append(others, f), a.NIC); !ok || !found || c.Table != 5002 || len(c.Addresses) != 1 {
+				if c, found := netconf.Finder(s, append(others, f))(a.NIC); !ok || !found || c.Table != 5002 || len(c.Addresses) != 1 {
 					t.Errorf("with a table: %+v of\n%s", c, f.Content)
 				}
 			}
-			if c, ok := netconf.Find(s, append(others, f), netconf.NIC{Name: "ens256", MAC: "00:50:56:9a:0b:0d"}); ok {
+			if c, ok := netconf.Finder(s, append(others, f))(netconf.NIC{Name: "ens256", MAC: "00:50:56:9a:0b:0d"}); ok {
 				t.Errorf("it speaks for another interface: %+v", c)
 			}
 		})
@@ -105,7 +105,7 @@ func TestDHCPTakesTheAddressAlone(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", s, w, f.Content)
 			}
 		}
-		c, found := netconf.Find(s, []netconf.File{f}, a.NIC)
+		c, found := netconf.Finder(s, []netconf.File{f})(a.NIC)
 		if !ok || !found || !c.DHCP || len(c.Addresses) != 0 || c.MTU != 9000 && s != netconf.Ifupdown {
 			t.Errorf("%s: %v %v %+v", s, ok, found, c)
 		}
@@ -140,7 +140,7 @@ func TestNetplanMerges(t *testing.T) {
 			if !strings.Contains(f.Content, "\n    "+test.id+":\n") {
 				t.Fatalf("want the stanza %s:\n%s", test.id, f.Content)
 			}
-			c, ok := netconf.Find(netconf.Netplan, append(test.files, f), nic)
+			c, ok := netconf.Finder(netconf.Netplan, append(test.files, f))(nic)
 			if !ok || c.ID != test.id || c.DHCP || c.MTU != 9000 || c.Addresses[len(c.Addresses)-1] != "192.168.60.21/24" {
 				t.Errorf("%v %+v", ok, c)
 			}
@@ -185,7 +185,7 @@ func TestFind(t *testing.T) {
 		}, netconf.Config{File: "/etc/network/interfaces", ID: "ens224f0", DHCP: true}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, ok := netconf.Find(test.system, test.files, nic)
+			got, ok := netconf.Finder(test.system, test.files)(nic)
 			if d := cmp.Diff(test.want, got); ok != test.found || d != "" {
 				t.Errorf("found %v\n%s", ok, d)
 			}
@@ -248,7 +248,7 @@ func FuzzNetplanText(f *testing.F) {
 		if err := yaml.Unmarshal([]byte(file.Content), &doc); err != nil || len(doc.Network.Ethernets) != 1 {
 			t.Fatalf("%v in\n%s", err, file.Content)
 		}
-		if c, ok := netconf.Find(netconf.Netplan, []netconf.File{file}, a.NIC); !ok || c.Addresses[0] != a.CIDR {
+		if c, ok := netconf.Finder(netconf.Netplan, []netconf.File{file})(a.NIC); !ok || c.Addresses[0] != a.CIDR {
 			t.Fatalf("not found in\n%s", file.Content)
 		}
 	})

@@ -69,22 +69,26 @@ func quoteYAML(s string) string {
 	return s
 }
 
-// findNetplan merges the files like netplan and finds the stanza of an interface: by MAC, by a name pattern, or by an id that is
-// the name.
-func findNetplan(files []File, nic NIC) (Config, bool) {
-	stanzas, last := mergeNetplan(files)
+// A netplan contains the stanzas under ethernets by id, and the last file that contributes to each.
+type netplan struct {
+	stanzas map[string]map[string]any
+	last    map[string]string
+}
+
+// find finds the stanza of an interface: by MAC, by a name pattern, or by an id that is the name.
+func (p netplan) find(nic NIC) (Config, bool) {
 	var found string
 	best := 0
-	for _, id := range slices.Sorted(maps.Keys(stanzas)) {
-		if n := fits(id, stanzas[id], nic); n > best {
+	for _, id := range slices.Sorted(maps.Keys(p.stanzas)) {
+		if n := fits(id, p.stanzas[id], nic); n > best {
 			found, best = id, n
 		}
 	}
 	if best == 0 {
 		return Config{}, false
 	}
-	s := stanzas[found]
-	c := Config{File: last[found], ID: found, DHCP: truth(s["dhcp4"]), MTU: number(s["mtu"])}
+	s := p.stanzas[found]
+	c := Config{File: p.last[found], ID: found, DHCP: truth(s["dhcp4"]), MTU: number(s["mtu"])}
 	for _, a := range list(s["addresses"]) {
 		switch t := a.(type) {
 		case string:
@@ -128,9 +132,9 @@ func fits(id string, stanza map[string]any, nic NIC) int {
 	return 0
 }
 
-// mergeNetplan returns the stanzas under ethernets by id, and the last file that contributes to each. A file in /etc hides one of
-// the same name in /run, and that one in /lib; files are sorted by name.
-func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[string]string) {
+// mergeNetplan merges files like netplan: a file in /etc hides one of the same name in /run, and that one in /lib; files are sorted
+// by name.
+func mergeNetplan(files []File) netplan {
 	byName := map[string]File{}
 	for _, dir := range []string{"/lib/netplan", "/run/netplan", "/etc/netplan"} {
 		for _, f := range files {
@@ -139,7 +143,7 @@ func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[str
 			}
 		}
 	}
-	stanzas, last = map[string]map[string]any{}, map[string]string{}
+	stanzas, last := map[string]map[string]any{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		f := byName[name]
 		var doc struct {
@@ -159,7 +163,7 @@ func mergeNetplan(files []File) (stanzas map[string]map[string]any, last map[str
 			last[id] = f.Path
 		}
 	}
-	return stanzas, last
+	return netplan{stanzas, last}
 }
 
 // merge merges b into a: maps are merged, lists are appended, other values are replaced.

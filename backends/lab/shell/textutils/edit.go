@@ -9,16 +9,43 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
+// compiled caches expressions by their text, because the guests of a lab run the same scripts.
+var compiled struct {
+	sync.Mutex
+	byText map[string]*regexp.Regexp
+}
+
+func compile(text string) (*regexp.Regexp, error) {
+	compiled.Lock()
+	defer compiled.Unlock()
+	re := compiled.byText[text]
+	if re != nil {
+		return re, nil
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(compiled.byText) == 200 || compiled.byText == nil {
+		compiled.byText = map[string]*regexp.Regexp{}
+	}
+	compiled.byText[text] = re
+	return re, nil
+}
+
+var wordEnds = strings.NewReplacer(`\<`, `\b`, `\>`, `\b`)
+
 // regex converts a POSIX regular expression to Go's syntax. In basic expressions, \( \) \{ \} \| \+ \? are the operators.
 func regex(expr string, extended bool) (*regexp.Regexp, error) {
-	expr = strings.NewReplacer(`\<`, `\b`, `\>`, `\b`).Replace(expr)
+	expr = wordEnds.Replace(expr)
 	if extended {
-		return regexp.Compile(expr)
+		return compile(expr)
 	}
 	var b strings.Builder
 	class := false
@@ -44,7 +71,7 @@ func regex(expr string, extended bool) (*regexp.Regexp, error) {
 			b.WriteByte(c)
 		}
 	}
-	return regexp.Compile(b.String())
+	return compile(b.String())
 }
 
 func grep(ctx context.Context, p *sh.Proc) int {
@@ -152,7 +179,7 @@ func grepMatcher(p *sh.Proc, o sh.Options, patterns []string) (*regexp.Regexp, e
 	if o.Has("i", "ignore-case") {
 		expr = "(?i)" + expr
 	}
-	return regexp.Compile(expr)
+	return compile(expr)
 }
 
 func expandDirs(p *sh.Proc, o sh.Options, names []string) ([]string, error) {

@@ -16,10 +16,10 @@ const (
 )
 
 // learn records the VMs and their hosts, so that events can also name removed VMs.
-func (h *History) learn(s *world.State) {
+func (h *History) learn(vms ...*world.VM) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, v := range s.VMs {
+	for _, v := range vms {
 		h.names[v.Name], h.hostOf[v.Name] = model.VMRef(v), v.Host
 	}
 }
@@ -29,7 +29,13 @@ func (h *History) follow(e world.Event) {
 	h.mu.Lock()
 	before := h.hostOf[e.VM]
 	h.mu.Unlock()
-	h.f.World.View(h.learn)
+	h.f.World.View(func(s *world.State) {
+		if e.VM == "" {
+			h.learn(s.VMs...)
+		} else if v := s.VM(e.VM); v != nil {
+			h.learn(v)
+		}
+	})
 	if e.VM != "" {
 		h.followVM(e, before)
 	}

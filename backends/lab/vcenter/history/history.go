@@ -45,6 +45,7 @@ type History struct {
 	mu         sync.Mutex
 	happened   log[types.BaseEvent]
 	done       log[types.ManagedObjectReference]
+	queued     log[time.Time] // when the tasks of done were created
 	collectors map[types.ManagedObjectReference]*collector
 	names      map[string]types.ManagedObjectReference // VMs by name, including removed ones
 	active     map[types.ManagedObjectReference]types.TaskInfo
@@ -56,7 +57,7 @@ type History struct {
 func Register(f *frame.Frame) *History {
 	h := &History{f: f, collectors: map[types.ManagedObjectReference]*collector{}, names: map[string]types.ManagedObjectReference{},
 		active: map[types.ManagedObjectReference]types.TaskInfo{}, hostOf: map[string]string{}}
-	f.World.View(h.learn)
+	f.World.View(func(s *world.State) { h.learn(s.VMs...) })
 	f.Watch = h
 	f.World.Watch(h.follow)
 	f.Extend(eventManager{h}, "EventManager")
@@ -142,6 +143,7 @@ func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	if !ended {
 		h.mu.Lock()
 		h.done.add(ref)
+		h.queued.add(time.Now())
 		h.mu.Unlock()
 		x := &types.TaskEvent{Info: info}
 		x.Event = h.about(*info.Entity, info.Reason)
@@ -181,8 +183,8 @@ func (h *History) showTasks() {
 	h.showing.Lock()
 	defer h.showing.Unlock()
 	h.mu.Lock()
-	recent := h.done.items[max(0, len(h.done.items)-maxRecent):]
-	recent = slices.Clone(recent)
+	from := max(0, len(h.done.items)-maxRecent)
+	all, queued := slices.Clone(h.done.items[from:]), slices.Clone(h.queued.items[from:])
 	var pages []*collector
 	for _, c := range h.collectors {
 		if c.tasks != nil {
@@ -191,10 +193,15 @@ func (h *History) showTasks() {
 	}
 	h.mu.Unlock()
 	old := time.Now().Add(-recentFor)
-	recent = slices.DeleteFunc(recent, func(ref types.ManagedObjectReference) bool {
-		info, ok := h.task(ref)
-		return !ok || info.CompleteTime != nil && info.CompleteTime.Before(old)
-	})
+	recent := all[:0]
+	for i, ref := range all {
+		if queued[i].Before(old) {
+			if info, ok := h.task(ref); !ok || info.CompleteTime != nil && info.CompleteTime.Before(old) {
+				continue
+			}
+		}
+		recent = append(recent, ref)
+	}
 	h.f.Update(*vpx.ServiceContent.TaskManager, frame.Set("recentTask", recent))
 	for _, c := range pages {
 		h.f.Update(c.ref, frame.Set("latestPage", types.ArrayOfTaskInfo{TaskInfo: h.latestTasks(c)}))
