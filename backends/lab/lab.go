@@ -44,7 +44,7 @@ type Options struct {
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
 
-	LogText int // maximum size in bytes of the command lines in the log, if Found is set; 0: 48 MiB
+	Unlogged bool // programs and calls are not logged; only if Found is set
 
 	Secrets  world.Secrets     // empty fields get the lab's fixed values; the key is always new
 	Accounts []vcenter.Account // in addition to the two that every lab has
@@ -87,7 +87,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	o.Secrets.AuthorizedKey = key.authorized
 	timing := world.Timing{Latency: o.Latency, HostReboot: o.RebootTime, VMBoot: o.BootTime, Shutdown: o.Shutdown, Task: o.TaskTime, Commands: o.Commands}
 	if o.Found != nil {
-		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets, LogText: o.LogText}, o.Found)
+		l.world, err = world.New(world.Options{Timing: timing, Faults: o.Faults, Secrets: o.Secrets, Unlogged: o.Unlogged}, o.Found)
 	} else {
 		l.world, err = scenario.New(scenario.Spec{
 			Hosts: o.Hosts, VMs: o.VMs, Scenario: o.Scenario, Systems: o.Systems, Faults: o.Faults, Timing: timing, Secrets: o.Secrets,

@@ -134,7 +134,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	}
 	defer os.RemoveAll(dir)
 	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond,
-		Shutdown: 10 * time.Millisecond, TaskTime: 4 * time.Millisecond, Commands: timing.Clock{SleepScale: 0.05}, LogText: 1 << 20}
+		Shutdown: 10 * time.Millisecond, TaskTime: 4 * time.Millisecond, Commands: timing.Clock{SleepScale: 0.05}, Unlogged: true}
 	if f.scenario != "" {
 		o.Found = func(s *world.State) error {
 			if err := site.Found(s); err != nil {

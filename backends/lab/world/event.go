@@ -54,7 +54,8 @@ type Log struct {
 	passing int               // number of events that are programs or calls
 	texts   map[string]string // one copy of each argument list, because each round of checks repeats them
 	size    int               // bytes in texts
-	most    int               // limit of size
+
+	unlogged bool // programs and calls are not stored
 }
 
 // keep is the minimum number of programs and calls that a log keeps. keepText is the maximum number of bytes of different
@@ -83,7 +84,7 @@ func (l *Log) add(e Event) {
 		}
 	}
 	l.events = append(l.events, e)
-	if l.passing >= 2*keep || l.size > l.most {
+	if l.passing >= 2*keep || l.size > keepText {
 		l.forget()
 	}
 }
@@ -108,7 +109,14 @@ func (l *Log) forget() {
 }
 
 // Note adds an event that does not change the world. The lab's own servers use it.
-func (l *Log) Note(e Event) { l.add(e) }
+func (l *Log) Note(e Event) {
+	if !l.unlogged || e.What != Process && e.What != Call {
+		l.add(e)
+	}
+}
+
+// Unlogged reports whether the log stores no programs and calls.
+func (l *Log) Unlogged() bool { return l.unlogged }
 
 // CountCall counts one call of a vCenter method.
 func (l *Log) CountCall(method string) {

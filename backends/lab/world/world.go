@@ -138,10 +138,10 @@ func (s Secrets) withDefaults() Secrets {
 
 // Options configure the behaviour of a world, but not its content.
 type Options struct {
-	Timing  Timing
-	Faults  []string // fault rules, see fault.Rule
-	Secrets Secrets  // empty fields are replaced by the lab's fixed values
-	LogText int      // maximum bytes of different argument lists in the log; 0: keepText
+	Timing   Timing
+	Faults   []string // fault rules, see fault.Rule
+	Secrets  Secrets  // empty fields are replaced by the lab's fixed values
+	Unlogged bool     // programs and calls are not logged
 }
 
 // New starts a world. found fills in its data, such as hosts and VMs with their configuration. New computes derived data, such
@@ -154,7 +154,7 @@ func New(o Options, found func(*State) error) (*World, error) {
 	w := &World{
 		Timing:  o.Timing,
 		Faults:  faults,
-		Log:     &Log{most: cmp.Or(o.LogText, keepText)},
+		Log:     &Log{unlogged: o.Unlogged},
 		Secrets: o.Secrets.withDefaults(),
 		timers:  map[*time.Timer]struct{}{},
 		power:   map[string][]func(bool){},

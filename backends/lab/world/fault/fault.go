@@ -71,6 +71,13 @@ type Rules struct {
 	cleared chan struct{} // closed by Clear; nil: no waiters
 }
 
+// None reports whether there are no rules.
+func (f *Rules) None() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.rules) == 0
+}
+
 // Parse parses the rules of the command line.
 func Parse(rules []string) (*Rules, error) {
 	f := &Rules{}
