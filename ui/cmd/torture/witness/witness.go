@@ -71,7 +71,7 @@ var Ignored = []Volatile{
 	{regexp.MustCompile(`^vm .* (changeVersion|modified)$`), "vCenter counts every reconfiguration"},
 	{regexp.MustCompile(`^vm .* device .* (key|controllerKey|unitNumber|slotInfo pciSlotNumber)$`), "numbers that vCenter assigns when a device is added"},
 	{regexp.MustCompile(`^vm .* device .* macAddress$`), "vCenter makes up the MAC of an adapter when it is added"},
-	{regexp.MustCompile(`(portKey|connectionCookie|port key|switchUuid|portgroupKey)$`), "ports of a switch are numbered as they are connected"},
+	{regexp.MustCompile(`([pP]ortKey|connectionCookie|port key|switchUuid|portgroupKey)$`), "ports of a switch are numbered as they are connected"},
 	{regexp.MustCompile(`^dvs .* (configVersion|uuid|createTime|key|extensionKey)$`), "made when the switch is created, counted when it is changed"},
 	{regexp.MustCompile(`^portgroup .* (configVersion|key)$`), "made when the port group is created, counted when it is changed"},
 	{regexp.MustCompile(`^host .* uplinkPort `), "numbers of ports"},
