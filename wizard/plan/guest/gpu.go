@@ -82,14 +82,16 @@ func (g *guestPart) persistence(driver string) {
 	if len(g.Answers.GPUDirect.Driver) == 0 {
 		return
 	}
-	from := g.until
+	from, to := g.until, backends.ValueOf(true)
 	switch {
 	case driver != "":
 		from = backends.Unknown(driver)
-	case g.asked && (!g.cycled || g.v.Guest.GPUUnit == backends.GPUUnitEnabled): // the unit sets it after a power cycle too
+	case !g.asked:
+		to = g.until // the driver may have to be installed first
+	case !g.cycled || g.v.Guest.GPUUnit == backends.GPUUnitEnabled: // the unit sets it after a power cycle too
 		from = current.Value(g.Inventory, g.set(backends.KindGPUPersist, ""))
 	}
-	g.change(backends.KindGPUPersist, "", from, backends.ValueOf(true), "without it the driver initializes a GPU anew for each first program that uses it", func(c *plan.Change) {
+	g.change(backends.KindGPUPersist, "", from, to, "without it the driver initializes a GPU anew for each first program that uses it", func(c *plan.Change) {
 		c.After = append(c.After, g.id(backends.KindPackages, setNVIDIA), g.id(backends.KindBuild, backends.BuildDriver))
 	})
 }

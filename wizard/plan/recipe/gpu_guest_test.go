@@ -193,6 +193,20 @@ func TestPersistenceMode(t *testing.T) {
 	}
 }
 
+// Whether a guest that is off has the driver is unknown: persistence mode is planned when the guest has been asked, after the driver.
+// The first stage of a resume would otherwise set it before the driver is installed.
+func TestPersistenceModeOfAGuestThatIsOff(t *testing.T) {
+	inv := newGPUs(1)
+	inv.VMs[0].Power = "poweredOff"
+	inv.Guests = nil
+	a := gpuAnswers(inv)
+	a.GPUDirect.Driver = []string{"nvidia-headless-570-server-open"}
+	got := mustBuild(t, a, inv, plan.Options{}).Change(guestID("vm-01", backends.KindGPUPersist, ""))
+	if got == nil || got.To.Known() {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A driver that the answers name is installed after the RDMA packages; the changes that depend on it are planned when it is
 // installed.
 func TestTheDriverIsInstalledFromNamedPackages(t *testing.T) {
