@@ -22,16 +22,18 @@ func TestNinetyMinuteInstaller(t *testing.T) {
 	scaled := float64(hour) / float64(time.Hour)
 	for name, c := range map[string]struct {
 		flags []string
+		takes time.Duration
 		exit  int
 		says  string
 	}{
-		"the setter's limit":   {nil, 0, "install MLNX_OFED"},
-		"the operator's limit": {[]string{"--operation-timeout", (hour / 4).String()}, 5, "not done within 300ms"},
+		"the setter's limit": {nil, installs, 0, "install MLNX_OFED"},
+		// The limit applies to each operation: those before are not that slow even on a busy machine.
+		"the operator's limit": {[]string{"--operation-timeout", "5s"}, time.Minute, 5, "not done within 5s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b, file := sriovBench(t, lab.Options{Scenario: "sriov-ready", Hosts: 1, VMs: 1, Commands: timing.Clock{Real: true, Scale: scaled},
-				Faults: []string{"vm=vm-01,command=mlnxofedinstall,nth=1,do=slow:" + installs.String()}})
+				Faults: []string{"vm=vm-01,command=mlnxofedinstall,nth=1,do=slow:" + c.takes.String()}})
 			file = edited(t, file, "sriov:", "measure: {bandwidth: false, latency: false}\nqos: {lossless: none}\nsriov:")
 			file = edited(t, file, "  persist: true", "  persist: true\n  ofed: [/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu20.04-x86_64.tgz, "+
 				"/mnt/share/ofed/MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64.tgz]")
