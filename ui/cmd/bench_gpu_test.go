@@ -55,6 +55,7 @@ func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			l.World().View(second)
 			env := environment(l, t.TempDir())
+			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m"
 			out, errs, code := inProcess(env, "bench", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "-o", "json")
 			if code != want.code {
 				t.Fatalf("exit %d\n%s", code, errs)

@@ -182,6 +182,7 @@ func checkScenario(t *testing.T, s scenario.Scenario) (brokenDoc, int) {
 	}
 	defer l.Close()
 	env := environment(l, o.Dir)
+	env["RDMA_SETUP_GUEST_TIMEOUT"] = "4m"
 	var out, errs bytes.Buffer
 	code := cmd.Run(context.Background(), &console.Env{
 		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(key string) string { return env[key] }, Now: time.Now,

@@ -20,8 +20,8 @@ import (
 // gateLook is the maximum interval at which the gate checks again while it holds a wave.
 const gateLook = 5 * time.Second
 
-// freshFor is how long a VM counts as running after a gate saw it running: where many VMs come back within a second, as on a twin,
-// not each wave reads all of them again. A wave that is held reads all of them each time.
+// freshFor is how long a VM of a twin counts as running after a gate saw it running: hundreds come back there in seconds, and not
+// each wave reads all of them again.
 const freshFor = time.Second
 
 // A gate holds a wave until targets that came back work again and the next ones are not in use.
@@ -32,7 +32,7 @@ type gate struct {
 	mu        sync.Mutex
 	before    map[backends.Ref]vsphere.Health // hosts as first seen by the gate
 	connected map[backends.Ref]bool           // VMs whose adapters are known to be connected
-	running   map[backends.Ref]time.Time      // when VMs that are back were last seen running
+	running   map[backends.Ref]time.Time      // when VMs of a twin that are back were last seen running
 	since     map[string]time.Time            // when each cause that holds waves was first seen
 }
 
@@ -47,7 +47,7 @@ func gateOf(s *session.Session, a *answers.Answers) func(context.Context, engine
 func (g *gate) pass(ctx context.Context, w engine.Wave, say func(string)) error {
 	said, seen := "", map[string]bool{}
 	for wait := time.Second / 4; ; wait = min(2*wait, gateLook) {
-		held, err := g.holds(ctx, w, said == "")
+		held, err := g.holds(ctx, w)
 		if err != nil {
 			return err
 		}
@@ -95,11 +95,10 @@ func (g *gate) forget(causes map[string]bool) {
 	}
 }
 
-// holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason. first: VMs
-// that were seen running a moment ago are not read again.
-func (g *gate) holds(ctx context.Context, w engine.Wave, first bool) ([]string, error) {
+// holds returns the reasons against taking the next targets out of service. What vCenter does not show is not a reason.
+func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 	asked, back := time.Now(), w.Back
-	if first {
+	if g.s.Env.Twin != nil {
 		back = g.unseen(w, asked)
 	}
 	now, err := g.s.VC.Health(ctx, slices.Concat(w.Next, back))

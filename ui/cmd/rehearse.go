@@ -267,14 +267,14 @@ func (p *play) run(ctx context.Context) (int, error) {
 	}
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	// A run that has ended has read everything after its last change, and nobody else changes the twin.
-	p.share.Keep = code == 0
+	p.share.Guests = code == 0
 	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
 	for _, e := range out.list {
 		if e.Type == engine.EventResult {
 			p.Rollback = string(e.Status)
 		}
 	}
-	p.share.Keep = p.Rollback == string(engine.StatusDone)
+	p.share.Guests, p.share.Keep = false, p.Rollback == string(engine.StatusDone)
 	if after, _, _ := p.planned(ctx); after != nil {
 		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)
 	}

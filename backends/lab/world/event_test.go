@@ -26,3 +26,17 @@ func TestLogForgetsLongTexts(t *testing.T) {
 		t.Errorf("%d MB of arguments, the first event %s, the last %.5s", size>>20, events[0].What, last)
 	}
 }
+
+// Without its log of programs and calls, a world still logs what changes it.
+func TestAWorldThatLogsNoPrograms(t *testing.T) {
+	w, err := world.New(world.Options{Unlogged: true}, func(*world.State) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{world.Process, world.Call, world.FaultApplied} {
+		w.Log.Note(world.Event{What: what})
+	}
+	if events := w.Log.Events(); len(events) != 1 || events[0].What != world.FaultApplied {
+		t.Errorf("%+v", events)
+	}
+}

@@ -57,8 +57,9 @@ type Env struct {
 
 // A Twin is what the commands on a twin share.
 type Twin struct {
-	Last *backends.Inventory // the last one that a command has read to plan from
-	Keep bool                // Last is still valid: the next command plans from it
+	Last   *backends.Inventory // the last one that a command has read to plan from
+	Keep   bool                // Last is still valid: do not read again
+	Guests bool                // the guests of Last are still valid: the next survey reads the rest only
 }
 
 // JournalOptions returns the options for this process's journals.

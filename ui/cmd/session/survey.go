@@ -190,7 +190,6 @@ func (s *Session) Use(a *answers.Answers) {
 func (s *Session) Survey(ctx context.Context, a *answers.Answers) (*backends.Inventory, error) {
 	t := s.Env.Twin
 	if t != nil && t.Keep {
-		t.Keep = false
 		s.Use(a)
 		s.Note(t.Last)
 		return t.Last, s.reachGuests()
@@ -254,6 +253,10 @@ func (s *Session) Note(inv *backends.Inventory) {
 
 // guestFacts reads all guests of the answers whose VM is on, concurrently, each with its own limit.
 func (s *Session) guestFacts(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
+	if t := s.Env.Twin; t != nil && t.Guests {
+		t.Guests, inv.Guests = false, t.Last.Guests
+		return
+	}
 	var g errgroup.Group
 	limit := max(1, a.Run.Parallel)
 	g.SetLimit(min(limit, cmp.Or(s.Env.Apart, limit)))

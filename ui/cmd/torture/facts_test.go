@@ -17,8 +17,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
-// passing matches facts of the lab's world that may differ for the same state: keys, certificates and addresses that are generated, times,
-// counters.
+// passing matches facts of the lab's world that may differ for the same state: keys, certificates and addresses that are generated,
+// times, counters.
 var passing = regexp.MustCompile(`(BootTime|^HostThumb|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
 // numbered matches names that vCenter generates from such keys.

@@ -20,8 +20,7 @@ import (
 func TestKilledAroundAFirmwareUpdate(t *testing.T) {
 	t.Parallel()
 	m := mode{name: "sriov", scenario: "sriov-firmware", hosts: 1, reboot: 200 * time.Millisecond, clock: timing.Clock{Real: true, Scale: 0.05},
-		// Two labs have different certificates. A resume to which vCenter reports the new firmware does not load the tools to read
-		// it.
+		// A resume to which vCenter reports the new firmware does not load the tools to read it.
 		stays: regexp.MustCompile(`\.MST$`)}
 	const node = "host/esx-01/firmware-image/0000:3b:00.0"
 	wish := func(s *site) {

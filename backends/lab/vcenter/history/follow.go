@@ -15,13 +15,11 @@ const (
 	linkUp   = "esx.clear.net.vmnic.linkstate.up"
 )
 
-// learn records the VMs and their hosts, so that events can also name removed VMs.
-func (h *History) learn(vms ...*world.VM) {
+// learn records a VM and its host, so that events can also name a removed VM.
+func (h *History) learn(v *world.VM) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, v := range vms {
-		h.names[v.Name], h.hostOf[v.Name] = model.VMRef(v), v.Host
-	}
+	h.names[v.Name], h.hostOf[v.Name] = model.VMRef(v), v.Host
 }
 
 // follow posts the vCenter events for an event of the world.
@@ -30,10 +28,10 @@ func (h *History) follow(e world.Event) {
 	before := h.hostOf[e.VM]
 	h.mu.Unlock()
 	h.f.World.View(func(s *world.State) {
-		if e.VM == "" {
-			h.learn(s.VMs...)
-		} else if v := s.VM(e.VM); v != nil {
-			h.learn(v)
+		for _, v := range s.VMs {
+			if e.VM == "" || v.Name == e.VM {
+				h.learn(v)
+			}
 		}
 	})
 	if e.VM != "" {

@@ -57,7 +57,11 @@ type History struct {
 func Register(f *frame.Frame) *History {
 	h := &History{f: f, collectors: map[types.ManagedObjectReference]*collector{}, names: map[string]types.ManagedObjectReference{},
 		active: map[types.ManagedObjectReference]types.TaskInfo{}, hostOf: map[string]string{}}
-	f.World.View(func(s *world.State) { h.learn(s.VMs...) })
+	f.World.View(func(s *world.State) {
+		for _, v := range s.VMs {
+			h.learn(v)
+		}
+	})
 	f.Watch = h
 	f.World.Watch(h.follow)
 	f.Extend(eventManager{h}, "EventManager")
