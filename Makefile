@@ -89,7 +89,7 @@ bench: build
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
-	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 6 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
+	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 4 -run 'TestE2E' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 	@# A sample of make torture, with the ssh of this machine as its witness.

@@ -44,18 +44,22 @@ until_true 120 networkd networkctl --no-pager`, ""},
 				t.Fatal("nothing to write")
 			}
 			there := turn{nonce: "1", system: test.system, nic: a.NIC, slug: netconf.Slug(a.PortGroup), uuid: netconf.ConnectionUUID(a), file: f.Path, content: f.Content, address: a.CIDR, mtu: a.MTU, table: a.Table}
+			again := there // each turn has a nonce of its own: the watch of the first may still sleep, and then removes its directory
+			again.nonce = "3"
 			back := there
 			back.nonce, back.content, back.address, back.mtu, back.stale = "2", "", "", 0, []string{a.CIDR}
 			back.table, back.rules = 0, []string{"192.168.60.21 5001"}
 			out := inNetwork(t, root, map[string]string{
-				"there": there.script(2*time.Minute, time.Minute), "keep": there.confirm(), "back": back.script(2*time.Minute, time.Minute), "keep-back": back.confirm(),
+				"there": there.script(2*time.Minute, time.Minute), "keep": there.confirm(),
+				"again": again.script(2*time.Minute, time.Minute), "keep-again": again.confirm(),
+				"back": back.script(2*time.Minute, time.Minute), "keep-back": back.confirm(),
 				"main": `. /turn/lib.sh
 ` + test.start + `
 sh /turn/there || { echo "the turn failed" >&2; cat /turn/log >&2; exit 1; }
 sh /turn/keep || exit 1
 until_true 120 "the address is there" routed 192.168.60.21/24 9000
 show @there
-sh /turn/there && sh /turn/keep || exit 1
+sh /turn/again && sh /turn/keep-again || exit 1
 until_true 120 "the address is still there" routed 192.168.60.21/24 9000
 show @twice
 ip link del ens224f0
