@@ -43,7 +43,8 @@ func (s *site) setUp(good string, bare []map[string]string) (run string) {
 		if err := <-again; err != nil {
 			t.Fatalf("%v\n%s%s", err, out, errs)
 		}
-		if code != 1 && code != 5 {
+		// 4: a slow guest is still booting when the run reads everything again at its end.
+		if code != 1 && code != 5 && !(code == 4 && strings.Contains(out+errs, "cannot be read")) {
 			t.Errorf("exit %d:\n%s%s", code, out, errs)
 		}
 		s.says(out+errs, `FAILED +vm-01: install packages`, `FAILED +vm-02: install packages.*the connection was lost`)
