@@ -2,8 +2,6 @@ package linux
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,10 +14,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/perftest"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/rdma"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
-	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
-	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
-	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 )
 
 // Site is the state shared by the guests of a lab: the world, the network between the guests, and the running tests.
@@ -316,86 +311,4 @@ func (w wire) Transmit(p fabric.Path, f fabric.Flow) fabric.Effect {
 		_ = w.m.site.World.AddTraffic(d.Host, d.Name, c) // cannot fail: the path contains the device
 	}
 	return e
-}
-
-// connect applies the fault rules to a new connection.
-func (s *Site) connect(vm string) sshd.Verdict {
-	f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", "")
-	if !ok {
-		return sshd.Verdict{}
-	}
-	s.note(vm, f)
-	return sshd.Verdict{Drop: f.Do == fault.DoDrop, Hang: f.Do == fault.DoHang, Wait: f.Wait}
-}
-
-func (s *Site) note(vm string, f fault.Rule) {
-	s.World.Log.Note(world.Event{What: world.FaultApplied, VM: vm, Detail: f.Rule})
-}
-
-// wrap logs every program that a guest runs and applies fault rules to it.
-func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() int) int {
-	return func(ctx context.Context, p *sh.Proc, run func() int) int {
-		if s.World.Log.Unlogged() && s.World.Faults.None() && !timing.Long(p.Args) {
-			return run()
-		}
-		argv := strings.Join(p.Args, " ")
-		s.World.Log.Note(world.Event{What: world.Process, VM: vm, Detail: argv})
-		if timing.Long(p.Args) {
-			defer s.World.Begin("", vm, argv)()
-		}
-		f, ok := s.World.Faults.Take(fault.Target{VM: vm}, "", argv)
-		if !ok {
-			return run()
-		}
-		switch f.Do {
-		case fault.DoFail, fault.DoHang, fault.DoSlow, fault.DoDrop, fault.DoDropAfter, fault.DoNoise, fault.DoGarbage, fault.DoKill, fault.DoReset:
-			s.note(vm, f)
-		}
-		drop := func() {
-			if p.Session.Drop != nil {
-				p.Session.Drop()
-			}
-		}
-		switch f.Do {
-		case fault.DoFail:
-			fmt.Fprintln(p.Stderr, f.Arg)
-			if strings.HasPrefix(p.Name(), "apt") {
-				return 100
-			}
-			return 1
-		case fault.DoNoise:
-			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-				return 141 // SIGPIPE: the reader has closed the pipe
-			}
-		case fault.DoHang:
-			<-ctx.Done()
-			return 1
-		case fault.DoSlow:
-			t := time.NewTimer(f.Wait)
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				return 1
-			}
-		case fault.DoDrop:
-			drop()
-			return 255
-		case fault.DoKill:
-			p.AtStep(f.Step, func() { p.Kill(sh.SIGKILL) })
-		case fault.DoReset:
-			p.AtStep(f.Step, func() {
-				p.Kill(sh.SIGKILL)
-				s.World.After(0, func() { _ = s.World.Reset(vm) }) // fails if the guest is already going down
-			})
-		case fault.DoGarbage:
-			p.Stdout.Write([]byte(fault.Garbage))
-			return 0
-		case fault.DoDropAfter:
-			status := run()
-			drop()
-			return status
-		}
-		return run()
-	}
 }
