@@ -49,7 +49,7 @@ func (r *Runner) remaining(pairs []Pair, total int) func(done int) time.Duration
 // Estimate returns about how long Measure takes: the longest pair of each round.
 func (r *Runner) Estimate(pairs []Pair) time.Duration {
 	var sum time.Duration
-	for _, round := range Rounds(pairs) {
+	for _, round := range r.rounds(pairs) {
 		var longest time.Duration
 		for _, p := range round {
 			d := startUp // for the pings

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,8 @@ type Runner struct {
 	Simulated bool
 	Port      int           // first TCP port of the control connection; default 18515
 	Limit     time.Duration // per test; default 3 minutes
+
+	AtOnce int // concurrent pairs; default: all of a round
 
 	Repeat int // how often each test runs; the median counts; 0 means once
 
@@ -135,7 +138,7 @@ func (r *Runner) chosen(bandwidth, latency []string) []string {
 // Measure runs the tests of every pair, round by round; the pairs of a round run concurrently. If ctx is cancelled, it returns
 // the results so far with ctx's error.
 func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, error) {
-	rounds := Rounds(pairs)
+	rounds := r.rounds(pairs)
 	total := 0
 	for _, p := range pairs {
 		total += len(r.tests(p))
@@ -203,6 +206,15 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 	r.rejudge(all, ways)
 	compare(all, r.Mode)
 	return all, ctx.Err()
+}
+
+// rounds returns the pairs that are measured concurrently.
+func (r *Runner) rounds(pairs []Pair) [][]Pair {
+	var out [][]Pair
+	for _, round := range Rounds(pairs) {
+		out = slices.AppendSeq(out, slices.Chunk(round, cmp.Or(r.AtOnce, len(round))))
+	}
+	return out
 }
 
 func (r *Runner) port() int { return cmp.Or(r.Port, 18515) }

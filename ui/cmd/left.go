@@ -14,13 +14,12 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// leftOf returns what a run has left behind according to its journal; nil if it was completed, or if the journal cannot be read.
-func leftOf(state, run string) *report.LeftBehind {
-	st, err := journal.Read(state, run)
-	if err != nil {
+// leftOf returns what a run has left behind according to its journal; nil if it was completed, or if it has no journal.
+func leftOf(res engine.Result) *report.LeftBehind {
+	if res.Journal == nil {
 		return nil
 	}
-	return leftIn(st)
+	return leftIn(res.Journal)
 }
 
 // tellLeft prints what was left behind, before anything else about the end of a run.

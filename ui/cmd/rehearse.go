@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
@@ -195,11 +196,17 @@ func onTwin(e *console.Env, l *lab.Lab, dir string, share *console.Twin) func(ct
 			Terminal: func() bool { return false }, Executable: e.Executable,
 			Interrupts: func() (<-chan os.Signal, func()) { return nil, func() {} },
 			Apart:      guestsOnTwins, Connections: connectionsOnTwins,
-			Twin: share,
+			Twin:        share,
+			JournalFile: func(f journal.File) journal.File { return volatile{f} },
 		}, args)
 		return code, out, errs.Bytes()
 	}
 }
+
+// A volatile file is not flushed to the disk: the journal of a twin ends with the process.
+type volatile struct{ journal.File }
+
+func (volatile) Sync() error { return nil }
 
 // A play is a running rehearsal.
 type play struct {
@@ -231,45 +238,42 @@ func (p *play) run(ctx context.Context) (int, error) {
 			return code, err
 		}
 	}
-	var before *planLines
-	if st.Changed() {
-		text, err := journal.ReadFile(p.state, run, "plan.json")
-		if err != nil {
-			return code, err
-		}
-		if before, err = plannedIn(text); err != nil {
-			return code, err
-		}
-	} else {
-		refused, why := 0, []byte(nil)
-		if before, refused, why = p.planned(ctx); before == nil {
+	if !st.Changed() {
+		before, refused, why := p.planned(ctx)
+		if before == nil {
 			p.Status, p.Failed = string(statusRefused), lines(why)
 			return refused, nil
 		}
+		return code, p.told(before, out.list, st, code, errs)
 	}
-	p.Hash = before.hash
-	for _, c := range before.changes {
-		p.Plan = append(p.Plan, c.title)
-	}
-	if err := p.timeline(out.list, st); err != nil {
+	text, err := journal.ReadFile(p.state, run, "plan.json")
+	if err != nil {
 		return code, err
 	}
-	if code != 0 && len(p.Failed) == 0 {
-		p.Failed = lines(errs)
-	}
-	if len(p.Steps) == 0 {
-		return code, nil
-	}
-	var done report.Report
-	if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
-		p.Judged(done.Checks)
-		p.Measurements = append(p.Measurements, done.Measurements...)
-	}
+	var before *planLines
+	var work errgroup.Group
+	work.Go(func() (err error) { // beside the rollback, which begins with work for one CPU, too
+		if before, err = plannedIn(text); err != nil {
+			return err
+		}
+		if err := p.told(before, out.list, st, code, errs); err != nil {
+			return err
+		}
+		var done report.Report
+		if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
+			p.Judged(done.Checks)
+			p.Measurements = append(p.Measurements, done.Measurements...)
+		}
+		return nil
+	})
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	// A run that has ended has read everything after its last change, and nobody else changes the twin.
 	p.share.Guests = code == 0
-	_, out, _ = p.on(ctx, "rollback", "--yes", "-o", "json")
-	for _, e := range out.list {
+	_, back, _ := p.on(ctx, "rollback", run, "--yes", "-o", "json")
+	if err := work.Wait(); err != nil {
+		return code, err
+	}
+	for _, e := range back.list {
 		if e.Type == engine.EventResult {
 			p.Rollback = string(e.Status)
 		}
@@ -279,6 +283,21 @@ func (p *play) run(ctx context.Context) (int, error) {
 		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)
 	}
 	return code, nil
+}
+
+// told reports what the run on the twin has done: its plan before, its events, and its journal.
+func (p *play) told(before *planLines, list []engine.Event, st *journal.State, code int, errs []byte) error {
+	p.Hash = before.hash
+	for _, c := range before.changes {
+		p.Plan = append(p.Plan, c.title)
+	}
+	if err := p.timeline(list, st); err != nil {
+		return err
+	}
+	if code != 0 && len(p.Failed) == 0 {
+		p.Failed = lines(errs)
+	}
+	return nil
 }
 
 // planLines is what a rehearsal keeps of a plan.

@@ -237,7 +237,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	j, err := journal.Open(r.s.Set.StateDir, run, r.env.JournalOptions()...)
+	j, err := journal.Reopen(r.s.Set.StateDir, st, r.env.JournalOptions()...)
 	if err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 // tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
-	out := outcome{Status: res.Status, Run: res.Run, LeftBehind: leftOf(r.s.Set.StateDir, res.Run)}
+	out := outcome{Status: res.Status, Run: res.Run, LeftBehind: leftOf(res)}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
 		if code == console.ExitOK || code == console.ExitFailed {

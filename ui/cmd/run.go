@@ -239,7 +239,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	if res.Run == "" {
 		return r, nil
 	}
-	r.LeftBehind = leftOf(s.Set.StateDir, res.Run)
+	r.LeftBehind = leftOf(res)
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return r, err

@@ -151,6 +151,8 @@ type Result struct {
 	// Reread means that Job.Replan has read the world after the last change: it saw the final state.
 	Reread bool
 	Notes  []string
+	// Journal is the content of the run's journal at the end; nil if there is none, or if its file was lost.
+	Journal *journal.State
 }
 
 // Exit returns the exit code of the command.

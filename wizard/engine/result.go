@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,9 @@ func (r *runner) end(err error) (Result, error) {
 		if bad := r.append(rec); bad != nil && err == nil {
 			err, r.result.Status = bad, StatusPartial // everything is done, but the journal does not contain it
 		}
+	}
+	if j := r.job.Journal; j != nil && !errors.Is(j.Err(), journal.ErrLost) {
+		r.result.Journal = j.State()
 	}
 	e := Event{Type: EventResult, Status: r.result.Status, Text: r.result.Tally()}
 	if err != nil {

@@ -39,7 +39,7 @@ type Env struct {
 	// Interrupts delivers SIGINT, SIGTERM, SIGHUP and SIGPIPE until stop is called.
 	Interrupts func() (signals <-chan os.Signal, stop func())
 
-	// JournalFile wraps the file of a journal; may be nil. Tests use it to end the process at a record.
+	// JournalFile wraps the file of a journal; may be nil. Tests use it to end the process at a record, rehearsals to flush nothing.
 	JournalFile func(journal.File) journal.File
 	// CallLimit bounds one call of vCenter and one command in a guest or on a host whose own limit is longer; zero: their own.
 	CallLimit time.Duration

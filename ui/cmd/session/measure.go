@@ -224,6 +224,9 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backen
 		Shell: guestShell{s.Guests}, Mode: string(a.Mode), Bandwidth: a.Measure.Bandwidth, Latency: a.Measure.Latency,
 		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
+	if s.Env.Connections > 0 {
+		r.AtOnce = s.Env.Connections / 2 // otherwise the two ends of each pair would be connected to again for each of its commands
+	}
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)
 	}

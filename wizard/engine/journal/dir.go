@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -161,6 +162,25 @@ func Open(root, run string, opts ...Option) (*Journal, error) {
 		return nil, errors.Join(stateError(root, err), f.Close())
 	}
 	return newJournal(root, run, f, *s, opts)
+}
+
+// Reopen is like Open for a run whose journal has been read before: it is read again only if it has changed.
+func Reopen(root string, st *State, opts ...Option) (*Journal, error) {
+	run := st.Header.Run
+	f, err := openFile(root, run, "journal.jsonl", os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil || info.Size() != st.size {
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, stateError(root, err)
+		}
+		return Open(root, run, opts...)
+	}
+	same := *st
+	same.Records = slices.Clip(same.Records)
+	return newJournal(root, run, f, same, opts)
 }
 
 func newJournal(root, run string, f *os.File, s State, opts []Option) (*Journal, error) {
