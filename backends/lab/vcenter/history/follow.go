@@ -175,7 +175,7 @@ func (h *History) ended(info types.TaskInfo) types.BaseEvent {
 		return &types.HostDisconnectedEvent{HostEvent: types.HostEvent{Event: about}}
 	case "HostSystem.reconnect":
 		return &types.HostConnectedEvent{HostEvent: types.HostEvent{Event: about}}
-	case "dvs.DistributedVirtualSwitch.create":
+	case "Folder.createDistributedVirtualSwitch":
 		made, ok := info.Result.(types.ManagedObjectReference)
 		if !ok {
 			return nil
