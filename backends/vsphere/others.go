@@ -88,28 +88,93 @@ func (c *Client) Others(ctx context.Context, targets []backends.Ref) ([]Activity
 	return out, nil
 }
 
+// taskPaths are the properties of a task that unfinished reads.
+var taskPaths = []string{"info.state", "info.entity", "info.descriptionId", "info.reason", "info.queueTime", "info.parentTaskKey"}
+
 // foreign reads the unfinished tasks of users. A task that no longer exists has ended.
 func (c *Client) foreign(ctx context.Context, tasks []place.Ref, at map[place.Ref]backends.Ref) ([]Activity, error) {
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	spec := wire.Of("Task", tasks, "info.state", "info.entity", "info.descriptionId", "info.reason", "info.queueTime", "info.parentTaskKey")
 	var out []Activity
-	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{spec}, func(o wire.Object) {
-		state := wire.Value[types.TaskInfoState](o, "info.state")
-		if state != types.TaskInfoStateRunning && state != types.TaskInfoStateQueued || wire.Value[string](o, "info.parentTaskKey") != "" {
-			return
+	_, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("Task", tasks, taskPaths...)}, func(o wire.Object) {
+		if a, is := unfinished(o); is {
+			a.Target = at[wire.Value[place.Ref](o, "info.entity")]
+			out = append(out, a)
 		}
-		user := wire.TaskUser(o)
-		if user == "" {
-			return
-		}
-		out = append(out, Activity{
-			Target: at[wire.Value[types.ManagedObjectReference](o, "info.entity")], User: user,
-			What: "task " + wire.Value[string](o, "info.descriptionId"), Since: wire.Value[time.Time](o, "info.queueTime"),
-		})
 	})
 	return out, err
+}
+
+// unfinished returns the activity of a task, without its target; false if the task has ended, is a subtask, or was not started by a
+// user.
+func unfinished(task wire.Object) (Activity, bool) {
+	state, user := wire.Value[types.TaskInfoState](task, "info.state"), wire.TaskUser(task)
+	if state != types.TaskInfoStateRunning && state != types.TaskInfoStateQueued || wire.Value[string](task, "info.parentTaskKey") != "" || user == "" {
+		return Activity{}, false
+	}
+	return Activity{User: user, What: "task " + wire.Value[string](task, "info.descriptionId"), Since: wire.Value[time.Time](task, "info.queueTime")}, true
+}
+
+// Creating returns the tasks of this account, started by other sessions, that may still create those of the targets that do not
+// exist. A task that creates a switch runs on the network folder of its datacenter and does not name the switch (vSphere Web Services
+// API, Folder.CreateDVS_Task and TaskInfo.entity), so it counts for each missing switch. A port group is created by a task on its
+// switch, which Others returns. If there is no such task, the next look at a missing target is a new one: its task may have just
+// ended.
+func (c *Client) Creating(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
+	const what = "read the tasks on network folders"
+	var missing []backends.Ref // switches
+	kinds := map[backends.TargetType]bool{}
+	for _, t := range targets {
+		if t.Type != backends.TypeSwitch && t.Type != backends.TypePortGroup {
+			continue
+		}
+		switch _, there, err := c.places.Look(ctx, t); {
+		case err != nil:
+			return nil, wire.Explain(err, t.Name, what)
+		case there:
+			continue
+		}
+		kinds[t.Type] = true
+		if t.Type == backends.TypeSwitch {
+			missing = append(missing, t)
+		}
+	}
+	var out []Activity
+	if datacenters := c.places.Datacenters(); len(missing) > 0 && len(datacenters) > 0 {
+		if _, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{onNetworkFolders(datacenters)}, func(o wire.Object) {
+			a, is := unfinished(o)
+			if !is || c.conn.Started(o.Ref) || !c.Ours(a) {
+				return
+			}
+			for _, a.Target = range missing {
+				out = append(out, a)
+			}
+		}); err != nil {
+			return nil, wire.Explain(err, "vCenter", what)
+		}
+	}
+	if len(out) == 0 {
+		for kind := range kinds {
+			c.places.Expire(kind)
+		}
+	}
+	return out, nil
+}
+
+// onNetworkFolders returns the spec that reads the recent tasks on the network folders of datacenters.
+func onNetworkFolders(datacenters []place.Ref) types.PropertyFilterSpec {
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{{Type: "Task", PathSet: taskPaths}}, ReportMissingObjectsInResults: types.NewBool(true),
+	}
+	for _, dc := range datacenters {
+		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: dc, Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
+			&types.TraversalSpec{Type: "Datacenter", Path: "networkFolder", Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{
+				&types.TraversalSpec{Type: "Folder", Path: "recentTask"},
+			}},
+		}})
+	}
+	return spec
 }
 
 // shutDown returns who shut a VM down, like bracket.ShutDown.

@@ -245,7 +245,15 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 			}
 			return out, nil
 		}
-		found, err := s.VC.Others(ctx, targets)
+		look := func() ([]vsphere.Activity, error) {
+			found, err := s.VC.Others(ctx, targets)
+			if err != nil || !again {
+				return found, err
+			}
+			creating, err := s.VC.Creating(ctx, targets)
+			return append(found, creating...), err
+		}
+		found, err := look()
 		for began := time.Now(); err == nil; {
 			waiting := false
 			for _, a := range found {
@@ -260,7 +268,7 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 			if !waiting || !backends.Sleep(ctx, time.Second/4) {
 				break
 			}
-			found, err = s.VC.Others(ctx, targets)
+			found, err = look()
 		}
 		if err != nil {
 			return nil, err

@@ -26,8 +26,9 @@ type Job struct {
 	// AskBeyond is called before a later stage exceeds the ceiling; what names the first excess. nil: no consent.
 	AskBeyond func(ctx context.Context, what string, p plan.Plan) bool
 
-	// Busy returns which targets are in use by others, and by whom. It is called before the first change of a stage, and before a
-	// VM or host is taken out of service. nil: not checked.
+	// Busy returns which targets are in use by others, and by whom. It is called before the first change of a stage, before a VM
+	// or host is taken out of service, and before the results of an earlier attempt are read: a target may not exist yet. nil: not
+	// checked.
 	Busy func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error)
 
 	// Gate is called before a wave goes out of service, and waits until it may: it reports what it waits for, and returns an

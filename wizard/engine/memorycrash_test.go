@@ -36,6 +36,13 @@ func (c *Crash) Points() int {
 	return c.n
 }
 
+// Kill kills the process now.
+func (c *Crash) Kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+}
+
 // Dead reports whether the process was killed.
 func (c *Crash) Dead() bool {
 	c.mu.Lock()

@@ -95,19 +95,21 @@ func (r *runner) refuse(err error) (Result, error) {
 	return r.result, err
 }
 
-// settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain. A task of this
-// program may still be running in vCenter, which a read does not show: Busy waits for it.
+// settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain, and so does a target
+// that is missing while a task may still create it. A task of this program may still be running in vCenter, which a read does not
+// show: Busy waits for it.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 	open := st.OpenIntents()
 	var targets []backends.Ref
-	for _, rec := range open {
+	for _, rec := range slices.Concat(open, unread(st)) {
 		for _, t := range entities(rec) {
 			if !slices.Contains(targets, t) {
 				targets = append(targets, t)
 			}
 		}
 	}
-	if _, err := r.others(ctx, targets); err != nil {
+	busy, err := r.others(ctx, targets)
+	if err != nil {
 		r.note("the tasks of the earlier attempt could not be read: %v", err)
 	}
 	var g errgroup.Group
@@ -122,6 +124,12 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 			if err != nil {
 				return nil
 			}
+			if why := busy[rec.Target]; why != nil && creates(rec) && found.IsAbsent() {
+				if r.phase == journal.PhaseApply {
+					return nil // the stage does not change a target that is in use
+				}
+				return why // a rollback would end without undoing it
+			}
 			return r.append(journal.Record{
 				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
 				Found: []backends.Value{found}, OK: current.Same(backends.Kind(rec.Kind), found, rec.To),
@@ -131,8 +139,27 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 	return g.Wait()
 }
 
+// unread returns the operations that have ended without reading their result, as the run was interrupted or the target did not
+// answer.
+func unread(st *journal.State) []journal.Record {
+	var out []journal.Record
+	for _, e := range st.Entries() {
+		if len(e.Found) == 0 && !e.Open {
+			out = append(out, journal.Record{Node: e.Node, Target: e.Setting.Target, Kind: string(e.Setting.Kind), Name: e.Setting.Name, Prior: e.Prior, To: e.To})
+		}
+	}
+	return out
+}
+
+// creates reports whether an operation creates its target.
+func creates(rec journal.Record) bool {
+	kind := backends.Kind(rec.Kind)
+	return (kind == backends.KindSwitch || kind == backends.KindPortGroup) && rec.Prior.IsAbsent() && !rec.To.IsAbsent()
+}
+
 // entities returns what the task of an operation runs on: members and port groups are reconfigured through their switch
-// (ReconfigureDvs_Task, AddDVPortgroup_Task of DistributedVirtualSwitch in the vSphere Web Services API).
+// (ReconfigureDvs_Task, AddDVPortgroup_Task of DistributedVirtualSwitch in the vSphere Web Services API). For a switch that does not
+// exist, Busy also returns tasks that may create it.
 func entities(rec journal.Record) []backends.Ref {
 	out := []backends.Ref{machine(rec.Target)}
 	var spec backends.PortGroupSpec

@@ -2,6 +2,7 @@ package vcenter_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
@@ -107,6 +109,41 @@ func TestEventAndTaskFilters(t *testing.T) {
 	c.read(tasks.RecentTask[4], &last, "info")
 	if last.Info.CompleteTime == nil || renamed.CreatedTime.After(*last.Info.CompleteTime) {
 		t.Errorf("what a task did was posted at %s, after its client was told that it had ended: %v", renamed.CreatedTime, last.Info.CompleteTime)
+	}
+}
+
+// When a host is evacuated, each VM has an event of its own that names its old and its new host. Source: vSphere Web Services API,
+// DrsVmMigratedEvent and VmMigratedEvent; Get-MotionHistory by Luc Dekens lists the migrations of a cluster from these events.
+func TestEachEvacuatedVMHasAnEvent(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 3, VMs: 9})
+	want := map[string]string{}
+	c.world.View(func(s *world.State) {
+		for _, v := range s.VMs {
+			if v.Host == "esx-01" {
+				want[v.Name] = ""
+			}
+		}
+	})
+	if len(want) != 3 {
+		t.Fatalf("VMs on esx-01: %v", want)
+	}
+	c.must(c.host("esx-01").EnterMaintenanceMode(c.ctx, 30, false, nil))
+	c.world.View(func(s *world.State) {
+		for name := range want {
+			want[name] = "esx-01 to " + s.VM(name).Host
+		}
+	})
+	events, err := event.NewManager(c.Client.Client).QueryEvents(c.ctx, types.EventFilterSpec{EventTypeId: []string{"VmMigratedEvent"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range events {
+		x := e.(*types.DrsVmMigratedEvent)
+		got[x.Vm.Name] += x.SourceHost.Name + " to " + x.Host.Name
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("migrations %v, want %v", got, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/simulator/vpx"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
@@ -45,6 +46,47 @@ func TestTaskMoves(t *testing.T) {
 	if mt.Info.EntityName != "vm-01" || mt.Info.Name != "ReconfigVM_Task" || mt.Info.Progress == 0 || mt.Info.CompleteTime == nil ||
 		mt.Info.Reason.(*types.TaskReasonUser).UserName != "administrator@vsphere.local" {
 		t.Errorf("info %+v", mt.Info)
+	}
+}
+
+// The task that creates a switch runs on the network folder, because the switch does not exist yet. The folder lists it until it
+// has ended. Source: vSphere Web Services API, Folder.CreateDVS_Task, TaskInfo.entity and ManagedEntity.recentTask; the name of the
+// task is one that a vCenter describes (TaskManager.description, which govmomi's simulator has recorded).
+func TestTaskOfANewSwitchRunsOnItsFolder(t *testing.T) {
+	c := start(t, scenario.Spec{Faults: []string{"method=CreateDVS_Task,do=task-hold"}})
+	folder, err := c.find.Folder(c.ctx, "/DC/network")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := folder.CreateDVS(c.ctx, types.DVSCreateSpec{ConfigSpec: &types.VMwareDVSConfigSpec{DVSConfigSpec: types.DVSConfigSpec{Name: "rdma"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recent := func() []types.ManagedObjectReference {
+		var f mo.Folder
+		c.read(folder.Reference(), &f, "recentTask")
+		return f.RecentTask
+	}
+	if got := recent(); !slices.Equal(got, []types.ManagedObjectReference{task.Reference()}) {
+		t.Errorf("recent tasks of the folder %v, want %v", got, task.Reference())
+	}
+	var mt mo.Task
+	c.read(task.Reference(), &mt, "info")
+	known := slices.ContainsFunc(vpx.Description.MethodInfo, func(d types.BaseElementDescription) bool {
+		return d.GetElementDescription().Key == mt.Info.DescriptionId
+	})
+	if *mt.Info.Entity != folder.Reference() || !known || mt.Info.State != types.TaskInfoStateRunning {
+		t.Errorf("info %+v", mt.Info)
+	}
+	if _, err := c.find.Network(c.ctx, "rdma"); err == nil {
+		t.Error("the switch exists before its task has ended")
+	}
+	c.world.Faults.Clear()
+	if err := c.done(task, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.find.Network(c.ctx, "rdma"); err != nil || len(recent()) > 0 {
+		t.Errorf("after the task: %v, recent tasks %v", err, recent())
 	}
 }
 

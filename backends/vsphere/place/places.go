@@ -263,6 +263,13 @@ func (p *Places) known(host Ref) (types.HostConfigManager, bool) {
 	return parts, ok
 }
 
+// Datacenters returns the known datacenters.
+func (p *Places) Datacenters() []Ref {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.index.Datacenters("")
+}
+
 // FindDatacenter resolves a datacenter by name or path; "" is allowed if there is only one.
 func (p *Places) FindDatacenter(ctx context.Context, name string) (Ref, error) {
 	found := func() []Ref {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 )
 
 // A VM that is not part of the plan is shut down for the reboot of its host. If the run is killed at that time, the resume keeps
@@ -92,4 +93,78 @@ func TestKilledWhileAGuestShutsDown(t *testing.T) {
 	if diff := cmp.Diff(start, s.facts()); diff != "" {
 		t.Errorf("after the rollback (-start +now):\n%s", diff)
 	}
+}
+
+// A task of vCenter continues after the process that started it was killed. If it creates a switch or a port group, the rollback
+// waits until it has ended and removes what it created; the resume waits too, and does not create it again. The task of a switch
+// runs on the network folder and that of a port group on its switch, because neither exists yet (vSphere Web Services API,
+// Folder.CreateDVS_Task and DistributedVirtualSwitch.AddDVPortgroup_Task).
+func TestKilledWhileATaskCreates(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ method, then string }{
+		{"CreateDVS_Task", "rollback"},
+		{"CreateDVS_Task", "resume"},
+		{"AddDVPortgroup_Task", "rollback"},
+	} {
+		t.Run(c.method+" "+c.then, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, modes[0].small())
+			w := s.lab.World()
+			start := s.facts()
+			s.fault("method=" + c.method + ",nth=1,do=task-hold")
+			run := s.start("", s.apply()...)
+			s.until("the task is running", func() bool {
+				return slices.ContainsFunc(w.Log.Events(), func(e world.Event) bool { return e.What == world.FaultApplied })
+			})
+			if err := run.cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			run.end()
+			id, _ := s.run()
+			if !s.waits(c.then, id, w.Faults.Clear) {
+				t.Errorf("the %s has not waited for the task", c.then)
+			}
+			if n := w.Log.Calls()[c.method]; n != 1 {
+				t.Errorf("%s was called %d times", c.method, n)
+			}
+			if c.then == "resume" {
+				if got := s.back(); got.code != 0 {
+					t.Fatalf("rollback: exit %d\n%s", got.code, got)
+				}
+			}
+			s.waitUntilIdle()
+			if diff := cmp.Diff(start, s.facts()); diff != "" {
+				t.Errorf("after the rollback (-start +now):\n%s", diff)
+			}
+		})
+	}
+}
+
+// waits resumes a run or rolls it back, which must succeed. Before the results of the run's unfinished operations are read, it calls
+// over once the command polls vCenter; it reports whether the command has done so.
+func (s *site) waits(then, id string, over func()) bool {
+	s.t.Helper()
+	read := func() int { return s.lab.World().Log.Calls()["RetrievePropertiesEx"] }
+	before, from := len(s.records()), 0
+	command := s.start("", then, id, "--yes", "-o", "json")
+	ended := make(chan said, 1)
+	go func() { ended <- command.end() }()
+	polls := false
+	s.until("it has ended, or waits", func() bool {
+		n := read()
+		now := s.records()[before:]
+		switch {
+		case len(now) == 0 || slices.ContainsFunc(now, func(r journal.Record) bool { return r.Type == journal.TypeOutcome }):
+		case from == 0:
+			from = read()
+		default:
+			polls = n >= from+20
+		}
+		return polls || len(ended) > 0
+	})
+	over()
+	if got := <-ended; got.code != 0 {
+		s.t.Fatalf("%s: exit %d\n%s", then, got.code, got)
+	}
+	return polls
 }

@@ -32,7 +32,7 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 	if p := req.Spec.ProductInfo; p != nil && p.Version != "" {
 		version = p.Version
 	}
-	task := m.f.Start(ctx, "CreateDVS_Task", "dvs.DistributedVirtualSwitch.create", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
+	task := m.f.Start(ctx, "CreateDVS_Task", "Folder.createDistributedVirtualSwitch", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		var ref types.ManagedObjectReference
 		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
 			if err := freeName(s, "", spec.Name); err != nil {

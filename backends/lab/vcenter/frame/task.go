@@ -10,6 +10,8 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 type tasks struct {
@@ -42,6 +44,7 @@ type Task struct {
 	Ref     types.ManagedObjectReference
 	f       *Frame
 	options TaskOptions
+	held    <-chan struct{} // a fault rule holds the task until it is closed; nil: no rule
 	cancel  chan struct{}
 	once    sync.Once
 }
@@ -84,6 +87,12 @@ func (f *Frame) StartLong(ctx *simulator.Context, name, descriptionID string, en
 		f.Watch.TaskMoved(t.Ref, false)
 	}
 
+	at := f.Target(entity)
+	rule, held := f.World.Faults.Hold(at, name)
+	if t.held = held; held != nil {
+		f.World.Log.Note(world.Event{What: world.FaultApplied, Host: at.Host, VM: at.VM, Detail: rule.Rule})
+	}
+
 	f.tasks.mu.Lock()
 	defer f.tasks.mu.Unlock()
 	if f.tasks.closed {
@@ -107,19 +116,20 @@ func (f *Frame) FailLater(name string, entity types.ManagedObjectReference, err 
 // StayUntil creates a task that does nothing and succeeds when over is closed, for a fault rule.
 func (f *Frame) StayUntil(name string, entity types.ManagedObjectReference, over <-chan struct{}) types.ManagedObjectReference {
 	return f.StartLong(&simulator.Context{Map: f.Reg}, name, name, entity, TaskOptions{}, func(t *Task) (any, error) {
-		select {
-		case <-over:
-			return nil, nil
-		case <-t.cancel:
-		case <-t.f.tasks.stop:
-		}
-		return nil, Refuse(&types.RequestCanceled{})
+		return nil, waitUntil(t, over)
 	})
 }
 
 func (t *Task) run(do func(*Task) (any, error)) {
 	t.f.Update(t.Ref, Set("info.state", types.TaskInfoStateRunning), Set("info.startTime", time.Now()))
-	result, err := safely(t, do)
+	result, err := safely(t, func(t *Task) (any, error) {
+		if t.held != nil {
+			if err := waitUntil(t, t.held); err != nil {
+				return nil, err
+			}
+		}
+		return do(t)
+	})
 	t.f.tasks.mu.Lock()
 	delete(t.f.tasks.running, t.Ref)
 	t.f.tasks.mu.Unlock()
@@ -185,8 +195,13 @@ func (t *Task) Walk(total time.Duration) error {
 func (t *Task) Wait(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	return waitUntil(t, timer.C)
+}
+
+// waitUntil waits for a message or the end of a channel. If the task is cancelled, it returns RequestCanceled.
+func waitUntil[T any](t *Task, over <-chan T) error {
 	select {
-	case <-timer.C:
+	case <-over:
 		return nil
 	case <-t.cancel:
 	case <-t.f.tasks.stop:

@@ -22,24 +22,26 @@ func (h *History) learn(v *world.VM) {
 	h.names[v.Name], h.hostOf[v.Name] = model.VMRef(v), v.Host
 }
 
-// follow posts the vCenter events for an event of the world.
+// follow posts the vCenter events for an event of the world. Only an event of a VM tells where that VM is now: one change can move
+// many VMs, and the events of hosts among its events must not hide the moves that follow.
 func (h *History) follow(e world.Event) {
+	if e.VM == "" {
+		if e.Host != "" {
+			h.followHost(e)
+		}
+		return
+	}
 	h.mu.Lock()
 	before := h.hostOf[e.VM]
 	h.mu.Unlock()
 	h.f.World.View(func(s *world.State) {
 		for _, v := range s.VMs {
-			if e.VM == "" || v.Name == e.VM {
+			if v.Name == e.VM {
 				h.learn(v)
 			}
 		}
 	})
-	if e.VM != "" {
-		h.followVM(e, before)
-	}
-	if e.Host != "" && e.VM == "" {
-		h.followHost(e)
-	}
+	h.followVM(e, before)
 }
 
 func (h *History) followVM(e world.Event, before string) {
@@ -73,7 +75,7 @@ func (h *History) followVM(e world.Event, before string) {
 		}
 		if busy {
 			h.post(&moved, chain)
-		} else { // moved by DRS, without a task
+		} else { // moved by DRS; the lab has no task for it, vCenter has one (Drm.ExecuteVMotionLRO)
 			h.post(&types.DrsVmMigratedEvent{VmMigratedEvent: moved}, chain)
 		}
 	}
@@ -175,7 +177,7 @@ func (h *History) ended(info types.TaskInfo) types.BaseEvent {
 		return &types.HostDisconnectedEvent{HostEvent: types.HostEvent{Event: about}}
 	case "HostSystem.reconnect":
 		return &types.HostConnectedEvent{HostEvent: types.HostEvent{Event: about}}
-	case "dvs.DistributedVirtualSwitch.create":
+	case "Folder.createDistributedVirtualSwitch":
 		made, ok := info.Result.(types.ManagedObjectReference)
 		if !ok {
 			return nil

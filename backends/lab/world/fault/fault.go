@@ -25,6 +25,7 @@ const (
 	DoTaskFault   = "task-fault"   // accept the call; its task fails with the vSphere fault Arg
 	DoTaskCancel  = "task-cancel"  // accept the call; its task is cancelled before it takes effect
 	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and stays running until the rules are cleared
+	DoTaskHold    = "task-hold"    // accept the call; its task takes effect when the rules are cleared (Rules.Hold)
 	DoFail        = "fail"         // a command prints the text Arg and exits with status 1
 	DoRebootNever = "reboot-never" // the reboot that the call starts never completes
 	DoHTTP        = "http"         // return the HTTP status Arg
@@ -125,12 +126,27 @@ func (f *Rules) Cleared() <-chan struct{} {
 
 // Take counts the call and returns the rule that applies to it, if any. Either method or command is set.
 func (f *Rules) Take(t Target, method, command string) (Rule, bool) {
+	return f.take(t, method, command, func(r Rule) bool { return r.Do != DoTaskHold })
+}
+
+// Hold counts the task of a method. If a rule holds it, Hold returns the rule and a channel that is closed when the rules are
+// removed; otherwise nil.
+func (f *Rules) Hold(t Target, method string) (Rule, <-chan struct{}) {
+	cleared := f.Cleared()
+	rule, held := f.take(t, method, "", func(r Rule) bool { return r.Do == DoTaskHold })
+	if !held {
+		return Rule{}, nil
+	}
+	return rule, cleared
+}
+
+func (f *Rules) take(t Target, method, command string, which func(Rule) bool) (Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var hit Rule
 	found := false
 	for i, r := range f.rules {
-		if !r.matches(t, method, command) {
+		if !which(r) || !r.matches(t, method, command) {
 			continue
 		}
 		f.seen[i]++
@@ -246,10 +262,10 @@ func parseFault(text string) (Rule, error) {
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
-	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoDisconnect:
+	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoTaskHold, DoDisconnect:
 	default:
 		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, "+
-			"task-error, task-fault, task-cancel, task-stay, fail, http, reboot-never, disconnect)", r.Do)
+			"task-error, task-fault, task-cancel, task-stay, task-hold, fail, http, reboot-never, disconnect)", r.Do)
 	}
 	return r, nil
 }

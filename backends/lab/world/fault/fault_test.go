@@ -86,6 +86,26 @@ func TestFaultArguments(t *testing.T) {
 	}
 }
 
+// A held task is counted by itself, not by the call that starts it, and is released when the rules are removed.
+func TestHeldTask(t *testing.T) {
+	f, err := Parse([]string{"method=CreateDVS,nth=2,do=task-hold"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, hit := f.Take(Target{}, "CreateDVS_Task", ""); hit {
+		t.Errorf("the call is a hit: %+v", r)
+	}
+	if _, held := f.Hold(Target{}, "CreateDVS_Task"); held != nil {
+		t.Error("the first task is held")
+	}
+	_, held := f.Hold(Target{}, "CreateDVS_Task")
+	if held == nil {
+		t.Fatal("the second task is not held")
+	}
+	f.Clear()
+	<-held
+}
+
 func FuzzParseFault(f *testing.F) {
 	f.Add("host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission")
 	f.Add("vm=[,command=a,do=fail:x")

@@ -19,6 +19,7 @@ func Help() [][2]string {
 		{"do=" + DoTaskFault + ":NAME", "accept the call; its task ends with this vSphere fault"},
 		{"do=" + DoTaskCancel, "accept the call; its task is cancelled before it takes effect"},
 		{"do=" + DoTaskStay, "accept the call; its task does nothing, and ends when the rules are cleared"},
+		{"do=" + DoTaskHold, "accept the call; its task does its work when the rules are cleared"},
 		{"do=" + DoFail + ":TEXT", "the command ends with status 1 and this text"},
 		{"do=" + DoRebootNever, "the reboot that this call starts never ends"},
 		{"do=" + DoDisconnect, "when a VM is powered on, only its first adapter connects"},

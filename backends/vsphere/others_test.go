@@ -1,0 +1,60 @@
+package vsphere_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere"
+)
+
+// While a task of the same account creates a switch, the switch counts as being created for every session but the one that started
+// the task. Tasks of other accounts do not count, because a task on a network folder does not name the switch. When the task has
+// ended, the switch is found at once.
+func TestTasksThatMayStillCreateASwitch(t *testing.T) {
+	const ada = "ada@vsphere.local"
+	for user, own := range map[string]bool{vcenter.Admin: true, ada: false} {
+		t.Run(user, func(t *testing.T) {
+			t.Parallel()
+			l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Accounts: []vcenter.Account{{Name: ada, Password: vcenter.Password}},
+				Faults: []string{"method=CreateDVS_Task,do=task-hold"}})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			starter, observer := dialLab(t, l, user, vcenter.Password), dialLab(t, l, user, vcenter.Password)
+			set := make(chan error, 1)
+			go func() { set <- starter.Setters()[dvs.Kind].Set(ctx, dvs, backends.ValueOf(dvs1), nil) }()
+			creating := func(from *vsphere.Client) []vsphere.Activity {
+				t.Helper()
+				found, err := from.Creating(ctx, []backends.Ref{dvs.Target, group.Target, backends.HostRef("esx-01")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return found
+			}
+			for len(creating(observer)) == 0 { // until the task has begun
+			}
+			if got := creating(starter); len(got) > 0 {
+				t.Errorf("the session that started it: %v", got)
+			}
+			switch got := creating(c); {
+			case !own && len(got) > 0:
+				t.Errorf("another account: %v", got)
+			case own && (len(got) != 1 || got[0].Target != dvs.Target || !strings.HasPrefix(got[0].String(), "task Folder.createDistributedVirtualSwitch by ") || got[0].Disrupts()):
+				t.Errorf("the same account: %v", got)
+			}
+			l.World().Faults.Clear()
+			for len(creating(observer)) > 0 { // until the task has ended
+			}
+			if got := read(t, observer.Setters(), dvs); got.IsAbsent() {
+				t.Error("the switch is not found after its task has ended")
+			}
+			if err := <-set; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
