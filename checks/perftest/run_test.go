@@ -245,6 +245,34 @@ func TestProgressReportsItsCost(t *testing.T) {
 }
 
 // An estimate grows with the rounds, not with the pairs of a round, and shrinks as the speed grows.
+// With a bound on concurrent pairs a round takes place in several parts, and the estimate is of all of them.
+func TestPairsAtOnce(t *testing.T) {
+	var nodes []perftest.Node
+	for i := range 8 {
+		nodes = append(nodes, perftest.Node{VM: fmt.Sprint("vm-", i), Host: fmt.Sprint("esx-", i), IP: fmt.Sprint("10.0.0.", 1+i%2), Port: "vmnic4", Device: "mlx5_0", LinkMbps: 100_000})
+	}
+	pairs := []perftest.Pair{{Client: nodes[0], Server: nodes[1]}, {Client: nodes[2], Server: nodes[3]}, {Client: nodes[4], Server: nodes[5]}, {Client: nodes[6], Server: nodes[7]}}
+	whole := perftest.Runner{Bandwidth: true}
+	for atOnce, parts := range map[int]int{0: 1, 1: 4, 2: 2, 3: 2, 4: 1, 9: 1} {
+		rounds := map[int]int{}
+		r := perftest.Runner{Shell: &guests{gbps: 97, one: 1}, Mode: "sriov", Bandwidth: true, AtOnce: atOnce, Progress: func(p perftest.Progress) {
+			if p.Result != nil {
+				rounds[p.Round]++
+			}
+		}}
+		got, err := r.Measure(t.Context(), pairs)
+		if err != nil || len(got) != len(pairs) {
+			t.Errorf("at once %d: %d results, %v", atOnce, len(got), err)
+		}
+		if len(rounds) != parts {
+			t.Errorf("at once %d: %v tests by round, want %d rounds", atOnce, rounds, parts)
+		}
+		if got, want := r.Estimate(pairs), whole.Estimate(pairs)*time.Duration(parts); got != want {
+			t.Errorf("at once %d: estimated %s, want %s", atOnce, got, want)
+		}
+	}
+}
+
 func TestEstimate(t *testing.T) {
 	r := perftest.Runner{Bandwidth: true, Latency: true}
 	of := func(n, mbps int) time.Duration {

@@ -285,6 +285,68 @@ func TestTornRecordIsCutOffBeforeMoreIsWritten(t *testing.T) {
 	}
 }
 
+// A journal is continued after the last record in the file, whether the caller has read that record or not.
+func TestJournalIsContinuedAsItIsNow(t *testing.T) {
+	for name, meanwhile := range map[string]func(*testing.T, string, string) []string{
+		"unchanged": func(*testing.T, string, string) []string { return nil },
+		"continued by another process": func(t *testing.T, root, run string) []string {
+			j, err := journal.Open(root, run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(j.Append(intent("b", nil, 1)), j.Close()); err != nil {
+				t.Fatal(err)
+			}
+			return []string{"b"}
+		},
+		"torn": func(t *testing.T, root, run string) []string {
+			f, err := os.OpenFile(filepath.Join(journal.Dir(root, run), "journal.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(`{"prev":`); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			j := create(t, root)
+			if err := errors.Join(j.Append(intent("a", nil, 1)), j.Close()); err != nil {
+				t.Fatal(err)
+			}
+			st, err := journal.Read(root, j.Run())
+			if err != nil {
+				t.Fatal(err)
+			}
+			known := len(st.Records)
+			want := append([]string{"a"}, meanwhile(t, root, j.Run())...)
+			again, err := journal.Reopen(root, st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(again.Append(intent("c", nil, 1)), again.Close()); err != nil {
+				t.Fatal(err)
+			}
+			now, err := journal.Read(root, j.Run())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var nodes []string
+			for _, r := range now.OpenIntents() {
+				nodes = append(nodes, r.Node)
+			}
+			if diff := cmp.Diff(append(want, "c"), nodes); diff != "" {
+				t.Error(diff)
+			}
+			if len(st.Records) != known {
+				t.Errorf("the caller's state has %d records, had %d", len(st.Records), known)
+			}
+		})
+	}
+}
+
 func TestDamageInTheMiddleIsRefused(t *testing.T) {
 	root := t.TempDir()
 	j := create(t, root)
