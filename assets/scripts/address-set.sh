@@ -1,15 +1,15 @@
 #!/bin/sh
 # Changes one interface's configuration: saves the file, starts the watch, writes, activates, and waits for the result.
 # If anything fails after the file was written, the change is undone at once.
-#   address-set.sh DIR WORK UNIT WATCH SECONDS BACK ACTIVATE \
+#   address-set.sh DIR WORK UNIT WATCH SECONDS BACK END ACTIVATE \
 #     FILE BESIDE MODE OWNER CONTENT INTERFACE ADDRESS MTU STALE AGAIN DOWN SETTLE LOOKS RULE OLD
-# WATCH, BACK and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to remove
+# WATCH, BACK, END and ACTIVATE are scripts; see address-watch.sh. With no MODE the file is removed. STALE are addresses to remove
 # explicitly and AGAIN those to set again, because some systems leave them unchanged; the same applies to an MTU, which some apply
 # only at boot. The interface must have ADDRESS (dhcp: any IPv4 address with a lifetime) and MTU in LOOKS reads, a second apart,
 # within SETTLE seconds. RULE, "ADDRESS TABLE", names the rule of policy routing that must exist then, with a route through the
 # interface; OLD are those to remove explicitly.
-dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 activate=$7
-shift 7
+dir=$1 work=$2 unit=$3 watch=$4 seconds=$5 back=$6 end=$7 activate=$8
+shift 8
 file=$1 beside=$2 mode=$3 owner=$4 content=$5 nic=$6
 shift 6
 address=$1 mtu=$2 stale=$3 again=$4 down=$5 settle=$6 looks=$7 rule=$8 old=$9
@@ -19,7 +19,7 @@ sys=/sys/class/net/$nic
 if [ -e "$file" ]; then cp -p "$file" "$dir/old" || exit 1; fi
 for k in mtu flags; do cat "$sys/$k" >"$dir/$k"; done 2>/dev/null
 ip -o addr show dev "$nic" >"$dir/addresses"
-{ printf %s "$back" >"$dir/back" && printf %s "$watch" >"$dir/watch" && : >"$dir/watching"; } || exit 1
+{ printf %s "$back" >"$dir/back" && printf %s "$end" >"$dir/end" && printf %s "$watch" >"$dir/watch" && : >"$dir/watching"; } || exit 1
 
 # The watch waits as long as this script runs, and outlives this login.
 if command -v systemd-run >/dev/null 2>&1 &&
@@ -39,6 +39,7 @@ undo() {
 		i=$((i + 1))
 	done
 	[ ! -e "$dir/undoing" ] || sh "$dir/back"
+	sh "$dir/end" 2>/dev/null # the watch has removed it if it was faster
 	exit 1
 }
 has() {

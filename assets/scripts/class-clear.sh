@@ -10,6 +10,7 @@
 script=$1 units=$2 unit=$3 mac=$4 class=$5 device=$6 dir=$7
 systemctl disable "$unit" >/dev/null 2>&1
 systemctl stop "$unit" >/dev/null 2>&1
+systemctl reset-failed "$unit" 2>/dev/null # a unit that failed stays loaded without its file
 if [ -n "$device" ] && [ -e "$script" ]; then sh "$script" "$mac" "$class" || exit 1; fi
 if [ -n "$dir" ] && [ -d "$dir" ]; then rmdir "$dir" || exit 1; fi
 # The unit's file is removed after these, then the script, which other units may need: an interrupted removal remains visible.

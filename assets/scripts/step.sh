@@ -40,7 +40,7 @@ for s_old in "$s_dir"/step.??????; do
 done
 rm -rf -- "$s_dir/running"
 # A change of an address may wait to be confirmed over a new connection: this connection confirms it. If one is being undone, this
-# step waits for it.
+# step waits for it. Nothing of its watch is left then, neither its unit nor its files; see address-end.sh.
 for s_turn in "$s_dir"/address-*; do
 	[ -d "$s_turn" ] || continue
 	rm "$s_turn/watching" 2>/dev/null
@@ -49,7 +49,12 @@ for s_turn in "$s_dir"/address-*; do
 		sleep 1
 		s_n=$((s_n + 1))
 	done
-	[ -e "$s_turn/undoing" ] || rm -rf -- "$s_turn"
+	[ ! -e "$s_turn/undoing" ] || continue
+	[ -e "$s_turn/end" ] || rm -rf -- "$s_turn" # of an earlier version, or interrupted before its watch began
+	[ ! -e "$s_turn" ] || sh "$s_turn/end" 2>/dev/null || [ ! -e "$s_turn" ] || {
+		echo "systemd does not stop the watch over an earlier change of an address (systemctl list-units 'rdma-setup-watch-*')" >&2
+		exit 75
+	}
 done
 [ -n "$s_body" ] || exit 0
 

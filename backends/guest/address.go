@@ -361,6 +361,7 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 	for {
 		r, err := g.Run(ctx, vm, ssh.Command{Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
+			_, _ = g.Run(ctx, vm, ssh.Command{Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
 			return backends.Errorf(backends.KindPermanent, label(vm), "Check the address and the guest's routes.",
 				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)
 		}

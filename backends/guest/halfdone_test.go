@@ -224,6 +224,7 @@ func TestOtherSettingsHalfDone(t *testing.T) {
 		{backends.KindTrafficClass, "a script without its unit", "systemctl disable $unit; rm /etc/systemd/system/$unit"},
 		{backends.KindTrafficClass, "a unit without its link", "rm /etc/systemd/system/multi-user.target.wants/$unit"},
 		{backends.KindTrafficClass, "a unit without its script", "rm /usr/local/sbin/rdma-setup-traffic-class"},
+		{backends.KindTrafficClass, "a unit that failed", "rm /usr/local/sbin/rdma-setup-traffic-class; ! systemctl restart $unit"},
 		{backends.KindTrafficClass, "a link without its unit", "rm /etc/systemd/system/$unit"},
 	} {
 		for _, os := range systemsOf(h.name) {

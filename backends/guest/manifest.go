@@ -225,7 +225,7 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		b.WriteString("systemctl daemon-reload || exit 1\n")
 	}
 	for _, u := range stop { // a unit without a file is not found unless it is running
-		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n")
+		b.WriteString("systemctl stop " + ssh.Quote(u) + " 2>/dev/null || ! systemctl is-active --quiet " + ssh.Quote(u) + " || exit 1\n" + resetFailed(u))
 	}
 	for _, u := range start {
 		b.WriteString("systemctl start " + ssh.Quote(u) + " || exit 1\n")
@@ -244,6 +244,12 @@ func (g *Guests) putBack(ctx context.Context, vm string, kept backends.Kept) err
 		return g.renewRAMDisk(ctx, vm)
 	}
 	return nil
+}
+
+// resetFailed returns the command that makes systemd forget that a unit failed: a unit that failed stays loaded without its file
+// (systemd.unit(5), Unit Garbage Collection).
+func resetFailed(unit string) string {
+	return "systemctl reset-failed " + ssh.Quote(unit) + " 2>/dev/null || :\n"
 }
 
 // names returns what a record is about, for the name of a step.

@@ -255,7 +255,7 @@ func (p persist) disable(ctx context.Context, vm string, paths []string) error {
 		remove.WriteString("rm -f -- " + ssh.Quote(path))
 		if unit, ok := strings.CutPrefix(path, unitDir); ok && !strings.ContainsAny(unit, "/") {
 			remove.WriteString(" " + ssh.Quote(unitDir+"multi-user.target.wants/"+unit))
-			stop.WriteString("systemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\n")
+			stop.WriteString("systemctl stop " + ssh.Quote(unit) + " >/dev/null 2>&1\n" + resetFailed(unit))
 		}
 		remove.WriteString(" || exit 1\n")
 	}

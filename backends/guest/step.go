@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -119,7 +120,7 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 	case begun:
 	case r.ExitCode == exitBusy:
 		return r, backends.Errorf(backends.KindTransient, label(vm), "Check what is still running (ps ax in the guest), then run rdma-setup resume.",
-			"%s: another step of rdma-setup is still running in the guest", s.what)
+			"%s: %s", s.what, cmp.Or(lastLines(r.Stderr, 1), "another step of rdma-setup is still running in the guest"))
 	case r.ExitCode == exitUntrusted:
 		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what, lastLines(r.Stderr, 1))
 	}

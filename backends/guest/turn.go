@@ -39,7 +39,10 @@ func (t turn) dir() string { return workDir + "/address-" + t.slug + "-" + t.non
 func (t turn) unit() string { return "rdma-setup-watch-" + t.nonce }
 
 // confirm returns the script that confirms the change to the watchdog in the guest.
-func (t turn) confirm() string { return script("address-confirm.sh", t.dir(), t.unit(), workDir) }
+func (t turn) confirm() string { return script("address-confirm.sh", t.dir()) }
+
+// end returns the script that ends the watchdog when it is decided whether the change stays.
+func (t turn) end() string { return script("address-end.sh", t.dir(), t.unit(), workDir) }
 
 // pending returns a script that prints something while the watchdog may still revert the change, or is doing so.
 func (t turn) pending() string {
@@ -69,7 +72,7 @@ func (t turn) script(watch, settle time.Duration) string {
 		rule = a + " " + strconv.Itoa(t.table)
 	}
 	back := script("address-back.sh", t.dir(), t.file, tmp, t.nic.Name, t.address, activate, rule)
-	return script("address-set.sh", t.dir(), workDir, t.unit(), assets.Script("address-watch.sh"), seconds(watch), back, activate,
+	return script("address-set.sh", t.dir(), workDir, t.unit(), assets.Script("address-watch.sh"), seconds(watch), back, t.end(), activate,
 		t.file, tmp, mode, owner, t.content, t.nic.Name,
 		t.address, strconv.Itoa(t.mtu), strings.Join(t.stale, " "), strings.Join(t.back, " "), down, seconds(settle), strconv.Itoa(looks), rule, strings.Join(t.rules, " "))
 }

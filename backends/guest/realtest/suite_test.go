@@ -25,6 +25,7 @@ func TestE2EGuests(t *testing.T) {
 	var sound map[string]finding
 	s.scenario("check finds nothing wrong with the guests", func(*testing.T) { sound = s.sound(good) })
 	s.understood(s.guests[0])
+	s.systemd(s.guests[0])
 	s.drifts(good, sound)
 	s.measured(good)
 	s.mpi(good)

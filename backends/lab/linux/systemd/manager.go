@@ -101,6 +101,9 @@ func (m *Manager) reload() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, old := range m.units {
+		if old.transient() {
+			continue
+		}
 		u, err := m.read(name)
 		if err != nil {
 			if old.active == "" {
@@ -190,12 +193,17 @@ func (m *Manager) startSimple(u *unit) error {
 	return nil
 }
 
+// stop stops a unit and waits until the process of a transient unit has ended. A unit that failed stays failed: systemctl(1),
+// reset-failed.
 func (m *Manager) stop(ctx context.Context, name string) error {
 	u, err := m.load(name)
 	if err != nil {
 		return err
 	}
-	if m.active(name) == "active" {
+	switch m.active(name) {
+	case "failed":
+		return nil
+	case "active":
 		for _, line := range u.all("Service.ExecStop") {
 			if err := m.run(ctx, u, line); err != nil {
 				m.setActive(u, "failed")
@@ -203,17 +211,15 @@ func (m *Manager) stop(ctx context.Context, name string) error {
 			}
 		}
 	}
-	m.mu.Lock()
-	kill, done := u.kill, u.done
-	m.mu.Unlock()
-	if kill != nil {
-		kill(sh.SIGTERM)
-		select {
-		case <-done:
-		case <-ctx.Done(): // the unit stopped itself
-		}
+	if u.done == nil {
+		m.setActive(u, "")
+		return nil
 	}
-	m.setActive(u, "")
+	u.kill(sh.SIGTERM)
+	select {
+	case <-u.done:
+	case <-ctx.Done(): // the unit stopped itself
+	}
 	return nil
 }
 
@@ -241,79 +247,6 @@ func (m *Manager) run(ctx context.Context, u *unit, line string) error {
 		return fmt.Errorf("exited with status %d", status)
 	}
 	return nil
-}
-
-// Run implements systemd-run: it runs a command as a transient unit, and waits until it ends if --wait or --pipe is set.
-func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
-	o, err := p.Options("+q G r d t P E: p: u: quiet collect no-block unit: wait pipe property: setenv: description: scope")
-	if err != nil {
-		return p.Fail(1, "%v", err)
-	}
-	if len(o.Args) == 0 {
-		return p.Fail(1, "Command line to execute required.")
-	}
-	if !p.Root() {
-		fmt.Fprintf(p.Stderr, "Failed to start transient service unit: Interactive authentication required.\n")
-		return 1
-	}
-	file, err := m.Sys.LookPath(p, o.Args[0])
-	if err != nil {
-		return p.Fail(1, "Failed to find executable %s: %s", o.Args[0], vfs.Reason(err))
-	}
-	name := o.Value("u", "unit")
-	if name == "" {
-		name = fmt.Sprintf("run-r%d", p.PID)
-	}
-	if !strings.HasSuffix(name, ".service") {
-		name += ".service"
-	}
-	m.mu.Lock()
-	if m.units == nil {
-		m.units = map[string]*unit{}
-	}
-	if old := m.units[name]; old != nil && old.active == "active" {
-		m.mu.Unlock()
-		fmt.Fprintf(p.Stderr, "Failed to start transient service unit: Unit %s already exists.\n", name)
-		return 1
-	}
-	u := &unit{name: name, values: map[string][]string{}, active: "active", done: make(chan struct{})}
-	m.units[name] = u
-	m.mu.Unlock()
-	child := m.Root().With(append([]string{file}, o.Args[1:]...)...)
-	out := &journal{m: m, unit: name}
-	child.Stdin, child.Stdout, child.Stderr = strings.NewReader(""), out, out
-	if o.Has("P", "pipe") {
-		child.Stdin, child.Stdout, child.Stderr = p.Stdin, p.Stdout, p.Stderr
-	}
-	run := func(ctx context.Context) int {
-		defer close(u.done)
-		status, err := m.Sys.Exec(ctx, child)
-		if err != nil {
-			status = 203
-		}
-		// SIGTERM is a clean exit (systemd.service(5), SuccessExitStatus).
-		m.setActive(u, map[bool]string{true: "", false: "failed"}[status == 0 || status == sh.SIGTERM.Status()])
-		return status
-	}
-	if !o.Has("q", "quiet") {
-		fmt.Fprintf(p.Stderr, "Running as unit: %s\n", name)
-	}
-	if o.Has("wait", "P", "pipe") {
-		return run(ctx)
-	}
-	// The manager starts it: nothing of the caller may stay in memory for as long as the unit does.
-	ctx, kill := context.WithCancelCause(context.Background())
-	m.mu.Lock()
-	u.kill = kill
-	m.mu.Unlock()
-	go func() {
-		run(ctx) // ends when the machine goes down at the latest, which kills all processes
-		kill(nil)
-		m.mu.Lock()
-		u.kill = nil
-		m.mu.Unlock()
-	}()
-	return 0
 }
 
 type journal struct {

@@ -16,7 +16,7 @@ import (
 // Systemctl implements systemctl. It calls power for reboot and poweroff.
 func (m *Manager) Systemctl(power func(ctx context.Context, p *sh.Proc, verb string) int) sh.Program {
 	return func(ctx context.Context, p *sh.Proc) int {
-		o, err := p.Options("q l n: p: t: a f now quiet no-pager no-legend plain full all property: value type: state: force no-block no-ask-password no-reload system runtime")
+		o, err := p.Options("q l n: p: t: a f now quiet no-pager no-legend plain full all failed property: value type: state: force no-block no-ask-password no-reload system runtime")
 		if err != nil {
 			return p.Fail(1, "%v", err)
 		}
@@ -52,6 +52,9 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 		m.reload()
 		return 0
 	}
+	if verb == "reset-failed" && len(names) == 0 {
+		names = m.failedUnits()
+	}
 	status := 0
 	for _, name := range names {
 		switch verb {
@@ -84,6 +87,9 @@ func (m *Manager) do(ctx context.Context, p *sh.Proc, o sh.Options, verb string,
 			err = m.stop(ctx, name)
 		case slices.Contains([]string{"restart", "try-restart", "reload", "reload-or-restart"}, verb):
 			err = m.restart(ctx, p, verb, name)
+		case verb == "reset-failed" && !m.resetFailed(name):
+			fmt.Fprintf(p.Stderr, "Failed to reset failed state of unit %s: Unit %s not loaded.\n", name, name)
+			status = 1
 		}
 		if err != nil {
 			status = m.failed(p, verb, name, err)
@@ -111,6 +117,9 @@ func (m *Manager) restart(ctx context.Context, p *sh.Proc, verb, name string) er
 
 func (m *Manager) failed(p *sh.Proc, verb, name string, err error) int {
 	switch {
+	case errors.Is(err, errNotFound) && verb == "stop":
+		fmt.Fprintf(p.Stderr, "Failed to stop %s: Unit %s not loaded.\n", name, name)
+		return 5
 	case errors.Is(err, errNotFound):
 		fmt.Fprintf(p.Stderr, "Failed to %s %s: Unit %s not found.\n", verb, name, name)
 		return 5
@@ -249,7 +258,7 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 		say("multi-user.target")
 		return 0
 	case "list-units":
-		m.listUnits(p, names)
+		m.listUnits(p, o, names)
 		return 0
 	case "list-unit-files":
 		list, _ := m.FS.ReadDir(vfs.Root(), etcUnits)
@@ -299,15 +308,15 @@ func (m *Manager) ask(p *sh.Proc, o sh.Options, verb string, names []string) int
 
 // listUnits prints the loaded units: active and failed ones, even if their file was removed or never existed (systemd-run).
 // Names are patterns. Source: systemctl(1), list-units.
-func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
+func (m *Manager) listUnits(p *sh.Proc, o sh.Options, patterns []string) {
 	states := map[string]string{}
 	for name := range m.BuiltIn {
-		states[name] = "active"
+		states[name] = "loaded active exited"
 	}
 	m.mu.Lock()
 	for name, u := range m.units {
 		if u.active != "" {
-			states[name] = u.active
+			states[name] = m.loadState(u) + " " + u.active + " " + u.sub()
 		}
 	}
 	m.mu.Unlock()
@@ -315,38 +324,39 @@ func (m *Manager) listUnits(p *sh.Proc, patterns []string) {
 		if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(pattern string) bool {
 			ok, _ := path.Match(strings.TrimSuffix(pattern, ".service"), strings.TrimSuffix(name, ".service"))
 			return ok
-		}) {
+		}) || o.Has("failed") && !strings.HasSuffix(states[name], "failed") {
 			continue
 		}
-		load, sub := "loaded", "exited"
-		if _, own := m.BuiltIn[name]; !own && m.enabled(name) == "" && !m.transient(name) {
-			load = "not-found"
-		}
-		if states[name] == "failed" {
-			sub = "failed"
-		}
-		p.Printf("%s %s %s %s %s\n", name, load, states[name], sub, name)
+		p.Printf("%s %s %s\n", name, states[name], name)
 	}
 }
 
-// transient reports whether a unit was created by systemd-run.
-func (m *Manager) transient(name string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	u := m.units[name]
-	return u != nil && u.file == ""
+// loadState returns LOAD of a unit in memory.
+func (m *Manager) loadState(u *unit) string {
+	if u.transient() {
+		return "loaded"
+	}
+	switch _, err := m.read(u.name); {
+	case errors.Is(err, errMasked):
+		return "masked"
+	case err != nil:
+		return "not-found"
+	}
+	return "loaded"
 }
 
 func (m *Manager) show(p *sh.Proc, o sh.Options, name string) {
 	_, own := m.BuiltIn[name]
 	u, err := m.load(name)
-	values := map[string]string{"Id": name, "LoadState": "loaded", "ActiveState": m.active(name), "UnitFileState": m.enabled(name),
-		"SubState": map[string]string{"active": "exited", "inactive": "dead", "failed": "failed"}[m.active(name)], "Result": "success", "FragmentPath": ""}
+	values := map[string]string{"Id": name, "LoadState": "loaded", "ActiveState": m.active(name), "SubState": "exited", "UnitFileState": m.enabled(name),
+		"Result": "success", "FragmentPath": ""}
 	switch {
 	case err == nil:
-		values["FragmentPath"] = u.file
+		m.mu.Lock()
+		values["SubState"], values["FragmentPath"] = u.sub(), u.file
+		m.mu.Unlock()
 	case !own:
-		values["LoadState"] = "not-found"
+		values["LoadState"], values["SubState"] = "not-found", "dead"
 	}
 	if values["ActiveState"] == "failed" {
 		values["Result"] = "exit-code"

@@ -23,8 +23,24 @@ type unit struct {
 	values map[string][]string // Section.Key -> values in order
 	active string              // "", active, failed
 
-	kill context.CancelCauseFunc // ends the process of a transient unit
+	kill context.CancelCauseFunc // ends the process of a transient unit, created by systemd-run; nil for a unit with a file
 	done chan struct{}           // closed when that process has ended
+}
+
+// transient reports whether systemd-run created the unit.
+func (u *unit) transient() bool { return u.done != nil }
+
+// sub returns the state of a loaded unit in systemd's finer terms.
+func (u *unit) sub() string {
+	switch {
+	case u.active == "":
+		return "dead"
+	case u.active == "active" && u.transient():
+		return "running"
+	case u.active == "active":
+		return "exited"
+	}
+	return u.active
 }
 
 func (u *unit) all(key string) []string { return u.values[key] }

@@ -20,15 +20,18 @@ type variable struct {
 // environOf returns the environment of a shell that p runs. Of several variables with one name the last one is valid.
 func environOf(p *Proc) environ {
 	list := p.Environ()
-	e := make(environ, 0, len(list)+3)
+	e := make(environ, 0, len(list)+4)
 	for _, kv := range list {
 		if name, value, ok := strings.Cut(kv, "="); ok && name != "" {
 			e = e.with(name, value)
 		}
 	}
 	uid := strconv.Itoa(p.User.UID)
-	return e.with("UID", uid).with("EUID", uid).with("GID", strconv.Itoa(p.User.Cred().GID()))
+	return e.with("UID", uid).with("EUID", uid).with("GID", strconv.Itoa(p.User.Cred().GID())).with(ownPID, strconv.Itoa(p.PID))
 }
+
+// ownPID is the variable that a parsed script has instead of $$, for which the interpreter returns the PID of this program.
+const ownPID = "LAB_SHELL_PID"
 
 func (e environ) with(name, value string) environ {
 	v := variable{name, expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}}
@@ -65,7 +68,7 @@ func exported(env expand.Environ) []string {
 	for name, v := range env.Each {
 		i := slices.IndexFunc(list, func(kv string) bool { return strings.HasPrefix(kv, name) && kv[len(name)] == '=' })
 		switch {
-		case name == "UID" || name == "EUID" || name == "GID":
+		case name == "UID" || name == "EUID" || name == "GID" || name == ownPID:
 		case v.Exported && v.Kind == expand.String && i < 0:
 			list = append(list, name+"="+v.Str)
 		case v.Exported && v.Kind == expand.String:

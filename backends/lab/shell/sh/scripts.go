@@ -75,7 +75,13 @@ func (c *Scripts) get(key scriptKey) *script {
 	if s.err = err; err == nil {
 		s.stmts = file.Stmts
 	}
-	if !key.eval && err == nil {
+	switch {
+	case err != nil:
+	case key.eval:
+		for _, stmt := range s.stmts {
+			syntax.Walk(stmt, replacePID)
+		}
+	default:
 		s.detaches, s.err = c.prepare(s.stmts)
 	}
 	if c != nil {
@@ -116,6 +122,8 @@ func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 					n.Cmd = block
 					return false
 				}
+			case *syntax.ParamExp:
+				replacePID(n)
 			case *syntax.ProcSubst:
 				err = fmt.Errorf("%d:%d: process substitution is not to be had here", n.Pos().Line(), n.Pos().Col())
 			case *syntax.CoprocClause:
@@ -125,6 +133,14 @@ func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 		})
 	}
 	return detaches, err
+}
+
+// replacePID replaces $$. In the text of an eval that is not constant, $$ remains.
+func replacePID(n syntax.Node) bool {
+	if n, is := n.(*syntax.ParamExp); is && n.Param != nil && n.Param.Value == "$" {
+		n.Param = &syntax.Lit{ValuePos: n.Param.ValuePos, ValueEnd: n.Param.ValueEnd, Value: ownPID}
+	}
+	return true
 }
 
 // evaluated returns the statements of an eval whose text has no expansions, so that the text is parsed once instead of at each

@@ -98,6 +98,7 @@ func TestCommandLines(t *testing.T) {
 		{"eval of escaped text", "bash", `exec /usr/bin/sh -c 'eval "$(printf %b "$1")"' x 'y=\0047a  b\0047\necho "$y" $2 $0; (exit 4)\n' 'mark'`, "", "a  b mark x\n", "", 4},
 		{"eval of escaped text that is wrong", "sh", `exec /usr/bin/sh -c 'eval "$(printf %b "$1")"' x 'if'`, "", "", "sh: 1: Syntax error: `if` must be followed by a statement list\n", 2},
 		{"unset leaves the environment", "bash", "export A=1 B=2; A=3; unset B; env | grep '^[AB]='", "", "A=3\n", "", 0},
+		{"PID of the shell", "sh", `kill -0 $$ && (kill -0 "$$") && eval 'kill -0 ${$}' && sh -c 'kill -0 $1 && [ $1 != $$ ] && echo both run' x $$; env | grep PID`, "", "both run\n", "", 1},
 		{"environment", "bash", "A=1 env | grep ^A=; env -i /usr/bin/env", "", "A=1\n", "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

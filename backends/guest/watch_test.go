@@ -1,0 +1,139 @@
+package guest_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+)
+
+var wantedAddress = backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.21/24", MTU: 9000})
+
+// whileAddressed calls refused when the guest gets the wanted address, and from then on refuses new connections as long as the guest
+// has it.
+func (m *machine) whileAddressed(refused func()) {
+	var mu sync.Mutex
+	had := false
+	m.world.Watch(func(world.Event) {
+		has := false
+		m.world.View(func(s *world.State) {
+			for _, nic := range s.VMs[0].Guest.NICs {
+				has = has || slices.Contains(nic.Addrs, "192.168.50.21/24")
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case has && !had:
+			m.proxy.refuse()
+			refused()
+		case had && !has:
+			m.proxy.reopen()
+		}
+		had = has
+	})
+}
+
+// unconfirmed sets an address in a run that is killed before it confirms the change: the watch waits.
+func (m *machine) unconfirmed(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	m.whileAddressed(cancel)
+	err := m.Setters()[backends.KindAddress].Set(ctx, m.setting(backends.KindAddress, m.group), wantedAddress, nil)
+	if err == nil || ctx.Err() == nil {
+		t.Fatalf("the run was not killed: %v", err)
+	}
+	m.proxy.reopen()
+}
+
+// ofWatch lists what is left of a watch: its unit, its processes and its directory.
+func (m *machine) ofWatch(t *testing.T) string {
+	t.Helper()
+	return m.root(t, "systemctl list-units --all --no-legend 'rdma-setup-watch-*'; pgrep -f '^/bin/sh /run/[r]dma-setup/address-'; ls -d /run/rdma-setup 2>/dev/null || :")
+}
+
+// The run after one that was killed before it confirmed an address confirms it, and ends the watch: when it has read the guest for the
+// first time, nothing of the watch is left, not even for the second for which it sleeps.
+func TestWatchOfAKilledRun(t *testing.T) {
+	for name, happens := range map[string]string{
+		"waits":               ":",
+		"was killed (by OOM)": "pkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-' && while systemctl list-units 'rdma-setup-watch-*' | grep -q running; do sleep 0.01; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+			m.unconfirmed(t)
+			m.root(t, happens)
+			if m.ofWatch(t) == "" {
+				t.Fatal("there was no watch")
+			}
+			s := m.setting(backends.KindAddress, m.group)
+			resumed := m.again(t, guest.Options{})
+			resumed.Want(s, wantedAddress)
+			if now, err := resumed.Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || now != wantedAddress {
+				t.Errorf("the address is %s, %v", now, err)
+			}
+			if left := m.ofWatch(t); left != "" {
+				t.Errorf("left of the watch:\n%s", left)
+			}
+		})
+	}
+}
+
+// A watch that systemd does not stop is named, and the run after that ends it.
+func TestWatchThatIsNotStopped(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	m.unconfirmed(t)
+	// The watch does not end by itself meanwhile: from the end of the killed run's step on, it sleeps longer.
+	m.root(t, `while [ -e /run/rdma-setup/running ]; do sleep 0.01; done
+mv /usr/bin/sleep /usr/bin/sleep.real
+printf '#!/bin/sh\n[ "$1" != 1 ] || set -- 60\nexec /usr/bin/sleep.real "$@"\n' >/usr/bin/sleep
+chmod 755 /usr/bin/sleep
+until pgrep -f 'sleep[.]real 60'; do sleep 0.01; done`)
+	m.fault(t, "command=systemctl stop rdma-setup-watch,do=fail:Failed to stop: Connection timed out")
+	s := m.setting(backends.KindAddress, m.group)
+	_, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s)
+	if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "systemd does not stop the watch") || backends.HintOf(err) == "" {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	}
+	m.world.Faults.Clear()
+	if _, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+	if left := m.ofWatch(t); left != "" {
+		t.Errorf("left of the watch:\n%s", left)
+	}
+}
+
+// Also a change that was undone leaves nothing of its watch when that is reported.
+func TestWatchOfAChangeThatWasUndone(t *testing.T) {
+	for name, test := range map[string]struct {
+		happens func(t *testing.T, m *machine)
+		says    string
+	}{
+		"it failed": {func(t *testing.T, m *machine) {
+			m.root(t, `printf '#!/bin/sh\nsleep 0.2\necho netplan: broken >&2\nexit 1\n' >"$(command -v netplan)"`)
+		}, "netplan: broken"},
+		"the guest could not be reached": {func(_ *testing.T, m *machine) { m.whileAddressed(func() {}) }, "it undid the change by itself"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: "ubuntu-22.04", vf: true, options: guest.Options{TakeBack: time.Second}})
+			test.happens(t, m)
+			err := m.Setters()[backends.KindAddress].Set(t.Context(), m.setting(backends.KindAddress, m.group), wantedAddress, nil)
+			if err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v", err)
+			}
+			if left := m.ofWatch(t); left != "" {
+				t.Errorf("left of the watch:\n%s", left)
+			}
+		})
+	}
+}
