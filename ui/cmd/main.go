@@ -6,6 +6,8 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"strings"
+	"syscall"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -19,7 +21,23 @@ func Main() int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(75) // a thousand hosts with ten thousand VMs in 150 MB instead of 190, for no measurable CPU
 	}
-	return Run(context.Background(), console.OSEnv(), os.Args[1:])
+	e := console.OSEnv()
+	e.Restart = restart
+	return Run(context.Background(), e, os.Args[1:])
+}
+
+// restart implements console.Env.Restart.
+func restart(setting string) {
+	const variable = "GODEBUG"
+	settings := os.Getenv(variable)
+	name, _, _ := strings.Cut(setting, "=")
+	program, err := os.Executable()
+	if err != nil || strings.Contains(","+settings, ","+name+"=") {
+		return
+	}
+	if os.Setenv(variable, strings.Trim(settings+","+setting, ",")) == nil {
+		_ = syscall.Exec(program, os.Args, os.Environ())
+	}
 }
 
 // Run runs one command line and returns its exit code.

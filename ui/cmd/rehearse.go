@@ -56,6 +56,11 @@ The twin does not know how long your hosts reboot. The time of a reboot, of main
 you state, else the median in vCenter's history of the last 30 days, else a default.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Hundreds of machines in one process allocate 300 MB a second. While a concurrent collection marks what is in use,
+			// everything that is allocated stays: stopping them takes a seventh less CPU.
+			if e.Restart != nil {
+				e.Restart("gcstoptheworld=1")
+			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error { return f.run(ctx, e, cmd) })
 		},
 	}
@@ -168,7 +173,7 @@ const (
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
 	// connectionsOnTwins bounds the idle SSH connections; both ends of one, which this process has, take 100 KB.
-	connectionsOnTwins = 32
+	connectionsOnTwins = 48
 )
 
 // answersIn writes answers for a twin into a file.

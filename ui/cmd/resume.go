@@ -242,7 +242,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return err
 	}
 	var saver *backups
-	if !back && !next.Empty() && len(r.flags.barred) == 0 {
+	if !back && !next.Empty() && len(r.flags.barred) == 0 && r.env.Twin == nil {
 		if saver, err = saveRest(ctx, r.stop, r.s, p, st); err != nil {
 			return errors.Join(err, j.Close())
 		}

@@ -69,7 +69,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 		return engine.Result{}, err
 	}
 	var saver *backups
-	if len(f.barred) == 0 {
+	if len(f.barred) == 0 && s.Env.Twin == nil {
 		saver, err = saveBefore(ctx, stop, s, p, h.Run)
 	}
 	if err != nil {

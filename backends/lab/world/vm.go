@@ -297,16 +297,28 @@ func (d *DVS) UplinkGroup() *PortGroup {
 	return find(d.PortGroups, func(p *PortGroup) bool { return p.Uplink })
 }
 
+// ConnectedVMs returns the VMs that are connected to a port group or, if group is "", to any port group of the switch.
+func (s *State) ConnectedVMs(d *DVS, group string) []*VM {
+	var list []*VM
+	for _, v := range s.VMs {
+		if v.connected(d, group) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func (v *VM) connected(d *DVS, group string) bool {
+	return slices.ContainsFunc(v.Adapters, func(a *Adapter) bool { return a.DVS == d.Name && (group == "" || a.PortGroup == group) })
+}
+
 // Connected returns the VMs and vmkernel adapters ("esx-01/vmk1") that are connected to a port group or, if group is "", to any
 // port group of the switch.
 func (s *State) Connected(d *DVS, group string) []string {
 	var list []string
 	for _, v := range s.VMs {
-		for _, a := range v.Adapters {
-			if a.DVS == d.Name && (group == "" || a.PortGroup == group) {
-				list = append(list, v.Name)
-				break
-			}
+		if v.connected(d, group) {
+			list = append(list, v.Name)
 		}
 	}
 	for _, h := range s.Hosts {

@@ -34,6 +34,9 @@ type Env struct {
 	Secret func(prompt string) (string, error)
 	// Confirm asks a question whose default is no; it fails if there is no terminal.
 	Confirm func(question string) (bool, error)
+	// Restart starts this command line again in this process with a setting for Go's runtime, NAME=VALUE as in GODEBUG, if the
+	// process does not have it. It returns if it has, or if that is impossible. nil: the process serves more than one command.
+	Restart func(setting string)
 	// Executable returns the path of this program, to start its lab as a separate process.
 	Executable func() (string, error)
 	// Interrupts delivers SIGINT, SIGTERM, SIGHUP and SIGPIPE until stop is called.

@@ -27,7 +27,9 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	for _, l := range lacks {
 		f.Lacks = append(f.Lacks, checks.Lack{Entity: l.Entity, Privilege: l.Privilege})
 	}
-	f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
+	if s.Env.Twin == nil { // its hosts reboot as the run says
+		f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
+	}
 	if full {
 		s.ask(ctx, a, inv, checkAsks(a))
 	}

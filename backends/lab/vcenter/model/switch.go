@@ -199,10 +199,8 @@ func ports(d *world.DVS) int {
 
 func connectedVMs(s *world.State, d *world.DVS, group string) []types.ManagedObjectReference {
 	var list []types.ManagedObjectReference
-	for _, name := range s.Connected(d, group) {
-		if v := s.VM(name); v != nil {
-			list = append(list, VMRef(v))
-		}
+	for _, v := range s.ConnectedVMs(d, group) {
+		list = append(list, VMRef(v))
 	}
 	return list
 }
