@@ -244,7 +244,6 @@ func TestProgressReportsItsCost(t *testing.T) {
 	}
 }
 
-// An estimate grows with the rounds, not with the pairs of a round, and shrinks as the speed grows.
 // With a bound on concurrent pairs a round takes place in several parts, and the estimate is of all of them.
 func TestPairsAtOnce(t *testing.T) {
 	var nodes []perftest.Node
@@ -273,6 +272,7 @@ func TestPairsAtOnce(t *testing.T) {
 	}
 }
 
+// An estimate grows with the rounds, not with the pairs of a round, and shrinks as the speed grows.
 func TestEstimate(t *testing.T) {
 	r := perftest.Runner{Bandwidth: true, Latency: true}
 	of := func(n, mbps int) time.Duration {

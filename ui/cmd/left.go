@@ -14,12 +14,16 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// leftOf returns what a run has left behind according to its journal; nil if it was completed, or if it has no journal.
-func leftOf(res engine.Result) *report.LeftBehind {
-	if res.Journal == nil {
-		return nil
+// leftOf returns what a run has left behind according to its journal; nil if it was completed, or if the journal cannot be read.
+func leftOf(state string, res engine.Result) *report.LeftBehind {
+	st := res.Journal
+	if st == nil {
+		var err error
+		if st, err = journal.Read(state, res.Run); err != nil {
+			return nil
+		}
 	}
-	return leftIn(res.Journal)
+	return leftIn(st)
 }
 
 // tellLeft prints what was left behind, before anything else about the end of a run.

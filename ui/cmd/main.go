@@ -28,16 +28,28 @@ func Main() int {
 
 // restart implements console.Env.Restart.
 func restart(setting string) {
-	const variable = "GODEBUG"
-	settings := os.Getenv(variable)
-	name, _, _ := strings.Cut(setting, "=")
 	program, err := os.Executable()
-	if err != nil || strings.Contains(","+settings, ","+name+"=") {
-		return
+	if with, is := withRuntime(os.Environ(), setting); err == nil && !is {
+		_ = syscall.Exec(program, os.Args, with)
 	}
-	if os.Setenv(variable, strings.Trim(settings+","+setting, ",")) == nil {
-		_ = syscall.Exec(program, os.Args, os.Environ())
+}
+
+// withRuntime returns an environment with a setting NAME=VALUE in GODEBUG; is reports that it has one of this name.
+func withRuntime(env []string, setting string) (with []string, is bool) {
+	const variable = "GODEBUG="
+	name, _, _ := strings.Cut(setting, "=")
+	settings := ""
+	for _, line := range env {
+		if value, ok := strings.CutPrefix(line, variable); ok {
+			settings = value
+			continue
+		}
+		with = append(with, line)
 	}
+	if strings.Contains(","+settings, ","+name+"=") {
+		return env, true
+	}
+	return append(with, variable+strings.TrimLeft(settings+","+setting, ",")), false
 }
 
 // Run runs one command line and returns its exit code.

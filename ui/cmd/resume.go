@@ -323,7 +323,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 // tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.
 func (r *runner) tookBack(res engine.Result, runErr, unproven error) error {
 	code := res.Status.Exit()
-	out := outcome{Status: res.Status, Run: res.Run, LeftBehind: leftOf(res)}
+	out := outcome{Status: res.Status, Run: res.Run, LeftBehind: leftOf(r.s.Set.StateDir, res)}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
 		if code == console.ExitOK || code == console.ExitFailed {

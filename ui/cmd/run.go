@@ -69,7 +69,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 		return engine.Result{}, err
 	}
 	var saver *backups
-	if len(f.barred) == 0 && s.Env.Twin == nil {
+	if len(f.barred) == 0 && s.Env.Twin == nil { // the backups of a twin end with it
 		saver, err = saveBefore(ctx, stop, s, p, h.Run)
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	if res.Run == "" {
 		return r, nil
 	}
-	r.LeftBehind = leftOf(res)
+	r.LeftBehind = leftOf(s.Set.StateDir, res)
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return r, err

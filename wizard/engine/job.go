@@ -152,7 +152,8 @@ type Result struct {
 	// Reread means that Job.Replan has read the world after the last change: it saw the final state.
 	Reread bool
 	Notes  []string
-	// Journal is the content of the run's journal at the end; nil if there is none, or if its file was lost.
+	// Journal is the content of the run's journal at the end, as in its file; nil: unknown, as the file was changed from outside, or
+	// the run ended before its first operation.
 	Journal *journal.State
 }
 

@@ -27,7 +27,7 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	for _, l := range lacks {
 		f.Lacks = append(f.Lacks, checks.Lack{Entity: l.Entity, Privilege: l.Privilege})
 	}
-	if s.Env.Twin == nil { // its hosts reboot as the run says
+	if t := s.Env.Twin; t == nil || !t.Keep { // nobody reads the checks of the last plan on a twin
 		f.Changed = s.lastChanges(inv.VCenter.InstanceUUID)
 	}
 	if full {

@@ -91,7 +91,7 @@ func checkRun(run string) error {
 // Dir returns the directory of a run below the state directory root.
 func Dir(root, run string) string { return filepath.Join(root, "runs", run) }
 
-// An Option changes how a journal is written; tests use them.
+// An Option changes how a journal is written, in tests and on twins.
 type Option func(*Journal)
 
 // WithFile inserts a wrapper between the journal and its file.
