@@ -2,9 +2,15 @@ package vsphere_test
 
 import (
 	"context"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/mo"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
@@ -57,4 +63,31 @@ func TestTasksThatMayStillCreateASwitch(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A task of the same account that does not create a switch does not count, although it runs on the network folder.
+func TestOtherTasksOnANetworkFolderCreateNothing(t *testing.T) {
+	l, c := startLab(t, lab.Options{Hosts: 1, VMs: 1, Faults: []string{"method=Rename_Task,do=task-hold"}})
+	where := *l.URL()
+	where.User = url.UserPassword(vcenter.Admin, vcenter.Password)
+	admin, err := govmomi.NewClient(t.Context(), &where, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := find.NewFinder(admin.Client).Folder(t.Context(), "/*/network")
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := folder.Rename(t.Context(), "networks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o mo.Folder
+	if err := folder.Properties(t.Context(), folder.Reference(), []string{"recentTask"}, &o); err != nil || !slices.Contains(o.RecentTask, task.Reference()) {
+		t.Fatalf("recent tasks of the folder: %v, %v", o.RecentTask, err)
+	}
+	if got, err := c.Creating(t.Context(), []backends.Ref{dvs.Target}); err != nil || len(got) > 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	l.World().Faults.Clear()
 }

@@ -31,9 +31,14 @@ func (s *stage) yield(ctx context.Context) {
 	seen := map[backends.Ref]bool{}
 	var targets []backends.Ref
 	for _, n := range s.nodes {
-		if t := machine(n.target); n.state == "" && (n.around == nil || !n.around.Proof) && !seen[t] && !held[t] {
-			seen[t] = true
-			targets = append(targets, t)
+		if n.state != "" || n.around != nil && n.around.Proof {
+			continue
+		}
+		for _, t := range s.uses(n) {
+			if !seen[t] && !held[t] {
+				seen[t] = true
+				targets = append(targets, t)
+			}
 		}
 	}
 	busy, err := s.runner.others(ctx, targets)
@@ -42,10 +47,27 @@ func (s *stage) yield(ctx context.Context) {
 		return
 	}
 	for _, n := range s.nodes {
-		if why := busy[machine(n.target)]; why != nil && n.state == "" && !n.closes {
-			s.settle(n, outcome{state: NodeFailed, err: why})
+		if n.state != "" || n.closes {
+			continue
+		}
+		for _, t := range s.uses(n) {
+			if why := busy[t]; why != nil {
+				s.settle(n, outcome{state: NodeFailed, err: why})
+			}
 		}
 	}
+}
+
+// uses returns the targets that others must not be using when a node starts. After an earlier attempt, a task on the switch may
+// still create a missing port group.
+func (s *stage) uses(n *node) []backends.Ref {
+	if c := n.change; c != nil && s.again {
+		rec := journal.Record{Target: n.target, Kind: string(c.Kind), Name: c.Name, Prior: c.From, To: c.To}
+		if creates(rec) {
+			return entities(rec)
+		}
+	}
+	return []backends.Ref{machine(n.target)}
 }
 
 func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {

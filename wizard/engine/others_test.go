@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
 
@@ -92,93 +93,189 @@ func TestVMThatOthersMovedIsSkipped(t *testing.T) {
 	}
 }
 
-// A run is killed while a task creates a switch, and the task continues for longer than Busy waits. Neither a rollback nor a resume
-// then takes the missing switch as the result: the rollback ends with the cause, and the resume does not create the switch again.
-// When the task has ended, the switch is known as the run's own.
-func TestSwitchThatATaskMayStillCreate(t *testing.T) {
-	dvs := setting(backends.SwitchRef("rdma"), backends.KindSwitch, "")
-	wishes := []Wish{{Setting: dvs, To: val("9000")}}
-	killed := func(t *testing.T) (w *World, root, run string) {
-		w, root = NewWorld(), t.TempDir()
-		w.Crash = &Crash{}
-		j := create(t, root, w.Plan(wishes), w.Crash.File())
-		w.Fault = func(c Call) error {
-			if c.Verb == "set" {
-				w.Crash.Kill()
-				return ErrDead
-			}
-			return nil
-		}
-		if _, err := engine.Run(t.Context(), job(w, wishes, j)); err == nil || len(j.State().OpenIntents()) != 1 {
-			t.Fatalf("not killed in the operation: %v", err)
-		}
-		_ = j.Close() // the run is dead already
-		w.Crash, w.Fault = nil, nil
-		return w, root, j.State().Header.Run
+var rdma = backends.SwitchRef("rdma")
+
+// switchInUse is a Busy that finds a task on the switch rdma.
+func switchInUse(_ context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+	if !slices.Contains(targets, rdma) {
+		return nil, nil
 	}
-	inUse := func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
-		return map[backends.Ref]error{dvs.Target: backends.Errorf(backends.KindConflict, "rdma", "Wait.", "task by ada")}, nil
-	}
-	t.Run("rollback", func(t *testing.T) {
-		w, root, run := killed(t)
-		j := reopen(t, root, run)
-		jb := unwinding(w, wishes, j)
-		jb.Busy = inUse
-		if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindConflict || res.Status.Exit() == 0 {
-			t.Errorf("%s, %v", res.Status, err)
-		}
-		_ = j.Close()
-		w.Put(dvs, val("9000"))
-		rollback(t, w, wishes, root, run)
-		if !w.Value(dvs).IsAbsent() {
-			t.Error("the switch is still there")
-		}
-	})
-	t.Run("resume", func(t *testing.T) {
-		w, root, run := killed(t)
-		j := reopen(t, root, run)
-		jb := job(w, wishes, j)
-		jb.Busy = inUse
-		res, err := engine.Resume(t.Context(), jb)
-		if n := node(t, res, dvs.ID()); err != nil || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "task by ada") {
-			t.Errorf("%+v, %v", n, err)
-		}
-		_ = j.Close()
-		w.Put(dvs, val("9000"))
-		resume(t, w, wishes, root, run)
-		if calls := w.Calls("set"); len(calls) != 1 {
-			t.Errorf("it was set again: %v", calls)
-		}
-		rollback(t, w, wishes, root, run)
-		if !w.Value(dvs).IsAbsent() {
-			t.Error("after the rollback the switch is still there")
-		}
-	})
+	return map[backends.Ref]error{rdma: backends.Errorf(backends.KindConflict, "rdma", "Wait.", "task by ada")}, nil
 }
 
-// Tasks are also waited for if an operation was interrupted, so that its result was not read.
-func TestInterruptedOperationIsWaitedFor(t *testing.T) {
-	w, wishes := options(1)
-	jb, j := fresh(t, w, wishes)
-	ctx, cancel := context.WithCancel(t.Context())
+// tasksUnread is a Busy that cannot read the tasks.
+func tasksUnread(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+	return nil, backends.Errorf(backends.KindUnreachable, "vCenter", "", "503 Service Unavailable")
+}
+
+// creations are the operations that create their target. The task of a port group runs on its switch, which existed before.
+func creations() map[string]Wish {
+	return map[string]Wish{
+		"switch":     {Setting: setting(rdma, backends.KindSwitch, ""), To: val("9000")},
+		"port group": {Setting: setting(backends.PortGroupRef("rdma-pg"), backends.KindPortGroup, ""), To: val(backends.PortGroupSpec{Switch: rdma.Name})},
+	}
+}
+
+// killedInSet returns the journal of a run that was killed while it set its only wish. It has left VM vm-01 off.
+func killedInSet(t *testing.T, wishes []Wish) (w *World, root, run string) {
+	t.Helper()
+	w, root = NewWorld(), t.TempDir()
+	w.Crash = &Crash{}
+	j := create(t, root, w.Plan(wishes), w.Crash.File())
+	vm := backends.VMRef("vm-01")
+	if err := j.Append(
+		journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply},
+		journal.Record{Type: journal.TypeOpening, Node: powerID(1), Target: vm, Kind: string(backends.BracketVMPower), Prior: val("on"), To: val("on")},
+		journal.Record{Type: journal.TypeOpened, Node: powerID(1), Target: vm, Kind: string(backends.BracketVMPower), OK: true},
+	); err != nil {
+		t.Fatal(err)
+	}
+	w.SetPower(vm, "off")
 	w.Fault = func(c Call) error {
 		if c.Verb == "set" {
-			cancel()
-			return ctx.Err()
+			w.Crash.Kill()
+			return ErrDead
 		}
 		return nil
 	}
-	if res, _ := engine.Run(ctx, jb); res.Status == engine.StatusDone || len(j.State().OpenIntents()) > 0 {
-		t.Fatalf("%s, unsettled %v", res.Status, j.State().OpenIntents())
+	if _, err := engine.Run(t.Context(), job(w, wishes, j)); err == nil || len(j.State().OpenIntents()) != 1 {
+		t.Fatalf("not killed in the operation: %v", err)
 	}
-	w.Fault = nil
-	back := unwinding(w, wishes, j)
-	var asked []backends.Ref
-	back.Busy = func(_ context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
-		asked = append(asked, targets...)
-		return nil, nil
+	_ = j.Close() // the run is dead already
+	w.Crash, w.Fault = nil, nil
+	return w, root, j.State().Header.Run
+}
+
+// A run is killed while a task creates a switch or a port group, and the task continues for longer than Busy waits. Neither a
+// rollback nor a resume then takes the missing target as the result: the rollback ends with the cause, and the resume does not
+// create the target again. When the task has ended, the target is known as the run's own. A VM that is off returns in any case.
+func TestSwitchThatATaskMayStillCreate(t *testing.T) {
+	for name, wish := range creations() {
+		wishes := []Wish{wish}
+		t.Run("rollback "+name, func(t *testing.T) {
+			w, root, run := killedInSet(t, wishes)
+			j := reopen(t, root, run)
+			jb := unwinding(w, wishes, j)
+			jb.Busy = switchInUse
+			if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindConflict || res.Status.Exit() == 0 {
+				t.Errorf("%s, %v", res.Status, err)
+			}
+			if left := j.State().OpenBrackets(); len(left) > 0 || len(w.Snapshot()) > 0 {
+				t.Errorf("not back in service: %v, %v", left, w.Snapshot())
+			}
+			_ = j.Close()
+			w.Put(wish.Setting, wish.To)
+			rollback(t, w, wishes, root, run)
+			if !w.Value(wish.Setting).IsAbsent() {
+				t.Errorf("the %s is still there", name)
+			}
+		})
+		t.Run("resume "+name, func(t *testing.T) {
+			w, root, run := killedInSet(t, wishes)
+			j := reopen(t, root, run)
+			jb := job(w, wishes, j)
+			jb.Busy = switchInUse
+			res, err := engine.Resume(t.Context(), jb)
+			if n := node(t, res, wish.ID()); err != nil || n.State != engine.NodeFailed || !strings.Contains(n.Err.Error(), "task by ada") {
+				t.Errorf("%+v, %v", n, err)
+			}
+			_ = j.Close()
+			w.Put(wish.Setting, wish.To)
+			resume(t, w, wishes, root, run)
+			if calls := w.Calls("set"); len(calls) != 1 {
+				t.Errorf("it was set again: %v", calls)
+			}
+			rollback(t, w, wishes, root, run)
+			if !w.Value(wish.Setting).IsAbsent() {
+				t.Errorf("after the rollback the %s is still there", name)
+			}
+		})
 	}
-	if res, err := engine.Rollback(t.Context(), back); err != nil || !slices.Contains(asked, wishes[0].Target) {
-		t.Errorf("%s, %v: waited for %v", res.Status, err, asked)
+}
+
+// If the tasks cannot be read, a missing target is not taken as the result either: a rollback ends with the error, and a resume
+// leaves the operation open until it is tried again.
+func TestTasksOfTheAttemptBeforeAreNotRead(t *testing.T) {
+	for name, wish := range creations() {
+		wishes := []Wish{wish}
+		t.Run("rollback "+name, func(t *testing.T) {
+			w, root, run := killedInSet(t, wishes)
+			j := reopen(t, root, run)
+			defer func() { _ = j.Close() }()
+			jb := unwinding(w, wishes, j)
+			jb.Busy = tasksUnread
+			if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindUnreachable || res.Status.Exit() == 0 {
+				t.Errorf("%s, %v", res.Status, err)
+			}
+			if n := len(j.State().OpenIntents()); n != 1 {
+				t.Errorf("%d operations without an outcome", n)
+			}
+		})
+		t.Run("resume "+name, func(t *testing.T) {
+			w, root, run := killedInSet(t, wishes)
+			j := reopen(t, root, run)
+			defer func() { _ = j.Close() }()
+			jb := job(w, wishes, j)
+			jb.Busy = tasksUnread
+			open := 0
+			jb.Replan = func(context.Context) (*plan.Plan, error) {
+				open = len(j.State().OpenIntents())
+				return &plan.Plan{}, nil
+			}
+			if res, err := engine.Resume(t.Context(), jb); err != nil || open != 1 {
+				t.Errorf("%s, %v: %d operations without an outcome", res.Status, err, open)
+			}
+		})
+	}
+}
+
+// Tasks are also waited for if an operation was interrupted, so that its result was not read. If the task of a creation continues
+// for longer, or cannot be read, the rollback does not end as if there were nothing to undo.
+func TestInterruptedOperationIsWaitedFor(t *testing.T) {
+	interrupted := func(t *testing.T, w *World, wishes []Wish) engine.Job {
+		jb, j := fresh(t, w, wishes)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.Fault = func(c Call) error {
+			if c.Verb == "set" {
+				cancel()
+				return ctx.Err()
+			}
+			return nil
+		}
+		if res, _ := engine.Run(ctx, jb); res.Status == engine.StatusDone || len(j.State().OpenIntents()) > 0 {
+			t.Fatalf("%s, unsettled %v", res.Status, j.State().OpenIntents())
+		}
+		w.Fault = nil
+		return unwinding(w, wishes, j)
+	}
+	t.Run("option", func(t *testing.T) {
+		w, wishes := options(1)
+		back := interrupted(t, w, wishes)
+		var asked []backends.Ref
+		back.Busy = func(_ context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+			asked = append(asked, targets...)
+			return nil, nil
+		}
+		if res, err := engine.Rollback(t.Context(), back); err != nil || !slices.Contains(asked, wishes[0].Target) {
+			t.Errorf("%s, %v: waited for %v", res.Status, err, asked)
+		}
+	})
+	for name, wish := range creations() {
+		for busy, of := range map[string]func(context.Context, []backends.Ref) (map[backends.Ref]error, error){"task": switchInUse, "unread": tasksUnread} {
+			t.Run(name+" "+busy, func(t *testing.T) {
+				w := NewWorld()
+				back := interrupted(t, w, []Wish{wish})
+				back.Busy = of
+				if res, err := engine.Rollback(t.Context(), back); err == nil || res.Status.Exit() == 0 {
+					t.Errorf("%s, %v", res.Status, err)
+				}
+				back.Busy = nil
+				w.Put(wish.Setting, wish.To)
+				if res, err := engine.Rollback(t.Context(), back); err != nil || res.Status.Exit() != 0 || !w.Value(wish.Setting).IsAbsent() {
+					t.Errorf("after the task: %s, %v: %s", res.Status, err, w.Value(wish.Setting))
+				}
+			})
+		}
 	}
 }

@@ -71,11 +71,15 @@ func carryOn(ctx context.Context, job Job, phase journal.Phase) (Result, error) 
 	if err := r.begin(); err != nil {
 		return r.end(err)
 	}
-	if err := r.settleIntents(ctx, st); err != nil {
+	unsettled, err := r.settleIntents(ctx, st)
+	if err != nil {
 		return r.end(err)
 	}
 	r.open, r.back, r.earlier = leftovers(st), returnedBefore(st), switchedOn(st, phase)
 	r.readEffects(ctx)
+	if unsettled != nil { // hosts and VMs return to service all the same
+		return r.end(cmp.Or(r.closeFirst(ctx, r.withLeftovers(plan.Plan{})), unsettled))
+	}
 	p, err := r.planOn(ctx)
 	if err != nil || r.halted {
 		return r.end(err)
@@ -97,38 +101,46 @@ func (r *runner) refuse(err error) (Result, error) {
 
 // settleIntents reads the results of operations without an outcome. What cannot be read now stays uncertain, and so does a target
 // that is missing while a task may still create it. A task of this program may still be running in vCenter, which a read does not
-// show: Busy waits for it.
-func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
+// show: Busy waits for it. If it is still running after that, or could not be read, the stages of a resume do not change a target
+// that is in use; a rollback would end without removing it, so unsettled says why it cannot continue. err is the journal's.
+func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettled, err error) {
 	open := st.OpenIntents()
+	all := slices.Concat(open, unread(st))
 	var targets []backends.Ref
-	for _, rec := range slices.Concat(open, unread(st)) {
+	for _, rec := range all {
 		for _, t := range entities(rec) {
 			if !slices.Contains(targets, t) {
 				targets = append(targets, t)
 			}
 		}
 	}
-	busy, err := r.others(ctx, targets)
-	if err != nil {
-		r.note("the tasks of the earlier attempt could not be read: %v", err)
+	busy, failure := r.others(ctx, targets)
+	if failure != nil {
+		r.note("the tasks of the earlier attempt could not be read: %v", failure)
 	}
+	causes := make([]error, len(all))
 	var g errgroup.Group
 	g.SetLimit(r.limits.Parallel)
-	for _, rec := range open {
+	for i, rec := range all {
 		setter := r.job.Setters[backends.Kind(rec.Kind)]
-		if setter == nil {
+		cause := failure
+		for _, t := range entities(rec) {
+			cause = cmp.Or(cause, busy[t])
+		}
+		uncertain := cause != nil && creates(rec)
+		if setter == nil || i >= len(open) && !uncertain { // the plan reads the targets of operations that have ended
 			continue
 		}
 		g.Go(func() error {
 			found, err := readOne(ctx, r.limits, setter, rec.Setting())
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil
-			}
-			if why := busy[rec.Target]; why != nil && creates(rec) && found.IsAbsent() {
-				if r.phase == journal.PhaseApply {
-					return nil // the stage does not change a target that is in use
-				}
-				return why // a rollback would end without undoing it
+			case uncertain && found.IsAbsent():
+				causes[i] = cause
+				return nil
+			case i >= len(open):
+				return nil
 			}
 			return r.append(journal.Record{
 				Type: journal.TypeOutcome, Node: rec.Node, Target: rec.Target, Kind: rec.Kind, Name: rec.Name,
@@ -136,7 +148,11 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) error {
 			})
 		})
 	}
-	return g.Wait()
+	err = g.Wait()
+	if r.phase == journal.PhaseRollback {
+		unsettled = cmp.Or(causes...)
+	}
+	return unsettled, err
 }
 
 // unread returns the operations that have ended without reading their result, as the run was interrupted or the target did not
@@ -192,9 +208,26 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 	if err == nil && evacuated { // only the reboot is waited for: the host stays out of service for the remaining changes
 		only.Brackets = slices.DeleteFunc(only.Brackets, func(b plan.Bracket) bool { return b.Kind != backends.BracketReboot || !r.open[b.ID()].closing })
 	}
-	s, bad := newStage(r, &only)
-	if bad != nil {
-		return plan.Plan{}, cmp.Or(err, bad)
+	if bad := r.closeFirst(ctx, only); bad != nil {
+		return plan.Plan{}, cmp.Or(r.broken, err, bad)
+	}
+	if r.halted {
+		return plan.Plan{}, nil
+	}
+	if p, err = r.replan(ctx); err != nil {
+		return plan.Plan{}, err
+	}
+	return r.withLeftovers(*p), nil
+}
+
+// closeFirst executes a plan that contains nothing but brackets that were left open.
+func (r *runner) closeFirst(ctx context.Context, only plan.Plan) error {
+	if len(only.Brackets) == 0 {
+		return nil
+	}
+	s, err := newStage(r, &only)
+	if err != nil {
+		return err
 	}
 	r.result.Reread = false
 	s.run(ctx)
@@ -203,13 +236,7 @@ func (r *runner) planOn(ctx context.Context) (plan.Plan, error) {
 			delete(r.open, n.id)
 		}
 	}
-	if r.halted {
-		return plan.Plan{}, r.broken
-	}
-	if p, err = r.replan(ctx); err != nil {
-		return plan.Plan{}, err
-	}
-	return r.withLeftovers(*p), nil
+	return r.broken
 }
 
 // readEffects marks open brackets whose effect has already occurred as being closed: a host that rebooted before its bracket was
