@@ -14,8 +14,8 @@
 #   HELD   the script step.sh, which gets DIR STEP LIMIT KEEP SUM BODY
 #
 # A step that waits for another prints a line of the form "<RS>#waiting BEGAN LIMIT STEP", and each step prints the line
-# "<RS>#begins" before it begins. Exit code 75 says that the other one did not end within its own limit, 70 that the
-# working directory is not to be trusted.
+# "<RS>#begins" before it begins. Exit code 75 says that the other one did not end within its own limit; 70 and 76 are those of
+# step.sh.
 g_dir=$1 g_lock=$2 g_keep=$5 g_held=$8
 set -- "$1" "$3" "$4" "$5" "$6" "$7"
 

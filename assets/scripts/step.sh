@@ -1,6 +1,8 @@
 #!/bin/sh
 # Runs a step as the only one in this guest: step.sh DIR STEP LIMIT KEEP SUM BODY; see guard.sh, which starts it under the lock. All
-# working files are in a fresh directory below one that only root can open, and are removed with the step.
+# working files are in a fresh directory below one that only root can open, and are removed with the step. Exit codes before the step
+# begins: 70 if the working directory is not to be trusted or the script did not arrive whole, 76 if systemd does not stop the watch
+# over an earlier change of an address.
 s_dir=$1 s_step=$2 s_limit=$3 s_keep=$4 s_hash=$5 s_body=$6
 umask 077
 refuse() {
@@ -51,10 +53,7 @@ for s_turn in "$s_dir"/address-*; do
 	done
 	[ ! -e "$s_turn/undoing" ] || continue
 	[ -e "$s_turn/end" ] || rm -rf -- "$s_turn" # of an earlier version, or interrupted before its watch began
-	[ ! -e "$s_turn" ] || sh "$s_turn/end" 2>/dev/null || [ ! -e "$s_turn" ] || {
-		echo "systemd does not stop the watch over an earlier change of an address (systemctl list-units 'rdma-setup-watch-*')" >&2
-		exit 75
-	}
+	[ ! -e "$s_turn" ] || sh "$s_turn/end" 2>/dev/null || [ ! -e "$s_turn" ] || exit 76
 done
 [ -n "$s_body" ] || exit 0
 

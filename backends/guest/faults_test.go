@@ -136,6 +136,17 @@ func TestNothingIsRecordedOfUnavailablePackages(t *testing.T) {
 	}
 }
 
+// A step that waits too long for another says so: what else the guest prints is not the reason.
+func TestAnotherStepThatDoesNotEnd(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	m.root(t, `printf '#!/bin/sh\necho "/bin/sh: warning: setlocale: LC_ALL: cannot change locale" >&2\nexit 75\n' >"$(command -v flock)"`)
+	err := m.again(t, guest.Options{}).Settle(t.Context(), m.vm)
+	if backends.KindOf(err) != backends.KindTransient || !strings.HasSuffix(err.Error(), "another step of rdma-setup is still running in the guest") ||
+		!strings.Contains(backends.HintOf(err), "ps ax") {
+		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	}
+}
+
 func TestAPortThatIsDownIsRepaired(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04", preset: true})
 	m.root(t, "rm -f /etc/systemd/system/multi-user.target.wants/rdma-setup-pvrdma.service")

@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,10 +41,11 @@ type step struct {
 // stepLimit is the default limit of a step.
 const stepLimit = 2 * time.Minute
 
-// Exit codes of guard.sh and step.sh.
+// Exit codes before a step begins.
 const (
-	exitUntrusted = 70
-	exitBusy      = 75
+	exitUntrusted = 70 // step.sh: the working directory is not to be trusted, or the script did not arrive whole
+	exitBusy      = 75 // guard.sh: another step did not end within its own limit
+	exitWatched   = 76 // step.sh: systemd does not stop the watch over an earlier change of an address
 )
 
 // guarded returns the script of a step with its guard.
@@ -120,7 +120,11 @@ func (g *Guests) step(ctx context.Context, vm string, s step) (ssh.Result, error
 	case begun:
 	case r.ExitCode == exitBusy:
 		return r, backends.Errorf(backends.KindTransient, label(vm), "Check what is still running (ps ax in the guest), then run rdma-setup resume.",
-			"%s: %s", s.what, cmp.Or(lastLines(r.Stderr, 1), "another step of rdma-setup is still running in the guest"))
+			"%s: another step of rdma-setup is still running in the guest", s.what)
+	case r.ExitCode == exitWatched:
+		return r, backends.Errorf(backends.KindTransient, label(vm),
+			"Find out in the guest why systemd does not stop it (systemctl list-units 'rdma-setup-watch-*'), then run rdma-setup resume.",
+			"%s: systemd does not stop the watch over an earlier change of an address", s.what)
 	case r.ExitCode == exitUntrusted:
 		return r, backends.Errorf(backends.KindPermanent, label(vm), "Find out who created it, then remove it.", "%s: %s", s.what, lastLines(r.Stderr, 1))
 	}

@@ -87,27 +87,69 @@ func TestWatchOfAKilledRun(t *testing.T) {
 	}
 }
 
-// A watch that systemd does not stop is named, and the run after that ends it.
+// A watch that systemd does not stop is named, as long as it is not known that it has ended, and the run after that ends it.
 func TestWatchThatIsNotStopped(t *testing.T) {
-	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
-	m.unconfirmed(t)
-	// The watch does not end by itself meanwhile: from the end of the killed run's step on, it sleeps longer.
-	m.root(t, `while [ -e /run/rdma-setup/running ]; do sleep 0.01; done
-mv /usr/bin/sleep /usr/bin/sleep.real
+	const killed = "\npkill -KILL -f '^/bin/sh /run/[r]dma-setup/address-'; pkill -KILL -f 'sleep[.]real 60'\n" +
+		"while systemctl list-units 'rdma-setup-watch-*' | grep -q running; do sleep 0.01; done"
+	for name, test := range map[string]struct{ happens, commands, do string }{
+		"the stop fails":          {"", "systemctl stop", "fail:Failed to stop: Connection timed out"},
+		"systemd does not answer": {"", "systemctl stop,systemctl is-active", "hang"},
+		"systemd is gone":         {"", "systemctl stop,systemctl is-active", "fail:Failed to connect to bus: Connection refused"},
+		"its failure stays":       {killed, "systemctl reset-failed", "hang"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+			m.unconfirmed(t)
+			// The watch does not end by itself meanwhile: from the end of the killed run's step on, it sleeps longer. The limit of 10
+			// seconds is shorter.
+			m.root(t, `while [ -e /run/rdma-setup/running ]; do sleep 0.01; done
+for p in sleep timeout; do mv /usr/bin/$p /usr/bin/$p.real; done
 printf '#!/bin/sh\n[ "$1" != 1 ] || set -- 60\nexec /usr/bin/sleep.real "$@"\n' >/usr/bin/sleep
-chmod 755 /usr/bin/sleep
-until pgrep -f 'sleep[.]real 60'; do sleep 0.01; done`)
-	m.fault(t, "command=systemctl stop rdma-setup-watch,do=fail:Failed to stop: Connection timed out")
+printf '#!/bin/sh\n[ "$1" != 10 ] || { shift; set -- 0.2 "$@"; }\nexec /usr/bin/timeout.real "$@"\n' >/usr/bin/timeout
+chmod 755 /usr/bin/sleep /usr/bin/timeout
+until pgrep -f 'sleep[.]real 60'; do sleep 0.01; done`+test.happens)
+			for command := range strings.SplitSeq(test.commands, ",") {
+				m.fault(t, "command="+command+" rdma-setup-watch,do="+test.do)
+			}
+			s := m.setting(backends.KindAddress, m.group)
+			_, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s)
+			if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "systemd does not stop the watch") ||
+				!strings.Contains(backends.HintOf(err), "systemctl list-units 'rdma-setup-watch-*'") {
+				t.Errorf("%v, hint %q", err, backends.HintOf(err))
+			}
+			m.world.Faults.Clear()
+			if left := m.root(t, "ls -d /run/rdma-setup/address-* || :"); left == "" {
+				t.Error("the files of the watch were removed")
+			}
+			if _, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+			if left := m.ofWatch(t); left != "" {
+				t.Errorf("left of the watch:\n%s", left)
+			}
+		})
+	}
+}
+
+// Where systemd does not run, as in most containers, systemctl exists but answers nothing (systemctl of systemd 252): the watch is no
+// unit, and its files are removed.
+func TestWatchWithoutSystemd(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	m.root(t, "rmdir /run/systemd/system")
+	const says = ",do=fail:System has not been booted with systemd as init system (PID 1). Can't operate."
+	for _, command := range []string{"systemd-run", "systemctl stop", "systemctl is-active", "systemctl reset-failed"} {
+		m.fault(t, "command="+command+says)
+	}
+	m.unconfirmed(t)
+	if m.root(t, "pgrep -f '^/bin/sh /run/[r]dma-setup/address-'; systemctl list-units --no-legend 'rdma-setup-watch-*'") == "" {
+		t.Fatal("there was no watch")
+	}
 	s := m.setting(backends.KindAddress, m.group)
-	_, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s)
-	if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "systemd does not stop the watch") || backends.HintOf(err) == "" {
-		t.Errorf("%v, hint %q", err, backends.HintOf(err))
+	if now, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || now != wantedAddress {
+		t.Errorf("the address is %s, %v", now, err)
 	}
-	m.world.Faults.Clear()
-	if _, err := m.again(t, guest.Options{}).Setters()[backends.KindAddress].Read(t.Context(), s); err != nil {
-		t.Error(err)
-	}
-	if left := m.ofWatch(t); left != "" {
+	if left := m.root(t, "ls -d /run/rdma-setup 2>/dev/null || :"); left != "" {
 		t.Errorf("left of the watch:\n%s", left)
 	}
 }

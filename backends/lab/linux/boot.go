@@ -75,7 +75,7 @@ func (m *Machine) start() {
 	}
 	b := &builder{fs: m.sys.FS}
 	b.dir(0o777, "/tmp")
-	b.dir(0o755, "/run")
+	b.dir(0o755, "/run", "/run/systemd/system") // sd_booted(3)
 	if b.err == nil {
 		b.err = m.sys.FS.Chmod(vfs.Root(), "/tmp", 0o777|fs.ModeSticky)
 	}
