@@ -157,7 +157,9 @@ func TestNothingOutlivesTheMachine(t *testing.T) {
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 			t.Fatalf("%q, %v", line, err)
 		}
-		if got := ok(t, c, "ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$'"); got != "3\n" {
+		// systemctl start of the lab returns a moment before the process is listed.
+		const working = "n=0; until [ $(ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$') = 3 ] || [ $n = 50 ]; do sleep 0.1; n=$((n + 1)); done; "
+		if got := ok(t, c, working+"ps ax | grep -cE 'sleep (3600|7200)$|[0-9] netplan try$'"); got != "3\n" {
 			t.Fatalf("%s at work:\n%s", got, ok(t, c, "ps ax"))
 		}
 	}
