@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"reflect"
 	"strings"
@@ -195,9 +196,10 @@ func isRestarting(err error) bool {
 	return errors.As(err, &s) && (s.Code == http.StatusServiceUnavailable || s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout)
 }
 
-// isBroken reports whether an error leaves it unknown whether the server has acted.
+// isBroken reports whether an error leaves it unknown whether the server has acted. net.ErrClosed means that the transport has
+// closed the connection, as the server did, while a request was being written (crypto/tls, Conn.Write).
 func isBroken(err error) bool {
-	return isUnreadable(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return isUnreadable(err) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || strings.Contains(err.Error(), "server closed idle connection")
 }
 
