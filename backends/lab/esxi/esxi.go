@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net"
@@ -188,40 +187,7 @@ func (h *Host) wrap(ctx context.Context, p *sh.Proc, run func() int) int {
 	if !ok {
 		return run()
 	}
-	h.note(f)
-	switch f.Do {
-	case fault.DoFail:
-		fmt.Fprintln(p.Stderr, f.Arg)
-		return 1
-	case fault.DoNoise:
-		if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-			return 141 // exit status after SIGPIPE: the reader has closed its end
-		}
-	case fault.DoHang:
-		<-ctx.Done()
-		return 1
-	case fault.DoSlow:
-		t := time.NewTimer(f.Wait)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return 1
-		}
-	case fault.DoDrop:
-		p.Session.Drop()
-		return 255
-	case fault.DoKill:
-		p.AtStep(f.Step, func() { p.Kill(sh.SIGKILL) })
-	case fault.DoGarbage:
-		p.Stdout.Write([]byte(fault.Garbage))
-		return 0
-	case fault.DoDropAfter:
-		status := run()
-		p.Session.Drop()
-		return status
-	}
-	return run()
+	return f.Run(ctx, p, 1, run, h.note, nil)
 }
 
 var _ sshd.Machine = (*Host)(nil)

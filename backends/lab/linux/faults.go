@@ -2,10 +2,7 @@ package linux
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
@@ -44,55 +41,12 @@ func (s *Site) wrap(vm string) func(ctx context.Context, p *sh.Proc, run func() 
 		if !ok {
 			return run()
 		}
-		switch f.Do {
-		case fault.DoFail, fault.DoHang, fault.DoSlow, fault.DoDrop, fault.DoDropAfter, fault.DoNoise, fault.DoGarbage, fault.DoKill, fault.DoReset:
-			s.note(vm, f)
+		failure := 1
+		if strings.HasPrefix(p.Name(), "apt") {
+			failure = 100
 		}
-		drop := func() {
-			if p.Session.Drop != nil {
-				p.Session.Drop()
-			}
-		}
-		switch f.Do {
-		case fault.DoFail:
-			fmt.Fprintln(p.Stderr, f.Arg)
-			if strings.HasPrefix(p.Name(), "apt") {
-				return 100
-			}
-			return 1
-		case fault.DoNoise:
-			if _, err := io.Copy(p.Stdout, f.Noise()); err != nil {
-				return 141 // SIGPIPE: the reader has closed the pipe
-			}
-		case fault.DoHang:
-			<-ctx.Done()
-			return 1
-		case fault.DoSlow:
-			t := time.NewTimer(f.Wait)
-			defer t.Stop()
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-				return 1
-			}
-		case fault.DoDrop:
-			drop()
-			return 255
-		case fault.DoKill:
-			p.AtStep(f.Step, func() { p.Kill(sh.SIGKILL) })
-		case fault.DoReset:
-			p.AtStep(f.Step, func() {
-				p.Kill(sh.SIGKILL)
-				s.World.After(0, func() { _ = s.World.Reset(vm) }) // fails if the guest is already going down
-			})
-		case fault.DoGarbage:
-			p.Stdout.Write([]byte(fault.Garbage))
-			return 0
-		case fault.DoDropAfter:
-			status := run()
-			drop()
-			return status
-		}
-		return run()
+		return f.Run(ctx, p, failure, run, func(f fault.Rule) { s.note(vm, f) }, func() {
+			s.World.After(0, func() { _ = s.World.Reset(vm) }) // fails if the guest is already going down
+		})
 	}
 }

@@ -1,0 +1,64 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
+)
+
+// Run runs a program of a guest or an ESXi host as the rule says. It returns the exit status: failure, if the program is to fail.
+// note is called before, unless the rule does nothing to programs; reset powers the machine off and on, nil: it cannot be done.
+func (r Rule) Run(ctx context.Context, p *sh.Proc, failure int, run func() int, note func(Rule), reset func()) int {
+	drop := func() {
+		if p.Session.Drop != nil {
+			p.Session.Drop()
+		}
+	}
+	switch r.Do {
+	case DoFail, DoNoise, DoHang, DoSlow, DoDrop, DoDropAfter, DoKill, DoReset, DoGarbage:
+		note(r)
+	}
+	switch r.Do {
+	case DoFail:
+		fmt.Fprintln(p.Stderr, r.Arg)
+		return failure
+	case DoNoise:
+		if _, err := io.Copy(p.Stdout, r.Noise()); err != nil {
+			return sh.SIGPIPE.Status() // the reader has closed the pipe
+		}
+	case DoHang:
+		<-ctx.Done()
+		return 1
+	case DoSlow:
+		t := time.NewTimer(r.Wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return 1
+		}
+	case DoDrop:
+		drop()
+		return 255
+	case DoDropAfter:
+		status := run()
+		drop()
+		return status
+	case DoKill:
+		p.AtStep(r.Step, func() { p.Kill(sh.SIGKILL) })
+	case DoReset:
+		if reset != nil {
+			p.AtStep(r.Step, func() {
+				p.Kill(sh.SIGKILL)
+				reset()
+			})
+		}
+	case DoGarbage:
+		p.Stdout.Write([]byte(Garbage))
+		return 0
+	}
+	return run()
+}
