@@ -49,10 +49,22 @@ func (t turn) pending() string {
 	return "ls " + ssh.QuoteAll(t.dir()+"/watching", t.dir()+"/undoing") + " 2>/dev/null || :"
 }
 
+// stays returns a script that fails if the file is not as the change writes it, when it is decided whether the change stays.
+func (t turn) stays() string {
+	file := ssh.Quote(t.file)
+	if t.removes() {
+		return "[ ! -e " + file + " ]"
+	}
+	return "[ \"$(cat " + file + " && echo .)\" = " + ssh.Quote(t.content+".") + " ]"
+}
+
+// removes reports whether the change removes the file.
+func (t turn) removes() bool { return t.content == "" && (t.mode == 0 || t.missing) }
+
 // script changes the configuration under a watchdog; see assets/scripts/address-set.sh.
 func (t turn) script(watch, settle time.Duration) string {
 	mode, owner := "", ""
-	if t.content != "" || t.mode != 0 && !t.missing {
+	if !t.removes() {
 		bits := t.mode
 		if owner = t.owner; bits == 0 {
 			bits, owner = uint32(t.system.Mode()), "0:0"

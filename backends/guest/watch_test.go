@@ -179,3 +179,20 @@ func TestWatchOfAChangeThatWasUndone(t *testing.T) {
 		})
 	}
 }
+
+// A change that was confirmed stays, and is not reported as undone, if the answer to the confirmation is lost.
+func TestAnswerToTheConfirmationIsLost(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04", vf: true})
+	m.fault(t, "command=systemctl stop,nth=1,do=drop-after")
+	s := m.setting(backends.KindAddress, m.group)
+	if err := m.Setters()[backends.KindAddress].Set(t.Context(), s, wantedAddress, nil); err != nil {
+		t.Error(err)
+	}
+	if now, err := m.Setters()[backends.KindAddress].Read(t.Context(), s); err != nil || now != wantedAddress {
+		t.Errorf("the address is %s, %v", now, err)
+	}
+	lost := slices.ContainsFunc(m.world.Log.Events(), func(e world.Event) bool { return e.What == world.FaultApplied })
+	if left := m.ofWatch(t); left != "" || !lost {
+		t.Errorf("the answer was lost: %t; left of the watch:\n%s", lost, left)
+	}
+}
