@@ -25,6 +25,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
+	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
@@ -354,6 +355,35 @@ func TestRehearseLeavesTheSiteAlone(t *testing.T) {
 	}
 	if diff := witness.Diff(before, site.outside(), nil); len(diff) > 0 {
 		t.Errorf("the site has changed:\n%s", strings.Join(diff, "\n"))
+	}
+}
+
+// The checks after the run on the twin leave as much unknown as those after the run on the site: the rehearsal leaves out reads, and
+// none that a check needs.
+func TestChecksOfATwinKnowWhatThoseOfTheSiteKnow(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"pvrdma", "sriov"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			site := newBench(t, lab.Options{Scenario: map[string]string{"pvrdma": "healthy", "sriov": "sriov-image"}[mode], Hosts: 1, VMs: 1, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
+			answers := filepath.Join(site.lab.Dir(), "answers-"+mode+".yaml")
+			code, out, errs := site.run("rehearse", "-f", answers, "-o", "json")
+			var r twin.Rehearsal
+			if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
+				t.Fatalf("rehearse: %d, %v\n%s\n%s", code, err, out, errs)
+			}
+			if code, _, errs := site.run("apply", "-f", answers, "--yes"); code != 0 {
+				t.Fatalf("apply: %d\n%s", code, errs)
+			}
+			_, out, errs = site.run("check", "-f", answers, "-o", "json")
+			var doc struct{ Counts map[checks.Status]int }
+			if err := json.Unmarshal([]byte(out), &doc); err != nil {
+				t.Fatalf("check: %v\n%s\n%s", err, out, errs)
+			}
+			if !maps.Equal(doc.Counts, r.Checks) {
+				t.Errorf("after the rehearsal %v, after the run %v", r.Checks, doc.Counts)
+			}
+		})
 	}
 }
 
