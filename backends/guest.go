@@ -27,7 +27,7 @@ type Guest struct {
 	SudoError string `json:"sudo_error,omitempty"` // why Sudo is none; Hint has the remedy
 
 	PackageManager string            `json:"package_manager,omitempty"` // apt, dnf, yum
-	Packages       map[string]string `json:"packages,omitzero"`         // installed versions of the packages that matter; a missing key means not installed
+	Packages       map[string]string `json:"packages,omitzero"`         // installed versions of the packages that matter; a missing key means not installed; nil: they cannot be read
 	Loaded         []string          `json:"loaded,omitempty"`          // loaded kernel modules, limited to those that RDMA needs
 	BuiltIn        []string          `json:"built_in,omitempty"`        // those of Loaded that are built into the kernel and cannot be unloaded
 	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo or built into the kernel

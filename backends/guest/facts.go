@@ -3,6 +3,7 @@ package guest
 import (
 	"net/netip"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,9 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	if m := f.line("managers"); m != "" {
 		g.PackageManager = strings.TrimSuffix(path.Base(m), "-get")
 	}
-	g.Packages = f.packages(strings.Split(strings.ReplaceAll(strings.Join(o.Packages, "\n"), "KERNEL", g.Kernel), "\n"))
+	if f.knowsPackages() {
+		g.Packages = f.packages(strings.Split(strings.ReplaceAll(strings.Join(o.Packages, "\n"), "KERNEL", g.Kernel), "\n"))
+	}
 	if fixed := f.builtIn(); len(fixed) > 0 {
 		g.BuiltIn = ordered(o.Modules, fixed)
 	}
@@ -73,6 +76,23 @@ func assignments(text string) map[string]string {
 	return m
 }
 
+// knowsPackages reports whether the package manager has answered. dpkg-query ends with 0 and lists nothing without
+// /var/lib/dpkg/status (dpkg 1.21.22), and a package is always there: dpkg or rpm itself.
+func (f facts) knowsPackages() bool {
+	whole := func(text, own string, field int) bool {
+		found := false
+		for line := range strings.Lines(text) {
+			parts := strings.Split(strings.TrimSpace(line), "|")
+			found = found || len(parts) > field && parts[field] == own
+			if parts[0] == "!" {
+				return false
+			}
+		}
+		return found
+	}
+	return whole(f["dpkg"], "dpkg", 1) || whole(f["rpm"], "rpm", 0)
+}
+
 // packages returns the installed version of each watched name. A name that another package provides (libmlx4-1 by
 // ibverbs-providers) gets that package's version.
 func (f facts) packages(watched []string) map[string]string {
@@ -95,6 +115,22 @@ func (f facts) packages(watched []string) map[string]string {
 	for line := range strings.SplitSeq(f["rpm"], "\n") {
 		if name, version, ok := strings.Cut(strings.TrimSpace(line), "|"); ok && slices.Contains(watched, name) {
 			m[name] = version
+		}
+	}
+	return m
+}
+
+// installed returns the versions of all packages whose name matches. The survey has only the watched packages of rpm.
+func (f facts) installed(name *regexp.Regexp) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(f["dpkg"]) {
+		if p := strings.SplitN(line, "|", 4); len(p) == 4 && len(p[0]) > 1 && p[0][1] == 'i' && name.MatchString(p[1]) {
+			m[p[1]] = p[2]
+		}
+	}
+	for line := range strings.Lines(f["rpm"]) {
+		if n, version, _ := strings.Cut(strings.TrimSpace(line), "|"); name.MatchString(n) {
+			m[n] = version
 		}
 	}
 	return m

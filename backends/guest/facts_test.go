@@ -57,6 +57,9 @@ broken line
 default via 10.1.0.1 dev ens224
 §memlock
 64
+§rpm
+rpm|4.16.1.3-29.el9
+package perftest is not installed
 §perftest
 Version: 6.06
 §pci
@@ -94,6 +97,31 @@ Unicast reply from 10.1.2.3 [00:50:56:BB:00:09]  1.023ms
 §ofed
 MLNX_OFED_LINUX-5.8-1.1.2.1:
 `, "§", mark)
+
+// A package manager that fails, or lists nothing, does not say that nothing is installed. Without /var/lib/dpkg/status, dpkg-query -W
+// of dpkg 1.21.22 prints nothing and ends with 0.
+func TestKnowsPackages(t *testing.T) {
+	const dpkg, rpm = "ii |dpkg|1.21.22|\nii |perftest|4.5|\n", "rpm|4.16\nperftest|4.5\n"
+	for name, test := range map[string]struct {
+		dpkg, rpm string
+		want      bool
+	}{
+		"dpkg":                          {dpkg, "", true},
+		"dpkg, with rpm beside it":      {dpkg, "package rpm is not installed\n", true},
+		"rpm":                           {"", rpm, true},
+		"rpm, with dpkg beside it":      {"!\n", rpm, true},
+		"dpkg lists nothing":            {"", "", false},
+		"dpkg was killed":               {dpkg + "!\n", "", false},
+		"dpkg was killed within a line": {"ii |dpkg|1.21.22|\nii |perf\n!\n", "", false},
+		"rpm cannot read its database":  {"", "package rpm is not installed\npackage perftest is not installed\n", false},
+		"rpm -qa was killed":            {"", rpm + "!\n", false},
+		"a package of a similar name":   {"ii |dpkg-dev|1.21.22|dpkg\n", "rpm-libs|4.16\n", false},
+	} {
+		if got := (facts{"dpkg": test.dpkg, "rpm": test.rpm}).knowsPackages(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
 
 func TestFacts(t *testing.T) {
 	var got backends.Guest

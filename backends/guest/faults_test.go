@@ -136,6 +136,36 @@ func TestNothingIsRecordedOfUnavailablePackages(t *testing.T) {
 	}
 }
 
+// A package manager that does not answer is not one that has no packages: a run would record as absent what it then installs.
+func TestPackagesThatCannotBeRead(t *testing.T) {
+	for os, command := range map[string]string{"ubuntu-22.04": "dpkg-query", "rhel-9": "rpm"} {
+		t.Run(os, func(t *testing.T) {
+			m := newMachine(t, config{os: os})
+			s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
+			one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
+			m.fault(t, "command="+command+",do=fail:error: cannot open the database")
+			unread := func(err error) {
+				t.Helper()
+				if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "its packages cannot be read") || backends.HintOf(err) == "" {
+					t.Errorf("%v, hint %q", err, backends.HintOf(err))
+				}
+			}
+			_, err := set.Read(t.Context(), s)
+			unread(err)
+			_, err = set.(backends.Keeper).Keep(t.Context(), s, one)
+			unread(err)
+			unread(set.Set(t.Context(), s, one, nil))
+			if g := m.Survey(t.Context(), m.vm); g.Error != "" || g.Packages != nil {
+				t.Errorf("the survey has %+v", g)
+			}
+			m.world.Faults.Clear()
+			if now, err := set.Read(t.Context(), s); err != nil || now != backends.ValueOf(backends.PackageSpec{Installed: []string{}}) {
+				t.Errorf("installed are %s, %v", now, err)
+			}
+		})
+	}
+}
+
 // A step that waits too long for another says so: what else the guest prints is not the reason.
 func TestAnotherStepThatDoesNotEnd(t *testing.T) {
 	m := newMachine(t, config{os: "ubuntu-22.04"})

@@ -3,6 +3,7 @@ package guest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -92,8 +93,11 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	vm, p := s.Target.Name, packages(m)
 	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		marks() +
-		section("names", "if command -v dpkg-query >/dev/null; then dpkg-query -W -f '${db:Status-Abbrev}|${Package} ${Version}\\n' | sed -n 's/^.i.*|//p'; "+
-			"else rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\\n'; fi")})
+		section("dpkg", script("dpkg-versions.sh")) +
+		section("rpm", "command -v dpkg-query >/dev/null || rpm -qa --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' || echo '!'")})
+	if err == nil && !f.knowsPackages() {
+		err = unreadPackages(vm)
+	}
 	if err != nil {
 		return backends.Kept{}, err
 	}
@@ -112,15 +116,8 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	if version, _ := f.ofed(); version != "" {
 		return k, nil // the packages are not the distribution's
 	}
-	var names []string
-	versions := map[string]string{}
-	for line := range strings.Lines(f["names"]) {
-		if n, version, _ := strings.Cut(strings.TrimSpace(line), " "); inbox.MatchString(n) {
-			names, versions[n] = append(names, n), version
-		}
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	versions := f.installed(inbox)
+	names := slices.Sorted(maps.Keys(versions))
 	auto, hold := strings.Fields(f["auto"]), strings.Fields(f["hold"])
 	k.Items = append(k.Items, packageItems(names, func(n string) backends.Value {
 		return backends.ValueOf(distributed{Auto: slices.Contains(auto, n), Hold: slices.Contains(hold, n), Version: versions[n]})

@@ -66,7 +66,15 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	script := section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", script("rpm-versions.sh", names...))
-	return p.g.lookFacts(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	if err == nil && !f.knowsPackages() {
+		err = unreadPackages(vm)
+	}
+	return f, err
+}
+
+func unreadPackages(vm string) error {
+	return backends.Errorf(backends.KindTransient, label(vm), "Check dpkg-query -W or rpm -q rpm in the guest.", "its packages cannot be read: the package manager does not answer")
 }
 
 // Keep asks the package manager what it would install and records those packages as absent, so that a rollback removes exactly

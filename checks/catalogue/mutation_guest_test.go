@@ -33,6 +33,7 @@ func guestMutations() []mutation {
 		{"GST-LSPCI-003", p, checks.Fail, guest(func(g *backends.Guest) { g.PCI[1].Address = "0000:14:00.0" }), ""},
 		{"GST-LSPCI-VF-004", s, checks.Fail, guest(func(g *backends.Guest) { g.PCI = g.PCI[:3] }), ""},
 		{"GST-PKG-005", p, checks.Fail, guest(func(g *backends.Guest) { delete(g.Packages, "rdma-core") }), ""},
+		{"GST-PKG-005", p, checks.Unknown, guest(func(g *backends.Guest) { g.Packages = nil }), ""},
 		{"GST-PKG-005", p, checks.Warn, guest(func(g *backends.Guest) { delete(g.Packages, "infiniband-diags") }), ""},
 		{"GST-MOFED-006", p, checks.Fail, guest(func(g *backends.Guest) { g.MOFED = "MLNX_OFED_LINUX-5.8" }), ""},
 		{"GST-MOD-007", p, checks.Warn, guest(func(g *backends.Guest) { g.Loaded = []string{"vmw_pvrdma", "rdma_cm"} }), ""},

@@ -130,7 +130,10 @@ func notLoaded(g *backends.Guest, modules ...string) []string {
 // packages compares the installed packages with the list for the distribution. Interactive tools are optional.
 func packages(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 	d, known := assets.DistroFor(g.OS, g.Version, g.Like)
-	if !known || g.Packages == nil {
+	if known && g.Packages == nil {
+		return row.Unknown(t, "its packages cannot be read: the package manager does not answer")
+	}
+	if !known {
 		return row.Waiting(t, "no list of packages is known for %s %s", cmp.Or(g.OS, "none"), g.Version)
 	}
 	var missing, tools []string

@@ -115,6 +115,11 @@ func (g *guestPart) usable() bool {
 		g.Refuse(g.ref, "GST-OS-001", remedy, "kernel %s has no driver %s", f.Kernel, driver)
 		ok = false
 	}
+	_, supported := assets.DistroFor(f.OS, f.Version, f.Like)
+	if f.Packages == nil && supported && (len(g.Answers.Guest.OFED) > 0 || g.Answers.GuestOf(g.v.Wish).Install) {
+		g.Refuse(g.ref, "GST-PKG-005", "check dpkg-query -W or rpm -q rpm in the guest", "its packages cannot be read: the package manager does not answer")
+		ok = false
+	}
 	for _, n := range g.v.Nets {
 		ok = g.subnet(n) && ok
 	}

@@ -95,6 +95,7 @@ func TestRefusalsByInventory(t *testing.T) {
 		"address of a vmknic": {func(w world) { w.inv.Hosts[0].VMKs[0].IP = "192.168.50.11" }, "vm/vm-02", "GST-DUPIP-016", "vmk0 on esx-01"},
 		"address of a VM":     {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016", "in use by the VM vm-01"},
 		"guest unreachable":   {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "", "connection refused"},
+		"unread packages":     {func(w world) { w.inv.Guests[1].Packages = nil }, "guest/vm-02", "GST-PKG-005", "the package manager does not answer"},
 		"guest without sudo":  {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},
 		"guest whose sudo password is wrong": {func(w world) {
 			w.inv.Guests[1].Sudo, w.inv.Guests[1].SudoError, w.inv.Guests[1].Hint = "none", "become root: sudo did not accept the password", "set RDMA_SETUP_SUDO_PASSWORD"

@@ -18,7 +18,7 @@ const (
 	DoSlow        = "slow"         // wait Arg before continuing
 	DoDrop        = "drop"         // close the connection without executing the call
 	DoDropAfter   = "drop-after"   // execute the call, then close the connection instead of responding
-	DoHang        = "hang"         // never respond
+	DoHang        = "hang"         // never respond; a program ends when the rules are cleared, as if it were killed then
 	DoGarbage     = "garbage"      // execute the call, then return half of an invalid response; for a command: see Garbage
 	DoExpire      = "expire"       // end all sessions of the vCenter first, including this one
 	DoTaskError   = "task-error"   // accept the call; its task fails with the text Arg
@@ -59,6 +59,7 @@ type Rule struct {
 	Wait    time.Duration // delay of DoSlow
 	Bytes   int64         // output size of DoNoise
 	Step    int           // step of DoKill and DoReset
+	over    chan struct{} // closed when the rule is removed
 }
 
 // A Target is the host and the VM that a call concerns; unknown fields are empty.
@@ -96,6 +97,7 @@ func (f *Rules) Add(text string) error {
 	if err != nil {
 		return fmt.Errorf("fault rule %q: %w", text, err)
 	}
+	r.over = make(chan struct{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, r)
@@ -107,6 +109,9 @@ func (f *Rules) Add(text string) error {
 func (f *Rules) Clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for _, r := range f.rules {
+		close(r.over)
+	}
 	f.rules, f.seen = nil, nil
 	if f.cleared != nil {
 		close(f.cleared)

@@ -12,7 +12,7 @@ func Help() [][2]string {
 		{"do=" + DoSlow + ":D", "wait before continuing, such as 5s"},
 		{"do=" + DoDrop, "close the connection before anything is done"},
 		{"do=" + DoDropAfter, "do it, then close the connection without a response"},
-		{"do=" + DoHang, "never respond"},
+		{"do=" + DoHang, "never respond; a command ends when the rules are cleared"},
 		{"do=" + DoGarbage, "do it, then return an invalid response; a command prints garbage instead of running"},
 		{"do=" + DoExpire, "end all sessions of the vCenter first"},
 		{"do=" + DoTaskError + ":TEXT", "accept the call; its task ends with this text"},
