@@ -44,6 +44,11 @@ func (s *stage) yield(ctx context.Context) {
 	busy, err := s.runner.others(ctx, targets)
 	if err != nil {
 		s.note("the tasks of other users could not be read: %v", err)
+		for _, n := range s.nodes {
+			if _, creating := s.creation(n); creating && n.state == "" { // a task of the earlier attempt may still do it
+				s.settle(n, outcome{state: NodeFailed, err: err})
+			}
+		}
 		return
 	}
 	for _, n := range s.nodes {
@@ -61,13 +66,20 @@ func (s *stage) yield(ctx context.Context) {
 // uses returns the targets that others must not be using when a node starts. After an earlier attempt, a task on the switch may
 // still create a missing port group.
 func (s *stage) uses(n *node) []backends.Ref {
-	if c := n.change; c != nil && s.again {
-		rec := journal.Record{Target: n.target, Kind: string(c.Kind), Name: c.Name, Prior: c.From, To: c.To}
-		if creates(rec) {
-			return entities(rec)
-		}
+	if rec, creating := s.creation(n); creating {
+		return entities(rec)
 	}
 	return []backends.Ref{machine(n.target)}
+}
+
+// creation returns the operation of a node that creates its target after an earlier attempt, which may have tried the same.
+func (s *stage) creation(n *node) (rec journal.Record, is bool) {
+	c := n.change
+	if c == nil || !s.again {
+		return rec, false
+	}
+	rec = journal.Record{Target: n.target, Kind: string(c.Kind), Name: c.Name, Prior: c.From, To: c.To}
+	return rec, creates(rec)
 }
 
 func (r *runner) others(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {

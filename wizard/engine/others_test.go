@@ -217,14 +217,64 @@ func TestTasksOfTheAttemptBeforeAreNotRead(t *testing.T) {
 			defer func() { _ = j.Close() }()
 			jb := job(w, wishes, j)
 			jb.Busy = tasksUnread
-			open := 0
-			jb.Replan = func(context.Context) (*plan.Plan, error) {
-				open = len(j.State().OpenIntents())
-				return &plan.Plan{}, nil
+			open, again := 0, jb.Replan
+			jb.Replan = func(ctx context.Context) (*plan.Plan, error) {
+				open = max(open, len(j.State().OpenIntents()))
+				return again(ctx)
 			}
-			if res, err := engine.Resume(t.Context(), jb); err != nil || open != 1 {
-				t.Errorf("%s, %v: %d operations without an outcome", res.Status, err, open)
+			res, err := engine.Resume(t.Context(), jb)
+			if n := node(t, res, wish.ID()); err != nil || open != 1 || n.State != engine.NodeFailed || backends.KindOf(n.Err) != backends.KindUnreachable {
+				t.Errorf("%+v, %v: %d operations without an outcome", n, err, open)
 			}
+			if calls := w.Calls("set"); len(calls) != 1 {
+				t.Errorf("it was set again: %v", calls)
+			}
+		})
+	}
+}
+
+// Neither is a target missing that cannot be read while a task may create it, nor one whose creation was given up before it existed:
+// the task may still be running.
+func TestRollbackOfACreationThatMayStillHappen(t *testing.T) {
+	for name, wish := range creations() {
+		wishes := []Wish{wish}
+		refused := func(t *testing.T, w *World, jb engine.Job) {
+			t.Helper()
+			jb.Busy = switchInUse
+			if res, err := engine.Rollback(t.Context(), jb); backends.KindOf(err) != backends.KindConflict || res.Status.Exit() == 0 {
+				t.Errorf("%s, %v", res.Status, err)
+			}
+			if calls := w.Calls("set"); len(calls) != 1 {
+				t.Errorf("it was set again: %v", calls)
+			}
+		}
+		t.Run(name+" is not read", func(t *testing.T) {
+			w, root, run := killedInSet(t, wishes)
+			j := reopen(t, root, run)
+			defer func() { _ = j.Close() }()
+			w.Fault = func(c Call) error {
+				if c.Verb == "read" {
+					w.Fault = nil // the survey that follows succeeds
+					return backends.Errorf(backends.KindPermanent, "vCenter", "", "not now")
+				}
+				return nil
+			}
+			refused(t, w, unwinding(w, wishes, j))
+		})
+		t.Run(name+" was given up", func(t *testing.T) {
+			w := NewWorld()
+			jb, j := fresh(t, w, wishes)
+			w.Fault = func(c Call) error {
+				if c.Verb == "set" {
+					return backends.Errorf(backends.KindPermanent, "vCenter", "", "the task did not end within 1m0s")
+				}
+				return nil
+			}
+			if res, _ := engine.Run(t.Context(), jb); res.Status == engine.StatusDone || len(j.State().OpenIntents()) > 0 {
+				t.Fatalf("%s, unsettled %v", res.Status, j.State().OpenIntents())
+			}
+			w.Fault = nil
+			refused(t, w, unwinding(w, wishes, j))
 		})
 	}
 }

@@ -105,7 +105,7 @@ func (r *runner) refuse(err error) (Result, error) {
 // that is in use; a rollback would end without removing it, so unsettled says why it cannot continue. err is the journal's.
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettled, err error) {
 	open := st.OpenIntents()
-	all := slices.Concat(open, unread(st))
+	all := slices.Concat(open, uncertain(st))
 	var targets []backends.Ref
 	for _, rec := range all {
 		for _, t := range entities(rec) {
@@ -127,19 +127,17 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettle
 		for _, t := range entities(rec) {
 			cause = cmp.Or(cause, busy[t])
 		}
-		uncertain := cause != nil && creates(rec)
-		if setter == nil || i >= len(open) && !uncertain { // the plan reads the targets of operations that have ended
+		mayCome := cause != nil && creates(rec)
+		if setter == nil || i >= len(open) && !mayCome { // the plan reads the targets of operations that have ended
 			continue
 		}
 		g.Go(func() error {
 			found, err := readOne(ctx, r.limits, setter, rec.Setting())
 			switch {
-			case err != nil:
-				return nil
-			case uncertain && found.IsAbsent():
+			case mayCome && (err != nil || found.IsAbsent()):
 				causes[i] = cause
 				return nil
-			case i >= len(open):
+			case err != nil || i >= len(open):
 				return nil
 			}
 			return r.append(journal.Record{
@@ -155,13 +153,14 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettle
 	return unsettled, err
 }
 
-// unread returns the operations that have ended without reading their result, as the run was interrupted or the target did not
-// answer.
-func unread(st *journal.State) []journal.Record {
+// uncertain returns the operations that have ended but may still have an effect: those without a result, as the run was interrupted
+// or the target did not answer, and creations that were given up before the target existed.
+func uncertain(st *journal.State) []journal.Record {
 	var out []journal.Record
 	for _, e := range st.Entries() {
-		if len(e.Found) == 0 && !e.Open {
-			out = append(out, journal.Record{Node: e.Node, Target: e.Setting.Target, Kind: string(e.Setting.Kind), Name: e.Setting.Name, Prior: e.Prior, To: e.To})
+		rec := journal.Record{Node: e.Node, Target: e.Setting.Target, Kind: string(e.Setting.Kind), Name: e.Setting.Name, Prior: e.Prior, To: e.To}
+		if !e.Open && (len(e.Found) == 0 || creates(rec) && e.Found[0].IsAbsent()) {
+			out = append(out, rec)
 		}
 	}
 	return out
