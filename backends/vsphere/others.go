@@ -120,11 +120,11 @@ func unfinished(task wire.Object) (Activity, bool) {
 // govmomi has recorded (simulator/vpx/task_manager.go).
 const createsSwitch = "Folder.createDistributedVirtualSwitch"
 
-// Creating returns the tasks of this account, started by other sessions, that may still create those of the targets that do not
-// exist. A task that creates a switch runs on the network folder of its datacenter and does not name the switch (vSphere Web Services
-// API, Folder.CreateDVS_Task and TaskInfo.entity), so it counts for each missing switch. Other tasks on the folder do not count: the
-// task is known by its descriptionId. A port group is created by a task on its switch, which Others returns. If there is no such
-// task, the next look at a missing target is a new one: its task may have just ended.
+// Creating returns the tasks, started by other sessions, that may still create those of the targets that do not exist: an earlier
+// attempt may have run under another account. A task that creates a switch runs on the network folder of its datacenter and does not
+// name the switch (vSphere Web Services API, Folder.CreateDVS_Task and TaskInfo.entity), so it counts for each missing switch. Other
+// tasks on the folder do not count: the task is known by its descriptionId. A port group is created by a task on its switch, which
+// Others returns. If there is no such task, the next look at a missing target is a new one: its task may have just ended.
 func (c *Client) Creating(ctx context.Context, targets []backends.Ref) ([]Activity, error) {
 	const what = "read the tasks on network folders"
 	var missing []backends.Ref // switches
@@ -148,7 +148,7 @@ func (c *Client) Creating(ctx context.Context, targets []backends.Ref) ([]Activi
 	if datacenters := c.places.Datacenters(); len(missing) > 0 && len(datacenters) > 0 {
 		if _, err := c.conn.Retrieve(ctx, []types.PropertyFilterSpec{onNetworkFolders(datacenters)}, func(o wire.Object) {
 			a, is := unfinished(o)
-			if !is || wire.Value[string](o, "info.descriptionId") != createsSwitch || c.conn.Started(o.Ref) || !c.Ours(a) {
+			if !is || wire.Value[string](o, "info.descriptionId") != createsSwitch || c.conn.Started(o.Ref) {
 				return
 			}
 			for _, a.Target = range missing {

@@ -284,16 +284,20 @@ func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) fu
 					continue // by a run of this program, which left it off intentionally
 				}
 			}
-			out[a.Target] = conflict(a)
+			out[a.Target] = conflict(a, again && s.VC.Ours(a))
 		}
 		return out, nil
 	}
 }
 
-func conflict(a vsphere.Activity) error {
-	hint := "Wait until it has finished, or agree with the other operator who continues. Then run rdma-setup resume."
-	if a.Shut {
+// conflict returns the error for a target in use. earlier: an earlier attempt of this account may have started it.
+func conflict(a vsphere.Activity, earlier bool) error {
+	who, hint := "somebody else is working on this target", "Wait until it has finished, or agree with the other operator who continues. Then run rdma-setup resume."
+	switch {
+	case a.Shut:
 		hint = "The VM may be off for maintenance. Wait until that is done (five minutes if you shut it down yourself), or power it on, then run rdma-setup resume."
+	case earlier:
+		who, hint = "an earlier attempt, or somebody who uses the same account, is working on this target", "Wait until the task has ended in vCenter, then run the same command again."
 	}
-	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "somebody else is working on this target: %s", a)
+	return backends.Errorf(backends.KindConflict, a.Target.Name, hint, "%s: %s", who, a)
 }
