@@ -52,7 +52,7 @@ for s_turn in "$s_dir"/address-*; do
 		s_n=$((s_n + 1))
 	done
 	[ ! -e "$s_turn/undoing" ] || continue
-	[ -e "$s_turn/end" ] || rm -rf -- "$s_turn" # of an earlier version, or interrupted before its watch began
+	[ -s "$s_turn/end" ] || rm -rf -- "$s_turn" # of an earlier version, or interrupted before its watch began
 	[ ! -e "$s_turn" ] || sh "$s_turn/end" 2>/dev/null || [ ! -e "$s_turn" ] || exit 76
 done
 [ -n "$s_body" ] || exit 0

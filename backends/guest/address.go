@@ -354,7 +354,7 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 }
 
 // takenBack waits until a guest that could not be reached has reverted the change. If the guest was only slow and completed the
-// change, which done reports, it is confirmed when it answers in time, and stays if it was confirmed and only the answer was lost.
+// change, which done reports, it is confirmed when it answers in time. If it was confirmed and only the answer was lost, it stays.
 func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, cause error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
 	defer cancel()
@@ -362,10 +362,12 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 		r, err := g.Run(ctx, vm, ssh.Command{Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
 			_, _ = g.Run(ctx, vm, ssh.Command{Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
-			if done {
-				if r, err := g.Run(ctx, vm, ssh.Command{Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
-					return nil
-				}
+			switch r, err := g.Run(ctx, vm, ssh.Command{Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); {
+			case err != nil:
+				return backends.Errorf(backends.KindUnreachable, label(vm), "Check the address and the guest's routes.",
+					"the guest could not be reached after the address of %s was set; whether it undid the change is not known: %w", t.nic.Name, cause)
+			case strings.TrimSpace(r.Stdout) != "":
+				return nil
 			}
 			return backends.Errorf(backends.KindPermanent, label(vm), "Check the address and the guest's routes.",
 				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)

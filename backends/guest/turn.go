@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/assets"
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -49,13 +50,18 @@ func (t turn) pending() string {
 	return "ls " + ssh.QuoteAll(t.dir()+"/watching", t.dir()+"/undoing") + " 2>/dev/null || :"
 }
 
-// stays returns a script that fails if the file is not as the change writes it, when it is decided whether the change stays.
+// stays returns a script that prints something if the file is as the change writes it and the interface has the address, when it is
+// decided whether the change stays.
 func (t turn) stays() string {
 	file := ssh.Quote(t.file)
-	if t.removes() {
-		return "[ ! -e " + file + " ]"
+	is := "[ ! -e " + file + " ]"
+	if !t.removes() {
+		is = "[ \"$(cat " + file + " && echo .)\" = " + ssh.Quote(t.content+".") + " ]"
 	}
-	return "[ \"$(cat " + file + " && echo .)\" = " + ssh.Quote(t.content+".") + " ]"
+	if t.address != "" && t.address != backends.DHCP {
+		is += " && ip -o addr show dev " + ssh.Quote(t.nic.Name) + " | grep -qF " + ssh.Quote(" "+t.address+" ")
+	}
+	return is + " && echo stays || :"
 }
 
 // removes reports whether the change removes the file.

@@ -225,7 +225,7 @@ func (s *Session) measuring(ctx context.Context, a *answers.Answers, inv *backen
 		Class: class(a), Loss: true, Repeat: a.Measure.Repeat, Simulated: inv.VCenter.Simulated, Now: s.Env.Now, Progress: progress, EthernetMTU: a.Switch.MTU,
 	}
 	if s.Env.Connections > 0 {
-		r.AtOnce = s.Env.Connections / 2 // otherwise the two ends of each pair would be connected to again for each of its commands
+		r.AtOnce = max(1, s.Env.Connections/2) // otherwise the two ends of each pair would be connected to again for each of its commands
 	}
 	if a.Mode == answers.PVRDMA {
 		r.Counters = s.rdmaPackets(inv)

@@ -2,6 +2,7 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func (m *Manager) Run(ctx context.Context, p *sh.Proc) int {
 func (m *Manager) add(u *unit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.read(u.name); err == nil || m.units[u.name] != nil {
+	if _, err := m.read(u.name); !errors.Is(err, errNotFound) || m.units[u.name] != nil {
 		return false
 	}
 	if m.units == nil {
