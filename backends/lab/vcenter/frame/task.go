@@ -153,7 +153,6 @@ func (t *Task) run(do func(*Task) (any, error)) {
 		changes = append(changes, Set("info.state", types.TaskInfoStateSuccess))
 	}
 	t.f.Update(t.Ref, changes...)
-	t.f.forget(t.Ref)
 	if t.f.Watch != nil {
 		t.f.Watch.TaskMoved(t.Ref, true)
 	}
@@ -209,14 +208,15 @@ func waitUntil[T any](t *Task, over <-chan T) error {
 	return Refuse(&types.RequestCanceled{})
 }
 
-// recent updates the recentTask property of an entity, the list of tasks that have not ended.
+// recent adds a task to the recentTask property of its entity. It stays there after its end, until Forget.
 func (f *Frame) recent(entity, task types.ManagedObjectReference) {
 	f.editRecent(entity, func(list []types.ManagedObjectReference) []types.ManagedObjectReference {
 		return append(slices.Clone(list), task)
 	})
 }
 
-func (f *Frame) forget(task types.ManagedObjectReference) {
+// Forget removes a task from the recentTask property of its entity.
+func (f *Frame) Forget(task types.ManagedObjectReference) {
 	f.editRecent(f.Owner(task), func(list []types.ManagedObjectReference) []types.ManagedObjectReference {
 		return slices.DeleteFunc(slices.Clone(list), func(r types.ManagedObjectReference) bool { return r == task })
 	})

@@ -29,7 +29,7 @@ const (
 	maxRecent     = 200
 )
 
-// recentFor is how long an ended task remains in TaskManager.recentTask.
+// recentFor is how long an ended task remains in TaskManager.recentTask, and in recentTask of its entity, which is a subset.
 const recentFor = 10 * time.Minute
 
 // keep is the minimum number of stored events and tasks. A real vCenter purges its database by age.
@@ -45,12 +45,17 @@ type History struct {
 	mu         sync.Mutex
 	happened   log[types.BaseEvent]
 	done       log[types.ManagedObjectReference]
-	queued     log[time.Time] // when the tasks of done were created
+	recent     []recentTask // as in TaskManager.recentTask, oldest first
 	collectors map[types.ManagedObjectReference]*collector
 	names      map[string]types.ManagedObjectReference // VMs by name, including removed ones
 	active     map[types.ManagedObjectReference]types.TaskInfo
 	hostOf     map[string]string // last known host by VM
 	lastKey    int32
+}
+
+type recentTask struct {
+	ref    types.ManagedObjectReference
+	queued time.Time
 }
 
 // Register adds the methods to a frame and starts to record the events of its world.
@@ -147,7 +152,7 @@ func (h *History) TaskMoved(ref types.ManagedObjectReference, ended bool) {
 	if !ended {
 		h.mu.Lock()
 		h.done.add(ref)
-		h.queued.add(time.Now())
+		h.recent = append(h.recent, recentTask{ref, time.Now()})
 		h.mu.Unlock()
 		x := &types.TaskEvent{Info: info}
 		x.Event = h.about(*info.Entity, info.Reason)
@@ -187,8 +192,7 @@ func (h *History) showTasks() {
 	h.showing.Lock()
 	defer h.showing.Unlock()
 	h.mu.Lock()
-	from := max(0, len(h.done.items)-maxRecent)
-	all, queued := slices.Clone(h.done.items[from:]), slices.Clone(h.queued.items[from:])
+	all := slices.Clone(h.recent)
 	var pages []*collector
 	for _, c := range h.collectors {
 		if c.tasks != nil {
@@ -197,15 +201,26 @@ func (h *History) showTasks() {
 	}
 	h.mu.Unlock()
 	old := time.Now().Add(-recentFor)
-	recent := all[:0]
-	for i, ref := range all {
-		if queued[i].Before(old) {
-			if info, ok := h.task(ref); !ok || info.CompleteTime != nil && info.CompleteTime.Before(old) {
-				continue
-			}
+	over := map[types.ManagedObjectReference]bool{}
+	for i, t := range all {
+		excess := len(all)-i > maxRecent
+		if !excess && t.queued.After(old) {
+			break
 		}
-		recent = append(recent, ref)
+		if info, ok := h.task(t.ref); !ok || info.CompleteTime != nil && (excess || info.CompleteTime.Before(old)) {
+			over[t.ref] = true
+			h.f.Forget(t.ref)
+		}
 	}
+	h.mu.Lock()
+	if len(over) > 0 {
+		h.recent = slices.DeleteFunc(h.recent, func(t recentTask) bool { return over[t.ref] })
+	}
+	recent := make([]types.ManagedObjectReference, 0, len(h.recent))
+	for _, t := range h.recent {
+		recent = append(recent, t.ref)
+	}
+	h.mu.Unlock()
 	h.f.Update(*vpx.ServiceContent.TaskManager, frame.Set("recentTask", recent))
 	for _, c := range pages {
 		h.f.Update(c.ref, frame.Set("latestPage", types.ArrayOfTaskInfo{TaskInfo: h.latestTasks(c)}))
