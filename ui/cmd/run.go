@@ -79,7 +79,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	sink, done := logged(s, h.Run, sink)
 	job := jobOf(s, a, f, j, shared.stop(stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until = *p.plan, p.plan.Ceiling(), p.until
-	job.Busy = busy(s, shared, vc.InstanceUUID, false)
+	if s.Env.Twin == nil { // nobody else works on a twin
+		job.Busy = busy(s, shared, vc.InstanceUUID, false)
+	}
 	job.Refused = f.barred
 	s.Want(p.plan)
 	end := heard(s, h.Run, job.Remote)
