@@ -10,7 +10,12 @@
 #   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that contains files of this program, or has
 #                an unfinished one beside it (update-initramfs writes IMAGE.new and renames it)
 #
-# Nothing is printed for missing items.
+# Nothing is printed for missing items. The exit code is 1 if systemctl does not answer although systemd runs (sd_booted(3)).
+unread() {
+	[ -d /run/systemd/system ] || return
+	echo "systemctl $1 $name: ${2:-no answer}" >&2
+	exit 1
+}
 while [ $# -gt 1 ]; do
 	kind=$1 name=$2
 	shift 2
@@ -37,10 +42,26 @@ while [ $# -gt 1 ]; do
 		;;
 	sysctl) [ ! -r "/proc/sys/$name" ] || echo "is sysctl|$name|$(cat "/proc/sys/$name")" ;;
 	unit)
+		command -v systemctl >/dev/null || continue
 		enabled=$(systemctl is-enabled "$name" 2>/dev/null)
+		# Without a state there is no such unit (systemd before 254), or systemctl failed.
+		[ -n "$enabled" ] || enabled=$(LC_ALL=C systemctl is-enabled "$name" 2>&1)
+		case $enabled in
+		enabled | enabled-runtime | linked | linked-runtime | alias | masked | masked-runtime | static | indirect | disabled) ;;
+		generated | transient | bad) ;;
+		not-found | *': No such file or directory') enabled=absent ;;
+		*)
+			unread is-enabled "$enabled"
+			enabled=absent
+			;;
+		esac
 		active=$(systemctl is-active "$name" 2>/dev/null)
-		case $enabled in not-found | '') enabled=absent ;; esac
-		case $active in active | activating | reloading) active=active ;; *) active=inactive ;; esac
+		case $active in
+		active | activating | reloading) active=active ;;
+		'') unread is-active '' ;;
+		*) active=inactive ;;
+		esac
+		active=${active:-inactive}
 		state="$enabled $active"
 		case $enabled in enabled*) state=$enabled ;; esac
 		[ "$state" = 'absent inactive' ] || echo "is unit|$name|$state"

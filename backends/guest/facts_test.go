@@ -111,10 +111,10 @@ func TestKnowsPackages(t *testing.T) {
 		"rpm":                           {"", rpm, true},
 		"rpm, with dpkg beside it":      {"!\n", rpm, true},
 		"dpkg lists nothing":            {"", "", false},
-		"dpkg was killed":               {dpkg + "!\n", "", false},
-		"dpkg was killed within a line": {"ii |dpkg|1.21.22|\nii |perf\n!\n", "", false},
+		"dpkg was killed":               {dpkg + "\n!\n", "", false},
+		"dpkg was killed within a line": {dpkg + "ii |perf\n!\n", "", false},
 		"rpm cannot read its database":  {"", "package rpm is not installed\npackage perftest is not installed\n", false},
-		"rpm -qa was killed":            {"", rpm + "!\n", false},
+		"rpm -q was killed once":        {"", rpm + "!\n", false},
 		"a package of a similar name":   {"ii |dpkg-dev|1.21.22|dpkg\n", "rpm-libs|4.16\n", false},
 	} {
 		if got := (facts{"dpkg": test.dpkg, "rpm": test.rpm}).knowsPackages(); got != test.want {

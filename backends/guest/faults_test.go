@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,13 +144,19 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 			m := newMachine(t, config{os: os})
 			s, set := m.setting(backends.KindPackages, "rdma"), m.Setters()[backends.KindPackages]
 			one := backends.ValueOf(backends.PackageSpec{Installed: []string{"perftest"}})
-			m.fault(t, "command="+command+",do=fail:error: cannot open the database")
 			unread := func(err error) {
 				t.Helper()
 				if backends.KindOf(err) != backends.KindTransient || !strings.Contains(err.Error(), "its packages cannot be read") || backends.HintOf(err) == "" {
 					t.Errorf("%v, hint %q", err, backends.HintOf(err))
 				}
 			}
+			if command == "rpm" { // is asked for each package
+				m.fault(t, "command=rpm,nth=2,do=fail:error: cannot open the database")
+				_, err := set.Read(t.Context(), s)
+				unread(err)
+				m.world.Faults.Clear()
+			}
+			m.fault(t, "command="+command+",do=fail:error: cannot open the database")
 			_, err := set.Read(t.Context(), s)
 			unread(err)
 			_, err = set.(backends.Keeper).Keep(t.Context(), s, one)
@@ -161,6 +168,23 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 			m.world.Faults.Clear()
 			if now, err := set.Read(t.Context(), s); err != nil || now != backends.ValueOf(backends.PackageSpec{Installed: []string{}}) {
 				t.Errorf("installed are %s, %v", now, err)
+			}
+		})
+	}
+}
+
+// A unit whose state cannot be read is not a missing one: a run would record as absent what it then enables, and leave it.
+func TestUnitsThatCannotBeRead(t *testing.T) {
+	for command, once := range map[string]bool{"systemctl is-enabled": false, "systemctl is-active": false, "systemctl is-enabled,nth=1": true} {
+		t.Run(command, func(t *testing.T) {
+			m := newMachine(t, config{os: "ubuntu-22.04"})
+			w := wanted(m, "ubuntu-22.04")
+			at := slices.IndexFunc(w, func(a backends.Assignment) bool { return a.Kind == backends.KindPersist })
+			k := m.Setters()[backends.KindPersist].(backends.Keeper)
+			m.fault(t, "command="+command+",do=fail:Failed to connect to bus: Connection refused")
+			kept, err := k.Keep(t.Context(), w[at].Setting, w[at].To)
+			if once != (err == nil) || !once && !strings.Contains(err.Error(), command) {
+				t.Errorf("%+v, %v", kept, err)
 			}
 		})
 	}

@@ -94,7 +94,7 @@ func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (
 	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
 		marks() +
 		section("dpkg", script("dpkg-versions.sh")) +
-		section("rpm", "command -v dpkg-query >/dev/null || rpm -qa --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' || echo '!'")})
+		section("rpm", "! command -v rpm >/dev/null || rpm -qa --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' || printf '\\n!\\n'")})
 	if err == nil && !f.knowsPackages() {
 		err = unreadPackages(vm)
 	}

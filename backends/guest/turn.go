@@ -50,18 +50,30 @@ func (t turn) pending() string {
 	return "ls " + ssh.QuoteAll(t.dir()+"/watching", t.dir()+"/undoing") + " 2>/dev/null || :"
 }
 
-// stays returns a script that prints something if the file is as the change writes it and the interface has the address, when it is
-// decided whether the change stays.
+// stays returns a script that prints something if the file and the interface are as the change makes them, when it is decided whether
+// the change stays. Leases and rules are not compared.
 func (t turn) stays() string {
-	file := ssh.Quote(t.file)
-	is := "[ ! -e " + file + " ]"
+	file, nic := ssh.Quote(t.file), ssh.Quote(t.nic.Name)
+	has := func(address string) string {
+		return "ip -o addr show dev " + nic + " | grep -qF " + ssh.Quote(" "+address+" ")
+	}
+	is := []string{"[ ! -e " + file + " ]"}
 	if !t.removes() {
-		is = "[ \"$(cat " + file + " && echo .)\" = " + ssh.Quote(t.content+".") + " ]"
+		is[0] = "[ \"$(cat " + file + " && echo .)\" = " + ssh.Quote(t.content+".") + " ]"
 	}
 	if t.address != "" && t.address != backends.DHCP {
-		is += " && ip -o addr show dev " + ssh.Quote(t.nic.Name) + " | grep -qF " + ssh.Quote(" "+t.address+" ")
+		is = append(is, has(t.address))
 	}
-	return is + " && echo stays || :"
+	for _, a := range t.back {
+		is = append(is, has(a))
+	}
+	for _, a := range t.stale {
+		is = append(is, "! "+has(a))
+	}
+	if t.mtu > 0 {
+		is = append(is, "[ \"$(cat /sys/class/net/"+nic+"/mtu)\" = "+strconv.Itoa(t.mtu)+" ]")
+	}
+	return strings.Join(is, " && ") + " && echo stays || :"
 }
 
 // removes reports whether the change removes the file.
