@@ -10,12 +10,13 @@
 #   images -     "is initramfs|IMAGE|WHAT" for each initial RAM disk of initramfs-tools that contains files of this program, or has
 #                an unfinished one beside it (update-initramfs writes IMAGE.new and renames it)
 #
-# Nothing is printed for missing items. The exit code is 1 if systemctl does not answer although systemd runs (sd_booted(3)).
-unread() {
-	[ -d /run/systemd/system ] || return
-	echo "systemctl $1 $name: ${2:-no answer}" >&2
+# Nothing is printed for missing items. The exit code is 1 if an item cannot be read, or systemctl does not answer although systemd
+# runs (sd_booted(3)).
+failed() {
+	echo "$*" >&2
 	exit 1
 }
+unread() { [ ! -d /run/systemd/system ] || failed "systemctl $1 $name: ${2:-no answer}"; }
 while [ $# -gt 1 ]; do
 	kind=$1 name=$2
 	shift 2
@@ -23,9 +24,11 @@ while [ $# -gt 1 ]; do
 	file)
 		for f in "$name" "${name%/*}/.${name##*/}".??????; do
 			if [ -L "$f" ]; then
-				echo "is file|$f|symbolic link to $(readlink "$f")"
+				to=$(readlink "$f") || failed "readlink $f: no answer"
+				echo "is file|$f|symbolic link to $to"
 			elif [ -f "$f" ]; then
-				echo "file $(stat -c '%a|%u:%g|%s' "$f")|$f"
+				is=$(stat -c '%a|%u:%g|%s' "$f") || failed "stat $f: no answer"
+				echo "file $is|$f"
 				cat "$f"
 				echo
 			elif [ -e "$f" ]; then
@@ -35,7 +38,8 @@ while [ $# -gt 1 ]; do
 		;;
 	link)
 		if [ -L "$name" ]; then
-			echo "is link|$name|$(readlink "$name")"
+			to=$(readlink "$name") || failed "readlink $name: no answer"
+			echo "is link|$name|$to"
 		elif [ -e "$name" ]; then
 			echo "is link|$name|$(stat -c '%F' "$name")"
 		fi

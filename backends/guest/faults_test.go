@@ -173,14 +173,15 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A unit whose state cannot be read is not a missing one: a run would record as absent what it then enables, and leave it.
-func TestUnitsThatCannotBeRead(t *testing.T) {
-	for command, once := range map[string]bool{"systemctl is-enabled": false, "systemctl is-active": false, "systemctl is-enabled,nth=1": true} {
+// What cannot be read is not missing: a run would record as absent what it then changes, and leave it.
+func TestItemsThatCannotBeRead(t *testing.T) {
+	for command, once := range map[string]bool{"systemctl is-enabled": false, "systemctl is-active": false, "systemctl is-enabled,nth=1": true, "stat": false, "readlink": false} {
 		t.Run(command, func(t *testing.T) {
 			m := newMachine(t, config{os: "ubuntu-22.04"})
 			w := wanted(m, "ubuntu-22.04")
 			at := slices.IndexFunc(w, func(a backends.Assignment) bool { return a.Kind == backends.KindPersist })
 			k := m.Setters()[backends.KindPersist].(backends.Keeper)
+			m.root(t, "mkdir -p /etc/systemd/system/multi-user.target.wants; ln -s ../rdma-setup-vmw_pvrdma.service /etc/systemd/system/multi-user.target.wants/; echo ib_umad >/etc/modules-load.d/rdma-setup.conf")
 			m.fault(t, "command="+command+",do=fail:Failed to connect to bus: Connection refused")
 			kept, err := k.Keep(t.Context(), w[at].Setting, w[at].To)
 			if once != (err == nil) || !once && !strings.Contains(err.Error(), command) {
