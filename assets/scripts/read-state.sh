@@ -48,7 +48,8 @@ while [ $# -gt 1 ]; do
 	unit)
 		command -v systemctl >/dev/null || continue
 		enabled=$(systemctl is-enabled "$name" 2>/dev/null)
-		# Without a state there is no such unit (systemd before 254), or systemctl failed.
+		# Without a state there is no such unit, or systemctl failed: systemctl of systemd 252 prints "Failed to get unit file state
+		# for UNIT: No such file or directory" on stderr and ends with 1.
 		[ -n "$enabled" ] || enabled=$(LC_ALL=C systemctl is-enabled "$name" 2>&1)
 		case $enabled in
 		enabled | enabled-runtime | linked | linked-runtime | alias | masked | masked-runtime | static | indirect | disabled) ;;
