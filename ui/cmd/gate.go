@@ -234,6 +234,17 @@ const leftRunning = 2 * time.Minute
 // separate accounts, and their tasks are short.
 const passing = 30 * time.Second
 
+// among calls busy for no other targets than these.
+func among(these []backends.Ref, busy func(context.Context, []backends.Ref) (map[backends.Ref]error, error)) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {
+	return func(ctx context.Context, targets []backends.Ref) (map[backends.Ref]error, error) {
+		some := slices.DeleteFunc(slices.Clone(targets), func(t backends.Ref) bool { return !slices.Contains(these, t) })
+		if len(some) == 0 {
+			return nil, nil
+		}
+		return busy(ctx, some)
+	}
+}
+
 // busy returns the activities of others on targets: if the shared lock was lost, all targets count as in use. again: an earlier
 // attempt may have left tasks running.
 func busy(s *session.Session, shared *sharedLock, vcenter string, again bool) func(context.Context, []backends.Ref) (map[backends.Ref]error, error) {

@@ -266,6 +266,9 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		return r.planAgain(ctx, &own, j.State(), back) // the journal meanwhile gets the results of unfinished operations
 	}
 	job.Busy = busy(r.s, shared, inv.VCenter.InstanceUUID, true)
+	if r.env.Twin != nil { // nobody else works on a twin, but a task of the run may not have ended
+		job.Busy = among(engine.Unsettled(st), job.Busy)
+	}
 	job.VCenter, job.Answers = inv.VCenter.InstanceUUID, given
 	job.Refused = r.flags.barred
 	do := engine.Resume

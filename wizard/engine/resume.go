@@ -106,15 +106,7 @@ func (r *runner) refuse(err error) (Result, error) {
 func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettled, err error) {
 	open := st.OpenIntents()
 	all := slices.Concat(open, uncertain(st))
-	var targets []backends.Ref
-	for _, rec := range all {
-		for _, t := range entities(rec) {
-			if !slices.Contains(targets, t) {
-				targets = append(targets, t)
-			}
-		}
-	}
-	busy, failure := r.others(ctx, targets)
+	busy, failure := r.others(ctx, Unsettled(st))
 	if failure != nil {
 		r.note("the tasks of the earlier attempt could not be read: %v", failure)
 	}
@@ -151,6 +143,20 @@ func (r *runner) settleIntents(ctx context.Context, st *journal.State) (unsettle
 		unsettled = cmp.Or(causes...)
 	}
 	return unsettled, err
+}
+
+// Unsettled returns the targets on which an earlier attempt may still be working: of operations without an outcome, and of those that
+// have ended but may still have an effect.
+func Unsettled(st *journal.State) []backends.Ref {
+	var out []backends.Ref
+	for _, rec := range slices.Concat(st.OpenIntents(), uncertain(st)) {
+		for _, t := range entities(rec) {
+			if !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }
 
 // uncertain returns the operations that have ended but may still have an effect: those without a result, as the run was interrupted

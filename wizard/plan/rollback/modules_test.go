@@ -37,7 +37,7 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 			}
 			s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindModules, Name: "rdma"}
 			p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf(all)}, Prior: c.before, Found: backends.ValueOf(all)}},
-				inv, rollback.Options{OnConflict: rollback.Restore})
+				inv, rollback.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,5 +49,20 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 				t.Errorf("to %s, want %s\n%+v", to, c.to, p)
 			}
 		})
+	}
+}
+
+// A module that the run did not leave loaded, although it was to be, was loaded by somebody else since.
+func TestModulesOfSomebodyElse(t *testing.T) {
+	inv := world()
+	inv.Guests[0].Loaded = []string{"ib_umad", "rdma_cm"}
+	s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindModules, Name: "rdma"}
+	p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "rdma_ucm"})},
+		Prior: backends.Absent, Found: backends.ValueOf([]string{"ib_umad"})}}, inv, rollback.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Changes) > 0 || len(p.Conflicts) != 1 {
+		t.Errorf("changes %v, conflicts %v, want one conflict", p.Changes, p.Conflicts)
 	}
 }

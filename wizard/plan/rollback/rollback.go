@@ -128,8 +128,9 @@ func (u *undo) look(p plan.Prior) {
 		u.note("%s keeps its version: %s", c.Target.Name, c.Irreversible)
 	}
 	now, why := u.now(p)
+	found := p.Found
 	if c.Kind == backends.KindModules && why == "" {
-		prior = u.stillLoaded(c.Target.Name, now, prior)
+		prior, found = u.stillLoaded(c.Target.Name, now, prior), among(now, found)
 	}
 	switch {
 	case c.Kind == backends.KindFirmware && !now.Known():
@@ -142,7 +143,7 @@ func (u *undo) look(p plan.Prior) {
 	// that is set one by one (version, uplinks, MTU and NIOC of a switch; each key of a card's firmware; the state of a build or
 	// an image, which reads as partial until it is complete).
 	case current.Same(c.Kind, now, prior):
-	case p.Uncertain, current.Same(c.Kind, now, p.Found), current.Same(c.Kind, now, c.To), now.IsPartial():
+	case p.Uncertain, current.Same(c.Kind, now, found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
 	case u.opts.decision(c.Target) == Keep:
 		u.keep(c.Target, "%s stays %s, because somebody else changed it after the run; before the run it was %s", subject(c), now, prior)
@@ -192,6 +193,16 @@ func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value 
 	return backends.ValueOf(current.Held(is, func(m string) bool {
 		return slices.Contains(fixed, m) || slices.Contains(was, m) && (m != backends.PVRDMAModule || adapter)
 	}))
+}
+
+// among returns those of the modules of now that a value has too. Another boot since, after which the driver of a removed adapter is
+// not loaded, is not a change by somebody else.
+func among(now, of backends.Value) backends.Value {
+	is, all := []string{}, []string{}
+	if now.Decode(&is) != nil || !of.Known() || of.IsAbsent() || of.Decode(&all) != nil {
+		return of
+	}
+	return backends.ValueOf(current.Held(is, func(m string) bool { return slices.Contains(all, m) }))
 }
 
 func subject(c plan.Change) string {
