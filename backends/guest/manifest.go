@@ -100,7 +100,11 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	if err != nil {
 		return nil, err
 	}
-	for _, seen := range parseItems(out) {
+	found, err := parseItems(out)
+	if err != nil {
+		return nil, backends.Errorf(backends.KindTransient, label(vm), "", "%s: %w", what, err)
+	}
+	for _, seen := range found {
 		at := slices.IndexFunc(items, func(i backends.Item) bool { return i.Kind == seen.Kind && i.Name == seen.Name })
 		if at < 0 {
 			items = append(items, seen)
@@ -127,8 +131,10 @@ func (g *Guests) record(ctx context.Context, vm string, m manifest, more ...back
 	return backends.Kept{Items: append(items, more...)}, err
 }
 
-// parseItems parses the output of read-state.sh.
-func parseItems(out string) []backends.Item {
+// parseItems parses the output of read-state.sh. An incomplete file or an unexpected list of an initial RAM disk is an error: it would
+// be recorded as what there was before a change, and no rollback could restore it. Other lines, such as the greeting of a login shell,
+// are ignored.
+func parseItems(out string) ([]backends.Item, error) {
 	var items []backends.Item
 	for out != "" {
 		head, rest, _ := strings.Cut(out, "\n")
@@ -139,18 +145,33 @@ func parseItems(out string) []backends.Item {
 			mode, _ := strconv.ParseUint(w[0], 8, 32)
 			size, err := strconv.Atoi(w[2])
 			if err != nil || size < 0 || size > len(rest) {
-				return items
+				return nil, fmt.Errorf("%s is incomplete: %q", w[3], head)
 			}
 			content := []byte(rest[:size])
 			items = append(items, backends.Item{Kind: backends.ItemFile, Name: w[3], Content: content,
 				State: backends.ValueOf(fileState{uint32(mode), w[1], fmt.Sprintf("%x", sha256.Sum256(content))})})
 			rest = strings.TrimPrefix(rest[size:], "\n")
 		case word == "is" && len(w) >= 3:
-			items = append(items, backends.Item{Kind: backends.ItemKind(w[0]), Name: w[1], State: backends.ValueOf(strings.TrimSpace(strings.Join(w[2:], "|")))})
+			state := strings.TrimSpace(strings.Join(w[2:], "|"))
+			if w[0] == string(backends.ItemInitramfs) && !listsFiles(state) {
+				return nil, fmt.Errorf("the list of the files in %s is not understood: %.80q", w[1], state)
+			}
+			items = append(items, backends.Item{Kind: backends.ItemKind(w[0]), Name: w[1], State: backends.ValueOf(state)})
 		}
 		out = rest
 	}
-	return items
+	return items, nil
+}
+
+// listsFiles reports whether the state of an initial RAM disk consists of paths and sizes.
+func listsFiles(state string) bool {
+	list := strings.Fields(strings.TrimSuffix(state, unfinishedImage))
+	for i, word := range list {
+		if _, err := strconv.ParseUint(word, 10, 64); i%2 == 1 && err != nil {
+			return false
+		}
+	}
+	return len(list)%2 == 0
 }
 
 // put writes a file atomically, as a step.
