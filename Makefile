@@ -77,14 +77,15 @@ lint:
 	@$(GO) tool govulncheck ./... || { rc=$$?; [ $$rc -ne 3 ] || exit 1; echo "govulncheck: not asked (see above)"; }
 	$(GO) test -count=1 -run 'TestArrows|TestTopLevel' ./ui/cmd
 
-ALONE := ^TestE2ERehearsalForetellsTheRun$$
-
 # The benchmarks, then a table that compares measurements with their bounds; counts over their bound fail, times are only reported.
 # Each part of the table has its own limit (bench_board_test.go), after which it fails and the next one begins.
 bench: build
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -c -tags bench -o bin/bounds.test ./ui/cmd
 	cd ui/cmd && ../../bin/bounds.test -test.run TestBounds -test.timeout 75m
+
+# This test compares durations, which other tests and the race detector would lengthen.
+ALONE := ^TestE2ERehearsalForetellsTheRun$$
 
 # Real programs and real kernels: installs the required packages with apt, and keeps the guests' image in the user's cache. Tests
 # that mostly wait run in parallel to the guests, and their output is printed at the end.
@@ -94,7 +95,6 @@ e2e: build
 	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 4 -run 'TestE2E' -skip '$(ALONE)' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
-	@# It compares durations, which other tests and the race detector would lengthen.
 	$(GO) test -count=1 -tags e2e -timeout 20m -run '$(ALONE)' -v ./ui/cmd
 	@# A sample of make torture, with the ssh of this machine as its witness.
 	RDMA_SETUP_TORTURE_KILLS=10 RDMA_SETUP_TORTURE_SEED=20261123 $(GO) test -count=1 -tags torture -timeout 20m -parallel 6 -run TestTortureKills -v ./ui/cmd/torture

@@ -29,7 +29,7 @@ while [ $# -gt 1 ]; do
 			elif [ -f "$f" ]; then
 				is=$(stat -c '%a|%u:%g|%s' "$f") || failed "stat $f: no answer"
 				echo "file $is|$f"
-				cat "$f"
+				cat "$f" || failed "cat $f: no answer"
 				echo
 			elif [ -e "$f" ]; then
 				echo "is file|$f|$(stat -c '%F' "$f")"

@@ -92,17 +92,21 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 		return nil, nil
 	}
 	const what = "read the current state of what a change may affect"
-	// A failure is not kept: a guest that could not start a program is asked again.
-	out, err := backends.Again(ctx, fmt.Sprintln(vm, args), func() (string, error) {
+	// A failure is not kept: a guest that could not start a program, or printed something else, is asked again.
+	found, err := backends.Again(ctx, fmt.Sprintln(vm, args), func() ([]backends.Item, error) {
 		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: what, Sudo: true, MaxOutput: 8 << 20})
-		return answered(vm, what, r, err)
+		out, err := answered(vm, what, r, err)
+		if err != nil {
+			return nil, err
+		}
+		list, err := parseItems(out)
+		if err != nil {
+			return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
+		}
+		return list, nil
 	})
 	if err != nil {
 		return nil, err
-	}
-	found, err := parseItems(out)
-	if err != nil {
-		return nil, backends.Errorf(backends.KindTransient, label(vm), "", "%s: %w", what, err)
 	}
 	for _, seen := range found {
 		at := slices.IndexFunc(items, func(i backends.Item) bool { return i.Kind == seen.Kind && i.Name == seen.Name })
@@ -131,7 +135,7 @@ func (g *Guests) record(ctx context.Context, vm string, m manifest, more ...back
 	return backends.Kept{Items: append(items, more...)}, err
 }
 
-// parseItems parses the output of read-state.sh. An incomplete file or an unexpected list of an initial RAM disk is an error: it would
+// parseItems parses the output of read-state.sh. A file of another length or an unexpected list of an initial RAM disk is an error: it would
 // be recorded as what there was before a change, and no rollback could restore it. Other lines, such as the greeting of a login shell,
 // are ignored.
 func parseItems(out string) ([]backends.Item, error) {
@@ -144,13 +148,13 @@ func parseItems(out string) ([]backends.Item, error) {
 		case word == "file" && len(w) == 4:
 			mode, _ := strconv.ParseUint(w[0], 8, 32)
 			size, err := strconv.Atoi(w[2])
-			if err != nil || size < 0 || size > len(rest) {
-				return nil, fmt.Errorf("%s is incomplete: %q", w[3], head)
+			if err != nil || size < 0 || size >= len(rest) || rest[size] != '\n' {
+				return nil, fmt.Errorf("the content of %s has another length than its size: %q", w[3], head)
 			}
 			content := []byte(rest[:size])
 			items = append(items, backends.Item{Kind: backends.ItemFile, Name: w[3], Content: content,
 				State: backends.ValueOf(fileState{uint32(mode), w[1], fmt.Sprintf("%x", sha256.Sum256(content))})})
-			rest = strings.TrimPrefix(rest[size:], "\n")
+			rest = rest[size+1:]
 		case word == "is" && len(w) >= 3:
 			state := strings.TrimSpace(strings.Join(w[2:], "|"))
 			if w[0] == string(backends.ItemInitramfs) && !listsFiles(state) {

@@ -11,6 +11,9 @@ func TestItemsThatAreNotUnderstood(t *testing.T) {
 		"is initramfs|/boot/initrd.img-5.15|Segmentation fault\n":                                               "",
 		"is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf\n":                                              "",
 		"file 644|0:0|3|/etc/x\na\n":                                                                            "",
+		"file 644|0:0|3|/etc/x\nab\n":                                                                           "",
+		"file 644|0:0|3|/etc/x\nabcd\n":                                                                         "",
+		"file 644|0:0|30|/etc/x\n\nis unit|x.service|disabled inactive\n":                                       "",
 		"Welcome to vm-01\nis unit|x.service|disabled inactive\n":                                               "disabled inactive",
 	} {
 		items, err := parseItems(out)

@@ -52,6 +52,22 @@ func TestModulesAreNeverLoadedAgain(t *testing.T) {
 	}
 }
 
+// A driver that the run unloaded and could not load again is loaded by the next boot, which does not load all of the others.
+func TestModulesThatABootLoads(t *testing.T) {
+	inv := world()
+	inv.Guests[0].Loaded = []string{"rdma_cm", "vmw_pvrdma"}
+	inv.VMs[0].Adapters = []backends.Adapter{{Type: "pvrdma"}}
+	s := backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindModules, Name: "rdma"}
+	p, err := rollback.Build([]plan.Prior{{Change: plan.Change{Setting: s, To: backends.ValueOf([]string{"ib_umad", "rdma_cm", "vmw_pvrdma"})},
+		Prior: backends.ValueOf([]string{"vmw_pvrdma"}), Found: backends.ValueOf([]string{"ib_umad", "rdma_cm"})}}, inv, rollback.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Changes) != 1 || p.Changes[0].To != backends.ValueOf([]string{"vmw_pvrdma"}) || len(p.Conflicts) > 0 {
+		t.Errorf("changes %v, conflicts %v, want that rdma_cm is unloaded", p.Changes, p.Conflicts)
+	}
+}
+
 // A module that the run did not leave loaded, although it was to be, was loaded by somebody else since.
 func TestModulesOfSomebodyElse(t *testing.T) {
 	inv := world()

@@ -130,7 +130,8 @@ func (u *undo) look(p plan.Prior) {
 	now, why := u.now(p)
 	found := p.Found
 	if c.Kind == backends.KindModules && why == "" {
-		prior, found = u.stillLoaded(c.Target.Name, now, prior), among(now, found)
+		prior = u.stillLoaded(c.Target.Name, now, prior)
+		found = among(now, found, prior)
 	}
 	switch {
 	case c.Kind == backends.KindFirmware && !now.Known():
@@ -195,14 +196,14 @@ func (u *undo) stillLoaded(vm string, now, prior backends.Value) backends.Value 
 	}))
 }
 
-// among returns those of the modules of now that a value has too. Another boot since, after which the driver of a removed adapter is
-// not loaded, is not a change by somebody else.
-func among(now, of backends.Value) backends.Value {
-	is, all := []string{}, []string{}
-	if now.Decode(&is) != nil || !of.Known() || of.IsAbsent() || of.Decode(&all) != nil {
-		return of
+// among returns those modules of now that the run left or found. A missing module is no conflict, whoever unloaded it: after another
+// boot, for example, the driver of an adapter that was removed is not loaded. A module that neither has was loaded by somebody else.
+func among(now, left, prior backends.Value) backends.Value {
+	is, ours, before := []string{}, []string{}, []string{}
+	if now.Decode(&is) != nil || !left.Known() || left.IsAbsent() || left.Decode(&ours) != nil || prior.Known() && !prior.IsAbsent() && prior.Decode(&before) != nil {
+		return left
 	}
-	return backends.ValueOf(current.Held(is, func(m string) bool { return slices.Contains(all, m) }))
+	return backends.ValueOf(current.Held(is, func(m string) bool { return slices.Contains(ours, m) || slices.Contains(before, m) }))
 }
 
 func subject(c plan.Change) string {
