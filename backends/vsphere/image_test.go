@@ -38,11 +38,17 @@ func imaged(t *testing.T, faults ...string) (*lab.Lab, *vsphere.Client, backends
 	return l, c, c.Setters()[backends.KindImageComponent]
 }
 
+// managed is the image of the lab's cluster and its depots.
+type managed struct {
+	*events.Image
+	*events.Lifecycle
+}
+
 // lifecycle reads the image of the lab, and may change it.
-func lifecycle(t *testing.T, l *lab.Lab, look func(*events.Lifecycle)) {
+func lifecycle(t *testing.T, l *lab.Lab, look func(managed)) {
 	t.Helper()
 	if err := l.World().Update(func(s *events.State) ([]events.Event, error) {
-		look(s.Lifecycle)
+		look(managed{s.Services.Image, &s.Lifecycle})
 		return nil, nil
 	}); err != nil {
 		t.Fatal(err)
@@ -52,13 +58,13 @@ func lifecycle(t *testing.T, l *lab.Lab, look func(*events.Lifecycle)) {
 func TestImageContractOnLab(t *testing.T) {
 	l, _, set := imaged(t)
 	commits := func() (n int) {
-		lifecycle(t, l, func(i *events.Lifecycle) { n = i.Commits })
+		lifecycle(t, l, func(i managed) { n = i.Commits })
 		return n
 	}
 	missing := ofCluster
 	missing.Target.Name = "no-such-cluster"
 	settertest.Run(t, settertest.Case{Setter: set, Setting: ofCluster, OneWay: true, Missing: missing, Writes: commits, Values: []backends.Value{backends.ValueOf(release)}})
-	lifecycle(t, l, func(i *events.Lifecycle) {
+	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
 		}
@@ -75,19 +81,19 @@ func TestImageContractOnLab(t *testing.T) {
 func TestImageThatIsNotEdited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		prepare func(*events.Lifecycle)
+		prepare func(managed)
 		faults  []string
 		version string
 		want    string
 		drafts  int
 	}{
-		"another's draft":             {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release, `VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
-		"our own, something else":     {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil, release, "edits the image", 1},
-		"our own, another base image": {func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Base = "8.0.3-0.35.24280767" }, nil, release, "edits the image", 1},
-		"not valid":                   {func(i *events.Lifecycle) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release, "the image would not be valid: Component X conflicts with Y.", 0},
+		"another's draft":             {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\maria`) }, nil, release, `VSPHERE.LOCAL\maria edits the image; that draft stays as it is`, 1},
+		"our own, something else":     {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Intel-icen"] = "1.0" }, nil, release, "edits the image", 1},
+		"our own, another base image": {func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`).Base = "8.0.3-0.35.24280767" }, nil, release, "edits the image", 1},
+		"not valid":                   {func(i managed) { i.Bundles[0].Conflict = "Component X conflicts with Y." }, nil, release, "the image would not be valid: Component X conflicts with Y.", 0},
 		"validation fails":            {nil, []string{"method=lifecycle.validate,do=task-error:The depot service is not there"}, release, "validate the draft: The depot service is not there", 0},
 		"commit fails":                {nil, []string{"method=lifecycle.commit,do=task-error:No disk space"}, release, "commit the draft: No disk space", 0},
-		"bundle is not there":         {func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
+		"bundle is not there":         {func(i managed) { i.Bundles = i.Bundles[1:] }, nil, release, "404", 0},
 		"no bundle was named":         {nil, nil, "9.9", "no depot of vCenter has Mellanox-MFT-Tools 9.9", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +105,7 @@ func TestImageThatIsNotEdited(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("want %q, got %v", c.want, err)
 			}
-			lifecycle(t, l, func(i *events.Lifecycle) {
+			lifecycle(t, l, func(i managed) {
 				if len(i.Components) != 0 || len(i.Drafts) != c.drafts {
 					t.Errorf("components %v, %d drafts", i.Components, len(i.Drafts))
 				}
@@ -122,7 +128,7 @@ func TestImageFromAFileOfThisComputer(t *testing.T) {
 	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
 		t.Fatal(err)
 	}
-	lifecycle(t, l, func(i *events.Lifecycle) {
+	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release || len(i.Depots) != 1 {
 			t.Errorf("%d drafts, components %v, depots %v", len(i.Drafts), i.Components, i.Depots)
 		}
@@ -132,7 +138,7 @@ func TestImageFromAFileOfThisComputer(t *testing.T) {
 // If vCenter cannot import it, the error names the URL and explains how to import the bundle by hand.
 func TestImageFromAFileThatIsNotImported(t *testing.T) {
 	l, c, set := imaged(t)
-	lifecycle(t, l, func(i *events.Lifecycle) { i.Bundles = i.Bundles[1:] })
+	lifecycle(t, l, func(i managed) { i.Bundles = i.Bundles[1:] })
 	file := filepath.Join(t.TempDir(), path.Base(mftBundle))
 	if err := os.WriteFile(file, []byte("PK"), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,7 +153,7 @@ func TestImageFromAFileThatIsNotImported(t *testing.T) {
 // A run that was killed between creating the draft and committing it leaves a draft of this program that contains only the change.
 func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	l, _, set := imaged(t)
-	lifecycle(t, l, func(i *events.Lifecycle) {
+	lifecycle(t, l, func(i managed) {
 		i.NewDraft(`VSPHERE.LOCAL\administrator`).Components["Mellanox-MFT-Tools"] = release
 	})
 	if got, err := set.Read(t.Context(), ofCluster); err != nil || got != backends.Partial(release) {
@@ -156,7 +162,7 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 	if err := set.Set(t.Context(), ofCluster, backends.ValueOf(release), nil); err != nil {
 		t.Fatal(err)
 	}
-	lifecycle(t, l, func(i *events.Lifecycle) {
+	lifecycle(t, l, func(i managed) {
 		if len(i.Drafts) != 0 || i.Components["Mellanox-MFT-Tools"] != release {
 			t.Errorf("%d drafts, components %v", len(i.Drafts), i.Components)
 		}
@@ -166,7 +172,7 @@ func TestImageDraftThatAKilledRunLeft(t *testing.T) {
 // A rollback deletes that draft, although the image is unchanged.
 func TestImageDraftThatIsRolledBack(t *testing.T) {
 	l, _, set := imaged(t)
-	lifecycle(t, l, func(i *events.Lifecycle) { i.NewDraft(`VSPHERE.LOCAL\administrator`) })
+	lifecycle(t, l, func(i managed) { i.NewDraft(`VSPHERE.LOCAL\administrator`) })
 	if err := set.Set(t.Context(), ofCluster, backends.Absent, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +230,7 @@ func TestHostThatIsNotRemediated(t *testing.T) {
 		"in service":               {func(l *lab.Lab) error { return l.World().SetMaintenance("esx-01", false) }, nil, "not in maintenance mode"},
 		"VMs would be powered off": {func(l *lab.Lab) error { return power(l) }, nil, "would change the power state of VMs (POWER_OFF_VMS)"},
 		"image without it": {func(l *lab.Lab) error {
-			return l.World().Update(func(s *events.State) ([]events.Event, error) { s.Lifecycle.Components = nil; return nil, nil })
+			return l.World().Update(func(s *events.State) ([]events.Event, error) { s.Services.Image.Components = nil; return nil, nil })
 		}, nil, "the image has absent of Mellanox-MFT-Tools"},
 		"remediation fails": {nil, []string{"host=esx-01,method=lifecycle.remediate,do=task-error:cannot download VIB"}, "cannot download VIB"},
 	} {
@@ -248,7 +254,7 @@ func TestHostThatIsNotRemediated(t *testing.T) {
 }
 
 func power(l *lab.Lab) error {
-	return l.World().Update(func(s *events.State) ([]events.Event, error) { s.Lifecycle.PowerOff = true; return nil, nil })
+	return l.World().Update(func(s *events.State) ([]events.Event, error) { s.Services.Image.PowerOff = true; return nil, nil })
 }
 
 // The remediation that a killed run has started continues in vCenter: the next run waits for it and starts none.
@@ -299,7 +305,7 @@ func setUntilConnected(t *testing.T, set backends.Setter, s backends.Setting) er
 
 func TestImageIsRead(t *testing.T) {
 	l, c, _ := imaged(t)
-	lifecycle(t, l, func(i *events.Lifecycle) {
+	lifecycle(t, l, func(i managed) {
 		i.NewDraft(`VSPHERE.LOCAL\maria`)
 		i.Hardware, i.AddOn, i.QuickBoot = "OEM HSM", "DEL-ESXi", true
 	})

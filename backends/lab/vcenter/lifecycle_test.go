@@ -147,8 +147,8 @@ func TestDraftsOfAnImage(t *testing.T) {
 func TestRemediation(t *testing.T) {
 	c := start(t, scenario.Spec{Scenario: "sriov-image", Hosts: 2, VMs: 2})
 	if err := c.world.Update(func(s *world.State) ([]world.Event, error) {
-		l := s.Lifecycle
-		l.Depots, l.Components = []string{l.Bundles[0].Location}, map[string]string{l.Bundles[0].Name: l.Bundles[0].Version}
+		b := s.Lifecycle.Bundles[0]
+		s.Lifecycle.Depots, s.Services.Image.Components = []string{b.Location}, map[string]string{b.Name: b.Version}
 		s.VMs[0].Local = true // the VM cannot leave the first host
 		return nil, nil
 	}); err != nil {
@@ -161,7 +161,7 @@ func TestRemediation(t *testing.T) {
 	a.want(500, "EULA", "POST", apply, ids{"hosts": []string{host(0)}})
 	a.want(400, "not part of the cluster", "POST", apply, ids{"hosts": []string{"host-1"}, "accept_eula": true})
 	busy := func(is bool) {
-		if err := c.world.Update(func(s *world.State) ([]world.Event, error) { s.Lifecycle.Busy = is; return nil, nil }); err != nil {
+		if err := c.world.Update(func(s *world.State) ([]world.Event, error) { s.Services.Image.Busy = is; return nil, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Services are the cluster services: HA, DRS, EVC and vSAN.
+// Services are the cluster services: HA, DRS, EVC, vSAN and the image of Lifecycle Manager.
 type Services struct {
 	DRS      string // manual, partiallyAutomated; "": fullyAutomated
 	NoDRS    bool   // DRS is off
@@ -16,6 +16,7 @@ type Services struct {
 	VSAN     bool   // the hosts store data of vSAN objects
 	Resync   int64  // bytes that vSAN must copy before its objects are compliant again
 	Rules    []Rule // affinity rules of DRS
+	Image    *Image // image that manages the cluster; nil: baselines
 }
 
 // A Cluster is a cluster in addition to the first one.

@@ -7,20 +7,24 @@ import (
 	"time"
 )
 
-// A Lifecycle contains the image with which Lifecycle Manager manages the cluster, and its depots. Source: vSphere Automation
-// API, esx/settings.
+// A Lifecycle contains the depots of Lifecycle Manager, which all clusters of vCenter share. Source: vSphere Automation API,
+// esx/settings/depots.
 type Lifecycle struct {
+	Depots  []string // locations of the imported depots
+	Bundles []Bundle // bundles at all locations, imported or not
+}
+
+// An Image is the image with which Lifecycle Manager manages a cluster. Source: vSphere Automation API, esx/settings/clusters.
+type Image struct {
 	Base       string            // version of the base image
 	Components map[string]string // versions, by name, of components added to the base image
 	AddOn      string            // vendor add-on, "" for none
 	Hardware   string            // name of the hardware support manager that adds firmware to the image, "" for none
 	Commits    int
 	Drafts     []*Draft
-	Depots     []string // locations of the imported depots
-	Bundles    []Bundle // bundles at all locations, imported or not
-	PowerOff   bool     // the apply policy powers off VMs
-	QuickBoot  bool     // the apply policy requests Quick Boot
-	Busy       bool     // an apply operation is running
+	PowerOff   bool // the apply policy powers off VMs
+	QuickBoot  bool // the apply policy requests Quick Boot
+	Busy       bool // an apply operation is running
 	made       int
 }
 
@@ -40,24 +44,24 @@ type Bundle struct {
 }
 
 // NewDraft creates a user's draft from the current image.
-func (l *Lifecycle) NewDraft(owner string) *Draft {
-	l.made++
-	d := &Draft{ID: strconv.Itoa(l.made), Owner: owner, Base: l.Base, Made: time.Now(), Components: maps.Clone(l.Components)}
+func (m *Image) NewDraft(owner string) *Draft {
+	m.made++
+	d := &Draft{ID: strconv.Itoa(m.made), Owner: owner, Base: m.Base, Made: time.Now(), Components: maps.Clone(m.Components)}
 	if d.Components == nil {
 		d.Components = map[string]string{}
 	}
-	l.Drafts = append(l.Drafts, d)
+	m.Drafts = append(m.Drafts, d)
 	return d
 }
 
 // Draft returns the draft with an ID, or nil if there is none.
-func (l *Lifecycle) Draft(id string) *Draft {
-	return find(l.Drafts, func(d *Draft) bool { return d.ID == id })
+func (m *Image) Draft(id string) *Draft {
+	return find(m.Drafts, func(d *Draft) bool { return d.ID == id })
 }
 
 // Drop deletes a draft.
-func (l *Lifecycle) Drop(id string) {
-	l.Drafts = slices.DeleteFunc(l.Drafts, func(d *Draft) bool { return d.ID == id })
+func (m *Image) Drop(id string) {
+	m.Drafts = slices.DeleteFunc(m.Drafts, func(d *Draft) bool { return d.ID == id })
 }
 
 // Offered returns a component from the imported depots, or nil if there is none. An empty version matches any version.
@@ -82,23 +86,26 @@ func (l *Lifecycle) Installed(h *Host) map[string]string {
 	return out
 }
 
-// Compliant reports whether a host has exactly the components of the image.
-func (l *Lifecycle) Compliant(h *Host) bool { return maps.Equal(l.Installed(h), l.Components) }
+// Compliant reports whether a host has exactly the components of its cluster's image, which must exist.
+func (s *State) Compliant(h *Host) bool {
+	return maps.Equal(s.Lifecycle.Installed(h), s.ClusterServices(h.Cluster).Image.Components)
+}
 
-// Remediate stages the cluster's image on a host for the next boot. Components that are not in the image are removed (KB
-// 440252).
+// Remediate stages the image of a host's cluster, which must exist, on the host for the next boot. Components that are not in the
+// image are removed (KB 440252).
 func (w *World) Remediate(host string) error {
 	return w.setHost(host, func(s *State, h *Host) (Event, error) {
 		var change ImageChange
+		want := s.ClusterServices(h.Cluster).Image.Components
 		for _, b := range s.Lifecycle.Bundles {
-			in := s.Lifecycle.Components[b.Name] == b.Version
+			in := want[b.Name] == b.Version
 			for _, v := range b.VIBs {
 				if in {
 					if err := h.accepts(v, Install{}); err != nil {
 						return Event{}, err
 					}
 					h.stage(v, Install{}, &change)
-				} else if has := h.staged(v.Name); has != nil && has.Version == v.Version && s.Lifecycle.Components[b.Name] == "" {
+				} else if has := h.staged(v.Name); has != nil && has.Version == v.Version && want[b.Name] == "" {
 					has.Pending = PendingRemove
 				}
 			}

@@ -27,7 +27,7 @@ type State struct {
 	Images     []firmware.Image // firmware files for cards on the datastore
 	Lossless   string           // requested lossless mode in the answers for SR-IOV: pfc, or "" for the default
 	DHCP       string           // IPv4 network of the DHCP server on the RDMA switch; "": no server
-	Lifecycle  *Lifecycle       // image that manages the cluster; nil: baselines
+	Lifecycle  Lifecycle        // depots for the images of clusters
 	Services   Services
 	Clusters   []Cluster // in addition to the first one, whose name and services are above
 

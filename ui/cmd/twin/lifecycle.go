@@ -11,25 +11,31 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/image"
 )
 
-// lifecycle copies the image that manages the cluster, the depots of vCenter, and the offline bundles that the answers name.
-func (t *Twin) lifecycle(s *world.State, h *backends.Host) {
-	l := &world.Lifecycle{Base: h.Version, Components: map[string]string{}, Commits: 1}
-	s.Lifecycle = l
+// image copies the image that manages the cluster of a host, the depots of vCenter, and the offline bundles that the answers name.
+func (t *Twin) image(s *world.State, h *backends.Host, of *world.Services) {
+	m := &world.Image{Base: h.Version, Components: map[string]string{}, Commits: 1}
+	of.Image = m
+	l := &s.Lifecycle
+	offer := func(at, name, version string) {
+		if !slices.ContainsFunc(l.Bundles, func(b world.Bundle) bool { return b.Location == at }) {
+			l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: name, Version: version, VIBs: t.vibs(name, version)})
+		}
+	}
 	c := t.site.Cluster(h.Cluster)
 	if c == nil || c.Image == nil || c.Image.Error != "" {
-		t.note("", "the image of the cluster was not read: a base image of "+h.Version+" without components, and no depots")
+		t.note("", "the image of the cluster "+h.Cluster+" was not read: a base image of "+h.Version+" without components")
 	} else {
 		img := c.Image
-		l.Base, l.AddOn, l.Hardware, l.QuickBoot = img.Base, img.AddOn, strings.Join(img.Hardware, ", "), img.QuickBoot
-		l.PowerOff = img.Power != image.KeepPower
+		m.Base, m.AddOn, m.Hardware, m.QuickBoot = img.Base, img.AddOn, strings.Join(img.Hardware, ", "), img.QuickBoot
+		m.PowerOff = img.Power != image.KeepPower
 		for _, d := range img.Drafts {
 			if !d.Ours {
-				l.NewDraft(d.Owner)
+				m.NewDraft(d.Owner)
 			}
 		}
 		offered := maps.Clone(img.Offered)
 		for name, version := range img.Components {
-			l.Components[name] = version
+			m.Components[name] = version
 			if !slices.Contains(offered[name], version) {
 				offered[name] = append(slices.Clone(offered[name]), version)
 			}
@@ -37,19 +43,20 @@ func (t *Twin) lifecycle(s *world.State, h *backends.Host) {
 		for _, name := range slices.Sorted(maps.Keys(offered)) {
 			for _, version := range offered[name] {
 				at := "depot of vCenter: " + name + " " + version
-				l.Depots = append(l.Depots, at)
-				l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: name, Version: version, VIBs: t.vibs(name, version)})
+				offer(at, name, version)
+				if !slices.Contains(l.Depots, at) {
+					l.Depots = append(l.Depots, at)
+				}
 			}
 		}
 	}
 	if t.answers != nil {
 		for _, at := range t.answers.HostPackages() {
 			if b, ok := nic.Bundle(at); ok {
-				l.Bundles = append(l.Bundles, world.Bundle{Location: at, Name: b.Name, Version: b.Version, VIBs: t.vibs(b.Name, b.Version)})
+				offer(at, b.Name, b.Version)
 			}
 		}
 	}
-	t.installed(s)
 }
 
 // vibs returns the VIBs that the lab has for a component: those of firmware tools and drivers, in the version on a host that has
@@ -81,15 +88,16 @@ func (t *Twin) vibs(component, version string) []world.VIB {
 	return list
 }
 
-// installed adds to hosts the VIBs of the image's components that they have.
+// installed adds to hosts the VIBs of those components of their cluster's image that they have.
 func (t *Twin) installed(s *world.State) {
 	for i := range t.site.Hosts {
 		w := s.Hosts[i]
-		if w.Cluster != 0 {
+		m := s.ClusterServices(w.Cluster).Image
+		if m == nil {
 			continue
 		}
 		for _, b := range s.Lifecycle.Bundles {
-			if v := s.Lifecycle.Components[b.Name]; v != b.Version || system(&t.site.Hosts[i]).Components.Value[b.Name] != v {
+			if v := m.Components[b.Name]; v != b.Version || system(&t.site.Hosts[i]).Components.Value[b.Name] != v {
 				continue
 			}
 			for _, v := range b.VIBs {

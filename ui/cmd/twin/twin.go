@@ -121,14 +121,14 @@ func (t *Twin) Found(s *world.State) error {
 	for n, name := range clusters {
 		t.cluster(s, n, name)
 	}
+	t.installed(s)
 	t.depot(s)
 	t.always()
 	t.Assumed = t.notes.list()
 	return nil
 }
 
-// clusters returns the names of the clusters, first that of the answers, or one that an image manages: the lab has images only
-// in its first cluster.
+// clusters returns the names of the clusters, first that of the answers.
 func (t *Twin) clusters() []string {
 	var names []string
 	for _, h := range t.site.Hosts {
@@ -137,13 +137,10 @@ func (t *Twin) clusters() []string {
 		}
 	}
 	rank := func(name string) int {
-		switch {
-		case t.answers != nil && t.answers.Hosts.Cluster == name && name != "":
+		if t.answers != nil && t.answers.Hosts.Cluster == name && name != "" {
 			return 0
-		case slices.ContainsFunc(t.site.Hosts, func(h backends.Host) bool { return h.Cluster == name && slices.Contains(h.ManagedBy, "vLCM image") }):
-			return 1
 		}
-		return 2
+		return 1
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return names
@@ -156,14 +153,14 @@ func (t *Twin) cluster(s *world.State, n int, name string) {
 		if h.Cluster != name {
 			continue
 		}
-		if n == 0 && s.Lifecycle == nil && slices.Contains(h.ManagedBy, "vLCM image") {
-			t.lifecycle(s, &h)
+		if v.Image == nil && h.Imaged() {
+			t.image(s, &h, v)
 		}
 		if f := system(&h).Resync; f.Known() {
 			v.Resync = f.Value
 		}
 		for _, owner := range h.ManagedBy {
-			if owner != "vLCM image" || n > 0 {
+			if owner != backends.ImageManaged {
 				t.note(h.Name, "is managed by "+owner+", which the twin does not simulate")
 			}
 		}

@@ -13,14 +13,14 @@ import (
 )
 
 func (h *Handler) compliance(c call) {
-	h.view(func(s *world.State, l *world.Lifecycle) {
+	h.view(c, func(s *world.State, m *world.Image) {
 		ok, not, away := []string{}, []string{}, []string{}
 		for _, host := range s.Hosts {
 			switch id := model.HostRef(host).Value; {
-			case host.Cluster != 0: // the image is that of the first cluster
+			case host.Cluster != c.cluster:
 			case host.State != world.Up:
 				away = append(away, id)
-			case l.Compliant(host):
+			case s.Compliant(host):
 				ok = append(ok, id)
 			default:
 				not = append(not, id)
@@ -30,7 +30,7 @@ func (h *Handler) compliance(c call) {
 		if len(not) > 0 {
 			status, impact = "NON_COMPLIANT", "REBOOT_REQUIRED"
 		}
-		c.answer(http.StatusOK, map[string]any{"status": status, "impact": impact, "scan_time": time.Now().UTC(), "commit": fmt.Sprint(l.Commits),
+		c.answer(http.StatusOK, map[string]any{"status": status, "impact": impact, "scan_time": time.Now().UTC(), "commit": fmt.Sprint(m.Commits),
 			"compliant_hosts": ok, "non_compliant_hosts": not, "incompatible_hosts": []string{}, "unavailable_hosts": away})
 	})
 }
@@ -64,14 +64,14 @@ func (h *Handler) apply(c call) {
 	var hosts []string
 	refused := false
 	_ = h.f.World.Update(func(s *world.State) ([]world.Event, error) {
-		l := s.Lifecycle
+		m := s.ClusterServices(c.cluster).Image
 		refuse := func(status int, kind, text string) {
 			refused = true
 			c.refuse(status, kind, text)
 		}
 		for _, id := range spec.Hosts {
 			host := hostOf(s, id)
-			if host == nil {
+			if host == nil || host.Cluster != c.cluster {
 				refuse(http.StatusBadRequest, "INVALID_ARGUMENT", "The host "+id+" is not part of the cluster.")
 				return nil, nil
 			}
@@ -79,18 +79,18 @@ func (h *Handler) apply(c call) {
 		}
 		if len(spec.Hosts) == 0 {
 			for _, host := range s.Hosts {
-				if host.Cluster == 0 {
+				if host.Cluster == c.cluster {
 					hosts = append(hosts, host.Name)
 				}
 			}
 		}
 		switch {
-		case l.Busy:
+		case m.Busy:
 			refuse(http.StatusBadRequest, "NOT_ALLOWED_IN_CURRENT_STATE", "There is another operation in progress.")
 		case !spec.Accept:
 			refuse(http.StatusInternalServerError, "ERROR", "The EULA has not been accepted.")
 		default:
-			l.Busy = true
+			m.Busy = true
 		}
 		return nil, nil
 	})
@@ -99,7 +99,7 @@ func (h *Handler) apply(c call) {
 	}
 	h.start(c, "clusters.software", "apply", func(t *frame.Task) (any, error) {
 		defer func() {
-			_ = h.change(func(l *world.Lifecycle) error { l.Busy = false; return nil })
+			_ = h.change(c, func(_ *world.State, m *world.Image) error { m.Busy = false; return nil })
 		}()
 		done, failed := []string{}, []string{}
 		var why error
@@ -123,9 +123,9 @@ func (h *Handler) apply(c call) {
 func (h *Handler) remediate(t *frame.Task, name string) error {
 	ready, before := false, false
 	look := func() {
-		h.view(func(s *world.State, l *world.Lifecycle) {
+		h.f.World.View(func(s *world.State) {
 			host := s.Host(name)
-			ready, before = host.State == world.Up && l.Compliant(host), host.Maintenance
+			ready, before = host.State == world.Up && s.Compliant(host), host.Maintenance
 		})
 	}
 	if look(); ready {
@@ -162,6 +162,6 @@ func (h *Handler) remediate(t *frame.Task, name string) error {
 }
 
 func (h *Handler) ref(host string) (ref types.ManagedObjectReference) {
-	h.view(func(s *world.State, _ *world.Lifecycle) { ref = model.HostRef(s.Host(host)) })
+	h.f.World.View(func(s *world.State) { ref = model.HostRef(s.Host(host)) })
 	return ref
 }

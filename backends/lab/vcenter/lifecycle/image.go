@@ -17,16 +17,15 @@ import (
 )
 
 // view calls read with the world and the image.
-func (h *Handler) view(read func(s *world.State, l *world.Lifecycle)) {
-	h.f.World.View(func(s *world.State) { read(s, s.Lifecycle) })
+func (h *Handler) view(c call, read func(s *world.State, m *world.Image)) {
+	h.f.World.View(func(s *world.State) { read(s, s.ClusterServices(c.cluster).Image) })
 }
 
-// change calls do to change the image.
-func (h *Handler) change(do func(l *world.Lifecycle) error) error {
-	return h.f.World.Update(func(s *world.State) ([]world.Event, error) { return nil, do(s.Lifecycle) })
+func (h *Handler) change(c call, do func(s *world.State, m *world.Image) error) error {
+	return h.f.World.Update(func(s *world.State) ([]world.Event, error) { return nil, do(s, s.ClusterServices(c.cluster).Image) })
 }
 
-func details(l *world.Lifecycle, name, version string) map[string]any {
+func details(l world.Lifecycle, name, version string) map[string]any {
 	out := map[string]any{"version": version}
 	if b := l.Offered(name, version); b != nil {
 		out["details"] = map[string]any{"display_name": name, "vendor": b.Vendor, "display_version": version}
@@ -35,46 +34,44 @@ func details(l *world.Lifecycle, name, version string) map[string]any {
 }
 
 // software returns an image in the format of the API.
-func software(l *world.Lifecycle, base string, components map[string]string) map[string]any {
+func software(s *world.State, m *world.Image, base string, components map[string]string) map[string]any {
 	list := map[string]any{}
 	for name, version := range components {
-		list[name] = details(l, name, version)
+		list[name] = details(s.Lifecycle, name, version)
 	}
 	out := map[string]any{
 		"base_image": map[string]any{"version": base, "details": map[string]any{"display_name": "ESXi", "display_version": base, "release_date": "2024-06-25T00:00:00.000Z"}},
 		"components": list, "solutions": map[string]any{},
 	}
-	if l.AddOn != "" {
-		out["add_on"] = map[string]any{"name": l.AddOn, "version": "1.0", "details": map[string]any{"display_name": l.AddOn, "vendor": "OEM", "display_version": "1.0"}}
+	if m.AddOn != "" {
+		out["add_on"] = map[string]any{"name": m.AddOn, "version": "1.0", "details": map[string]any{"display_name": m.AddOn, "vendor": "OEM", "display_version": "1.0"}}
 	}
-	if l.Hardware != "" {
-		out["hardware_support"] = map[string]any{"packages": map[string]any{l.Hardware: map[string]any{"pkg": "firmware", "version": "1.0"}}}
+	if m.Hardware != "" {
+		out["hardware_support"] = map[string]any{"packages": map[string]any{m.Hardware: map[string]any{"pkg": "firmware", "version": "1.0"}}}
 	}
 	return out
 }
 
 func (h *Handler) image(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) { c.answer(http.StatusOK, software(l, l.Base, l.Components)) })
+	h.view(c, func(s *world.State, m *world.Image) { c.answer(http.StatusOK, software(s, m, m.Base, m.Components)) })
 }
 
 func (h *Handler) policy(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) {
+	h.view(c, func(_ *world.State, m *world.Image) {
 		power := "DO_NOT_CHANGE_VMS_POWER_STATE"
-		if l.PowerOff {
+		if m.PowerOff {
 			power = "POWER_OFF_VMS"
 		}
 		c.answer(http.StatusOK, map[string]any{"failure_action": map[string]any{"action": "FAIL"}, "pre_remediation_power_action": power,
-			"enable_quick_boot": l.QuickBoot, "disable_dpm": true, "disable_hac": false, "evacuate_offline_vms": false, "enforce_hcl_validation": false})
+			"enable_quick_boot": m.QuickBoot, "disable_dpm": true, "disable_hac": false, "evacuate_offline_vms": false, "enforce_hcl_validation": false})
 	})
 }
 
 func (h *Handler) depots(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) {
+	h.f.World.View(func(s *world.State) {
 		out := map[string]any{}
-		if l != nil {
-			for i, at := range l.Depots {
-				out[fmt.Sprint(i+1)] = map[string]any{"description": at, "source_type": "PULL", "location": at, "create_time": "2024-06-25T00:00:00.000Z"}
-			}
+		for i, at := range s.Lifecycle.Depots {
+			out[fmt.Sprint(i+1)] = map[string]any{"description": at, "source_type": "PULL", "location": at, "create_time": "2024-06-25T00:00:00.000Z"}
 		}
 		c.answer(http.StatusOK, out)
 	})
@@ -98,14 +95,14 @@ func (h *Handler) addDepot(c call) {
 		if err := h.fetch(c.r.Context(), &spec.Location); err != nil {
 			return nil, err
 		}
-		return nil, h.change(func(l *world.Lifecycle) error {
-			switch {
-			case l == nil || !slices.ContainsFunc(l.Bundles, func(b world.Bundle) bool { return b.Location == spec.Location }):
+		return nil, h.change(c, func(s *world.State, _ *world.Image) error {
+			switch l := &s.Lifecycle; {
+			case !slices.ContainsFunc(l.Bundles, func(b world.Bundle) bool { return b.Location == spec.Location }):
 				return fmt.Errorf("cannot download from %s: HTTP Error Code: 404", spec.Location)
 			case slices.Contains(l.Depots, spec.Location):
 				return fmt.Errorf("the depot with location %s already exists", spec.Location)
 			}
-			l.Depots = append(l.Depots, spec.Location)
+			s.Lifecycle.Depots = append(s.Lifecycle.Depots, spec.Location)
 			return nil
 		})
 	})
@@ -115,13 +112,11 @@ func (h *Handler) addDepot(c call) {
 // bundle of this name.
 func (h *Handler) fetch(ctx context.Context, location *string) error {
 	known, own := false, ""
-	h.view(func(_ *world.State, l *world.Lifecycle) {
-		if l != nil {
-			for _, b := range l.Bundles {
-				known = known || b.Location == *location
-				if path.Base(b.Location) == path.Base(*location) {
-					own = b.Location
-				}
+	h.f.World.View(func(s *world.State) {
+		for _, b := range s.Lifecycle.Bundles {
+			known = known || b.Location == *location
+			if path.Base(b.Location) == path.Base(*location) {
+				own = b.Location
 			}
 		}
 	})
@@ -151,14 +146,12 @@ func (h *Handler) fetch(ctx context.Context, location *string) error {
 }
 
 func (h *Handler) components(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) {
+	h.f.World.View(func(s *world.State) {
 		out := []any{}
-		if l != nil {
-			for _, b := range l.Bundles {
-				if l.Offered(b.Name, b.Version) != nil {
-					out = append(out, map[string]any{"name": b.Name, "display_name": b.Name, "vendor": b.Vendor,
-						"versions": []any{map[string]any{"version": b.Version, "display_version": b.Version}}})
-				}
+		for _, b := range s.Lifecycle.Bundles {
+			if s.Lifecycle.Offered(b.Name, b.Version) != nil {
+				out = append(out, map[string]any{"name": b.Name, "display_name": b.Name, "vendor": b.Vendor,
+					"versions": []any{map[string]any{"version": b.Version, "display_version": b.Version}}})
 			}
 		}
 		c.answer(http.StatusOK, out)
@@ -170,9 +163,9 @@ func metadata(d *world.Draft) map[string]any {
 }
 
 func (h *Handler) drafts(c call) {
-	h.view(func(_ *world.State, l *world.Lifecycle) {
+	h.view(c, func(_ *world.State, m *world.Image) {
 		out := map[string]any{}
-		for _, d := range l.Drafts {
+		for _, d := range m.Drafts {
 			out[d.ID] = map[string]any{"metadata": metadata(d)}
 		}
 		c.answer(http.StatusOK, out)
@@ -191,9 +184,9 @@ func owner(user string) string {
 // create creates a draft. Each user can have one.
 func (h *Handler) create(c call) {
 	id := ""
-	_ = h.change(func(l *world.Lifecycle) error {
-		if !slices.ContainsFunc(l.Drafts, func(d *world.Draft) bool { return strings.EqualFold(d.Owner, owner(c.user)) }) {
-			id = l.NewDraft(owner(c.user)).ID
+	_ = h.change(c, func(_ *world.State, m *world.Image) error {
+		if !slices.ContainsFunc(m.Drafts, func(d *world.Draft) bool { return strings.EqualFold(d.Owner, owner(c.user)) }) {
+			id = m.NewDraft(owner(c.user)).ID
 		}
 		return nil
 	})
@@ -205,27 +198,27 @@ func (h *Handler) create(c call) {
 }
 
 // withDraft calls a function with an existing draft.
-func (h *Handler) withDraft(c call, do func(l *world.Lifecycle, d *world.Draft)) {
-	_ = h.change(func(l *world.Lifecycle) error {
-		d := l.Draft(c.r.PathValue("draft"))
+func (h *Handler) withDraft(c call, do func(s *world.State, m *world.Image, d *world.Draft)) {
+	_ = h.change(c, func(s *world.State, m *world.Image) error {
+		d := m.Draft(c.r.PathValue("draft"))
 		if d == nil {
 			c.refuse(http.StatusNotFound, "NOT_FOUND", "There is no draft associated with the given identifier.")
 			return nil
 		}
-		do(l, d)
+		do(s, m, d)
 		return nil
 	})
 }
 
 func (h *Handler) draft(c call) {
-	h.withDraft(c, func(l *world.Lifecycle, d *world.Draft) {
-		c.answer(http.StatusOK, map[string]any{"metadata": metadata(d), "software": software(l, d.Base, d.Components)})
+	h.withDraft(c, func(s *world.State, m *world.Image, d *world.Draft) {
+		c.answer(http.StatusOK, map[string]any{"metadata": metadata(d), "software": software(s, m, d.Base, d.Components)})
 	})
 }
 
 func (h *Handler) discard(c call) {
-	h.withDraft(c, func(l *world.Lifecycle, d *world.Draft) {
-		l.Drop(d.ID)
+	h.withDraft(c, func(_ *world.State, m *world.Image, d *world.Draft) {
+		m.Drop(d.ID)
 		c.answer(http.StatusNoContent, nil)
 	})
 }
@@ -238,7 +231,7 @@ func (h *Handler) edit(c call) {
 	if !c.read(&spec) {
 		return
 	}
-	h.withDraft(c, func(_ *world.Lifecycle, d *world.Draft) {
+	h.withDraft(c, func(_ *world.State, _ *world.Image, d *world.Draft) {
 		for name, version := range spec.Set {
 			d.Components[name] = ""
 			if version != nil {
@@ -259,7 +252,7 @@ func (h *Handler) edit(c call) {
 }
 
 // problems returns the reasons why a draft is invalid.
-func problems(l *world.Lifecycle, d *world.Draft) []any {
+func problems(l world.Lifecycle, d *world.Draft) []any {
 	out := []any{}
 	for _, name := range slices.Sorted(maps.Keys(d.Components)) {
 		text := ""
@@ -285,17 +278,17 @@ func (h *Handler) actOnDraft(c call) {
 		return
 	}
 	found := false
-	h.withDraft(c, func(*world.Lifecycle, *world.Draft) { found = true })
+	h.withDraft(c, func(*world.State, *world.Image, *world.Draft) { found = true })
 	if !found {
 		return
 	}
 	h.start(c, "clusters.software.drafts", action, func(*frame.Task) (any, error) {
-		if err := h.fails(action, model.Cluster); err != nil {
+		if err := h.fails(action, c.ref()); err != nil {
 			return nil, err
 		}
 		var result any
-		err := h.change(func(l *world.Lifecycle) error {
-			d := l.Draft(c.r.PathValue("draft"))
+		err := h.change(c, func(s *world.State, m *world.Image) error {
+			d := m.Draft(c.r.PathValue("draft"))
 			if d == nil {
 				return fmt.Errorf("the draft was deleted")
 			}
@@ -303,7 +296,7 @@ func (h *Handler) actOnDraft(c call) {
 				result = map[string]any{"status": "NON_COMPLIANT", "impact": "REBOOT_REQUIRED", "incompatible_hosts": []string{}}
 				return nil
 			}
-			wrong := problems(l, d)
+			wrong := problems(s.Lifecycle, d)
 			if action == "validate" {
 				result = map[string]any{"errors": wrong, "warnings": []any{}, "info": []any{}}
 				return nil
@@ -311,10 +304,10 @@ func (h *Handler) actOnDraft(c call) {
 			if len(wrong) > 0 {
 				return fmt.Errorf("the draft is not valid")
 			}
-			l.Base, l.Components = d.Base, maps.Clone(d.Components)
-			l.Commits++
-			l.Drop(d.ID)
-			result = fmt.Sprint(l.Commits)
+			m.Base, m.Components = d.Base, maps.Clone(d.Components)
+			m.Commits++
+			m.Drop(d.ID)
+			result = fmt.Sprint(m.Commits)
 			return nil
 		})
 		return result, err
@@ -323,7 +316,7 @@ func (h *Handler) actOnDraft(c call) {
 
 // installed lists the components of the running image of a host. The host must respond.
 func (h *Handler) installed(c call) {
-	h.view(func(s *world.State, l *world.Lifecycle) {
+	h.f.World.View(func(s *world.State) {
 		host := hostOf(s, c.r.PathValue("host"))
 		switch {
 		case host == nil:
@@ -332,10 +325,8 @@ func (h *Handler) installed(c call) {
 			c.refuse(http.StatusServiceUnavailable, "SERVICE_UNAVAILABLE", "The host does not respond.")
 		default:
 			out := map[string]any{"ESXi": map[string]any{"version": host.Version, "display_name": "ESXi", "display_version": host.Version}}
-			if l != nil {
-				for name, version := range l.Installed(host) {
-					out[name] = map[string]any{"version": version, "display_name": name, "display_version": version}
-				}
+			for name, version := range s.Lifecycle.Installed(host) {
+				out[name] = map[string]any{"version": version, "display_name": name, "display_version": version}
 			}
 			c.answer(http.StatusOK, out)
 		}
@@ -344,7 +335,7 @@ func (h *Handler) installed(c call) {
 
 func hostOf(s *world.State, id string) *world.Host {
 	for _, h := range s.Hosts {
-		if model.HostRef(h).Value == id && h.Cluster == 0 {
+		if model.HostRef(h).Value == id {
 			return h
 		}
 	}

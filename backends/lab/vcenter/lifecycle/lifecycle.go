@@ -61,12 +61,15 @@ func Serves(path string) bool { return strings.HasPrefix(path, "/api/") }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// A call is one authorized request of a user.
+// A call is one authorized request of a user. It concerns a cluster; requests for depots and hosts concern the first one.
 type call struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	user string
+	w       http.ResponseWriter
+	r       *http.Request
+	user    string
+	cluster int // number that hosts have
 }
+
+func (c call) ref() types.ManagedObjectReference { return model.ClusterRef(c.cluster) }
 
 // handle calls do only if the user is logged in and has the privilege.
 func (h *Handler) handle(pattern, privilege string, do func(call)) {
@@ -74,16 +77,22 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 		h.mu.Lock()
 		user := h.sessions[r.Header.Get("vmware-api-session-id")]
 		h.mu.Unlock()
-		c := call{w, r, user}
+		c := call{w: w, r: r, user: user}
 		name := r.PathValue("cluster")
-		managed := false
-		h.f.World.View(func(s *world.State) { managed = s.Lifecycle != nil })
+		known, managed := false, false
+		h.f.World.View(func(s *world.State) {
+			for n := range len(s.Clusters) + 1 {
+				if name == model.ClusterRef(n).Value {
+					c.cluster, known, managed = n, true, s.ClusterServices(n).Image != nil
+				}
+			}
+		})
 		switch {
 		case user == "":
 			c.refuse(http.StatusUnauthorized, "UNAUTHENTICATED", "This method requires authentication.")
-		case name != "" && name != model.Cluster.Value:
+		case name != "" && !known:
 			c.refuse(http.StatusNotFound, "NOT_FOUND", "There is no cluster associated with "+name+" in the system.")
-		case privilege != "" && !h.f.Auth.Holds(user, privilege, model.Cluster):
+		case privilege != "" && !h.f.Auth.Holds(user, privilege, c.ref()):
 			c.denied(privilege)
 		case name != "" && !managed:
 			c.refuse(http.StatusBadRequest, "INVALID_ARGUMENT", "The cluster "+name+" is not managed with a single software specification.")
@@ -96,7 +105,7 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 // holds reports whether the caller has the privileges. If not, it sends the error response.
 func (h *Handler) holds(c call, privileges ...string) bool {
 	for _, p := range privileges {
-		if !h.f.Auth.Holds(c.user, p, model.Cluster) {
+		if !h.f.Auth.Holds(c.user, p, c.ref()) {
 			c.denied(p)
 			return false
 		}
@@ -187,7 +196,7 @@ func (h *Handler) start(c call, service, operation string, do func(*frame.Task) 
 		}
 		return nil, err
 	}
-	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, model.Cluster, frame.TaskOptions{},
+	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, c.ref(), frame.TaskOptions{},
 		func(ft *frame.Task) (any, error) {
 			if err := ft.Walk(0); err != nil {
 				return end(nil, err)

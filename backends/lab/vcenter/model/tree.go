@@ -282,7 +282,7 @@ func clusterObject(s *world.State, n int, name string, networks []types.ManagedO
 	return &mo.ClusterComputeResource{
 		ComputeResource: mo.ComputeResource{
 			ManagedEntity: entityOf(ClusterRef(n), name, &HostFolder), ResourcePool: &pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
-			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(n == 0 && s.Lifecycle != nil),
+			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(v.Image != nil),
 			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups,
 				ProactiveDrsConfig: &types.ClusterProactiveDrsConfigInfo{Enabled: types.NewBool(false)},
 				DpmConfigInfo:      &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated, HostPowerActionRate: 3},

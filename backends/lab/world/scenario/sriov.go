@@ -54,7 +54,7 @@ func sriov() []Scenario {
 		{Name: "sriov-image-9.0", Text: "sriov-image, on vCenter and ESX 9.0", Apply: imagedOf(esx90)},
 		{Name: "sriov-image-draft", Text: "sriov-image, and someone else is editing the image", Apply: func(s *world.State) {
 			imaged(s)
-			s.Lifecycle.NewDraft("VSPHERE.LOCAL\\maria")
+			s.Services.Image.NewDraft("VSPHERE.LOCAL\\maria")
 		}},
 	}
 }
@@ -108,7 +108,7 @@ func imagedOf(r release) func(s *world.State) {
 	return func(s *world.State) {
 		imagedWith(s, r.mft, r.nmst)
 		all(r)(s)
-		s.Lifecycle.Base = r.version + "-0." + r.build
+		s.Services.Image.Base = r.version + "-0." + r.build
 	}
 }
 
@@ -123,10 +123,11 @@ func imagedWith(s *world.State, mft, release string) {
 		vib.Vendor, vib.Acceptance = "MEL", "PartnerSupported"
 		return world.Bundle{Location: ImageDepot + name + "_" + release + "_" + build + ".zip", Name: name, Version: release, Vendor: "NVIDIA", VIBs: []world.VIB{vib}}
 	}
-	s.Lifecycle = &world.Lifecycle{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1, Bundles: []world.Bundle{
+	s.Services.Image = &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1}
+	s.Lifecycle.Bundles = []world.Bundle{
 		bundle("Mellanox-MFT-Tools", "23580150", world.VIB{Name: "mft", Version: mft}),
 		bundle("Mellanox-NATIVE-NMST", "23580151", world.VIB{Name: "nmst", Version: release}),
-	}}
+	}
 }
 
 // withImages copies firmware files for the ConnectX-5 to the datastore: for its own board, for another board, and for Dell's

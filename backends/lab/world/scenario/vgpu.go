@@ -44,6 +44,7 @@ const vgpuBundle = "NVD-AIE-800_570.133.10-1OEM.800.1.0.20613240_24624534.zip"
 func vgpuImage(s *world.State) {
 	vgpuBare(s)
 	s.Depot, s.Manager = nil, ImageDepot+vgpuBundle
-	s.Lifecycle = &world.Lifecycle{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1, Bundles: []world.Bundle{
-		{Location: s.Manager, Name: "NVD-AIE-800", Version: vgpuManager.Version, Vendor: "NVIDIA", VIBs: []world.VIB{vgpuManager}}}}
+	s.Services.Image = &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{}, Commits: 1}
+	s.Lifecycle.Bundles = []world.Bundle{
+		{Location: s.Manager, Name: "NVD-AIE-800", Version: vgpuManager.Version, Vendor: "NVIDIA", VIBs: []world.VIB{vgpuManager}}}
 }
