@@ -13,6 +13,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -40,17 +41,22 @@ func completeFlags(c *cobra.Command, e *console.Env) {
 	}
 	words := func(f *pflag.Flag) {
 		from := fixed[f.Name]
-		if f.Name == "for" && c.Name() == "check" {
+		switch f.Name + " of " + c.Name() {
+		case "for of check":
 			releases, _ := assets.Releases()
 			for _, r := range releases {
 				from = append(from, strings.ReplaceAll(r.Name, " ", ""))
 			}
+		case "scenario of lab":
+			from = lab.Scenarios()
+		case "scenario of rehearse":
+			from = scenario.Broken()
 		}
 		if choice, ok := f.Value.(*console.Choice); ok {
 			from = choice.From
 		}
 		if from != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(from, cobra.ShellCompDirectiveNoFileComp)) // fails where the command has done so
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(from, cobra.ShellCompDirectiveNoFileComp)) // fails only for an unknown flag
 		}
 	}
 	c.Flags().VisitAll(words)

@@ -80,7 +80,6 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 	c.Flags().IntVar(&o.Hosts, "hosts", 0, "number of ESXi hosts (default: from the scenario, usually 4)")
 	c.Flags().IntVar(&o.VMs, "vms", 0, "number of VMs (default: two per host)")
 	c.Flags().StringVar(&o.Scenario, "scenario", "healthy", "which data centre to simulate; --scenario help lists all")
-	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(lab.Scenarios(), cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().StringSliceVar(&o.Systems, "systems", nil, "systems of the guests, assigned in turn: "+strings.Join(lab.Systems(), ", ")+" (default: from the scenario)")
 	c.Flags().DurationVar(&o.Latency, "latency", 0, "delay of every vCenter call")
 	c.Flags().DurationVar(&o.RebootTime, "reboot-time", 3*time.Second, "how long a host takes to reboot")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
@@ -60,6 +62,11 @@ func Run(ctx context.Context, e *console.Env, args []string) int {
 	defer cancel()
 	interrupted := console.Prompts(&own, cancel)
 	root := newRootCmd(&own)
+	// cobra keeps these functions, and with them the environment and all that it refers to, for the life of the process, in which
+	// rehearsals and tests run many commands.
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completeFlags(root, &own)
+	}
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if interrupted() {

@@ -70,7 +70,6 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 	console.OutputFlag(c, &f.output, "text", "json", "html")
 	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab, for example a host that does not come back from its reboot")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "a defect of the twin: a broken-... scenario of rdma-setup lab")
-	_ = c.RegisterFlagCompletionFunc("scenario", cobra.FixedCompletions(scenario.Broken(), cobra.ShellCompDirectiveNoFileComp))
 	usual, s := usualTimes(), &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
 	c.Flags().DurationVar(&s.Evacuate, "evacuate", usual.Evacuate, "how long a host takes to enter maintenance mode")

@@ -74,7 +74,6 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	}
 	describe(root)
 	wrapArgs(root)
-	completeFlags(root, e)
 	return root
 }
 

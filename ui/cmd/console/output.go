@@ -23,7 +23,6 @@ import (
 func OutputFlag(c *cobra.Command, into *string, formats ...string) {
 	c.Flags().VarP(&Choice{Into: into, From: formats}, "output", "o", "output format: "+strings.Join(formats, ", "))
 	*into = formats[0]
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // A Choice is a flag whose value is one of a list.
