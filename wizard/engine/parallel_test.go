@@ -166,6 +166,45 @@ func TestMachinesAreWaitedForTogether(t *testing.T) {
 	}
 }
 
+// A guest on which something was done is continued before another one is begun, although the plan has the first change of each guest
+// before the second changes. After an interruption few guests are half done.
+func TestGuestsAreFinishedOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const guests, together = 12, 3
+		w := NewWorld()
+		w.Latency = time.Second
+		var wishes []Wish
+		for _, set := range []string{"rdma", "mofed", "gpu"} {
+			for i := range guests {
+				wishes = append(wishes, Wish{Setting: setting(backends.GuestRef(fmt.Sprintf("vm-%02d", i)), backends.KindModules, set), To: val(1)})
+			}
+		}
+		jb, j := fresh(t, w, wishes)
+		jb.Limits.Apart = together
+		res, err := engine.Run(t.Context(), jb)
+		if err != nil || res.Status != engine.StatusDone {
+			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
+		}
+		done := map[string]int{}
+		for _, c := range w.Calls("set") {
+			done[c.Setting.Target.Name]++
+			half := 0
+			for _, n := range done {
+				if n < 3 {
+					half++
+				}
+			}
+			if half > together {
+				t.Fatalf("%d guests are half done: %v", half, done)
+			}
+		}
+		if len(done) != guests {
+			t.Errorf("changed %v", done)
+		}
+		_ = j.Close() // inside the bubble
+	})
+}
+
 func BenchmarkRun(b *testing.B) {
 	for _, hosts := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {

@@ -21,6 +21,17 @@ func (l *lane) head() *node {
 	return l.nodes[l.at]
 }
 
+// rank is the position of a lane among those that could start, the lowest first: the order of the plan, but a guest on which
+// something was done is continued before another is begun. So few guests are half done at a time, and connections to them are used
+// again while they are open.
+func (l *lane) rank() int {
+	n := l.nodes[min(l.at, len(l.nodes)-1)]
+	if l.at > 0 && n.target.Type == backends.TypeGuest {
+		return -1
+	}
+	return n.index
+}
+
 // mark puts a lane among those that could start.
 func (s *stage) mark(l *lane) {
 	if n := l.head(); n != nil && n.unmet == 0 && !n.running && !l.busy && !l.hot {
@@ -45,7 +56,7 @@ func (s *stage) start(ctx context.Context) {
 
 func (s *stage) startHot(ctx context.Context, held bool) bool {
 	slices.SortFunc(s.hot, func(a, b *lane) int {
-		return cmp.Compare(a.nodes[min(a.at, len(a.nodes)-1)].index, b.nodes[min(b.at, len(b.nodes)-1)].index)
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.nodes[min(a.at, len(a.nodes)-1)].index, b.nodes[min(b.at, len(b.nodes)-1)].index))
 	})
 	clear(s.holds)
 	// Ending a node may mark lanes: they are examined in the same round.
