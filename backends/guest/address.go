@@ -359,10 +359,10 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 	ctx, cancel := context.WithTimeout(ctx, 2*g.options.TakeBack+g.options.Settle)
 	defer cancel()
 	for {
-		r, err := g.Run(ctx, vm, ssh.Command{Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
+		r, err := g.Run(ctx, vm, ssh.Command{What: "look for the watch over the address", Script: t.pending(), Sudo: true, Limit: 30 * time.Second})
 		if err == nil && strings.TrimSpace(r.Stdout) == "" {
-			_, _ = g.Run(ctx, vm, ssh.Command{Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
-			switch r, err := g.Run(ctx, vm, ssh.Command{Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); {
+			_, _ = g.Run(ctx, vm, ssh.Command{What: "end the watch over the address", Script: t.end(), Sudo: true, Limit: 30 * time.Second}) // otherwise the next step does it
+			switch r, err := g.Run(ctx, vm, ssh.Command{What: "read whether the address stays", Script: t.stays(), Sudo: true, Limit: 30 * time.Second}); {
 			case err != nil:
 				return backends.Errorf(backends.KindUnreachable, label(vm), "Check the address and the guest's routes.",
 					"the guest could not be reached after the address of %s was set; whether it undid the change is not known: %w", t.nic.Name, cause)
@@ -373,7 +373,7 @@ func (g *Guests) takenBack(ctx context.Context, vm string, t turn, done bool, ca
 				"the guest could not be reached after the address of %s was set; it undid the change by itself: %w", t.nic.Name, cause)
 		}
 		if err == nil && done {
-			if r, err := g.Run(ctx, vm, ssh.Command{Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
+			if r, err := g.Run(ctx, vm, ssh.Command{What: "confirm the new address", Script: t.confirm(), Sudo: true, Limit: 30 * time.Second}); err == nil && r.ExitCode == 0 {
 				return nil
 			}
 		}

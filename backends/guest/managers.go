@@ -67,7 +67,7 @@ func (p packages) manager(ctx context.Context, vm string) (pkgman.Manager, error
 	if known, is := p.g.managers.Load(vm); is {
 		return known.(pkgman.Manager), nil
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
+	r, err := p.g.Run(ctx, vm, ssh.Command{What: "find the package manager", Script: "for c in apt-get dnf yum; do command -v $c && break; done"})
 	if err != nil {
 		return pkgman.Manager{}, err
 	}
@@ -228,7 +228,7 @@ func (p packages) alongside(ctx context.Context, vm string, names []string) ([]s
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.g.Run(ctx, vm, ssh.Command{Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, vm, ssh.Command{What: "simulate the removal of packages", Script: m.SimulateRemove(names), Sudo: true, Limit: 5 * time.Minute})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func LimitsText(value string) string {
 
 // Read returns the limit of a new login.
 func (m memlock) Read(ctx context.Context, s backends.Setting) (backends.Value, error) {
-	r, err := m.g.look(ctx, s.Target.Name, ssh.Command{Script: "echo $SSH_MEMLOCK"})
+	r, err := m.g.look(ctx, s.Target.Name, ssh.Command{What: "read the limit of locked memory", Script: "echo $SSH_MEMLOCK"})
 	if err != nil {
 		return backends.Absent, err
 	}

@@ -96,7 +96,7 @@ func (p packages) Keep(ctx context.Context, s backends.Setting, to backends.Valu
 	if err := p.refresh(ctx, s.Target.Name, m); err != nil {
 		return backends.Kept{}, err
 	}
-	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{Script: m.Simulate(missing), Sudo: true, Limit: 5 * time.Minute})
+	r, err := p.g.Run(ctx, s.Target.Name, ssh.Command{What: "simulate the installation of packages", Script: m.Simulate(missing), Sudo: true, Limit: 5 * time.Minute})
 	if err != nil {
 		return backends.Kept{}, err
 	}

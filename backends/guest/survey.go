@@ -97,15 +97,29 @@ func sections(text string) facts {
 
 // facts runs a command that prints sections.
 func (g *Guests) facts(ctx context.Context, vm string, cmd ssh.Command) (facts, error) {
-	r, err := g.Run(ctx, vm, cmd)
+	r, err := g.Run(ctx, vm, traced(cmd))
 	return sections(r.Stdout), err
 }
 
 // lookFacts is facts for a look; see look.
 func (g *Guests) lookFacts(ctx context.Context, vm string, cmd ssh.Command) (facts, error) {
-	r, err := g.look(ctx, vm, cmd)
+	r, err := g.look(ctx, vm, traced(cmd))
 	return sections(r.Stdout), err
 }
+
+// traced names the sections of a command for traces. It always exits with 0: a section that finds nothing is no failure.
+func traced(cmd ssh.Command) ssh.Command {
+	var names []string
+	for _, part := range strings.Split(cmd.Script, sectionStart)[1:] {
+		name, _, _ := strings.Cut(part, "\n")
+		names = append(names, name)
+	}
+	cmd.What = "read " + strings.Join(names, ", ")
+	cmd.Script += ":\n"
+	return cmd
+}
+
+const sectionStart = `printf '\036#%s\n' `
 
 func (f facts) line(name string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(f[name]), "\n")
@@ -114,7 +128,7 @@ func (f facts) line(name string) string {
 
 // section wraps a part of a survey so that its failure does not affect the others.
 func section(name, script string) string {
-	return "printf '\\036#%s\\n' " + name + "\n{\n" + script + "\n} 2>/dev/null\n"
+	return sectionStart + name + "\n{\n" + script + "\n} 2>/dev/null\n"
 }
 
 func (g *Guests) surveyScript() string {
@@ -139,6 +153,7 @@ func (g *Guests) surveyScript() string {
 	b.WriteString(gpuPersistFacts())
 	b.WriteString(healthScript(g.images()))
 	b.WriteString(buildFacts())
+	b.WriteString(":\n") // as in traced
 	return b.String()
 }
 
