@@ -135,9 +135,9 @@ func (g *Guests) record(ctx context.Context, vm string, m manifest, more ...back
 	return backends.Kept{Items: append(items, more...)}, err
 }
 
-// parseItems parses the output of read-state.sh. A file of another length or an unexpected list of an initial RAM disk is an error: it would
-// be recorded as what there was before a change, and no rollback could restore it. Other lines, such as the greeting of a login shell,
-// are ignored.
+// parseItems parses the output of read-state.sh. A file without a mode or an owner or of another length, or an unexpected list of an
+// initial RAM disk, is an error: it would be recorded as what there was before a change, and no rollback could restore it. Other lines,
+// such as the greeting of a login shell, are ignored.
 func parseItems(out string) ([]backends.Item, error) {
 	var items []backends.Item
 	for out != "" {
@@ -146,7 +146,10 @@ func parseItems(out string) ([]backends.Item, error) {
 		w := strings.SplitN(about, "|", 4)
 		switch {
 		case word == "file" && len(w) == 4:
-			mode, _ := strconv.ParseUint(w[0], 8, 32)
+			mode, err := strconv.ParseUint(w[0], 8, 32)
+			if err != nil || w[1] == "" {
+				return nil, fmt.Errorf("the mode and the owner of %s are not understood: %q", w[3], head)
+			}
 			size, err := strconv.Atoi(w[2])
 			if err != nil || size < 0 || size >= len(rest) || rest[size] != '\n' {
 				return nil, fmt.Errorf("the content of %s has another length than its size: %q", w[3], head)

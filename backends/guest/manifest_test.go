@@ -1,6 +1,11 @@
 package guest
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
 
 // What a change may affect is recorded as it was, or not at all: a record of something else could never be restored.
 func TestItemsThatAreNotUnderstood(t *testing.T) {
@@ -10,11 +15,13 @@ func TestItemsThatAreNotUnderstood(t *testing.T) {
 		"is initramfs|/boot/initrd.img-5.15|(unfinished)\n":                                                     "(unfinished)",
 		"is initramfs|/boot/initrd.img-5.15|Segmentation fault\n":                                               "",
 		"is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf\n":                                              "",
-		"file 644|0:0|3|/etc/x\na\n":                                                                            "",
-		"file 644|0:0|3|/etc/x\nab\n":                                                                           "",
-		"file 644|0:0|3|/etc/x\nabcd\n":                                                                         "",
-		"file 644|0:0|30|/etc/x\n\nis unit|x.service|disabled inactive\n":                                       "",
-		"Welcome to vm-01\nis unit|x.service|disabled inactive\n":                                               "disabled inactive",
+		"file ?|0:0|1|/etc/x\na\n":                                        "",
+		"file 644||1|/etc/x\na\n":                                         "",
+		"file 644|0:0|3|/etc/x\na\n":                                      "",
+		"file 644|0:0|3|/etc/x\nab\n":                                     "",
+		"file 644|0:0|3|/etc/x\nabcd\n":                                   "",
+		"file 644|0:0|30|/etc/x\n\nis unit|x.service|disabled inactive\n": "",
+		"Welcome to vm-01\nis unit|x.service|disabled inactive\n":         "disabled inactive",
 	} {
 		items, err := parseItems(out)
 		got := ""
@@ -25,4 +32,25 @@ func TestItemsThatAreNotUnderstood(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", out, got, err, want)
 		}
 	}
+}
+
+// FuzzParseItems checks that what is recorded of a guest is part of its output.
+func FuzzParseItems(f *testing.F) {
+	for _, seed := range []string{
+		"file 644|0:0|3|/etc/x\nabc\nis unit|x.service|enabled active\n", "is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf 12 (unfinished)\n",
+		"is link|/etc/x|../y|z\n", "file 644|0:0|-1|/etc/x\n", "Welcome\nfile\nis\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, out string) {
+		items, err := parseItems(out)
+		if err != nil && items != nil {
+			t.Errorf("%v, and %d items", err, len(items))
+		}
+		for _, i := range items {
+			if !strings.Contains(out, i.Name) || strings.Contains(i.Name, "\n") || i.Kind == backends.ItemFile && len(i.Content) > 0 && !strings.Contains(out, i.Name+"\n"+string(i.Content)+"\n") {
+				t.Errorf("%+v", i)
+			}
+		}
+	})
 }
