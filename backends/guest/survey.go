@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"context"
 	"path"
 	"regexp"
@@ -107,14 +108,14 @@ func (g *Guests) lookFacts(ctx context.Context, vm string, cmd ssh.Command) (fac
 	return sections(r.Stdout), err
 }
 
-// traced names the sections of a command for traces. It always exits with 0: a section that finds nothing is no failure.
+// traced names the sections of a command for traces, if it has no name. It always exits with 0: a section that finds nothing is no failure.
 func traced(cmd ssh.Command) ssh.Command {
 	var names []string
 	for _, part := range strings.Split(cmd.Script, sectionStart)[1:] {
 		name, _, _ := strings.Cut(part, "\n")
 		names = append(names, name)
 	}
-	cmd.What = "read " + strings.Join(names, ", ")
+	cmd.What = cmp.Or(cmd.What, "read "+strings.Join(names, ", "))
 	cmd.Script += ":\n"
 	return cmd
 }

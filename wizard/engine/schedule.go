@@ -21,17 +21,6 @@ func (l *lane) head() *node {
 	return l.nodes[l.at]
 }
 
-// rank is the position of a lane among those that could start, the lowest first: the order of the plan, but a guest on which
-// something was done is continued before another is begun. So few guests are half done at a time, and connections to them are used
-// again while they are open.
-func (l *lane) rank() int {
-	n := l.nodes[min(l.at, len(l.nodes)-1)]
-	if l.at > 0 && n.target.Type == backends.TypeGuest {
-		return -1
-	}
-	return n.index
-}
-
 // mark puts a lane among those that could start.
 func (s *stage) mark(l *lane) {
 	if n := l.head(); n != nil && n.unmet == 0 && !n.running && !l.busy && !l.hot {
@@ -55,9 +44,7 @@ func (s *stage) start(ctx context.Context) {
 }
 
 func (s *stage) startHot(ctx context.Context, held bool) bool {
-	slices.SortFunc(s.hot, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.nodes[min(a.at, len(a.nodes)-1)].index, b.nodes[min(b.at, len(b.nodes)-1)].index))
-	})
+	s.order()
 	clear(s.holds)
 	// Ending a node may mark lanes: they are examined in the same round.
 	var rest []*lane
@@ -86,6 +73,39 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 	}
 	s.hot = rest
 	return some
+}
+
+// order sorts the lanes that could start: what is inside a power cycle or ends it comes first, so that a VM is off no longer than
+// necessary; the rest is in the order of the plan, but a guest with a change is continued before another one is begun. Then fewer
+// guests are half done at a time, and connections to them are used again while they are open.
+func (s *stage) order() {
+	next := func(l *lane) *node { return l.nodes[min(l.at, len(l.nodes)-1)] }
+	urgent := func(l *lane) int {
+		if n := next(l); n.closes || len(n.within) > 0 {
+			return 0
+		}
+		return 1
+	}
+	byPlan := func(a, b *lane) int { return cmp.Compare(next(a).index, next(b).index) }
+	slices.SortFunc(s.hot, func(a, b *lane) int { return cmp.Or(cmp.Compare(urgent(a), urgent(b)), byPlan(a, b)) })
+	// Guests change places only with guests: nothing else waits longer because of them.
+	var at []int
+	var guests []*lane
+	for i, l := range s.hot {
+		if next(l).target.Type == backends.TypeGuest && urgent(l) > 0 {
+			at, guests = append(at, i), append(guests, l)
+		}
+	}
+	left := func(l *lane) int { // of a guest with a change
+		if !slices.ContainsFunc(l.nodes[:l.at], touched) {
+			return math.MaxInt
+		}
+		return len(l.nodes) - l.at
+	}
+	slices.SortFunc(guests, func(a, b *lane) int { return cmp.Or(cmp.Compare(left(a), left(b)), byPlan(a, b)) })
+	for i, l := range guests {
+		s.hot[at[i]] = l
+	}
 }
 
 type admission int
