@@ -11,7 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
+	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
@@ -179,4 +184,72 @@ func TestRemediation(t *testing.T) {
 			t.Error("a host that was in service is left in maintenance mode")
 		}
 	})
+}
+
+// twoImages is a lab of two clusters of one host each, with a VM on the first host. The image of the second one has a component that its host lacks.
+func twoImages(t *testing.T) *client {
+	c := startWith(t, scenario.Spec{Scenario: "sriov-image", Hosts: 2, VMs: 1}, func(s *world.State) {
+		b := s.Lifecycle.Bundles[0]
+		s.Lifecycle.Depots = []string{b.Location}
+		s.Clusters = []world.Cluster{{Name: "GPU", Services: world.Services{Image: &world.Image{Base: "8.0.3-0.35.24022510", Components: map[string]string{b.Name: b.Version}}}}}
+		s.Hosts[1].Cluster = 1
+	})
+	c.world.Timing.HostReboot = 10 * time.Millisecond
+	return c
+}
+
+const second = "/api/esx/settings/clusters/domain-c5001/software"
+
+// Each cluster has its own image, drafts and hosts.
+func TestImagesOfTwoClusters(t *testing.T) {
+	c := twoImages(t)
+	a := c.api(vcenter.Admin, vcenter.Password)
+	a.want(200, `"components":{}`, "GET", image, nil)
+	a.want(200, "Mellanox-MFT-Tools", "GET", second, nil)
+	a.want(201, "", "POST", image+"/drafts", nil)
+	a.want(200, "{}", "GET", second+"/drafts", nil)
+	a.want(200, `"compliant_hosts":["host-1001"]`, "GET", image+"/compliance", nil)
+	a.want(200, `"compliant_hosts":[]`, "GET", second+"/compliance", nil)
+	a.want(200, `"non_compliant_hosts":["host-1002"]`, "GET", second+"/compliance", nil)
+
+	if err := c.world.Update(func(s *world.State) ([]world.Event, error) { s.Services.Image.Busy = true; return nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	const apply = "?action=apply&vmw-task=true"
+	a.want(400, "not part of the cluster", "POST", image+apply, ids{"hosts": []string{"host-1002"}, "accept_eula": true})
+	a.want(400, "not part of the cluster", "POST", second+apply, ids{"hosts": []string{"host-1001"}, "accept_eula": true})
+	a.ends(a.want(202, "", "POST", second+apply, ids{"accept_eula": true}), `"successful_hosts":["esx-02"]`)
+	a.want(200, `"compliant_hosts":["host-1002"]`, "GET", second+"/compliance", nil)
+	a.want(200, "Mellanox-MFT-Tools", "GET", "/api/esx/hosts/host-1002/software/installed-components", nil)
+	var first, other mo.ClusterComputeResource
+	c.read(model.ClusterRef(0), &first, "recentTask")
+	c.read(model.ClusterRef(1), &other, "recentTask")
+	if len(first.RecentTask) != 0 || len(other.RecentTask) != 1 {
+		t.Errorf("tasks of the first cluster %v, of the second one %v", first.RecentTask, other.RecentTask)
+	}
+}
+
+// A role on one cluster is none on the other one and its hosts. Each operation needs the privilege on vCenter, too.
+func TestLifecyclePrivilegesOfTwoClusters(t *testing.T) {
+	c := twoImages(t)
+	set := object.NewAuthorizationManager(c.Client.Client)
+	role, err := set.AddRole(c.ctx, "reader", []string{"System.Read", "VcIntegrity.lifecycleSoftwareSpecification.Read", "VcIntegrity.lifecycleSettings.Read"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant := func(on types.ManagedObjectReference, propagate bool) {
+		if err := set.SetEntityPermissions(c.ctx, on, []types.Permission{{Principal: `VSPHERE.LOCAL\readonly`, RoleId: role, Propagate: propagate}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := c.api(vcenter.ReadOnly, vcenter.Password)
+	grant(model.ClusterRef(1), true)
+	a.want(403, "UNAUTHORIZED", "GET", second, nil)
+	a.want(403, "UNAUTHORIZED", "GET", "/api/esx/settings/depots/offline", nil)
+	grant(model.Root, false)
+	a.want(200, "Mellanox", "GET", second, nil)
+	a.want(200, "ESXi", "GET", "/api/esx/hosts/host-1002/software/installed-components", nil)
+	a.want(200, "http", "GET", "/api/esx/settings/depots/offline", nil)
+	a.want(403, "UNAUTHORIZED", "GET", image, nil)
+	a.want(403, "UNAUTHORIZED", "GET", "/api/esx/hosts/host-1001/software/installed-components", nil)
 }

@@ -39,12 +39,21 @@ type client struct {
 // start serves a lab and logs in as the administrator.
 func start(t *testing.T, spec scenario.Spec, options ...vcenter.Options) *client {
 	t.Helper()
+	return startWith(t, spec, func(*world.State) {}, options...)
+}
+
+// startWith does the same with a changed world.
+func startWith(t *testing.T, spec scenario.Spec, change func(*world.State), options ...vcenter.Options) *client {
+	t.Helper()
 	t.Parallel()
 	if spec.Hosts == 0 && spec.Scenario == "" {
 		spec.Hosts, spec.VMs = 3, 3
 	}
 	w, err := scenario.New(spec)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Update(func(s *world.State) ([]world.Event, error) { change(s); return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	authority, err := ca.New()

@@ -283,7 +283,7 @@ func (h *Handler) actOnDraft(c call) {
 		return
 	}
 	h.start(c, "clusters.software.drafts", action, func(*frame.Task) (any, error) {
-		if err := h.fails(action, c.ref()); err != nil {
+		if err := h.fails(action, c.on); err != nil {
 			return nil, err
 		}
 		var result any

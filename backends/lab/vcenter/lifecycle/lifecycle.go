@@ -61,15 +61,14 @@ func Serves(path string) bool { return strings.HasPrefix(path, "/api/") }
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// A call is one authorized request of a user. It concerns a cluster; requests for depots and hosts concern the first one.
+// A call is one authorized request of a user.
 type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	user    string
-	cluster int // number that hosts have
+	cluster int                          // of a path with {cluster}: number that hosts have
+	on      types.ManagedObjectReference // cluster or host of the path; of other paths the root folder
 }
-
-func (c call) ref() types.ManagedObjectReference { return model.ClusterRef(c.cluster) }
 
 // handle calls do only if the user is logged in and has the privilege.
 func (h *Handler) handle(pattern, privilege string, do func(call)) {
@@ -77,14 +76,17 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 		h.mu.Lock()
 		user := h.sessions[r.Header.Get("vmware-api-session-id")]
 		h.mu.Unlock()
-		c := call{w: w, r: r, user: user}
+		c := call{w: w, r: r, user: user, on: model.Root}
 		name := r.PathValue("cluster")
 		known, managed := false, false
 		h.f.World.View(func(s *world.State) {
 			for n := range len(s.Clusters) + 1 {
 				if name == model.ClusterRef(n).Value {
-					c.cluster, known, managed = n, true, s.ClusterServices(n).Image != nil
+					c.cluster, c.on, known, managed = n, model.ClusterRef(n), true, s.ClusterServices(n).Image != nil
 				}
+			}
+			if host := hostOf(s, r.PathValue("host")); host != nil {
+				c.on = model.HostRef(host)
 			}
 		})
 		switch {
@@ -92,8 +94,7 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 			c.refuse(http.StatusUnauthorized, "UNAUTHENTICATED", "This method requires authentication.")
 		case name != "" && !known:
 			c.refuse(http.StatusNotFound, "NOT_FOUND", "There is no cluster associated with "+name+" in the system.")
-		case privilege != "" && !h.f.Auth.Holds(user, privilege, c.ref()):
-			c.denied(privilege)
+		case privilege != "" && !h.holds(c, privilege): // it has answered
 		case name != "" && !managed:
 			c.refuse(http.StatusBadRequest, "INVALID_ARGUMENT", "The cluster "+name+" is not managed with a single software specification.")
 		default:
@@ -102,10 +103,12 @@ func (h *Handler) handle(pattern, privilege string, do func(call)) {
 	})
 }
 
-// holds reports whether the caller has the privileges. If not, it sends the error response.
+// holds reports whether the caller has the privileges on vCenter, and on the cluster or host that the request names. If not, it sends
+// the error response. Source: VMware's vSphere Automation SDK for Python, esx.settings: "Method execution requires ...", "The
+// resource ClusterComputeResource referenced by the parameter cluster requires ...".
 func (h *Handler) holds(c call, privileges ...string) bool {
 	for _, p := range privileges {
-		if !h.f.Auth.Holds(c.user, p, c.ref()) {
+		if !h.f.Auth.Holds(c.user, p, model.Root) || !h.f.Auth.Holds(c.user, p, c.on) {
 			c.denied(p)
 			return false
 		}
@@ -196,7 +199,7 @@ func (h *Handler) start(c call, service, operation string, do func(*frame.Task) 
 		}
 		return nil, err
 	}
-	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, c.ref(), frame.TaskOptions{},
+	h.f.StartLong(&simulator.Context{Map: h.f.Reg}, "lifecycle."+operation, "com.vmware.esx.settings."+service+"."+operation, c.on, frame.TaskOptions{},
 		func(ft *frame.Task) (any, error) {
 			if err := ft.Walk(0); err != nil {
 				return end(nil, err)
