@@ -34,7 +34,11 @@ func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) 
 	if strings.HasSuffix(scenario, "-image") {
 		holds = append(holds, checks.Images()...)
 	}
-	newRole(t, env).hold(t, holds)
+	r := newRole(t, env)
+	r.hold(t, holds)
+	if strings.HasSuffix(scenario, "-image") {
+		r.atRoot(t)
+	}
 	return env, filepath.Join(l.Dir(), "answers-gpudirect.yaml")
 }
 

@@ -70,6 +70,20 @@ func TestTheRoleMovesBystanders(t *testing.T) {
 	}
 }
 
+// TestImagesNeedTheRoleAtTheRoot: a role on the datacenter is not enough for the image of a cluster, which is a part of vCenter's
+// Lifecycle Manager.
+func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
+	t.Parallel()
+	b, file := sriovBench(t, lab.Options{Scenario: "sriov-image", Hosts: 1, VMs: 1})
+	r := newRole(t, b.env)
+	r.hold(t, slices.Concat(checks.Privileges(answers.SRIOV), checks.Images()))
+	if code, out, errs := b.run("plan", "-f", file); code != 3 || !strings.Contains(errs, "at the root of the inventory") {
+		t.Errorf("role on the datacenter: exit %d\n%s%s", code, out, errs)
+	}
+	r.atRoot(t)
+	b.must(0, "plan", "-f", file)
+}
+
 // TestTheRoleUpgradesHardware: the role of PVRDMA is sufficient to upgrade the hardware version of a VM.
 func TestTheRoleUpgradesHardware(t *testing.T) {
 	t.Parallel()
@@ -158,6 +172,7 @@ func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 
 // A role is the role of the account in the environment.
 type role struct {
+	root types.ManagedObjectReference
 	auth *object.AuthorizationManager
 	find *find.Finder
 	id   int32
@@ -185,7 +200,7 @@ func newRole(t *testing.T, env map[string]string) role {
 	t.Helper()
 	c := outsider(t.Context(), t, env)
 	const account = "readonly@vsphere.local"
-	r := role{auth: object.NewAuthorizationManager(c.Client), find: find.NewFinder(c.Client)}
+	r := role{auth: object.NewAuthorizationManager(c.Client), find: find.NewFinder(c.Client), root: c.ServiceContent.RootFolder}
 	var err error
 	if r.id, err = r.auth.AddRole(t.Context(), "rdma-setup", nil); err != nil {
 		t.Fatal(err)
@@ -199,6 +214,14 @@ func newRole(t *testing.T, env map[string]string) role {
 	}
 	env["GOVC_USERNAME"] = account
 	return r
+}
+
+// atRoot assigns the role at the root of the inventory, too, without its children.
+func (r role) atRoot(t *testing.T) {
+	t.Helper()
+	if err := r.auth.SetEntityPermissions(t.Context(), r.root, []types.Permission{{Principal: "readonly@vsphere.local", RoleId: r.id}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (r role) hold(t *testing.T, privileges []string) {

@@ -39,7 +39,8 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 // needs returns the required privileges by object. Before a run every host and VM that takes part is included; otherwise the
 // datacenter represents them, which costs nothing for hundreds of hosts.
 func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
-	site := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
+	root := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
+	site := root
 	if a.Hosts.Datacenter != "" {
 		site = backends.Ref{Type: backends.TypeDatacenter, Name: a.Hosts.Datacenter}
 	}
@@ -65,7 +66,10 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 		}
 	}
 	if slices.ContainsFunc(a.HostPackages(), nic.ForImage) && slices.ContainsFunc(Reachable(a, inv), (*backends.Host).Imaged) {
-		want[site] = append(want[site], checks.Images()...)
+		want[root] = append(want[root], checks.Images()...)
+		if site != root { // for the cluster
+			want[site] = append(want[site], checks.Images()...)
+		}
 	}
 	return want
 }

@@ -15,6 +15,9 @@ import (
 // check is the row of the catalogue about images.
 const check = "VC-VLCM-008"
 
+// readableImage is the remedy for an image that cannot be read.
+const readableImage = "give the account the VcIntegrity privileges of rdma-setup generate role at the root of the inventory; vCenter 7.0 U2 or later is needed"
+
 // imageComponents determines the components that the image of the host's cluster needs.
 func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool) {
 	cluster := d.Inventory.Cluster(d.h.Cluster)
@@ -43,7 +46,7 @@ func (d *driverPart) imageComponents(firmware bool) ([]backends.Component, bool)
 	if len(nic.Tools(d.fam)) == 0 || !firmware && len(d.Answers.SRIOV.Components) == 0 || nic.ToolsRun(d.fam, d.sys) && len(d.Answers.SRIOV.Components) == 0 {
 		return nil, true
 	}
-	return d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed",
+	return d.refuseImage(readableImage,
 		"the image that manages it could not be read: %s", img.Error)
 }
 

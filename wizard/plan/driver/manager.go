@@ -86,7 +86,7 @@ func (d *driverPart) imageManager(file string, has backends.VIB) (*backends.Comp
 		if cluster != nil && cluster.Image != nil {
 			why = cluster.Image.Error
 		}
-		d.refuseImage("see that the account has the VcIntegrity privileges of: rdma-setup generate role; vCenter 7.0 U2 or later is needed", "the image that manages it could not be read: %s", why)
+		d.refuseImage(readableImage, "the image that manages it could not be read: %s", why)
 		return nil, false
 	case has.Version != "" && !nic.Older(has.Version, c.Version):
 		return nil, true
