@@ -36,7 +36,7 @@ func TestBackupsBeforeARun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { l.Close() })
+			closeAtEnd(t, l)
 			state := t.TempDir()
 			env := environment(l, state)
 			newRole(t, env).hold(t, tt.privileges)

@@ -27,6 +27,12 @@ type bench struct {
 	interrupts chan os.Signal // nil: none
 }
 
+// closeAtEnd closes a lab when the test has ended. Package testing keeps the functions of Cleanup until all parallel tests have ended:
+// this one does not keep the lab.
+func closeAtEnd(t *testing.T, l *lab.Lab) {
+	t.Cleanup(func() { _ = l.Close(); l = nil })
+}
+
 func newBench(t *testing.T, o lab.Options) *bench {
 	t.Helper()
 	o.Dir = t.TempDir()
@@ -34,7 +40,7 @@ func newBench(t *testing.T, o lab.Options) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	closeAtEnd(t, l)
 	return &bench{t: t, lab: l, env: environment(l, o.Dir)}
 }
 

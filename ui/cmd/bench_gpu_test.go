@@ -52,7 +52,7 @@ func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { l.Close() })
+			closeAtEnd(t, l)
 			l.World().View(second)
 			env := environment(l, t.TempDir())
 			env["RDMA_SETUP_GUEST_TIMEOUT"] = "3m"

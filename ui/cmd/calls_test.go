@@ -30,7 +30,7 @@ func TestCallsPerHost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { l.Close() })
+			closeAtEnd(t, l)
 			env := environment(l, t.TempDir())
 			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV, answers.GPUDirect} {
 				for _, command := range []string{"plan", "check"} {
@@ -61,7 +61,7 @@ func TestCallsOfRails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { l.Close() })
+			closeAtEnd(t, l)
 			env := environment(l, t.TempDir())
 			for _, mode := range []answers.Mode{answers.PVRDMA, answers.SRIOV} {
 				before := l.Calls()

@@ -70,7 +70,7 @@ func TestDiscoverSaysWhyNothingFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { l.Close() })
+		closeAtEnd(t, l)
 		err = l.World().Update(func(s *world.State) (all []world.Event, _ error) {
 			for _, h := range s.Hosts {
 				h.State = world.Down

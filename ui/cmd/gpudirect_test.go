@@ -28,7 +28,7 @@ func gpuLab(t *testing.T, scenario string) (env map[string]string, file string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env = environment(l, t.TempDir())
 	holds := checks.Privileges(answers.GPUDirect)
 	if strings.HasSuffix(scenario, "-image") {
@@ -200,7 +200,7 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env, file := environment(l, t.TempDir()), filepath.Join(l.Dir(), "answers-gpudirect.yaml")
 	start := hardware(t, env, file)
 	out, errs, code := inProcess(env, "apply", "-f", file, "--yes")
@@ -333,7 +333,7 @@ func TestDefaultLabAppliesGPUDirect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	out, errs, code := inProcess(environment(l, t.TempDir()), "apply", "-f", filepath.Join(l.Dir(), "answers-gpudirect.yaml"), "--yes")
 	if code != 0 {
 		t.Errorf("exit %d\n%s%s", code, out, errs)

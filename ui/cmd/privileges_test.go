@@ -34,7 +34,7 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env := environment(l, t.TempDir())
 	role := newRole(t, env)
 	all := checks.Privileges(mode)
@@ -147,7 +147,7 @@ func TestSharedLockWithoutItsPrivileges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env := environment(l, t.TempDir())
 	newRole(t, env).hold(t, append(checks.Privileges(answers.PVRDMA), checks.SharedLock()...)) // on the datacenter, not on the root
 	b, err := os.ReadFile(filepath.Join(l.Dir(), "answers-pvrdma.yaml"))

@@ -32,7 +32,7 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	state := t.TempDir()
 	env := environment(l, state)
 	env["GOVC_USERNAME"], env["GOVC_PASSWORD"] = user, password
@@ -152,7 +152,7 @@ func TestFilesTakeThePlaceOfLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	dir := t.TempDir()
 	env := environment(l, dir)
 	victim := filepath.Join(dir, "victim")

@@ -20,7 +20,7 @@ func TestOtherTrafficOnTheRDMACard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env := environment(l, t.TempDir())
 	c := outsider(t.Context(), t, env)
 	host, err := find.NewFinder(c.Client).DefaultHostSystem(t.Context())

@@ -34,7 +34,7 @@ func TestWizardOnTheLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env := environment(l, t.TempDir())
 	t.Chdir(t.TempDir())
 	file, met := filepath.Join(l.Dir(), "answers-pvrdma.yaml"), filepath.Join(t.TempDir(), "met")
@@ -81,7 +81,7 @@ func TestReadOnlyReportNeedsOnlyAReadOnlyAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	closeAtEnd(t, l)
 	env := environment(l, t.TempDir())
 	newRole(t, env).hold(t, nil)
 	out, errs, code := typed(t, env, []string{"look", "", ""})

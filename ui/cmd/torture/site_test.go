@@ -74,7 +74,7 @@ func serve(t *testing.T, m mode) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.Close(); l = nil }) // nil: package testing keeps this function, and with it the lab, until all parallel tests have ended
 	state := t.TempDir()
 	s := &site{t: t, lab: l, mode: m, env: map[string]string{"HOME": state, "XDG_STATE_HOME": state, "XDG_CONFIG_HOME": state}}
 	for _, kv := range l.Env() {
