@@ -79,32 +79,32 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 // necessary; the rest is in the order of the plan, but a guest with a change is continued before another one is begun. Then fewer
 // guests are half done at a time, and connections to them are used again while they are open.
 func (s *stage) order() {
-	next := func(l *lane) *node { return l.nodes[min(l.at, len(l.nodes)-1)] }
-	urgent := func(l *lane) int {
-		if n := next(l); n.closes || len(n.within) > 0 {
-			return 0
+	s.guests, s.seats = s.guests[:0], s.seats[:0]
+	for _, l := range s.hot {
+		n := l.nodes[min(l.at, len(l.nodes)-1)]
+		l.index, l.urgent, l.left = n.index, n.closes || len(n.within) > 0, math.MaxInt
+		if l.guest = n.target.Type == backends.TypeGuest && !l.urgent; l.guest && slices.ContainsFunc(l.nodes[:l.at], touched) {
+			l.left = len(l.nodes) - l.at
 		}
-		return 1
 	}
-	byPlan := func(a, b *lane) int { return cmp.Compare(next(a).index, next(b).index) }
-	slices.SortFunc(s.hot, func(a, b *lane) int { return cmp.Or(cmp.Compare(urgent(a), urgent(b)), byPlan(a, b)) })
+	slices.SortFunc(s.hot, func(a, b *lane) int {
+		if a.urgent != b.urgent {
+			if a.urgent {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.index, b.index)
+	})
 	// Guests change places only with guests: nothing else waits longer because of them.
-	var at []int
-	var guests []*lane
 	for i, l := range s.hot {
-		if next(l).target.Type == backends.TypeGuest && urgent(l) > 0 {
-			at, guests = append(at, i), append(guests, l)
+		if l.guest {
+			s.seats, s.guests = append(s.seats, i), append(s.guests, l)
 		}
 	}
-	left := func(l *lane) int { // of a guest with a change
-		if !slices.ContainsFunc(l.nodes[:l.at], touched) {
-			return math.MaxInt
-		}
-		return len(l.nodes) - l.at
-	}
-	slices.SortFunc(guests, func(a, b *lane) int { return cmp.Or(cmp.Compare(left(a), left(b)), byPlan(a, b)) })
-	for i, l := range guests {
-		s.hot[at[i]] = l
+	slices.SortFunc(s.guests, func(a, b *lane) int { return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.index, b.index)) })
+	for i, l := range s.guests {
+		s.hot[s.seats[i]] = l
 	}
 }
 

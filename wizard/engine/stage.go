@@ -21,6 +21,9 @@ type stage struct {
 	hot   []*lane // lanes whose first node could start
 	msgs  chan message
 
+	guests []*lane // of order: the guests among hot, and their places
+	seats  []int
+
 	left      int // nodes that have not ended
 	running   int // running operations
 	slots     int // operations that count against Limits.Parallel
@@ -47,6 +50,12 @@ type lane struct {
 	at    int
 	busy  bool
 	hot   bool
+
+	// of its next node; see order
+	index  int
+	urgent bool // it is inside a bracket or ends one
+	guest  bool // it changes a guest
+	left   int  // nodes that are left of a guest with a change; otherwise the largest number
 }
 
 // A message comes from an operation: progress, or its end.
