@@ -70,18 +70,51 @@ func TestTheRoleMovesBystanders(t *testing.T) {
 	}
 }
 
-// TestImagesNeedTheRoleAtTheRoot: a role on the datacenter is not enough for the image of a cluster, which is a part of vCenter's
-// Lifecycle Manager.
+// TestImagesNeedTheRoleAtTheRoot: the image of a cluster needs its privileges at the root of the inventory and on the cluster. All
+// privileges on the datacenter are not enough, even if the image can be read.
 func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
 	t.Parallel()
-	b, file := sriovBench(t, lab.Options{Scenario: "sriov-image", Hosts: 1, VMs: 1})
-	r := newRole(t, b.env)
-	r.hold(t, slices.Concat(checks.Privileges(answers.SRIOV), checks.Images()))
-	if code, out, errs := b.run("plan", "-f", file); code != 3 || !strings.Contains(errs, "at the root of the inventory") {
-		t.Errorf("role on the datacenter: exit %d\n%s%s", code, out, errs)
+	base := slices.Concat(checks.Privileges(answers.SRIOV), checks.Backup())
+	all := slices.Concat(base, checks.Images())
+	reads := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return strings.HasPrefix(p, "VcIntegrity.") && strings.HasSuffix(p, ".Write") })
+	for name, row := range map[string]struct {
+		dc, root  []string
+		onCluster bool // the role of the root is assigned on the cluster too
+		code      int
+		says      string
+	}{
+		"only on the datacenter":         {all, nil, false, 3, "at the root of the inventory"},
+		"at the root only what reads":    {all, reads, false, 3, "VcIntegrity.lifecycleSoftwareSpecification.Write"},
+		"at the root":                    {all, all, false, 0, ""},
+		"at the root and on the cluster": {base, all, true, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, file := sriovBench(t, lab.Options{Scenario: "sriov-image", Hosts: 1, VMs: 1})
+			r := newRole(t, b.env)
+			r.hold(t, row.dc)
+			if row.root != nil {
+				id, err := r.auth.AddRole(t.Context(), "lifecycle", row.root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				role{auth: r.auth, id: id, root: r.root}.atRoot(t)
+				if row.onCluster {
+					c, err := r.find.DefaultClusterComputeResource(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					on := []types.Permission{{Principal: "readonly@vsphere.local", RoleId: id, Propagate: true}} // hosts are asked for their components
+					if err := r.auth.SetEntityPermissions(t.Context(), c.Reference(), on); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if code, out, errs := b.run("apply", "-f", file, "--yes"); code != row.code || !strings.Contains(errs, row.says) {
+				t.Errorf("exit %d\n%s%s", code, out, errs)
+			}
+		})
 	}
-	r.atRoot(t)
-	b.must(0, "plan", "-f", file)
 }
 
 // TestTheRoleUpgradesHardware: the role of PVRDMA is sufficient to upgrade the hardware version of a VM.
@@ -216,7 +249,7 @@ func newRole(t *testing.T, env map[string]string) role {
 	return r
 }
 
-// atRoot assigns the role at the root of the inventory, too, without its children.
+// atRoot assigns the role at the root of the inventory, without its children.
 func (r role) atRoot(t *testing.T) {
 	t.Helper()
 	if err := r.auth.SetEntityPermissions(t.Context(), r.root, []types.Permission{{Principal: "readonly@vsphere.local", RoleId: r.id}}); err != nil {

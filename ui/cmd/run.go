@@ -181,7 +181,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Remote:  cmp.Or(f.remote, engine.NewRemote()),
 		Grounds: s.VC.Grounds,
-		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
+		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Finish: s.Env.Connections > 0, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {
 			inv, err := s.Survey(ctx, a)

@@ -72,7 +72,10 @@ type Limits struct {
 	Parallel int // simultaneous operations that load shared systems (vCenter), each with one target or one SetMany: 16
 	// Apart bounds operations that load only their own machine and mostly wait for it (guests, VMs that start): 8 x Parallel. If
 	// Parallel is 1, all operations run one at a time.
-	Apart     int
+	Apart int
+	// Finish continues a guest that has a change before another one is begun. VMs may be off for longer then: it is for twins, whose
+	// guests are more than the connections that stay open.
+	Finish    bool
 	VMsOff    int // VMs that the run keeps off at the same time: no limit
 	HostsDown int // hosts in maintenance mode or rebooting at the same time (max_unavailable): 1
 	// Time limits. Grace is for a call to return after its limit or the end of its context. Operation bounds one change, with its

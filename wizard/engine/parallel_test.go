@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -168,8 +167,8 @@ func TestMachinesAreWaitedForTogether(t *testing.T) {
 	}
 }
 
-// A guest with a change is continued before another one is begun, although the plan has the first change of each guest before the
-// second changes. After an interruption few guests are half done.
+// With Limits.Finish, a guest with a change is continued before another one is begun, although the plan has the first change of each
+// guest before the second changes.
 func TestGuestsAreFinishedOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const guests, together = 12, 3
@@ -182,7 +181,7 @@ func TestGuestsAreFinishedOneAfterTheOther(t *testing.T) {
 			}
 		}
 		jb, j := fresh(t, w, wishes)
-		jb.Limits.Apart = together
+		jb.Limits.Apart, jb.Limits.Finish = together, true
 		res, err := engine.Run(t.Context(), jb)
 		if err != nil || res.Status != engine.StatusDone {
 			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
@@ -217,7 +216,7 @@ func TestGuestsThatWereSkippedAreNotBegun(t *testing.T) {
 		}
 	}
 	jb, _ := fresh(t, w, wishes)
-	jb.Limits.Apart = 1
+	jb.Limits.Apart, jb.Limits.Finish = 1, true
 	jb.Skip = []string{wishes[2].Setting.ID(), wishes[3].Setting.ID()}
 	if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusPartial {
 		t.Fatalf("%s, %v: %v", res.Status, err, states(res))
@@ -229,47 +228,6 @@ func TestGuestsThatWereSkippedAreNotBegun(t *testing.T) {
 	if want := []string{"vm-0a", "vm-0b", "vm-1a", "vm-1b", "vm-2b", "vm-3b"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-}
-
-// A VM that is off is switched on before guests that are ready are changed.
-func TestAVMIsNotOffWhileGuestsAreChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const step = 10 * time.Second
-		w := NewWorld()
-		wishes := []Wish{{Setting: setting(backends.VMRef("db"), backends.KindMemory, ""), To: val(1), Within: []backends.BracketKind{backends.BracketVMPower}}}
-		for i := range 4 {
-			for set := range 8 {
-				wishes = append(wishes, Wish{Setting: setting(backends.GuestRef(fmt.Sprintf("vm-%d", i)), backends.KindModules, strconv.Itoa(set)), To: val(1)})
-			}
-		}
-		var mu sync.Mutex
-		var off, on time.Time
-		w.Before = func(ctx context.Context, call Call) {
-			mu.Lock()
-			switch call.Verb {
-			case "open":
-				off = time.Now()
-			case "close":
-				on = time.Now()
-			}
-			mu.Unlock()
-			if call.Verb == "set" || call.Verb == "open" {
-				select {
-				case <-time.After(step):
-				case <-ctx.Done():
-				}
-			}
-		}
-		jb, j := fresh(t, w, wishes)
-		jb.Limits.Apart = 2
-		if res, err := engine.Run(t.Context(), jb); err != nil || res.Status != engine.StatusDone {
-			t.Fatalf("%s, %v: %v", res.Status, err, states(res))
-		}
-		if took := on.Sub(off); took > 3*step {
-			t.Errorf("it was off for %s", took)
-		}
-		_ = j.Close() // inside the bubble
-	})
 }
 
 func BenchmarkRun(b *testing.B) {

@@ -75,28 +75,18 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 	return some
 }
 
-// order sorts the lanes that could start: what is inside a power cycle or ends it comes first, so that a VM is off no longer than
-// necessary; the rest is in the order of the plan, but a guest with a change is continued before another one is begun. Then fewer
-// guests are half done at a time, and connections to them are used again while they are open.
+// order sorts the lanes that could start in the order of the plan. With Limits.Finish, guests that have a change take the places of
+// those that have none.
 func (s *stage) order() {
 	s.guests, s.seats = s.guests[:0], s.seats[:0]
 	for _, l := range s.hot {
 		n := l.nodes[min(l.at, len(l.nodes)-1)]
-		l.index, l.urgent, l.left = n.index, n.closes || len(n.within) > 0, math.MaxInt
-		if l.guest = n.target.Type == backends.TypeGuest && !l.urgent; l.guest && slices.ContainsFunc(l.nodes[:l.at], touched) {
+		l.index, l.left = n.index, math.MaxInt
+		if l.guest = s.limits.Finish && n.target.Type == backends.TypeGuest; l.guest && slices.ContainsFunc(l.nodes[:l.at], touched) {
 			l.left = len(l.nodes) - l.at
 		}
 	}
-	slices.SortFunc(s.hot, func(a, b *lane) int {
-		if a.urgent != b.urgent {
-			if a.urgent {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.index, b.index)
-	})
-	// Guests change places only with guests: nothing else waits longer because of them.
+	slices.SortFunc(s.hot, func(a, b *lane) int { return cmp.Compare(a.index, b.index) })
 	for i, l := range s.hot {
 		if l.guest {
 			s.seats, s.guests = append(s.seats, i), append(s.guests, l)

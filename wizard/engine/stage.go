@@ -52,10 +52,9 @@ type lane struct {
 	hot   bool
 
 	// of its next node; see order
-	index  int
-	urgent bool // it is inside a bracket or ends one
-	guest  bool // it changes a guest
-	left   int  // nodes that are left of a guest with a change; otherwise the largest number
+	index int
+	guest bool // it changes a guest, with Limits.Finish
+	left  int  // nodes that are left of a guest with a change; otherwise the largest number
 }
 
 // A message comes from an operation: progress, or its end.

@@ -36,8 +36,8 @@ func (s *Session) Gather(ctx context.Context, a *answers.Answers, inv *backends.
 	return f
 }
 
-// needs returns the required privileges by object. Before a run every host and VM that takes part is included; otherwise the
-// datacenter represents them, which costs nothing for hundreds of hosts.
+// needs returns the required privileges by object. Before a run every host and VM that takes part is included, and each
+// cluster whose image is changed; otherwise the datacenter represents them, which costs nothing for hundreds of hosts.
 func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backends.Ref][]string {
 	root := backends.Ref{Type: backends.TypeVCenter, Name: "vCenter"}
 	site := root
@@ -66,9 +66,16 @@ func needs(a *answers.Answers, inv *backends.Inventory, before bool) map[backend
 		}
 	}
 	if slices.ContainsFunc(a.HostPackages(), nic.ForImage) && slices.ContainsFunc(Reachable(a, inv), (*backends.Host).Imaged) {
-		want[root] = append(want[root], checks.Images()...)
-		if site != root { // for the cluster
-			want[site] = append(want[site], checks.Images()...)
+		on := map[backends.Ref]bool{root: true, site: !before}
+		for _, h := range Reachable(a, inv) {
+			if before && h.Imaged() {
+				on[backends.ClusterRef(h.Cluster)] = true
+			}
+		}
+		for t, is := range on {
+			if is {
+				want[t] = append(want[t], checks.Images()...)
+			}
 		}
 	}
 	return want
