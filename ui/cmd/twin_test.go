@@ -229,7 +229,7 @@ func twoClusters(t *testing.T, mode string, found func(*world.State) error) (*be
 	if diff := witness.Diff(site.outside(), served.outside(), assumed.MatchString); len(diff) > 0 {
 		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
 	}
-	if code, out, errs := site.run("rehearse", "-f", answers, "-o", "json"); code != 0 || !strings.Contains(out, `"restored": true`) {
+	if code, out, errs := site.run("rehearse", "-f", answers, "-o", "json"); code != 0 || !strings.Contains(out, `"restored": true`) || !strings.Contains(out, `"rollback": "done"`) {
 		t.Errorf("rehearsal: %d\n%s\n%s", code, out, errs)
 	}
 	return served, again
