@@ -75,27 +75,16 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 	return some
 }
 
-// order sorts the lanes that could start in the order of the plan. With Limits.Finish, guests that have a change take the places of
-// those that have none.
+// order sorts the lanes that could start in the order of the plan. With Limits.Finish, guests that have a change come first.
 func (s *stage) order() {
-	s.guests, s.seats = s.guests[:0], s.seats[:0]
 	for _, l := range s.hot {
 		n := l.nodes[min(l.at, len(l.nodes)-1)]
 		l.index, l.left = n.index, math.MaxInt
-		if l.guest = s.limits.Finish && n.target.Type == backends.TypeGuest; l.guest && slices.ContainsFunc(l.nodes[:l.at], touched) {
+		if s.limits.Finish && n.target.Type == backends.TypeGuest && slices.ContainsFunc(l.nodes[:l.at], touched) {
 			l.left = len(l.nodes) - l.at
 		}
 	}
-	slices.SortFunc(s.hot, func(a, b *lane) int { return cmp.Compare(a.index, b.index) })
-	for i, l := range s.hot {
-		if l.guest {
-			s.seats, s.guests = append(s.seats, i), append(s.guests, l)
-		}
-	}
-	slices.SortFunc(s.guests, func(a, b *lane) int { return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.index, b.index)) })
-	for i, l := range s.guests {
-		s.hot[s.seats[i]] = l
-	}
+	slices.SortFunc(s.hot, func(a, b *lane) int { return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.index, b.index)) })
 }
 
 type admission int

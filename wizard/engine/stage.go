@@ -21,9 +21,6 @@ type stage struct {
 	hot   []*lane // lanes whose first node could start
 	msgs  chan message
 
-	guests []*lane // of order: the guests among hot, and their places
-	seats  []int
-
 	left      int // nodes that have not ended
 	running   int // running operations
 	slots     int // operations that count against Limits.Parallel
@@ -53,8 +50,7 @@ type lane struct {
 
 	// of its next node; see order
 	index int
-	guest bool // it changes a guest, with Limits.Finish
-	left  int  // nodes that are left of a guest with a change; otherwise the largest number
+	left  int // with Limits.Finish, nodes that are left of a guest with a change; otherwise the largest number
 }
 
 // A message comes from an operation: progress, or its end.
