@@ -35,8 +35,7 @@ func (f *Facts) selected() *selection {
 		h := &f.Inventory.Hosts[i]
 		switch {
 		case len(want.Names) > 0 && !named[h.Name]:
-		case len(want.Names) == 0 && want.Cluster != "" && want.Cluster != h.Cluster:
-		case want.Datacenter != "" && want.Datacenter != h.Datacenter:
+		case len(want.Names) == 0 && !h.In(want.Datacenter, want.Cluster), !h.In(want.Datacenter, ""):
 		case f.leavesOut(h):
 			without[h.Name] = true
 		default:

@@ -132,7 +132,7 @@ func (c *crowd) Apply(_ context.Context, _ *answers.Answers, p *plan.Plan, _ <-c
 	return engine.Result{Run: "run", Status: engine.StatusDone}, nil
 }
 
-func (c *crowd) Rehearsable(live.Login, *answers.Answers) bool { return false }
+func (c *crowd) Rehearsable(live.Login) bool { return false }
 
 func (c *crowd) Rehearse(context.Context, *answers.Answers) (string, error) { return "", nil }
 

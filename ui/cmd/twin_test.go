@@ -29,10 +29,11 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/torture/witness"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
+	given "github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // assumed matches the keys of an outside client's dump that a twin assumes or generates.
-var assumed = regexp.MustCompile(`^(vm .* device .* fileName` + // files on the datastore
+var assumed = regexp.MustCompile(`^(vm .* device .* fileName|vm .* extraConfig nvram value` + // files on the datastore
 	`|vm .* snapshot .*` +
 	`|host .* label|host .* device .* (systemId|subDeviceId|subVendorId)|host .* vib .*)$`)
 
@@ -66,7 +67,11 @@ func TestTwinOfAnOldBundle(t *testing.T) {
 func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "site.tgz")
-	if code, _, errs := b.run("collect", "-f", answersFile, "--out", file); code != 0 {
+	args := []string{"collect", "--out", file}
+	if answersFile != "" {
+		args = append(args, "-f", answersFile)
+	}
+	if code, _, errs := b.run(args...); code != 0 {
 		b.t.Fatalf("collect: %d\n%s", code, errs)
 	}
 	text, err := os.ReadFile(file)
@@ -88,9 +93,15 @@ func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 func twinOf(t *testing.T, site *bench, answersFile string) (*bench, *twin.Twin, string) {
 	t.Helper()
 	_, tw := site.bundle(answersFile)
+	return serve(t, tw, nil)
+}
+
+// serve serves a twin, with answers for it: those of its bundle if a is nil.
+func serve(t *testing.T, tw *twin.Twin, a *given.Answers) (*bench, *twin.Twin, string) {
+	t.Helper()
 	served := newBench(t, lab.Options{Found: tw.Found, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
 	var out bytes.Buffer
-	if has, err := tw.Answers(&out, served.lab, nil); err != nil || !has {
+	if has, err := tw.Answers(&out, served.lab, a); err != nil || !has {
 		t.Fatalf("answers: %t, %v", has, err)
 	}
 	path := filepath.Join(served.lab.Dir(), "answers.yaml")

@@ -91,7 +91,7 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 			}
 		}
 		rows = append(rows, r)
-		everyone := len(named) == 0 && entry.Fits(h) > 0 && wanted(w, h.Cluster)
+		everyone := len(named) == 0 && entry.Fits(h) > 0 && wanted(w, &h)
 		if r.Disabled == "" && (named[h.Name] || everyone) {
 			chosen[h.Name] = true
 		}
@@ -111,12 +111,12 @@ func (p *hostsPage) Enter(w *frame.Wizard) tea.Cmd {
 	return nil
 }
 
-// wanted reports whether the answers select every host of a cluster; answers without hosts do so only on the private lab.
-func wanted(w *frame.Wizard, cluster string) bool {
+// wanted reports whether the answers select every host of a host's cluster; answers without hosts do so only on the private lab.
+func wanted(w *frame.Wizard, h *backends.Host) bool {
 	if w.Answers.Hosts.Cluster == "" {
 		return w.Fabric.Private(w.Login)
 	}
-	return w.Answers.Hosts.Cluster == cluster
+	return h.In(w.Answers.Hosts.Datacenter, w.Answers.Hosts.Cluster)
 }
 
 // Keep stores the selected hosts in the answers.

@@ -77,7 +77,7 @@ func (p *reviewPage) Enter(w *frame.Wizard) tea.Cmd {
 		b.WriteString("note: afterwards the fabric is loaded: " + plain.LoadLine(l) + "\n")
 	}
 	p.empty, p.private, p.typed = w.Plan.Empty(), w.Fabric.Private(w.Login), ""
-	p.shown, p.early, p.rehearsal, p.offered = false, false, nil, w.Fabric.Rehearsable(w.Login, w.Answers)
+	p.shown, p.early, p.rehearsal, p.offered = false, false, nil, w.Fabric.Rehearsable(w.Login)
 	p.scroll = live.NewScroll(w.Theme, paintPlan(w.Theme, b.String()))
 	return nil
 }

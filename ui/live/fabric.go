@@ -56,9 +56,8 @@ type Fabric interface {
 	Plan(a *answers.Answers, inv *backends.Inventory) (*plan.Plan, error)
 	// Expected returns how long the plan is expected to take: the estimate with which the run page begins, or 0 if unknown.
 	Expected(a *answers.Answers, p *plan.Plan) time.Duration
-	// Rehearsable reports whether Rehearse is possible: the plan changes something, its hosts are in one datacenter, and the target
-	// is not the private lab.
-	Rehearsable(l Login, a *answers.Answers) bool
+	// Rehearsable reports whether Rehearse is possible: the plan changes something, and the target is not the private lab.
+	Rehearsable(l Login) bool
 	// Rehearse reads the site, applies the answers on a simulated copy of it (a twin), rolls back there, and returns the timeline and
 	// what the twin assumes as text, up to 78 columns wide. It writes nothing to the site. A rehearsal that fails on the twin is not an error.
 	Rehearse(ctx context.Context, a *answers.Answers) (string, error)

@@ -217,7 +217,7 @@ func vmList(w *world.World, host string, _ Args) (Answer, error) {
 			if v.Host == h.Name && v.On {
 				world := strconv.Itoa(1050000 + v.Index)
 				rows = append(rows, row("World ID", world, "Process ID", "0", "VMX Cartel ID", world, "UUID", v.UUID,
-					"Display Name", v.Name, "Config File", "/vmfs/volumes/shared-01/"+v.Name+"/"+v.Name+".vmx"))
+					"Display Name", v.Name, "Config File", "/vmfs/volumes/shared-01/"+v.Stem()+"/"+v.Stem()+".vmx"))
 			}
 		}
 		return rows

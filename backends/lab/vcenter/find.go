@@ -15,23 +15,24 @@ import (
 // SearchIndex finds VMs by the data that VMware Tools report about their guests, and hosts by their names and addresses. Source:
 // vSphere Web Services API, Managed Object - SearchIndex.
 
-// all returns the VMs, or the hosts, that the given function accepts. The complete inventory is in one datacenter.
+// all returns the VMs, or the hosts, of a datacenter that the given function accepts; those of all datacenters if it is nil.
 func (m search) all(vms bool, in *types.ManagedObjectReference, vm func(*world.VM) bool, host func(*world.Host) bool) ([]types.ManagedObjectReference, error) {
-	if in != nil && *in != model.Datacenter {
-		if m.f.Reg.Get(*in) == nil {
-			return nil, frame.Gone(*in)
-		}
+	if in != nil && m.f.Reg.Get(*in) == nil {
+		return nil, frame.Gone(*in)
+	}
+	if in != nil && in.Type != model.Datacenter.Type {
 		return nil, frame.BadArgument("datacenter")
 	}
+	inside := func(n int) bool { return in == nil || model.DatacenterRef(n) == *in }
 	var found []types.ManagedObjectReference
 	m.f.World.View(func(s *world.State) {
 		for _, v := range s.VMs {
-			if vms && vm(v) {
+			if vms && inside(s.VMDatacenter(v)) && vm(v) {
 				found = append(found, model.VMRef(v))
 			}
 		}
 		for _, h := range s.Hosts {
-			if !vms && host(h) {
+			if !vms && inside(s.ClusterDatacenter(h.Cluster)) && host(h) {
 				found = append(found, model.HostRef(h))
 			}
 		}

@@ -34,8 +34,11 @@ func (f *front) folder(w http.ResponseWriter, r *http.Request) {
 	text, found := "", false
 	f.world.View(func(s *world.State) {
 		q := r.URL.Query()
-		v := s.VM(strings.Trim(vm, "/"))
-		if v == nil || q.Get("dsName") != "shared-01" || strings.TrimPrefix(q.Get("dcPath"), "/") != s.Datacenter || !slices.Contains(model.VMFiles(v), name) {
+		var v *world.VM
+		if i := slices.IndexFunc(s.VMs, func(v *world.VM) bool { return v.Stem() == strings.Trim(vm, "/") }); i >= 0 {
+			v = s.VMs[i]
+		}
+		if v == nil || q.Get("dsName") != "shared-01" || strings.TrimPrefix(q.Get("dcPath"), "/") != s.DatacenterName(s.VMDatacenter(v)) || !slices.Contains(model.VMFiles(v), name) {
 			return
 		}
 		text, found = model.VMFile(v, name), true

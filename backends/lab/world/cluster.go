@@ -21,8 +21,35 @@ type Services struct {
 
 // A Cluster is a cluster in addition to the first one.
 type Cluster struct {
-	Name     string
-	Services Services
+	Name       string
+	Datacenter int // number of its datacenter; 0: the first
+	Services   Services
+}
+
+// ClusterDatacenter returns the number of the datacenter of a cluster, by the number that hosts have.
+func (s *State) ClusterDatacenter(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return s.Clusters[n-1].Datacenter
+}
+
+// VMDatacenter returns the number of the datacenter of a VM, which is that of its host.
+func (s *State) VMDatacenter(v *VM) int {
+	if len(s.Others) > 0 {
+		if h := s.Host(v.Host); h != nil {
+			return s.ClusterDatacenter(h.Cluster)
+		}
+	}
+	return 0
+}
+
+// DatacenterName returns the name of a datacenter.
+func (s *State) DatacenterName(n int) string {
+	if n == 0 {
+		return s.Datacenter
+	}
+	return s.Others[n-1]
 }
 
 // ServicesOf returns the services of the cluster of a host, those of the first cluster if there is no such host.

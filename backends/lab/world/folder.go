@@ -1,12 +1,41 @@
 package world
 
+import "fmt"
+
 // A Folder contains VMs or switches, and other folders.
 type Folder struct {
 	ID, Name string
-	Parent   string // id of the parent folder, "" for the root folder vm or network
+	Parent   string // id of the parent folder, or of the root folder of a datacenter
+}
+
+// RootFolder returns the id of a root folder of a datacenter: kind is v for vm and n for network. It is "" for the first
+// datacenter. Root folders are not among Folders and NetFolders.
+func RootFolder(kind string, datacenter int) string {
+	if datacenter == 0 {
+		return ""
+	}
+	return fmt.Sprintf("group-%s%d", kind, 6000+datacenter)
 }
 
 // Folder returns the folder with an id, or nil if there is none.
 func (s *State) Folder(id string) *Folder {
 	return find(s.Folders, func(f *Folder) bool { return f.ID == id })
+}
+
+// SwitchDatacenter returns the number of the datacenter of a switch, which is that of its folder.
+func (s *State) SwitchDatacenter(d *DVS) int {
+	id := d.Folder
+	for f := s.netFolder(id); f != nil; f = s.netFolder(id) {
+		id = f.Parent
+	}
+	for n := range s.Others {
+		if id == RootFolder("n", n+1) {
+			return n + 1
+		}
+	}
+	return 0
+}
+
+func (s *State) netFolder(id string) *Folder {
+	return find(s.NetFolders, func(f *Folder) bool { return f.ID == id })
 }

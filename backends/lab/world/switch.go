@@ -12,6 +12,14 @@ func (d *DVS) Shown() string { return cmp.Or(d.Title, d.Name) }
 // SwitchUUID returns the UUID of a new DVS, in the format of DVS UUIDs.
 func (s *State) SwitchUUID() string { return SwitchUUID(fmt.Sprint(s.NextID())) }
 
+// AddSwitch adds a DVS. If another folder has a switch of its name, its unique name becomes another one.
+func (s *State) AddSwitch(d *DVS) {
+	if s.Switch(d.Name) != nil {
+		d.Title, d.Name = d.Name, fmt.Sprintf("%s (%s)", d.Name, d.UUID)
+	}
+	s.Switches = append(s.Switches, d)
+}
+
 // RemoveSwitch removes a DVS and releases its uplinks.
 func (s *State) RemoveSwitch(name string) {
 	s.Switches = slices.DeleteFunc(s.Switches, func(d *DVS) bool { return d.Name == name })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -87,6 +88,9 @@ func (s *State) NewVM(name string) *VM {
 	return &VM{Name: name, Path: "/" + s.Datacenter + "/vm/" + name, Index: index, Hardware: 13, Firmware: "bios", CPUs: 1, MemoryMB: 1024,
 		UUID: UUID("vm", index), Guest: Guest{OS: "other", Hostname: name}}
 }
+
+// Stem returns the name of a VM's folder on the datastore and of its files, also for a VM that has an inventory path as its name.
+func (v *VM) Stem() string { return strings.ReplaceAll(strings.TrimPrefix(v.Name, "/"), "/", "_") }
 
 // RemoveVM removes a VM from the inventory.
 func (w *World) RemoveVM(name string) {

@@ -16,6 +16,7 @@ import (
 type State struct {
 	VCenter    string // vCenter version; "": 8.0.3
 	Datacenter string
+	Others     []string // names of the datacenters in addition to the first one
 	Cluster    string
 	HostThumb  string // SHA-1 of the certificate that every host shows on port 443
 	Hosts      []*Host

@@ -138,7 +138,8 @@ func (x *Index) Path(ref Ref) string {
 	return b.String()
 }
 
-// Above returns the nearest ancestor of one of the managed object types, and its plain name.
+// Above returns the nearest ancestor of one of the managed object types, and its shortest unique name: the names of clusters and
+// datacenters need be unique only in their folder (vSphere Web Services API, ManagedEntity.name).
 func (x *Index) Above(ref Ref, kinds ...string) (Ref, string) {
 	for range 64 {
 		n, ok := x.nodes[ref]
@@ -148,7 +149,7 @@ func (x *Index) Above(ref Ref, kinds ...string) (Ref, string) {
 		ref = n.parent
 		for _, k := range kinds {
 			if ref.Type == k {
-				return ref, x.nodes[ref].name
+				return ref, x.Name(ref)
 			}
 		}
 	}

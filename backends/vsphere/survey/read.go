@@ -153,23 +153,19 @@ func (rd *reading) limit(scope backends.Scope) error {
 		}
 		return inside(v.ref)
 	}
-	cluster := func(ref place.Ref) bool {
-		if scope.Cluster == "" {
-			return true
-		}
-		c, name := x.Above(ref, "ClusterComputeResource")
-		return name == scope.Cluster || x.Path(c) == scope.Cluster
+	named := func(c place.Ref) bool {
+		return scope.Cluster == "" || c != place.Ref{} && (x.Path(c) == scope.Cluster || backends.BaseName(x.Name(c)) == scope.Cluster)
 	}
-	if scope.Cluster != "" && !slices.ContainsFunc(x.All(backends.TypeCluster), func(c place.Ref) bool {
-		return inside(c) && (x.Name(c) == scope.Cluster || x.Path(c) == scope.Cluster || strings.HasSuffix(x.Path(c), "/"+scope.Cluster))
-	}) {
+	cluster := func(ref place.Ref) bool {
+		c, _ := x.Above(ref, "ClusterComputeResource")
+		return named(c)
+	}
+	if scope.Cluster != "" && !slices.ContainsFunc(x.All(backends.TypeCluster), func(c place.Ref) bool { return inside(c) && named(c) }) {
 		return backends.Errorf(backends.KindRefused, scope.Cluster, rd.instead(backends.TypeCluster), "there is no cluster of that name")
 	}
 	rd.hosts = slices.DeleteFunc(rd.hosts, func(h *hostRow) bool { return !inside(h.ref) || !cluster(h.ref) })
 	rd.vms = slices.DeleteFunc(rd.vms, func(v *vmRow) bool { return !near(v) || !cluster(v.host) })
-	rd.clusters = slices.DeleteFunc(rd.clusters, func(c *clusterRow) bool {
-		return !inside(c.ref) || scope.Cluster != "" && x.Name(c.ref) != scope.Cluster && x.Path(c.ref) != scope.Cluster
-	})
+	rd.clusters = slices.DeleteFunc(rd.clusters, func(c *clusterRow) bool { return !inside(c.ref) || !named(c.ref) })
 	return nil
 }
 

@@ -164,22 +164,12 @@ func (t *Twin) switches(s *world.State) {
 		if sw.Name == sw.Path { // another switch has the name, too
 			d.Title = world.Unescaped(path.Base(sw.Path))
 		}
-		if below, ok := strings.CutPrefix(path.Dir(sw.Path), "/"+world.Escaped(s.Datacenter)+"/network"); ok {
-			d.Folder = folders(s, &s.NetFolders, "group-n", below)
-		}
+		below, _ := under(sw.Path, "network")
+		d.Folder = folders(s, &s.NetFolders, "n", t.center(sw.Datacenter), below)
 		if sw.LAGs > 0 || sw.NSX || sw.OffloadID != "" {
 			t.note(sw.Name, "LAGs, NSX and DPU offload of the switch are not simulated")
 		}
 		s.Switches = append(s.Switches, d)
-	}
-	for _, sw := range t.away {
-		name := world.Unescaped(path.Base(sw.Path))
-		if sw.Name != sw.Path || !slices.ContainsFunc(s.Switches, func(d *world.DVS) bool { return d.Title == name }) {
-			continue
-		}
-		t.note(sw.Name, "has the name of a switch of the twin: without hosts and port groups, in a folder of the twin's datacenter")
-		s.Switches = append(s.Switches, &world.DVS{Name: sw.Name, Title: name, UUID: sw.UUID, Version: sw.Version, MTU: sw.MTU, Uplinks: sw.Uplinks,
-			Folder: folders(s, &s.NetFolders, "group-n", "/"+world.Escaped(sw.Datacenter))})
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -24,9 +26,10 @@ import (
 type Twin struct {
 	Assumed []string // defaults of the lab for what was not collected; sentences for display
 
-	site    *backends.Inventory // one datacenter of it
-	away    []backends.Switch   // those of other datacenters
-	answers *answers.Answers    // those of the bundle; nil if there are none
+	site    *backends.Inventory
+	places  []place          // of the twin's clusters, by the number that the lab's hosts have
+	centers []string         // datacenters of the site, by the number that the lab's clusters have
+	answers *answers.Answers // those of the bundle; nil if there are none
 	made    time.Time
 	notes   assumptions
 
@@ -34,79 +37,96 @@ type Twin struct {
 	lacksErr error
 }
 
-// Of returns the twin of a bundle. A lab has one datacenter: that of the answers in the bundle, else the only one. A bundle with
-// several datacenters and without answers that name one is an error of kind usage.
+// A place is where hosts of the site are: their datacenter and cluster, "" for the hosts of a datacenter that are in none.
+type place struct{ datacenter, cluster string }
+
+func placeOf(h *backends.Host) place { return place{h.Datacenter, h.Cluster} }
+
+// Of returns the twin of a bundle. A bundle without hosts is an error of kind usage.
 func Of(b *bundle.Bundle) (*Twin, error) {
 	t := &Twin{site: b.Facts.Inventory, answers: b.Answers, made: b.Made, lacks: b.Facts.Lacks, lacksErr: b.Facts.LacksErr}
-	if err := t.narrow(); err != nil {
-		return nil, err
+	if len(t.site.Hosts) == 0 {
+		return nil, console.Usage("collect with an account that sees the hosts", "the bundle has no host")
 	}
+	t.arrange()
 	if err := t.Found(&world.State{}); err != nil {
 		return nil, err
 	}
 	return t, nil
 }
 
-// datacenters returns the datacenters of the hosts that the answers name, or of all; a may be nil.
-func datacenters(site *backends.Inventory, a *answers.Answers) []string {
-	var all []string
-	for _, h := range site.Hosts {
-		if a != nil && (a.Hosts.Datacenter != "" && a.Hosts.Datacenter != h.Datacenter || a.Hosts.Cluster != "" && a.Hosts.Cluster != h.Cluster ||
-			len(a.Hosts.Names) > 0 && !slices.Contains(a.Hosts.Names, h.Name)) {
-			continue
-		}
-		if !slices.Contains(all, h.Datacenter) {
-			all = append(all, h.Datacenter)
+// arrange gives the clusters and datacenters their numbers: first those of the answers, then in the order of the hosts.
+func (t *Twin) arrange() {
+	for i := range t.site.Hosts {
+		if p := placeOf(&t.site.Hosts[i]); !slices.Contains(t.places, p) {
+			t.places = append(t.places, p)
 		}
 	}
-	return all
-}
-
-// Fits reports whether a twin is possible for the answers: their hosts must be in one datacenter.
-func Fits(site *backends.Inventory, a *answers.Answers) bool { return len(datacenters(site, a)) == 1 }
-
-// narrow keeps only the twin's datacenter.
-func (t *Twin) narrow() error {
-	all := datacenters(t.site, t.answers)
-	if len(all) != 1 {
-		return console.Usage("collect with -f answers.yaml, and set one datacenter under hosts",
-			"a twin has one datacenter, and the bundle has %d", len(all))
+	wanted := func(p place) bool {
+		return slices.ContainsFunc(t.site.Hosts, func(h backends.Host) bool {
+			a := t.answers
+			return placeOf(&h) == p && a != nil && h.In(a.Hosts.Datacenter, a.Hosts.Cluster) && (len(a.Hosts.Names) == 0 || slices.Contains(a.Hosts.Names, h.Name))
+		})
 	}
-	site := *t.site
-	site.Hosts, site.VMs, site.Switches = nil, nil, nil
-	for _, h := range t.site.Hosts {
-		if h.Datacenter == all[0] {
-			site.Hosts = append(site.Hosts, h)
-		} else {
-			t.note(h.Name, "left out, because a twin has one datacenter")
+	rank := func(p place) int {
+		if wanted(p) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(t.places, func(a, b place) int { return cmp.Compare(rank(a), rank(b)) })
+	add := func(datacenter string) {
+		if datacenter != "" && !slices.Contains(t.centers, datacenter) {
+			t.centers = append(t.centers, datacenter)
 		}
 	}
-	for _, v := range t.site.VMs {
-		if site.Host(v.Host) != nil {
-			site.VMs = append(site.VMs, v)
-		}
+	for _, p := range t.places {
+		add(p.datacenter)
 	}
 	for _, s := range t.site.Switches {
-		if s.Datacenter == all[0] {
-			site.Switches = append(site.Switches, s)
-		} else {
-			t.away = append(t.away, s)
-		}
+		add(s.Datacenter)
 	}
-	t.site = &site
-	return nil
+}
+
+// center returns the number of a datacenter of the site; that of the answers if it is not known.
+func (t *Twin) center(datacenter string) int { return max(0, slices.Index(t.centers, datacenter)) }
+
+// under returns the path of the folder of an object relative to a root folder of its datacenter, "" for the root folder itself. Ok is
+// false if the object's inventory path does not lead through that folder.
+func under(objectPath, root string) (folder string, ok bool) {
+	_, rest, ok := strings.Cut(strings.TrimPrefix(objectPath, "/"), "/"+root+"/") // a datacenter may have the name of the folder
+	if !ok {
+		return "", false
+	}
+	return strings.TrimSuffix("/"+rest, "/"+path.Base(rest)), true
 }
 
 // Found fills a lab's model. It can be called again for another lab.
 func (t *Twin) Found(s *world.State) error {
-	clusters := t.clusters()
-	s.Datacenter, s.Cluster, s.VCenter = t.site.Hosts[0].Datacenter, cmp.Or(clusters[0], "none"), t.site.VCenter.Version
-	for _, name := range clusters[1:] {
-		s.Clusters = append(s.Clusters, world.Cluster{Name: cmp.Or(name, "none")})
+	s.VCenter = t.site.VCenter.Version
+	for n, datacenter := range t.centers {
+		name := backends.BaseName(datacenter)
+		if slices.Contains(append(s.Others, s.Datacenter), name) { // in another folder of datacenters, which the lab does not have
+			t.note(datacenter, "has the name of another datacenter: its path is its name in the twin")
+			name = datacenter
+		}
+		if n == 0 {
+			s.Datacenter = name
+		} else {
+			s.Others = append(s.Others, name)
+		}
+	}
+	for n, p := range t.places {
+		name := cmp.Or(backends.BaseName(p.cluster), "none")
+		if n == 0 {
+			s.Cluster = name
+			continue
+		}
+		s.Clusters = append(s.Clusters, world.Cluster{Name: name, Datacenter: t.center(p.datacenter)})
 	}
 	for i := range t.site.Hosts {
 		h := t.host(i, &t.site.Hosts[i])
-		h.Cluster = slices.Index(clusters, t.site.Hosts[i].Cluster)
+		h.Cluster = slices.Index(t.places, placeOf(&t.site.Hosts[i]))
 		s.Hosts = append(s.Hosts, h)
 		if t.site.Hosts[i].Cluster == "" {
 			t.note(h.Name, "is not in a cluster; the lab puts the hosts without one into a cluster with DRS")
@@ -118,8 +138,8 @@ func (t *Twin) Found(s *world.State) error {
 			return err
 		}
 	}
-	for n, name := range clusters {
-		t.cluster(s, n, name)
+	for n, p := range t.places {
+		t.cluster(s, n, p)
 	}
 	t.installed(s)
 	t.depot(s)
@@ -128,29 +148,11 @@ func (t *Twin) Found(s *world.State) error {
 	return nil
 }
 
-// clusters returns the names of the clusters, first that of the answers.
-func (t *Twin) clusters() []string {
-	var names []string
-	for _, h := range t.site.Hosts {
-		if !slices.Contains(names, h.Cluster) {
-			names = append(names, h.Cluster)
-		}
-	}
-	rank := func(name string) int {
-		if t.answers != nil && t.answers.Hosts.Cluster == name && name != "" {
-			return 0
-		}
-		return 1
-	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	return names
-}
-
 // cluster copies the automatic functions of a cluster.
-func (t *Twin) cluster(s *world.State, n int, name string) {
+func (t *Twin) cluster(s *world.State, n int, at place) {
 	v := s.ClusterServices(n)
 	for _, h := range t.site.Hosts {
-		if h.Cluster != name {
+		if placeOf(&h) != at {
 			continue
 		}
 		if v.Image == nil && h.Imaged() {
@@ -165,9 +167,9 @@ func (t *Twin) cluster(s *world.State, n int, name string) {
 			}
 		}
 	}
-	c := t.site.Cluster(name)
+	c := t.site.Cluster(at.cluster)
 	if c == nil {
-		t.note("", "DRS fully automated, HA off: the settings of the cluster "+name+" were not read")
+		t.note("", "DRS fully automated, HA off: the settings of the cluster "+at.cluster+" were not read")
 		return
 	}
 	v.NoDRS, v.HA, v.Failover, v.VSAN = !c.DRS, c.HA, c.Failover, c.VSAN

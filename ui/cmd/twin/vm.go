@@ -47,7 +47,7 @@ func (t *Twin) vm(s *world.State, i int, v *backends.VM) error {
 	h := s.Host(v.Host)
 	for _, other := range t.site.Hosts {
 		for _, store := range v.Datastores {
-			if other.Name != v.Host && slices.Contains(t.site.Host(v.Host).Datastores, store) && !slices.Contains(other.Datastores, store) {
+			if other.Name != v.Host && other.Datacenter == t.site.Host(v.Host).Datacenter && slices.Contains(t.site.Host(v.Host).Datastores, store) && !slices.Contains(other.Datastores, store) {
 				w.Local = true
 			}
 		}
@@ -75,30 +75,37 @@ func (t *Twin) oddities(v *backends.VM) {
 
 // folder creates the folders in a VM's path.
 func (t *Twin) folder(s *world.State, w *world.VM) {
-	below, ok := strings.CutPrefix(path.Dir(w.Path), "/"+world.Escaped(s.Datacenter)+"/vm")
-	if w.VApp != "" {
-		if path.Dir(below) != "/" {
+	n := t.center(t.site.Host(w.Host).Datacenter)
+	root := "/" + world.Escaped(s.DatacenterName(n)) + "/vm"
+	below, ok := under(w.Path, "vm")
+	if w.VApp != "" && n == 0 {
+		if !ok || path.Dir(below) != "/" {
 			t.note(w.Name, "its vApp is in a folder or in another vApp; in the twin it is in the folder vm")
-			w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(w.VApp) + "/" + path.Base(w.Path)
 		}
+		w.Path = root + "/" + world.Escaped(w.VApp) + "/" + path.Base(w.Path)
 		return
 	}
-	if !ok {
+	switch {
+	case w.VApp != "":
+		t.note(w.Name, "its vApp is not in the datacenter of the answers; in the twin the VM is in the folder vm")
+		below, w.VApp = "", ""
+	case !ok:
 		t.note(w.Name, "its folder is not shown by vCenter; in the twin it is in the folder vm")
-		w.Path = "/" + world.Escaped(s.Datacenter) + "/vm/" + world.Escaped(path.Base(w.Name))
-		return
+		w.Path = path.Base(w.Name)
 	}
-	w.Folder = folders(s, &s.Folders, "group-v", below)
+	w.Folder, w.Path = folders(s, &s.Folders, "v", n, below), root+below+"/"+path.Base(w.Path)
 }
 
-// folders creates the folders of a path in a list, and returns the id of the last one, "" for none.
-func folders(s *world.State, list *[]*world.Folder, prefix, path string) (id string) {
+// folders creates the folders of a path below a root folder of a datacenter, and returns the id of the last one. kind is v for the
+// root folder vm and n for network.
+func folders(s *world.State, list *[]*world.Folder, kind string, datacenter int, path string) string {
+	id := world.RootFolder(kind, datacenter)
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' }) {
 		name = world.Unescaped(name)
 		i := slices.IndexFunc(*list, func(f *world.Folder) bool { return f.Name == name && f.Parent == id })
 		if i < 0 {
 			i = len(*list)
-			*list = append(*list, &world.Folder{ID: fmt.Sprint(prefix, s.NextID()), Name: name, Parent: id})
+			*list = append(*list, &world.Folder{ID: fmt.Sprintf("group-%s%d", kind, s.NextID()), Name: name, Parent: id})
 		}
 		id = (*list)[i].ID
 	}

@@ -88,7 +88,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 		options = append(options, o)
 		wanted := q.o.Fabric.Private(q.login)
 		if q.a.Hosts.Cluster != "" {
-			wanted = q.a.Hosts.Cluster == h.Cluster
+			wanted = h.In(q.a.Hosts.Datacenter, q.a.Hosts.Cluster)
 		}
 		if o.why == "" && !h.InMaintenance && entry.Fits(h) > 0 && wanted {
 			proposed = append(proposed, h.Name)

@@ -301,7 +301,7 @@ func (q *questions) consent(ctx context.Context, p *plan.Plan) (bool, error) {
 		}
 		return q.yesOr("There is nothing to change. Measuring loads the fabric. Measure now", "no")
 	}
-	if q.o.Fabric.Rehearsable(q.login, q.a) {
+	if q.o.Fabric.Rehearsable(q.login) {
 		if err := q.rehearse(ctx); err != nil {
 			return false, err
 		}

@@ -103,8 +103,7 @@ func nearName[T any](name string, all []T, nameOf func(T) string, what string) s
 }
 
 func (b *builder) inScope(h *backends.Host) bool {
-	want := b.Answers.Hosts
-	return (want.Datacenter == "" || h.Datacenter == want.Datacenter) && (want.Cluster == "" || h.Cluster == want.Cluster)
+	return h.In(b.Answers.Hosts.Datacenter, b.Answers.Hosts.Cluster)
 }
 
 func (b *builder) named(name string) *backends.Host {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -65,12 +64,12 @@ func (b *builder) networks(want answers.VM) []answers.Adapter {
 	return nets
 }
 
-// vmIndex returns the VMs by every name that answers may use: the name, the inventory path and the path's last part.
+// vmIndex returns the VMs by name, by inventory path, and by the names that they share with other VMs of vCenter.
 func (b *builder) vmIndex() map[string][]*backends.VM {
 	idx := map[string][]*backends.VM{}
 	for i := range b.Inventory.VMs {
 		v := &b.Inventory.VMs[i]
-		names := []string{v.Name, v.Path, baseName(v.Name), baseName(v.Path)}
+		names := []string{v.Name, v.Path, backends.BaseName(v.Name)}
 		slices.Sort(names)
 		for _, n := range slices.Compact(names) {
 			if n != "" {
@@ -85,33 +84,19 @@ func (b *builder) vmIndex() map[string][]*backends.VM {
 func (b *builder) findVM(name string, idx map[string][]*backends.VM) *backends.VM {
 	var found []*backends.VM
 	for _, v := range idx[name] {
-		if v.Path == name {
+		if v.Name == name || v.Path == name {
 			return v
 		}
-		if dc := b.Answers.Hosts.Datacenter; dc == "" || v.Datacenter == "" || v.Datacenter == dc {
-			found = append(found, v)
-		}
+		found = append(found, v)
 	}
-	switch len(found) {
-	case 0:
+	if len(found) == 0 {
 		b.Refuse(backends.VMRef(name), "", nearName(name, b.Inventory.VMs, func(v backends.VM) string { return v.Name }, "name or inventory path"), "no such VM in the inventory")
 		return nil
-	case 1:
-		return found[0]
 	}
 	paths := backends.Each(found, func(v *backends.VM) string { return cmp.Or(v.Path, v.Name) })
 	slices.Sort(paths)
-	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs: %s", name, strings.Join(paths, ", ")))
+	b.Usage = append(b.Usage, fmt.Sprintf("vms: %q is the name of several VMs of vCenter; write the inventory path: %s", name, strings.Join(paths, ", ")))
 	return nil
-}
-
-// baseName is the last part of an inventory path; slashes inside a name are %2f there.
-func baseName(path string) string {
-	base := path[strings.LastIndex(path, "/")+1:]
-	if plain, err := url.PathUnescape(base); err == nil {
-		return plain
-	}
-	return base
 }
 
 // vmState refuses VMs that cannot be changed.

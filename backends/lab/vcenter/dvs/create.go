@@ -18,7 +18,15 @@ type folder struct{ base }
 
 // CreateDVSTask creates a DVS in a network folder, with its uplinks and hosts.
 func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task) soap.HasFault {
-	if req.This != model.NetFolder {
+	parent, known := "", false
+	m.f.World.View(func(s *world.State) {
+		for n := range 1 + len(s.Others) {
+			if req.This == model.NetFolderRef(n) {
+				parent, known = world.RootFolder("n", n), true
+			}
+		}
+	})
+	if !known {
 		return frame.Answer(nil, frame.Refuse(&types.NotSupported{}))
 	}
 	spec, extra, err := split(req.Spec.ConfigSpec)
@@ -35,14 +43,14 @@ func (m folder) CreateDVSTask(ctx *simulator.Context, req *types.CreateDVS_Task)
 	task := m.f.Start(ctx, "CreateDVS_Task", "Folder.createDistributedVirtualSwitch", req.This, frame.TaskOptions{Cancelable: true}, func() (any, error) {
 		var ref types.ManagedObjectReference
 		err := m.f.World.Update(func(s *world.State) ([]world.Event, error) {
-			if err := freeName(s, "", spec.Name); err != nil {
+			if err := freeName(s, parent, spec.Name); err != nil {
 				return nil, err
 			}
 			version := cmp.Or(version, newest(s))
 			if err := available(s, version); err != nil {
 				return nil, err
 			}
-			d := &world.DVS{Name: spec.Name, UUID: s.SwitchUUID(), Version: version, MTU: 1500, NIOC: true, Discovery: "cdp listen",
+			d := &world.DVS{Name: spec.Name, Folder: parent, UUID: s.SwitchUUID(), Version: version, MTU: 1500, NIOC: true, Discovery: "cdp listen",
 				Uplinks: defaultUplinks(), Setting: model.SwitchExtra{Created: time.Now()}}
 			hosts, err := create(s, d, spec, extra)
 			if err != nil {
@@ -62,7 +70,7 @@ func create(s *world.State, d *world.DVS, spec types.DVSConfigSpec, extra types.
 	if err != nil {
 		return nil, err
 	}
-	s.Switches = append(s.Switches, d)
+	s.AddSwitch(d)
 	model.Number(s, d)
 	return hosts, nil
 }

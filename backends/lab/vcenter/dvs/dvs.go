@@ -69,14 +69,16 @@ func current(given string, changes int) error {
 	return frame.Refuse(&types.ConcurrentAccess{})
 }
 
-// freeName checks the name of a new object in a network folder; folder "" is the datacenter's network folder. Names must be
+// freeName checks the name of a new object in a network folder; folder "" is the first datacenter's folder network. Names must be
 // unique within their parent (vSphere Web Services API, ManagedEntity.name).
 func freeName(s *world.State, folder, name string) error {
 	if name == "" || len(name) > 80 {
 		return frame.Refuse(&types.InvalidName{Name: name})
 	}
-	if name == "VM Network" && folder == "" {
-		return frame.Refuse(&types.DuplicateName{Name: name, Object: model.VMNetwork})
+	for n := range 1 + len(s.Others) {
+		if name == "VM Network" && folder == world.RootFolder("n", n) {
+			return frame.Refuse(&types.DuplicateName{Name: name, Object: model.NetworkRef(n)})
+		}
 	}
 	for _, d := range s.Switches {
 		if d.Folder != folder {

@@ -186,23 +186,25 @@ func (m manager) hosts(container types.ManagedObjectReference) ([]types.ManagedO
 	if container.Type == "HostSystem" && m.f.Reg.Get(container) != nil {
 		return []types.ManagedObjectReference{container}, nil
 	}
-	cluster := container.Type == model.Cluster.Type && m.f.Reg.Get(container) != nil
-	switch {
-	case cluster, container == model.Root, container == model.Datacenter, container == model.HostFolder:
-	default:
-		if m.f.Reg.Get(container) == nil {
-			return nil, frame.Gone(container)
-		}
-		return nil, frame.BadArgument("hostContainer.container")
+	if m.f.Reg.Get(container) == nil {
+		return nil, frame.Gone(container)
 	}
 	var hosts []types.ManagedObjectReference
+	known := container == model.Root || container.Type == model.Cluster.Type
 	m.f.World.View(func(s *world.State) {
+		for n := range 1 + len(s.Others) {
+			known = known || container == model.DatacenterRef(n) || container == model.HostFolderRef(n)
+		}
 		for _, h := range s.Hosts {
-			if !cluster || model.ClusterRef(h.Cluster) == container {
+			n := s.ClusterDatacenter(h.Cluster)
+			if slices.Contains([]types.ManagedObjectReference{model.Root, model.DatacenterRef(n), model.HostFolderRef(n), model.ClusterRef(h.Cluster)}, container) {
 				hosts = append(hosts, model.HostRef(h))
 			}
 		}
 	})
+	if !known {
+		return nil, frame.BadArgument("hostContainer.container")
+	}
 	return hosts, nil
 }
 

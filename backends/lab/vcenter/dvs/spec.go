@@ -151,7 +151,7 @@ func memberships(s *world.State, d *world.DVS, uplinks int, specs []types.Distri
 		if h == nil {
 			return nil, frame.Gone(spec.Host)
 		}
-		if seen[h.Name] {
+		if seen[h.Name] || s.ClusterDatacenter(h.Cluster) != s.SwitchDatacenter(d) { // which fault vCenter returns for the second has no witness
 			return nil, frame.BadArgument("spec.host")
 		}
 		seen[h.Name] = true

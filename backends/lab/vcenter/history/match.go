@@ -243,10 +243,21 @@ func (h *History) about(entity types.ManagedObjectReference, reason types.BaseTa
 		e.Net = &types.NetworkEventArgument{EntityEventArgument: arg, Network: entity}
 	}
 	if entity != model.Root {
-		e.Datacenter = &types.DatacenterEventArgument{Datacenter: model.Datacenter}
-		e.Datacenter.Name = h.f.Name(model.Datacenter)
+		dc := h.datacenter(entity)
+		e.Datacenter = &types.DatacenterEventArgument{Datacenter: dc}
+		e.Datacenter.Name = h.f.Name(dc)
 	}
 	return e
+}
+
+// datacenter returns the datacenter of an entity: itself, or one of its ancestors; the first one if it was removed.
+func (h *History) datacenter(entity types.ManagedObjectReference) types.ManagedObjectReference {
+	for at := &entity; at != nil; at = h.parent(*at) {
+		if at.Type == model.Datacenter.Type {
+			return *at
+		}
+	}
+	return model.Datacenter
 }
 
 // inCluster sets the cluster of a host.

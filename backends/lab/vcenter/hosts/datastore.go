@@ -19,8 +19,8 @@ type files struct{ base }
 // SearchDatastoreTask lists the files in a folder ("[shared-01] rdma") that match one of the patterns. If the folder does not
 // exist, it fails with FileNotFound.
 func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchDatastore_Task) soap.HasFault {
-	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", model.Datastore, frame.TaskOptions{Cancelable: true}, func() (any, error) {
-		return m.search(req.DatastorePath, req.SearchSpec)
+	task := m.f.Start(ctx, "SearchDatastore_Task", "HostDatastoreBrowser.search", m.f.Owner(req.This), frame.TaskOptions{Cancelable: true}, func() (any, error) {
+		return m.search(m.f.Owner(req.This), req.DatastorePath, req.SearchSpec)
 	})
 	return frame.Answer(types.SearchDatastore_TaskResponse{Returnval: task}, nil)
 }
@@ -28,13 +28,13 @@ func (m files) SearchDatastoreTask(ctx *simulator.Context, req *types.SearchData
 // datastoreRoot is the mount point of the datastore on a host.
 const datastoreRoot = "/vmfs/volumes/shared-01"
 
-func (m files) search(folder string, spec *types.HostDatastoreBrowserSearchSpec) (any, error) {
+func (m files) search(store types.ManagedObjectReference, folder string, spec *types.HostDatastoreBrowserSearchSpec) (any, error) {
 	name, ok := strings.CutPrefix(folder, "[shared-01]")
 	if !ok {
 		return nil, frame.Refuse(&types.InvalidDatastorePath{DatastorePath: folder}, "Invalid datastore path '"+folder+"'.")
 	}
 	dir := path.Join(datastoreRoot, strings.TrimSpace(name))
-	result := types.HostDatastoreBrowserSearchResults{Datastore: &model.Datastore, FolderPath: folder}
+	result := types.HostDatastoreBrowserSearchResults{Datastore: &store, FolderPath: folder}
 	found := dir == datastoreRoot
 	m.f.World.View(func(s *world.State) {
 		for _, p := range s.Depot {
@@ -44,7 +44,7 @@ func (m files) search(folder string, spec *types.HostDatastoreBrowserSearchSpec)
 			}
 		}
 		for _, v := range s.VMs {
-			if path.Join(datastoreRoot, v.Name) != dir {
+			if path.Join(datastoreRoot, v.Stem()) != dir || model.DatastoreRef(s.VMDatacenter(v)) != store {
 				continue
 			}
 			found = true

@@ -78,8 +78,10 @@ type folder struct{ base }
 
 // id returns the id of a VM folder in the world, and false for all other folders.
 func id(s *world.State, ref types.ManagedObjectReference) (string, bool) {
-	if ref == model.VMFolder {
-		return "", true
+	for n := range 1 + len(s.Others) {
+		if ref == model.VMFolderRef(n) {
+			return world.RootFolder("v", n), true
+		}
 	}
 	return ref.Value, s.Folder(ref.Value) != nil
 }
@@ -137,8 +139,8 @@ func move(s *world.State, req *types.MoveIntoFolder_Task) ([]world.Event, error)
 			v.Folder = to
 			events = append(events, world.Event{What: world.VMDevices, VM: v.Name})
 		case f != nil:
-			for at := to; at != ""; at = s.Folder(at).Parent {
-				if at == f.ID { // a folder cannot be moved into itself
+			for at := s.Folder(to); at != nil; at = s.Folder(at.Parent) {
+				if at == f { // a folder cannot be moved into itself
 					return nil, frame.Refuse(&types.InvalidFolder{Target: folderRef(f)}, "A folder cannot be moved into itself.")
 				}
 			}

@@ -26,7 +26,7 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 	device := func(key int32, label, summary string) types.VirtualDevice {
 		return types.VirtualDevice{Key: key, DeviceInfo: &types.Description{Label: label, Summary: summary}}
 	}
-	store, sharing := Datastore, types.VirtualSCSISharingNoSharing
+	store, sharing := DatastoreRef(s.VMDatacenter(v)), types.VirtualSCSISharingNoSharing
 	if v.Local {
 		store = localStore(s.Host(v.Host))
 	}
@@ -42,7 +42,7 @@ func Devices(s *world.State, v *world.VM) []types.BaseVirtualDevice {
 		&types.VirtualDisk{CapacityInKB: 40 << 20, CapacityInBytes: 40 << 30, VirtualDevice: types.VirtualDevice{
 			Key: 2000, ControllerKey: 1000, UnitNumber: ptr(int32(0)), DeviceInfo: &types.Description{Label: "Hard disk 1", Summary: "41,943,040 KB"},
 			Backing: &types.VirtualDiskFlatVer2BackingInfo{DiskMode: "persistent", ThinProvisioned: types.NewBool(true),
-				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s.vmdk", v.Name, v.Name), Datastore: &store}}}},
+				VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s.vmdk", v.Stem()), Datastore: &store}}}},
 	}
 	for n, raw := range v.RawDisks {
 		list = append(list, rawDisk(v, n, raw, &store))
@@ -80,7 +80,7 @@ func rawDisk(v *world.VM, n int, raw world.RawDisk, store *types.ManagedObjectRe
 		DeviceInfo: &types.Description{Label: fmt.Sprintf("Hard disk %d", n+2), Summary: fmt.Sprintf("%d KB", raw.KB)},
 		Backing: &types.VirtualDiskRawDiskMappingVer1BackingInfo{LunUuid: raw.LUN, DeviceName: cmp.Or(raw.Device, "vml."+raw.LUN),
 			CompatibilityMode: string(mode), DiskMode: raw.DiskMode,
-			VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %s/%s_%d.vmdk", v.Name, v.Name, n+1), Datastore: store}}}}
+			VirtualDeviceFileBackingInfo: types.VirtualDeviceFileBackingInfo{FileName: fmt.Sprintf("[shared-01] %[1]s/%[1]s_%[2]d.vmdk", v.Stem(), n+1), Datastore: store}}}}
 }
 
 // passedThrough returns the virtual device for a PCI device that is passed through to a VM.
@@ -153,7 +153,7 @@ func ethernet(s *world.State, v *world.VM, a *world.Adapter, unit int32) types.B
 		card.Backing = &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{Port: port}
 		card.DeviceInfo.GetDescription().Summary = "DVSwitch: " + d.UUID
 	} else {
-		card.Backing = &types.VirtualEthernetCardNetworkBackingInfo{Network: &VMNetwork,
+		card.Backing = &types.VirtualEthernetCardNetworkBackingInfo{Network: ptr(NetworkRef(s.VMDatacenter(v))),
 			VirtualDeviceDeviceBackingInfo: types.VirtualDeviceDeviceBackingInfo{DeviceName: a.PortGroup}}
 	}
 	switch a.Type {

@@ -10,7 +10,7 @@ import (
 // VMFiles returns the names of the files in a VM's folder on the datastore that users read: the configuration and the logs. The
 // latest log has no number; older logs are numbered in ascending order.
 func VMFiles(v *world.VM) []string {
-	names := []string{v.Name + ".vmx", v.Name + ".nvram", v.Name + ".vmdk"}
+	names := []string{v.Stem() + ".vmx", v.Stem() + ".nvram", v.Stem() + ".vmdk"}
 	for n := len(v.Logs); n > 1; n-- {
 		names = append(names, fmt.Sprintf("vmware-%d.log", len(v.Logs)-n+1))
 	}
@@ -30,7 +30,7 @@ func VMFile(v *world.VM, name string) string {
 	case n == 1:
 		text, _ := v.Log(len(v.Logs) - number)
 		return text
-	case name == v.Name+".vmx":
+	case name == v.Stem()+".vmx":
 		return vmx(v)
 	}
 	return ""

@@ -53,17 +53,17 @@ func (t *Tree) follow(e world.Event) {
 // those of removed VMs.
 func (t *Tree) syncVMs(s *world.State) {
 	keep := map[types.ManagedObjectReference]bool{}
-	vms := []types.ManagedObjectReference{}
 	for _, v := range s.VMs {
 		ref := VMRef(v)
 		keep[ref] = true
-		vms = append(vms, ref)
 		if t.f.Reg.Get(ref) == nil {
 			t.putVM(s, v)
 		}
 	}
 	var old []types.ManagedObjectReference
-	t.f.Read(Datastore, func(obj mo.Reference) { old = append(old, obj.(*mo.Datastore).Vm...) })
+	for n := range datacenters(s) {
+		t.f.Read(DatastoreRef(n), func(obj mo.Reference) { old = append(old, obj.(*mo.Datastore).Vm...) })
+	}
 	for _, r := range old {
 		if !keep[r] {
 			t.f.Remove(r)
@@ -71,15 +71,17 @@ func (t *Tree) syncVMs(s *world.State) {
 	}
 	at := placed(s)
 	t.syncFolders(s, at)
-	t.f.Update(VMFolder, frame.Set("childEntity", at.folder))
+	for n := range datacenters(s) {
+		t.f.Update(VMFolderRef(n), frame.Set("childEntity", at.root(n)))
+		for _, r := range []types.ManagedObjectReference{DatastoreRef(n), NetworkRef(n)} {
+			t.f.Update(r, frame.Set("vm", vmsOf(s, n)))
+		}
+	}
 	for n := range clusterNames(s) {
 		t.f.Update(PoolRef(n), frame.Set("vm", append([]types.ManagedObjectReference{}, at.pools[n]...)))
 	}
 	for name, inside := range at.inside {
 		t.f.Update(VAppRef(name), frame.Set("vm", inside))
-	}
-	for _, r := range []types.ManagedObjectReference{Datastore, VMNetwork} {
-		t.f.Update(r, frame.Set("vm", vms))
 	}
 }
 
@@ -92,13 +94,10 @@ func (t *Tree) putVM(s *world.State, v *world.VM) {
 	t.put(obj)
 }
 
-// syncFolders updates the folders below the folder vm.
+// syncFolders updates the folders below the folders vm.
 func (t *Tree) syncFolders(s *world.State, at places) {
 	for _, f := range s.Folders {
-		parent := VMFolder
-		if f.Parent != "" {
-			parent = ref("Folder", f.Parent)
-		}
+		parent := folderRef(VMFolder, f.Parent)
 		t.put(&mo.Folder{ManagedEntity: entityOf(ref("Folder", f.ID), world.Escaped(f.Name), &parent),
 			ChildType: []string{"Folder", "VirtualMachine", "VirtualApp"}, ChildEntity: at.below[f.ID]})
 	}
@@ -116,13 +115,16 @@ func (t *Tree) syncCluster(s *world.State) {
 	}
 }
 
-// syncNetworks updates the lists of networks of the network folder, datacenter, cluster, and of hosts whose DVS membership
+// syncNetworks updates the lists of networks of the network folders, datacenters, clusters, and of hosts whose DVS membership
 // changed. It removes the objects of removed switches and port groups.
 func (t *Tree) syncNetworks(s *world.State) {
 	in := netChildren(s)
-	folders := []types.ManagedObjectReference{NetFolder}
+	var folders []types.ManagedObjectReference
+	for n := range datacenters(s) {
+		folders = append(folders, NetFolderRef(n))
+	}
 	for _, f := range s.NetFolders {
-		folders = append(folders, netFolder(f.ID))
+		folders = append(folders, folderRef(NetFolder, f.ID))
 	}
 	for _, folder := range folders {
 		var old []types.ManagedObjectReference
@@ -134,9 +136,10 @@ func (t *Tree) syncNetworks(s *world.State) {
 		}
 		t.f.Update(folder, frame.Set("childEntity", in[folder]))
 	}
-	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
-	t.f.Update(Datacenter, frame.Set("network", networks))
+	for n := range datacenters(s) {
+		t.f.Update(DatacenterRef(n), frame.Set("network", networksOf(s, n)))
+	}
 	for n := range clusterNames(s) {
-		t.f.Update(ClusterRef(n), frame.Set("network", networks))
+		t.f.Update(ClusterRef(n), frame.Set("network", networksOf(s, s.ClusterDatacenter(n))))
 	}
 }

@@ -29,11 +29,11 @@ func (t *Tree) putHost(s *world.State, h *world.Host) {
 func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	self := HostRef(h)
 	obj := &mo.HostSystem{
-		ManagedEntity: entityOf(self, h.Name, ptr(ClusterRef(h.Cluster))), DatastoreBrowser: Files,
+		ManagedEntity: entityOf(self, h.Name, ptr(ClusterRef(h.Cluster))), DatastoreBrowser: FilesRef(s.ClusterDatacenter(h.Cluster)),
 		Runtime:    runtime(s, h),
 		Capability: hostCapability(h),
 		Hardware:   hardware(h),
-		Datastore:  append(localStores(s, h), Datastore),
+		Datastore:  append(localStores(s, h), DatastoreRef(s.ClusterDatacenter(h.Cluster))),
 		Network:    hostNetworks(s, h),
 		Vm:         hostVMs(s, h),
 		Config: &types.HostConfigInfo{
@@ -299,7 +299,7 @@ func hostVMs(s *world.State, h *world.Host) []types.ManagedObjectReference {
 }
 
 func hostNetworks(s *world.State, h *world.Host) []types.ManagedObjectReference {
-	list := []types.ManagedObjectReference{VMNetwork}
+	list := []types.ManagedObjectReference{NetworkRef(s.ClusterDatacenter(h.Cluster))}
 	for _, d := range s.Switches {
 		if d.Member(h.Name) != nil {
 			for _, p := range d.PortGroups {

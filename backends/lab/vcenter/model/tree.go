@@ -4,6 +4,8 @@ package model
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi/vim25/mo"
@@ -91,15 +93,61 @@ func clusterOf(s *world.State, v *world.VM) int {
 	return 0
 }
 
+// Of each datacenter: its reference, and those of its root folders, of the datastore that its hosts share, of the browser of that
+// datastore, and of the network of its standard switches. Datacenters have numbers; 0 is the first.
+
+// DatacenterRef returns the reference of a datacenter.
+func DatacenterRef(n int) types.ManagedObjectReference { return numbered(Datacenter, n) }
+
+// VMFolderRef returns the reference of the folder vm of a datacenter.
+func VMFolderRef(n int) types.ManagedObjectReference {
+	return folderRef(VMFolder, world.RootFolder("v", n))
+}
+
+// HostFolderRef returns the reference of the folder host of a datacenter.
+func HostFolderRef(n int) types.ManagedObjectReference { return numbered(HostFolder, n) }
+
+// NetFolderRef returns the reference of the folder network of a datacenter.
+func NetFolderRef(n int) types.ManagedObjectReference {
+	return folderRef(NetFolder, world.RootFolder("n", n))
+}
+
+// DatastoreRef returns the reference of the datastore that all hosts of a datacenter share.
+func DatastoreRef(n int) types.ManagedObjectReference { return numbered(Datastore, n) }
+
+// FilesRef returns the reference of the browser of that datastore.
+func FilesRef(n int) types.ManagedObjectReference { return numbered(Files, n) }
+
+// NetworkRef returns the reference of the network of the standard switches of a datacenter.
+func NetworkRef(n int) types.ManagedObjectReference { return numbered(VMNetwork, n) }
+
+// numbered returns the reference of the object of another datacenter that is first in the first one.
+func numbered(first types.ManagedObjectReference, n int) types.ManagedObjectReference {
+	if n == 0 {
+		return first
+	}
+	kind, _, _ := strings.Cut(strings.TrimRight(first.Value, "0123456789"), "-datastore")
+	return ref(first.Type, fmt.Sprintf("%s%d", kind, 6000+n))
+}
+
+// folderRef returns the reference of a folder by its id, "" for the first datacenter's root folder.
+func folderRef(root types.ManagedObjectReference, id string) types.ManagedObjectReference {
+	if id == "" {
+		return root
+	}
+	return ref(root.Type, id)
+}
+
 // localStore returns the datastore that only one host can access. It exists if the disk of a VM is on it.
 func localStore(host *world.Host) types.ManagedObjectReference {
 	return ref("Datastore", fmt.Sprintf("datastore-%d", 1000+host.Index))
 }
 
+// localStores returns the local datastore of a host, if it has one.
 func localStores(s *world.State, h *world.Host) []types.ManagedObjectReference {
 	for _, v := range s.VMs {
-		if v.Local && (h == nil || v.Host == h.Name) {
-			return []types.ManagedObjectReference{localStore(s.Host(v.Host))}
+		if v.Local && v.Host == h.Name {
+			return []types.ManagedObjectReference{localStore(h)}
 		}
 	}
 	return nil
@@ -145,7 +193,7 @@ func Build(f *frame.Frame) *Tree {
 		}
 		t.syncFolders(s, placed(s))
 		for _, n := range s.NetFolders {
-			self, parent := netFolder(n.ID), netFolder(n.Parent)
+			self, parent := folderRef(NetFolder, n.ID), folderRef(NetFolder, n.Parent)
 			f.Reg.Put(&mo.Folder{ManagedEntity: entityOf(self, world.Escaped(n.Name), &parent),
 				ChildType: []string{"Folder", "Network", "DistributedVirtualSwitch"}, ChildEntity: netChildren(s)[self]})
 		}
@@ -160,47 +208,29 @@ func Build(f *frame.Frame) *Tree {
 	return t
 }
 
-func (t *Tree) fixed(s *world.State) {
-	entity := entityOf
-	folder := func(self types.ManagedObjectReference, name string, parent *types.ManagedObjectReference,
-		kinds []string, children ...types.ManagedObjectReference) {
-		t.f.Reg.Put(&mo.Folder{ManagedEntity: entity(self, name, parent), ChildType: kinds, ChildEntity: children})
-	}
-	var hosts, vms []types.ManagedObjectReference
-	for _, h := range s.Hosts {
-		hosts = append(hosts, HostRef(h))
-	}
-	for _, v := range s.VMs {
-		vms = append(vms, VMRef(v))
-	}
-	at := placed(s)
-	networks := append([]types.ManagedObjectReference{VMNetwork}, portGroups(s)...)
+// datacenters returns the names of all datacenters, by number.
+func datacenters(s *world.State) []string { return append([]string{s.Datacenter}, s.Others...) }
 
-	var clusters []types.ManagedObjectReference
-	for n := range clusterNames(s) {
-		clusters = append(clusters, ClusterRef(n))
+func (t *Tree) fixed(s *world.State) {
+	at := placed(s)
+	var all []types.ManagedObjectReference
+	for n := range datacenters(s) {
+		all = append(all, DatacenterRef(n))
+		t.datacenter(s, n, at.root(n))
 	}
-	folder(Root, "Datacenters", nil, []string{"Folder", "Datacenter"}, Datacenter)
-	folder(VMFolder, "vm", &Datacenter, []string{"Folder", "VirtualMachine", "VirtualApp"}, at.folder...)
-	folder(HostFolder, "host", &Datacenter, []string{"Folder", "ComputeResource"}, clusters...)
-	folder(StoreFolder, "datastore", &Datacenter, []string{"Folder", "Datastore", "StoragePod"}, append(localStores(s, nil), Datastore)...)
-	folder(NetFolder, "network", &Datacenter, []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)[NetFolder]...)
-	t.f.Reg.Put(&mo.Datacenter{
-		ManagedEntity: entity(Datacenter, s.Datacenter, &Root),
-		VmFolder:      VMFolder, HostFolder: HostFolder, DatastoreFolder: StoreFolder, NetworkFolder: NetFolder,
-		Datastore: []types.ManagedObjectReference{Datastore}, Network: networks,
-	})
+	t.f.Reg.Put(&mo.Folder{ManagedEntity: entityOf(Root, "Datacenters", nil), ChildType: []string{"Folder", "Datacenter"}, ChildEntity: all})
 	var mhz, memory int64
-	for n := len(clusters) - 1; n >= 0; n-- { // the first one last: vApps are in it
-		t.f.Reg.Put(clusterObject(s, n, clusterNames(s)[n], networks))
+	for n := len(clusterNames(s)) - 1; n >= 0; n-- { // the first one last: vApps are in it
+		t.f.Reg.Put(clusterObject(s, n, clusterNames(s)[n], networksOf(s, s.ClusterDatacenter(n))))
 		mhz, memory = 0, 0
 		for _, h := range s.Hosts {
 			if h.Cluster == n {
 				mhz, memory = mhz+int64(h.Cores)*CoreMHz, memory+h.MemoryMB<<20
 			}
 		}
+		cluster := ClusterRef(n)
 		pool := &mo.ResourcePool{
-			ManagedEntity: entity(PoolRef(n), "Resources", &clusters[n]), Owner: clusters[n], Vm: at.pools[n],
+			ManagedEntity: entityOf(PoolRef(n), "Resources", &cluster), Owner: cluster, Vm: at.pools[n],
 			Summary: &types.ResourcePoolSummary{Name: "Resources"},
 		}
 		if n == 0 {
@@ -211,7 +241,7 @@ func (t *Tree) fixed(s *world.State) {
 	}
 	for name, inside := range at.inside {
 		app := &mo.VirtualApp{
-			ResourcePool: mo.ResourcePool{ManagedEntity: entity(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
+			ResourcePool: mo.ResourcePool{ManagedEntity: entityOf(VAppRef(name), name, &Pool), Owner: Cluster, Vm: inside,
 				Summary: &types.VirtualAppSummary{ResourcePoolSummary: types.ResourcePoolSummary{Name: name}, VAppState: types.VirtualAppVAppStateStarted}},
 			ParentFolder: &VMFolder,
 		}
@@ -221,33 +251,74 @@ func (t *Tree) fixed(s *world.State) {
 	t.f.Reg.Put(&mo.Alarm{ExtensibleManagedObject: mo.ExtensibleManagedObject{Self: hostAlarm},
 		Info: types.AlarmInfo{AlarmSpec: types.AlarmSpec{Name: "Host hardware fan status", Enabled: true}, Key: hostAlarm.Value, Alarm: hostAlarm, Entity: Root}})
 	t.f.Reg.Put(&mo.EnvironmentBrowser{Self: Browser, DatastoreBrowser: &Files})
+}
+
+// datacenter adds a datacenter with its root folders, datastores and network. vms are the children of its folder vm.
+func (t *Tree) datacenter(s *world.State, n int, vms []types.ManagedObjectReference) {
+	self, hostFolder, storeFolder := DatacenterRef(n), HostFolderRef(n), numbered(StoreFolder, n)
+	vmFolder, netFolder, store, files, network := VMFolderRef(n), NetFolderRef(n), DatastoreRef(n), FilesRef(n), NetworkRef(n)
+	folder := func(ref types.ManagedObjectReference, name string, kinds []string, children ...types.ManagedObjectReference) {
+		t.f.Reg.Put(&mo.Folder{ManagedEntity: entityOf(ref, name, &self), ChildType: kinds, ChildEntity: children})
+	}
+	var clusters, hosts, local []types.ManagedObjectReference
+	for c := range clusterNames(s) {
+		if s.ClusterDatacenter(c) == n {
+			clusters = append(clusters, ClusterRef(c))
+		}
+	}
+	for _, h := range s.Hosts {
+		if s.ClusterDatacenter(h.Cluster) == n {
+			hosts, local = append(hosts, HostRef(h)), append(local, localStores(s, h)...)
+		}
+	}
+	folder(vmFolder, "vm", []string{"Folder", "VirtualMachine", "VirtualApp"}, vms...)
+	folder(hostFolder, "host", []string{"Folder", "ComputeResource"}, clusters...)
+	folder(storeFolder, "datastore", []string{"Folder", "Datastore", "StoragePod"}, append(slices.Clone(local), store)...)
+	folder(netFolder, "network", []string{"Folder", "Network", "DistributedVirtualSwitch"}, netChildren(s)[netFolder]...)
+	t.f.Reg.Put(&mo.Datacenter{
+		ManagedEntity: entityOf(self, world.Escaped(datacenters(s)[n]), &Root),
+		VmFolder:      vmFolder, HostFolder: hostFolder, DatastoreFolder: storeFolder, NetworkFolder: netFolder,
+		Datastore: []types.ManagedObjectReference{store}, Network: networksOf(s, n),
+	})
+	for _, ref := range local {
+		name := "local-" + ref.Value
+		t.f.Reg.Put(&mo.Datastore{
+			Browser: files, ManagedEntity: entityOf(ref, name, &storeFolder),
+			Info: &types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: name, Url: "ds:///vmfs/volumes/" + name + "/", FreeSpace: 1 << 40}},
+			Summary: types.DatastoreSummary{Datastore: &ref, Name: name, Url: "ds:///vmfs/volumes/" + name + "/", Capacity: 1 << 40, FreeSpace: 1 << 40,
+				Accessible: true, MultipleHostAccess: types.NewBool(false), Type: "VMFS"},
+		})
+	}
 	var mounts []types.DatastoreHostMount
 	for _, h := range hosts {
 		mounts = append(mounts, types.DatastoreHostMount{Key: h, MountInfo: types.HostMountInfo{
 			Path: "/vmfs/volumes/shared-01", AccessMode: "readWrite", Mounted: types.NewBool(true), Accessible: types.NewBool(true)}})
 	}
-	for _, store := range localStores(s, nil) {
-		name := "local-" + store.Value
-		t.f.Reg.Put(&mo.Datastore{
-			Browser: Files, ManagedEntity: entity(store, name, &StoreFolder),
-			Info: &types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: name, Url: "ds:///vmfs/volumes/" + name + "/", FreeSpace: 1 << 40}},
-			Summary: types.DatastoreSummary{Datastore: &store, Name: name, Url: "ds:///vmfs/volumes/" + name + "/", Capacity: 1 << 40, FreeSpace: 1 << 40,
-				Accessible: true, MultipleHostAccess: types.NewBool(false), Type: "VMFS"},
-		})
-	}
+	all := vmsOf(s, n)
 	info := types.VmfsDatastoreInfo{DatastoreInfo: types.DatastoreInfo{Name: "shared-01", Url: "ds:///vmfs/volumes/shared-01/", FreeSpace: storeFree}}
-	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: Files, Datastore: []types.ManagedObjectReference{Datastore}})
-	t.f.Own(Files, Datastore)
+	t.f.Reg.Put(&mo.HostDatastoreBrowser{Self: files, Datastore: []types.ManagedObjectReference{store}})
+	t.f.Own(files, store)
 	t.f.Reg.Put(&mo.Datastore{
-		Browser:       Files,
-		ManagedEntity: entity(Datastore, "shared-01", &StoreFolder), Info: &info, Host: mounts, Vm: vms,
-		Summary: types.DatastoreSummary{Datastore: &Datastore, Name: "shared-01", Url: info.Url, Capacity: storeCapacity, FreeSpace: storeFree,
+		Browser:       files,
+		ManagedEntity: entityOf(store, "shared-01", &storeFolder), Info: &info, Host: mounts, Vm: all,
+		Summary: types.DatastoreSummary{Datastore: &store, Name: "shared-01", Url: info.Url, Capacity: storeCapacity, FreeSpace: storeFree,
 			Accessible: true, MultipleHostAccess: types.NewBool(len(hosts) > 1), Type: "VMFS"},
 	})
 	t.f.Reg.Put(&mo.Network{
-		ManagedEntity: entity(VMNetwork, "VM Network", &NetFolder), Name: "VM Network", Host: hosts, Vm: vms,
-		Summary: &types.NetworkSummary{Network: &VMNetwork, Name: "VM Network", Accessible: true},
+		ManagedEntity: entityOf(network, "VM Network", &netFolder), Name: "VM Network", Host: hosts, Vm: all,
+		Summary: &types.NetworkSummary{Network: &network, Name: "VM Network", Accessible: true},
 	})
+}
+
+// vmsOf returns the VMs of a datacenter.
+func vmsOf(s *world.State, datacenter int) []types.ManagedObjectReference {
+	vms := []types.ManagedObjectReference{}
+	for _, v := range s.VMs {
+		if s.VMDatacenter(v) == datacenter {
+			vms = append(vms, VMRef(v))
+		}
+	}
+	return vms
 }
 
 func clusterObject(s *world.State, n int, name string, networks []types.ManagedObjectReference) *mo.ClusterComputeResource {
@@ -281,8 +352,8 @@ func clusterObject(s *world.State, n int, name string, networks []types.ManagedO
 	summary.EffectiveMemory = summary.TotalMemory >> 20
 	return &mo.ClusterComputeResource{
 		ComputeResource: mo.ComputeResource{
-			ManagedEntity: entityOf(ClusterRef(n), name, &HostFolder), ResourcePool: &pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
-			Datastore: []types.ManagedObjectReference{Datastore}, Summary: summary, LifecycleManaged: types.NewBool(v.Image != nil),
+			ManagedEntity: entityOf(ClusterRef(n), name, ptr(HostFolderRef(s.ClusterDatacenter(n)))), ResourcePool: &pool, Host: hosts, Network: networks, EnvironmentBrowser: &Browser,
+			Datastore: []types.ManagedObjectReference{DatastoreRef(s.ClusterDatacenter(n))}, Summary: summary, LifecycleManaged: types.NewBool(v.Image != nil),
 			ConfigurationEx: &types.ClusterConfigInfoEx{DasConfig: das, DrsConfig: drs, Rule: rules, Group: groups,
 				ProactiveDrsConfig: &types.ClusterProactiveDrsConfigInfo{Enabled: types.NewBool(false)},
 				DpmConfigInfo:      &types.ClusterDpmConfigInfo{Enabled: types.NewBool(false), DefaultDpmBehavior: types.DpmBehaviorAutomated, HostPowerActionRate: 3},
@@ -332,9 +403,13 @@ func drsRules(s *world.State, of *world.Services) (rules []types.BaseClusterRule
 	return rules, groups
 }
 
-func portGroups(s *world.State) []types.ManagedObjectReference {
-	var list []types.ManagedObjectReference
+// networksOf returns the networks of a datacenter.
+func networksOf(s *world.State, datacenter int) []types.ManagedObjectReference {
+	list := []types.ManagedObjectReference{NetworkRef(datacenter)}
 	for _, d := range s.Switches {
+		if s.SwitchDatacenter(d) != datacenter {
+			continue
+		}
 		for _, p := range d.PortGroups {
 			list = append(list, PortGroupRef(p))
 		}
@@ -342,22 +417,18 @@ func portGroups(s *world.State) []types.ManagedObjectReference {
 	return list
 }
 
-// netFolder returns the network folder with an id.
-func netFolder(id string) types.ManagedObjectReference {
-	if id == "" {
-		return NetFolder
-	}
-	return ref("Folder", id)
-}
-
 // FolderOf returns the folder of a DVS and its port groups.
-func FolderOf(d *world.DVS) types.ManagedObjectReference { return netFolder(d.Folder) }
+func FolderOf(d *world.DVS) types.ManagedObjectReference { return folderRef(NetFolder, d.Folder) }
 
-// netChildren returns the children of the network folder and of the folders below it.
+// netChildren returns the children of the folders network and of the folders below them.
 func netChildren(s *world.State) map[types.ManagedObjectReference][]types.ManagedObjectReference {
-	in := map[types.ManagedObjectReference][]types.ManagedObjectReference{NetFolder: {VMNetwork}}
+	in := map[types.ManagedObjectReference][]types.ManagedObjectReference{}
+	for n := range datacenters(s) {
+		in[NetFolderRef(n)] = []types.ManagedObjectReference{NetworkRef(n)}
+	}
 	for _, f := range s.NetFolders {
-		in[netFolder(f.Parent)] = append(in[netFolder(f.Parent)], netFolder(f.ID))
+		parent := folderRef(NetFolder, f.Parent)
+		in[parent] = append(in[parent], folderRef(NetFolder, f.ID))
 	}
 	for _, d := range s.Switches {
 		in[FolderOf(d)] = append(in[FolderOf(d)], SwitchRef(d))

@@ -11,18 +11,23 @@ import (
 // VAppRef returns the reference of a vApp.
 func VAppRef(name string) types.ManagedObjectReference { return ref("VirtualApp", "resgroup-v-"+name) }
 
-// places contains the locations of VMs. A VM of a vApp is neither in the folder nor in the pool; the vApp is in both. Its
-// property parent is not set, but parentVApp is (bhoriuchi/vsphere-connect issue 16; ansible-collections/community.vmware issue
-// 777).
+// places contains the locations of VMs. A VM of a vApp is neither in the folder nor in the pool; the vApp is in both, in the first
+// datacenter. Its property parent is not set, but parentVApp is (bhoriuchi/vsphere-connect issue 16;
+// ansible-collections/community.vmware issue 777).
 type places struct {
-	folder, apps []types.ManagedObjectReference
-	pools        map[int][]types.ManagedObjectReference // by cluster
-	inside       map[string][]types.ManagedObjectReference
-	below        map[string][]types.ManagedObjectReference // children of the folders below vm, by folder id
+	apps   []types.ManagedObjectReference
+	pools  map[int][]types.ManagedObjectReference // by cluster
+	inside map[string][]types.ManagedObjectReference
+	below  map[string][]types.ManagedObjectReference // children of the folders vm and of those below them, by folder id
+}
+
+// root returns the children of the folder vm of a datacenter.
+func (p places) root(datacenter int) []types.ManagedObjectReference {
+	return append([]types.ManagedObjectReference{}, p.below[world.RootFolder("v", datacenter)]...)
 }
 
 func placed(s *world.State) places {
-	p := places{folder: []types.ManagedObjectReference{}, pools: map[int][]types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{},
+	p := places{pools: map[int][]types.ManagedObjectReference{}, inside: map[string][]types.ManagedObjectReference{},
 		below: map[string][]types.ManagedObjectReference{}}
 	for _, v := range s.VMs {
 		if v.VApp != "" {
@@ -34,19 +39,11 @@ func placed(s *world.State) places {
 		}
 		n := clusterOf(s, v)
 		p.pools[n] = append(p.pools[n], VMRef(v))
-		if v.Folder != "" {
-			p.below[v.Folder] = append(p.below[v.Folder], VMRef(v))
-			continue
-		}
-		p.folder = append(p.folder, VMRef(v))
+		p.below[v.Folder] = append(p.below[v.Folder], VMRef(v))
 	}
 	for _, f := range s.Folders {
-		if f.Parent == "" {
-			p.folder = append(p.folder, ref("Folder", f.ID))
-			continue
-		}
 		p.below[f.Parent] = append(p.below[f.Parent], ref("Folder", f.ID))
 	}
-	p.folder = append(p.folder, p.apps...)
+	p.below[""] = append(p.below[""], p.apps...)
 	return p
 }

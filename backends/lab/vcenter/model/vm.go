@@ -17,14 +17,14 @@ import (
 
 func vmObject(s *world.State, v *world.VM) *mo.VirtualMachine {
 	obj := &mo.VirtualMachine{}
-	obj.ManagedEntity = entityOf(VMRef(v), Shown(v), folderOf(v))
+	obj.ManagedEntity = entityOf(VMRef(v), Shown(v), ptr(folderRef(VMFolder, v.Folder)))
 	obj.Capability = vmCapability()
 	obj.EnvironmentBrowser, obj.ResourcePool = Browser, ptr(PoolRef(clusterOf(s, v)))
 	if v.VApp != "" {
 		app := VAppRef(v.VApp)
 		obj.Parent, obj.ParentVApp, obj.ResourcePool = nil, &app, &app
 	}
-	obj.Datastore = []types.ManagedObjectReference{Datastore}
+	obj.Datastore = []types.ManagedObjectReference{DatastoreRef(s.VMDatacenter(v))}
 	if v.Local {
 		obj.Datastore = append(obj.Datastore, localStore(s.Host(v.Host)))
 	}
@@ -92,7 +92,7 @@ func vmConfig(s *world.State, v *world.VM) *types.VirtualMachineConfigInfo {
 // InstanceUUID returns the UUID by which vCenter identifies a VM. It differs from the BIOS UUID.
 func InstanceUUID(v *world.VM) string { return "50" + v.UUID[2:] }
 
-func directory(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/", v.Name) }
+func directory(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/", v.Stem()) }
 
 // Shown returns the display name of a VM. A renamed VM keeps its folder on the datastore.
 func Shown(v *world.VM) string {
@@ -102,16 +102,8 @@ func Shown(v *world.VM) string {
 	return world.Escaped(v.Name)
 }
 
-// folderOf returns the folder of a VM.
-func folderOf(v *world.VM) *types.ManagedObjectReference {
-	if v.Folder != "" {
-		return ptr(ref("Folder", v.Folder))
-	}
-	return &VMFolder
-}
-
 // ConfigPath returns the datastore path of the configuration file.
-func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %s/%s.vmx", v.Name, v.Name) }
+func ConfigPath(v *world.VM) string { return fmt.Sprintf("[shared-01] %[1]s/%[1]s.vmx", v.Stem()) }
 
 // ChangeVersion returns the identifier of the current configuration of a VM.
 func ChangeVersion(v *world.VM) string { return fmt.Sprintf("2025-03-04T10:00:00.%06dZ", v.Changes) }
@@ -129,7 +121,7 @@ func allocation(mb int64, shares int32) *types.ResourceAllocationInfo {
 }
 
 func extraConfig(v *world.VM) []types.BaseOptionValue {
-	all := map[string]string{"nvram": v.Name + ".nvram", "svga.present": "TRUE"}
+	all := map[string]string{"nvram": v.Stem() + ".nvram", "svga.present": "TRUE"}
 	for key, value := range v.Extra {
 		all[key] = value
 	}
@@ -286,7 +278,7 @@ func vmNetworks(s *world.State, v *world.VM) []types.ManagedObjectReference {
 	var list []types.ManagedObjectReference
 	seen := map[types.ManagedObjectReference]bool{}
 	for _, a := range v.Adapters {
-		r := VMNetwork
+		r := NetworkRef(s.VMDatacenter(v))
 		if d := s.Switch(a.DVS); d != nil && d.PortGroup(a.PortGroup) != nil {
 			r = PortGroupRef(d.PortGroup(a.PortGroup))
 		}

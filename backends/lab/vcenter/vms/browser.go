@@ -120,8 +120,14 @@ func (m browser) QueryConfigOptionDescriptor(_ *simulator.Context, _ *types.Quer
 func (m browser) QueryConfigTarget(_ *simulator.Context, req *types.QueryConfigTarget) soap.HasFault {
 	target := &types.ConfigTarget{MaxCpusPerHost: 96}
 	m.f.World.View(func(s *world.State) {
+		network := model.VMNetwork
+		for _, h := range s.Hosts {
+			if req.Host != nil && model.HostRef(h) == *req.Host {
+				network = model.NetworkRef(s.ClusterDatacenter(h.Cluster))
+			}
+		}
 		target.Network = []types.VirtualMachineNetworkInfo{{VirtualMachineTargetInfo: types.VirtualMachineTargetInfo{Name: "VM Network"},
-			Network: &types.NetworkSummary{Network: &model.VMNetwork, Name: "VM Network", Accessible: true}}}
+			Network: &types.NetworkSummary{Network: &network, Name: "VM Network", Accessible: true}}}
 		for _, h := range s.Hosts {
 			if req.Host == nil || model.HostRef(h) == *req.Host {
 				target.NumCpus += int32(h.Sockets)

@@ -191,7 +191,7 @@ func connect(s *world.State, v *world.VM, h *world.Host, index int, a *world.Ada
 		a.DVS, a.PortGroup, a.PortKey, a.VLAN = d.Name, g.Name, key, g.VLAN
 		return nil
 	case *types.VirtualEthernetCardNetworkBackingInfo:
-		known := b.Network != nil && *b.Network == model.VMNetwork || b.Network == nil && b.DeviceName == "VM Network"
+		known := b.Network != nil && *b.Network == model.NetworkRef(s.VMDatacenter(v)) || b.Network == nil && b.DeviceName == "VM Network"
 		if a.Type == world.PVRDMA || !known {
 			return frame.Refuse(&types.InvalidDeviceBacking{InvalidDeviceSpec: at(index)})
 		}

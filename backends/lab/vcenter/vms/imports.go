@@ -29,10 +29,12 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 		return frame.Answer(nil, frame.BadArgument("spec"))
 	}
 	// Source: ResourcePool.ImportVApp in the vSphere Web Services API reference. The privileges for networks are checked below.
+	store := model.Datastore
+	p.f.World.View(func(s *world.State) { store = model.DatastoreRef(datacenterOf(s, req.This)) })
 	for _, need := range []struct {
 		privilege string
 		on        types.ManagedObjectReference
-	}{{"VApp.Import", req.This}, {"Datastore.AllocateSpace", model.Datastore}} {
+	}{{"VApp.Import", req.This}, {"Datastore.AllocateSpace", store}} {
 		if err := p.f.Need(ctx, need.privilege, need.on); err != nil {
 			return frame.Answer(nil, err)
 		}
@@ -40,11 +42,21 @@ func (p pool) ImportVApp(ctx *simulator.Context, req *types.ImportVApp) soap.Has
 	if err := (machine{p.base}).mayReconfigure(ctx, &types.ReconfigVM_Task{This: model.VMFolder, Spec: networksOf(spec.ConfigSpec)}); err != nil {
 		return frame.Answer(nil, err)
 	}
-	ref, err := p.make(spec.ConfigSpec, req.Host)
+	ref, err := p.make(spec.ConfigSpec, req.This, req.Host)
 	if err != nil {
 		return frame.Answer(nil, err)
 	}
 	return frame.Answer(types.ImportVAppResponse{Returnval: ref}, nil)
+}
+
+// datacenterOf returns the number of the datacenter of a resource pool.
+func datacenterOf(s *world.State, pool types.ManagedObjectReference) int {
+	for n := range s.Clusters {
+		if model.PoolRef(n+1) == pool {
+			return s.ClusterDatacenter(n + 1)
+		}
+	}
+	return 0
 }
 
 // networksOf returns the part of a spec that requires separate privileges: the assigned networks.
@@ -67,7 +79,7 @@ func parted(spec types.VirtualMachineConfigSpec) (adapters []types.BaseVirtualDe
 	return adapters, disks
 }
 
-func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjectReference) (types.ManagedObjectReference, error) {
+func (p pool) make(spec types.VirtualMachineConfigSpec, pool types.ManagedObjectReference, host *types.ManagedObjectReference) (types.ManagedObjectReference, error) {
 	var entity types.ManagedObjectReference
 	adapters, disks := parted(spec)
 	err := p.f.World.Update(func(s *world.State) ([]world.Event, error) {
@@ -76,7 +88,7 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjec
 		}
 		v := s.NewVM(spec.Name)
 		for _, h := range s.Hosts {
-			if h.Managed() && !h.Maintenance && (host == nil || *host == model.HostRef(h)) {
+			if model.PoolRef(h.Cluster) == pool && h.Managed() && !h.Maintenance && (host == nil || *host == model.HostRef(h)) {
 				v.Host = h.Name
 				break
 			}
@@ -84,6 +96,8 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, host *types.ManagedObjec
 		if v.Host == "" {
 			return nil, frame.Refuse(&types.InvalidState{}, "No host of the cluster can take the virtual machine now.")
 		}
+		n := s.VMDatacenter(v)
+		v.Folder, v.Path = world.RootFolder("v", n), "/"+s.DatacenterName(n)+"/vm/"+spec.Name
 		v.CPUs, v.MemoryMB = int(spec.NumCPUs), spec.MemoryMB
 		if n, err := strconv.Atoi(strings.TrimPrefix(spec.Version, "vmx-")); err == nil {
 			v.Hardware = n

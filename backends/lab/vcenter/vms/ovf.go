@@ -15,6 +15,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/model"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 type ovfManager struct{ base }
@@ -25,7 +26,9 @@ func (m ovfManager) CreateImportSpec(_ *simulator.Context, req *types.CreateImpo
 	answer := func(res types.OvfCreateImportSpecResult) soap.HasFault {
 		return frame.Answer(types.CreateImportSpecResponse{Returnval: res}, nil)
 	}
-	if req.Datastore != model.Datastore {
+	store := model.Datastore
+	m.f.World.View(func(s *world.State) { store = model.DatastoreRef(datacenterOf(s, req.ResourcePool)) })
+	if req.Datastore != store {
 		return frame.Answer(nil, frame.Gone(req.Datastore))
 	}
 	if req.ResourcePool.Type != model.Pool.Type || m.f.Reg.Get(req.ResourcePool) == nil {

@@ -69,6 +69,9 @@ func (m machine) mayReconfigure(ctx *simulator.Context, req *types.ReconfigVM_Ta
 func (m machine) mayAssign(ctx *simulator.Context, backing types.BaseVirtualDeviceBackingInfo) error {
 	switch b := backing.(type) {
 	case *types.VirtualEthernetCardNetworkBackingInfo:
+		if b.Network != nil && m.f.Reg.Get(*b.Network) != nil {
+			return m.f.Need(ctx, "Network.Assign", *b.Network)
+		}
 		return m.f.Need(ctx, "Network.Assign", model.VMNetwork)
 	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
 		ref := types.ManagedObjectReference{Type: "DistributedVirtualPortgroup", Value: b.Port.PortgroupKey}
