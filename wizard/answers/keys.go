@@ -66,8 +66,8 @@ func fixedKeys() []Key {
 			Hint: "write the 32 bytes of the SHA-256 thumbprint as hexadecimal digits with colons"},
 
 		{Path: "hosts", Doc: "Which ESXi hosts take part."},
-		{Path: "hosts.datacenter", Doc: "\"\": the only one"},
-		{Path: "hosts.cluster", Doc: "\"\": all in the datacenter"},
+		{Path: "hosts.datacenter", Doc: "name or inventory path; \"\": the only one"},
+		{Path: "hosts.cluster", Doc: "name or inventory path; \"\": all in the datacenter"},
 		{Path: "hosts.names", Doc: "[]: every connected host"},
 		{Path: "hosts.names[]", Doc: "name of a host as vCenter shows it"},
 
@@ -166,7 +166,7 @@ func fixedKeys() []Key {
 
 		{Path: "vms", Doc: "Each VM, for example {name: vm-01, ip: 192.168.50.11/24, guest: {user: ubuntu}}: name or inventory path, " +
 			"address of the RDMA interface (or adapters: [{ip, portgroup}], with rails [{rail, ip}]), login of its guest."},
-		{Path: "vms[].name", Doc: "name or inventory path", Required: true},
+		{Path: "vms[].name", Doc: "name; the inventory path where other VMs have the name too", Required: true},
 		{Path: "vms[].ip", Doc: "address of the RDMA interface; with several rails on the first one, rails[].network sets the others; " +
 			"or dhcp (not with GPUDirect): from the DHCP server of the RDMA network, ignoring its routes and DNS servers",
 			Hint: "write an IPv4 address with its prefix: 192.168.50.11/24; or dhcp"},

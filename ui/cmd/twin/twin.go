@@ -55,7 +55,7 @@ func Of(b *bundle.Bundle) (*Twin, error) {
 	return t, nil
 }
 
-// arrange gives the clusters and datacenters their numbers: first those of the answers, then in the order of the hosts.
+// arrange numbers the clusters and datacenters: first those of the answers, then in the order of the hosts.
 func (t *Twin) arrange() {
 	for i := range t.site.Hosts {
 		if p := placeOf(&t.site.Hosts[i]); !slices.Contains(t.places, p) {
