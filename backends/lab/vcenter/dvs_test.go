@@ -1,6 +1,7 @@
 package vcenter_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -28,6 +29,7 @@ func TestAvailableVersions(t *testing.T) {
 // A newSwitch contains the values that a test changes in a valid DVS.
 type newSwitch struct {
 	name, version string
+	folder        string // "": that of DC
 	uplinks       []string
 	mtu           int32
 	hosts         []types.DistributedVirtualSwitchHostMemberConfigSpec
@@ -35,7 +37,7 @@ type newSwitch struct {
 
 func (c *client) createDVS(n newSwitch) (*object.DistributedVirtualSwitch, error) {
 	c.t.Helper()
-	folder, err := c.find.Folder(c.ctx, "/DC/network")
+	folder, err := c.find.Folder(c.ctx, cmp.Or(n.folder, "/DC/network"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -132,6 +134,30 @@ func TestCreateSwitchRefused(t *testing.T) {
 				t.Error("the switch is there all the same")
 			}
 		})
+	}
+}
+
+// Each datacenter has its own switches, whose names are unique there, and which have only its hosts.
+func TestSwitchesOfTwoDatacenters(t *testing.T) {
+	c := startWith(t, scenario.Spec{Hosts: 3}, func(s *world.State) {
+		s.Others, s.Clusters = []string{"Other"}, []world.Cluster{{Name: s.Cluster, Datacenter: 1}}
+		s.Hosts[2].Cluster = 1
+	})
+	own := c.member("add", "esx-01", "vmnic2")
+	_, err := c.createDVS(newSwitch{name: "d", folder: "/Other/network", hosts: []types.DistributedVirtualSwitchHostMemberConfigSpec{own}})
+	refused(t, err, "InvalidArgument", "A specified parameter was not correct: spec.host")
+	for _, folder := range []string{"/DC/network", "/Other/network"} {
+		if _, err := c.createDVS(newSwitch{name: "d", folder: folder}); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := c.find.Network(c.ctx, folder+"/d"); err != nil || found.GetInventoryPath() != folder+"/d" {
+			t.Errorf("%v, %v", found, err)
+		}
+		_, err := c.createDVS(newSwitch{name: "d", folder: folder})
+		refused(t, err, "DuplicateName", "The name 'd' already exists.")
+	}
+	if list, err := c.find.NetworkList(c.ctx, "/Other/network/*"); err != nil || len(list) < 2 {
+		t.Errorf("networks of the other datacenter: %v, %v", list, err)
 	}
 }
 

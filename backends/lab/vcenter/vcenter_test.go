@@ -109,7 +109,7 @@ func (c *client) login(user, password string) {
 	}
 	c.Client = gc
 	c.find = find.NewFinder(gc.Client, false)
-	dc, err := c.find.DefaultDatacenter(c.ctx)
+	dc, err := c.find.Datacenter(c.ctx, "DC")
 	if err != nil {
 		c.t.Fatal(err)
 	}
