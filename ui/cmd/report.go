@@ -56,7 +56,9 @@ func reportKept(state, run string) (*report.Report, error) {
 	if st, err := journal.Read(state, run); err == nil {
 		r.LeftBehind = leftIn(st)
 		if st.Phase() == journal.PhaseRollback {
-			r.Status = report.RolledBack
+			if r.Status = report.HalfRolledBack; st.Finished() {
+				r.Status = report.RolledBack
+			}
 		}
 	}
 	return &r, nil

@@ -54,7 +54,7 @@ func (c Cause) Follow() string {
 // Causes groups failures by cause: first the steps of the run, then the error that ended it, then failing checks that result from
 // none of these.
 func (r *Report) Causes() []Cause {
-	if r.Status == RolledBack {
+	if r.undoing() {
 		return nil
 	}
 	out := r.steps()

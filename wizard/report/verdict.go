@@ -13,6 +13,12 @@ import (
 // RolledBack is the status of a run that was rolled back after its report was made.
 const RolledBack = "rolled back"
 
+// HalfRolledBack is the status of a run whose rollback began after its report was made, and has not finished.
+const HalfRolledBack = "rollback not finished"
+
+// undoing reports whether a rollback has begun, so that checks and measurements of the run no longer apply.
+func (r *Report) undoing() bool { return r.Status == RolledBack || r.Status == HalfRolledBack }
+
 // Verdict summarizes the state in one sentence, worst news first, with its severity. If a lossless class is configured it also
 // says, separately, whether the class and its losslessness were proven.
 func (r *Report) Verdict() (string, checks.Status) {
@@ -22,7 +28,7 @@ func (r *Report) Verdict() (string, checks.Status) {
 		words += "; all rails at once measured, not judged"
 	}
 	class, lossless := perftest.Proofs(r.Measurements)
-	if class == nil || lossless == nil || r.Status == RolledBack {
+	if class == nil || lossless == nil || r.undoing() {
 		return words, status
 	}
 	for _, p := range []struct {
@@ -87,6 +93,8 @@ func (r *Report) works() (string, checks.Status) {
 	switch {
 	case r.Status == RolledBack:
 		return "The run was rolled back; the results below no longer apply", checks.Warn
+	case r.Status == HalfRolledBack:
+		return "The rollback of the run did not finish: run rdma-setup rollback again; the results below no longer apply", checks.Fail
 	case r.Status == "interrupted":
 		return "The run was interrupted: resume it", checks.Warn
 	case failed > 0:
