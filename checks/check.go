@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,6 +61,7 @@ type Answer struct {
 	Target   backends.Ref
 	Status   Status
 	Evidence string
+	Remedy   string // in place of the check's; "": the check's
 	Quiet    bool
 }
 
@@ -127,6 +129,7 @@ func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
 	for _, a := range said {
 		r := row
 		r.Target, r.Host, r.Status, r.Evidence, r.Quiet = a.Target, f.HostOf(a.Target), a.Status, a.Evidence, a.Quiet
+		r.Remedy = cmp.Or(a.Remedy, c.Remedy)
 		out = append(out, r)
 	}
 	return out

@@ -3,6 +3,7 @@ package checks
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
@@ -35,6 +36,24 @@ func (f *Facts) HiddenPort(h *backends.Host) (n *backends.NIC, turns bool) {
 		return nil, false
 	}
 	return c.Nearest.NIC, c.Chosen != nil
+}
+
+// Unfit returns why the pNIC that the answers describe cannot carry their RDMA, in the words with which plans refuse it, and what
+// helps. The row with that id reports it. It is "" if the pNIC can, or lacks only a link, speed or a setting that the plan is about
+// to make.
+func (f *Facts) Unfit(h *backends.Host) (id, why, remedy string) {
+	near := f.choice(h).Nearest
+	if near == nil || !near.Meant() {
+		return "", "", ""
+	}
+	r := near.Main()
+	if r.Fault != backends.NotCapable && r.Fault != backends.WrongProtocol && (r.Fault != backends.SwitchedOff || f.Before) {
+		return "", "", ""
+	}
+	if r.Remedy != "" {
+		remedy = strings.ToUpper(r.Remedy[:1]) + r.Remedy[1:] + "."
+	}
+	return r.Check, near.NIC.Device + " " + r.Why, remedy
 }
 
 // Blame returns the one row that reports a host without a suitable pNIC: that of the closest pNIC. The other rows then skip the

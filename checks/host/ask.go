@@ -18,7 +18,11 @@ func eachNIC(id string, ask func(f *checks.Facts, t backends.Ref, h *backends.Ho
 		n := f.NIC(h)
 		switch {
 		case n != nil:
-			return ask(f, t, h, n)
+			a := ask(f, t, h, n)
+			if row, why, remedy := f.Unfit(h); row == id && a.Status != "" {
+				a.Status, a.Evidence, a.Remedy = checks.Fail, why, remedy
+			}
+			return a
 		case f.PassedOn(h) || f.Blame(h) != id:
 			return checks.Answer{}
 		case f.NoHCA(h):

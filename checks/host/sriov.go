@@ -77,12 +77,19 @@ func sriovChecks() []checks.Check {
 			ID: "HOST-VF-COUNT-010", Scope: checks.Host, Link: checks.InDriver, Modes: row.SRIOV, Quick: true, Fix: checks.Reboot, Source: "vSphere API, HostSriovInfo",
 			Criteria: "as many VFs as requested, SR-IOV active / - / fewer",
 			Remedy:   "Reboot the host; then check BIOS and firmware.",
-			Run: eachNIC("HOST-VF-COUNT-010", func(_ *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
+			Run: eachNIC("HOST-VF-COUNT-010", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
+				if id, _, _ := f.Unfit(h); id != "" {
+					return checks.Answer{} // the row with that id reports it
+				}
 				if n.SRIOV == nil {
 					return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)
 				}
-				return row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d of %d requested VFs, SR-IOV active %t",
+				a := row.PassIf(n.SRIOV.Active && n.SRIOV.VFs > 0 && n.SRIOV.VFs >= n.SRIOV.Requested, t, "%s has %d VFs, %d are configured on the host, SR-IOV active %t",
 					n.Device, n.SRIOV.VFs, n.SRIOV.Requested, n.SRIOV.Active)
+				if n.SRIOV.Requested == 0 {
+					a.Remedy = "Set the number of VFs (mode sriov does), then reboot the host."
+				}
+				return a
 			}),
 		},
 		{

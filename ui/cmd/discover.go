@@ -160,6 +160,9 @@ func nothingEligible(inv *backends.Inventory) error {
 	rest := "RoCE needs an adapter with an RDMA device: ConnectX-4 or later, BlueField, Intel E810, Broadcom or Marvell with RoCE"
 	hint, seen := rest, plain.Gathered[string, backends.NIC]{}
 	for _, h := range inv.Hosts {
+		if hint == rest && nic.MayBeOff(&h) {
+			hint = "RDMA may be switched off in the driver of a card: rdma-setup plan reads the driver's parameters, and mode pvrdma switches it on"
+		}
 		for _, n := range slices.Concat(h.NICs, h.Hidden) {
 			if to := (nic.Known{}).ToEthernet(&n); to != "" && hint == rest {
 				hint = "mode sriov sets such a port to Ethernet, with its reboot, where nic.device names its PCI address; by hand: " + to + ", then reboot the host"
