@@ -51,6 +51,7 @@ type Conn struct {
 	}
 
 	started sync.Map // tasks started by this connection
+	parts   sync.Map // parts of hosts that were read, by reference; for traces
 	watch   watcher
 	closing sync.Once
 }

@@ -57,22 +57,16 @@ func (c *Conn) describe(ctx context.Context, body soap.HasFault) (method, target
 	}
 	req = req.Elem()
 	if this, ok := req.FieldByName("This").Interface().(types.ManagedObjectReference); ok {
-		target = this.Type + ":" + this.Value
-		if strings.HasPrefix(this.Value, "session[") {
-			target = this.Type // a view or a collector, whose name begins with the session key
-		}
-		if c.named != nil {
-			if name := c.named(this); name != "" {
-				target = name
-			}
-		}
-	}
-	if on, ok := ctx.Value(targetKey{}).(string); ok {
-		target = on
+		target = c.targetOf(ctx, this)
+	} else {
+		target, _ = ctx.Value(targetKey{}).(string)
 	}
 	if method == "ExecuteSoap" {
-		if command, ok := strings.CutPrefix(req.FieldByName("Method").String(), "vim.EsxCLI."); ok {
+		executed := req.FieldByName("Method").String()
+		if command, ok := strings.CutPrefix(executed, "vim.EsxCLI."); ok {
 			method = "esxcli " + strings.ReplaceAll(command, ".", " ")
+		} else {
+			method += " " + executed
 		}
 	}
 	return method, target, summary(req)
