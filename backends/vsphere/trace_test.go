@@ -3,6 +3,7 @@ package vsphere_test
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -97,5 +98,29 @@ func TestTraceNamesTheHostOfAPart(t *testing.T) {
 		if part.MatchString(call.Target) {
 			t.Errorf("%s %s: which host is it?", call.Method, call.Target)
 		}
+	}
+}
+
+// TestTraceShowsTheEndOfATask lets a task fail whose start succeeds: the trace has a line for its end.
+func TestTraceShowsTheEndOfATask(t *testing.T) {
+	t.Parallel()
+	c, r := tracedLab(t, "vm=vm-02,method=ReconfigVM_Task,nth=1,do=task-fault:InvalidState")
+	if err := c.Brackets()[backends.BracketVMPower].Open(t.Context(), backends.VMRef("vm-02"), nil); err != nil {
+		t.Fatal(err)
+	}
+	memory := backends.Setting{Target: backends.VMRef("vm-02"), Kind: backends.KindMemory}
+	for range 2 { // the second time, or when the setter repeats it, it succeeds
+		_ = c.Setters()[memory.Kind].Set(t.Context(), memory, backends.ValueOf(backends.MemorySpec{Locked: true}), nil)
+	}
+	const task = "task ReconfigVM_Task"
+	if got := r.lines(task); len(got) < 2 || got[0] != task+" vm-02 InvalidState" || got[len(got)-1] != task+" vm-02 ok" {
+		t.Errorf("%q", got)
+	}
+	started := map[string]bool{}
+	for _, call := range r.calls {
+		if name, is := strings.CutPrefix(call.Method, "task "); is && (!started[call.ID] || !strings.HasSuffix(name, "_Task") || call.Took <= 0) {
+			t.Errorf("%s %s of request %q took %s, and no call has started it", call.Method, call.Target, call.ID, call.Took)
+		}
+		started[call.ID] = true
 	}
 }

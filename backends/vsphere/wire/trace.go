@@ -23,7 +23,11 @@ type traced struct{ c *Conn }
 // RoundTrip implements soap.RoundTripper.
 func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	if t.c.cfg.Trace == nil {
-		return t.c.soap.RoundTrip(ctx, req, res)
+		err := t.c.soap.RoundTrip(ctx, req, res)
+		if err == nil {
+			t.c.noteTask(backends.Call{Method: methodOf(req)}, res)
+		}
+		return err
 	}
 	call := backends.Call{ID: fmt.Sprintf("%s-%d", t.c.traceID, t.c.requests.Add(1)), Started: time.Now()}
 	size := &bodySize{}
@@ -31,6 +35,9 @@ func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	call.Took, call.Sent, call.Received = time.Since(call.Started), size.sent.Load(), size.received.Load()
 	call.Method, call.Target, call.Payload = t.c.describe(ctx, req)
 	call.Outcome = outcome(ctx, err, res)
+	if err == nil {
+		t.c.noteTask(call, res)
+	}
 	t.c.cfg.Trace(call)
 	return err
 }
