@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 )
 
-// A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a file, and at
+// A Trace writes every vCenter call, SSH login and remote command: with -v a line on stderr, with --trace a record in a file, and at
 // log level debug a record in the log of the run. Known secrets are never written.
 type Trace struct {
 	mu      sync.Mutex
