@@ -43,7 +43,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	if set.Trace == "" {
 		return t, nil
 	}
-	if err := Replaceable(set.Trace); err != nil {
+	if err := Replaceable("trace", set.Trace); err != nil {
 		return nil, err
 	}
 	err := os.Remove(set.Trace) // if it is a link, its target stays
