@@ -68,6 +68,9 @@ type support struct {
 
 // write creates the archive, which only its owner can read; an existing file is never replaced.
 func (s *support) write(path string) error {
+	if err := console.Replaceable("out", path); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):

@@ -52,7 +52,8 @@ func (c *Choice) Set(s string) error {
 }
 
 // Replaceable refuses a name for an output file that is a device, a pipe or a directory: files are replaced atomically, which would
-// replace /dev/stdout for everyone. flag is the flag that names the file.
+// replace /dev/stdout for everyone. "-" is refused too, because it means stdout in other programs: a file of this name is ./-. flag
+// is the flag that names the file.
 func Replaceable(flag, path string) error {
 	hint := "set --" + flag + " to a file"
 	switch flag {
@@ -60,6 +61,9 @@ func Replaceable(flag, path string) error {
 		hint += "; without --out, output goes to stdout where possible"
 	case "trace":
 		hint += "; -v prints a line for each call on stderr"
+	}
+	if path == "-" {
+		return Usage(strings.Replace(hint, " to a file", " to a file (./- for one of this name)", 1), "--%s - is not a file", flag)
 	}
 	at, err := filepath.Abs(path)
 	if err != nil {
