@@ -47,7 +47,11 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 				if s.run, err = chosenRun(e, set, "support", args); err != nil {
 					return err
 				}
-				if _, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl"); err != nil {
+				_, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl")
+				if backends.KindOf(err) == backends.KindUsage {
+					return err
+				}
+				if err != nil {
 					return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s cannot be read: %w", s.run, err)
 				}
 			}
