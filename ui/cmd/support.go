@@ -43,6 +43,9 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 		ValidArgsFunction: completeRuns(e),
 		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			s := support{env: e, set: set}
+			if _, err := os.Stat(set.StateDir); errors.Is(err, fs.ErrNotExist) && cmd.Flags().Changed("state-dir") {
+				return console.Usage("set --state-dir to the directory of the runs", "the state directory %s does not exist", set.StateDir)
+			}
 			if runs, err := journal.Runs(set.StateDir); err != nil || len(runs) > 0 || len(args) > 0 {
 				if s.run, err = chosenRun(e, set, "support", args); err != nil {
 					return err
