@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -137,6 +138,16 @@ func (v Value) String() string {
 	return human(any)
 }
 
+// fileMode formats the mode of a file as chmod(1) takes it: 0600. Other modes, such as those of adapters, are not numbers.
+func fileMode(key string, v any) (string, bool) {
+	if n, is := v.(json.Number); is && key == "mode" {
+		if mode, err := strconv.ParseUint(n.String(), 10, 32); err == nil {
+			return fmt.Sprintf("0%03o", mode), true
+		}
+	}
+	return "", false
+}
+
 func human(v any) string {
 	switch t := v.(type) {
 	case nil:
@@ -164,7 +175,9 @@ func human(v any) string {
 		keys := slices.Sorted(maps.Keys(t))
 		var parts []string
 		for _, k := range keys {
-			if t[k] != "" {
+			if mode, is := fileMode(k, t[k]); is {
+				parts = append(parts, k+" "+mode)
+			} else if t[k] != "" {
 				parts = append(parts, k+" "+human(t[k]))
 			}
 		}

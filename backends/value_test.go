@@ -154,6 +154,23 @@ func TestPartialReturnsWhatExists(t *testing.T) {
 	if v := backends.ValueOf(backends.Persist{Modules: []string{"ib_umad"}}); v.String() != "modules ib_umad" {
 		t.Errorf("a member without a value is shown: %s", v)
 	}
+	// The mode of a file is shown as chmod(1) takes it; other modes are words.
+	for state, want := range map[any]string{
+		struct {
+			Mode  uint32 `json:"mode"`
+			Owner string `json:"owner"`
+		}{0o600, "0:0"}: "mode 0600; owner 0:0",
+		struct {
+			Mode uint32 `json:"mode"`
+		}{0o2755}: "mode 02755",
+		struct {
+			Mode string `json:"mode"`
+		}{"sameSize"}: "mode sameSize",
+	} {
+		if got := backends.ValueOf(state).String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	if p := backends.Partial(nil); p.IsAbsent() || !p.Part().IsAbsent() || p.String() != "partial" {
 		t.Errorf("%s: %s", p, p.Part())
 	}

@@ -45,7 +45,7 @@ type Config struct {
 	SSHConfig []string // ssh_config files, the first value found wins; missing files are ignored
 
 	Warn  func(string)   // receives the ignored parts of the ssh_config files; may be nil
-	Trace backends.Trace // receives every command; may be nil
+	Trace backends.Trace // receives every connection attempt and every command; may be nil
 
 	WeakAlgorithms bool          // also accept SHA-1 key exchanges and CBC ciphers, for servers that support nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, without the time for prompts; 0: 10 s

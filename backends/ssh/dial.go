@@ -69,6 +69,7 @@ type attemptTimer struct {
 	limit  time.Duration
 	timer  *time.Timer
 	ranOut bool
+	paused time.Duration // by prompts so far
 }
 
 func newAttemptTimer(limit time.Duration, end func()) *attemptTimer {
@@ -86,7 +87,18 @@ func (p *attemptTimer) pause(ask func()) {
 	if p.timer.Stop() {
 		defer p.timer.Reset(p.limit)
 	}
+	began := time.Now()
 	ask()
+	p.mu.Lock()
+	p.paused += time.Since(began)
+	p.mu.Unlock()
+}
+
+// worked returns the duration of an attempt without its prompts.
+func (p *attemptTimer) worked(began time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Since(began) - p.paused
 }
 
 func (p *attemptTimer) exhausted() bool {
@@ -96,19 +108,21 @@ func (p *attemptTimer) exhausted() bool {
 }
 
 // handshake makes one connection. If asked is set, a late answer is sent anyway.
-func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (*ssh.Client, error) {
+func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, asked bool) (client *ssh.Client, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	clock := newAttemptTimer(p.config.DialTimeout, cancel)
 	defer clock.timer.Stop()
+	login := &login{pool: p, ctx: ctx, target: t, endpoint: e, clock: clock, asked: asked}
+	defer login.done()
+	began := time.Now()
+	defer func() { login.trace(began, err) }()
 
 	conn, err := p.reach(ctx, e, jump)
 	if err != nil {
 		return nil, p.explain(ctx, t, e, clock, err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	login := &login{pool: p, ctx: ctx, target: t, endpoint: e, clock: clock, asked: asked}
-	defer login.done()
 	config, err := login.config()
 	if err != nil {
 		stop()

@@ -22,7 +22,7 @@ type Pool struct {
 	hosts    sync.Mutex // known_hosts files
 	known    knownKeys  // under hosts
 
-	commands atomic.Int64 // commands run so far, to number them
+	calls atomic.Int64 // connection attempts and commands so far, to number them
 
 	mu      sync.Mutex
 	links   map[endpoint]*link

@@ -180,6 +180,34 @@ func (c *Conn) ended(ctx context.Context) error {
 	return interrupted(ctx, c.target, "run a command")
 }
 
+// trace reports an attempt to connect and log in, without what was entered. Jump hosts have attempts of their own.
+func (l *login) trace(began time.Time, err error) {
+	p := l.pool
+	if p.config.Trace == nil {
+		return
+	}
+	p.config.Trace(backends.Call{
+		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh connect", Target: fmt.Sprintf("%s (%s)", l.target, l.endpoint.address()), Started: began,
+		Took: l.clock.worked(began), Outcome: l.outcome(err), Payload: "user=" + l.endpoint.user,
+	})
+}
+
+// outcome describes an attempt in a few words.
+func (l *login) outcome(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, ErrLogin):
+		return "refused: " + cmp.Or(strings.Join(l.tried, ", "), "nothing to try")
+	case errors.Is(err, errLate):
+		return errLate.Error()
+	case backends.KindOf(err) == backends.KindInterrupted:
+		return "canceled"
+	}
+	text := strings.TrimPrefix(err.Error(), l.target.String()+": ")
+	return Excerpt(strings.TrimPrefix(text, "connect to "+l.endpoint.address()+": ")) // the target of the line has the address
+}
+
 // trace reports a finished command, with the length of its standard input but not its content.
 func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	p := c.link.pool
@@ -188,7 +216,7 @@ func (c *Conn) trace(cmd Command, began time.Time, r Result, err error) {
 	}
 	script := cmd.script()
 	call := backends.Call{
-		ID: fmt.Sprintf("ssh-%d", p.commands.Add(1)), Method: "ssh " + cmp.Or(cmd.What, program(script)), Target: c.target.String(), Started: began, Took: time.Since(began),
+		ID: fmt.Sprintf("ssh-%d", p.calls.Add(1)), Method: "ssh " + cmp.Or(cmd.What, program(script)), Target: c.target.String(), Started: began, Took: time.Since(began),
 		Sent: int64(len(script) + len(cmd.Stdin)), Received: int64(len(r.Stdout) + len(r.Stderr)), Payload: Excerpt(script),
 	}
 	if cmd.Sudo {

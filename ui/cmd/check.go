@@ -120,6 +120,11 @@ func (f *checkFlags) settle(args []string) error {
 		}
 		f.save = args[0]
 	}
+	if f.save != "" && f.save != keepDefault {
+		if err := console.Replaceable("save-baseline", f.save); err != nil {
+			return err
+		}
+	}
 	for _, id := range append(append([]string{}, f.sel.Only...), f.sel.Skip...) {
 		if !knownCheck(id) {
 			return console.Usage(nearestCheck(id), "there is no check %q", id)

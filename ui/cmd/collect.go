@@ -107,7 +107,7 @@ func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFl
 
 // writeBundle writes a file that only its owner can read, atomically.
 func writeBundle(path string, b *bundle.Bundle) error {
-	if err := console.Replaceable(path); err != nil {
+	if err := console.Replaceable("out", path); err != nil {
 		return err
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600))

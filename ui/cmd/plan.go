@@ -115,7 +115,7 @@ func printPlan(w io.Writer, output string, p *plan.Plan, doc planDoc) error {
 }
 
 func writePlanFile(path string, doc planDoc) error {
-	if err := console.Replaceable(path); err != nil {
+	if err := console.Replaceable("out", path); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(doc, "", "  ")

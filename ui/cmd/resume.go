@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -305,6 +306,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 		p, err := rollback.Build(priors, inv, rollback.Options{
 			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
+			Later:    sync.OnceValue(func() []rollback.LaterRun { return laterRuns(r.s.Set.StateDir, st) }),
 			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
 		})
 		if err == nil {

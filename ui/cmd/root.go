@@ -30,10 +30,11 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 			return runWizard(cmd.Context(), e, cmd)
 		},
 	}
-	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if no, err := cmd.Flags().GetBool("no-pager"); err == nil && no {
 			e.NoPager = true
 		}
+		return console.OutputFiles(cmd)
 	}
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)

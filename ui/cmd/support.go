@@ -36,18 +36,28 @@ func newSupportCmd(e *console.Env) *cobra.Command {
 		Short: "Pack a run into an archive for a bug report",
 		Long: `support packs the plan, journal, log and report of a run into a tar.gz archive for a bug report, with the versions of
 rdma-setup and Go and the settings from the environment. User names and secrets are removed; of secrets, only the names of
-their variables are listed. Names of hosts and VMs and addresses are kept: review the archive before you send it.
+their variables are listed. Names of hosts and VMs and addresses are kept: review the archive before you send it. README.txt in
+the archive describes each file.
+
+Without RUN it packs the last run that changed something; if there is none, only versions and settings.
 
 A run with --log-level debug logs every vCenter call and every remote command.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
 			s := support{env: e, set: set}
+			if _, err := os.Stat(set.StateDir); errors.Is(err, fs.ErrNotExist) && cmd.Flags().Changed("state-dir") {
+				return console.Usage("set --state-dir to the directory of the runs", "the state directory %s does not exist", set.StateDir)
+			}
 			if runs, err := journal.Runs(set.StateDir); err != nil || len(runs) > 0 || len(args) > 0 {
 				if s.run, err = chosenRun(e, set, "support", args); err != nil {
 					return err
 				}
-				if _, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl"); err != nil {
+				_, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl")
+				if backends.KindOf(err) == backends.KindUsage {
+					return err
+				}
+				if err != nil {
 					return backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "run %s cannot be read: %w", s.run, err)
 				}
 			}
@@ -68,6 +78,9 @@ type support struct {
 
 // write creates the archive, which only its owner can read; an existing file is never replaced.
 func (s *support) write(path string) error {
+	if err := console.Replaceable("out", path); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -88,37 +101,46 @@ func (s *support) write(path string) error {
 	return err
 }
 
+// pack writes the archive: README.txt, the files of the run, and the versions and settings of this program.
 func (s *support) pack(w io.Writer) (held []string, err error) {
+	s.know()
+	held, text := []string{"README.txt"}, map[string]string{}
+	add := func(name, data string) {
+		held = append(held, name)
+		text[name] = data
+	}
+	for _, name := range supportFiles {
+		if s.run == "" {
+			break
+		}
+		data, err := journal.ReadFile(s.set.StateDir, s.run, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // an unfinished run has no report
+		}
+		if err != nil {
+			return nil, err
+		}
+		add(name, s.redacted(string(data)))
+	}
+	versions, err := json.MarshalIndent(s.versions(), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	add("versions.json", string(versions)+"\n")
+	add("environment.txt", s.redacted(console.Environment(s.env)))
+	text["README.txt"] = s.redacted(s.readme(held))
+
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)
-	add := func(name string, data []byte) {
-		if err == nil {
-			held = append(held, name)
-			h := &tar.Header{Name: "rdma-support/" + name, Mode: 0o600, Size: int64(len(data)), ModTime: s.env.Made(), Format: tar.FormatPAX}
-			if err = t.WriteHeader(h); err == nil {
-				_, err = t.Write(data)
-			}
+	for _, name := range held {
+		h := &tar.Header{Name: "rdma-support/" + name, Mode: 0o600, Size: int64(len(text[name])), ModTime: s.env.Made(), Format: tar.FormatPAX}
+		if err = t.WriteHeader(h); err == nil {
+			_, err = io.WriteString(t, text[name])
+		}
+		if err != nil {
+			break
 		}
 	}
-	s.know()
-	if s.run != "" {
-		for _, name := range supportFiles {
-			data, rerr := journal.ReadFile(s.set.StateDir, s.run, name)
-			if errors.Is(rerr, fs.ErrNotExist) {
-				continue // an unfinished run has no report
-			}
-			if rerr != nil {
-				return held, rerr
-			}
-			add(name, []byte(s.redacted(string(data))))
-		}
-	}
-	versions, merr := json.MarshalIndent(s.versions(), "", "  ")
-	if merr != nil {
-		return held, merr
-	}
-	add("versions.json", append(versions, '\n'))
-	add("environment.txt", []byte(s.redacted(console.Environment(s.env))))
 	return held, errors.Join(err, t.Close(), z.Close())
 }
 

@@ -176,3 +176,16 @@ func decide(e *console.Env, conflicts []plan.Refusal) (map[backends.Ref]rollback
 	}
 	return out, nil
 }
+
+// laterRuns returns the runs of the state directory that changed something on the same vCenter after a run, the latest first. Runs
+// that cannot be read are left out.
+func laterRuns(state string, st *journal.State) []rollback.LaterRun {
+	var out []rollback.LaterRun
+	_ = journal.Changes(state, st.Header.VCenter, func(later *journal.State) {
+		if later.Header.Run > st.Header.Run {
+			out = append(out, rollback.LaterRun{Run: later.Header.Run, Priors: engine.Priors(later)})
+		}
+	})
+	slices.Reverse(out)
+	return out
+}

@@ -261,7 +261,7 @@ func (e *evacuation) incompatible(ctx context.Context, group []*leaver, h *refug
 		return "", nil
 	}
 	for _, vm := range group {
-		result, err := e.conn.Run(ctx, nil, wire.Starts(e.conn, methods.CheckMigrate_Task,
+		result, err := e.conn.Run(wire.On(ctx, vm.name), nil, wire.Starts(e.conn, methods.CheckMigrate_Task,
 			&types.CheckMigrate_Task{This: *checker, Vm: vm.ref, Host: &h.ref, State: types.VirtualMachinePowerStatePoweredOn}))
 		if err != nil {
 			return "", err

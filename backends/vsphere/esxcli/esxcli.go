@@ -44,7 +44,7 @@ type Row = map[string]string
 // "output". It first reads from the host which options the command accepts.
 func (c *CLI) Run(ctx context.Context, host string, args ...string) ([]Row, error) {
 	words := command(args)
-	return c.try(ctx, host, words, func(e *executor) ([]Arg, error) {
+	return c.try(ctx, host, words, func(ctx context.Context, e *executor) ([]Arg, error) {
 		params, err := e.params(ctx, c.conn, words)
 		if err != nil {
 			return nil, noCommand(err)
@@ -62,11 +62,11 @@ type Arg struct {
 
 // Ask runs a read-only command ("system module list") with arguments of known names, in one call.
 func (c *CLI) Ask(ctx context.Context, host, words string, args ...Arg) ([]Row, error) {
-	return c.try(ctx, host, strings.Fields(words), func(*executor) ([]Arg, error) { return args, nil })
+	return c.try(ctx, host, strings.Fields(words), func(context.Context, *executor) ([]Arg, error) { return args, nil })
 }
 
 // try repeats read-only commands if the connection was lost.
-func (c *CLI) try(ctx context.Context, host string, words []string, args func(*executor) ([]Arg, error)) ([]Row, error) {
+func (c *CLI) try(ctx context.Context, host string, words []string, args func(context.Context, *executor) ([]Arg, error)) ([]Row, error) {
 	what := "run esxcli " + strings.Join(words, " ")
 	if len(words) < 2 {
 		return nil, backends.Errorf(backends.KindUsage, host, "", "%s: not a namespace and a command", what)
@@ -84,7 +84,7 @@ func (c *CLI) try(ctx context.Context, host string, words []string, args func(*e
 	}
 }
 
-func (c *CLI) once(ctx context.Context, host string, words []string, args func(*executor) ([]Arg, error)) ([]Row, error) {
+func (c *CLI) once(ctx context.Context, host string, words []string, args func(context.Context, *executor) ([]Arg, error)) ([]Row, error) {
 	ref, err := c.places.Find(ctx, backends.HostRef(host))
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (c *CLI) once(ctx context.Context, host string, words []string, args func(*
 	if err := e.find(ctx, c.conn, ref); err != nil {
 		return nil, err
 	}
-	list, err := args(e)
+	list, err := args(ctx, e)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/survey"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
 
 // option finds an extraConfig key in the VM's spelling: VMX keys are case-insensitive. vCenter removes a key if its value is set
@@ -136,6 +137,7 @@ func (s *vmSetter) device(ctx context.Context, spec *types.VirtualMachineConfigS
 
 // offered returns what the VM's host offers to its VMs.
 func (s *vmSetter) offered(ctx context.Context, v *vmView) (*types.ConfigTarget, error) {
+	ctx = wire.On(ctx, s.places.Name(v.ref)+" (environmentBrowser)")
 	res, err := methods.QueryConfigTarget(ctx, s.conn.VIM(), &types.QueryConfigTarget{This: v.browser, Host: &v.host})
 	if err == nil && res.Returnval == nil {
 		err = backends.Errorf(backends.KindUnreachable, "", "check the host's connection in vCenter", "the host of the VM offers no devices now")

@@ -113,7 +113,7 @@ func (rd *reading) askGuestOS(ctx context.Context, conn *wire.Conn, vms map[plac
 	g.SetLimit(parallel)
 	for k, rows := range alike {
 		g.Go(func() error {
-			cards, err := k.adapters(ctx, conn)
+			cards, err := k.adapters(wire.On(ctx, rd.index.Name(rows[0].ref)+" (environmentBrowser)"), conn)
 			if err != nil && ctx.Err() != nil {
 				return err
 			}

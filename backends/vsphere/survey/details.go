@@ -208,7 +208,7 @@ func (rd *reading) askOptions(ctx context.Context, conn *wire.Conn, hosts map[pl
 			continue // the host's state is listed as a gap of its own
 		}
 		g.Go(func() error {
-			res, err := methods.QueryOptions(ctx, conn.VIM(), &types.QueryOptions{This: manager, Name: option})
+			res, err := methods.QueryOptions(wire.On(ctx, name), conn.VIM(), &types.QueryOptions{This: manager, Name: option})
 			if err != nil {
 				if ctx.Err() != nil {
 					return err

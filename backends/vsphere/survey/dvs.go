@@ -167,7 +167,7 @@ func (rd *reading) vendorGroups(ctx context.Context, conn *wire.Conn) []backends
 		if managers[ref].Value == "" {
 			return
 		}
-		res, err := methods.RetrieveVendorDeviceGroupInfo(ctx, conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
+		res, err := methods.RetrieveVendorDeviceGroupInfo(wire.On(ctx, rd.index.Name(ref)), conn.VIM(), &types.RetrieveVendorDeviceGroupInfo{This: managers[ref]})
 		if err != nil {
 			gaps <- backends.Gap{Target: backends.HostRef(rd.index.Name(ref)), What: "vendor device groups", Why: wire.Text(err)}
 			return

@@ -109,7 +109,7 @@ func (e *TaskError) Fault() types.BaseMethodFault { return e.Cause }
 // continues in vCenter; the next read shows what it did.
 func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progress backends.Progress) (types.AnyType, error) {
 	var end Object
-	last := int32(-1)
+	last, waited := int32(-1), time.Now()
 	err := c.Watch(ctx, ref, func(o Object) bool {
 		state := Value[types.TaskInfoState](o, "info.state")
 		if now, ok := Prop[int32](o, "info.progress"); ok && now > last && state == types.TaskInfoStateRunning {
@@ -123,12 +123,14 @@ func (c *Conn) Task(ctx context.Context, ref types.ManagedObjectReference, progr
 		return nil, err
 	}
 	if Value[types.TaskInfoState](end, "info.state") == types.TaskInfoStateError {
-		why, ok := Prop[types.LocalizedMethodFault](end, "info.error")
-		if !ok {
-			return nil, errors.New("the task failed without a reason")
+		err := errors.New("the task failed without a reason")
+		if why, ok := Prop[types.LocalizedMethodFault](end, "info.error"); ok {
+			err = &TaskError{Task: ref, Message: why.LocalizedMessage, Cause: why.Fault}
 		}
-		return nil, &TaskError{Task: ref, Message: why.LocalizedMessage, Cause: why.Fault}
+		c.traceTask(ref, waited, err)
+		return nil, err
 	}
+	c.traceTask(ref, waited, nil)
 	progress.Report(100)
 	return end.Props["info.result"], nil
 }

@@ -50,7 +50,8 @@ type Conn struct {
 		session string
 	}
 
-	started sync.Map // tasks started by this connection
+	started sync.Map // tasks started by this connection: the call of each
+	parts   sync.Map // parts of hosts that were read, by reference; for traces
 	watch   watcher
 	closing sync.Once
 }

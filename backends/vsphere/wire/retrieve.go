@@ -78,7 +78,9 @@ func (c *Conn) retrieve(ctx context.Context, specs []types.PropertyFilterSpec, s
 	page := *res.Returnval
 	for {
 		for _, o := range page.Objects {
-			each(objectOf(o))
+			read := objectOf(o)
+			c.noteParts(read)
+			each(read)
 		}
 		if page.Token == "" {
 			return true, nil

@@ -67,7 +67,6 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		}
 		switch {
 		case err == nil:
-			p.c.noteTask(method, res)
 			return nil
 		case ctx.Err() != nil:
 			if context.Cause(ctx) == errSilence {
@@ -90,16 +89,30 @@ func (p retrier) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	}
 }
 
-// noteTask records a task that this connection has started.
-func (c *Conn) noteTask(method string, res soap.HasFault) {
-	if !strings.HasSuffix(method, "_Task") {
+// noteTask records a task that this connection has started, with the call that has started it.
+func (c *Conn) noteTask(call backends.Call, res soap.HasFault) {
+	if !strings.HasSuffix(call.Method, "_Task") {
 		return
 	}
 	if v := reflect.ValueOf(res).Elem().FieldByName("Res"); v.IsValid() && !v.IsNil() {
 		if task, is := v.Elem().FieldByName("Returnval").Interface().(types.ManagedObjectReference); is {
-			c.started.Store(task, true)
+			c.started.Store(task, call)
 		}
 	}
+}
+
+// traceTask reports the end of a task that the program has waited for: the call that starts a task succeeds whether or not the task
+// does. A task that another connection has started is named by its reference, and its time begins with the wait.
+func (c *Conn) traceTask(task types.ManagedObjectReference, waited time.Time, err error) {
+	if c.cfg.Trace == nil {
+		return
+	}
+	began := backends.Call{Target: task.Type + ":" + task.Value, Started: waited}
+	if call, ok := c.started.Load(task); ok {
+		began = call.(backends.Call)
+	}
+	c.cfg.Trace(backends.Call{ID: began.ID, Method: strings.TrimSpace("task " + began.Method), Target: began.Target, Started: began.Started, Took: time.Since(began.Started),
+		Outcome: outcome(context.Background(), err, nil), Payload: task.Value})
 }
 
 // Started reports whether a task was started by this connection.

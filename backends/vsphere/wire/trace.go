@@ -23,7 +23,11 @@ type traced struct{ c *Conn }
 // RoundTrip implements soap.RoundTripper.
 func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	if t.c.cfg.Trace == nil {
-		return t.c.soap.RoundTrip(ctx, req, res)
+		err := t.c.soap.RoundTrip(ctx, req, res)
+		if err == nil {
+			t.c.noteTask(backends.Call{Method: methodOf(req)}, res)
+		}
+		return err
 	}
 	call := backends.Call{ID: fmt.Sprintf("%s-%d", t.c.traceID, t.c.requests.Add(1)), Started: time.Now()}
 	size := &bodySize{}
@@ -31,6 +35,9 @@ func (t traced) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	call.Took, call.Sent, call.Received = time.Since(call.Started), size.sent.Load(), size.received.Load()
 	call.Method, call.Target, call.Payload = t.c.describe(ctx, req)
 	call.Outcome = outcome(ctx, err, res)
+	if err == nil {
+		t.c.noteTask(call, res)
+	}
 	t.c.cfg.Trace(call)
 	return err
 }
@@ -57,22 +64,16 @@ func (c *Conn) describe(ctx context.Context, body soap.HasFault) (method, target
 	}
 	req = req.Elem()
 	if this, ok := req.FieldByName("This").Interface().(types.ManagedObjectReference); ok {
-		target = this.Type + ":" + this.Value
-		if strings.HasPrefix(this.Value, "session[") {
-			target = this.Type // a view or a collector, whose name begins with the session key
-		}
-		if c.named != nil {
-			if name := c.named(this); name != "" {
-				target = name
-			}
-		}
-	}
-	if on, ok := ctx.Value(targetKey{}).(string); ok {
-		target = on
+		target = c.targetOf(ctx, this)
+	} else {
+		target, _ = ctx.Value(targetKey{}).(string)
 	}
 	if method == "ExecuteSoap" {
-		if command, ok := strings.CutPrefix(req.FieldByName("Method").String(), "vim.EsxCLI."); ok {
+		executed := req.FieldByName("Method").String()
+		if command, ok := strings.CutPrefix(executed, "vim.EsxCLI."); ok {
 			method = "esxcli " + strings.ReplaceAll(command, ".", " ")
+		} else {
+			method += " " + executed
 		}
 	}
 	return method, target, summary(req)

@@ -51,16 +51,39 @@ func (c *Choice) Set(s string) error {
 	return nil
 }
 
-// Replaceable refuses a name for --out that is a device, a pipe or a directory: files are replaced atomically, which would
-// replace /dev/stdout for everyone.
-func Replaceable(path string) error {
+// Replaceable refuses a name for an output file that is a device, a pipe or a directory: files are replaced atomically, which would
+// replace /dev/stdout for everyone. "-" is refused too, because it means stdout in other programs: a file of this name is ./-. flag
+// is the flag that names the file.
+func Replaceable(flag, path string) error {
+	hint := "set --" + flag + " to a file"
+	switch flag {
+	case "out":
+		hint += "; without --out, output goes to stdout where possible"
+	case "trace":
+		hint += "; -v prints a line for each call on stderr"
+	}
+	if path == "-" {
+		return Usage(strings.Replace(hint, " to a file", " to a file (./- for one of this name)", 1), "--%s - is not a file", flag)
+	}
 	at, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
 	info, err := os.Stat(at)
 	if err == nil && !info.Mode().IsRegular() || strings.HasPrefix(at, "/dev/") || strings.HasPrefix(at, "/proc/") {
-		return Usage("set --out to a file; without --out, output goes to stdout where possible", "--out %s is not a file", path)
+		return Usage(hint, "--%s %s is not a file", flag, path)
+	}
+	return nil
+}
+
+// OutputFiles refuses flags whose output file cannot be written as one, before the command begins: see Replaceable.
+func OutputFiles(cmd *cobra.Command) error {
+	for _, name := range []string{"out", "trace"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() != "" {
+			if err := Replaceable(name, f.Value.String()); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -73,7 +96,7 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	if path == "" {
 		return Page(e, render)
 	}
-	if err := Replaceable(path); err != nil {
+	if err := Replaceable("out", path); err != nil {
 		return err
 	}
 	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(readable))

@@ -98,7 +98,7 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.Duration("guest-timeout", 40*time.Second, "time limit for reading one guest; guests are read in parallel")
 	fs.Duration("host-timeout", 30*time.Second, "time limit for the esxcli calls of one host; hosts are read in parallel")
 	fs.String("config", "", "settings file (default $XDG_CONFIG_HOME/rdma-setup/config.yaml)")
-	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call and each remote command: METHOD target duration outcome")
+	fs.BoolP("verbose", "v", false, "print a line on stderr for each vCenter call, ended task, SSH login and remote command: METHOD target duration outcome")
 	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
 	fs.Bool("no-pager", false, "do not show long output in $PAGER, which is used on terminals only")
 	fs.Bool("lab", false, "use a private lab instead of a real vCenter; everything is simulated")

@@ -16,7 +16,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/kube"
 )
 
-// A Trace writes every vCenter call and every remote command: with -v a line on stderr, with --trace a record in a file, and at
+// A Trace writes every vCenter call, SSH login and remote command: with -v a line on stderr, with --trace a record in a file, and at
 // log level debug a record in the log of the run. Known secrets are never written.
 type Trace struct {
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	if set.Trace == "" {
 		return t, nil
 	}
-	if err := Replaceable(set.Trace); err != nil {
+	if err := Replaceable("trace", set.Trace); err != nil {
 		return nil, err
 	}
 	err := os.Remove(set.Trace) // if it is a link, its target stays

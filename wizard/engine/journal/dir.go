@@ -256,14 +256,15 @@ func backupName(name string) string {
 	return fmt.Sprintf("%s-%x%s", strings.TrimSuffix(plain, ext), sum[:4], ext)
 }
 
-// ReadFile reads a file of a run (report.json, plan.json).
+// ReadFile reads a file of a run (report.json, plan.json). If the run does not have it, the error is os.ErrNotExist; if there is no
+// such run, it is of kind usage.
 func ReadFile(root, run, name string) ([]byte, error) {
 	if err := checkRun(run); err != nil {
 		return nil, err
 	}
-	dir, err := os.OpenRoot(Dir(root, run))
+	dir, err := openRun(root, run)
 	if err != nil {
-		return nil, stateError(root, err)
+		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
 	return dir.ReadFile(name)

@@ -207,16 +207,25 @@ func Read(root, run string) (*State, error) {
 	return s, nil
 }
 
-func openFile(root, run, name string, flag int) (*os.File, error) {
-	if err := checkRun(run); err != nil {
-		return nil, err
-	}
+// openRun opens the directory of a run.
+func openRun(root, run string) (*os.Root, error) {
 	dir, err := os.OpenRoot(Dir(root, run))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, backends.Errorf(backends.KindUsage, "", "list the runs with: rdma-setup runs", "there is no run %s", run)
 	}
 	if err != nil {
 		return nil, stateError(root, err)
+	}
+	return dir, nil
+}
+
+func openFile(root, run, name string, flag int) (*os.File, error) {
+	if err := checkRun(run); err != nil {
+		return nil, err
+	}
+	dir, err := openRun(root, run)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
 	f, err := dir.OpenFile(name, flag|syscall.O_NOFOLLOW, 0o600)

@@ -34,14 +34,15 @@ func (u *undo) recorded(p plan.Prior) {
 	var others []backends.Difference
 	change.Restore, others = p.Differing(seen.Now)
 	if len(others) > 0 {
+		who := u.whoAll(c.Target, others)
 		switch u.opts.decision(c.Target) {
 		case Keep:
 			change.Leave = others
-			u.keep(c.Target, "%s", sinceChanged(p, others))
+			u.keep(c.Target, "%s", sinceChanged(p, others, who))
 		case Restore:
 			change.Restore = append(change.Restore, others...)
 		default:
-			u.open(c.Target, choose, "%s", sinceChanged(p, others))
+			u.open(c.Target, remedy(who), "%s", sinceChanged(p, others, who))
 			return
 		}
 	}
@@ -53,8 +54,8 @@ func (u *undo) recorded(p plan.Prior) {
 	u.changes = append(u.changes, change)
 }
 
-// sinceChanged describes items that someone else has changed: their current state, and what the run left.
-func sinceChanged(p plan.Prior, others []backends.Difference) string {
+// sinceChanged describes items that others have changed: their current state, what the run left, and who has changed them.
+func sinceChanged(p plan.Prior, others []backends.Difference, who []string) string {
 	var out []string
 	lost := 0
 	for _, d := range others[:min(len(others), 5)] {
@@ -77,5 +78,5 @@ func sinceChanged(p plan.Prior, others []backends.Difference) string {
 	if lost == len(out) {
 		return strings.Join(out, ", ")
 	}
-	return strings.Join(out, ", ") + ": changed by somebody else since then"
+	return strings.Join(out, ", ") + ": changed by " + named(who) + " since then"
 }

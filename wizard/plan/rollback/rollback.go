@@ -34,6 +34,9 @@ type Options struct {
 	// OnConflict says how to handle values that someone else has changed since; "": Stop. Decisions override it for single targets.
 	OnConflict OnConflict
 	Decisions  map[backends.Ref]OnConflict
+	// Later returns the runs of this program that changed something after the run, the latest first; it is called only to explain
+	// conflicts. nil: there are none.
+	Later func() []LaterRun
 }
 
 // OnConflict is what a rollback does with settings that someone else changed after the run.
@@ -146,13 +149,23 @@ func (u *undo) look(p plan.Prior) {
 	case current.Same(c.Kind, now, prior):
 	case p.Uncertain, current.Same(c.Kind, now, found), current.Same(c.Kind, now, c.To), now.IsPartial():
 		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "as it was before the run"})
-	case u.opts.decision(c.Target) == Keep:
-		u.keep(c.Target, "%s stays %s, because somebody else changed it after the run; before the run it was %s", subject(c), now, prior)
-	case u.opts.decision(c.Target) == Restore:
-		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "the value from before the run, although somebody else changed it since"})
 	default:
-		u.open(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, choose),
-			"%s is %s; the run left %s, so somebody has changed it since", subject(c), now, p.Found)
+		u.changedSince(p, now, prior)
+	}
+}
+
+// changedSince handles a value that somebody else or a later run has changed.
+func (u *undo) changedSince(p plan.Prior, now, prior backends.Value) {
+	c := p.Change
+	who := []string{u.who(c.Setting, now)}
+	switch u.opts.decision(c.Target) {
+	case Keep:
+		u.keep(c.Target, "%s stays %s, because %s changed it after the run; before the run it was %s", subject(c), now, named(who), prior)
+	case Restore:
+		u.changes = append(u.changes, plan.Change{Setting: c.Setting, From: now, To: prior, Why: "the value from before the run, although " + named(who) + " changed it since"})
+	default:
+		u.open(c.Target, fmt.Sprintf("before the run it was %s; %s", prior, remedy(who)),
+			"%s is %s; the run left %s, so %s has changed it since", subject(c), now, p.Found, named(who))
 	}
 }
 
