@@ -83,7 +83,7 @@ func TestTwoDatacenters(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			served, tw, again := serve(t, tw, a)
+			served, tw, again := serveTwin(t, tw, a)
 			if want, got := site.planHash(answers), served.planHash(again); got != want || len(want) != 64 {
 				t.Errorf("plan %s on the site, %s on the twin", want, got)
 			}

@@ -144,8 +144,8 @@ for other ways); it knows runs, checks, tools, and the hosts of the answers or o
 On a terminal, output that is longer than the screen is shown by the program that ` + "`" + `PAGER` + "`" + ` names. Without ` + "`" + `PAGER` + "`" + `, with ` + "`" + `PAGER=cat` + "`" + `
 and with ` + "`" + `--no-pager` + "`" + ` it is printed. Files and pipes are never paged.
 
-The files of ` + "`" + `--out` + "`" + `, ` + "`" + `--trace` + "`" + ` and ` + "`" + `--save-baseline` + "`" + ` must be regular files: a device, a directory and ` + "`" + `-` + "`" + ` are refused with
-exit code 2. Without ` + "`" + `--out` + "`" + `, what is text goes to stdout; a file called ` + "`" + `-` + "`" + ` is ` + "`" + `./-` + "`" + `.
+The files of --out, --trace and --save-baseline must be regular files: a device, a directory and - are refused.
+Without --out, what is text goes to stdout; the name of a file called - is ./-.
 `
 
 // commandReference returns the usage and the flags of all commands as Markdown.

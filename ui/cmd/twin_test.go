@@ -93,11 +93,11 @@ func (b *bench) bundle(answersFile string) (*bundle.Bundle, *twin.Twin) {
 func twinOf(t *testing.T, site *bench, answersFile string) (*bench, *twin.Twin, string) {
 	t.Helper()
 	_, tw := site.bundle(answersFile)
-	return serve(t, tw, nil)
+	return serveTwin(t, tw, nil)
 }
 
-// serve serves a twin, with answers for it: those of its bundle if a is nil.
-func serve(t *testing.T, tw *twin.Twin, a *given.Answers) (*bench, *twin.Twin, string) {
+// serveTwin serves a twin, with answers for it: those of its bundle if a is nil.
+func serveTwin(t *testing.T, tw *twin.Twin, a *given.Answers) (*bench, *twin.Twin, string) {
 	t.Helper()
 	served := newBench(t, lab.Options{Found: tw.Found, BootTime: 50 * time.Millisecond, RebootTime: 100 * time.Millisecond})
 	var out bytes.Buffer
