@@ -35,6 +35,7 @@ import (
 // assumed matches the keys of an outside client's dump that a twin assumes or generates.
 var assumed = regexp.MustCompile(`^(vm .* device .* fileName|vm .* extraConfig nvram value` + // files on the datastore
 	`|vm .* snapshot .*` +
+	`|portgroup .* config (autoExpand|defaultPortConfig uplinkTeamingPolicy policy value)` +
 	`|host .* label|host .* device .* (systemId|subDeviceId|subVendorId)|host .* vib .*)$`)
 
 // Bundles of an older release do not contain services and standard switches.

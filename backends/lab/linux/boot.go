@@ -65,6 +65,7 @@ func (m *Machine) start() {
 	}
 	m.session = bootSession{id: uuid4(), ctx: ctx, stop: stop}
 	m.journal = nil
+	m.names, m.cfg.Names = m.cfg.Names, nil
 	m.mu.Unlock()
 
 	m.kernel.Boot()
@@ -105,6 +106,7 @@ func (m *Machine) start() {
 	case <-t.C:
 	}
 	m.applyDefects()
+	m.enter(ctx)
 	m.mu.Lock()
 	if m.session.ctx == ctx {
 		m.session.up = true

@@ -50,6 +50,12 @@ type Config struct {
 	Older map[string]string
 	// BuiltIn lists modules that are built into the kernel. All that they need is built in too.
 	BuiltIn []string
+
+	Packages []string          // in addition to those of a new installation and of the preset; KERNEL is replaced by the kernel's release
+	Files    []world.File      // in addition to those
+	Leases   map[string]string // address/prefix that DHCP assigns to other adapters, by MAC
+	Names    map[string]string // names of RDMA devices until the second boot, by the MAC of the interface
+	Entered  string            // shell script that root runs after the first boot
 }
 
 // Machine is one guest. New creates it powered off. It implements sshd.Machine.
@@ -73,7 +79,8 @@ type Machine struct {
 	mu      sync.Mutex
 	session bootSession
 	journal []string
-	lost    bool // a fault prevents the next boot
+	names   map[string]string // of RDMA devices, by MAC
+	lost    bool              // a fault prevents the next boot
 }
 
 // bootSession is the state that lasts from boot to shutdown.
@@ -110,7 +117,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		Listening: func() []int { return site.meeting.Listening(cfg.VM) }}
 	m.rdma = &rdma.Devices{Stack: stack, Modules: m.kernel.Version, Quirks: m.distro.quirks, Logf: m.kernel.Logf,
 		Named: func() bool { return m.pkgs.Installed("rdma-core") }, Umad: func() bool { return m.kernel.Loaded("ib_umad") },
-		ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
+		Known: m.named, ECN: func() bool { return m.pkgs.Installed("mlnx-tools") }}
 	m.pkgs = pkgs.New(m.sys.FS, m.sys, m.distro.packages)
 	m.nvidia = &nvidia.Driver{GPUs: func() []nvidia.GPU { return site.gpus(cfg.VM) }, Kernel: m.kernel, API: m.peerAPI, Logf: m.kernel.Logf, NICs: m.smiNICs,
 		Token: func() bool {
@@ -127,6 +134,9 @@ func New(site *Site, cfg Config) (*Machine, error) {
 		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
 	}
 	if err := m.preset(); err != nil {
+		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
+	}
+	if err := m.given(); err != nil {
 		return nil, fmt.Errorf("lab: guest %s: %w", cfg.VM, err)
 	}
 	for name, version := range cfg.Older {
@@ -178,6 +188,9 @@ func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 	list := m.Adapters()
 	if len(list) == 0 {
 		return netip.Prefix{}, false
+	}
+	if lease, err := netip.ParsePrefix(m.cfg.Leases[mac]); err == nil {
+		return lease, true
 	}
 	if list[0].MAC != mac {
 		network := ""

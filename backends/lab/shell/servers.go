@@ -149,6 +149,7 @@ func (s *Servers) newGuest(vm string) (inner, error) {
 		g := v.Guest
 		cfg = linux.Config{VM: vm, OS: g.OS, Hostname: g.Hostname, User: g.User, SudoAsks: g.SudoAsks, Preset: g.Preset, Defects: g.Defects, RDMAAddr: g.RDMAAddr,
 			CPUs: v.CPUs, MemoryMB: v.MemoryMB, UUID: v.UUID, Index: v.Index, Lease: v.Management(),
+			Packages: g.Packages, Files: g.Files, Leases: g.Leases, BuiltIn: g.BuiltIn, Names: g.Names, Entered: g.Entered,
 			Password: s.world.Secrets.Guest, Sudo: s.world.Secrets.Sudo, AuthorizedKey: s.world.Secrets.AuthorizedKey}
 	})
 	if !found {

@@ -9,7 +9,9 @@ func (s *State) boot() error {
 		h.populate()
 	}
 	for _, v := range s.VMs {
-		v.Guest.NICs = v.bootNICs()
+		if v.Guest.NICs == nil {
+			v.Guest.NICs = v.bootNICs()
+		}
 		if v.On {
 			if err := s.AssignVFs(v); err != nil {
 				return err

@@ -176,6 +176,7 @@ func (v *VM) guestUp(now time.Time) {
 	v.Guest.Up = true
 	v.Guest.Booted = now
 	v.Guest.Boots++
+	v.Guest.Entered, v.Guest.Names = "", nil // they ended with the boot before
 	v.Guest.NICs = v.bootNICs()
 }
 

@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -186,6 +187,24 @@ type Guest struct {
 	Defects  []Defect   // mistakes in the preset
 	Lease    string     // address/prefix that DHCP assigns to the first adapter; "": an address of 10.20.0.0/16
 	Others   []GuestNIC // interfaces that VMware Tools report in addition to its adapters: bridges, tunnels
+
+	// What a guest has beyond a new installation and its preset.
+	Packages []string          // names; KERNEL in a name is replaced by the kernel's release
+	Files    []File            // configuration that someone wrote; the initial RAM disk was updated since
+	Leases   map[string]string // address/prefix that DHCP assigns to other adapters, by MAC
+	BuiltIn  []string          // modules that are built into its kernel
+	Names    map[string]string // names of its RDMA devices that the next boot changes, by the MAC of the interface
+	Entered  string            // shell script with the commands that root entered since the last boot: the next boot undoes what they set
+}
+
+// A File is a file or a symbolic link in a guest.
+type File struct {
+	Path string
+	Mode fs.FileMode
+	Text string
+	Link string // target of a symbolic link; "": a file
+	// Program is the name of a program of the lab that the file is, "" for Text: cuda-ib_send_bw.
+	Program string
 }
 
 // A GuestNIC is a network interface in the format of VMware Tools.

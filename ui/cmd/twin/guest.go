@@ -3,6 +3,7 @@ package twin
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -42,6 +43,11 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 		return
 	}
 	t.facts(w, v, g)
+	for _, lease := range w.Guest.Leases {
+		if p, err := netip.ParsePrefix(lease); err == nil {
+			s.DHCP = p.Masked().String() // of the RDMA network
+		}
+	}
 }
 
 // facts copies the facts of a guest.
@@ -61,18 +67,33 @@ func (t *Twin) facts(w *world.VM, v *backends.VM, g *backends.Guest) {
 		}
 	}
 	switch {
-	case g.NVIDIA != nil && g.NVIDIA.Driver != "":
-		w.Guest.Preset = "gpudirect"
-	case g.CUDATests != nil:
+	case g.CUDATests != nil && g.Built[backends.BuildPerftest].IsAbsent():
 		w.Guest.Preset = "gpu"
 	case g.Engine != nil:
 		w.Guest.Preset = "docker"
-	case g.Perftest != "" || g.MemlockKB == -1 || len(g.Persist.Modules) > 0:
-		w.Guest.Preset = "pvrdma"
-		w.Guest.Defects = append(w.Guest.Defects, defects(g)...)
 	}
-	t.addresses(w, v, g)
-	t.note("", "guests have the packages of a new installation, and the RDMA packages if they were found to be set up; files of other software are left out")
+	w.Guest.Defects = append(w.Guest.Defects, defects(g)...)
+	t.setup(w, v, g)
+	t.unsupported(v, g)
+}
+
+// unsupported notes facts of a guest that the twin does not have.
+func (t *Twin) unsupported(v *backends.VM, g *backends.Guest) {
+	t.note("", "guests have the packages of a new installation and those that this program knows, in the lab's versions; files of other software are left out")
+	for _, row := range []struct {
+		what string
+		is   bool
+	}{
+		{"the files that software is installed from", slices.Contains(slices.Collect(maps.Values(g.Archives)), true)},
+		{"the container engine", g.Engine != nil && g.CUDATests != nil},
+		{"an interrupted installation of MLNX_OFED", g.OFEDUnfinished},
+		{"the license token of its vGPUs", g.NVIDIA != nil && g.NVIDIA.Token},
+		{"the firewall, huge pages, the clock and the log of its kernel", g.Firewall != nil || g.HugePages != nil || g.ClockSkew != nil || g.KernelLog != nil},
+	} {
+		if row.is {
+			t.note(v.Name, "not copied: "+row.what)
+		}
+	}
 }
 
 // systemOf returns the lab's name of a guest's system, "" if it has none.
@@ -86,46 +107,24 @@ func systemOf(g *backends.Guest) string {
 	return ""
 }
 
-// defects returns missing settings of a guest that is set up for PVRDMA.
+// defects returns what is wrong with a guest and cannot be set by its files.
 func defects(g *backends.Guest) []world.Defect {
 	var out []world.Defect
-	for defect, is := range map[world.Defect]bool{
-		world.NoPerftest: g.Perftest == "", world.NoMemlock: g.MemlockKB != -1, world.NoModules: len(g.Persist.Modules) == 0,
-		world.NoReload: g.Persist.Reload == "", world.MOFED: g.MOFED != "",
-		world.NoDriver: !slices.Contains(g.Available, backends.PVRDMAModule) && !slices.Contains(g.Loaded, backends.PVRDMAModule),
-	} {
-		if is {
-			out = append(out, defect)
+	has := func(m string) bool { return slices.Contains(g.Available, m) || slices.Contains(g.Loaded, m) }
+	if !has(backends.PVRDMAModule) && len(g.Available) > 0 {
+		out = append(out, world.NoDriver)
+	}
+	if has("nouveau") {
+		out = append(out, world.Nouveau)
+	}
+	for _, d := range g.RDMA {
+		// The driver is loaded again at boot, and the port is down all the same.
+		i := g.Interface(d.MAC)
+		if d.Driver == backends.PVRDMAModule && d.Driver == g.Persist.Reload && d.State == "PORT_DOWN" && i != nil && i.Up {
+			return append(out, world.PortDown)
 		}
 	}
-	slices.Sort(out)
 	return out
-}
-
-// addresses copies the address of the first RDMA adapter; a guest of the lab has only one.
-func (t *Twin) addresses(w *world.VM, v *backends.VM, g *backends.Guest) {
-	first := true
-	for _, a := range v.Adapters {
-		i := g.Interface(a.MAC)
-		if a.Type != "pvrdma" && a.Type != "sriov" {
-			continue
-		}
-		switch {
-		case !first && i != nil && len(i.Addresses) > 0:
-			t.note(v.Name, "addresses of further RDMA adapters are left out")
-		case first && (i == nil || len(i.Addresses) == 0):
-			w.Guest.Defects = append(w.Guest.Defects, world.NoAddress)
-		case first:
-			w.Guest.RDMAAddr = i.Addresses[0]
-			if i.MTU < 9000 {
-				w.Guest.Defects = append(w.Guest.Defects, world.LowMTU)
-			}
-			if !i.Persistent {
-				w.Guest.Defects = append(w.Guest.Defects, world.AddressLost)
-			}
-		}
-		first = false
-	}
 }
 
 // asked returns the VMs that the answers of the bundle name; all of the site if there are no answers.

@@ -182,6 +182,7 @@ func (t *Twin) group(name string) string {
 }
 
 func (t *Twin) portGroup(sw string, g backends.PortGroup) *world.PortGroup {
+	t.note("", "port groups have a fixed number of ports, and choose an uplink by the originating port")
 	p := &world.PortGroup{Name: t.group(g.Name), Uplink: g.Uplink, Ports: g.Ports, Binding: g.Binding, Active: g.Active, Standby: g.Standby}
 	if n, err := strconv.Atoi(g.VLAN); err == nil {
 		p.VLAN = n

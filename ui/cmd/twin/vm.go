@@ -123,7 +123,7 @@ var slotName = regexp.MustCompile(`^(?:ens|rocep)(\d+)`)
 
 func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 	kinds := map[string]world.AdapterType{"vmxnet3": world.Vmxnet3, "pvrdma": world.PVRDMA, "sriov": world.SRIOV}
-	functions := 31
+	functions := passthroughs(v)
 	for n, a := range v.Adapters {
 		kind, known := kinds[a.Type]
 		if !known {
@@ -136,8 +136,7 @@ func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 			Protocol: a.Protocol, Connected: a.Connected, Start: a.Start, GuestMTU: a.GuestMTU, PF: a.PF})
 		at := w.Adapters[n]
 		if kind == world.SRIOV {
-			at.Key = int32(firstPassthru + functions)
-			functions++
+			at.Key = int32(firstPassthru + functions(a.MAC))
 		}
 		if g := t.site.Guest(v.Name); g != nil && g.Interface(a.MAC) != nil {
 			if m := slotName.FindStringSubmatch(g.Interface(a.MAC).Name); m != nil {
@@ -147,6 +146,24 @@ func (t *Twin) virtualAdapters(w *world.VM, v *backends.VM) {
 		if at.Slot == 0 {
 			at.Slot = w.NextSlot()
 		}
+	}
+}
+
+// passthroughs returns a function that returns the number N of the pciPassthruN settings of an SR-IOV adapter: that of the site, where
+// vCenter has stored its MAC, otherwise the next one in vCenter's order, from 31 down.
+func passthroughs(v *backends.VM) func(mac string) int {
+	next, known := 31, map[string]int{}
+	for key, value := range v.Extra {
+		if m := own.FindStringSubmatch(key); m != nil && strings.EqualFold(m[2], "generatedMACAddress") {
+			known[strings.ToLower(value)], _ = strconv.Atoi(m[1])
+		}
+	}
+	return func(mac string) int {
+		if n, is := known[strings.ToLower(mac)]; is {
+			return n
+		}
+		next--
+		return next + 1
 	}
 }
 

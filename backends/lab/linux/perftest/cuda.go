@@ -26,8 +26,8 @@ type CUDA struct {
 	Peer       func(gpu, mac string) fabric.Peer
 }
 
-// cudaPrefix is the prefix of programs that were built with CUDA.
-const cudaPrefix = "cuda-"
+// CUDAPrefix is the prefix of programs that were built with CUDA.
+const CUDAPrefix = "cuda-"
 
 // cudaOptions are the additional options of a build with CUDA.
 const cudaOptions = " use_cuda: use_cuda_dmabuf use_cuda_bus_id: use_data_direct cuda_mem_type:"

@@ -45,7 +45,7 @@ type Tool struct {
 
 // Prefixes of programs that were built without CUDA: from the archive on the share, and from v4.4-0.11, as in VMware's guide.
 const (
-	ownPrefix = "own-"
+	OwnPrefix = "own-"
 	OldPrefix = "old-"
 
 	sourceVersion, oldVersion = "6.24", "5.60"
@@ -61,7 +61,7 @@ func (t Tool) Programs() map[string]sh.Program {
 	cuda, own, old := t, t, t
 	cuda.built, cuda.is, own.is, old.is = true, sourceVersion, sourceVersion, oldVersion
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
-		all[name], all[cudaPrefix+name], all[ownPrefix+name], all[OldPrefix+name] = t.run, cuda.run, own.run, old.run
+		all[name], all[CUDAPrefix+name], all[OwnPrefix+name], all[OldPrefix+name] = t.run, cuda.run, own.run, old.run
 	}
 	return all
 }

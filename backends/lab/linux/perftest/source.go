@@ -125,9 +125,9 @@ func (s Source) make(_ context.Context, p *sh.Proc) int {
 	if p.Args[len(p.Args)-1] != "install" {
 		return 0
 	}
-	mark := ownPrefix
+	mark := OwnPrefix
 	if cuda != "" {
-		mark = cudaPrefix
+		mark = CUDAPrefix
 	}
 	for _, name := range []string{"ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"} {
 		if err := p.Sys.Install(mark+name, path.Join(prefix, "bin", name)); err != nil {

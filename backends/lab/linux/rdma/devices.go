@@ -3,6 +3,7 @@
 package rdma
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -107,6 +108,7 @@ type Devices struct {
 	Quirks Quirks
 	Named  func() bool                      // rdma-core's udev rule assigns persistent names
 	Umad   func() bool                      // ib_umad is loaded
+	Known  func(mac string) string          // name of the device of an adapter that udev does not change, "" for none; may be nil
 	ECN    func() bool                      // reports whether the driver shows ECN of each priority, as MLNX_OFED's does
 	Logf   func(format string, args ...any) // the kernel log
 
@@ -193,6 +195,7 @@ func (d *Devices) Attach(driver string, boot bool) {
 		if d.Named() {
 			name = fmt.Sprintf("rocep%ds0f1", netif.Bus(a.Slot))
 		}
+		name = cmp.Or(d.known(a), name)
 		// When the driver registers for netdev events, the kernel reports the netdevs that are already up.
 		d.version.Add(1)
 		d.attached = append(d.attached, attached{Adapter: a, name: name, deaf: boot && d.Quirks.BootDown, enabled: l.Up && !(boot && d.Quirks.BootDown)})
@@ -201,6 +204,13 @@ func (d *Devices) Attach(driver string, boot bool) {
 		d.Logf("vmw_pvrdma %s: paired device to %s", pci, l.Name)
 		d.Logf("vmw_pvrdma %s: attached to device", pci)
 	}
+}
+
+func (d *Devices) known(a Adapter) string {
+	if d.Known == nil {
+		return ""
+	}
+	return d.Known(a.MAC) // must not call a method of d
 }
 
 // Detach detaches the devices of a driver when it is unloaded, or all devices if driver is "".

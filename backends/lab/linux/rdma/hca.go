@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux/netif"
@@ -47,5 +48,5 @@ func (d *Devices) attachHCA(a Adapter) {
 		name = fmt.Sprintf("rocep%ds0", netif.Bus(a.Slot))
 	}
 	d.version.Add(1)
-	d.attached = append(d.attached, attached{Adapter: a, name: name, enabled: true})
+	d.attached = append(d.attached, attached{Adapter: a, name: cmp.Or(d.known(a), name), enabled: true})
 }
