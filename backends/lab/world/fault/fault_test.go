@@ -26,7 +26,6 @@ func TestFaultRules(t *testing.T) {
 		{"vm=vm-01,command=ip addr,do=drop", []call{
 			{Target{VM: "vm-01"}, "", "ip link"}, {Target{VM: "vm-01"}, "", "/usr/sbin/ip addr show"}}, ".x"},
 		{"host=esx-01,do=drop", []call{{Target{Host: "esx-01"}, "PowerOnVM_Task", ""}, {Target{Host: "esx-01"}, "", "esxcli x"}, {Target{}, "Login", ""}}, "xx."},
-		{"host=esx-01,do=reboot-never", []call{{Target{Host: "esx-01"}, "RebootHost_Task", ""}, {Target{Host: "esx-01"}, "", "reboot"}}, ".x"},
 		{"method=*,do=slow:10ms", []call{{Target{}, "Login", ""}, {Target{}, "", "ls"}}, "x."},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -49,6 +48,39 @@ func TestFaultRules(t *testing.T) {
 	}
 }
 
+// A rule of reboot-never is about every reboot of its hosts or VMs, whatever starts it.
+func TestRebootsThatNeverEnd(t *testing.T) {
+	esx, vm := Target{Host: "esx-01"}, Target{VM: "vm-01"}
+	for rule, hits := range map[string]string{
+		"do=reboot-never":                                    "xx.x",
+		"host=esx-01,do=reboot-never":                        "x..x",
+		"host=esx-01,method=RebootHost_Task,do=reboot-never": "x..x",
+		"host=esx-*,method=RebootHost,nth=2,do=reboot-never": "...x",
+		"vm=vm-01,do=reboot-never":                           ".x..",
+		"vm=vm-*,command=systemctl reboot,do=reboot-never":   ".x..",
+		"method=RebootHost_Task,do=reboot-never":             "x..x",
+		"host=esx-02,do=reboot-never":                        "....",
+	} {
+		f, err := Parse([]string{rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for n, at := range []Target{esx, vm, esx, esx} {
+			if n == 2 { // the call that starts the reboot is not one
+				f.Take(at, "RebootHost_Task", "")
+				got.WriteByte('.')
+				continue
+			}
+			_, hit := f.NeverBack(at)
+			got.WriteByte(".x"[map[bool]int{true: 1}[hit]])
+		}
+		if got.String() != hits {
+			t.Errorf("%s: hits %s, want %s", rule, got.String(), hits)
+		}
+	}
+}
+
 func TestFaultRulesRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"host=esx-01":                           "do= is missing",
@@ -62,6 +94,8 @@ func TestFaultRulesRefused(t *testing.T) {
 		"do=noise:":                             "is no size",
 		"method=Login,command=modprobe,do=drop": "exclude each other",
 		"host,do=drop":                          `"host" is not key=value`,
+		"method=PowerOnVM,do=reboot-never":      "reboot-never is about reboots",
+		"command=modprobe,do=reboot-never":      "reboot-never is about reboots",
 	} {
 		if _, err := Parse([]string{rule}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", rule, err, want)
