@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -31,7 +31,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
-	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -154,7 +153,8 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	}
 	defer l.Close()
 	f.stated.Measure(b.Facts.Inventory.Took, f.given)
-	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{}
+	f.stated.RebootLimit, f.stated.BootLimit = a.Run.Reboot.Limit(), guest.DefaultBootTime
+	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{Wait: waitOnTwins}
 	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir, share), share: share, stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
 	if p.file, err = answersIn(dir, site, l, a); err != nil {
@@ -171,6 +171,10 @@ const (
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
+	// waitOnTwins bounds the wait for a host or a guest that has to come back: there that takes less than a second.
+	waitOnTwins = 20 * time.Second
+	// waitInVain does so in the rollback of a run in which something has not come back: it will not.
+	waitInVain = 5 * time.Second
 	// connectionsOnTwins bounds the idle SSH connections; both ends of one, which this process has, take 100 KB.
 	connectionsOnTwins = 48
 )
@@ -254,6 +258,15 @@ func (p *play) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return code, err
 	}
+	if code != 0 && !failures(out.list) { // such as a run that stopped before a change that its plan did not have
+		if left, _, why := p.planned(ctx); left == nil {
+			p.Failed = append(p.Failed, lines(why)...)
+		} else {
+			for _, c := range left.changes {
+				p.Failed = append(p.Failed, "not done: "+c.title)
+			}
+		}
+	}
 	var before *planLines
 	var work errgroup.Group
 	work.Go(func() (err error) { // beside the rollback, which begins with work for one CPU, too
@@ -265,18 +278,22 @@ func (p *play) run(ctx context.Context) (int, error) {
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	// A run that has ended has read everything after its last change, and nobody else changes the twin.
 	p.share.Guests = code == 0
-	_, back, _ := p.on(ctx, "rollback", run, "--yes", "-o", "json")
+	if slices.ContainsFunc(out.list, func(e engine.Event) bool {
+		return e.Type == engine.EventFailed && e.ErrKind == backends.KindUnreachable
+	}) {
+		p.share.Wait = waitInVain
+	}
+	_, back, said := p.on(ctx, "rollback", run, "--yes", "-o", "json")
 	if err := work.Wait(); err != nil {
 		return code, err
 	}
-	for _, e := range back.list {
-		if e.Type == engine.EventResult {
-			p.Rollback = string(e.Status)
-		}
-	}
+	p.rolledBack(back.list, said)
 	p.share.Guests, p.share.Keep = false, p.Rollback == string(engine.StatusDone)
-	if after, _, _ := p.planned(ctx); after != nil {
-		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)
+	if after, _, why := p.planned(ctx); after != nil {
+		p.Restored = after.hash == p.Hash
+		p.Differs, p.Stay = differing(before.changes, after.changes)
+	} else {
+		p.Differs = append([]string{"the plan could not be made again:"}, lines(why)...)
 	}
 	return code, nil
 }
@@ -290,9 +307,11 @@ func (p *play) told(run string, before *planLines, list []engine.Event, st *jour
 	if err := p.timeline(list, st); err != nil {
 		return err
 	}
-	if code != 0 && len(p.Failed) == 0 {
-		p.Failed = lines(errs)
-	}
+	defer func() {
+		if code != 0 && len(p.Failed) == 0 {
+			p.Failed = lines(errs)
+		}
+	}()
 	if run == "" || len(p.Steps) == 0 {
 		return nil
 	}
@@ -300,93 +319,9 @@ func (p *play) told(run string, before *planLines, list []engine.Event, st *jour
 	if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
 		p.Judged(done.Checks)
 		p.Measurements = append(p.Measurements, done.Measurements...)
+		if code != 0 && !failures(list) {
+			p.Failed = append(ownNotes(done.Notes), p.Failed...)
+		}
 	}
 	return nil
-}
-
-// planLines is what a rehearsal keeps of a plan.
-type planLines struct {
-	hash    string
-	changes []change
-}
-
-type change struct {
-	id, title string
-	from      backends.Value
-}
-
-// plannedIn reads a plan as plan prints it.
-func plannedIn(text []byte) (*planLines, error) {
-	var doc planDoc
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, err
-	}
-	p := &planLines{hash: doc.Hash}
-	for _, c := range doc.Changes {
-		p.changes = append(p.changes, change{c.ID(), c.Target.Name + ": " + plan.Title(c), c.From})
-	}
-	return p, nil
-}
-
-// planned returns the plan on the twin, nil if it is refused.
-func (p *play) planned(ctx context.Context) (list *planLines, code int, errs []byte) {
-	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
-	if code == 0 {
-		list, _ = plannedIn(out.Bytes())
-	}
-	if list == nil {
-		return nil, max(code, console.ExitFailed), errs
-	}
-	return list, code, errs
-}
-
-// timeline computes the timeline from the stages that the run has planned.
-func (p *play) timeline(list []engine.Event, st *journal.State) error {
-	var stages []plan.Plan
-	for _, rec := range st.Records {
-		if rec.Type != journal.TypeStage {
-			continue
-		}
-		var stage plan.Plan
-		if err := json.Unmarshal(rec.Plan, &stage); err != nil {
-			return err
-		}
-		stages = append(stages, stage)
-	}
-	t, err := twin.NewTimeline(stages, list, p.limits, p.stated)
-	p.Take(t)
-	return err
-}
-
-// differing returns the changes of one plan that are missing or different in the other.
-func differing(before, after []change) []string {
-	out := []string{}
-	left := map[string]change{}
-	for _, c := range before {
-		left[c.id] = c
-	}
-	for _, c := range after {
-		was, known := left[c.id]
-		delete(left, c.id)
-		switch {
-		case !known:
-			out = append(out, c.id+": not in the previous plan")
-		case was.from != c.from:
-			out = append(out, fmt.Sprintf("%s: %s, was %s", c.id, c.from, was.from))
-		}
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(left), plain.Natural) {
-		out = append(out, id+": no longer needed")
-	}
-	return out
-}
-
-func lines(text []byte) []string {
-	out := []string{}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, line)
-		}
-	}
-	return out
 }
