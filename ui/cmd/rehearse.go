@@ -23,6 +23,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -38,6 +39,7 @@ import (
 type rehearseFlags struct {
 	file, bundle, output, scenario string
 	faults                         []string
+	rules                          []fault.Rule // faults, parsed
 	stated                         twin.Stated
 	given                          func(flag string) bool // whether the operator states a time
 }
@@ -64,10 +66,9 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the wanted settings")
-	_ = c.MarkFlagRequired("file")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "the site as collect wrote it to this file (default: read it now)")
 	console.OutputFlag(c, &f.output, "text", "json", "html")
-	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab, for example a host that does not come back from its reboot")
+	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab; host=esx-02,do=reboot-never: esx-02 does not come back from its reboot")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "a defect of the twin: a broken-... scenario of rdma-setup lab")
 	usual, s := usualTimes(), &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
@@ -86,15 +87,25 @@ func usualTimes() twin.Stated {
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	f.given = cmd.Flags().Changed
+	if err := f.check(); err != nil {
+		return err
+	}
 	a, err := (&planFlags{file: f.file}).load(e, nil)
 	if err != nil {
 		return err
 	}
+	interrupted := backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
 	var b *bundle.Bundle
 	if f.bundle != "" {
 		b, err = openBundle(f.bundle)
 	} else {
 		b, err = collect(ctx, e, cmd, &checkFlags{planFlags: planFlags{file: f.file}})
+	}
+	if ctx.Err() != nil {
+		return interrupted
+	}
+	if err == nil {
+		err = f.knownTargets(b)
 	}
 	if err != nil {
 		return err
@@ -102,7 +113,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	b.Answers = a
 	r, code, err := f.play(ctx, e, e.Stderr, b)
 	if ctx.Err() != nil {
-		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
+		return interrupted
 	}
 	if err != nil {
 		return err
@@ -132,7 +143,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	// quarter less CPU than at 200 percent.
 	defer debug.SetGCPercent(debug.SetGCPercent(1500))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
-	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
+	dir, err := twinDir()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -144,12 +155,15 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 			if err := site.Found(s); err != nil {
 				return err
 			}
-			return scenario.Break(s, f.scenario)
+			if err := scenario.Break(s, f.scenario); err != nil {
+				return console.Usage("use another scenario: rdma-setup lab --scenario help lists them", "%w", err)
+			}
+			return nil
 		}
 	}
 	l, err := lab.Start(ctx, o)
 	if err != nil {
-		return nil, 0, console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
+		return nil, 0, fmt.Errorf("start the twin: %w", err)
 	}
 	defer l.Close()
 	f.stated.Measure(b.Facts.Inventory.Took, f.given)
@@ -161,6 +175,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 		return nil, 0, err
 	}
 	code, err := p.run(ctx)
+	r.Warnings = unused(l.World().Faults.Unused())
 	return r, code, err
 }
 

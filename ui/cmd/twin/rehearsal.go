@@ -27,7 +27,8 @@ type Rehearsal struct {
 	Worst        int                    `json:"worst_vm_outage_s"`
 	WindowRange  [2]int                 `json:"window_range_s"` // at least, at most
 	WorstRange   [2]int                 `json:"worst_vm_outage_range_s"`
-	Times        []string               `json:"times"` // assumed durations, and their origin
+	Warnings     []string               `json:"warnings"` // such as faults that were not applied
+	Times        []string               `json:"times"`    // assumed durations, and their origin
 	Failed       []string               `json:"failed"`
 	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by status
 	Findings     []string               `json:"findings"`
@@ -49,7 +50,7 @@ type Rehearsal struct {
 // NewRehearsal returns a rehearsal with the twin's assumptions and the durations.
 func NewRehearsal(assumed, times []string) *Rehearsal {
 	return &Rehearsal{Assumed: assumed, Times: times, Plan: []string{}, Steps: []Step{}, Failed: []string{}, Checks: map[checks.Status]int{},
-		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, NotBack: []string{}, NotUndone: []string{}, Simulated: true}
+		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Warnings: []string{}, NotBack: []string{}, NotUndone: []string{}, Simulated: true}
 }
 
 // spread is the assumed range of a site's durations: plus or minus one part in spread of those used for a timeline.
@@ -173,6 +174,9 @@ func (r *Rehearsal) head() []string {
 	}
 	if len(r.NotBack) > 0 {
 		out = append(out, "out of service at the end: "+plain.Names(r.NotBack))
+	}
+	for _, w := range r.Warnings {
+		out = append(out, "warning: "+w)
 	}
 	return out
 }

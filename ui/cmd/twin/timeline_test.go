@@ -57,7 +57,7 @@ func TestTimelineOfAFailure(t *testing.T) {
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"window: 3m10s; expect 2m32s to 3m48s", "vm-1    ##################.................  off for 1m35s", 
+	for _, want := range []string{"window: 3m10s; expect 2m32s to 3m48s", "vm-1    ##################.................  off for 1m35s",
 		"off for 1m35s, still off at the end", "out of service at the end: vm-2", lost + ": it does not start", "a guest boots: 1m0s (stated)"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)

@@ -69,7 +69,8 @@ type Target struct{ Host, VM string }
 type Rules struct {
 	mu      sync.Mutex
 	rules   []Rule
-	seen    []int
+	seen    []int         // calls that matched each rule
+	used    []int         // calls to which each rule was applied
 	cleared chan struct{} // closed by Clear; nil: no waiters
 }
 
@@ -101,7 +102,7 @@ func (f *Rules) Add(text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, r)
-	f.seen = append(f.seen, 0)
+	f.seen, f.used = append(f.seen, 0), append(f.used, 0)
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (f *Rules) Clear() {
 	for _, r := range f.rules {
 		close(r.over)
 	}
-	f.rules, f.seen = nil, nil
+	f.rules, f.seen, f.used = nil, nil, nil
 	if f.cleared != nil {
 		close(f.cleared)
 		f.cleared = nil
@@ -164,6 +165,7 @@ func (f *Rules) take(which func(Rule) bool) (Rule, bool) {
 		f.seen[i]++
 		if !found && (r.Nth == 0 || r.Nth == f.seen[i]) {
 			hit, found = r, true
+			f.used[i]++
 		}
 	}
 	return hit, found
@@ -196,7 +198,53 @@ func (r Rule) matches(t Target, method, command string) bool {
 func (f *Rules) Disconnects(vm string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Do == DoDisconnect && (r.VM == "" || like(r.VM, vm)) })
+	i := slices.IndexFunc(f.rules, func(r Rule) bool { return r.Do == DoDisconnect && (r.VM == "" || like(r.VM, vm)) })
+	if i < 0 {
+		return false
+	}
+	f.seen[i]++
+	f.used[i]++
+	return true
+}
+
+// All returns the active rules.
+func (f *Rules) All() []Rule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.rules)
+}
+
+// An Unused rule was applied to no call.
+type Unused struct {
+	Rule
+	Matched int // calls that matched, of which none was number Nth
+}
+
+// Unused returns the active rules that were applied to no call yet.
+func (f *Rules) Unused() []Unused {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []Unused
+	for i, r := range f.rules {
+		if f.used[i] == 0 {
+			out = append(out, Unused{r, f.seen[i]})
+		}
+	}
+	return out
+}
+
+// Stranger returns the key and the name or pattern of a rule that matches none of these hosts or VMs; "" if there is none.
+func (r Rule) Stranger(hosts, vms []string) (kind, name string) {
+	none := func(pattern string, names []string) bool {
+		return pattern != "" && !slices.ContainsFunc(names, func(name string) bool { return like(pattern, name) })
+	}
+	switch {
+	case none(r.Host, hosts):
+		return "host", r.Host
+	case none(r.VM, vms):
+		return "vm", r.VM
+	}
+	return "", ""
 }
 
 func like(pattern, name string) bool {
@@ -256,8 +304,8 @@ func parseFault(text string) (Rule, error) {
 	switch r.Do {
 	case DoSlow:
 		wait, err := time.ParseDuration(r.Arg)
-		if err != nil {
-			return r, fmt.Errorf("slow: %w", err)
+		if err != nil || wait < 0 {
+			return r, fmt.Errorf("slow needs a duration such as 5s or 1m30s, not %q", r.Arg)
 		}
 		r.Wait = wait
 	case DoNoise:

@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +90,7 @@ func TestFaultRulesRefused(t *testing.T) {
 		"nth=0,do=drop":                         "nth must be a number from 1",
 		"nth=many,do=drop":                      "nth must be a number from 1",
 		"do=explode":                            `unknown do "explode"`,
-		"do=slow:soon":                          "slow: ",
+		"do=slow:soon":                          `slow needs a duration such as 5s or 1m30s, not "soon"`,
 		"do=fault":                              "fault needs a text",
 		"do=noise:much":                         "is no size",
 		"do=noise:":                             "is no size",
@@ -138,6 +140,26 @@ func TestHeldTask(t *testing.T) {
 	}
 	f.Clear()
 	<-held
+}
+
+// A rule that was applied to no call is known afterwards, and how many calls matched it.
+func TestUnusedRules(t *testing.T) {
+	f, err := Parse([]string{"host=esx-01,do=reboot-never", "method=Login,nth=3,do=drop", "method=Logout,do=drop", "vm=vm-01,do=disconnect", "vm=vm-02,do=disconnect"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Take(Target{}, "Login", "")
+	f.Take(Target{}, "Login", "")
+	f.Take(Target{}, "Logout", "")
+	f.Disconnects("vm-02")
+	var got []string
+	for _, u := range f.Unused() {
+		got = append(got, fmt.Sprint(u.Matched, " ", u.Rule.Rule))
+	}
+	want := []string{"0 host=esx-01,do=reboot-never", "2 method=Login,nth=3,do=drop", "0 vm=vm-01,do=disconnect"}
+	if !slices.Equal(got, want) {
+		t.Errorf("unused: %q, want %q", got, want)
+	}
 }
 
 func FuzzParseFault(f *testing.F) {
