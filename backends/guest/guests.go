@@ -38,7 +38,8 @@ type Options struct {
 	ModuleSet []string
 
 	TakeBack time.Duration // time until a guest reverts a network change that is not confirmed; 0: 60 s
-	BootTime time.Duration // limit of Wait and Boot; 0: 10 min
+	BootTime time.Duration // limit of Wait and Boot; 0: DefaultBootTime
+	BootWait time.Duration // how long that limit is really waited for, in a simulation; 0: BootTime
 	// Waiting is called while waiting for a step that an earlier process has left running in a guest; may be nil.
 	Waiting func(vm, step string, began time.Time)
 
@@ -46,6 +47,9 @@ type Options struct {
 	Settle  time.Duration // limit for a link, address or port to come up; 0: 20 s
 	AptLock time.Duration // limit for waiting for another package manager; 0: 5 min
 }
+
+// DefaultBootTime is the limit for a guest to answer after its VM was powered on.
+const DefaultBootTime = 10 * time.Minute
 
 // DefaultPackages are the RDMA packages of Debian, Ubuntu and Enterprise Linux (PVRDMA and vSphere Bitfusion, VMware,
 // 2021, Additional Steps).
@@ -90,7 +94,8 @@ func New(pool *ssh.Pool, targets func(vm string) (ssh.Target, bool), macs MACs, 
 	if o.ModuleSet == nil {
 		o.ModuleSet = DefaultModules()[:5]
 	}
-	o.TakeBack, o.BootTime, o.AptLock = cmp.Or(o.TakeBack, time.Minute), cmp.Or(o.BootTime, 10*time.Minute), cmp.Or(o.AptLock, 5*time.Minute)
+	o.TakeBack, o.BootTime, o.AptLock = cmp.Or(o.TakeBack, time.Minute), cmp.Or(o.BootTime, DefaultBootTime), cmp.Or(o.AptLock, 5*time.Minute)
+	o.BootWait = cmp.Or(o.BootWait, o.BootTime)
 	o.Poll, o.Settle = cmp.Or(o.Poll, time.Second), cmp.Or(o.Settle, 20*time.Second)
 	return &Guests{pool: pool, targets: targets, macs: macs, options: o, conns: map[string]*ssh.Conn{}, idle: map[string]bool{}}
 }
@@ -331,7 +336,7 @@ func (g *Guests) Boot(ctx context.Context, vm, before string) error {
 
 // await retries while waiting may help, such as for a guest that is still starting. A refused login or host key is final.
 func (g *Guests) await(ctx context.Context, vm, before string) error {
-	ctx, cancel := context.WithTimeout(ctx, g.options.BootTime)
+	ctx, cancel := context.WithTimeout(ctx, g.options.BootWait)
 	defer cancel()
 	last := errors.New("its first reply did not come in time")
 	for {

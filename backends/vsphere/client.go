@@ -79,7 +79,8 @@ func (c *Client) Inventory(ctx context.Context, scope backends.Scope) (*backends
 
 // SetterOptions limits setters. The zero value is the default.
 type SetterOptions struct {
-	Parallel int // hosts that one SetMany changes in parallel; default 16
+	Parallel int           // hosts that one SetMany changes in parallel; default 16
+	Wait     time.Duration // bounds the wait for a host that an image reboots, in a simulation; zero: no bound
 }
 
 // Setters returns the setters for every kind of setting that vCenter manages. They are safe for concurrent use.
@@ -90,7 +91,7 @@ func (c *Client) Setters(options ...SetterOptions) map[backends.Kind]backends.Se
 	}
 	set := c.Settings.Setters(o.Parallel)
 	maps.Copy(set, c.system.Setters())
-	maps.Copy(set, c.images.Setters())
+	maps.Copy(set, c.images.Setters(o.Wait))
 	return set
 }
 

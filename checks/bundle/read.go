@@ -21,7 +21,7 @@ func Read(r io.Reader) (*Bundle, error) {
 	in := bufio.NewReader(&capped{r: r, left: packedLimit})
 	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return nil, refuse(nil, "it is not a gzipped tar file")
+		return nil, foreign("it is not a gzipped tar file")
 	}
 	body := &capped{r: zip, left: totalLimit}
 	t := tar.NewReader(body)
@@ -45,7 +45,7 @@ func readManifest(t *tar.Reader) (*manifest, error) {
 		return nil, refuse(err, "it is not a gzipped tar file")
 	}
 	if h.Name != manifestFile {
-		return nil, refuse(nil, "its first file is %[2]q instead of %[1]s", manifestFile, clip(h.Name))
+		return nil, foreign("its first file is %[2]q instead of %[1]s", manifestFile, clip(h.Name))
 	}
 	text, err := readMember(t, h, manifestLimit)
 	if err != nil {
@@ -189,6 +189,11 @@ func refuse(err error, format string, args ...any) error {
 		what += ": " + err.Error()
 	}
 	return backends.Errorf(backends.KindUsage, "", "write it again with: rdma-setup collect --out bundle.tgz", "the bundle cannot be read: %s", what)
+}
+
+// foreign returns the error for a file that collect has not written.
+func foreign(format string, args ...any) error {
+	return backends.Errorf(backends.KindUsage, "", "name a file that rdma-setup collect --out FILE has written", "the bundle cannot be read: "+format, args...)
 }
 
 // clip shortens a name from an untrusted file.

@@ -3,7 +3,9 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/google/renameio/v2"
@@ -55,11 +57,16 @@ PCI addresses are kept. Names that are one lowercase word or a number are replac
 				if redact {
 					names = "user names are left out, names and IP addresses are replaced"
 				}
+				missing := unreadIn(b)
+				for _, m := range missing {
+					fmt.Fprintln(e.Stderr, backends.Clean("warning: "+m.Target+" was not read: "+m.Why))
+				}
+				hosts, guests := len(inv.Hosts)-count(missing, backends.TypeHost), len(inv.Guests)-count(missing, backends.TypeGuest)
 				fmt.Fprintf(e.Stderr, "%d hosts, %d VMs, %d guests, %d measurements; %s\ncheck it with: rdma-setup check --bundle %s\n",
-					len(inv.Hosts), len(inv.VMs), len(inv.Guests), len(b.Measured()), names, plain.ShellWord(out))
+					hosts, len(inv.VMs), guests, len(b.Measured()), names, plain.ShellWord(out))
 				if output == "json" {
-					return plain.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": len(inv.Hosts), "vms": len(inv.VMs), "guests": len(inv.Guests),
-						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated})
+					return plain.WriteJSON(e.Stdout, map[string]any{"file": out, "hosts": hosts, "vms": len(inv.VMs), "guests": guests,
+						"measurements": len(b.Measured()), "simulated": inv.VCenter.Simulated, "unread": missing})
 				}
 				_, err = fmt.Fprintln(e.Stdout, out)
 				return err
@@ -103,6 +110,49 @@ func collect(ctx context.Context, e *console.Env, cmd *cobra.Command, f *checkFl
 		b.Kept = u.base.Made
 	}
 	return b, nil
+}
+
+// An unread is a host or guest that could not be read.
+type unread struct {
+	Target string `json:"target"`
+	Why    string `json:"why"`
+
+	of backends.TargetType // "" for a guest of a VM that is not on, which is not tried
+}
+
+// unreadIn returns the hosts of a bundle that vCenter is not connected to, and the guests of its answers that were not read.
+func unreadIn(b *bundle.Bundle) []unread {
+	out := []unread{}
+	inv := b.Facts.Inventory
+	for _, h := range inv.Hosts {
+		if h.State != "connected" {
+			out = append(out, unread{h.Name, "vCenter is not connected to it (" + h.State + ")", backends.TypeHost})
+		}
+	}
+	for _, g := range inv.Guests {
+		if g.Error != "" {
+			out = append(out, unread{backends.GuestRef(g.VM).String(), g.Error, backends.TypeGuest})
+		}
+	}
+	if b.Answers == nil || b.Quick {
+		return out
+	}
+	for _, a := range b.Answers.VMs {
+		if v := inv.VM(a.Name); v != nil && v.Power != "poweredOn" && a.Guest.Managed() {
+			out = append(out, unread{backends.GuestRef(v.Name).String(), "the VM is " + v.Power, ""})
+		}
+	}
+	return out
+}
+
+func count(list []unread, of backends.TargetType) int {
+	n := 0
+	for _, u := range list {
+		if u.of == of {
+			n++
+		}
+	}
+	return n
 }
 
 // writeBundle writes a file that only its owner can read, atomically.
@@ -164,17 +214,31 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 
 func openBundle(path string) (*bundle.Bundle, error) {
 	const hint = "create one with: rdma-setup collect --out FILE"
+	unreadable := func(err error) error {
+		hint := hint
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "make the file readable for you, or " + hint
+		}
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err
+		}
+		return console.Usage(hint, "%s: the bundle cannot be read: %v", path, err)
+	}
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, console.Usage(hint, "bundle: %v", err)
+		return nil, unreadable(err)
 	case !st.Mode().IsRegular(): // opening a pipe would block
-		return nil, console.Usage(hint, "bundle: %s is not a regular file", path)
+		return nil, unreadable(errors.New("it is not a regular file"))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, console.Usage(hint, "bundle: %v", err)
+		return nil, unreadable(err)
 	}
 	defer f.Close()
-	return bundle.Read(f)
+	b, err := bundle.Read(f)
+	if said, ok := errors.AsType[*backends.Error](err); ok && said.Target == "" {
+		said.Target = path
+	}
+	return b, err
 }

@@ -81,7 +81,7 @@ func (g *gate) overdue(held []string, seen map[string]bool) bool {
 		if _, known := g.since[cause]; !known {
 			g.since[cause] = now
 		}
-		late = late || now.Sub(g.since[cause]) >= g.limit
+		late = late || now.Sub(g.since[cause]) >= g.s.Env.Wait(g.limit)
 	}
 	return late
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 )
@@ -49,7 +50,10 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 					hint := console.Meant(o.Scenario, lab.Scenarios(), "%s?", "see: rdma-setup lab --scenario help")
 					return console.Usage(hint, "unknown scenario %q", o.Scenario)
 				}
-				var err error
+				rules, err := faultRules(o.Faults)
+				if err != nil {
+					return err
+				}
 				if o.Commands, err = commandTimes(cmd.Flags()); err != nil {
 					return err
 				}
@@ -65,6 +69,18 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 					return console.Usage("see: rdma-setup lab --help", "%v", err)
 				}
 				defer l.Close()
+				var hosts, vms []string
+				l.World().View(func(s *world.State) {
+					for _, h := range s.Hosts {
+						hosts = append(hosts, h.Name)
+					}
+					for _, v := range s.VMs {
+						vms = append(vms, v.Name)
+					}
+				})
+				if err := knownTargets(rules, hosts, vms); err != nil {
+					return err
+				}
 				if err := introduce(e, site, l, o.Dir); err != nil {
 					return err
 				}
@@ -94,6 +110,9 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 
 // siteOf converts the site of a bundle to options of a lab; nil if none is requested.
 func siteOf(fs *pflag.FlagSet, file string, o *lab.Options) (*twin.Twin, error) {
+	if file == "" && fs.Changed("bundle") {
+		return nil, console.Usage("give it a value, or leave it out; a variable of the shell may be unset", "--bundle is empty")
+	}
 	if file == "" {
 		return nil, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -20,9 +19,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 	"github.com/rdma-setup/rdma-setup/checks/bundle"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
@@ -31,7 +32,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
-	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -39,6 +39,7 @@ import (
 type rehearseFlags struct {
 	file, bundle, output, scenario string
 	faults                         []string
+	rules                          []fault.Rule // faults, parsed
 	stated                         twin.Stated
 	given                          func(flag string) bool // whether the operator states a time
 }
@@ -65,10 +66,9 @@ you state, else the median in vCenter's history of the last 30 days, else a defa
 		},
 	}
 	c.Flags().StringVarP(&f.file, "file", "f", "", "answers file with the wanted settings")
-	_ = c.MarkFlagRequired("file")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "the site as collect wrote it to this file (default: read it now)")
 	console.OutputFlag(c, &f.output, "text", "json", "html")
-	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab, for example a host that does not come back from its reboot")
+	c.Flags().StringArrayVar(&f.faults, "fault", nil, "a fault rule for the twin, as in rdma-setup lab; host=esx-02,do=reboot-never: esx-02 does not come back from its reboot")
 	c.Flags().StringVar(&f.scenario, "scenario", "", "a defect of the twin: a broken-... scenario of rdma-setup lab")
 	usual, s := usualTimes(), &f.stated
 	c.Flags().DurationVar(&s.Reboot, "reboot", usual.Reboot, "how long a host reboots")
@@ -87,15 +87,25 @@ func usualTimes() twin.Stated {
 
 func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	f.given = cmd.Flags().Changed
+	if err := f.check(); err != nil {
+		return err
+	}
 	a, err := (&planFlags{file: f.file}).load(e, nil)
 	if err != nil {
 		return err
 	}
+	interrupted := backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
 	var b *bundle.Bundle
 	if f.bundle != "" {
 		b, err = openBundle(f.bundle)
 	} else {
 		b, err = collect(ctx, e, cmd, &checkFlags{planFlags: planFlags{file: f.file}})
+	}
+	if ctx.Err() != nil {
+		return interrupted
+	}
+	if err == nil {
+		err = f.knownTargets(b)
 	}
 	if err != nil {
 		return err
@@ -103,7 +113,7 @@ func (f *rehearseFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	b.Answers = a
 	r, code, err := f.play(ctx, e, e.Stderr, b)
 	if ctx.Err() != nil {
-		return backends.Errorf(backends.KindInterrupted, "", "", "interrupted: nothing was written to the site")
+		return interrupted
 	}
 	if err != nil {
 		return err
@@ -133,7 +143,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	// quarter less CPU than at 200 percent.
 	defer debug.SetGCPercent(debug.SetGCPercent(1500))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfTwins))
-	dir, err := os.MkdirTemp("", "rdma-setup-rehearse-")
+	dir, err := twinDir()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -145,22 +155,27 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 			if err := site.Found(s); err != nil {
 				return err
 			}
-			return scenario.Break(s, f.scenario)
+			if err := scenario.Break(s, f.scenario); err != nil {
+				return console.Usage("use another scenario: rdma-setup lab --scenario help lists them", "%w", err)
+			}
+			return nil
 		}
 	}
 	l, err := lab.Start(ctx, o)
 	if err != nil {
-		return nil, 0, console.Usage("see: rdma-setup lab --fault help, rdma-setup lab --scenario help", "%v", err)
+		return nil, 0, fmt.Errorf("start the twin: %w", err)
 	}
 	defer l.Close()
 	f.stated.Measure(b.Facts.Inventory.Took, f.given)
-	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{}
+	f.stated.RebootLimit, f.stated.BootLimit = a.Run.Reboot.Limit(), guest.DefaultBootTime
+	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{Wait: waitOnTwins}
 	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir, share), share: share, stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
 	if p.file, err = answersIn(dir, site, l, a); err != nil {
 		return nil, 0, err
 	}
 	code, err := p.run(ctx)
+	r.Warnings = unused(l.World().Faults.Unused())
 	return r, code, err
 }
 
@@ -171,6 +186,10 @@ const (
 	parallelOnTwins = 4
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
+	// waitOnTwins bounds the wait for a host or a guest that has to come back: there that takes less than a second.
+	waitOnTwins = 20 * time.Second
+	// waitInVain does so in the rollback of a run in which something has not come back: it will not.
+	waitInVain = 5 * time.Second
 	// connectionsOnTwins bounds the idle SSH connections; both ends of one, which this process has, take 100 KB.
 	connectionsOnTwins = 48
 )
@@ -254,6 +273,15 @@ func (p *play) run(ctx context.Context) (int, error) {
 	if err != nil {
 		return code, err
 	}
+	if code != 0 && !failures(out.list) { // such as a run that stopped before a change that its plan did not have
+		if left, _, why := p.planned(ctx); left == nil {
+			p.Failed = append(p.Failed, lines(why)...)
+		} else {
+			for _, c := range left.changes {
+				p.Failed = append(p.Failed, "not done: "+c.title)
+			}
+		}
+	}
 	var before *planLines
 	var work errgroup.Group
 	work.Go(func() (err error) { // beside the rollback, which begins with work for one CPU, too
@@ -265,18 +293,22 @@ func (p *play) run(ctx context.Context) (int, error) {
 	fmt.Fprintln(p.said, "rolling back on the twin")
 	// A run that has ended has read everything after its last change, and nobody else changes the twin.
 	p.share.Guests = code == 0
-	_, back, _ := p.on(ctx, "rollback", run, "--yes", "-o", "json")
+	if slices.ContainsFunc(out.list, func(e engine.Event) bool {
+		return e.Type == engine.EventFailed && e.ErrKind == backends.KindUnreachable
+	}) {
+		p.share.Wait = waitInVain
+	}
+	_, back, said := p.on(ctx, "rollback", run, "--yes", "-o", "json")
 	if err := work.Wait(); err != nil {
 		return code, err
 	}
-	for _, e := range back.list {
-		if e.Type == engine.EventResult {
-			p.Rollback = string(e.Status)
-		}
-	}
+	p.rolledBack(back.list, said)
 	p.share.Guests, p.share.Keep = false, p.Rollback == string(engine.StatusDone)
-	if after, _, _ := p.planned(ctx); after != nil {
-		p.Restored, p.Differs = after.hash == p.Hash, differing(before.changes, after.changes)
+	if after, _, why := p.planned(ctx); after != nil {
+		p.Restored = after.hash == p.Hash
+		p.Differs, p.Stay = differing(before.changes, after.changes)
+	} else {
+		p.Differs = append([]string{"the plan could not be made again:"}, lines(why)...)
 	}
 	return code, nil
 }
@@ -290,9 +322,11 @@ func (p *play) told(run string, before *planLines, list []engine.Event, st *jour
 	if err := p.timeline(list, st); err != nil {
 		return err
 	}
-	if code != 0 && len(p.Failed) == 0 {
-		p.Failed = lines(errs)
-	}
+	defer func() {
+		if code != 0 && len(p.Failed) == 0 {
+			p.Failed = lines(errs)
+		}
+	}()
 	if run == "" || len(p.Steps) == 0 {
 		return nil
 	}
@@ -300,93 +334,9 @@ func (p *play) told(run string, before *planLines, list []engine.Event, st *jour
 	if text, err := journal.ReadFile(p.state, run, "report.json"); err == nil && json.Unmarshal(text, &done) == nil {
 		p.Judged(done.Checks)
 		p.Measurements = append(p.Measurements, done.Measurements...)
+		if code != 0 && !failures(list) {
+			p.Failed = append(ownNotes(done.Notes), p.Failed...)
+		}
 	}
 	return nil
-}
-
-// planLines is what a rehearsal keeps of a plan.
-type planLines struct {
-	hash    string
-	changes []change
-}
-
-type change struct {
-	id, title string
-	from      backends.Value
-}
-
-// plannedIn reads a plan as plan prints it.
-func plannedIn(text []byte) (*planLines, error) {
-	var doc planDoc
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return nil, err
-	}
-	p := &planLines{hash: doc.Hash}
-	for _, c := range doc.Changes {
-		p.changes = append(p.changes, change{c.ID(), c.Target.Name + ": " + plan.Title(c), c.From})
-	}
-	return p, nil
-}
-
-// planned returns the plan on the twin, nil if it is refused.
-func (p *play) planned(ctx context.Context) (list *planLines, code int, errs []byte) {
-	code, out, errs := p.on(ctx, "plan", "-f", p.file, "-o", "json")
-	if code == 0 {
-		list, _ = plannedIn(out.Bytes())
-	}
-	if list == nil {
-		return nil, max(code, console.ExitFailed), errs
-	}
-	return list, code, errs
-}
-
-// timeline computes the timeline from the stages that the run has planned.
-func (p *play) timeline(list []engine.Event, st *journal.State) error {
-	var stages []plan.Plan
-	for _, rec := range st.Records {
-		if rec.Type != journal.TypeStage {
-			continue
-		}
-		var stage plan.Plan
-		if err := json.Unmarshal(rec.Plan, &stage); err != nil {
-			return err
-		}
-		stages = append(stages, stage)
-	}
-	t, err := twin.NewTimeline(stages, list, p.limits, p.stated)
-	p.Take(t)
-	return err
-}
-
-// differing returns the changes of one plan that are missing or different in the other.
-func differing(before, after []change) []string {
-	out := []string{}
-	left := map[string]change{}
-	for _, c := range before {
-		left[c.id] = c
-	}
-	for _, c := range after {
-		was, known := left[c.id]
-		delete(left, c.id)
-		switch {
-		case !known:
-			out = append(out, c.id+": not in the previous plan")
-		case was.from != c.from:
-			out = append(out, fmt.Sprintf("%s: %s, was %s", c.id, c.from, was.from))
-		}
-	}
-	for _, id := range slices.SortedFunc(maps.Keys(left), plain.Natural) {
-		out = append(out, id+": no longer needed")
-	}
-	return out
-}
-
-func lines(text []byte) []string {
-	out := []string{}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" {
-			out = append(out, line)
-		}
-	}
-	return out
 }

@@ -49,7 +49,9 @@ func settled(planned, now *journal.State) bool {
 func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.Inventory, error) {
 	ctx, cancel := backends.Stoppable(ctx, r.stop)
 	defer cancel()
-	limit := r.a.Run.Reboot.Limit()
+	limit := r.env.Wait(r.a.Run.Reboot.Limit())
+	within, end := context.WithTimeout(ctx, r.env.Wait(time.Hour)) // the waits have shorter limits of their own, except on a twin
+	defer end()
 	var hosts, vms, guests []string
 	var g errgroup.Group
 	for _, t := range away {
@@ -59,10 +61,10 @@ func (r *runner) waitFor(ctx context.Context, away []backends.Ref) (*backends.In
 			g.Go(func() error { return r.s.VC.HostBack(ctx, t.Name, limit) })
 		case backends.TypeVM:
 			vms = append(vms, t.Name)
-			g.Go(func() error { _ = r.s.VC.VMOff(ctx, t.Name); return nil }) // the survey reports its state
+			g.Go(func() error { _ = r.s.VC.VMOff(within, t.Name); return nil }) // the survey reports its state
 		default:
 			guests = append(guests, t.Name)
-			g.Go(func() error { _ = r.s.Guests.Wait(ctx, t.Name); return nil }) // the survey reports what is wrong with it
+			g.Go(func() error { _ = r.s.Guests.Wait(within, t.Name); return nil }) // the survey reports what is wrong with it
 		}
 	}
 	if len(hosts) > 0 {

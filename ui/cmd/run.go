@@ -160,12 +160,19 @@ func heard(s *session.Session, run string, r *engine.Remote) (end func()) {
 	return end
 }
 
+// planSaid precedes the notes of the plan in those of a report.
+const planSaid = "the plan said, before the run:"
+
 // rebootGrace is added to a limit that the other side enforces itself, because its timeout message is better.
 const rebootGrace = time.Minute
 
 // settersOf returns the setters of all kinds, with retries of transient errors.
 func settersOf(s *session.Session, a *answers.Answers) map[backends.Kind]backends.Setter {
-	setters := maps.Clone(s.VC.Setters(vsphere.SetterOptions{Parallel: a.Run.Parallel}))
+	o := vsphere.SetterOptions{Parallel: a.Run.Parallel}
+	if s.Env.Twin != nil {
+		o.Wait = s.Env.Twin.Wait
+	}
+	setters := maps.Clone(s.VC.Setters(o))
 	maps.Copy(setters, s.Guests.Setters())
 	maps.Copy(setters, s.Shells.Setters())
 	return engine.Retry(setters, engine.Backoff{})
@@ -207,7 +214,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 	}
 	said := slices.DeleteFunc(slices.Clone(p.plan.Notes), func(n string) bool { return strings.HasPrefix(n, plan.TryFirst) })
 	if len(said) > 0 {
-		r.Notes = append(r.Notes, "the plan said, before the run:")
+		r.Notes = append(r.Notes, planSaid)
 	}
 	r.Notes = append(r.Notes, said...)
 	now := map[string]bool{}

@@ -16,9 +16,9 @@ import (
 type Forecast struct {
 	Stages []plan.Plan // in the order in which they were planned
 	Limits Limits
-	// Took returns the duration of an operation, by the id of its node ("open vm/vm-01/vm-power",
+	// Took returns the duration of an operation in a stage, counted from 1, by the id of its node ("open vm/vm-01/vm-power",
 	// "host/esx-01/option/Net.PVRDMAVmknic").
-	Took func(node string) time.Duration
+	Took func(stage int, node string) time.Duration
 	// Ended returns how a node ends that is started in a stage, counted from 1: NodeDone, NodeSkipped or NodeFailed.
 	Ended func(stage int, node string) NodeState
 	// Parent returns the key under which a setting may be merged, as in backends.ManySetter; "" for none.
@@ -82,7 +82,7 @@ func (v *virtual) launch(m message) {
 		}
 		m.outcomes = append(m.outcomes, o)
 		if o.state != NodeSkipped {
-			took = max(took, v.Took(n.id))
+			took = max(took, v.Took(v.stage, n.id))
 		}
 	}
 	e := ending{v.at.Add(took), m}

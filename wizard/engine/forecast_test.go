@@ -52,7 +52,7 @@ func TestForecastIsTheRun(t *testing.T) {
 					_ = j.Close()
 					again, err := engine.Forecast{
 						Stages: []plan.Plan{p}, Limits: limits,
-						Took: func(node string) time.Duration {
+						Took: func(_ int, node string) time.Duration {
 							if strings.HasSuffix(node, "/vm-power") {
 								return d
 							}

@@ -56,7 +56,7 @@ func (s *stage) remaining() (time.Duration, error) {
 	limits := s.limits
 	limits.Until = time.Time{}
 	events, err := Forecast{
-		Stages: s.plans, Limits: limits, Took: func(node string) time.Duration { return durations[node] },
+		Stages: s.plans, Limits: limits, Took: func(_ int, node string) time.Duration { return durations[node] },
 		Ended: func(int, string) NodeState { return NodeDone }, Parent: func(c backends.Setting) string { return parent[c.ID()] },
 	}.Events()
 	if err != nil || len(events) == 0 {

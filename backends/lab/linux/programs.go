@@ -51,9 +51,11 @@ func (m *Machine) power(_ context.Context, p *sh.Proc, verb string) int {
 		fmt.Fprintf(p.Stderr, "Failed to set wall message, ignoring: Interactive authentication required.\nFailed to %s system via logind: Interactive authentication required.\n", verb)
 		return 1
 	}
-	if f, ok := m.site.World.Faults.Take(fault.Target{VM: m.cfg.VM}, "", "reboot"); ok && verb == "reboot" && f.Do == fault.DoRebootNever {
-		m.site.note(m.cfg.VM, f)
-		m.lose()
+	if verb == "reboot" {
+		if f, ok := m.site.World.Faults.NeverBack(fault.Target{VM: m.cfg.VM}); ok {
+			m.site.note(m.cfg.VM, f)
+			m.lose()
+		}
 	}
 	w, vm := m.site.World, m.cfg.VM
 	w.After(powerDelay, func() {

@@ -184,9 +184,9 @@ func (v *VM) guestUp(now time.Time) {
 // and new module parameters take effect. If NeverReturns is set, or a fault rule with "do=reboot-never" matches, the host does
 // not return.
 func (w *World) RebootHost(host string) error {
-	never := false
-	if a, ok := w.Faults.Take(fault.Target{Host: host}, "", "reboot"); ok && a.Do == fault.DoRebootNever {
-		never = true
+	rule, never := w.Faults.NeverBack(fault.Target{Host: host})
+	if never {
+		w.Log.Note(Event{What: FaultApplied, Host: host, Detail: rule.Rule})
 	}
 	err := w.hostGoes(host, Rebooting, "reboot")
 	if err != nil {

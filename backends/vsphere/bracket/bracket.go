@@ -35,6 +35,17 @@ type Options struct {
 	Migrate bool
 	// Tools makes power-on wait until VMware Tools run.
 	Tools bool
+	// Wait bounds how long a limit is really waited for; errors name the limit. It is for a simulation in which everything that
+	// comes back does so at once. Zero: no bound.
+	Wait time.Duration
+}
+
+// bounded returns how long to wait for something with a limit.
+func (o Options) bounded(limit time.Duration) time.Duration {
+	if o.Wait > 0 {
+		return min(limit, o.Wait)
+	}
+	return limit
 }
 
 func (o Options) filled() Options {
@@ -69,7 +80,7 @@ var errLate = errors.New("it took too long")
 // watch waits for a state within a limit; errLate if it is not reached. If the wait is interrupted it is repeated a few times,
 // because the operation continues in vCenter.
 func (s site) watch(ctx context.Context, ref place.Ref, limit time.Duration, until func(wire.Object) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opt.bounded(limit), errLate)
 	defer cancel()
 	for try := 1; ; try++ {
 		err := s.conn.Watch(ctx, ref, until)

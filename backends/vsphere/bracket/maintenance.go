@@ -76,7 +76,7 @@ func (s site) enter(ctx context.Context, t backends.Ref, progress backends.Progr
 			return now.maintenance, err
 		},
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, s.opt.Evacuate, errLate)
+	limited, cancel := context.WithTimeoutCause(ctx, s.opt.bounded(s.opt.Evacuate), errLate)
 	defer cancel()
 	refused, err := o.carryOut(limited)
 	if err != nil && !refused && !ended(err) {
@@ -100,7 +100,7 @@ func (s site) resynced(ctx context.Context, host place.Ref, t backends.Ref, what
 		return wire.Explain(err, t.Name, "read whether its cluster has vSAN")
 	}
 	unread := 0
-	deadline := time.NewTimer(s.opt.Evacuate)
+	deadline := time.NewTimer(s.opt.bounded(s.opt.Evacuate))
 	defer deadline.Stop()
 	for wait := s.opt.Look / 16; ; wait = min(2*wait, s.opt.Look) {
 		left, err := s.opt.Resync(ctx, t.Name)

@@ -215,7 +215,7 @@ func explainPowerOn(err error) (error, bool) {
 }
 
 func (b vmPower) powerOn(ctx context.Context, vm place.Ref, progress backends.Progress) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.PowerOn, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.opt.bounded(b.opt.PowerOn), errLate)
 	defer cancel()
 	o := b.order(vm, opPowerOn, progress, wire.Starts(b.conn, methods.PowerOnVM_Task, &types.PowerOnVM_Task{This: vm}),
 		types.VirtualMachinePowerStatePoweredOn)

@@ -52,9 +52,14 @@ func (m *Images) Depots(locations []string) {
 	m.locations = slices.Clone(locations)
 }
 
-// Setters returns the setter of components.
-func (m *Images) Setters() map[backends.Kind]backends.Setter {
-	return map[backends.Kind]backends.Setter{backends.KindImageComponent: setter{m}}
+// Setters returns the setter of components. A wait above zero bounds the remediation of a host, which includes its reboot: it is for a
+// simulation, where that takes a moment.
+func (m *Images) Setters(wait time.Duration) map[backends.Kind]backends.Setter {
+	limit := time.Duration(remediateLimit)
+	if wait > 0 {
+		limit = min(limit, wait)
+	}
+	return map[backends.Kind]backends.Setter{backends.KindImageComponent: setter{m, limit}}
 }
 
 func software(cluster place.Ref) string {

@@ -31,7 +31,7 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		return err
 	}
 	defer done()
-	until := time.Now().Add(remediateLimit)
+	until := time.Now().Add(s.remediation)
 	now, err := s.back(ctx, t, until)
 	if err != nil || now == to {
 		return err

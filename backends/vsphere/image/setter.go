@@ -18,7 +18,10 @@ import (
 )
 
 // setter sets a component in the image of a cluster, or remediates a host with that image.
-type setter struct{ *Images }
+type setter struct {
+	*Images
+	remediation time.Duration // limit
+}
 
 // Read returns the version in the image, or in the running image of the host; Absent if it is not there.
 func (s setter) Read(ctx context.Context, t backends.Setting) (backends.Value, error) {

@@ -63,6 +63,15 @@ type Twin struct {
 	Last   *backends.Inventory // the last one that a command has read to plan from
 	Keep   bool                // Last is still valid: do not read again
 	Guests bool                // the guests of Last are still valid: the next survey reads the rest only
+	Wait   time.Duration       // the most that is waited for a host or guest to come back, whatever its limit; zero: the limit
+}
+
+// Wait returns how long to wait for a host or a guest that has to come back within a limit.
+func (e *Env) Wait(limit time.Duration) time.Duration {
+	if e.Twin != nil && e.Twin.Wait > 0 {
+		return min(limit, e.Twin.Wait)
+	}
+	return limit
 }
 
 // JournalOptions returns the options for this process's journals.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,12 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 
 // NotWritable is the error about a file that cannot be written.
 func NotWritable(path string, err error) error {
+	// The error of the system names a temporary file beside path.
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		err = at.Err
+	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
+		err = at.Err
+	}
 	return backends.Errorf(backends.KindPermanent, "", "name a file in a writable directory", "%s cannot be written: %w", path, err)
 }
 

@@ -15,7 +15,11 @@ const Evacuation = 30 * time.Minute
 
 // Brackets returns vCenter's brackets, extended by waiting for the guest after a VM was powered on.
 func (s *Session) Brackets(a *answers.Answers) map[backends.BracketKind]backends.Bracket {
-	b := maps.Clone(s.VC.Brackets(vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User, Migrate: a.Run.Bystanders == answers.BystandersMigrate}))
+	o := vsphere.BracketOptions{Reboot: a.Run.Reboot.Limit(), Evacuate: Evacuation, ShellUser: a.ESXi.User, Migrate: a.Run.Bystanders == answers.BystandersMigrate}
+	if s.Env.Twin != nil {
+		o.Wait = s.Env.Twin.Wait
+	}
+	b := maps.Clone(s.VC.Brackets(o))
 	if power := b[backends.BracketVMPower]; power != nil {
 		b[backends.BracketVMPower] = powerAndGuest{power, s}
 	}

@@ -38,7 +38,7 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 	if g == nil || g.Error != "" || g.OS == "" {
 		w.Guest.User = scenario.User(standIn)
 		if at >= 0 {
-			t.note(v.Name, "the guest was not read: a fresh "+standIn+" is used instead")
+			t.note(v.Name, "the guest was not read ("+t.unread(v, g, t.asked()[at])+"): a fresh "+standIn+" is used instead")
 		}
 		return
 	}
@@ -48,6 +48,23 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 			s.DHCP = p.Masked().String() // of the RDMA network
 		}
 	}
+}
+
+// unread returns the reason why a guest was not read.
+func (t *Twin) unread(v *backends.VM, g *backends.Guest, asked answers.VM) string {
+	switch {
+	case g != nil && g.Error != "":
+		return g.Error
+	case g != nil:
+		return "its system is not known"
+	case v.Power != "poweredOn":
+		return "the VM is " + cmp.Or(v.Power, "in an unknown state")
+	case t.answers == nil:
+		return "it was collected without -f, which names the guests to read"
+	case !asked.Guest.Managed():
+		return "guest.manage is false in the answers"
+	}
+	return "collect did not try it"
 }
 
 // facts copies the facts of a guest.

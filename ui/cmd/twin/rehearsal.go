@@ -27,7 +27,8 @@ type Rehearsal struct {
 	Worst        int                    `json:"worst_vm_outage_s"`
 	WindowRange  [2]int                 `json:"window_range_s"` // at least, at most
 	WorstRange   [2]int                 `json:"worst_vm_outage_range_s"`
-	Times        []string               `json:"times"` // assumed durations, and their origin
+	Warnings     []string               `json:"warnings"` // such as faults that were not applied
+	Times        []string               `json:"times"`    // assumed durations, and their origin
 	Failed       []string               `json:"failed"`
 	Checks       map[checks.Status]int  `json:"checks"` // after the run on the twin, by status
 	Findings     []string               `json:"findings"`
@@ -35,17 +36,21 @@ type Rehearsal struct {
 	Rollback     string                 `json:"rollback"`     // result of the rollback on the twin; "" if nothing was applied
 	Restored     bool                   `json:"restored"`     // the plan is the same again afterwards
 	Differs      []string               `json:"differs"`      // differences between the plans before the run and after the rollback
+	NotUndone    []string               `json:"rollback_failed"`
+	NotBack      []string               `json:"not_back"` // hosts and VMs that are out of service at the end of the run on the twin
 	Assumed      []string               `json:"assumed"`
 	Simulated    bool                   `json:"simulated"`
+	Stay         int                    `json:"-"` // how many of Differs cannot be undone
 
 	out  map[string]int
 	down map[string][]Span
+	lost map[string]string
 }
 
 // NewRehearsal returns a rehearsal with the twin's assumptions and the durations.
 func NewRehearsal(assumed, times []string) *Rehearsal {
 	return &Rehearsal{Assumed: assumed, Times: times, Plan: []string{}, Steps: []Step{}, Failed: []string{}, Checks: map[checks.Status]int{},
-		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Simulated: true}
+		Findings: []string{}, Measurements: []perftest.Measurement{}, Differs: []string{}, Warnings: []string{}, NotBack: []string{}, NotUndone: []string{}, Simulated: true}
 }
 
 // spread is the assumed range of a site's durations: plus or minus one part in spread of those used for a timeline.
@@ -56,6 +61,7 @@ func ranged(seconds int) [2]int { return [2]int{seconds - seconds/spread, second
 // Take adds a timeline.
 func (r *Rehearsal) Take(t Timeline) {
 	r.Status, r.Steps, r.Window, r.Worst, r.out, r.down = string(t.Result), t.Steps, t.Window, t.Worst(), t.Out, t.Down
+	r.lost, r.NotBack = t.Lost, append(r.NotBack, slices.SortedFunc(maps.Keys(t.Lost), plain.Natural)...)
 	r.WindowRange, r.WorstRange = ranged(r.Window), ranged(r.Worst)
 	for _, e := range t.Failed {
 		r.Failed = append(r.Failed, e.Node+": "+e.Err)
@@ -75,7 +81,7 @@ func (r *Rehearsal) Judged(found []checks.Finding) {
 // A row is a row of the Gantt chart.
 type row struct {
 	Target string
-	Off    string // for how long a VM is off; "" for none
+	Off    string // for how long a VM is off, and what is out of service at the end; "" for none
 	Work   []Step
 	Down   []Span
 }
@@ -90,7 +96,10 @@ func (r *Rehearsal) rows() []row {
 	for target, steps := range by.All() {
 		next := row{Target: target, Work: steps, Down: r.down[target]}
 		if out := r.out[target]; out > 0 {
-			next.Off = Clock(out)
+			next.Off = "off for " + Clock(out)
+		}
+		if lost := r.lost[target]; lost != "" {
+			next.Off = strings.TrimPrefix(next.Off+", "+lost, ", ")
 		}
 		rows = append(rows, next)
 	}
@@ -107,7 +116,7 @@ func (r *Rehearsal) lists() []list {
 	}
 	return []list{
 		{"failed:", r.Failed}, {"checks that failed after the run on the twin:", r.Findings}, {"measured below the expected value (SIMULATED):", measured},
-		{"not as before after the rollback on the twin:", r.Differs}, {"durations:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
+		{"failed in the rollback on the twin:", r.NotUndone}, {"not as before after the rollback on the twin:", r.Differs}, {"durations:", r.Times}, {"assumed, because it was not collected:", r.Assumed},
 	}
 }
 
@@ -138,11 +147,15 @@ func (r *Rehearsal) ends() []string {
 	if r.Rollback != "" {
 		text := "; the plan is the same again"
 		switch {
+		case len(r.NotUndone) > 0:
+			text = "; not everything is as before, because steps of the rollback failed"
 		case r.Restored:
 		case len(r.Differs) == 0: // such as a component that vCenter keeps, and need not fetch again
 			text = "; the plan has the same changes again, and describes some of them differently"
-		default:
+		case r.Stay == len(r.Differs):
 			text = "; the plan is not the same as before: changes that it marks as irreversible stay"
+		default:
+			text = "; the plan is not the same as before"
 		}
 		out = append(out, "rollback on the twin: "+r.Rollback+text)
 	}
@@ -158,6 +171,12 @@ func (r *Rehearsal) head() []string {
 	if len(r.Steps) > 0 {
 		between := func(r [2]int) string { return "expect " + Clock(r[0]) + " to " + Clock(r[1]) }
 		out = append(out, "window: "+Clock(r.Window)+"; "+between(r.WindowRange), "longest time that a VM is off: "+Clock(r.Worst)+"; "+between(r.WorstRange))
+	}
+	if len(r.NotBack) > 0 {
+		out = append(out, "out of service at the end: "+plain.Names(r.NotBack))
+	}
+	for _, w := range r.Warnings {
+		out = append(out, "warning: "+w)
 	}
 	return out
 }
@@ -205,11 +224,11 @@ func (r *Rehearsal) Text(w io.Writer) error {
 
 // cells returns the width of the timeline in a line of 78 columns, which also contains the name and the outage.
 func (r *Rehearsal) cells() int {
-	widest := 0
+	widest, notes := 0, len("off for 10h10m10s")
 	for _, row := range r.rows() {
-		widest = max(widest, len([]rune(backends.Clean(row.Target))))
+		widest, notes = max(widest, len([]rune(backends.Clean(row.Target)))), max(notes, len(row.Off))
 	}
-	return min(max(20, 78-widest-len("    off for 10h10m10s")), 50)
+	return min(max(20, 78-widest-len("    ")-notes), 50)
 }
 
 // Chart draws a line for each target, width columns for the time: # while it is out of service, = while an operation runs on it, .
@@ -236,7 +255,7 @@ func (r *Rehearsal) Chart(width int) []string {
 		}
 		line := fmt.Sprintf("%-*s  %s", widest, backends.Clean(row.Target), cells)
 		if row.Off != "" {
-			line += "  off for " + row.Off
+			line += "  " + row.Off
 		}
 		lines = append(lines, line)
 	}

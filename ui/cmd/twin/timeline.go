@@ -22,6 +22,9 @@ type Stated struct {
 	Install  time.Duration // of packages, drivers and components, on one host or guest
 	Other    time.Duration // any other operation
 
+	// Limits for a host to come back (run.reboot.timeout) and for a guest to answer: how long the run waits in vain. Zero: not known.
+	RebootLimit, BootLimit time.Duration
+
 	from map[string]string // where a time is from, by its flag; the operator states the others
 }
 
@@ -54,7 +57,7 @@ func (s Stated) of(node string) time.Duration {
 	switch {
 	case is(string(backends.BracketReboot)) && !opens:
 		return s.Reboot
-	case is(string(backends.BracketMaintenance)) && opens:
+	case is(string(backends.BracketMaintenance), string(backends.BracketReboot)) && opens: // a host is emptied before its reboot, too
 		return s.Evacuate
 	case is(string(backends.BracketVMPower)) && opens:
 		return s.Shutdown
@@ -64,6 +67,25 @@ func (s Stated) of(node string) time.Duration {
 		return s.Install
 	}
 	return s.Other
+}
+
+// inVain returns the duration of an operation that fails: if it waits for a host or a guest that does not come back, its limit.
+func (s Stated) inVain(e engine.Event) time.Duration {
+	usual, closes := s.of(e.Node), !strings.HasPrefix(e.Node, "open ")
+	switch {
+	case e.ErrKind != backends.KindUnreachable || !closes:
+	case bracketed(e.Node, backends.BracketReboot):
+		return max(usual, s.RebootLimit)
+	case bracketed(e.Node, backends.BracketVMPower):
+		return max(usual, s.BootLimit)
+	}
+	return usual
+}
+
+// bracketed reports whether a node opens or closes a bracket of one of the kinds: "host/esx-01/host-reboot/2", "open vm/vm-01/vm-power".
+func bracketed(node string, kinds ...backends.BracketKind) bool {
+	id := strings.TrimPrefix(node, "open ") + "/"
+	return slices.ContainsFunc(kinds, func(k backends.BracketKind) bool { return strings.Contains(id, "/"+string(k)+"/") })
 }
 
 // Sources returns the durations with their origin.
@@ -86,7 +108,8 @@ type Step struct {
 	Start  int    `json:"start_s"`
 	End    int    `json:"end_s"`
 
-	title string
+	title  string
+	failed bool
 }
 
 // Title says what the step does.
@@ -94,10 +117,7 @@ func (s Step) Title() string { return s.title }
 
 // Down reports whether a step is about a host or a VM that is out of service.
 func (s Step) Down() bool {
-	id := strings.TrimPrefix(s.ID, "open ") + "/"
-	return slices.ContainsFunc([]backends.BracketKind{backends.BracketReboot, backends.BracketMaintenance, backends.BracketVMPower}, func(k backends.BracketKind) bool {
-		return strings.Contains(id, "/"+string(k)+"/")
-	})
+	return bracketed(s.ID, backends.BracketReboot, backends.BracketMaintenance, backends.BracketVMPower)
 }
 
 // A Timeline is a rehearsed run.
@@ -108,6 +128,7 @@ type Timeline struct {
 	Window int               // seconds from the first step to the end of the last
 	Out    map[string]int    // seconds that each VM is off, the longest time at a stretch
 	Down   map[string][]Span // when each host and VM is out of service
+	Lost   map[string]string // what is the matter with each host and VM that is out of service at the end: "still off"
 }
 
 // A Span is a time of a rehearsed run, in seconds since its beginning.
@@ -116,23 +137,32 @@ type Span struct{ From, To int }
 // NewTimeline computes when each step of a run happens with the stated durations: the engine's own scheduler simulates the stages
 // of the run on the twin again, with the limits of the site. What failed on the twin fails there too.
 func NewTimeline(stages []plan.Plan, events []engine.Event, limits engine.Limits, s Stated) (Timeline, error) {
-	t := Timeline{Steps: []Step{}, Out: map[string]int{}, Down: map[string][]Span{}}
-	ended, stage := map[string]engine.NodeState{}, 0
+	t := Timeline{Steps: []Step{}, Out: map[string]int{}, Down: map[string][]Span{}, Lost: map[string]string{}}
+	ended, vain, stage := map[string]engine.NodeState{}, map[string]time.Duration{}, 0
+	on := map[string]bool{} // VMs that were powered on and failed afterwards
 	at := func(stage int, node string) string { return fmt.Sprint(stage, " ", node) }
 	for _, e := range events {
 		switch e.Type {
 		case engine.EventPlanned:
-			stage++
+			if !e.First || stage == 0 { // the logins that the plan needs are tried before its first stage, as part of it
+				stage++
+			}
 		case engine.EventSkipped:
 			ended[at(stage, e.Node)] = engine.NodeSkipped
 		case engine.EventFailed:
-			ended[at(stage, e.Node)] = engine.NodeFailed
+			ended[at(stage, e.Node)], vain[at(stage, e.Node)] = engine.NodeFailed, s.inVain(e)
+			on[e.Node] = e.Found != nil && *e.Found == backends.ValueOf("poweredOn")
 			t.Failed = append(t.Failed, e)
 		case engine.EventResult:
 			t.Result = e.Status
 		}
 	}
-	again, err := engine.Forecast{Stages: stages, Limits: limits, Took: s.of, Parent: merged, Ended: func(stage int, node string) engine.NodeState {
+	again, err := engine.Forecast{Stages: stages, Limits: limits, Parent: merged, Took: func(stage int, node string) time.Duration {
+		if d, failed := vain[at(stage, node)]; failed {
+			return d
+		}
+		return s.of(node)
+	}, Ended: func(stage int, node string) engine.NodeState {
 		return cmp.Or(ended[at(stage, node)], engine.NodeDone)
 	}}.Events()
 	running, begin := map[string]int{}, time.Unix(0, 0)
@@ -144,12 +174,12 @@ func NewTimeline(stages []plan.Plan, events []engine.Event, limits engine.Limits
 			t.Steps = append(t.Steps, Step{ID: e.Node, Target: e.Target.Name, Start: second(e.Time), title: e.Title})
 		case engine.EventDone, engine.EventSkipped, engine.EventFailed:
 			if i, is := running[e.Node]; is {
-				t.Steps[i].End = second(e.Time)
+				t.Steps[i].End, t.Steps[i].failed = second(e.Time), e.Type == engine.EventFailed
 				delete(running, e.Node)
 			}
 		}
 	}
-	t.outages()
+	t.outages(on)
 	return t, err
 }
 
@@ -166,8 +196,9 @@ func merged(s backends.Setting) string {
 }
 
 // outages computes when targets are out of service: from the start of opening a bracket to the end of closing it. Targets that do
-// not come back are out of service until the end.
-func (t *Timeline) outages() {
+// not come back are out of service until the end; on contains the ids of the brackets whose VM is on then, with a guest that does not
+// answer.
+func (t *Timeline) outages(on map[string]bool) {
 	open := map[string]Step{}
 	down := func(s Step, to int) {
 		t.Down[s.Target] = append(t.Down[s.Target], Span{s.Start, to})
@@ -181,13 +212,21 @@ func (t *Timeline) outages() {
 			continue
 		} else if opens {
 			open[id] = s
-		} else if begun, is := open[id]; is {
+		} else if begun, is := open[id]; is && !s.failed {
 			down(begun, s.End)
 			delete(open, id)
 		}
 	}
-	for _, s := range open {
+	for id, s := range open {
 		down(s, t.Window)
+		switch {
+		case on[id]:
+			t.Lost[s.Target] = "its guest does not answer at the end"
+		case bracketed(id, backends.BracketVMPower):
+			t.Lost[s.Target] = "still off at the end"
+		default:
+			t.Lost[s.Target] = cmp.Or(t.Lost[s.Target], "not back at the end")
+		}
 	}
 }
 

@@ -57,13 +57,74 @@ func TestTimelineOfAFailure(t *testing.T) {
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"window: 3m10s; expect 2m32s to 3m48s", "vm-1    #########################.........................  off for 1m35s", lost + ": it does not start", "a guest boots: 1m0s (stated)"} {
+	for _, want := range []string{"window: 3m10s; expect 2m32s to 3m48s", "vm-1    ##################.................  off for 1m35s",
+		"off for 1m35s, still off at the end", "out of service at the end: vm-2", lost + ": it does not start", "a guest boots: 1m0s (stated)"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, &text)
 		}
 	}
 	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), `left:0.00%;width:50.00%" title="out of service from 0s to 1m35s"`) || strings.Contains(page.String(), "ZgotmplZ") {
 		t.Errorf("%v\n%s", err, &page)
+	}
+}
+
+// A host that does not come back is waited for as long as the answers allow, and is out of service to the end, as is a VM that does not
+// start. The first stage is announced twice if logins are tried first.
+func TestTimelineOfWhatDoesNotComeBack(t *testing.T) {
+	host, vm := backends.HostRef("esx-1"), backends.VMRef("vm-1")
+	reboot := plan.Bracket{Kind: backends.BracketReboot, Target: host, Effect: plan.HostReboot}
+	power := plan.Bracket{Kind: backends.BracketVMPower, Target: vm, Effect: plan.VMPowerCycle}
+	p := plan.Plan{Brackets: []plan.Bracket{reboot, power}, Changes: []plan.Change{
+		{Setting: backends.Setting{Target: host, Kind: backends.KindOption, Name: "a"}, To: backends.ValueOf("1"), Within: []string{reboot.ID()}},
+		{Setting: backends.Setting{Target: vm, Kind: backends.KindMemory}, To: backends.ValueOf(backends.MemorySpec{Locked: true}), Within: []string{power.ID()}},
+	}}
+	times := stated
+	times.Reboot, times.Evacuate, times.RebootLimit, times.BootLimit = 5*time.Minute, time.Minute, 30*time.Minute, 10*time.Minute
+	planned := engine.Event{Type: engine.EventPlanned, First: true}
+	on := backends.ValueOf("poweredOn")
+	for _, row := range []struct {
+		found  *backends.Value
+		kind   backends.ErrorKind
+		window int
+		lost   string
+	}{
+		{nil, backends.KindPermanent, 60 + 5 + 30*60, "off for 31m5s, still off at the end"},
+		{&on, backends.KindUnreachable, 60 + 5 + 30*60, "its guest does not answer at the end"},
+	} {
+		got, err := twin.NewTimeline([]plan.Plan{p}, []engine.Event{planned, planned,
+			{Type: engine.EventFailed, Node: reboot.ID(), Err: "it has not come back", ErrKind: backends.KindUnreachable},
+			{Type: engine.EventFailed, Node: power.ID(), Err: "it does not start", ErrKind: row.kind, Found: row.found},
+		}, engine.Limits{}, times)
+		if err != nil || got.Window != row.window {
+			t.Fatalf("%v, window %d, want %d: %+v", err, got.Window, row.window, got.Steps)
+		}
+		for _, name := range []string{"esx-1", "vm-1"} {
+			if down := got.Down[name]; len(down) != 1 || down[0].To != got.Window {
+				t.Errorf("%s is down %v of %d", name, down, got.Window)
+			}
+		}
+		r := twin.NewRehearsal(nil, nil)
+		r.Take(got)
+		chart := strings.Join(r.Chart(20), "\n")
+		if !strings.Contains(chart, "not back at the end") || !strings.Contains(chart, row.lost) || !slices.Equal(r.NotBack, []string{"esx-1", "vm-1"}) {
+			t.Errorf("%q, want %q:\n%s", r.NotBack, row.lost, chart)
+		}
+	}
+}
+
+// The text about the rollback gives the reason why the plan is not the same again.
+func TestWhatTheRollbackLeaves(t *testing.T) {
+	for want, r := range map[string]twin.Rehearsal{
+		"done; the plan is the same again":                                                  {Rollback: "done", Restored: true},
+		"partial; not everything is as before, because steps of the rollback failed\n":      {Rollback: "partial", NotUndone: []string{"a"}, Differs: []string{"b"}},
+		"done; the plan is not the same as before: changes that it marks as irreversible":   {Rollback: "done", Differs: []string{"a"}, Stay: 1},
+		"done; the plan is not the same as before\n":                                        {Rollback: "done", Differs: []string{"a", "b"}, Stay: 1},
+		"done; the plan has the same changes again, and describes some of them differently": {Rollback: "done"},
+	} {
+		var text bytes.Buffer
+		if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "rollback on the twin: "+want) {
+			t.Errorf("%v, no %q in\n%s", err, want, &text)
+		}
 	}
 }
 

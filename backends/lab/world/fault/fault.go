@@ -27,7 +27,7 @@ const (
 	DoTaskStay    = "task-stay"    // accept the call; its task has no effect and stays running until the rules are cleared
 	DoTaskHold    = "task-hold"    // accept the call; its task takes effect when the rules are cleared (Rules.Hold)
 	DoFail        = "fail"         // a command prints the text Arg and exits with status 1
-	DoRebootNever = "reboot-never" // the reboot that the call starts never completes
+	DoRebootNever = "reboot-never" // a reboot of the host or guest never completes (Rules.NeverBack)
 	DoHTTP        = "http"         // return the HTTP status Arg
 	DoKill        = "kill"         // SIGKILL terminates a command at its step Arg, counted from 1
 	DoReset       = "reset"        // the guest is reset at step Arg of a command
@@ -69,7 +69,8 @@ type Target struct{ Host, VM string }
 type Rules struct {
 	mu      sync.Mutex
 	rules   []Rule
-	seen    []int
+	seen    []int         // calls that matched each rule
+	used    []int         // calls to which each rule was applied
 	cleared chan struct{} // closed by Clear; nil: no waiters
 }
 
@@ -101,7 +102,7 @@ func (f *Rules) Add(text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = append(f.rules, r)
-	f.seen = append(f.seen, 0)
+	f.seen, f.used = append(f.seen, 0), append(f.used, 0)
 	return nil
 }
 
@@ -112,7 +113,7 @@ func (f *Rules) Clear() {
 	for _, r := range f.rules {
 		close(r.over)
 	}
-	f.rules, f.seen = nil, nil
+	f.rules, f.seen, f.used = nil, nil, nil
 	if f.cleared != nil {
 		close(f.cleared)
 		f.cleared = nil
@@ -131,39 +132,52 @@ func (f *Rules) Cleared() <-chan struct{} {
 
 // Take counts the call and returns the rule that applies to it, if any. Either method or command is set.
 func (f *Rules) Take(t Target, method, command string) (Rule, bool) {
-	return f.take(t, method, command, func(r Rule) bool { return r.Do != DoTaskHold })
+	return f.take(func(r Rule) bool { return r.Do != DoTaskHold && r.Do != DoRebootNever && r.matches(t, method, command) })
+}
+
+// NeverBack counts a reboot and returns the rule by which it never completes, if any. Either the host or the VM of the target is set.
+// A rule may name the method or the command that starts the reboot, but applies however it is started: a host is also rebooted by its
+// image.
+func (f *Rules) NeverBack(t Target) (Rule, bool) {
+	return f.take(func(r Rule) bool { return r.Do == DoRebootNever && r.about(t) && (r.Method == "" || t.Host != "") })
 }
 
 // Hold counts the task of a method. If a rule holds it, Hold returns the rule and a channel that is closed when the rules are
 // removed; otherwise nil.
 func (f *Rules) Hold(t Target, method string) (Rule, <-chan struct{}) {
 	cleared := f.Cleared()
-	rule, held := f.take(t, method, "", func(r Rule) bool { return r.Do == DoTaskHold })
+	rule, held := f.take(func(r Rule) bool { return r.Do == DoTaskHold && r.matches(t, method, "") })
 	if !held {
 		return Rule{}, nil
 	}
 	return rule, cleared
 }
 
-func (f *Rules) take(t Target, method, command string, which func(Rule) bool) (Rule, bool) {
+func (f *Rules) take(which func(Rule) bool) (Rule, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var hit Rule
 	found := false
 	for i, r := range f.rules {
-		if !which(r) || !r.matches(t, method, command) {
+		if !which(r) {
 			continue
 		}
 		f.seen[i]++
 		if !found && (r.Nth == 0 || r.Nth == f.seen[i]) {
 			hit, found = r, true
+			f.used[i]++
 		}
 	}
 	return hit, found
 }
 
+// about reports whether a rule is about the host and the VM of a target.
+func (r Rule) about(t Target) bool {
+	return (r.Host == "" || like(r.Host, t.Host)) && (r.VM == "" || like(r.VM, t.VM))
+}
+
 func (r Rule) matches(t Target, method, command string) bool {
-	if r.Host != "" && !like(r.Host, t.Host) || r.VM != "" && !like(r.VM, t.VM) {
+	if !r.about(t) {
 		return false
 	}
 	if r.Method != "" {
@@ -175,10 +189,7 @@ func (r Rule) matches(t Target, method, command string) bool {
 	if r.Do == DoDisconnect {
 		return false
 	}
-	// A rule without method or command applies to reboots if its action is reboot-never, otherwise to everything.
-	if r.Do == DoRebootNever {
-		return command == "reboot"
-	}
+	// A rule without method or command applies to everything.
 	return r.Do != DoFail && r.Do != DoNoise && r.Do != DoKill && r.Do != DoReset || command != ""
 }
 
@@ -187,7 +198,53 @@ func (r Rule) matches(t Target, method, command string) bool {
 func (f *Rules) Disconnects(vm string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.rules, func(r Rule) bool { return r.Do == DoDisconnect && (r.VM == "" || like(r.VM, vm)) })
+	i := slices.IndexFunc(f.rules, func(r Rule) bool { return r.Do == DoDisconnect && (r.VM == "" || like(r.VM, vm)) })
+	if i < 0 {
+		return false
+	}
+	f.seen[i]++
+	f.used[i]++
+	return true
+}
+
+// All returns the active rules.
+func (f *Rules) All() []Rule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.rules)
+}
+
+// An Unused rule was applied to no call.
+type Unused struct {
+	Rule
+	Matched int // calls that matched, of which none was number Nth
+}
+
+// Unused returns the active rules that were applied to no call yet.
+func (f *Rules) Unused() []Unused {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []Unused
+	for i, r := range f.rules {
+		if f.used[i] == 0 {
+			out = append(out, Unused{r, f.seen[i]})
+		}
+	}
+	return out
+}
+
+// Stranger returns the key and the name or pattern of a rule that matches none of these hosts or VMs; "" if there is none.
+func (r Rule) Stranger(hosts, vms []string) (kind, name string) {
+	none := func(pattern string, names []string) bool {
+		return pattern != "" && !slices.ContainsFunc(names, func(name string) bool { return like(pattern, name) })
+	}
+	switch {
+	case none(r.Host, hosts):
+		return "host", r.Host
+	case none(r.VM, vms):
+		return "vm", r.VM
+	}
+	return "", ""
 }
 
 func like(pattern, name string) bool {
@@ -247,8 +304,8 @@ func parseFault(text string) (Rule, error) {
 	switch r.Do {
 	case DoSlow:
 		wait, err := time.ParseDuration(r.Arg)
-		if err != nil {
-			return r, fmt.Errorf("slow: %w", err)
+		if err != nil || wait < 0 {
+			return r, fmt.Errorf("slow needs a duration such as 5s or 1m30s, not %q", r.Arg)
 		}
 		r.Wait = wait
 	case DoNoise:
@@ -267,7 +324,12 @@ func parseFault(text string) (Rule, error) {
 		if r.Arg == "" {
 			return r, fmt.Errorf("%s needs a text: do=%s:TEXT", r.Do, r.Do)
 		}
-	case DoDrop, DoDropAfter, DoHang, DoRebootNever, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoTaskHold, DoDisconnect:
+	case DoRebootNever:
+		method := strings.TrimSuffix(r.Method, "_Task")
+		if method != "" && method != "RebootHost" && method != "*" || r.Command != "" && !strings.Contains(r.Command, "reboot") {
+			return r, fmt.Errorf("%s is about reboots: leave out method and command, or use method=RebootHost_Task or command=reboot", r.Do)
+		}
+	case DoDrop, DoDropAfter, DoHang, DoGarbage, DoExpire, DoTaskCancel, DoTaskStay, DoTaskHold, DoDisconnect:
 	default:
 		return r, fmt.Errorf("unknown do %q (fault, slow, drop, drop-after, hang, kill, reset, noise, garbage, expire, "+
 			"task-error, task-fault, task-cancel, task-stay, task-hold, fail, http, reboot-never, disconnect)", r.Do)

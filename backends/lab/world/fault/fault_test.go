@@ -1,6 +1,8 @@
 package fault
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +28,6 @@ func TestFaultRules(t *testing.T) {
 		{"vm=vm-01,command=ip addr,do=drop", []call{
 			{Target{VM: "vm-01"}, "", "ip link"}, {Target{VM: "vm-01"}, "", "/usr/sbin/ip addr show"}}, ".x"},
 		{"host=esx-01,do=drop", []call{{Target{Host: "esx-01"}, "PowerOnVM_Task", ""}, {Target{Host: "esx-01"}, "", "esxcli x"}, {Target{}, "Login", ""}}, "xx."},
-		{"host=esx-01,do=reboot-never", []call{{Target{Host: "esx-01"}, "RebootHost_Task", ""}, {Target{Host: "esx-01"}, "", "reboot"}}, ".x"},
 		{"method=*,do=slow:10ms", []call{{Target{}, "Login", ""}, {Target{}, "", "ls"}}, "x."},
 	} {
 		t.Run(row.rule, func(t *testing.T) {
@@ -49,6 +50,39 @@ func TestFaultRules(t *testing.T) {
 	}
 }
 
+// A rule of reboot-never is about every reboot of its hosts or VMs, whatever starts it.
+func TestRebootsThatNeverEnd(t *testing.T) {
+	esx, vm := Target{Host: "esx-01"}, Target{VM: "vm-01"}
+	for rule, hits := range map[string]string{
+		"do=reboot-never":                                    "xx.x",
+		"host=esx-01,do=reboot-never":                        "x..x",
+		"host=esx-01,method=RebootHost_Task,do=reboot-never": "x..x",
+		"host=esx-*,method=RebootHost,nth=2,do=reboot-never": "...x",
+		"vm=vm-01,do=reboot-never":                           ".x..",
+		"vm=vm-*,command=systemctl reboot,do=reboot-never":   ".x..",
+		"method=RebootHost_Task,do=reboot-never":             "x..x",
+		"host=esx-02,do=reboot-never":                        "....",
+	} {
+		f, err := Parse([]string{rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for n, at := range []Target{esx, vm, esx, esx} {
+			if n == 2 { // the call that starts the reboot is not one
+				f.Take(at, "RebootHost_Task", "")
+				got.WriteByte('.')
+				continue
+			}
+			_, hit := f.NeverBack(at)
+			got.WriteByte(".x"[map[bool]int{true: 1}[hit]])
+		}
+		if got.String() != hits {
+			t.Errorf("%s: hits %s, want %s", rule, got.String(), hits)
+		}
+	}
+}
+
 func TestFaultRulesRefused(t *testing.T) {
 	for rule, want := range map[string]string{
 		"host=esx-01":                           "do= is missing",
@@ -56,12 +90,14 @@ func TestFaultRulesRefused(t *testing.T) {
 		"nth=0,do=drop":                         "nth must be a number from 1",
 		"nth=many,do=drop":                      "nth must be a number from 1",
 		"do=explode":                            `unknown do "explode"`,
-		"do=slow:soon":                          "slow: ",
+		"do=slow:soon":                          `slow needs a duration such as 5s or 1m30s, not "soon"`,
 		"do=fault":                              "fault needs a text",
 		"do=noise:much":                         "is no size",
 		"do=noise:":                             "is no size",
 		"method=Login,command=modprobe,do=drop": "exclude each other",
 		"host,do=drop":                          `"host" is not key=value`,
+		"method=PowerOnVM,do=reboot-never":      "reboot-never is about reboots",
+		"command=modprobe,do=reboot-never":      "reboot-never is about reboots",
 	} {
 		if _, err := Parse([]string{rule}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", rule, err, want)
@@ -104,6 +140,26 @@ func TestHeldTask(t *testing.T) {
 	}
 	f.Clear()
 	<-held
+}
+
+// A rule that was applied to no call is known afterwards, and how many calls matched it.
+func TestUnusedRules(t *testing.T) {
+	f, err := Parse([]string{"host=esx-01,do=reboot-never", "method=Login,nth=3,do=drop", "method=Logout,do=drop", "vm=vm-01,do=disconnect", "vm=vm-02,do=disconnect"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Take(Target{}, "Login", "")
+	f.Take(Target{}, "Login", "")
+	f.Take(Target{}, "Logout", "")
+	f.Disconnects("vm-02")
+	var got []string
+	for _, u := range f.Unused() {
+		got = append(got, fmt.Sprint(u.Matched, " ", u.Rule.Rule))
+	}
+	want := []string{"0 host=esx-01,do=reboot-never", "2 method=Login,nth=3,do=drop", "0 vm=vm-01,do=disconnect"}
+	if !slices.Equal(got, want) {
+		t.Errorf("unused: %q, want %q", got, want)
+	}
 }
 
 func FuzzParseFault(f *testing.F) {

@@ -21,7 +21,7 @@ func Help() [][2]string {
 		{"do=" + DoTaskStay, "accept the call; its task does nothing, and ends when the rules are cleared"},
 		{"do=" + DoTaskHold, "accept the call; its task does its work when the rules are cleared"},
 		{"do=" + DoFail + ":TEXT", "the command ends with status 1 and this text"},
-		{"do=" + DoRebootNever, "the reboot that this call starts never ends"},
+		{"do=" + DoRebootNever, "a reboot of the host, or of the guest of the VM, never ends"},
 		{"do=" + DoDisconnect, "when a VM is powered on, only its first adapter connects"},
 		{"do=" + DoHTTP + ":N", "return this HTTP status"},
 		{"do=" + DoKill + ":N", "the command is killed with SIGKILL at its step N, counted from 1"},

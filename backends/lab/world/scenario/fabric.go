@@ -2,6 +2,15 @@ package scenario
 
 import "github.com/rdma-setup/rdma-setup/backends/lab/world"
 
+// Fabric returns the names of the scenarios in which only a measurement shows the fault.
+func Fabric() []string {
+	var names []string
+	for _, s := range fabrics() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // fabrics returns correctly configured sites, with hosts ready for VFs, in which the physical network or a card has a fault
 // that only a measurement can detect. SSH is running on the hosts, as during troubleshooting of the network. A fault of a
 // single port is on the last host.
