@@ -179,7 +179,8 @@ func TestLabRefusesFaultsOfNothing(t *testing.T) {
 		"vm=vm-77,do=reboot-never":  "there is no VM vm-77",
 		"vm=vm-01,do=slow:tomorrow": "slow needs a duration",
 	} {
-		if code, out, errs := site.run("lab", "--hosts", "1", "--vms", "1", "--fault", rule, "--idle-exit", "1s"); code != 2 || out != "" || !strings.Contains(errs, want) || !strings.Contains(errs, "\nhint:  ") {
+		if code, out, errs := site.run("lab", "--hosts", "1", "--vms", "1", "--fault", rule, "--idle-exit", "1s"); code != 2 ||
+			out != "" || !strings.Contains(errs, want) || !strings.Contains(errs, "\nhint:  ") {
 			t.Errorf("%s: %d\n%s%s", rule, code, out, errs)
 		}
 	}

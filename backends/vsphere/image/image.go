@@ -55,7 +55,7 @@ func (m *Images) Depots(locations []string) {
 // Setters returns the setter of components. A wait above zero bounds the remediation of a host, which includes its reboot: it is for a
 // simulation, where that takes a moment.
 func (m *Images) Setters(wait time.Duration) map[backends.Kind]backends.Setter {
-	limit := time.Duration(remediateLimit)
+	limit := RemediationLimit
 	if wait > 0 {
 		limit = min(limit, wait)
 	}
@@ -204,12 +204,12 @@ func (m *Images) turn(ctx context.Context, cluster place.Ref) (done func(), err 
 	}
 }
 
-// Limits of the operations, which no other part of the program sets. A remediation includes a reboot and the start of a server
-// with much memory.
-const (
-	editLimit      = 15 * time.Minute
-	remediateLimit = 90 * time.Minute
-)
+// RemediationLimit is the limit of a remediation, which includes a reboot and the start of a server with much memory. No other part of
+// the program sets it.
+const RemediationLimit = 90 * time.Minute
+
+// editLimit is the limit of any other operation on an image.
+const editLimit = 15 * time.Minute
 
 // serve offers one file of this computer by HTTP until stop is called, at the address by which this computer reaches vCenter and
 // under a path that nobody can guess. vCenter has an address for uploads too, but its documentation does not say how to use it

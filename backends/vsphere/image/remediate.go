@@ -59,6 +59,10 @@ func (s setter) remediate(ctx context.Context, t backends.Setting, host place.Re
 		err := s.conn.RESTTask(ctx, time.Until(until), software(cluster)+"?action=apply&vmw-task=true", spec, nil)
 		// Another operation may be the remediation that an earlier run started: the host is read again afterwards.
 		busy := wire.IsREST(err, "NOT_ALLOWED_IN_CURRENT_STATE")
+		if backends.KindOf(err) == backends.KindUnreachable && time.Now().After(until) {
+			return backends.Errorf(backends.KindUnreachable, "", "look at the host's console, and at the remediation in vCenter; resume when it has ended",
+				"its remediation has not ended within %s: the host may not have come back from its reboot", RemediationLimit)
+		}
 		if err != nil && !busy && !wire.IsREST(err, "ALREADY_IN_DESIRED_STATE") {
 			return err
 		}

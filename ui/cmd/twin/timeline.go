@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/vsphere/image"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 )
@@ -74,6 +75,8 @@ func (s Stated) inVain(e engine.Event) time.Duration {
 	usual, closes := s.of(e.Node), !strings.HasPrefix(e.Node, "open ")
 	switch {
 	case e.ErrKind != backends.KindUnreachable || !closes:
+	case strings.Contains(e.Node, "/"+string(backends.KindImageComponent)+"/"):
+		return max(usual, image.RemediationLimit)
 	case bracketed(e.Node, backends.BracketReboot):
 		return max(usual, s.RebootLimit)
 	case bracketed(e.Node, backends.BracketVMPower):

@@ -112,6 +112,16 @@ func TestTimelineOfWhatDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// So is the remediation of a host by its image, which includes the reboot.
+func TestTimelineOfARemediationThatDoesNotEnd(t *testing.T) {
+	c := plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-1"), Kind: backends.KindImageComponent, Name: "Mellanox-MFT-Tools"}, To: backends.ValueOf("4.28")}
+	got, err := twin.NewTimeline([]plan.Plan{{Changes: []plan.Change{c}}}, []engine.Event{{Type: engine.EventPlanned},
+		{Type: engine.EventFailed, Node: c.ID(), Err: "it has not ended", ErrKind: backends.KindUnreachable}}, engine.Limits{}, stated)
+	if err != nil || got.Window != 90*60 {
+		t.Errorf("%v, window %d", err, got.Window)
+	}
+}
+
 // The text about the rollback gives the reason why the plan is not the same again.
 func TestWhatTheRollbackLeaves(t *testing.T) {
 	for want, r := range map[string]twin.Rehearsal{

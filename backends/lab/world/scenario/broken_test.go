@@ -18,7 +18,7 @@ func TestOneFault(t *testing.T) {
 	if err := scenario.Break(&s, "broken-no-rdma"); err != nil || s.Hosts[1].PNICs[2].RDMA != nil || s.Hosts[0].PNICs[2].RDMA == nil {
 		t.Errorf("%v: the first host %+v, the last %+v", err, s.Hosts[0].PNICs[2].RDMA, s.Hosts[1].PNICs[2].RDMA)
 	}
-	for name, want := range map[string]string{"broken-nothing": "broken-no-rdma", "broken-no-rdma": "does not fit this site"} {
+	for name, want := range map[string]string{"broken-nothing": "breaks nothing at another site", "broken-no-rdma": "does not fit this site"} {
 		if err := scenario.Break(&world.State{Hosts: []*world.Host{{}}}, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
