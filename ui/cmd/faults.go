@@ -1,12 +1,10 @@
 package cmd
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/vmware/govmomi/vim25/types"
-
+	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/fault"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
@@ -24,7 +22,7 @@ func faultRules(texts []string) ([]fault.Rule, error) {
 		if strings.HasPrefix(r.Method, "lifecycle.") {
 			continue // the API of images: its operations are no methods, and its errors are texts
 		}
-		if !isMethod(r.Method) {
+		if r.Method != "" && r.Method != "*" && !lab.IsMethod(r.Method) {
 			return nil, console.Usage(console.Meant(r.Method, methodsThatChange, "%s?", "use a method of the vSphere Web Services API, such as RebootHost_Task"),
 				"fault rule %q: vCenter has no method %s", r.Rule, r.Method)
 		}
@@ -36,7 +34,7 @@ func faultRules(texts []string) ([]fault.Rule, error) {
 		default:
 			continue
 		}
-		if !isFault(name) {
+		if !lab.IsFault(name) {
 			return nil, console.Usage(console.Meant(name, usualFaults, "%s?", "use a fault of the vSphere Web Services API, such as NoPermission; do=task-error:TEXT fails a task with any text"),
 				"fault rule %q: vSphere has no fault %s", r.Rule, name)
 		}
@@ -59,26 +57,6 @@ func knownTargets(rules []fault.Rule, hosts, vms []string) error {
 		return console.Usage(console.Meant(name, names, "%s?", "there is: "+plain.Names(names)), "fault rule %q: there is no %s %s", r.Rule, label, name)
 	}
 	return nil
-}
-
-// internalMethods are those of vCenter that esxcli uses. The public API does not contain them.
-var internalMethods = []string{"ExecuteSoap", "RetrieveManagedMethodExecuter", "RetrieveDynamicTypeManager"}
-
-func isMethod(name string) bool {
-	if name == "" || name == "*" || slices.Contains(internalMethods, name) {
-		return true
-	}
-	_, ok := types.TypeFunc()(strings.TrimSuffix(name, "_Task") + "RequestType")
-	return ok
-}
-
-func isFault(name string) bool {
-	t, ok := types.TypeFunc()(name)
-	if !ok {
-		return false
-	}
-	_, ok = reflect.New(t).Interface().(types.BaseMethodFault)
-	return ok
 }
 
 // methodsThatChange are the methods that a run calls to change something, for hints.

@@ -187,9 +187,9 @@ const (
 	// guestsOnTwins bounds the guests that are read or changed at the same time: all of them run in this process.
 	guestsOnTwins = 8
 	// waitOnTwins bounds the wait for a host or a guest that has to come back: there that takes less than a second.
-	waitOnTwins = 20 * time.Second
+	waitOnTwins = 30 * time.Second
 	// waitInVain does so in the rollback of a run in which something has not come back: it will not.
-	waitInVain = 5 * time.Second
+	waitInVain = 10 * time.Second
 	// connectionsOnTwins bounds the idle SSH connections; both ends of one, which this process has, take 100 KB.
 	connectionsOnTwins = 48
 )
