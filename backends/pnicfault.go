@@ -193,6 +193,10 @@ func unable(h *Host, n *NIC, w PNICWish) (out []PNICReason) {
 		}
 		return out
 	case WholeCard:
+		if len(h.PCI) == 0 {
+			no(NotCapable, "HOST-PNIC-DRIVER-006", "is on a host whose PCI devices were not read", "let the account read the host (System.Read)")
+			return out
+		}
 		if !slices.ContainsFunc(h.Cards(), func(c PCIDevice) bool { return strings.EqualFold(c.Address, n.PCI) }) {
 			no(NotCapable, "HOST-PNIC-DRIVER-006", "is not a ConnectX card", "choose a port of a ConnectX card: its driver in the guest can access GPU memory")
 		}

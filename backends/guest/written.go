@@ -76,18 +76,23 @@ func (w *written) file(path, text string) {
 }
 
 func (w *written) unit(name, text string, enabled bool) {
+	if w.has(unitDir + name) { // two devices of one interface
+		return
+	}
 	w.file(unitDir+name, text)
 	if enabled {
 		*w = append(*w, WrittenFile{Path: wantsLink(name), Link: unitDir + name})
 	}
 }
 
+func (w *written) has(path string) bool {
+	return slices.ContainsFunc(*w, func(f WrittenFile) bool { return f.Path == path })
+}
+
 // script adds the script of units, once.
 func (w *written) script(path, text string) {
-	for _, f := range *w {
-		if f.Path == path {
-			return
-		}
+	if w.has(path) {
+		return
 	}
 	*w = append(*w, WrittenFile{Path: path, Mode: 0o755, Text: text})
 }

@@ -78,8 +78,10 @@ func sriovChecks() []checks.Check {
 			Criteria: "as many VFs as requested, SR-IOV active / - / fewer",
 			Remedy:   "Reboot the host; then check BIOS and firmware.",
 			Run: eachNIC("HOST-VF-COUNT-010", func(f *checks.Facts, t backends.Ref, h *backends.Host, n *backends.NIC) checks.Answer {
-				if id, _, _ := f.Unfit(h); id != "" {
-					return checks.Answer{} // the row with that id reports it
+				if id, why, remedy := f.Unfit(h); id != "" {
+					a := row.Fail(t, "%s", why)
+					a.Remedy = remedy
+					return a
 				}
 				if n.SRIOV == nil {
 					return row.Fail(t, "%s reports nothing about SR-IOV", n.Device)

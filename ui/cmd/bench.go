@@ -42,6 +42,9 @@ and asks first; the counters of loss and pause frames show whether the class is 
 		Example: "  rdma-setup bench -f answers.yaml --load incast\n  rdma-setup bench -f answers.yaml --pairs none --load all --yes -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := console.OutputFiles(cmd); err != nil {
+				return err
+			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				rep, err := bench(ctx, e, cmd, f, pairs, image, apps, o)
 				if rep == nil {

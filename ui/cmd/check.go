@@ -120,6 +120,11 @@ func (f *checkFlags) settle(args []string) error {
 		}
 		f.save = args[0]
 	}
+	if f.out != "" {
+		if err := console.Replaceable("out", f.out); err != nil {
+			return err
+		}
+	}
 	if f.save != "" && f.save != keepDefault {
 		if err := console.Replaceable("save-baseline", f.save); err != nil {
 			return err

@@ -39,6 +39,9 @@ and IP addresses become other addresses in networks of the same size, in the ans
 PCI addresses are kept. Names that are one lowercase word or a number are replaced in fields that hold a name, not within texts.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := console.OutputFiles(cmd); err != nil {
+				return err
+			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				b, err := collect(ctx, e, cmd, &f)
 				if ctx.Err() != nil {
@@ -126,7 +129,11 @@ func unreadIn(b *bundle.Bundle) []unread {
 	inv := b.Facts.Inventory
 	for _, h := range inv.Hosts {
 		if h.State != "connected" {
-			out = append(out, unread{h.Name, "vCenter is not connected to it (" + h.State + ")", backends.TypeHost})
+			why := "vCenter is not connected to it (" + h.State + ")"
+			if h.State == "" {
+				why = "the account may not see its state"
+			}
+			out = append(out, unread{h.Name, why, backends.TypeHost})
 		}
 	}
 	for _, g := range inv.Guests {

@@ -54,7 +54,11 @@ func knownTargets(rules []fault.Rule, hosts, vms []string) error {
 			names, label = vms, "VM"
 		}
 		names = slices.SortedFunc(slices.Values(names), plain.Natural)
-		return console.Usage(console.Meant(name, names, "%s?", "there is: "+plain.Names(names)), "fault rule %q: there is no %s %s", r.Rule, label, name)
+		others := "there is: " + plain.Names(names)
+		if len(names) == 0 {
+			others = "leave the rule out: there is no " + label
+		}
+		return console.Usage(console.Meant(name, names, "%s?", others), "fault rule %q: there is no %s %s", r.Rule, label, name)
 	}
 	return nil
 }

@@ -29,6 +29,9 @@ func newPlanCmd(e *console.Env) *cobra.Command {
 		Short: "Show the planned changes and their impact; changes nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := console.OutputFiles(cmd); err != nil {
+				return err
+			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				d, err := openDiff(other, &f, output)
 				if err != nil {

@@ -75,7 +75,10 @@ func unused(rules []fault.Unused) []string {
 	out := []string{}
 	for _, r := range rules {
 		text := fmt.Sprintf("the fault %s matched no call: the rehearsal ran without it", r.Rule.Rule)
-		if r.Matched > 0 {
+		switch {
+		case r.Matched >= max(r.Nth, 1):
+			text = fmt.Sprintf("the fault %s was not applied: an earlier rule applied to each call that it matches", r.Rule.Rule)
+		case r.Matched > 0:
 			text = fmt.Sprintf("the fault %s is for call number %d, and only %d matched: the rehearsal ran without it", r.Rule.Rule, r.Nth, r.Matched)
 		}
 		out = append(out, text)

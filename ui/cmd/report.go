@@ -24,6 +24,9 @@ func newReportCmd(e *console.Env) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns(e),
 		RunE: console.WithSettings(e, func(cmd *cobra.Command, args []string, set *console.Settings) error {
+			if err := console.OutputFiles(cmd); err != nil {
+				return err
+			}
 			run, err := chosenRun(e, set, "report", args)
 			if err != nil {
 				return err
@@ -55,7 +58,7 @@ func reportKept(state, run string) (*report.Report, error) {
 	}
 	if st, err := journal.Read(state, run); err == nil {
 		r.LeftBehind = leftIn(st)
-		if st.Phase() == journal.PhaseRollback {
+		if st.Phase() == journal.PhaseRollback && !journal.Running(state, st.Header.VCenter, run) {
 			if r.Status = report.HalfRolledBack; st.Finished() {
 				r.Status = report.RolledBack
 			}

@@ -30,11 +30,10 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 			return runWizard(cmd.Context(), e, cmd)
 		},
 	}
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if no, err := cmd.Flags().GetBool("no-pager"); err == nil && no {
 			e.NoPager = true
 		}
-		return console.OutputFiles(cmd)
 	}
 	root.SetIn(e.Stdin)
 	root.SetOut(e.Stdout)

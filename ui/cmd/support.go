@@ -39,7 +39,8 @@ rdma-setup and Go and the settings from the environment. User names and secrets 
 their variables are listed. Names of hosts and VMs and addresses are kept: review the archive before you send it. README.txt in
 the archive describes each file.
 
-Without RUN it packs the last run that changed something; if there is none, only versions and settings.
+Without RUN it packs the last run that changed something, else the last one if it failed or was interrupted; if there is no run at
+all, only versions and settings.
 
 A run with --log-level debug logs every vCenter call and every remote command.`,
 		Args:              cobra.MaximumNArgs(1),
@@ -51,7 +52,10 @@ A run with --log-level debug logs every vCenter call and every remote command.`,
 			}
 			if runs, err := journal.Runs(set.StateDir); err != nil || len(runs) > 0 || len(args) > 0 {
 				if s.run, err = chosenRun(e, set, "support", args); err != nil {
-					return err
+					_, fruitless, _ := journal.LastChanged(set.StateDir)
+					if s.run = fruitless; len(args) > 0 || fruitless == "" {
+						return err
+					}
 				}
 				_, err := journal.ReadFile(set.StateDir, s.run, "journal.jsonl")
 				if backends.KindOf(err) == backends.KindUsage {

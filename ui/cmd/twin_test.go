@@ -457,3 +457,18 @@ func TestTwinReportsMissingPrivileges(t *testing.T) {
 		t.Errorf("it assumes %q", tw.Assumed)
 	}
 }
+
+// A VM whose host the account cannot see is left out of the twin, which says so.
+func TestTwinOfAVMWithoutItsHost(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Hosts: 1, VMs: 2})
+	read, _ := site.bundle("")
+	read.Facts.Inventory.VMs[1].Host = ""
+	tw, err := twin.Of(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(tw.Assumed, func(a string) bool { return strings.HasPrefix(a, "vm-02: left out") }) {
+		t.Errorf("assumed: %q", tw.Assumed)
+	}
+}

@@ -48,12 +48,17 @@ func (m *Machine) named(mac string) string {
 	return m.names[mac]
 }
 
+// enteredKey marks the context of commands that were entered before the lab began: fault rules and logs are about later ones.
+type enteredKey struct{}
+
 // enter runs the commands that someone entered since the last boot: only once.
 func (m *Machine) enter(ctx context.Context) {
 	script := m.cfg.Entered
 	if m.cfg.Entered = ""; script == "" {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, enteredKey{}, true), unitsTime)
+	defer cancel()
 	p := m.root().With("/bin/sh", "-c", script)
 	p.Stdin, p.Stdout, p.Stderr = strings.NewReader(""), &strings.Builder{}, &strings.Builder{}
 	_, _ = m.sys.Exec(ctx, p) // a command may fail, as for someone who enters it

@@ -196,7 +196,7 @@ func (m *Machine) dhcp(mac string) (netip.Prefix, bool) {
 		network := ""
 		m.site.World.View(func(s *world.State) { network = s.DHCP })
 		p, err := netip.ParsePrefix(network)
-		if err != nil || m.cfg.Index > 99 {
+		if err != nil || !p.Addr().Is4() || m.cfg.Index > 99 {
 			return netip.Prefix{}, false // no server, or no free address
 		}
 		a := p.Addr().As4()

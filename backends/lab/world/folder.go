@@ -23,19 +23,20 @@ func (s *State) Folder(id string) *Folder {
 }
 
 // SwitchDatacenter returns the number of the datacenter of a switch, which is that of its folder.
-func (s *State) SwitchDatacenter(d *DVS) int {
-	id := d.Folder
-	for f := s.netFolder(id); f != nil; f = s.netFolder(id) {
+func (s *State) SwitchDatacenter(d *DVS) int { return s.folderDatacenter(s.NetFolders, "n", d.Folder) }
+
+// FolderDatacenter returns the number of the datacenter of a VM folder, by its id.
+func (s *State) FolderDatacenter(id string) int { return s.folderDatacenter(s.Folders, "v", id) }
+
+func (s *State) folderDatacenter(list []*Folder, kind, id string) int {
+	above := func(id string) *Folder { return find(list, func(f *Folder) bool { return f.ID == id }) }
+	for f := above(id); f != nil; f = above(id) {
 		id = f.Parent
 	}
 	for n := range s.Others {
-		if id == RootFolder("n", n+1) {
+		if id == RootFolder(kind, n+1) {
 			return n + 1
 		}
 	}
 	return 0
-}
-
-func (s *State) netFolder(id string) *Folder {
-	return find(s.NetFolders, func(f *Folder) bool { return f.ID == id })
 }

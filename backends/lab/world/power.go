@@ -86,6 +86,7 @@ func (w *World) Reset(vm string) error {
 			return nil, fmt.Errorf("%s is powered off", vm)
 		}
 		v.Guest.Up, v.Guest.NICs = false, nil
+		v.forget()
 		w.bootLater(v)
 		return []Event{{What: VMGuest, VM: v.Name, Detail: "down"}}, nil
 	})
@@ -121,10 +122,14 @@ func (w *World) setPower(vm string, f func(*State, *VM) error, detail string) er
 	})
 }
 
+// forget removes what ends with a boot session.
+func (v *VM) forget() { v.Guest.Entered, v.Guest.Names = "", nil }
+
 func switchOff(v *VM) {
 	v.On = false
 	v.boot++
 	v.Guest.Up, v.Guest.NICs = false, nil
+	v.forget()
 	for _, a := range v.Adapters {
 		a.Connected, a.VF = false, ""
 	}
@@ -176,7 +181,7 @@ func (v *VM) guestUp(now time.Time) {
 	v.Guest.Up = true
 	v.Guest.Booted = now
 	v.Guest.Boots++
-	v.Guest.Entered, v.Guest.Names = "", nil // they ended with the boot before
+	v.forget()
 	v.Guest.NICs = v.bootNICs()
 }
 

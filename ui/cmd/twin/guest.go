@@ -43,8 +43,8 @@ func (t *Twin) guest(s *world.State, w *world.VM, v *backends.VM) {
 		return
 	}
 	t.facts(w, v, g)
-	for _, lease := range w.Guest.Leases {
-		if p, err := netip.ParsePrefix(lease); err == nil {
+	for _, a := range v.Adapters {
+		if p, err := netip.ParsePrefix(w.Guest.Leases[a.MAC]); err == nil && (a.Type == "pvrdma" || a.Type == "sriov") {
 			s.DHCP = p.Masked().String() // of the RDMA network
 		}
 	}

@@ -114,7 +114,8 @@ func nameOf(v *backends.VM, g *backends.Guest, i *backends.Interface) string {
 	}
 	a := guest.AddressOf(i, "")
 	for _, a.PortGroup = range names {
-		if f, ok := netconf.Write(netconf.System(g.NetConfig), nil, a); ok && f.Path == i.Config {
+		if f, ok := netconf.Write(netconf.System(g.NetConfig), nil, a); ok && f.Path == i.Config && fileOf.MatchString(f.Path) { // files of network-scripts have the same name whoever wrote them
+
 			return a.PortGroup
 		}
 	}
@@ -139,11 +140,11 @@ func (t *Twin) network(w *world.VM, v *backends.VM, g *backends.Guest, system ne
 		if len(i.Addresses) > 1 {
 			t.note(v.Name, "of several addresses of an interface the first one is persistent")
 		}
-		if i.DHCP && len(i.Addresses) > 0 {
+		if lease := slices.IndexFunc(i.Addresses, func(a string) bool { return !strings.Contains(a, ":") }); i.DHCP && lease >= 0 {
 			if w.Guest.Leases == nil {
 				w.Guest.Leases = map[string]string{}
 			}
-			w.Guest.Leases[i.MAC] = i.Addresses[0]
+			w.Guest.Leases[i.MAC] = i.Addresses[lease]
 		}
 		a := guest.AddressOf(&i, i.Name)
 		if a.CIDR == "" || nameOf(v, g, &i) != "" {

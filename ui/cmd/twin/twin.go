@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -106,6 +107,10 @@ func (t *Twin) Found(s *world.State) error {
 	s.VCenter = t.site.VCenter.Version
 	for n, datacenter := range t.centers {
 		name := backends.BaseName(datacenter)
+		if i := slices.IndexFunc(t.site.Hosts, func(h backends.Host) bool { return h.Datacenter == datacenter }); i >= 0 &&
+			!strings.HasPrefix(cmp.Or(t.site.Hosts[i].Path, "/"+world.Escaped(name)+"/"), "/"+world.Escaped(name)+"/") {
+			t.note(name, "is in a folder of datacenters, which the twin does not have")
+		}
 		if slices.Contains(append(s.Others, s.Datacenter), name) { // in another folder of datacenters, which the lab does not have
 			t.note(datacenter, "has the name of another datacenter: its path is its name in the twin")
 			name = datacenter
@@ -134,6 +139,10 @@ func (t *Twin) Found(s *world.State) error {
 	}
 	t.switches(s)
 	for i := range t.site.VMs {
+		if v := &t.site.VMs[i]; t.site.Host(v.Host) == nil {
+			t.note(v.Name, "left out: the account does not see its host")
+			continue
+		}
 		if err := t.vm(s, i, &t.site.VMs[i]); err != nil {
 			return err
 		}
@@ -168,6 +177,9 @@ func (t *Twin) cluster(s *world.State, n int, at place) {
 		}
 	}
 	c := t.site.Cluster(at.cluster)
+	if c == nil && at.cluster == "" {
+		return // its hosts are noted
+	}
 	if c == nil {
 		t.note("", "DRS fully automated, HA off: the settings of the cluster "+at.cluster+" were not read")
 		return
@@ -238,6 +250,7 @@ func (t *Twin) Answers(w io.Writer, l *lab.Lab, a *answers.Answers) (bool, error
 	out.ESXi.User, out.ESXi.Addresses = "root", map[string]string{}
 	out.VMs = append([]answers.VM(nil), a.VMs...)
 	l.World().View(func(s *world.State) {
+		t.rename(s, &out)
 		for _, h := range s.Hosts {
 			out.ESXi.Addresses[h.Name] = h.ShellAddr
 		}
@@ -249,6 +262,41 @@ func (t *Twin) Answers(w io.Writer, l *lab.Lab, a *answers.Answers) (bool, error
 		}
 	})
 	return true, answers.Save(w, &out)
+}
+
+// rename replaces the inventory paths in answers by those of the twin, which has no folders above datacenters and clusters.
+func (t *Twin) rename(s *world.State, a *answers.Answers) {
+	path := func(name string) bool { return strings.HasPrefix(name, "/") }
+	for i := range t.site.Hosts {
+		h := &t.site.Hosts[i]
+		if !h.In(a.Hosts.Datacenter, a.Hosts.Cluster) {
+			continue
+		}
+		datacenter := s.DatacenterName(t.center(h.Datacenter))
+		if path(a.Hosts.Cluster) {
+			a.Hosts.Cluster = "/" + world.Escaped(datacenter) + "/host/" + world.Escaped(backends.BaseName(a.Hosts.Cluster))
+		}
+		if path(a.Hosts.Datacenter) {
+			a.Hosts.Datacenter = datacenter
+		}
+		break
+	}
+	gpus := maps.Clone(a.GPUDirect.GPUs)
+	for i := range a.VMs {
+		from := a.VMs[i].Name
+		v := t.site.VM(from)
+		if v == nil || !path(from) {
+			continue
+		}
+		if w := s.VM(v.Name); w != nil && w.Path != from {
+			a.VMs[i].Name = w.Path
+			if g, has := gpus[from]; has {
+				delete(gpus, from)
+				gpus[w.Path] = g
+			}
+		}
+	}
+	a.GPUDirect.GPUs = gpus
 }
 
 // assumptions are those of a twin, with their targets; a target is "" for all of the site.

@@ -1,6 +1,7 @@
 package twin
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -91,7 +92,7 @@ func (t *Twin) folder(s *world.State, w *world.VM) {
 		below, w.VApp = "", ""
 	case !ok:
 		t.note(w.Name, "its folder is not shown by vCenter; in the twin it is in the folder vm")
-		w.Path = path.Base(w.Name)
+		w.Path = cmp.Or(w.Path, world.Escaped(backends.BaseName(w.Name)))
 	}
 	w.Folder, w.Path = folders(s, &s.Folders, "v", n, below), root+below+"/"+path.Base(w.Path)
 }

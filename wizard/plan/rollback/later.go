@@ -79,10 +79,10 @@ func named(who []string) string {
 
 // remedy is the hint for a conflict: what later runs have changed is rolled back with them.
 func remedy(who []string) string {
-	for _, by := range who {
-		if by != somebody {
-			return fmt.Sprintf("roll back run %s first: rdma-setup rollback %s; or %s", by, by, choose)
-		}
+	runs := slices.DeleteFunc(slices.Clone(who), func(by string) bool { return by == somebody })
+	if len(runs) == 0 {
+		return choose
 	}
-	return choose
+	latest := slices.Max(runs) // their ids begin with their time
+	return fmt.Sprintf("roll back run %s first: rdma-setup rollback %s; or %s", latest, latest, choose)
 }

@@ -132,6 +132,8 @@ func move(s *world.State, req *types.MoveIntoFolder_Task) ([]world.Event, error)
 	for _, ref := range req.List {
 		v, f := model.VMOf(s, ref), s.Folder(ref.Value)
 		switch {
+		case v != nil && s.VMDatacenter(v) != s.FolderDatacenter(to), f != nil && s.FolderDatacenter(f.ID) != s.FolderDatacenter(to):
+			return nil, frame.Refuse(&types.NotSupported{}) // a move to another datacenter; which fault vCenter returns has no witness
 		case v != nil && v.VApp == "":
 			if err := free(s, to, world.Unescaped(model.Shown(v)), ref); err != nil {
 				return nil, err

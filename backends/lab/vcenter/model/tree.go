@@ -171,7 +171,7 @@ func (t *Tree) fixed(s *world.State) {
 	t.f.Reg.Put(&mo.Folder{ManagedEntity: entityOf(Root, "Datacenters", nil), ChildType: []string{"Folder", "Datacenter"}, ChildEntity: all})
 	var mhz, memory int64
 	for n := len(clusterNames(s)) - 1; n >= 0; n-- { // the first one last: vApps are in it
-		t.f.Reg.Put(clusterObject(s, n, clusterNames(s)[n], networksOf(s, s.ClusterDatacenter(n))))
+		t.f.Reg.Put(clusterObject(s, n, world.Escaped(clusterNames(s)[n]), networksOf(s, s.ClusterDatacenter(n))))
 		mhz, memory = 0, 0
 		for _, h := range s.Hosts {
 			if h.Cluster == n {

@@ -97,7 +97,7 @@ func (p pool) make(spec types.VirtualMachineConfigSpec, pool types.ManagedObject
 			return nil, frame.Refuse(&types.InvalidState{}, "No host of the cluster can take the virtual machine now.")
 		}
 		n := s.VMDatacenter(v)
-		v.Folder, v.Path = world.RootFolder("v", n), "/"+s.DatacenterName(n)+"/vm/"+spec.Name
+		v.Folder, v.Path = world.RootFolder("v", n), "/"+world.Escaped(s.DatacenterName(n))+"/vm/"+world.Escaped(spec.Name)
 		v.CPUs, v.MemoryMB = int(spec.NumCPUs), spec.MemoryMB
 		if n, err := strconv.Atoi(strings.TrimPrefix(spec.Version, "vmx-")); err == nil {
 			v.Hardware = n

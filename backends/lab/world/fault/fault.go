@@ -247,9 +247,13 @@ func (r Rule) Stranger(hosts, vms []string) (kind, name string) {
 	return "", ""
 }
 
+// like reports whether a pattern matches a name, or the last part of a name that is an inventory path.
 func like(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return err == nil && ok && name != ""
+	is := func(name string) bool {
+		ok, err := path.Match(pattern, name)
+		return err == nil && ok && name != ""
+	}
+	return is(name) || strings.HasPrefix(name, "/") && is(path.Base(name))
 }
 
 func commandLike(prefix, command string) bool {
