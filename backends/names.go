@@ -1,21 +1,19 @@
 package backends
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
-// BaseName returns the last part of an inventory path as vCenter displays it, which writes / \ and % in names as %2f, %5c and %25
-// (vSphere Web Services API, ManagedEntity.name). A name that is not a path is returned unchanged.
+// vCenter writes / \ and % in names as %2f, %5c and %25 (vSphere Web Services API, ManagedEntity.name).
+var unescaper = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
+
+// DisplayName returns a name from vCenter, or one part of an inventory path, as vCenter displays it.
+func DisplayName(name string) string { return unescaper.Replace(name) }
+
+// BaseName returns the last part of an inventory path as vCenter displays it. A name that is not a path is returned unchanged.
 func BaseName(name string) string {
 	if !strings.HasPrefix(name, "/") {
 		return name
 	}
-	base := name[strings.LastIndexByte(name, '/')+1:]
-	if plain, err := url.PathUnescape(base); err == nil {
-		return plain
-	}
-	return base
+	return DisplayName(name[strings.LastIndexByte(name, '/')+1:])
 }
 
 // In reports whether a host is in a datacenter and in a cluster, each given by its name, also one that several have, or by its

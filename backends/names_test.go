@@ -7,7 +7,7 @@ import (
 )
 
 func TestBaseName(t *testing.T) {
-	for name, want := range map[string]string{"vm-01": "vm-01", "/DC/vm/vm-01": "vm-01", "/DC/vm/a%2fb": "a/b", "a/b": "a/b", "": "", "/DC/vm/100%": "100%"} {
+	for name, want := range map[string]string{"vm-01": "vm-01", "/DC/vm/vm-01": "vm-01", "/DC/vm/a%2fb": "a/b", "/DC/vm/50%25%5C": `50%\`, "/DC/vm/%41": "%41", "a/b": "a/b", "": "", "/DC/vm/100%": "100%"} {
 		if got := backends.BaseName(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

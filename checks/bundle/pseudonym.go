@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	yaml "go.yaml.in/yaml/v4"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // named maps the key of a value, and for "name" the key around it, to the kind of thing that the value names.
@@ -47,9 +49,6 @@ var (
 
 // list marks the key of a map that is an element of a list.
 const list = "[]"
-
-// escaped decodes a component of an inventory path (vSphere Web Services API, ManagedEntity.name).
-var escaped = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
 
 // pseudonyms replaces names and addresses of a site consistently, so that equal values stay equal.
 type pseudonyms struct {
@@ -109,7 +108,7 @@ func (m *pseudonyms) know(around, key, s string) string {
 		}
 	case key == "path" && strings.HasPrefix(s, "/") || what == "vm" && strings.HasPrefix(s, "/"):
 		for _, part := range strings.Split(s, "/") {
-			m.note(escaped.Replace(part), "folder")
+			m.note(backends.DisplayName(part), "folder")
 		}
 	case what != "":
 		m.note(s, what)
@@ -202,7 +201,7 @@ func (m *pseudonyms) value(around, key, s string) string {
 	if strings.HasPrefix(s, "/") && (key == "path" || is) {
 		parts := strings.Split(s, "/")
 		for i, part := range parts {
-			parts[i] = cmp.Or(m.aliases[escaped.Replace(part)], part)
+			parts[i] = cmp.Or(m.aliases[backends.DisplayName(part)], part)
 		}
 		return strings.Join(parts, "/")
 	}

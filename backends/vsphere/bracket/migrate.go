@@ -146,7 +146,7 @@ func (e *evacuation) leavers(ctx context.Context, vms []place.Ref) ([]*leaver, e
 	var out []*leaver
 	_, err = e.conn.Retrieve(ctx, []types.PropertyFilterSpec{wire.Of("VirtualMachine", vms, "name", "runtime.powerState", "datastore", "network",
 		"config.managedBy", "config.hardware.memoryMB", "summary.quickStats.overallCpuUsage")}, func(o wire.Object) {
-		name := place.Plain(wire.Value[string](o, "name"))
+		name := backends.DisplayName(wire.Value[string](o, "name"))
 		if wire.Value[types.VirtualMachinePowerState](o, "runtime.powerState") != types.VirtualMachinePowerStatePoweredOn ||
 			strings.HasPrefix(name, "vCLS") || wire.Value[types.ManagedByInfo](o, "config.managedBy").ExtensionKey == "com.vmware.vim.eam" {
 			return

@@ -32,12 +32,6 @@ func NewIndex() *Index {
 	return &Index{nodes: map[Ref]node{}, byName: map[backends.TargetType]map[string][]Ref{}}
 }
 
-// unescaper reverts vCenter's escaping of / \ and % in names ("This name has %2f, %5c, %25", API reference, ManagedEntity.name).
-var unescaper = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%")
-
-// Plain returns a name as it is displayed.
-func Plain(name string) string { return unescaper.Replace(name) }
-
 // TargetOf returns the target type of a managed object's type, "" if there is none.
 func TargetOf(ref Ref) backends.TargetType {
 	switch ref.Type {
@@ -60,7 +54,7 @@ func TargetOf(ref Ref) backends.TargetType {
 // Add adds or replaces an object.
 func (x *Index) Add(ref Ref, name string, parent Ref) {
 	x.Remove(ref)
-	n := node{name: Plain(name), raw: name, parent: parent}
+	n := node{name: backends.DisplayName(name), raw: name, parent: parent}
 	x.nodes[ref] = n
 	t := TargetOf(ref)
 	if t == "" {
@@ -210,7 +204,7 @@ func (x *Index) Find(t backends.Ref) (ref Ref, ok bool, err error) {
 			"the name is ambiguous: %s", strings.Join(paths, ", "))
 	}
 	if strings.HasPrefix(t.Name, "/") {
-		base := Plain(t.Name[strings.LastIndexByte(t.Name, '/')+1:])
+		base := backends.DisplayName(t.Name[strings.LastIndexByte(t.Name, '/')+1:])
 		for _, r := range x.byName[t.Type][base] {
 			if x.Path(r) == t.Name {
 				return r, true, nil

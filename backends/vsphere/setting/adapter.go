@@ -49,7 +49,7 @@ func (s *vmSetter) network(ctx context.Context, group string) (network, bool, er
 		n.key = pg.Value
 	}
 	if n.dvs == "" {
-		n.dvs = place.Plain(wire.Value[string](sw, "name"))
+		n.dvs = backends.DisplayName(wire.Value[string](sw, "name"))
 	}
 	s.mu.Lock()
 	s.nets[pg] = n

@@ -132,7 +132,7 @@ func AdapterOf(d types.BaseVirtualDevice) (a backends.Adapter, group string, ok 
 	case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
 		return a, b.Port.PortgroupKey, true
 	case types.BaseVirtualDeviceDeviceBackingInfo:
-		a.PortGroup = place.Plain(b.GetVirtualDeviceDeviceBackingInfo().DeviceName)
+		a.PortGroup = backends.DisplayName(b.GetVirtualDeviceDeviceBackingInfo().DeviceName)
 	case *types.VirtualEthernetCardOpaqueNetworkBackingInfo:
 		a.PortGroup = b.OpaqueNetworkId
 	}
