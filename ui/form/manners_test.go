@@ -68,7 +68,7 @@ func TestEscCancelsLongOperations(t *testing.T) {
 		hanging := make(chan struct{})
 		_, cmd := k.w.Update(keyPress("enter"))
 		go func() { defer close(hanging); k.answer = cmd() }()
-		k.on("Preflight").shows("reading hosts and guests").shows("Esc cancels")
+		k.on("Preflight").shows("reading hosts and guests").shows("Esc cancel").shows("Ctrl-C leave")
 		k.press("enter", "q", "r").on("Preflight")
 		k.press("esc").shows("cancelling")
 		<-hanging

@@ -55,7 +55,7 @@ func TestRehearsalIsCancelledOrFails(t *testing.T) {
 		_, cmd := k.w.Update(keyPress("r"))
 		hanging := make(chan struct{})
 		go func() { defer close(hanging); k.answer = cmd() }()
-		k.shows("Esc cancels").press("enter", "y", "esc").shows("cancelling")
+		k.shows("Esc cancel").shows("Ctrl-C leave").press("enter", "y", "esc").shows("cancelling")
 		<-hanging
 		k.send(k.answer)
 		if k.on("Plan"); strings.Contains(k.screen(), "error:") {

@@ -103,7 +103,7 @@ func (w *Wizard) footer() string {
 	case w.Busy == "cancelling":
 		status = w.Theme.Accent.Render(" cancelling ...")
 	case w.Busy != "":
-		status = w.Theme.Accent.Render(theme.Clip(" "+w.Busy+" ...", w.width-14) + "  Esc cancels")
+		status = w.Theme.Accent.Render(theme.Clip(" "+w.Busy+" ...", w.width-1))
 	case w.Err != nil:
 		status = w.problem()
 	case w.said != "":
@@ -121,8 +121,8 @@ func (w *Wizard) keys() string {
 	room := w.width - len(help.Key) - len(help.Does) - 4
 	shown := w.hint(help)
 	asks := w.running != nil && w.Page().Typing() // the run page reads a filter or a yes or no
-	if w.question() != nil || w.clash != nil || w.edits() || w.leaving || w.help || asks {
-		shown = "" // the keys belong to what is shown over the page
+	if w.question() != nil || w.clash != nil || w.edits() || w.leaving || w.help || asks || w.Busy != "" {
+		shown = "" // the keys belong to what is shown over the page, or to what is being waited for
 	}
 	lines, used := []string{" "}, 1
 	for _, h := range w.hints() {
@@ -163,28 +163,32 @@ func (w *Wizard) hints() []Hint {
 	case w.edits():
 		return []Hint{{"Enter", "keep"}, {"Esc", "give up"}}
 	}
+	if w.Busy != "" {
+		if w.Busy == "cancelling" || w.cancel == nil {
+			return []Hint{{"Ctrl-C", "leave"}}
+		}
+		return []Hint{{"Esc", "cancel"}, {"Ctrl-C", "leave"}}
+	}
 	var all []Hint
-	if word := w.Page().EnterLabel(); word != "" && w.Busy == "" {
+	if word := w.Page().EnterLabel(); word != "" {
 		all = append(all, Hint{"Enter", word})
 	}
-	if w.running == nil && w.Busy == "" {
+	if w.running == nil {
 		word := "back"
 		if w.at == 0 && w.looking == nil && w.Page().EnterLabel() != "go back" {
 			word = "leave"
 		}
 		all = append(all, Hint{"Esc", word})
 	}
-	if w.Busy == "" {
-		all = append(all, w.Page().Hints()...)
-	}
-	if w.Busy == "" && w.savable() && (w.running == nil || isClosed(w.running)) {
+	all = append(all, w.Page().Hints()...)
+	if w.savable() && (w.running == nil || isClosed(w.running)) {
 		save := Hint{"s", "save"}
 		if w.Page().Typing() {
 			save.Key = "Ctrl-S"
 		}
 		all = append(all, save)
 	}
-	if w.Busy == "" && w.editable() {
+	if w.editable() {
 		all = append(all, Hint{"Ctrl-E", "editor"})
 	}
 	if !w.Page().Typing() && (w.running == nil || isClosed(w.running)) {
