@@ -3,6 +3,7 @@ package form
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,7 +42,11 @@ func site(n int) *world {
 // onVMs goes to the VM page with the first two hosts selected.
 func onVMs(t *testing.T, f *world) *keyboard {
 	t.Helper()
-	k := sit(t, f, 120, 40)
+	return fromHosts(t, sit(t, f, 120, 40))
+}
+
+func fromHosts(t *testing.T, k *keyboard) *keyboard {
+	t.Helper()
 	k.press("enter").write("right").press("enter").on("Hosts")
 	k.press("space", "down", "space", "enter", "enter").on("pNICs")
 	for range 8 {
@@ -179,5 +184,25 @@ func TestAPairOfFiveHundredHosts(t *testing.T) {
 			t.Errorf("%d keys", k.pressed)
 		}
 		t.Logf("%d keys, each Enter in a field counted", k.pressed)
+	})
+}
+
+// The first VM of the answers may be the canary, so the page keeps their order, and adds new VMs at the end.
+func TestVMsKeepTheOrderOfTheAnswers(t *testing.T) {
+	still(t, func(t *testing.T) {
+		f := site(4)
+		k := sit(t, f, 120, 40)
+		for _, name := range []string{"vm-0003", "vm-0001"} {
+			k.w.Answers.VMs = append(k.w.Answers.VMs, answers.DefaultVM(name))
+		}
+		fromHosts(t, k)
+		k.press("home", "down", "space", "enter")
+		var order []string
+		for _, v := range k.w.Answers.VMs {
+			order = append(order, v.Name)
+		}
+		if want := []string{"vm-0003", "vm-0001", "vm-0002"}; !slices.Equal(order, want) {
+			t.Errorf("%v, want %v\n%s", order, want, k.screen())
+		}
 	})
 }

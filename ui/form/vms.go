@@ -161,7 +161,7 @@ func (p *vmsPage) Keep(w *frame.Wizard) error {
 	if len(vms) == 0 {
 		return backends.Errorf(backends.KindUsage, "", "choose the VM at the cursor with Space, or all VMs with a", "no VM is chosen")
 	}
-	w.Answers.VMs = vms
+	w.Answers.VMs = entry.InOrder(w.Answers.VMs, vms)
 	if err := entry.Problem(w.Answers, "vms"); err != nil {
 		if of, ok := errors.AsType[*backends.Error](err); ok {
 			p.table.At(of.Target)

@@ -187,10 +187,11 @@ func (q *questions) guests(inv *backends.Inventory, names []string, known map[st
 			break
 		}
 	}
-	q.a.VMs = nil
-	for _, name := range names {
-		q.a.VMs = append(q.a.VMs, g.VM[name])
+	vms := make([]answers.VM, len(names))
+	for i, name := range names {
+		vms[i] = g.VM[name]
 	}
+	q.a.VMs = entry.InOrder(q.a.VMs, vms)
 	return nil
 }
 

@@ -48,6 +48,18 @@ func Completed(id string, vm answers.VM, known bool, free func() netip.Prefix) a
 	return vm
 }
 
+// InOrder sorts the chosen VMs in the order of the answers before: VMs that were not in them come last, in their own order. The first
+// VM may be the canary (run.power.canary).
+func InOrder(before, chosen []answers.VM) []answers.VM {
+	place := map[string]int{}
+	for i, v := range before {
+		place[v.Name] = i - len(before)
+	}
+	out := slices.Clone(chosen)
+	slices.SortStableFunc(out, func(a, b answers.VM) int { return cmp.Compare(place[a.Name], place[b.Name]) })
+	return out
+}
+
 // FreeAddresses returns a function that returns consecutive addresses that no VM of the answers has and VMware Tools do not
 // report, all of one network: that of the first VM with an address, else one with room for n guests. It returns the zero value
 // when the network is full.
