@@ -55,3 +55,14 @@ func TestRehearseAPartialRun(t *testing.T) {
 		t.Errorf("exit %d, %s: %q", code, r.Status, r.Failed)
 	}
 }
+
+// Whether a BlueField is in NIC mode is in its firmware, which is not read without the ESXi shell: the twin assumes it, and says so.
+func TestRehearseOnABlueField(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Scenario: "sriov-bluefield", Hosts: 2, VMs: 2})
+	r, code, _ := site.rehearsal("-f", filepath.Join(site.lab.Dir(), "answers-sriov.yaml"))
+	assumed := func(s string) bool { return strings.Contains(s, "the mode of this BlueField was not read") }
+	if code != 0 || r.Status != "done" || !r.Restored || !slices.ContainsFunc(r.Assumed, assumed) {
+		t.Errorf("exit %d, %s, restored %t, assumed %q", code, r.Status, r.Restored, r.Assumed)
+	}
+}

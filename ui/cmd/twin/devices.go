@@ -142,6 +142,9 @@ func (t *Twin) cards(h *backends.Host, w *world.Host) {
 			settle(c, read)
 		} else {
 			t.note(h.Name, "firmware settings were not read (collect --esxi-shell reads them): values that fit the number of VFs, otherwise factory defaults")
+			if c.Setting("INTERNAL_CPU_OFFLOAD_ENGINE") != nil {
+				t.note(h.Name+" "+p.PCI, "the mode of this BlueField was not read (collect --esxi-shell reads it): NIC mode; in DPU mode the run would fail")
+			}
 		}
 		w.Cards = append(w.Cards, c)
 	}

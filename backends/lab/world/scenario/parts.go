@@ -26,11 +26,12 @@ func Know(d *world.PCIDevice) bool {
 	return true
 }
 
-// NewCard returns a Mellanox card by the PCI device ID of its functions, with factory settings but Ethernet ports. It returns
-// nil for a card that the lab does not support.
+// NewCard returns a Mellanox card by the PCI device ID of its functions (pci.ids), with factory settings, but Ethernet ports, and a
+// BlueField in NIC mode. It returns nil for a card that the lab does not support.
 func NewCard(device uint16, pci, mac string) *firmware.Card {
 	build := map[uint16]func(pci, mac string) *firmware.Card{
 		0x1015: firmware.ConnectX4Lx, 0x1017: firmware.ConnectX5, 0x101d: firmware.ConnectX6Dx, 0x101f: firmware.ConnectX6Lx, 0x1021: firmware.ConnectX7,
+		0xa2d6: func(pci, mac string) *firmware.Card { return firmware.BlueField2(pci, mac, true) },
 	}[device]
 	if build == nil {
 		return nil
