@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // vms checks names, addresses and adapters of the VMs against each other.
@@ -23,7 +24,7 @@ func (c *checker) vms(a *Answers) {
 		if v.Guest.Address != "" {
 			c.dialable(v.Guest.Address, path+".guest.address", false)
 		}
-		if strings.HasPrefix(v.Guest.User, "-") || strings.ContainsAny(v.Guest.User, " \t\r\n@:/'\"`$") {
+		if strings.HasPrefix(v.Guest.User, "-") || strings.ContainsFunc(v.Guest.User, notInLogins) {
 			c.bad(path+".guest.user", "write the bare account name", "%q is not a valid user name", clip(v.Guest.User))
 		}
 		switch {
@@ -52,6 +53,42 @@ func (c *checker) vms(a *Answers) {
 			}
 		}
 		c.adapters(a, v, path, owner)
+	}
+	c.prefixes(a)
+}
+
+// notInLogins reports whether a rune is in no account name, local or of a domain (DOMAIN\user).
+func notInLogins(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`._-+\`, r)
+}
+
+// prefixes refuses addresses of a port group whose subnets overlap without being the same: one guest sends to the other directly, and
+// the other replies through a router, if at all.
+func (c *checker) prefixes(a *Answers) {
+	type known struct {
+		subnet netip.Prefix
+		vm     string
+	}
+	groups := map[string][]known{}
+	for i, v := range a.VMs {
+		for j, n := range a.Networks(v) {
+			subnet := n.IP.Masked()
+			if !subnet.IsValid() || subnet.Bits() == 0 {
+				continue
+			}
+			k := slices.IndexFunc(groups[n.PortGroup], func(k known) bool { return k.subnet.Overlaps(subnet) })
+			if k < 0 {
+				groups[n.PortGroup] = append(groups[n.PortGroup], known{subnet, v.Name})
+				continue
+			}
+			path := fmt.Sprintf("vms[%d].ip", i)
+			if len(v.Adapters) > 0 {
+				path = fmt.Sprintf("vms[%d].adapters[%d].ip", i, j)
+			}
+			if other := groups[n.PortGroup][k]; other.subnet != subnet {
+				c.bad(path, "give all VMs of the port group the same prefix length", "its subnet %s overlaps with %s of %s", subnet, other.subnet, clip(other.vm))
+			}
+		}
 	}
 }
 
