@@ -3,6 +3,7 @@ package ssh
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,19 @@ func (p *Pool) rest(l *link) {
 	p.mu.Unlock()
 	if oldest != nil {
 		oldest.rest()
+	}
+}
+
+// AskAgain lets sudo passwords be prompted for again where the maximum number was refused. The one
+// that was refused last is still not tried.
+func (p *Pool) AskAgain() {
+	p.mu.Lock()
+	links := slices.Collect(maps.Values(p.links))
+	p.mu.Unlock()
+	for _, l := range links {
+		l.mu.Lock()
+		l.wrongs = 0
+		l.mu.Unlock()
 	}
 }
 

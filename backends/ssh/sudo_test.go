@@ -155,6 +155,44 @@ func TestSudoIsAskedOnceByAll(t *testing.T) {
 	}
 }
 
+// After three refused passwords the operator is asked again only after asking for it.
+func TestSudoIsAskedForAgain(t *testing.T) {
+	dir := fakeSudo(t, "password")
+	s := startServer(t, func(s *server) { s.path = dir + ":" + s.path })
+	answers := []string{"wrong 1", "wrong 2", "wrong 3", "wrong 3", `it is "$ecret"`}
+	c := trusting(t, s)
+	c.SudoPassword = func(context.Context, ssh.Target) (string, error) {
+		a := answers[0]
+		answers = answers[1:]
+		return a, nil
+	}
+	pool := newPool(t, c)
+	conn, err := pool.Dial(t.Context(), s.target("guest vm-01"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	root := func() error {
+		_, err := conn.Run(t.Context(), ssh.Command{Script: "true", Sudo: true})
+		return err
+	}
+	for range 2 {
+		if err := root(); backends.KindOf(err) != backends.KindAuth || len(answers) != 2 {
+			t.Fatalf("%v, %d answers left", err, len(answers))
+		}
+	}
+	pool.AskAgain()
+	if err := root(); !errors.Is(err, ssh.ErrSudoPassword) || len(answers) != 1 {
+		t.Fatalf("%v, %d answers left", err, len(answers))
+	}
+	if err := root(); err != nil {
+		t.Error(err)
+	}
+	if tried, _ := os.ReadFile(filepath.Join(dir, "sudo.tried")); strings.Count(string(tried), "wrong 3") != 1 {
+		t.Errorf("tried %q", tried)
+	}
+}
+
 // TestARefusedLoginPasswordIsNotSentAgain logs in twice with the password that the server refuses.
 func TestARefusedLoginPasswordIsNotSentAgain(t *testing.T) {
 	s := startServer(t, nil)

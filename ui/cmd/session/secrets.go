@@ -55,8 +55,11 @@ func with[V any](m map[*string]V, key *string, v V) map[*string]V {
 	return m
 }
 
-// AskAgain makes secrets be prompted for again that were declined before.
+// AskAgain makes secrets be prompted for again that were declined, or refused too often, before.
 func (s *Session) AskAgain() {
+	if s.pool != nil {
+		s.pool.AskAgain()
+	}
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
 	clear(s.declined)
