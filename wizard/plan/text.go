@@ -122,7 +122,7 @@ func titleWord(c Change, word string) string {
 		case c.To.IsAbsent():
 			return "remove"
 		case c.From.IsAbsent():
-			return "make"
+			return "create"
 		}
 		return "change"
 	}

@@ -12,8 +12,8 @@ func TestTitles(t *testing.T) {
 	a := newAnswers(inv)
 	p := mustBuild(t, a, inv, plan.Options{})
 	for id, want := range map[string]string{
-		"dvs/RDMA-DVS/switch":                 "make distributed switch RDMA-DVS",
-		"portgroup/RDMA-PG/portgroup":         "make port group RDMA-PG",
+		"dvs/RDMA-DVS/switch":                 "create distributed switch RDMA-DVS",
+		"portgroup/RDMA-PG/portgroup":         "create port group RDMA-PG",
 		"host/esx-01/member/RDMA-DVS":         "join distributed switch RDMA-DVS with vmnic2",
 		"host/esx-01/option/Net.PVRDMAVmknic": "set option Net.PVRDMAVmknic to vmk0",
 		"host/esx-01/firewall/pvrdma":         "enable firewall ruleset pvrdma",
