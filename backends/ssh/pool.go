@@ -106,8 +106,7 @@ func (p *Pool) rest(l *link) {
 	}
 }
 
-// AskAgain lets sudo passwords be prompted for again where the maximum number was refused. The one
-// that was refused last is still not tried.
+// AskAgain lets sudo passwords be prompted for again where the maximum number was refused. Refused ones are still not tried again.
 func (p *Pool) AskAgain() {
 	p.mu.Lock()
 	links := slices.Collect(maps.Values(p.links))
@@ -168,8 +167,8 @@ type link struct {
 	line   *line // nil: not connected
 	closed bool
 	sudo   sudoState
-	wrong  string // a refused sudo password: it is not tried again, because failed attempts lock accounts
-	wrongs int    // how many passwords were refused
+	wrong  map[string]bool // refused sudo passwords: they are not tried again, because failed attempts lock accounts
+	wrongs int             // how many passwords were refused since someone asked for another prompt
 
 	carries  atomic.Bool   // it is a jump host of other links
 	sudoTurn chan struct{} // held while determining how to become root

@@ -102,12 +102,20 @@ func (c *Conn) mayAskAgain(refused string) bool {
 	if refused == "" {
 		return false // askSudo got the same password again
 	}
-	l.wrong = refused
+	l.refuse(refused)
 	l.wrongs++
 	if said := l.pool.config.SudoRefused; said != nil {
 		said(c.target, refused)
 	}
 	return l.wrongs < sudoTries
+}
+
+// refuse remembers a password under l.mu.
+func (l *link) refuse(password string) {
+	if l.wrong == nil {
+		l.wrong = map[string]bool{}
+	}
+	l.wrong[password] = true
 }
 
 func judgeSudo(t Target, r Result) sudoState {
@@ -136,7 +144,7 @@ func (c *Conn) askSudo(ctx context.Context) (string, error) {
 		err = ErrSudoAsks
 	}
 	c.link.mu.Lock()
-	if err == nil && password == c.link.wrong {
+	if err == nil && c.link.wrong[password] {
 		err = ErrSudoPassword
 	}
 	c.link.mu.Unlock()
@@ -161,7 +169,7 @@ func (c *Conn) forgetSudo(err error) {
 	if errors.Is(err, ErrSudoPassword) || errors.Is(err, ErrSudoAsks) {
 		c.link.mu.Lock()
 		if errors.Is(err, ErrSudoPassword) {
-			c.link.wrong = c.link.sudo.password
+			c.link.refuse(c.link.sudo.password)
 		}
 		c.link.sudo = sudoState{}
 		c.link.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 
 // Inspect implements live.Fabric: the same as check, or the preflight if nothing has been set up yet.
 func (f *fabric) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inventory, *report.Report, error) {
+	f.s.AskAgain()
 	named := len(a.VMs) > 0
 	inv, err := f.world(ctx, a, named)
 	if err != nil {

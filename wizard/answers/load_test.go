@@ -181,7 +181,6 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"VM without address":                  {"mode: pvrdma\nvms:\n- {name: a}", 3, "vms[0].ip", "missing", ""},
 		"ip and adapters":                     {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, adapters: [{ip: 10.0.1.1/24}]}", 3, "vms[0].adapters", "both adapters and ip", ""},
 		"adapters in one port group":          {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.1.1/24}]}", 3, "vms[0].adapters[1].portgroup", "also used by adapters[0]", ""},
-		"VMs in subnets that overlap":         {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24}\n- {name: b, ip: 10.0.1.1/24}\n- {name: c, ip: 10.0.0.2/16}", 5, "vms[2].ip", "its subnet 10.0.0.0/16 overlaps with 10.0.0.0/24 of a", "the same prefix length"},
 		"command as login":                    {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {user: 'a;rm'}}", 3, "vms[0].guest.user", "is not a valid user name", "bare account name"},
 		"adapters in subnets that overlap":    {"mode: pvrdma\nvms:\n- {name: a, adapters: [{ip: 10.0.0.1/24}, {ip: 10.0.0.2/16, portgroup: p}]}", 3, "vms[0].adapters[1].ip", "overlaps with 10.0.0.0/24 of adapters[0]", "the same one"},
 		"SSH address is the RDMA one":         {"mode: pvrdma\nvms:\n- {name: a, ip: 10.0.0.1/24, guest: {address: 10.0.0.1}}", 3, "vms[0].ip", "own address for SSH", ""},
@@ -343,5 +342,14 @@ func TestDHCP(t *testing.T) {
 	}
 	if got := a.VMs[0].IP.Of(nil); got.IsValid() {
 		t.Error(got)
+	}
+}
+
+func TestLoginsThatExistAreAccepted(t *testing.T) {
+	for _, user := range []string{`LAB\ops`, "ops.team", "svc-rdma_1", "CORP+ops", "jörg", "o(2)"} {
+		a, err := load("mode: pvrdma\nvms: [{name: a, ip: 10.0.0.1/24, guest: {user: '" + user + "'}}]")
+		if err != nil || a.VMs[0].Guest.User != user {
+			t.Errorf("%s: %v", user, err)
+		}
 	}
 }

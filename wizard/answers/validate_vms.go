@@ -54,42 +54,12 @@ func (c *checker) vms(a *Answers) {
 		}
 		c.adapters(a, v, path, owner)
 	}
-	c.prefixes(a)
 }
 
-// notInLogins reports whether a rune is in no account name, local or of a domain (DOMAIN\user).
+// notInLogins reports whether a rune is in no account name, local or of a domain (DOMAIN\user). Active Directory has no names with
+// "/[]:;|=,*?<> (Microsoft, sAMAccountName).
 func notInLogins(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`._-+\`, r)
-}
-
-// prefixes refuses addresses of a port group whose subnets overlap without being the same: one guest sends to the other directly, and
-// the other replies through a router, if at all.
-func (c *checker) prefixes(a *Answers) {
-	type known struct {
-		subnet netip.Prefix
-		vm     string
-	}
-	groups := map[string][]known{}
-	for i, v := range a.VMs {
-		for j, n := range a.Networks(v) {
-			subnet := n.IP.Masked()
-			if !subnet.IsValid() || subnet.Bits() == 0 {
-				continue
-			}
-			k := slices.IndexFunc(groups[n.PortGroup], func(k known) bool { return k.subnet.Overlaps(subnet) })
-			if k < 0 {
-				groups[n.PortGroup] = append(groups[n.PortGroup], known{subnet, v.Name})
-				continue
-			}
-			path := fmt.Sprintf("vms[%d].ip", i)
-			if len(v.Adapters) > 0 {
-				path = fmt.Sprintf("vms[%d].adapters[%d].ip", i, j)
-			}
-			if other := groups[n.PortGroup][k]; other.subnet != subnet {
-				c.bad(path, "give all VMs of the port group the same prefix length", "its subnet %s overlaps with %s of %s", subnet, other.subnet, clip(other.vm))
-			}
-		}
-	}
+	return unicode.IsSpace(r) || !unicode.IsPrint(r) && !unicode.IsMark(r) || strings.ContainsRune("\"/[]:;|=,*?<>@'`$", r)
 }
 
 func (c *checker) adapters(a *Answers, v VM, path string, owner map[netip.Addr]string) {

@@ -2,6 +2,7 @@ package recipe_test
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,7 @@ func TestRefusalsByInventory(t *testing.T) {
 		"memory does not fit": {func(w world) { w.inv.Hosts[1].MemoryMB = 8192 }, "host/esx-02", "VM-MEMFIT-008", "16384 MB"},
 		"address of a vmknic": {func(w world) { w.inv.Hosts[0].VMKs[0].IP = "192.168.50.11" }, "vm/vm-02", "GST-DUPIP-016", "vmk0 on esx-01"},
 		"address of a VM":     {func(w world) { w.inv.VMs[0].IPs = []string{"192.168.50.11"} }, "vm/vm-02", "GST-DUPIP-016", "in use by the VM vm-01"},
+		"subnets overlap":     {func(w world) { w.a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.50.11/16") }, "vm/vm-02", "GST-IP-014", "192.168.0.0/16 overlaps with"},
 		"guest unreachable":   {func(w world) { w.inv.Guests[1] = backends.Guest{VM: "vm-02", Error: "connection refused"} }, "guest/vm-02", "", "connection refused"},
 		"unread packages":     {func(w world) { w.inv.Guests[1].Packages = nil }, "guest/vm-02", "GST-PKG-005", "the package manager does not answer"},
 		"guest without sudo":  {func(w world) { w.inv.Guests[1].Sudo = "none" }, "guest/vm-02", "GST-SUDO-002", "may not use sudo"},

@@ -24,3 +24,19 @@ func TestAddressesInTwoSubnetsAreNoted(t *testing.T) {
 		t.Errorf("two subnets: %q", p.Notes)
 	}
 }
+
+// Guests whose prefix this program does not set may have any; so may guests on different networks.
+func TestSubnetsThatMayOverlap(t *testing.T) {
+	inv := newInventory(2)
+	a := newAnswers(inv)
+	a.VMs[0].IP.Prefix, a.VMs[1].IP.Prefix = netip.MustParsePrefix("192.168.50.11/24"), netip.MustParsePrefix("192.168.50.12/16")
+	if r := refusals(t, a, inv, plan.Options{}); len(r) != 1 || r[0].Check != "GST-IP-014" {
+		t.Fatalf("%+v", r)
+	}
+	if p := mustBuild(t, a, inv, plan.Options{Skip: []string{"GST-IP-014"}}); !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "overlaps with") }) {
+		t.Errorf("skipped: %q", p.Notes)
+	}
+	unmanaged := false
+	a.VMs[1].Guest.Manage = &unmanaged
+	mustBuild(t, a, inv, plan.Options{})
+}

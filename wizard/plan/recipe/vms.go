@@ -45,6 +45,7 @@ func (b *builder) selectVMs() {
 		}
 	}
 	b.addresses()
+	b.prefixes()
 }
 
 // networks returns the RDMA interfaces that a VM should have. A card that is passed through is on no port group.
@@ -149,6 +150,31 @@ func (b *builder) addresses() {
 			}
 			if who, taken := tools[ip]; taken && who != p.Name {
 				b.Object(backends.VMRef(p.Name), "GST-DUPIP-016", "choose another address", "%s is in use by the VM %s", ip, who)
+			}
+		}
+	}
+}
+
+// prefixes refuses addresses of guests on one network whose subnets overlap without being the same: one guest then sends to the other
+// directly, and the other replies through a router, if at all.
+func (b *builder) prefixes() {
+	type subnet struct {
+		netip.Prefix
+		vm string
+	}
+	known := map[string][]subnet{} // by network
+	for _, p := range b.VMs {
+		for _, n := range p.Nets {
+			one := subnet{n.IP.Masked(), p.Name}
+			if !one.IsValid() || !p.Wish.Guest.Managed() {
+				continue
+			}
+			i := slices.IndexFunc(known[n.PortGroup], func(other subnet) bool { return other.Overlaps(one.Prefix) })
+			if i < 0 {
+				known[n.PortGroup] = append(known[n.PortGroup], one)
+			} else if other := known[n.PortGroup][i]; other.Prefix != one.Prefix {
+				b.Object(backends.VMRef(p.Name), "GST-IP-014", "give all VMs of one network the same prefix length",
+					"its subnet %s overlaps with %s of %s", one, other.Prefix, other.vm)
 			}
 		}
 	}
