@@ -30,7 +30,7 @@ func TestHostsAreShownByNameFirst(t *testing.T) {
 		s.shows("3, 1 chosen")
 		s.press(keyEsc)
 		s.steps([2]string{"vCenter address", "\r\r"}, [2]string{"VMs, which are being", "\r"}, [2]string{"reading pNICs, switches and VMs", keyEsc})
-		s.shows("Enter continue")
+		s.shows("Space choose")
 		s.press("\r")
 		s.shows("reading pNICs, switches and VMs")
 		b.late <- nil
