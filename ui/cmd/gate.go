@@ -120,7 +120,7 @@ func (g *gate) holds(ctx context.Context, w engine.Wave) ([]string, error) {
 			held = append(held, g.host(t, x)...)
 		}
 	}
-	lost, err := g.unplugged(ctx, w)
+	lost, err := g.unplugged(ctx, w, now)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +158,8 @@ func (g *gate) unseen(w engine.Wave, asked time.Time) []backends.Ref {
 }
 
 // unplugged returns which VMs that are back have an RDMA adapter that is not connected. Each VM is queried until its adapters are
-// connected.
-func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
+// connected. One that ran a moment before, in now, and is off when its adapters are read has none that are known to be connected.
+func (g *gate) unplugged(ctx context.Context, w engine.Wave, now map[backends.Ref]vsphere.Health) ([]string, error) {
 	g.mu.Lock()
 	for _, t := range w.Next {
 		delete(g.connected, t)
@@ -174,11 +174,13 @@ func (g *gate) unplugged(ctx context.Context, w engine.Wave) ([]string, error) {
 	defer g.mu.Unlock()
 	var held []string
 	for _, t := range vms {
-		labels, read := lost[t]
-		if len(labels) > 0 {
+		switch labels, read := lost[t]; {
+		case !read && now[t].On:
+			held = append(held, t.Name+" is not running")
+		case !read:
+		case len(labels) > 0:
 			held = append(held, fmt.Sprintf("%s of %s is not connected: connect it in the settings of the VM (Broadcom KB 368679)", strings.Join(labels, ", "), t.Name))
-		}
-		if read && len(labels) == 0 {
+		default:
 			g.connected[t] = true
 		}
 	}

@@ -1,12 +1,14 @@
 package cmd_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,6 +162,42 @@ func TestVMThatIsOffAgainHoldsTheNextWave(t *testing.T) {
 	b.stayedOn("vm-02")
 	b.lab.World().Faults.Clear()
 	power(vm.PowerOn)
+	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
+	if code := end(); code != 0 {
+		t.Errorf("exit %d\n%s", code, said.String())
+	}
+}
+
+// TestVMThatGoesOffWhileItIsReadHoldsTheNextWave: the first VM is powered off after the gate has read that it runs, and before the gate
+// reads its adapters. One that is off has no adapter that should be connected.
+func TestVMThatGoesOffWhileItIsReadHoldsTheNextWave(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Hosts: 2, VMs: 2, BootTime: 50 * time.Millisecond, Faults: []string{"vm=vm-01,do=disconnect"}})
+	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
+	file = edited(t, file, "guest: {", "guest: {manage: false, ")
+	proxy := between(t, *b.lab.URL())
+	b.env["GOVC_TLS_CA_CERTS"] = proxy.ca
+	said := newReader()
+	end := b.begin(io.Discard, said, "apply", "-f", file, "--yes", "--url", proxy.URL+"/sdk")
+	said.wait(t, "of vm-01 is not connected", 1)
+	var once sync.Once
+	proxy.mu.Lock()
+	proxy.before = func(call []byte) {
+		if bytes.Contains(call, []byte("<pathSet>runtime.powerState</pathSet><pathSet>config.hardware.device</pathSet></propSet>")) {
+			once.Do(func() {
+				if err := b.lab.World().PowerOff("vm-01"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	proxy.mu.Unlock()
+	said.wait(t, "vm-01 is not running", 1)
+	b.stayedOn("vm-02")
+	b.lab.World().Faults.Clear()
+	if err := b.lab.World().PowerOn("vm-01"); err != nil {
+		t.Fatal(err)
+	}
 	b.change(world.Event{What: world.VMDevices, VM: "vm-01"}, func(s *world.State) { s.VM("vm-01").Adapters[1].Connected = true })
 	if code := end(); code != 0 {
 		t.Errorf("exit %d\n%s", code, said.String())

@@ -32,6 +32,7 @@ type strict struct {
 	mu      sync.Mutex
 	asked   int
 	refused []string
+	before  func(call []byte) // if set, runs before a call is passed on
 }
 
 // between starts a strict in front of a simulator.
@@ -68,6 +69,12 @@ func between(t *testing.T, target url.URL) *strict {
 				`<soapenv:Fault><faultcode>ServerFaultCode</faultcode><faultstring></faultstring><detail><InvalidPropertyFault xmlns="urn:vim25" xsi:type="InvalidProperty"><name>`+
 				path+`</name></InvalidPropertyFault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`)
 			return
+		}
+		s.mu.Lock()
+		before := s.before
+		s.mu.Unlock()
+		if before != nil {
+			before(body)
 		}
 		proxy.ServeHTTP(w, r)
 	}))
