@@ -24,7 +24,7 @@ build:
 RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
 RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups|
 RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
-SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts)$$
+SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts|TestTwinOfAFinishedSite)$$
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 # Packages that start no goroutine have nothing that the race detector could find.

@@ -55,6 +55,7 @@ type Table struct {
 	rows    []Row
 	find    []string // what the filter searches, by row
 	widths  []int
+	shrunk  bool  // one of the longest cells has become shorter: the widths are measured again before the next drawing
 	visible []int // rows that match the filter
 	cursor  int   // index into visible
 	top     int
@@ -103,9 +104,25 @@ func field(t theme.Theme, prompt string) textinput.Model {
 // SetCell replaces the text of one cell.
 func (t *Table) SetCell(row, column int, text string) {
 	r := &t.rows[row]
+	before := lipgloss.Width(r.Cells[column])
 	r.Cells[column] = backends.Clean(text)
-	t.widths[column] = max(t.widths[column], lipgloss.Width(r.Cells[column]))
+	now := lipgloss.Width(r.Cells[column])
+	t.shrunk = t.shrunk || now < before && before >= t.widths[column]
+	t.widths[column] = max(t.widths[column], now)
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
+}
+
+// measure makes each column as wide as its longest cell.
+func (t *Table) measure() {
+	for i, c := range t.columns {
+		t.widths[i] = lipgloss.Width(c.Title)
+		for _, r := range t.rows {
+			if i < len(r.Cells) {
+				t.widths[i] = max(t.widths[i], lipgloss.Width(r.Cells[i]))
+			}
+		}
+	}
+	t.shrunk = false
 }
 
 // Cursor returns the id of the row at the cursor, "" if there is none.

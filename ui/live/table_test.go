@@ -161,6 +161,21 @@ func TestNarrowScreensLoseColumnsByRank(t *testing.T) {
 	}
 }
 
+// A long text that is corrected leaves no wide column.
+func TestColumnsBecomeNarrowAgain(t *testing.T) {
+	table := hosts(4)
+	want := table.View(60, 10)
+	cell := table.Rows()[1].Cells[1]
+	table.SetCell(1, 1, strings.Repeat("x", 70))
+	if table.View(60, 10) == want {
+		t.Error("the long text is not shown")
+	}
+	table.SetCell(1, 1, cell)
+	if got := table.View(60, 10); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestHostileCells(t *testing.T) {
 	table := live.NewTable(theme.New(false, false, true), []live.Column{{Title: "VM"}}, []live.Row{{ID: "1", Cells: []string{"a\x1b[31m\u202eb\n"}, Detail: "\x1b]0;x\x07"}})
 	if v := table.View(80, 8); strings.Contains(v, "\x1b[31") || strings.Contains(v, "\x1b]") || strings.Contains(v, "\u202e") {

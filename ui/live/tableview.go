@@ -19,6 +19,9 @@ const (
 // View renders the table in width x height cells: the heading, the rows, the detail or the error of the row under the cursor, and
 // the position or the text field.
 func (t *Table) View(width, height int) string {
+	if t.shrunk {
+		t.measure()
+	}
 	shown := t.fit(width)
 	lines := []string{t.theme.Quiet.Render(strings.Repeat(" ", markWidth) + t.cells(plain.Mapped(t.columns, func(c Column) string { return c.Title }), shown, width-markWidth))}
 	body := max(1, height-2-detailLines)
