@@ -112,7 +112,7 @@ e2e-full: build
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' ./ui/cmd ./ui/cmd/torture
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
-	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 60m -run 'TestE2EGuests|TestE2EPVRDMA|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
+	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 80m -run 'TestE2EGuests|TestE2EPVRDMA|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside commands
 # and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables are then in bin/torture. Needs ssh.
