@@ -55,7 +55,7 @@ type Table struct {
 	rows    []Row
 	find    []string // what the filter searches, by row
 	widths  []int
-	shrunk  bool  // one of the longest cells has become shorter: the widths are measured again before the next drawing
+	changed bool  // cells have changed since the widths were measured
 	visible []int // rows that match the filter
 	cursor  int   // index into visible
 	top     int
@@ -77,10 +77,7 @@ func NewTable(t theme.Theme, columns []Column, rows []Row) *Table {
 // SetRows replaces the rows; the filter is kept, and the cursor stays on the row with the same id.
 func (t *Table) SetRows(rows []Row) {
 	id := t.Cursor()
-	t.rows, t.widths, t.find = rows, make([]int, len(t.columns)), make([]string, len(rows))
-	for i, c := range t.columns {
-		t.widths[i] = lipgloss.Width(c.Title)
-	}
+	t.rows, t.widths, t.find, t.changed = rows, make([]int, len(t.columns)), make([]string, len(rows)), true
 	for i := range rows {
 		for j := range rows[i].Cells {
 			t.SetCell(i, j, rows[i].Cells[j])
@@ -104,11 +101,8 @@ func field(t theme.Theme, prompt string) textinput.Model {
 // SetCell replaces the text of one cell.
 func (t *Table) SetCell(row, column int, text string) {
 	r := &t.rows[row]
-	before := lipgloss.Width(r.Cells[column])
 	r.Cells[column] = backends.Clean(text)
-	now := lipgloss.Width(r.Cells[column])
-	t.shrunk = t.shrunk || now < before && before >= t.widths[column]
-	t.widths[column] = max(t.widths[column], now)
+	t.changed = true
 	t.find[row] = strings.ToLower(strings.Join(r.Cells, "\n"))
 }
 
@@ -122,7 +116,7 @@ func (t *Table) measure() {
 			}
 		}
 	}
-	t.shrunk = false
+	t.changed = false
 }
 
 // Cursor returns the id of the row at the cursor, "" if there is none.

@@ -19,7 +19,7 @@ const (
 // View renders the table in width x height cells: the heading, the rows, the detail or the error of the row under the cursor, and
 // the position or the text field.
 func (t *Table) View(width, height int) string {
-	if t.shrunk {
+	if t.changed {
 		t.measure()
 	}
 	shown := t.fit(width)

@@ -179,7 +179,7 @@ func entered(g *backends.Guest) string {
 	if len(unload) > 0 {
 		add("for m in %s; do grep -q \"^$m \" /proc/modules && modprobe -r $m; done", strings.Join(unload, " "))
 	}
-	if len(g.RDMA) > 0 && len(load) > 0 { // without a device the boot has loaded the same ones
+	if len(load) > 0 {
 		add("for m in %s; do grep -q \"^$m \" /proc/modules || modprobe $m; done", strings.Join(load, " "))
 	}
 	for _, i := range g.Interfaces {
