@@ -101,8 +101,9 @@ e2e: build
 
 # The long suite in addition to e2e and torture: the tests that make test runs with fewer hosts, VMs, systems or answers, in full
 # (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); complete runs with the race detector;
-# third-party clients against the lab (the table is then in bin/foreign); loss on the wire between real guests, kills while they
-# renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It begins with the build for macOS.
+# third-party clients against the lab (the table is then in bin/foreign); loss on the wire between real guests, MPI between them, kills
+# while they install packages, renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It begins
+# with the build for macOS.
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd

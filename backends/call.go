@@ -48,6 +48,26 @@ func ReadsOf(ctx context.Context) *Reads {
 	return r
 }
 
+// Knows reports whether an answer is kept.
+func (r *Reads) Knows(question string) bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.kept[question]
+	return known
+}
+
+// Keep keeps an answer that came together with another one.
+func (r *Reads) Keep(question string, answer any) {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.kept[question] = answer
+	}
+}
+
 // Forget drops all answers.
 func (r *Reads) Forget() {
 	if r != nil {

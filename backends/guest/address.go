@@ -57,19 +57,28 @@ func (a address) find(ctx context.Context, s backends.Setting) (*network, *backe
 	return n, n.byMAC(mac), nil
 }
 
-// network reads the network of the guest.
-func (a address) network(ctx context.Context, s backends.Setting) (*network, error) {
-	// only root can read netplan's files; without root the current state can still be read.
-	c, err := a.g.conn(ctx, s.Target.Name)
+// asks is the command that reads the network of the guest: as root, because only root can read netplan's files; without root the
+// current state can still be read.
+func (a address) asks(ctx context.Context, vm string) (ssh.Command, error) {
+	c, err := a.g.conn(ctx, vm)
 	if err != nil {
-		return nil, err
+		return ssh.Command{}, err
 	}
 	_, noRoot := c.Sudo(ctx)
-	f, err := a.g.lookFacts(ctx, s.Target.Name, ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20})
+	return traced(ssh.Command{Script: networkScript(), Sudo: noRoot == nil, MaxOutput: 8 << 20}), nil
+}
+
+// network reads the network of the guest.
+func (a address) network(ctx context.Context, s backends.Setting) (*network, error) {
+	cmd, err := a.asks(ctx, s.Target.Name)
 	if err != nil {
 		return nil, err
 	}
-	n := f.network()
+	r, err := a.g.look(ctx, s.Target.Name, cmd)
+	if err != nil {
+		return nil, err
+	}
+	n := sections(r.Stdout).network()
 	return &n, nil
 }
 
@@ -252,25 +261,27 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 
 // Observe returns the current state of file and interface.
 func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.Kept) (backends.Kept, error) {
-	n, err := a.network(ctx, s)
-	if err != nil {
-		return backends.Kept{}, err
-	}
-	return a.observe(ctx, s, kept, n)
+	_, now, err := a.observe(ctx, s, kept)
+	return now, err
 }
 
-// observe is Observe with the network that was just read.
-func (a address) observe(ctx context.Context, s backends.Setting, kept backends.Kept, n *network) (backends.Kept, error) {
-	items, err := a.g.readItems(ctx, s.Target.Name, manifestOf(kept))
+// observe is Observe, and returns the network, too.
+func (a address) observe(ctx context.Context, s backends.Setting, kept backends.Kept) (*network, backends.Kept, error) {
+	cmd, err := a.asks(ctx, s.Target.Name)
 	if err != nil {
-		return backends.Kept{}, err
+		return nil, backends.Kept{}, err
 	}
+	r, items, err := a.g.lookBeside(ctx, s.Target.Name, cmd, manifestOf(kept))
+	if err != nil {
+		return nil, backends.Kept{}, err
+	}
+	n := sections(r.Stdout).network()
 	for _, i := range kept.Items {
 		if i.Kind == backends.ItemInterface {
 			items = append(items, n.item(i.Name, n.byMAC(i.Name)))
 		}
 	}
-	return backends.Kept{Items: items}, nil
+	return &n, backends.Kept{Items: items}, nil
 }
 
 // Restore restores the file exactly, applies it, and restores the addresses and MTU of the interface, also under the watchdog.
@@ -289,7 +300,7 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if err := was.State.Decode(&k); err != nil {
 		return badKept(vm, err)
 	}
-	n, err := a.network(ctx, s)
+	n, now, err := a.observe(ctx, s, kept)
 	if err != nil {
 		return err
 	}
@@ -300,9 +311,8 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 	if why := n.management[i.Name]; why != "" {
 		return backends.Errorf(backends.KindRefused, label(vm), "", "will not change interface %s: %s", i.Name, why)
 	}
-	now, err := a.observe(ctx, s, kept, n)
-	if err != nil || len(backends.Differences(kept, now)) == 0 {
-		return err
+	if len(backends.Differences(kept, now)) == 0 {
+		return nil
 	}
 	f := kept.Items[file]
 	st := fileState{Mode: uint32(netconf.System(was.Content).Mode()), Owner: "0:0"}
@@ -319,6 +329,9 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		}
 	}
 	if err := a.g.apply(ctx, vm, t); err != nil {
+		return err
+	}
+	if _, _, err := a.observe(ctx, s, kept); err != nil { // what putBack reads, and what is observed after it
 		return err
 	}
 	return a.g.putBack(ctx, vm, kept) // remove what an interrupted write left beside the file

@@ -40,6 +40,8 @@ type Options struct {
 	TakeBack time.Duration // time until a guest reverts a network change that is not confirmed; 0: 60 s
 	BootTime time.Duration // limit of Wait and Boot; 0: DefaultBootTime
 	BootWait time.Duration // how long that limit is really waited for, in a simulation; 0: BootTime
+	// Alone says that no other process works in the guests, so that none is waited for before the first read.
+	Alone bool
 	// Waiting is called while waiting for a step that an earlier process has left running in a guest; may be nil.
 	Waiting func(vm, step string, began time.Time)
 
@@ -78,7 +80,7 @@ type Guests struct {
 	wanted   sync.Map        // backends.Value by Setting.ID
 	managers sync.Map        // pkgman.Manager by guest
 	updated  sync.Map        // output of refreshing the package lists, by guest
-	idle     map[string]bool // guests in which no step of an earlier process runs
+	idle     map[string]bool // whether no step of an earlier process runs in a guest; without an entry it is not known
 	waits    map[string]int  // how often a step has waited for another, by guest
 }
 
@@ -171,8 +173,11 @@ func (g *Guests) Run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Resul
 
 // look is Run of a script that only reads; see backends.Reads.
 func (g *Guests) look(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
-	return backends.Again(ctx, fmt.Sprintln(vm, cmd.Sudo, cmd.Script), func() (ssh.Result, error) { return g.run(ctx, vm, cmd) })
+	return backends.Again(ctx, question(vm, cmd), func() (ssh.Result, error) { return g.run(ctx, vm, cmd) })
 }
+
+// question identifies a look; see backends.Reads.
+func question(vm string, cmd ssh.Command) string { return fmt.Sprintln(vm, cmd.Sudo, cmd.Script) }
 
 func (g *Guests) run(ctx context.Context, vm string, cmd ssh.Command) (ssh.Result, error) {
 	if cmd.Limit <= 0 {

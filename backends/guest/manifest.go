@@ -71,10 +71,10 @@ func manifestOf(kept backends.Kept) manifest {
 // anyImage is the item for all initial RAM disks that contain nothing of this program.
 const anyImage = "/boot"
 
-// readItems returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.
-func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
-	var args []string
-	var items []backends.Item
+const readState = "read the current state of what a change may affect"
+
+// query returns the arguments of read-state.sh for a manifest, and its items as if all were missing.
+func (m manifest) query() (args []string, items []backends.Item) {
 	add := func(kind backends.ItemKind, word string, names ...string) {
 		for _, n := range names {
 			args = append(args, word, n)
@@ -88,26 +88,74 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	if m.ramfs {
 		add(backends.ItemInitramfs, "images", anyImage)
 	}
+	return args, items
+}
+
+// asked identifies the answer of read-state.sh; see backends.Reads.
+func asked(vm string, args []string) string { return fmt.Sprintln(vm, args) }
+
+// readItems returns the current items of a manifest, including missing ones, and files that an interrupted write left beside a file.
+func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backends.Item, error) {
+	args, items := m.query()
 	if len(args) == 0 {
 		return nil, nil
 	}
-	const what = "read the current state of what a change may affect"
 	// A failure is not kept: a guest that could not start a program, or printed something else, is asked again.
-	found, err := backends.Again(ctx, fmt.Sprintln(vm, args), func() ([]backends.Item, error) {
-		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: what, Sudo: true, MaxOutput: 8 << 20})
-		out, err := answered(vm, what, r, err)
-		if err != nil {
-			return nil, err
-		}
-		list, err := parseItems(out)
-		if err != nil {
-			return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
-		}
-		return list, nil
+	found, err := backends.Again(ctx, asked(vm, args), func() ([]backends.Item, error) {
+		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: readState, Sudo: true, MaxOutput: 8 << 20})
+		return foundItems(vm, r, err)
 	})
 	if err != nil {
 		return nil, err
 	}
+	return filled(items, found), nil
+}
+
+// stateMark begins the output of read-state.sh after that of another script.
+const stateMark = mark + "state\n"
+
+// lookBeside is look and readItems in one command, if the answers to neither are known.
+func (g *Guests) lookBeside(ctx context.Context, vm string, cmd ssh.Command, m manifest) (ssh.Result, []backends.Item, error) {
+	args, items := m.query()
+	reads := backends.ReadsOf(ctx)
+	if len(args) == 0 || !cmd.Sudo || reads.Knows(question(vm, cmd)) || reads.Knows(asked(vm, args)) {
+		r, err := g.look(ctx, vm, cmd)
+		if err == nil {
+			items, err = g.readItems(ctx, vm, m)
+		}
+		return r, items, err
+	}
+	both := cmd
+	both.What += ", state"
+	both.Script = "(\n" + cmd.Script + ")\n" + sectionStart + "state\n" + script("read-state.sh", args...)
+	r, err := g.run(ctx, vm, both)
+	text, state, _ := strings.Cut(r.Stdout, stateMark)
+	r.Stdout = state
+	found, err := foundItems(vm, r, err)
+	if err != nil {
+		return ssh.Result{}, nil, err
+	}
+	r.Stdout = text
+	reads.Keep(question(vm, cmd), r)
+	reads.Keep(asked(vm, args), found)
+	return r, filled(items, found), nil
+}
+
+// foundItems returns the items that read-state.sh printed.
+func foundItems(vm string, r ssh.Result, err error) ([]backends.Item, error) {
+	out, err := answered(vm, readState, r, err)
+	if err != nil {
+		return nil, err
+	}
+	list, err := parseItems(out)
+	if err != nil {
+		return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", readState, err)
+	}
+	return list, nil
+}
+
+// filled returns items with the states that were found, and more that were found beside them.
+func filled(items, found []backends.Item) []backends.Item {
 	for _, seen := range found {
 		at := slices.IndexFunc(items, func(i backends.Item) bool { return i.Kind == seen.Kind && i.Name == seen.Name })
 		if at < 0 {
@@ -119,7 +167,7 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	for i := range items {
 		items[i].Runtime = items[i].Kind == backends.ItemSysctl
 	}
-	return items, nil
+	return items
 }
 
 // record returns the items of a manifest, and more, as the record of a change, without what another party's interrupted write left

@@ -64,9 +64,11 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 
 // ask queries the package manager.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
-	script := section("dpkg", script("dpkg-versions.sh")) +
-		section("rpm", script("rpm-versions.sh", names...))
-	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: script, MaxOutput: 8 << 20})
+	sections := section("dpkg", script("dpkg-versions.sh"))
+	if m, known := p.g.managers.Load(vm); !known || !m.(pkgman.Manager).DPKG {
+		sections += section("rpm", script("rpm-versions.sh", names...))
+	}
+	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: sections, MaxOutput: 8 << 20})
 	if err == nil && !f.knowsPackages() {
 		err = unreadPackages(vm)
 	}

@@ -172,9 +172,9 @@ func (g *Guests) change(ctx context.Context, vm string, s step) (string, error) 
 // outdated. It does not wait in guests without root access.
 func (g *Guests) settle(ctx context.Context, vm string) error {
 	g.mu.Lock()
-	done := g.idle[vm]
+	idle, known := g.idle[vm]
 	g.mu.Unlock()
-	if done {
+	if idle || !known && g.options.Alone {
 		return nil
 	}
 	c, err := g.conn(ctx, vm)
@@ -202,6 +202,6 @@ func (g *Guests) Settle(ctx context.Context, vm string) error {
 // unsettle makes the next read wait again: a step may be running whose end was not reported.
 func (g *Guests) unsettle(vm string) {
 	g.mu.Lock()
-	delete(g.idle, vm)
+	g.idle[vm] = false
 	g.mu.Unlock()
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -43,6 +44,8 @@ type Options struct {
 
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
+
+	Private bool // hosts and guests listen on no port: only Dial reaches their shells
 
 	Unlogged bool // programs and calls are not logged; only if Found is set
 
@@ -108,7 +111,7 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.shells, err = shell.Start(ctx, l.world, shell.Options{})
+	l.shells, err = shell.Start(ctx, l.world, shell.Options{Private: o.Private})
 	if err != nil {
 		return err
 	}
@@ -156,6 +159,11 @@ func (l *Lab) Close() error {
 
 // URL returns the address of the vCenter's API.
 func (l *Lab) URL() *url.URL { u := *l.vc.URL; return &u }
+
+// Dial connects to the SSH server of a host or guest at its address.
+func (l *Lab) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return l.shells.Dial(ctx, addr)
+}
 
 // Dir returns the directory with answers, keys and env.
 func (l *Lab) Dir() string { return l.dir }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -46,6 +47,8 @@ type Config struct {
 
 	Warn  func(string)   // receives the ignored parts of the ssh_config files; may be nil
 	Trace backends.Trace // receives every connection attempt and every command; may be nil
+
+	Dial func(ctx context.Context, address string) (net.Conn, error) // connects to HOST:PORT; nil: TCP
 
 	WeakAlgorithms bool          // also accept SHA-1 key exchanges and CBC ciphers, for servers that support nothing else
 	DialTimeout    time.Duration // connect and handshake of one hop, without the time for prompts; 0: 10 s

@@ -157,6 +157,9 @@ func (p *Pool) handshake(ctx context.Context, t Target, e endpoint, jump *Conn, 
 }
 
 func (p *Pool) reach(ctx context.Context, e endpoint, jump *Conn) (net.Conn, error) {
+	if jump == nil && p.config.Dial != nil {
+		return p.config.Dial(ctx, e.address())
+	}
 	if jump == nil {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", e.address())

@@ -149,7 +149,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	}
 	defer os.RemoveAll(dir)
 	o := lab.Options{Found: site.Found, Faults: f.faults, Dir: dir, RebootTime: 50 * time.Millisecond, BootTime: 10 * time.Millisecond,
-		Shutdown: 10 * time.Millisecond, TaskTime: 4 * time.Millisecond, Commands: timing.Clock{SleepScale: 0.05}, Unlogged: true}
+		Shutdown: 10 * time.Millisecond, TaskTime: 4 * time.Millisecond, Commands: timing.Clock{SleepScale: 0.05}, Private: true, Unlogged: true}
 	if f.scenario != "" {
 		o.Found = func(s *world.State) error {
 			if err := site.Found(s); err != nil {
@@ -168,7 +168,7 @@ func (f *rehearseFlags) play(ctx context.Context, e *console.Env, said io.Writer
 	defer l.Close()
 	f.stated.Measure(b.Facts.Inventory.Took, f.given)
 	f.stated.RebootLimit, f.stated.BootLimit = a.Run.Reboot.Limit(), guest.DefaultBootTime
-	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{Wait: waitOnTwins}
+	r, share := twin.NewRehearsal(site.Assumed, f.stated.Sources()), &console.Twin{Dial: l.Dial, Wait: waitOnTwins}
 	p := &play{Rehearsal: r, said: said, on: onTwin(e, l, dir, share), share: share, stated: f.stated, state: filepath.Join(dir, "rdma-setup"),
 		limits: engine.Limits{Parallel: a.Run.Parallel, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: a.Run.Power.Limit(len(a.VMs))}}
 	if p.file, err = answersIn(dir, site, l, a); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -171,6 +172,7 @@ func endedLab(st *journal.State, err error) error {
 // carryOn reads the inventory again, shows the remaining changes of a resume or rollback, and makes them.
 func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given string, c *carryOn) error {
 	r.until = windowEnd(r.env, r.a)
+	r.untouched = r.env.Twin != nil && r.env.Twin.Guests
 	inv, err := r.s.Survey(ctx, r.a)
 	if err != nil {
 		return err
@@ -307,7 +309,7 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Later:    sync.OnceValue(func() []rollback.LaterRun { return laterRuns(r.s.Set.StateDir, st) }),
-			Observed: engine.Observe(ctx, settersOf(r.s, r.a), answering(priors, inv), max(r.a.Run.Parallel, 1)),
+			Observed: r.observed(ctx, answering(priors, inv)),
 		})
 		if err == nil {
 			r.conflicts, r.left = p.Conflicts, p.Left
@@ -323,6 +325,23 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 		r.s.Want(next)
 	}
 	return next, err
+}
+
+// observed returns the current state of what a run recorded.
+func (r *runner) observed(ctx context.Context, priors []plan.Prior) map[string]plan.Observation {
+	seen := map[string]plan.Observation{}
+	if r.untouched {
+		r.untouched = false
+		priors = slices.DeleteFunc(priors, func(p plan.Prior) bool {
+			now, all := p.Last()
+			if all = all && p.Change.Target.Type == backends.TypeGuest; all {
+				seen[p.Change.ID()] = plan.Observation{Now: now}
+			}
+			return all
+		})
+	}
+	maps.Copy(seen, engine.Observe(ctx, settersOf(r.s, r.a), priors, max(r.a.Run.Parallel, 1)))
+	return seen
 }
 
 // tookBack ends a rollback: nothing is measured; everything is restored, except changes that a damaged journal does not prove.

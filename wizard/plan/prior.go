@@ -57,6 +57,20 @@ func (p Prior) PutBack() bool {
 	return len(backends.Differences(*p.Kept, p.Left)) == 0
 }
 
+// Last returns the recorded items as last observed, and whether that says how they are if only this run has changed anything: all
+// were observed after their last change, and none has a state that a reboot changes.
+func (p Prior) Last() (backends.Kept, bool) {
+	if p.Kept == nil || len(p.Kept.Items) == 0 || p.Uncertain {
+		return backends.Kept{}, false
+	}
+	for _, i := range p.Kept.Items {
+		if i.Runtime || p.Left.Item(i.Kind, i.Name) == nil {
+			return backends.Kept{}, false
+		}
+	}
+	return p.Left, true
+}
+
 // Differences describes at most five differences for the operator.
 func Differences(ds []backends.Difference) []string {
 	var out []string

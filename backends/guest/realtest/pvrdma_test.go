@@ -3,7 +3,6 @@
 package realtest_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
@@ -16,7 +15,7 @@ func TestE2EPVRDMA(t *testing.T) {
 	good := s.answers("ubuntu")
 	bare := s.facts()
 	guest := s.guests[0]
-	if os.Getenv("RDMA_SETUP_E2E_FULL") != "" { // make e2e-full
+	if full() {
 		s.killedInside(good)
 	}
 	if !s.scenario("apply with the real vmw_pvrdma, packages present", func(t *testing.T) {

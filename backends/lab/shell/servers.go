@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/shell/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -26,6 +27,7 @@ import (
 // Options configure the servers.
 type Options struct {
 	Listen  string // address without port; default: 127.0.0.1
+	Private bool   // listen on no port: the servers are reached by Servers.Dial only
 	AtStart int    // maximum number of machines for which servers listen at start; others listen on demand; default: 4096
 }
 
@@ -33,6 +35,7 @@ type Options struct {
 type Servers struct {
 	world  *world.World
 	listen string
+	inside *memnet.Network // nil: the network of this machine
 	site   *linux.Site
 
 	mu     sync.Mutex
@@ -54,6 +57,9 @@ func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	s := &Servers{world: w, listen: o.Listen, guests: map[string]*endpoint{}, hosts: map[string]*endpoint{}}
 	if s.listen == "" {
 		s.listen = "127.0.0.1"
+	}
+	if o.Private {
+		s.inside = memnet.New()
 	}
 	s.site = &linux.Site{World: w, Forward: s.forward, Scripts: sh.NewScripts()}
 	w.Watch(s.follow)
@@ -130,8 +136,10 @@ func (s *Servers) open(endpoints map[string]*endpoint, name string, build func(s
 		return "", false, fmt.Errorf("lab: host key of %s: %w", name, err)
 	}
 	m := &machine{build: func() (inner, error) { return build(name) }}
-	server, err := sshd.Listen(net.JoinHostPort(s.listen, "0"), m, signer)
-	if err != nil {
+	var server *sshd.Server
+	if s.inside != nil {
+		server = sshd.Serve(s.inside.Listen(), m, signer)
+	} else if server, err = sshd.Listen(net.JoinHostPort(s.listen, "0"), m, signer); err != nil {
 		return "", false, err
 	}
 	endpoints[name] = &endpoint{server: server, machine: m, key: signer.PublicKey()}
@@ -209,6 +217,14 @@ func (s *Servers) forward(ctx context.Context, addr string) (net.Conn, error) {
 	s.mu.Unlock()
 	if !known {
 		return nil, syscall.ECONNREFUSED
+	}
+	return s.Dial(ctx, addr)
+}
+
+// Dial connects to the address of a server.
+func (s *Servers) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	if s.inside != nil {
+		return s.inside.Dial(ctx, addr)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", addr)

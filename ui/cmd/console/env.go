@@ -3,7 +3,9 @@
 package console
 
 import (
+	"context"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"time"
@@ -60,10 +62,13 @@ type Env struct {
 
 // A Twin is what the commands on a twin share.
 type Twin struct {
+	// Dial connects to the address of a host's or guest's SSH server, which listens in this process only.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
+	Wait time.Duration // the most that is waited for a host or guest to come back, whatever its limit; zero: the limit
+
 	Last   *backends.Inventory // the last one that a command has read to plan from
 	Keep   bool                // Last is still valid: do not read again
 	Guests bool                // the guests of Last are still valid: the next survey reads the rest only
-	Wait   time.Duration       // the most that is waited for a host or guest to come back, whatever its limit; zero: the limit
 }
 
 // Wait returns how long to wait for a host or a guest that has to come back within a limit.

@@ -76,12 +76,17 @@ func Listen(addr string, m Machine, key ssh.Signer) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab: SSH server: %w", err)
 	}
+	return Serve(ln, m, key), nil
+}
+
+// Serve starts a server for m on a listener with a host key. Close closes the listener.
+func Serve(ln net.Listener, m Machine, key ssh.Signer) *Server {
 	s := &Server{machine: m, ln: ln}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.config = sync.OnceValue(func() *ssh.ServerConfig { return s.serverConfig(key) })
 	s.wg.Add(1)
 	go s.accept()
-	return s, nil
+	return s
 }
 
 // Addr returns the address 127.0.0.1:PORT.
@@ -151,7 +156,7 @@ func (s *Server) accept() {
 
 // reset closes a connection as if nothing listened on the port.
 func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
+	if t, ok := c.(interface{ SetLinger(int) error }); ok { // TCP, or package memnet
 		_ = t.SetLinger(0)
 	}
 	_ = c.Close()
