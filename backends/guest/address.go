@@ -57,9 +57,9 @@ func (a address) find(ctx context.Context, s backends.Setting) (*network, *backe
 	return n, n.byMAC(mac), nil
 }
 
-// asks is the command that reads the network of the guest: as root, because only root can read netplan's files; without root the
+// networkCommand reads the network of the guest: as root, because only root can read netplan's files; without root the
 // current state can still be read.
-func (a address) asks(ctx context.Context, vm string) (ssh.Command, error) {
+func (a address) networkCommand(ctx context.Context, vm string) (ssh.Command, error) {
 	c, err := a.g.conn(ctx, vm)
 	if err != nil {
 		return ssh.Command{}, err
@@ -70,7 +70,7 @@ func (a address) asks(ctx context.Context, vm string) (ssh.Command, error) {
 
 // network reads the network of the guest.
 func (a address) network(ctx context.Context, s backends.Setting) (*network, error) {
-	cmd, err := a.asks(ctx, s.Target.Name)
+	cmd, err := a.networkCommand(ctx, s.Target.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +267,7 @@ func (a address) Observe(ctx context.Context, s backends.Setting, kept backends.
 
 // observe is Observe, and returns the network, too.
 func (a address) observe(ctx context.Context, s backends.Setting, kept backends.Kept) (*network, backends.Kept, error) {
-	cmd, err := a.asks(ctx, s.Target.Name)
+	cmd, err := a.networkCommand(ctx, s.Target.Name)
 	if err != nil {
 		return nil, backends.Kept{}, err
 	}
@@ -329,9 +329,6 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 		}
 	}
 	if err := a.g.apply(ctx, vm, t); err != nil {
-		return err
-	}
-	if _, _, err := a.observe(ctx, s, kept); err != nil { // what putBack reads, and what is observed after it
 		return err
 	}
 	return a.g.putBack(ctx, vm, kept) // remove what an interrupted write left beside the file

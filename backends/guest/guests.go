@@ -40,7 +40,7 @@ type Options struct {
 	TakeBack time.Duration // time until a guest reverts a network change that is not confirmed; 0: 60 s
 	BootTime time.Duration // limit of Wait and Boot; 0: DefaultBootTime
 	BootWait time.Duration // how long that limit is really waited for, in a simulation; 0: BootTime
-	// Alone says that no other process works in the guests, so that none is waited for before the first read.
+	// Alone says that no step of an earlier process can be running in the guests, so that none is waited for before the first read.
 	Alone bool
 	// Waiting is called while waiting for a step that an earlier process has left running in a guest; may be nil.
 	Waiting func(vm, step string, began time.Time)
@@ -75,13 +75,14 @@ type Guests struct {
 	macs    MACs
 	options Options
 
-	mu       sync.Mutex
-	conns    map[string]*ssh.Conn
-	wanted   sync.Map        // backends.Value by Setting.ID
-	managers sync.Map        // pkgman.Manager by guest
-	updated  sync.Map        // output of refreshing the package lists, by guest
-	idle     map[string]bool // whether no step of an earlier process runs in a guest; without an entry it is not known
-	waits    map[string]int  // how often a step has waited for another, by guest
+	mu         sync.Mutex
+	conns      map[string]*ssh.Conn
+	wanted     sync.Map        // backends.Value by Setting.ID
+	managers   sync.Map        // pkgman.Manager by guest
+	withoutRPM sync.Map        // guests that have no program rpm
+	updated    sync.Map        // output of refreshing the package lists, by guest
+	idle       map[string]bool // whether no step of an earlier process runs in a guest; without an entry it is not known
+	waits      map[string]int  // how often a step has waited for another, by guest
 }
 
 // New returns Guests. targets returns how to reach the guest of a VM; macs finds adapters and may be nil if no addresses or ports
@@ -108,6 +109,7 @@ func (g *Guests) Close() error {
 	conns := g.conns
 	g.conns = map[string]*ssh.Conn{}
 	g.managers.Clear() // another vCenter may have other VMs of these names
+	g.withoutRPM.Clear()
 	g.mu.Unlock()
 	for _, c := range conns {
 		c.Close()

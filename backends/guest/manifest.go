@@ -71,7 +71,10 @@ func manifestOf(kept backends.Kept) manifest {
 // anyImage is the item for all initial RAM disks that contain nothing of this program.
 const anyImage = "/boot"
 
-const readState = "read the current state of what a change may affect"
+const (
+	readState       = "read the current state of what a change may affect"
+	readStateOutput = 8 << 20 // maximum size
+)
 
 // query returns the arguments of read-state.sh for a manifest, and its items as if all were missing.
 func (m manifest) query() (args []string, items []backends.Item) {
@@ -102,8 +105,8 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 	}
 	// A failure is not kept: a guest that could not start a program, or printed something else, is asked again.
 	found, err := backends.Again(ctx, asked(vm, args), func() ([]backends.Item, error) {
-		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: readState, Sudo: true, MaxOutput: 8 << 20})
-		return foundItems(vm, r, err)
+		r, err := g.run(ctx, vm, ssh.Command{Script: script("read-state.sh", args...), What: readState, Sudo: true, MaxOutput: readStateOutput})
+		return foundItems(vm, readState, r, err)
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +117,7 @@ func (g *Guests) readItems(ctx context.Context, vm string, m manifest) ([]backen
 // stateMark begins the output of read-state.sh after that of another script.
 const stateMark = mark + "state\n"
 
-// lookBeside is look and readItems in one command, if the answers to neither are known.
+// lookBeside is look and readItems in one command, if the answers to neither are known and the command runs as root.
 func (g *Guests) lookBeside(ctx context.Context, vm string, cmd ssh.Command, m manifest) (ssh.Result, []backends.Item, error) {
 	args, items := m.query()
 	reads := backends.ReadsOf(ctx)
@@ -127,11 +130,12 @@ func (g *Guests) lookBeside(ctx context.Context, vm string, cmd ssh.Command, m m
 	}
 	both := cmd
 	both.What += ", state"
+	both.MaxOutput += readStateOutput
 	both.Script = "(\n" + cmd.Script + ")\n" + sectionStart + "state\n" + script("read-state.sh", args...)
 	r, err := g.run(ctx, vm, both)
 	text, state, _ := strings.Cut(r.Stdout, stateMark)
 	r.Stdout = state
-	found, err := foundItems(vm, r, err)
+	found, err := foundItems(vm, both.What, r, err)
 	if err != nil {
 		return ssh.Result{}, nil, err
 	}
@@ -141,15 +145,15 @@ func (g *Guests) lookBeside(ctx context.Context, vm string, cmd ssh.Command, m m
 	return r, filled(items, found), nil
 }
 
-// foundItems returns the items that read-state.sh printed.
-func foundItems(vm string, r ssh.Result, err error) ([]backends.Item, error) {
-	out, err := answered(vm, readState, r, err)
+// foundItems returns the items that read-state.sh printed in a command that is named what.
+func foundItems(vm, what string, r ssh.Result, err error) ([]backends.Item, error) {
+	out, err := answered(vm, what, r, err)
 	if err != nil {
 		return nil, err
 	}
 	list, err := parseItems(out)
 	if err != nil {
-		return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", readState, err)
+		return nil, backends.Errorf(backends.KindTransient, label(vm), "look at what the guest says of it (ls -l, lsinitramfs -l), then run it again", "%s: %w", what, err)
 	}
 	return list, nil
 }

@@ -65,12 +65,15 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 // ask queries the package manager.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
 	sections := section("dpkg", script("dpkg-versions.sh"))
-	if m, known := p.g.managers.Load(vm); !known || !m.(pkgman.Manager).DPKG {
+	if _, known := p.g.withoutRPM.Load(vm); !known {
 		sections += section("rpm", script("rpm-versions.sh", names...))
 	}
 	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: sections, MaxOutput: 8 << 20})
 	if err == nil && !f.knowsPackages() {
 		err = unreadPackages(vm)
+	}
+	if err == nil && strings.TrimSpace(f["rpm"]) == "" {
+		p.g.withoutRPM.Store(vm, true)
 	}
 	return f, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -172,7 +171,7 @@ const bundleMemory = 320 << 20
 // once checks, shows the result, and saves the baseline if requested.
 func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Command) error {
 	if f.bundle != "" {
-		defer debug.SetMemoryLimit(debug.SetMemoryLimit(bundleMemory))
+		defer e.Collect(0, bundleMemory)()
 		c, err := judgeBundle(ctx, e, f.bundle, f.planFlags, f.sel, f.pairs)
 		if err == nil {
 			err = f.show(e, c)

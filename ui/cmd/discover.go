@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -40,7 +39,7 @@ func newDiscoverCmd(e *console.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfDiscover))
+			defer e.Collect(0, memoryOfDiscover)()
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				s, err := session.Open(ctx, e, set, nil)
 				if err != nil {

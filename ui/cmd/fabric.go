@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -88,7 +87,7 @@ const memoryOfOverview = 56 << 20
 
 // Connect implements live.Fabric.
 func (f *fabric) Connect(ctx context.Context, l live.Login, names func(*backends.Inventory)) (*backends.Inventory, error) {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memoryOfOverview))
+	defer f.s.Env.Collect(0, memoryOfOverview)()
 	var unknown *live.Fingerprint
 	vc, err := vsphere.Dial(ctx, f.config(l, &unknown))
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -63,7 +62,7 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 				}
 				// Most of what the lab allocates lives for one command: collecting less often saves a quarter of its CPU and
 				// costs a fifth more memory.
-				defer debug.SetGCPercent(debug.SetGCPercent(300))
+				defer e.Collect(300, 0)()
 				l, err := lab.Start(ctx, o)
 				if err != nil {
 					return console.Usage("see: rdma-setup lab --help", "%v", err)

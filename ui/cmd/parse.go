@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,6 +76,7 @@ Exit 1 when the verdict is fail.`,
 			if j.on {
 				return j.judge(e.Stdout, args[0], in)
 			}
+			defer e.Collect(0, parseMemory)()
 			return parseTool(e.Stdout, args[0], in)
 		},
 	}
@@ -116,7 +116,6 @@ func openText(name string) (*os.File, error) {
 const parseMemory = 80 << 20
 
 func parseTool(w io.Writer, id string, in io.Reader) error {
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(parseMemory))
 	res, err := transcript.Parse(id, in)
 	if err != nil {
 		return err

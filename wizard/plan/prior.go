@@ -58,13 +58,14 @@ func (p Prior) PutBack() bool {
 }
 
 // Last returns the recorded items as last observed, and whether that says how they are if only this run has changed anything: all
-// were observed after their last change, and none has a state that a reboot changes.
+// were observed after their last change, and none is of a kind that a reboot changes, or beside which others are found (initial RAM
+// disks).
 func (p Prior) Last() (backends.Kept, bool) {
 	if p.Kept == nil || len(p.Kept.Items) == 0 || p.Uncertain {
 		return backends.Kept{}, false
 	}
 	for _, i := range p.Kept.Items {
-		if i.Runtime || p.Left.Item(i.Kind, i.Name) == nil {
+		if i.Runtime || i.Kind == backends.ItemInitramfs || p.Left.Item(i.Kind, i.Name) == nil {
 			return backends.Kept{}, false
 		}
 	}

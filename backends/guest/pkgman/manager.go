@@ -13,7 +13,6 @@ import (
 
 // A Manager describes one package manager. Its scripts are not interactive.
 type Manager struct {
-	DPKG           bool                        // its packages are those of dpkg, not of RPM
 	Repair         string                      // completes an interrupted run, "" if there is no such command
 	Update         string                      // updates the package lists, "" if that is automatic
 	Install        func(names []string) string // installs all of the names that are available
@@ -98,7 +97,7 @@ func apt() Manager {
 		return func(names []string) string { return ssh.Script("apt-get.sh", append([]string{what}, names...)...) }
 	}
 	return Manager{
-		DPKG: true, Repair: ssh.Script("apt-get.sh", "repair"), Update: ssh.Script("apt-get.sh", "update"),
+		Repair: ssh.Script("apt-get.sh", "repair"), Update: ssh.Script("apt-get.sh", "update"),
 		Install: run("install"), Simulate: run("would-install"), Remove: run("remove"), SimulateRemove: run("would-remove"),
 		WouldInstall: func(out string) []string {
 			var names []string

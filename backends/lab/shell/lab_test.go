@@ -30,6 +30,11 @@ type lab struct {
 
 func start(t *testing.T, spec scenario.Spec) *lab {
 	t.Helper()
+	return startWith(t, spec, shell.Options{})
+}
+
+func startWith(t *testing.T, spec scenario.Spec, o shell.Options) *lab {
+	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +51,7 @@ func start(t *testing.T, spec scenario.Spec) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := shell.Start(t.Context(), w, shell.Options{})
+	s, err := shell.Start(t.Context(), w, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package shell runs the shells of the lab: one SSH server on a loopback port for each ESXi host and each guest. They use the
-// same world as the simulated vCenter.
+// Package shell runs the shells of the lab: one SSH server for each ESXi host and each guest, on a loopback port or in a network inside
+// the process. They use the same world as the simulated vCenter.
 package shell
 
 import (
@@ -92,7 +92,7 @@ func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
 	return s, ctx.Err()
 }
 
-// Guest returns the address 127.0.0.1:PORT of a guest's SSH server, and starts it if necessary.
+// Guest returns the loopback address, with its port, of a guest's SSH server, and starts it if necessary.
 func (s *Servers) Guest(vm string) (string, error) {
 	addr, fresh, err := s.open(s.guests, vm, s.newGuest)
 	if err != nil || !fresh {

@@ -38,7 +38,7 @@ type Host struct {
 	ProblemsLater []HostProblem // problems from the next boot on
 	Address       string        // IP address of the management vmknic
 	UUID          string        // BIOS UUID
-	ShellAddr     string        // 127.0.0.1:PORT of its SSH server, "" until it listens
+	ShellAddr     string        // loopback address of its SSH server, with its port, "" until it listens
 	Lockdown      string        // lockdownDisabled, lockdownNormal, lockdownStrict
 	Exceptions    []string      // lockdown mode exception users
 	Password      string        // root password of its shell; "": that of World.Secrets

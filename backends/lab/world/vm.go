@@ -172,7 +172,7 @@ type Guest struct {
 	Up       bool      // booted and responding
 	Booted   time.Time // time of the last boot
 	Boots    int       // number of boots
-	Address  string    // address on which its SSH server listens: 127.0.0.1
+	Address  string    // address on which its SSH server listens, a loopback address
 	Port     int       // 0 before it listens
 	User     string
 	SudoAsks bool // sudo requires a password

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -55,6 +56,8 @@ type Env struct {
 	Apart int
 	// Connections bounds the open SSH connections that no command uses; zero: no bound.
 	Connections int
+	// Alone says that the process does nothing else while a command runs, so that the command may set limits of the process.
+	Alone bool
 	// Twin is set if the site is a twin in this process, whose guests start in no time and are soon asked again. The rehearsal's
 	// timeline applies run.power.max_unavailable and run.window.
 	Twin *Twin
@@ -110,6 +113,30 @@ func OSEnv() *Env {
 		Confirm:    askYes,
 		Executable: os.Executable,
 		Interrupts: watchSignals,
+		Alone:      true,
+	}
+}
+
+// Collect sets the percentage of the garbage collector and the memory limit in bytes, each unless it is zero, until restore is called;
+// see package debug. Both apply to the whole process: if that does anything else, they stay as they are.
+func (e *Env) Collect(percent int, limit int64) (restore func()) {
+	if !e.Alone {
+		return func() {}
+	}
+	oldPercent, oldLimit := 0, int64(0)
+	if percent != 0 {
+		oldPercent = debug.SetGCPercent(percent)
+	}
+	if limit != 0 {
+		oldLimit = debug.SetMemoryLimit(limit)
+	}
+	return func() {
+		if percent != 0 {
+			debug.SetGCPercent(oldPercent)
+		}
+		if limit != 0 {
+			debug.SetMemoryLimit(oldLimit)
+		}
 	}
 }
 

@@ -99,7 +99,8 @@ func (s *Session) reachGuests() error {
 	o := guest.Options{Archives: s.archives, Images: s.images, TakeBack: max(time.Minute, s.Set.GuestTimeout), Waiting: s.waiting}
 	if s.Env.Twin != nil { // a minute of its guests passes in 3 s
 		o.TakeBack, o.Settle, o.Poll, cfg.Again = 4*o.TakeBack, 80*time.Second, 20*time.Millisecond, 5*time.Millisecond
-		cfg.Dial, o.Alone = s.Env.Twin.Dial, true
+		cfg.Dial = s.Env.Twin.Dial
+		o.Alone = s.Env.Twin.Last == nil || s.Env.Twin.Guests // nothing was done in the guests before, or all of it has ended
 		o.BootWait = s.Env.Wait(guest.DefaultBootTime)
 	}
 	pool, err := ssh.NewPool(cfg)

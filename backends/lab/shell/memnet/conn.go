@@ -20,14 +20,22 @@ func pipe(near, far net.Addr) (*conn, *conn) {
 type conn struct {
 	in, out       *stream
 	local, remote net.Addr
-	mu            sync.Mutex
-	abort         bool
+	writing       sync.Mutex // one Write at a time, as in package net
+
+	mu     sync.Mutex
+	abort  bool
+	closed bool
 }
 
-func (c *conn) Read(b []byte) (int, error)  { return c.in.read(b) }
-func (c *conn) Write(b []byte) (int, error) { return c.out.write(b) }
-func (c *conn) LocalAddr() net.Addr         { return c.local }
-func (c *conn) RemoteAddr() net.Addr        { return c.remote }
+func (c *conn) Read(b []byte) (int, error) { return c.in.read(b) }
+func (c *conn) LocalAddr() net.Addr        { return c.local }
+func (c *conn) RemoteAddr() net.Addr       { return c.remote }
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.out.write(b)
+}
 
 // SetLinger makes Close reset the connection if sec is 0; see net.TCPConn.
 func (c *conn) SetLinger(sec int) error {
@@ -39,10 +47,20 @@ func (c *conn) SetLinger(sec int) error {
 
 func (c *conn) Close() error {
 	c.mu.Lock()
-	abort := c.abort
+	abort, closed := c.abort, c.closed
+	c.closed = true
 	c.mu.Unlock()
-	c.in.change(func(s *stream) { s.unread, s.reset = true, s.reset || abort })
-	c.out.change(func(s *stream) { s.ended, s.reset = true, s.reset || abort })
+	if closed {
+		return failed("close", net.ErrClosed)
+	}
+	c.in.change(func(s *stream) {
+		s.unread, s.reset = true, s.reset || abort
+		s.readBy.set(time.Time{}, nil)
+	})
+	c.out.change(func(s *stream) {
+		s.ended, s.reset = true, s.reset || abort
+		s.writeBy.set(time.Time{}, nil)
+	})
 	return nil
 }
 
@@ -99,8 +117,6 @@ func (s *stream) read(b []byte) (int, error) {
 		switch {
 		case s.unread:
 			return 0, failed("read", net.ErrClosed)
-		case s.reset:
-			return 0, failed("read", syscall.ECONNRESET)
 		case s.readBy.passed():
 			return 0, failed("read", os.ErrDeadlineExceeded)
 		case len(b) == 0:
@@ -112,6 +128,8 @@ func (s *stream) read(b []byte) (int, error) {
 			}
 			s.changed.Broadcast()
 			return n, nil
+		case s.reset:
+			return 0, failed("read", syscall.ECONNRESET)
 		case s.ended:
 			return 0, io.EOF
 		}

@@ -57,12 +57,25 @@ func TestEndsLikeTCP(t *testing.T) {
 			}
 			return nil
 		}, nil},
-		"reset: what was not read is lost": {func(near, far net.Conn) error {
+		"reset: what has arrived is read, then the reset": {func(near, far net.Conn) error {
+			_, _ = near.Write([]byte("rest"))
 			_ = near.(interface{ SetLinger(int) error }).SetLinger(0)
 			near.Close()
-			_, err := io.ReadAll(far)
+			b, err := io.ReadAll(far)
+			if string(b) != "rest" {
+				return errors.New("read " + string(b))
+			}
 			return err
 		}, syscall.ECONNRESET},
+		"closed twice, the second time with a reset": {func(near, far net.Conn) error {
+			near.Close()
+			_ = near.(interface{ SetLinger(int) error }).SetLinger(0)
+			if err := near.Close(); !errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			_, err := io.ReadAll(far)
+			return err
+		}, nil},
 		"own end closed": {func(near, _ net.Conn) error {
 			near.Close()
 			_, err := near.Read(make([]byte, 1))

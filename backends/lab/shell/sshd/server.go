@@ -89,7 +89,7 @@ func Serve(ln net.Listener, m Machine, key ssh.Signer) *Server {
 	return s
 }
 
-// Addr returns the address 127.0.0.1:PORT.
+// Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
 // Close stops listening, closes all connections and waits until their processes have ended.
