@@ -84,6 +84,9 @@ bench: build
 	$(GO) test -c -tags bench -o bin/bounds.test ./ui/cmd
 	cd ui/cmd && ../../bin/bounds.test -test.run TestBounds -test.timeout 75m
 
+# The real guests take most of the time of make e2e: make e2e-full tests two rails on them.
+LONGER := ^TestE2ERails$$
+
 # This test compares durations, which other tests and the race detector would lengthen.
 ALONE := ^TestE2ERehearsalForetellsTheRun$$
 
@@ -93,7 +96,7 @@ e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
 	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 4 -run 'TestE2E' -skip '$(ALONE)' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
-	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -parallel 3 -run 'TestE2E' -v ./backends/guest/realtest & computes=$$!; \
+	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -parallel 3 -run TestE2E -skip '$(LONGER)' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 	$(GO) test -count=1 -tags e2e -timeout 20m -run '$(ALONE)' -v ./ui/cmd
 	@# A sample of make torture, with the ssh of this machine as its witness.
@@ -101,9 +104,9 @@ e2e: build
 
 # The long suite in addition to e2e and torture: the tests that make test runs with fewer hosts, VMs, systems or answers, in full
 # (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); complete runs with the race detector;
-# third-party clients against the lab (the table is then in bin/foreign); loss on the wire between real guests, MPI between them, kills
-# while they install packages, renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It begins
-# with the build for macOS.
+# third-party clients against the lab (the table is then in bin/foreign); real guests with two rails, loss on the wire between them and
+# MPI, kills while they install packages, renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It
+# begins with the build for macOS.
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
@@ -113,7 +116,7 @@ e2e-full: build
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' ./ui/cmd ./ui/cmd/torture
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
-	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 80m -run 'TestE2EGuests|TestE2EPVRDMA|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
+	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 85m -run 'TestE2EGuests|TestE2EPVRDMA|TestE2ERails|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest
 
 # Every record of the journal x kill -9, every call and command x every way to fail, 300 kills at random instants inside commands
 # and between them (RDMA_SETUP_TORTURE_SEED, _KILLS, _SCALE); the tables are then in bin/torture. Needs ssh.
