@@ -64,11 +64,11 @@ func (p packages) begun(ctx context.Context, vm string, names []string) ([]strin
 
 // ask queries the package manager.
 func (p packages) ask(ctx context.Context, vm string, names []string) (facts, error) {
-	sections := section("dpkg", script("dpkg-versions.sh"))
+	text := section("dpkg", script("dpkg-versions.sh"))
 	if _, known := p.g.withoutRPM.Load(vm); !known {
-		sections += section("rpm", script("rpm-versions.sh", names...))
+		text += section("rpm", script("rpm-versions.sh", names...))
 	}
-	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: sections, MaxOutput: 8 << 20})
+	f, err := p.g.lookFacts(ctx, vm, ssh.Command{Script: text, MaxOutput: 8 << 20})
 	if err == nil && !f.knowsPackages() {
 		err = unreadPackages(vm)
 	}
