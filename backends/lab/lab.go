@@ -18,6 +18,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
+	"github.com/rdma-setup/rdma-setup/backends/lab/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/timing"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter"
@@ -45,7 +46,7 @@ type Options struct {
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
 
-	Private bool // hosts and guests listen on no port: only Dial reaches their shells
+	Private bool // nothing listens on a port of this machine: only Dial reaches the vCenter and the shells
 
 	Unlogged bool // programs and calls are not logged; only if Found is set
 
@@ -107,11 +108,15 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.vc, err = vcenter.Serve(l.world, vcenter.Options{Listen: o.Listen, Cert: cert, Accounts: o.Accounts, Idle: o.Idle})
+	var inside *memnet.Network
+	if o.Private {
+		inside = memnet.New()
+	}
+	l.vc, err = vcenter.Serve(l.world, vcenter.Options{Listen: o.Listen, Inside: inside, Cert: cert, Accounts: o.Accounts, Idle: o.Idle})
 	if err != nil {
 		return err
 	}
-	l.shells, err = shell.Start(ctx, l.world, shell.Options{Private: o.Private})
+	l.shells, err = shell.Start(ctx, l.world, shell.Options{Inside: inside})
 	if err != nil {
 		return err
 	}
@@ -160,7 +165,7 @@ func (l *Lab) Close() error {
 // URL returns the address of the vCenter's API.
 func (l *Lab) URL() *url.URL { u := *l.vc.URL; return &u }
 
-// Dial connects to the SSH server of a host or guest at its address.
+// Dial connects to the vCenter or to the SSH server of a host or guest at its address.
 func (l *Lab) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return l.shells.Dial(ctx, addr)
 }

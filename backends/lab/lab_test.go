@@ -24,6 +24,26 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// A private lab's vCenter serves a client that dials through the lab, and no port of this machine leads to it.
+func TestPrivate(t *testing.T) {
+	l := start(t, lab.Options{Hosts: 1, VMs: 1, Private: true})
+	if c, err := net.Dial("tcp", l.URL().Host); err == nil {
+		c.Close()
+		t.Errorf("a port of this machine leads to %s", l.URL().Host)
+	}
+	client := soap.NewClient(l.URL(), true)
+	client.DefaultTransport().DialTLSContext = nil
+	client.DefaultTransport().DialContext = func(ctx context.Context, _, addr string) (net.Conn, error) { return l.Dial(ctx, addr) }
+	defer client.CloseIdleConnections()
+	vim, err := vim25.NewClient(t.Context(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !vim.IsVC() {
+		t.Errorf("it is %q, no vCenter", vim.ServiceContent.About.ApiType)
+	}
+}
+
 func start(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	l, err := lab.Start(t.Context(), o)

@@ -8,13 +8,14 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/rdma-setup/rdma-setup/backends/lab/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
 )
 
 // The servers of a private lab behave as those on ports do, and no port of this machine leads to them.
 func TestPrivate(t *testing.T) {
-	l := startWith(t, scenario.Spec{Hosts: 2, VMs: 2}, shell.Options{Private: true})
+	l := startWith(t, scenario.Spec{Hosts: 2, VMs: 2}, shell.Options{Inside: memnet.New()})
 	addr, err := l.servers.Guest("vm-01")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/esxi"
 	"github.com/rdma-setup/rdma-setup/backends/lab/linux"
-	"github.com/rdma-setup/rdma-setup/backends/lab/shell/memnet"
+	"github.com/rdma-setup/rdma-setup/backends/lab/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sh"
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/sshd"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
@@ -26,9 +26,9 @@ import (
 
 // Options configure the servers.
 type Options struct {
-	Listen  string // address without port; default: 127.0.0.1
-	Private bool   // listen on no port: the servers are reached by Servers.Dial only
-	AtStart int    // maximum number of machines for which servers listen at start; others listen on demand; default: 4096
+	Listen  string          // address without port; default: 127.0.0.1
+	Inside  *memnet.Network // listen there instead; nil: a network of this machine
+	AtStart int             // maximum number of machines for which servers listen at start; others listen on demand; default: 4096
 }
 
 // Servers are the SSH servers of a lab. A machine is created at the first connection.
@@ -54,12 +54,9 @@ type endpoint struct {
 // Start starts the SSH servers of w and stores their addresses in the world. They accept the passwords and the key of
 // w.Secrets. ctx applies to the start only.
 func Start(ctx context.Context, w *world.World, o Options) (*Servers, error) {
-	s := &Servers{world: w, listen: o.Listen, guests: map[string]*endpoint{}, hosts: map[string]*endpoint{}}
+	s := &Servers{world: w, listen: o.Listen, inside: o.Inside, guests: map[string]*endpoint{}, hosts: map[string]*endpoint{}}
 	if s.listen == "" {
 		s.listen = "127.0.0.1"
-	}
-	if o.Private {
-		s.inside = memnet.New()
 	}
 	s.site = &linux.Site{World: w, Forward: s.forward, Scripts: sh.NewScripts()}
 	w.Watch(s.follow)

@@ -3,6 +3,7 @@
 package vcenter
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/tls"
@@ -24,6 +25,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
+	"github.com/rdma-setup/rdma-setup/backends/lab/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/history"
@@ -49,6 +51,7 @@ const (
 // Options configure the server.
 type Options struct {
 	Listen   string          // 127.0.0.1:0 if empty
+	Inside   *memnet.Network // listen there instead; nil: a network of this machine
 	Cert     tls.Certificate // certificate of the server
 	Accounts []Account       // in addition to Admin and ReadOnly
 	Idle     time.Duration   // idle timeout of sessions; 0 means 30 min
@@ -66,15 +69,19 @@ type Server struct {
 	wg      sync.WaitGroup
 }
 
+func (o Options) listen() (net.Listener, error) {
+	if o.Inside != nil {
+		return o.Inside.Listen(), nil
+	}
+	return net.Listen("tcp", cmp.Or(o.Listen, "127.0.0.1:0"))
+}
+
 // Serve creates the inventory from the world and serves it until Close.
 func Serve(w *world.World, o Options) (*Server, error) {
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
 	if o.Idle == 0 {
 		o.Idle = 30 * time.Minute
 	}
-	listener, err := net.Listen("tcp", o.Listen)
+	listener, err := o.listen()
 	if err != nil {
 		return nil, err
 	}

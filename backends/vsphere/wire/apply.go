@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -192,6 +193,9 @@ type Config struct {
 	CAFiles []string
 	// Insecure accepts any certificate; if it is set, every page must show it.
 	Insecure bool
+
+	// Dial connects to HOST:PORT; nil: TCP.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 
 	// Timeout bounds connecting and logging in, each; zero means DefaultTimeout.
 	Timeout time.Duration

@@ -65,7 +65,7 @@ type Env struct {
 
 // A Twin is what the commands on a twin share.
 type Twin struct {
-	// Dial connects to the address of a host's or guest's SSH server, which listens in this process only.
+	// Dial connects to the address of the vCenter, or of a host's or guest's SSH server, which listen in this process only.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	Wait time.Duration // the most that is waited for a host or guest to come back, whatever its limit; zero: the limit
 

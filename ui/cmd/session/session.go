@@ -114,6 +114,9 @@ func (s *Session) connect(ctx context.Context, a *answers.Answers) error {
 		URL: set.URL, Username: set.Username, Thumbprint: set.Thumbprint, CAFiles: CAFiles(set.CACerts), Insecure: set.Insecure,
 		Timeout: set.Timeout, CallLimit: s.Env.CallLimit, UserAgent: "rdma-setup/" + s.Env.Version, Password: s.password(), Trace: s.Trace.Call,
 	}
+	if s.Env.Twin != nil {
+		cfg.Dial = s.Env.Twin.Dial
+	}
 	if s.Env.Terminal() && s.Env.Confirm != nil {
 		cfg.Confirm = func(_ context.Context, host, sha256 string) (bool, error) {
 			return s.Env.Confirm(fmt.Sprintf("%s presents an unknown certificate.\nSHA-256 %s\nTrust it for this run", host, sha256))

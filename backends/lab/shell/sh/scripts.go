@@ -79,7 +79,10 @@ func (c *Scripts) get(key scriptKey) *script {
 	case err != nil:
 	case key.eval:
 		for _, stmt := range s.stmts {
-			syntax.Walk(stmt, replacePID)
+			syntax.Walk(stmt, func(n syntax.Node) bool {
+				joinConstants(n)
+				return replacePID(n)
+			})
 		}
 	default:
 		s.detaches, s.err = c.prepare(s.stmts)
@@ -113,6 +116,7 @@ func (c *Scripts) keep(key scriptKey, s *script) {
 func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 	for _, s := range stmts {
 		syntax.Walk(s, func(n syntax.Node) bool {
+			joinConstants(n)
 			switch n := n.(type) {
 			case *syntax.Stmt:
 				n.Redirs = slices.DeleteFunc(n.Redirs, closesNothing)
@@ -150,26 +154,52 @@ func (c *Scripts) evaluated(cmd syntax.Command) *syntax.Block {
 	if !is || len(call.Args) != 2 || len(call.Assigns) > 0 || call.Args[0].Lit() != "eval" {
 		return nil
 	}
-	var text strings.Builder
-	for _, part := range call.Args[1].Parts {
-		switch part := part.(type) {
-		case *syntax.SglQuoted:
-			if part.Dollar {
-				return nil
-			}
-			text.WriteString(part.Value)
-		case *syntax.Lit:
-			if part.Value != `\'` && !syntax.ValidName(part.Value) { // any other text may contain expansions
-				return nil
-			}
-			text.WriteString(strings.TrimPrefix(part.Value, `\`))
-		default:
-			return nil
-		}
+	text, is := constant(call.Args[1])
+	if !is {
+		return nil
 	}
-	s := c.get(scriptKey{lang: syntax.LangBash, eval: true, text: text.String()})
+	s := c.get(scriptKey{lang: syntax.LangBash, eval: true, text: text})
 	if s.err != nil || len(s.stmts) == 0 {
 		return nil
 	}
 	return &syntax.Block{Lbrace: call.Pos(), Rbrace: call.End(), Stmts: s.stmts}
+}
+
+// joinConstants makes one quoted part of each constant argument of a command. Scripts are arguments with hundreds of parts, one for
+// each of their own quotes, which the interpreter would join at each run.
+func joinConstants(n syntax.Node) {
+	call, is := n.(*syntax.CallExpr)
+	if !is {
+		return
+	}
+	for _, w := range call.Args {
+		if len(w.Parts) < 2 {
+			continue
+		}
+		if text, is := constant(w); is {
+			w.Parts = []syntax.WordPart{&syntax.SglQuoted{Left: w.Pos(), Right: w.End(), Value: text}}
+		}
+	}
+}
+
+// constant returns the text of a word that consists of quoted text, escaped quotes and names. Any other text may contain expansions.
+func constant(w *syntax.Word) (_ string, is bool) {
+	var text strings.Builder
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				return "", false
+			}
+			text.WriteString(part.Value)
+		case *syntax.Lit:
+			if part.Value != `\'` && !syntax.ValidName(part.Value) {
+				return "", false
+			}
+			text.WriteString(strings.TrimPrefix(part.Value, `\`))
+		default:
+			return "", false
+		}
+	}
+	return text.String(), true
 }
