@@ -22,8 +22,7 @@ build:
 # The race detector runs on the packages. The tests of ui/cmd are complete runs on labs and take four times as long with it, so only
 # those with the most concurrent goroutines use it. make e2e-full uses it for all of them.
 RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
-RACED  := $(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups|
-RACED  := ^($(RACED)TestFixDoesNoMoreThanTheFindingsAskFor|TestSharedLockWithoutItsPrivileges|TestNouveauLeavesTheGPUInsideTheRun)$$
+RACED  := ^($(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups)$$
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts|TestTwinOfAFinishedSite)$$
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
@@ -110,6 +109,7 @@ e2e: build
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
+	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -parallel 4 -run '^(TestFaultsOneByOne|TestKilledInAChain)$$' ./ui/cmd/torture
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -run '$(SINGLE)' $(SLOW)

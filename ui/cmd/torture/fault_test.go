@@ -143,7 +143,7 @@ func (s *site) alike(a, b map[string]string) bool { return cmp.Equal(s.leaving(a
 // TestFaultsOneByOne injects a selection of harms once each (make torture: all of them), into methods and commands that vary by
 // harm.
 func TestFaultsOneByOne(t *testing.T) {
-	for _, m := range rails {
+	for _, m := range sample.modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			m.oneByOne(t)

@@ -42,8 +42,14 @@ var modes = []mode{
 	{name: "sriov-rails", of: "sriov", scenario: "rails", hosts: 2, reboot: 200 * time.Millisecond},
 }
 
-// rails are the modes, with one rail and with two, that are part of every test run.
-var rails = []mode{modes[0], modes[3]}
+// often returns the modes that are part of every test run: two rails, which do all that one does. RDMA_SETUP_TEST_FULL (make e2e-full)
+// adds one rail.
+func often() []mode {
+	if os.Getenv("RDMA_SETUP_TEST_FULL") != "" {
+		return []mode{modes[0], modes[3]}
+	}
+	return modes[3:4]
+}
 
 // small returns the mode on a lab of one host, for the tests that are part of every test run.
 func (m mode) small() mode { m.hosts = 1; return m }
@@ -52,7 +58,7 @@ func (m mode) small() mode { m.hosts = 1; return m }
 var sample = struct {
 	modes []mode
 	every int // one of this many kinds of harm is injected
-}{rails, 20}
+}{often(), 20}
 
 // A site is a lab with a state directory and answers without measurements.
 type site struct {
