@@ -101,7 +101,7 @@ e2e: build
 	@# A sample of make torture, with the ssh of this machine as its witness.
 	RDMA_SETUP_TORTURE_KILLS=10 RDMA_SETUP_TORTURE_SEED=20261123 $(GO) test -count=1 -tags torture -timeout 20m -parallel 6 -run TestTortureKills -v ./ui/cmd/torture
 
-# The long suite in addition to e2e and torture: the tests that make test runs with fewer hosts, VMs, systems or answers, in full
+# The long suite in addition to e2e and torture: the tests that make test runs with fewer hosts, VMs, rails, systems or answers, in full
 # (RDMA_SETUP_TEST_FULL; the packages below ui leave out less without the race detector); complete runs with the race detector;
 # third-party clients against the lab (the table is then in bin/foreign); real guests with two rails, loss on the wire between them and
 # MPI, kills while they install packages, renew their RAM disk and apply netplan, and the generated scripts for containers and MPI. It
@@ -109,11 +109,11 @@ e2e: build
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
-	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -parallel 4 -run '^(TestFaultsOneByOne|TestKilledInAChain)$$' ./ui/cmd/torture
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -run '$(SINGLE)' $(SLOW)
-	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' ./ui/cmd ./ui/cmd/torture
+	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -skip '$(RACED)' ./ui/cmd
+	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -parallel 4 -timeout 60m ./ui/cmd/torture
 	backends/lab/foreign.sh $(BIN)
 	backends/guest/realtest/needs.sh
 	RDMA_SETUP_E2E_FULL=1 $(RACE) -count=1 -tags e2e -timeout 85m -run 'TestE2EGuests|TestE2EPVRDMA|TestE2ERails|TestContainers|TestKilledInstaller' -v ./backends/guest/realtest

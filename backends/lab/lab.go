@@ -1,4 +1,4 @@
-// Package lab runs a complete simulated data center on the loopback addresses: a vCenter, and the shells of its ESXi hosts and
+// Package lab runs a complete simulated data center on the loopback addresses, or in a network inside the process: a vCenter, and the shells of its ESXi hosts and
 // Linux guests. It accepts and refuses requests like the real systems. It does not depend on the program under test and imports
 // no package of the product.
 package lab
@@ -46,7 +46,9 @@ type Options struct {
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
 
-	Private bool // nothing listens on a port of this machine: only Dial reaches the vCenter and the shells
+	// Private: the vCenter and the shells listen on no port of this machine, and only Dial reaches them; Listen is ignored. Backups
+	// of hosts and uploads to datastores still use ports, from the first one on.
+	Private bool
 
 	Unlogged bool // programs and calls are not logged; only if Found is set
 

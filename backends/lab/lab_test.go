@@ -27,20 +27,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A private lab's vCenter serves a client that dials through the lab, and no port of this machine leads to it.
 func TestPrivate(t *testing.T) {
 	l := start(t, lab.Options{Hosts: 1, VMs: 1, Private: true})
-	if c, err := net.Dial("tcp", l.URL().Host); err == nil {
-		c.Close()
-		t.Errorf("a port of this machine leads to %s", l.URL().Host)
+	taken := func() bool {
+		ln, err := net.Listen("tcp", l.URL().Host)
+		if err == nil {
+			ln.Close()
+		}
+		return err != nil
 	}
+	during := taken()
 	client := soap.NewClient(l.URL(), true)
 	client.DefaultTransport().DialTLSContext = nil
 	client.DefaultTransport().DialContext = func(ctx context.Context, _, addr string) (net.Conn, error) { return l.Dial(ctx, addr) }
-	defer client.CloseIdleConnections()
 	vim, err := vim25.NewClient(t.Context(), client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !vim.IsVC() {
 		t.Errorf("it is %q, no vCenter", vim.ServiceContent.About.ApiType)
+	}
+	client.CloseIdleConnections()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if during && !taken() { // else another program has this port
+		t.Errorf("the lab listened on the port of %s", l.URL().Host)
 	}
 }
 

@@ -194,7 +194,7 @@ type Config struct {
 	// Insecure accepts any certificate; if it is set, every page must show it.
 	Insecure bool
 
-	// Dial connects to HOST:PORT; nil: TCP.
+	// Dial connects to HOST:PORT of a vCenter inside this process, past any proxy; nil: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
 	// Timeout bounds connecting and logging in, each; zero means DefaultTimeout.

@@ -109,11 +109,13 @@ func (c *Conn) prepare(u *url.URL) {
 	t.TLSClientConfig = c.trust.tlsConfig()
 	t.DialTLSContext = nil // the library's own ignores the context and would hang on an address that does not answer
 	t.DialContext = (&net.Dialer{Timeout: c.cfg.timeout(), KeepAlive: 30 * time.Second}).DialContext
-	if dial := c.cfg.Dial; dial != nil {
-		t.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
-	}
 	t.TLSHandshakeTimeout = c.cfg.timeout()
-	t.MaxIdleConnsPerHost = 96 // more than concurrent calls: with fewer, such as the default of 2, the others would reconnect each time
+	t.MaxIdleConnsPerHost = 32 // as many as concurrent calls, usually; with the default of 2 the others would reconnect each time
+	if dial := c.cfg.Dial; dial != nil {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
+		t.MaxIdleConnsPerHost = 96 // this process pays for both ends of each handshake
+	}
 	c.meter = &meter{base: t, limit: c.cfg.ReplyLimit}
 	c.soap.Client.Transport = c.meter
 }

@@ -42,8 +42,8 @@ var modes = []mode{
 	{name: "sriov-rails", of: "sriov", scenario: "rails", hosts: 2, reboot: 200 * time.Millisecond},
 }
 
-// often returns the modes that are part of every test run: two rails, which do all that one does. RDMA_SETUP_TEST_FULL (make e2e-full)
-// adds one rail.
+// often returns the modes of make test: two rails, whose runs include the steps of one. RDMA_SETUP_TEST_FULL (make e2e-full) adds one
+// rail.
 func often() []mode {
 	if os.Getenv("RDMA_SETUP_TEST_FULL") != "" {
 		return []mode{modes[0], modes[3]}
@@ -54,7 +54,7 @@ func often() []mode {
 // small returns the mode on a lab of one host, for the tests that are part of every test run.
 func (m mode) small() mode { m.hosts = 1; return m }
 
-// sample is what every test run includes, which has ten minutes on two cores; make torture runs everything.
+// sample is what make test and make e2e-full include; make torture runs everything.
 var sample = struct {
 	modes []mode
 	every int // one of this many kinds of harm is injected

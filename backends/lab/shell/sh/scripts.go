@@ -165,8 +165,9 @@ func (c *Scripts) evaluated(cmd syntax.Command) *syntax.Block {
 	return &syntax.Block{Lbrace: call.Pos(), Rbrace: call.End(), Stmts: s.stmts}
 }
 
-// joinConstants makes one quoted part of each constant argument of a command. Scripts are arguments with hundreds of parts, one for
-// each of their own quotes, which the interpreter would join at each run.
+// joinConstants makes one quoted part of each constant word of a command. A script that is an argument has a part for each of its own
+// quotes, often hundreds, and the interpreter would join them at each run. The result is only for the interpreter: printed, its quotes
+// are not escaped.
 func joinConstants(n syntax.Node) {
 	call, is := n.(*syntax.CallExpr)
 	if !is {
@@ -177,7 +178,7 @@ func joinConstants(n syntax.Node) {
 			continue
 		}
 		if text, is := constant(w); is {
-			w.Parts = []syntax.WordPart{&syntax.SglQuoted{Left: w.Pos(), Right: w.End(), Value: text}}
+			w.Parts = []syntax.WordPart{&syntax.SglQuoted{Left: w.Pos(), Right: w.Pos(), Value: text}}
 		}
 	}
 }

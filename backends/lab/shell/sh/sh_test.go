@@ -87,8 +87,11 @@ func TestCommandLines(t *testing.T) {
 		{"command -v", "bash", "command -v cat cd nope", "", "/usr/bin/cat\ncd\n", "", 1},
 		{"ulimit", "bash", "ulimit -l; ulimit -l 32; ulimit -l; ulimit -l unlimited", "", "64\n32\n", "ulimit: max locked memory: cannot modify limit: Operation not permitted\n", 1},
 		{"umask", "bash", "umask 077; echo x >private; stat -c %a private", "", "600\n", "", 0},
-		// The same in bash and in dash.
+		// As in bash and dash.
 		{"constant words", "bash", `>axb; printf '%s|' 'it'\''s' a'*'b \'\' a''b '~'x "$HOME"'$HOME'; x=y'z'; ec'ho' 'a'b'` + "\n'c $x", "", "it's|a*b|''|ab|~x|/tmp$HOME|ab\nc yz\n", "", 0},
+		{"constant words in dash", "sh", `printf '%s|' 'it'\''s' a'*'b '~'x ec'ho'`, "", "it's|a*b|~x|echo|", "", 0},
+		{"words that expand beside quotes", "bash", `>axb; x=1; printf '%s|' a*'b' {p,q}'r' ~/'x' \*'q' $'\t'a 'v'$x "$x"'$x'`, "", "axb|pr|qr|/tmp/x|*q|\ta|v1|1$x|", "", 0},
+		{"words that expand beside quotes in dash", "sh", `>axb; x=1; printf '%s|' a*'b' ~/'x' \*'q' 'v'$x "$x"'$x'`, "", "axb|/tmp/x|*q|v1|1$x|", "", 0},
 		{"nested shell", "bash", "bash -c 'echo $0 $1' a b", "", "a b\n", "", 0},
 		{"whoami", "bash", "id -un; whoami", "", "kim\nkim\n", "", 0},
 		{"timeout", "bash", "timeout 0.05 sleep 5; echo $?", "", "124\n", "", 0},
