@@ -1,7 +1,6 @@
 package entry
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,7 +106,7 @@ func number(title, about, path string, at func(*answers.Answers) *int) Question 
 		Set: func(a *answers.Answers, s string) error {
 			n, err := strconv.Atoi(strings.TrimSpace(s))
 			if err != nil {
-				return errors.New("expected a number")
+				return fmt.Errorf("expected a number such as %d", *at(a)) // the one before
 			}
 			*at(a) = n
 			return nil
