@@ -123,7 +123,7 @@ func TestSharedLock(t *testing.T) {
 	s.answers = s.rewrite(s.answers, func(a *answers.Answers) { a.Run.Lock = answers.LockShared })
 	b := s.another()
 	f := s.foreigner()
-	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:4s"); err != nil {
+	if err := s.lab.World().Faults.Add("method=CreateDVS_Task,do=slow:15s"); err != nil {
 		t.Fatal(err)
 	}
 	first := make(chan said, 1)
