@@ -1,6 +1,6 @@
-// Package lab runs a complete simulated data center on the loopback addresses, or in a network inside the process: a vCenter, and the shells of its ESXi hosts and
-// Linux guests. It accepts and refuses requests like the real systems. It does not depend on the program under test and imports
-// no package of the product.
+// Package lab runs a complete simulated data center on the loopback addresses, or in a network inside the process: a vCenter, and the
+// shells of its ESXi hosts and Linux guests. It accepts and refuses requests like the real systems. It does not depend on the program
+// under test and imports no package of the product.
 package lab
 
 import (

@@ -1,6 +1,6 @@
 // Package memnet is a network inside this process. Its connections behave like those of TCP on the loopback addresses, but no system
-// call carries their data, and no other process can connect. It is for rehearsals, whose vCenter, hosts
-// and guests are all in one process.
+// call carries their data, and no other process can connect. It is for rehearsals, whose vCenter, hosts and guests are all in one
+// process.
 package memnet
 
 import (
