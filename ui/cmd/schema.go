@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
+	"github.com/rdma-setup/rdma-setup/ui/cmd/twin"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
@@ -14,11 +16,15 @@ import (
 )
 
 // documents are the outputs of -o json with a published schema.
-var documents = []string{"answers", "plan", "check", "report", "apply"}
+var documents = []string{"answers", "discover", "plan", "rehearse", "apply", "check", "report"}
 
 // schemaOf returns the JSON Schema of a document; for apply it is the schema of each line.
 func schemaOf(document string) ([]byte, error) {
 	switch document {
+	case "discover":
+		return plain.Schema("Inventory of rdma-setup discover -o json", backends.Inventory{})
+	case "rehearse":
+		return plain.Schema("Rehearsal of rdma-setup rehearse -o json", twin.Rehearsal{})
 	case "plan":
 		return plain.Schema("Plan of rdma-setup plan -o json", planDoc{})
 	case "check":
@@ -38,7 +44,7 @@ type otherLine struct {
 
 func newSchemaCmd(e *console.Env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema [answers | plan | check | report | apply]",
+		Use:   "schema [answers | discover | plan | rehearse | apply | check | report]",
 		Short: "Print the JSON Schema of the answers, or of what a command prints with -o json",
 		Args:  cobra.MaximumNArgs(1), ValidArgs: documents,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -170,12 +171,18 @@ func orNull(schema any) any {
 	return map[string]any{"anyOf": []any{schema, map[string]any{"type": "null"}}}
 }
 
+// A generic type's name has brackets and the import paths of its arguments, which a reference would have to escape (RFC 3986).
+var (
+	importPath = regexp.MustCompile(`[^\[\],]*/`)
+	inName     = strings.NewReplacer("[", "-", "]", "-", "*", "", ",", "-")
+)
+
 // named returns a reference to the definition of a type, and adds the definition if it is missing.
 func (s shapes) named(t reflect.Type, parts []any) any {
-	name := strings.ReplaceAll(t.String(), "*", "")
 	if t.Name() == "" {
 		return s.object(parts)
 	}
+	name := strings.TrimRight(inName.Replace(importPath.ReplaceAllString(t.String(), "")), "-")
 	if _, done := s.defs[name]; !done {
 		s.defs[name] = nil // a type may refer to itself
 		s.defs[name] = s.object(parts)
