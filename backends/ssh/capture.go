@@ -53,8 +53,12 @@ func (c *capture) Write(p []byte) (int, error) {
 
 // ReadFrom writes what it reads. io.Copy, which uses it, would take 32 KiB for each stream of each command.
 func (c *capture) ReadFrom(r io.Reader) (int64, error) {
-	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, make([]byte, 4<<10))
+	room := rooms.Get().(*[4 << 10]byte)
+	defer rooms.Put(room)
+	return io.CopyBuffer(struct{ io.Writer }{c}, struct{ io.Reader }{r}, room[:])
 }
+
+var rooms = sync.Pool{New: func() any { return new([4 << 10]byte) }}
 
 // search finds the begin marker and returns the text after its line.
 func (c *capture) search(p []byte) []byte {

@@ -30,7 +30,8 @@ type Pool struct {
 	idle    []*link // if Connections is set: links whose last command has ended, the one that has waited longest first
 	closed  bool
 	refused map[refusal]bool
-	framed  map[framed]string // commands for login shells
+	// commands for login shells by script; framedBefore has the older ones
+	framed, framedBefore map[framed]string
 }
 
 // NewPool returns a Pool. It reads the ssh_config files and connects to nothing yet.

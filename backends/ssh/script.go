@@ -51,20 +51,26 @@ type framed struct {
 	sudo, password bool
 }
 
-// keptCommands bounds the commands that a pool keeps, each of some 10 KB.
+// keptCommands bounds the commands in each of the two maps of a pool, each of some 10 KB.
 const keptCommands = 64
 
 // command returns the command for the login shell that runs a script in a frame.
 func (p *Pool) command(f frame, script string) string {
 	key := framed{script, f.sudo, f.password}
 	p.mu.Lock()
-	text, known := p.framed[key]
+	text, recent := p.framed[key]
+	known := recent
+	if !recent {
+		text, known = p.framedBefore[key]
+	}
 	p.mu.Unlock()
 	if !known {
 		text = bootstrap(f.outer(script))
+	}
+	if !recent {
 		p.mu.Lock()
-		if len(p.framed) >= keptCommands {
-			clear(p.framed)
+		if len(p.framed) >= keptCommands { // those that only one guest ran are forgotten with the older map
+			p.framed, p.framedBefore = map[framed]string{}, p.framed
 		}
 		p.framed[key] = text
 		p.mu.Unlock()

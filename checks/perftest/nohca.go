@@ -59,11 +59,14 @@ func mixed(nodes []Node) []Pair {
 	able := slices.DeleteFunc(slices.Clone(nodes), plain)
 	pairs := ring(able)
 	for i, n := range nodes {
+		if !n.NoHCA {
+			continue
+		}
 		peers := slices.DeleteFunc(slices.Clone(able), func(p Node) bool { return p.Host == n.Host })
 		if len(peers) == 0 {
 			peers = slices.DeleteFunc(slices.Clone(nodes), func(p Node) bool { return Pair{n, p}.apart() || p.Host == n.Host })
 		}
-		if n.NoHCA && len(peers) > 0 {
+		if len(peers) > 0 {
 			pairs = append(pairs, Pair{n, peers[i%len(peers)]})
 		}
 	}

@@ -47,7 +47,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 	s.order()
 	clear(s.holds)
 	// Ending a node may mark lanes: they are examined in the same round.
-	var rest []*lane
+	rest := s.room[:0]
 	some := false
 	for i := 0; i < len(s.hot); i++ {
 		l := s.hot[i]
@@ -71,7 +71,7 @@ func (s *stage) startHot(ctx context.Context, held bool) bool {
 	for _, l := range rest {
 		l.hot = true
 	}
-	s.hot = rest
+	s.hot, s.room = rest, s.hot
 	return some
 }
 

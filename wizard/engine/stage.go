@@ -19,6 +19,7 @@ type stage struct {
 	nodes []*node
 	lanes map[backends.Ref]*lane
 	hot   []*lane // lanes whose first node could start
+	room  []*lane // memory of the next hot
 	msgs  chan message
 
 	left      int // nodes that have not ended

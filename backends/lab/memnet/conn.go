@@ -81,17 +81,20 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 
 const (
 	room   = 64 << 10 // bytes that can be written without a reader
-	spared = 32 << 10 // bytes of an empty buffer that are kept for the next write
+	spared = 32 << 10 // bytes of an empty buffer that are kept for another stream
 )
+
+// buffers are empty. A stream has one only while it carries something: most of hundreds of connections are idle.
+var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
 // A stream carries the bytes of one direction.
 type stream struct {
 	mu              sync.Mutex
 	changed         *sync.Cond
-	data            bytes.Buffer
-	ended           bool // the writer has closed its end
-	unread          bool // the reader has closed its end
-	reset           bool // one of them has reset the connection
+	data            *bytes.Buffer // nil: nothing is unread
+	ended           bool          // the writer has closed its end
+	unread          bool          // the reader has closed its end
+	reset           bool          // one of them has reset the connection
 	readBy, writeBy deadline
 }
 
@@ -121,10 +124,14 @@ func (s *stream) read(b []byte) (int, error) {
 			return 0, failed("read", os.ErrDeadlineExceeded)
 		case len(b) == 0:
 			return 0, nil
-		case s.data.Len() > 0:
+		case s.data != nil:
 			n, _ := s.data.Read(b) // not at its end
-			if s.data.Len() == 0 && s.data.Cap() > spared {
-				s.data = bytes.Buffer{}
+			if s.data.Len() == 0 {
+				if s.data.Cap() <= spared {
+					s.data.Reset()
+					buffers.Put(s.data)
+				}
+				s.data = nil
 			}
 			s.changed.Broadcast()
 			return n, nil
@@ -152,6 +159,9 @@ func (s *stream) write(b []byte) (n int, err error) {
 			return n, failed("write", os.ErrDeadlineExceeded)
 		case len(b) == n:
 			return n, nil
+		}
+		if s.data == nil {
+			s.data = buffers.Get().(*bytes.Buffer)
 		}
 		if free := room - s.data.Len(); free > 0 {
 			part := b[n:min(len(b), n+free)]

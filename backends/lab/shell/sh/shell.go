@@ -242,12 +242,12 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 // replacement returns the program and the arguments of "exec /PROGRAM ARGUMENT...", if the words are plain or in single quotes:
 // such a command needs no interpreter, which would read a long argument rune by rune. It returns nil for any other command.
 func replacement(command string) []string {
-	rest, is := strings.CutPrefix(command, "exec /")
-	if !is {
+	rest, is := strings.CutPrefix(command, "exec ")
+	if !is || !strings.HasPrefix(rest, "/") {
 		return nil
 	}
-	args := []string{}
-	for rest = "/" + rest; rest != ""; rest = strings.TrimLeft(rest, " ") {
+	args := make([]string, 0, 8)
+	for ; rest != ""; rest = strings.TrimLeft(rest, " ") {
 		if quoted, is := strings.CutPrefix(rest, "'"); is {
 			end := strings.IndexByte(quoted, '\'')
 			if end < 0 || end+1 < len(quoted) && quoted[end+1] != ' ' {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode"
 
@@ -28,7 +29,12 @@ func Programs() map[string]sh.Program {
 
 // lines calls do for every line, without its line ending, until do returns false.
 func lines(ctx context.Context, r io.Reader, do func(line string) bool) {
-	b := bufio.NewReader(r)
+	b := readers.Get().(*bufio.Reader)
+	b.Reset(r)
+	defer func() {
+		b.Reset(nil)
+		readers.Put(b)
+	}()
 	for ctx.Err() == nil {
 		line, err := b.ReadString('\n')
 		if line != "" && !do(strings.TrimSuffix(line, "\n")) {
@@ -39,6 +45,8 @@ func lines(ctx context.Context, r io.Reader, do func(line string) bool) {
 		}
 	}
 }
+
+var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
 
 func cat(ctx context.Context, p *sh.Proc) int {
 	o, err := p.Options("n u A v e t")

@@ -5,6 +5,7 @@ package props
 import (
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -76,6 +77,12 @@ func (r *Reader) ReadWanted(ctx *simulator.Context, specs []types.PropertyFilter
 				return nil, nil, fault
 			}
 		}
+	}
+	if len(rd.done) == 0 && len(refs) > 0 { // it would grow step by step, at each change of one of hundreds of tasks
+		rd.done = make(map[types.ManagedObjectReference]bool, len(refs))
+	}
+	if want != nil {
+		rd.left = slices.Grow(rd.left, len(refs))
 	}
 	for _, ref := range refs {
 		if rd.done[ref] || rd.leave(ref) {
