@@ -21,8 +21,8 @@ build:
 
 # The race detector runs on the packages. The tests of ui/cmd are complete runs on labs and take four times as long with it, so only
 # those with the most concurrent goroutines use it. make e2e-full uses it for all of them.
-RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|TestTwoRails|
-RACED  := ^($(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestUnhealthyHostHoldsTheNextWave|TestInterruptDuringBackups)$$
+RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|
+RACED  := ^($(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestInterruptDuringBackups)$$
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts|TestTwinOfAFinishedSite)$$
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
@@ -30,10 +30,12 @@ GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
-# Tests of the other packages that draw hundreds of screens, count calls or try one setter after the other, in one goroutine: with the race detector they take minutes.
+# Tests of the packages SLOW that draw hundreds of screens, count calls or try one setter after the other, mostly in one goroutine:
+# with the race detector they take minutes. make e2e-full uses it for them.
 SINGLE := ^(TestEveryKeyOf.*Something|TestGoldenScreens.*|TestEveryPageTakesAnySize|TestTheProposalIsNeverRefused|TestScope|
-SINGLE := $(SINGLE)TestCostOf(Reading|Setting.*)|Test.*ContractOnLab|TestVMSettingsOnStock)$$
-SLOW   := ./ui/form ./backends/vsphere
+SINGLE := $(SINGLE)TestModeSRIOVAsksForVFs|TestSession(SRIOV|PVRDMA)|TestCostOf(Reading|Setting.*)|Test.*ContractOnLab|TestVMSettingsOnStock|
+SINGLE := $(SINGLE)TestOne(System)?FaultEach|Test(ModulesAtBoot|OtherSettings)HalfDone)$$
+SLOW   := ./ui/form ./backends/vsphere ./backends/guest
 
 # go vet runs in lint. TESTFLAGS is for .ci/run. The runs on labs mostly wait, so the packages are compiled and tested beside them. With
 # GOGC they take a sixth less CPU, and twice the memory.
