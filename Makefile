@@ -44,7 +44,7 @@ test:
 	@$(MAKE) --no-print-directory -j3 $(if $(TESTFLAGS),-Otarget) test-runs test-others test-packages
 
 test-runs:
-	$(GO) test $(GOTEST) -parallel 6 -timeout 30m -skip '$(RACED)' ./ui/cmd
+	$(GO) test $(GOTEST) -parallel 9 -timeout 30m -skip '$(RACED)' ./ui/cmd
 
 # What runs at the same time as something else is sensitive to load: no more than four at a time.
 test-others:
