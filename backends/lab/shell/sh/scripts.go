@@ -1,6 +1,7 @@
 package sh
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -74,9 +75,12 @@ func (c *Scripts) get(key scriptKey) *script {
 	file, err := syntax.NewParser(syntax.Variant(key.lang)).Parse(strings.NewReader(text), "")
 	if s.err = err; err == nil {
 		s.stmts = file.Stmts
+		if strings.Contains(text, "break") || strings.Contains(text, "continue") {
+			s.err = jumpsEndLists(s.stmts)
+		}
 	}
 	switch {
-	case err != nil:
+	case s.err != nil:
 	case key.eval:
 		for _, stmt := range s.stmts {
 			syntax.Walk(stmt, func(n syntax.Node) bool {
@@ -122,7 +126,8 @@ func (c *Scripts) prepare(stmts []*syntax.Stmt) (detaches bool, err error) {
 				n.Redirs = slices.DeleteFunc(n.Redirs, closesNothing)
 				declares(n)
 				detaches = detaches || n.Background || n.Disown
-				if block := c.evaluated(n.Cmd); block != nil {
+				var block *syntax.Block
+				if block, err = c.evaluated(n.Cmd); block != nil {
 					n.Cmd = block
 					return false
 				}
@@ -148,21 +153,27 @@ func replacePID(n syntax.Node) bool {
 }
 
 // evaluated returns the statements of an eval whose text has no expansions, so that the text is parsed once instead of at each
-// run. The interpreter's eval parses bash and does not prepare the statements.
-func (c *Scripts) evaluated(cmd syntax.Command) *syntax.Block {
+// run. The interpreter's eval parses bash and does not prepare the statements. A text that breaks or continues a loop around the eval
+// is an error; see jumpsEndLists.
+func (c *Scripts) evaluated(cmd syntax.Command) (*syntax.Block, error) {
 	call, is := cmd.(*syntax.CallExpr)
 	if !is || len(call.Args) != 2 || len(call.Assigns) > 0 || call.Args[0].Lit() != "eval" {
-		return nil
+		return nil, nil
 	}
 	text, is := constant(call.Args[1])
 	if !is {
-		return nil
+		return nil, nil
 	}
 	s := c.get(scriptKey{lang: syntax.LangBash, eval: true, text: text})
-	if s.err != nil || len(s.stmts) == 0 {
-		return nil
+	switch {
+	case errors.Is(s.err, errJump):
+		return nil, s.err
+	case s.err == nil && jumps(s.stmts, 0):
+		return nil, fmt.Errorf("%d:%d: %w", call.Pos().Line(), call.Pos().Col(), errJump)
+	case s.err != nil || len(s.stmts) == 0:
+		return nil, nil
 	}
-	return &syntax.Block{Lbrace: call.Pos(), Rbrace: call.End(), Stmts: s.stmts}
+	return &syntax.Block{Lbrace: call.Pos(), Rbrace: call.End(), Stmts: s.stmts}, nil
 }
 
 // joinConstants makes one quoted part of each constant word of a command. A script that is an argument has a part for each of its own

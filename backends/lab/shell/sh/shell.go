@@ -222,7 +222,9 @@ func (s *shell) stream(ctx context.Context, r *interp.Runner) int {
 	for stmt, err := range syntax.NewParser(syntax.Variant(s.lang())).StmtsSeq(s.stdin) {
 		detaches := false
 		if err == nil {
-			detaches, err = s.p.Sys.Scripts.prepare([]*syntax.Stmt{stmt})
+			if err = jumpsEndLists([]*syntax.Stmt{stmt}); err == nil {
+				detaches, err = s.p.Sys.Scripts.prepare([]*syntax.Stmt{stmt})
+			}
 		}
 		if err != nil {
 			return s.syntaxError(err, false)
