@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the current state of the items that a change may affect: read-state.sh KIND NAME...
 #
-#   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline; a file that an interrupted write has left beside it too.
+#   file PATH    "file MODE|OWNER|SIZE|PATH", the bytes, a newline, "end PATH"; a file that an interrupted write has left beside it too.
 #                Anything but a plain file: "is file|PATH|WHAT"
 #   link PATH    "is link|PATH|TARGET"
 #   sysctl PATH  "is sysctl|PATH|NUMBER", below /proc/sys
@@ -24,13 +24,14 @@ while [ $# -gt 1 ]; do
 	file)
 		for f in "$name" "${name%/*}/.${name##*/}".??????; do
 			if [ -L "$f" ]; then
-				to=$(readlink "$f") || failed "readlink $f: no answer"
+				to=$(readlink "$f") || { [ -L "$f" ] || continue; failed "readlink $f: no answer"; }
 				echo "is file|$f|symbolic link to $to"
 			elif [ -f "$f" ]; then
-				is=$(stat -c '%a|%u:%g|%s' "$f") || failed "stat $f: no answer"
+				# Another process may remove, replace or write it now. A length that differs from SIZE shows in the place of "end".
+				is=$(stat -c '%a|%u:%g|%s' "$f") || { [ -e "$f" ] || continue; failed "stat $f: no answer"; }
 				echo "file $is|$f"
-				cat "$f" || failed "cat $f: no answer"
-				echo
+				cat "$f" || [ ! -e "$f" ] || failed "cat $f: no answer"
+				printf '\nend %s\n' "$f"
 			elif [ -e "$f" ]; then
 				echo "is file|$f|$(stat -c '%F' "$f")"
 			fi

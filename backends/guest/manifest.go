@@ -203,13 +203,14 @@ func parseItems(out string) ([]backends.Item, error) {
 				return nil, fmt.Errorf("the mode and the owner of %s are not understood: %q", w[3], head)
 			}
 			size, err := strconv.Atoi(w[2])
-			if err != nil || size < 0 || size >= len(rest) || rest[size] != '\n' {
+			end := "\nend " + w[3] + "\n"
+			if err != nil || size < 0 || size > len(rest) || !strings.HasPrefix(rest[size:], end) {
 				return nil, fmt.Errorf("the content of %s has another length than its size: %q", w[3], head)
 			}
 			content := []byte(rest[:size])
 			items = append(items, backends.Item{Kind: backends.ItemFile, Name: w[3], Content: content,
 				State: backends.ValueOf(fileState{uint32(mode), w[1], fmt.Sprintf("%x", sha256.Sum256(content))})})
-			rest = rest[size+1:]
+			rest = rest[size+len(end):]
 		case word == "is" && len(w) >= 3:
 			state := strings.TrimSpace(strings.Join(w[2:], "|"))
 			if w[0] == string(backends.ItemInitramfs) && !listsFiles(state) {

@@ -15,13 +15,18 @@ func TestItemsThatAreNotUnderstood(t *testing.T) {
 		"is initramfs|/boot/initrd.img-5.15|(unfinished)\n":                                                     "(unfinished)",
 		"is initramfs|/boot/initrd.img-5.15|Segmentation fault\n":                                               "",
 		"is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf\n":                                              "",
-		"file ?|0:0|1|/etc/x\na\n":                                        "",
-		"file 644||1|/etc/x\na\n":                                         "",
-		"file 644|0:0|3|/etc/x\na\n":                                      "",
-		"file 644|0:0|3|/etc/x\nab\n":                                     "",
-		"file 644|0:0|3|/etc/x\nabcd\n":                                   "",
-		"file 644|0:0|30|/etc/x\n\nis unit|x.service|disabled inactive\n": "",
-		"Welcome to vm-01\nis unit|x.service|disabled inactive\n":         "disabled inactive",
+		"file ?|0:0|1|/etc/x\na\nend /etc/x\n":                                                                  "",
+		"file 644||1|/etc/x\na\nend /etc/x\n":                                                                   "",
+		"file 644|0:0|3|/etc/x\na\nend /etc/x\n":                                                                "",
+		"file 644|0:0|3|/etc/x\nab\nend /etc/x\n":                                                               "",
+		"file 644|0:0|3|/etc/x\nabcd\nend /etc/x\n":                                                             "",
+		"file 644|0:0|30|/etc/x\n\nend /etc/x\nis unit|x.service|disabled inactive\n":                           "",
+		"file 644|0:0|3|/etc/x\nabc\nend /etc/y\n":                                                              "",
+		"file 644|0:0|3|/etc/x\nabc\n":                                                                          "",
+		"file 644|0:0|3|/etc/x\nabc\nend /etc/x\n":                                                              "mode 0644; owner 0:0; sha256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		// The first was removed after its size was printed, and a newline of the next one stands where its content would end.
+		"file 644|0:0|41|/etc/.x.abcdef\n\nend /etc/.x.abcdef\nfile 644|0:0|4|/etc/y\nabc\n\nend /etc/y\n": "",
+		"Welcome to vm-01\nis unit|x.service|disabled inactive\n":                                          "disabled inactive",
 	} {
 		items, err := parseItems(out)
 		got := ""
@@ -37,7 +42,7 @@ func TestItemsThatAreNotUnderstood(t *testing.T) {
 // FuzzParseItems checks that what is recorded of a guest is part of its output.
 func FuzzParseItems(f *testing.F) {
 	for _, seed := range []string{
-		"file 644|0:0|3|/etc/x\nabc\nis unit|x.service|enabled active\n", "is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf 12 (unfinished)\n",
+		"file 644|0:0|3|/etc/x\nabc\nend /etc/x\nis unit|x.service|enabled active\n", "is initramfs|/boot/initrd.img-5.15|etc/rdma-setup.conf 12 (unfinished)\n",
 		"is link|/etc/x|../y|z\n", "file 644|0:0|-1|/etc/x\n", "Welcome\nfile\nis\n",
 	} {
 		f.Add(seed)
