@@ -188,3 +188,21 @@ func TestAGuestWithoutAKernelIsNotUnderstood(t *testing.T) {
 		}
 	}
 }
+
+// A failure after another user has restarted the guest says so: what the operation found says nothing about the guest.
+func TestAGuestThatRestartsDuringAnOperation(t *testing.T) {
+	m := newMachine(t, config{os: "ubuntu-22.04"})
+	m.root(t, "echo blacklist vmw_pvrdma >/etc/modprobe.d/no-rdma.conf; modprobe -r vmw_pvrdma") // the adapter has no RDMA device
+	for _, restarts := range []bool{false, true, false} {
+		m.asked = nil
+		if restarts {
+			m.asked = func() { m.asked = nil; m.root(t, "sleep 0.5"); m.reboot(t) } // the step takes half a second
+		}
+		err := m.Setters()[backends.KindPort].Set(t.Context(), m.setting(backends.KindPort, m.group), backends.ValueOf("PORT_ACTIVE"), nil)
+		const says = "it has restarted during this step: the adapter on"
+		if backends.KindOf(err) != backends.KindPermanent || strings.Contains(err.Error(), says) != restarts ||
+			strings.Contains(backends.HintOf(err), "why it restarted") != restarts {
+			t.Errorf("restarts %v: %v, hint %q", restarts, err, backends.HintOf(err))
+		}
+	}
+}

@@ -34,6 +34,7 @@ type machine struct {
 	vm    string
 	mac   string // of the RDMA adapter
 	group string // its port group
+	asked func() // called when the MAC of an adapter is looked up; may be nil
 	world *world.World
 	proxy *proxy
 
@@ -193,6 +194,9 @@ func (m *machine) Devices(context.Context, string) ([]backends.AssignedDevice, e
 func (m *machine) AdapterMAC(_ context.Context, _, portGroup string) (string, error) {
 	if portGroup != m.group {
 		return "", backends.Errorf(backends.KindPermanent, m.vm, "", "no adapter on %s", portGroup)
+	}
+	if m.asked != nil {
+		m.asked()
 	}
 	return strings.ToUpper(m.mac), nil
 }

@@ -3,8 +3,12 @@ package guest
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
 
 // stepWaiter is a decorator around a Setter of a guest. It first waits, once for each guest, for a step of an earlier process; see
@@ -50,7 +54,8 @@ func (d *stepWaiter) Set(ctx context.Context, s backends.Setting, to backends.Va
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
-	return d.Wrapped.Set(ctx, s, to, progress)
+	began := time.Now()
+	return d.restarted(ctx, s, began, d.Wrapped.Set(ctx, s, to, progress))
 }
 
 func (d *stepWaiter) SetMany(ctx context.Context, as []backends.Assignment, progress backends.Progress) []error {
@@ -109,5 +114,32 @@ func (d *stepWaiter) Restore(ctx context.Context, s backends.Setting, kept backe
 	if err := d.g.settle(ctx, s.Target.Name); err != nil {
 		return err
 	}
-	return d.Wrapped.Restore(ctx, s, kept, progress)
+	began := time.Now()
+	return d.restarted(ctx, s, began, d.Wrapped.Restore(ctx, s, kept, progress))
+}
+
+// restarted adds to a permanent error that the guest has restarted since the operation began: another user shut it down, for
+// example. A reboot undoes what an operation has changed at runtime, so what it found afterwards says nothing about the guest. The
+// operation is not retried, because it may have caused the restart. The time since the boot is the first number of /proc/uptime
+// (proc_uptime(5)). If the answer took so long that it does not tell, the open connection is asked again.
+func (d *stepWaiter) restarted(ctx context.Context, s backends.Setting, began time.Time, err error) error {
+	if backends.KindOf(err) != backends.KindPermanent || s.Kind == backends.KindNouveau { // which reboots the guest itself
+		return err
+	}
+	vm := s.Target.Name
+	for range 2 {
+		took := time.Since(began)
+		r, unread := d.g.Run(ctx, vm, ssh.Command{Argv: []string{"cat", "/proc/uptime"}, Limit: 30 * time.Second})
+		first, _, _ := strings.Cut(r.Stdout, " ")
+		up, unparsed := strconv.ParseFloat(first, 64)
+		if unread != nil || r.ExitCode != 0 || unparsed != nil || up > time.Since(began).Seconds() {
+			break
+		}
+		if up < took.Seconds()-0.01 { // it has two decimals
+			return backends.Errorf(backends.KindPermanent, label(vm),
+				strings.TrimSpace("Find out why it restarted (its events in vCenter; last -x in the guest), then run rdma-setup resume. "+backends.HintOf(err)),
+				"it has restarted during this step: %s", strings.TrimPrefix(err.Error(), label(vm)+": "))
+		}
+	}
+	return err
 }
