@@ -63,7 +63,8 @@ var moments = []moment{
 }
 
 // TestTwoOperatorsWithTheirOwnStateDirectories starts a second apply at several times during the first. In every case no VM stays
-// off. If both are rolled back, in either order, the start is restored, or the remaining obstacle is named.
+// off. If both are rolled back, in either order, the start is restored, at the latest by the next boot of the guest, or the
+// remaining obstacle is named.
 func TestTwoOperatorsWithTheirOwnStateDirectories(t *testing.T) {
 	t.Parallel()
 	for i, m := range moments {
@@ -129,14 +130,37 @@ func twoOperators(t *testing.T, m moment, firstBack bool) {
 		t.Errorf("off after both rollbacks: %q", off)
 	}
 	end := s.facts()
+	if !named && !maps.Equal(start, end) && onlyModules(start, end) {
+		// A run restores the modules that it found loaded. If the other run's packages had loaded them at boot, they stay until the
+		// next boot, which must restore the start.
+		for _, v := range s.vms {
+			if err := s.lab.World().RebootGuest(v.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.waitUntilIdle()
+		end = s.facts()
+	}
 	if diff := cmp.Diff(start, end); diff != "" && !named {
 		t.Errorf("both were rolled back silently, but the state differs (-want +got):\n%s", diff)
 	}
 }
 
-// lostItsGuest reports whether a run failed because another run shut down the VM of a guest: the connection is lost, and once the
-// VM is on again, it is not known who shut it down. Each operation that lost its connection must have run while the other run had
-// the VM out of service.
+// onlyModules reports whether facts differ only in modules of guests that are loaded in addition.
+func onlyModules(start, end map[string]string) bool {
+	start, end = maps.Clone(start), maps.Clone(end)
+	for key, was := range start {
+		is := strings.Fields(end[key])
+		if strings.HasPrefix(key, "guest ") && strings.HasSuffix(key, " modules") && !slices.ContainsFunc(strings.Fields(was), func(m string) bool { return !slices.Contains(is, m) }) {
+			end[key] = was
+		}
+	}
+	return maps.Equal(start, end)
+}
+
+// lostItsGuest reports whether a run failed because another run shut down the VM of a guest: the connection is lost, or the guest has
+// restarted, and once the VM is on again, it is not known who shut it down. Each operation that failed for this reason must have run
+// while the other run had the VM out of service.
 func lostItsGuest(t *testing.T, failed, other said) bool {
 	t.Helper()
 	type event struct {
@@ -168,7 +192,8 @@ func lostItsGuest(t *testing.T, failed, other said) bool {
 		vm, guest := strings.CutPrefix(e.Target, "guest/")
 		began := find(own, "started", e.Node)
 		shut, on := find(others, "started", "open vm/"+vm+"/vm-power"), find(others, "done", "vm/"+vm+"/vm-power")
-		if !guest || !strings.Contains(e.Error, "the connection was lost") || shut.IsZero() || shut.After(e.Time) || !on.IsZero() && on.Before(began) {
+		gone := strings.Contains(e.Error, "the connection was lost") || strings.Contains(e.Error, "it has restarted during this step")
+		if !guest || !gone || shut.IsZero() || shut.After(e.Time) || !on.IsZero() && on.Before(began) {
 			return false
 		}
 		lost++
