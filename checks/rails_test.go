@@ -14,7 +14,7 @@ import (
 // port for an optional rail is not judged on it.
 func TestRowsOfEachRail(t *testing.T) {
 	port := func(device, pci string, speed int) backends.NIC {
-		return backends.NIC{Device: device, PCI: pci, SpeedMbps: speed, MaxSpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true}
+		return backends.NIC{Device: device, PCI: pci, SpeedMbps: speed, MaxSpeedMbps: 100000, Driver: "nic_driver", RDMADevice: "vmrdma0", RoCEv2: true}
 	}
 	inv := &backends.Inventory{Hosts: []backends.Host{
 		{Name: "esx-01", State: "connected", NICs: []backends.NIC{port("vmnic2", "0000:3b:00.0", 100000), port("vmnic3", "0000:3b:00.1", 100000)}},

@@ -1,6 +1,7 @@
 package nic_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,19 @@ func named(versions ...string) (out []backends.Component) {
 		out = append(out, backends.Component{Name: name, Version: v, Path: "/vmfs/volumes/x/" + name + "-" + v + ".vib"})
 	}
 	return out
+}
+
+// The packages of both modules, and the component that contains them, have the names of NVIDIA's downloads for ESXi.
+func TestNamesOfConnectXPackages(t *testing.T) {
+	f := nic.Of("nmlx5_core")
+	if got := f.VIBs(); !slices.Equal(got, []string{"nmlx5-core", "nmlx5-rdma"}) {
+		t.Errorf("packages %q", got)
+	}
+	for _, vib := range f.VIBs() {
+		if got := f.Firmware().Components[vib]; got != "Mellanox-nmlx5" {
+			t.Errorf("%s is in component %q", vib, got)
+		}
+	}
 }
 
 // A site with several ESXi releases lists the packages of all of them; each host gets its own, both tools of one release.

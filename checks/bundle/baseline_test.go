@@ -19,7 +19,7 @@ import (
 var savedAt = time.Date(2026, 4, 5, 6, 7, 8, 0, time.FixedZone("CEST", 7200))
 
 func params(pfctx string) map[string]backends.Fact[backends.Module] {
-	return map[string]backends.Fact[backends.Module]{"nmlx5_core": backends.FactOf(backends.Module{Known: []string{"pfctx"}, Params: map[string]string{"pfctx": pfctx}})}
+	return map[string]backends.Fact[backends.Module]{"nic_driver": backends.FactOf(backends.Module{Known: []string{"pfctx"}, Params: map[string]string{"pfctx": pfctx}})}
 }
 
 func baselineFacts() *checks.Facts {

@@ -32,13 +32,13 @@ func driftCases() map[string]struct {
 			gpu.PCI = "0000:b4:00.0"
 			theHost(f).GPUs = []backends.GPU{gpu}
 		}, "GPUs at 0000:44:00.0"},
-		"CL-PARAM-009":   {p, theFacts(func(h *backends.HostSystem) { h.Modules["nmlx5_core"].Value.Params["pfctx"] = "" }), "nmlx5_core pfctx 0x08"},
+		"CL-PARAM-009":   {p, theFacts(func(h *backends.HostSystem) { h.Modules[connectX.Driver()].Value.Params["pfctx"] = "" }), connectX.Driver() + " pfctx 0x08"},
 		"HOST-POWER-009": {p, func(f *checks.Facts) { theHost(f).PowerPolicy = "dynamic" }, "power policy static"},
 		"HOST-PNIC-STATE-003": {p, func(f *checks.Facts) {
 			f.LinksLost = map[string]map[string]int{theHost(f).Name: {"vmnic4": 3, "vmnic0": 1}, "lyon-0": {"vmnic0": 1}}
 		}, "the link went down 3 times since"},
 		"HOST-PNIC-SPEED-004":    {p, func(f *checks.Facts) { theNIC(f).SpeedMbps = 25000 }, "speed 100G"},
-		"HOST-PNIC-DRIVER-006":   {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" }, "driver nmlx5_core 4.23.0.66-2vmw"},
+		"HOST-PNIC-DRIVER-006":   {p, func(f *checks.Facts) { theNIC(f).DriverVersion = "4.24.0.7" }, "driver " + connectX.Driver() + " 4.23.0.66-2vmw"},
 		"HOST-PNIC-FWMATRIX-007": {p, func(f *checks.Facts) { theNIC(f).Firmware = "16.35.4030" }, "firmware 16.35.8008"},
 		"HOST-VF-COUNT-010":      {s, func(f *checks.Facts) { n := *theNIC(f).SRIOV; n.VFs, n.Requested = 4, 4; theNIC(f).SRIOV = &n }, "VFs 8"},
 		"HOST-VMKNIC-SET-001":    {p, func(f *checks.Facts) { theHost(f).Options = map[string]string{"Net.PVRDMAVmknic": "vmk1"} }, "Net.PVRDMAVmknic vmk0"},

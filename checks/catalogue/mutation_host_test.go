@@ -43,8 +43,8 @@ func vcenterMutations() []mutation {
 		{"CL-SLOT-007", p, checks.Warn, func(f *checks.Facts) { theNIC(f).NUMA = 1 }, ""},
 		{"CL-SLOT-007", g, checks.Warn, func(f *checks.Facts) { theHost(f).GPUs[0].NUMA = 1 }, ""},
 		{"CL-GPU-008", g, checks.Warn, func(f *checks.Facts) { theHost(f).GPUs[0].Model = "A100 40 GB" }, ""},
-		{"CL-PARAM-009", s, checks.Warn, parameter("nmlx5_core", "max_vfs", "0,9"), ""},
-		{"CL-PARAM-009", p, checks.Fail, parameter("nmlx5_core", "drss", "4"), ""},
+		{"CL-PARAM-009", s, checks.Warn, parameter(connectX.Driver(), "max_vfs", "0,9"), ""},
+		{"CL-PARAM-009", p, checks.Fail, parameter(connectX.Driver(), "drss", "4"), ""},
 		{"CL-PCIE-016", p, checks.Warn, card(func(c *backends.Firmware) { c.Slot.Gen = 4 }), ""},
 		{"CL-POWER-010", p, checks.Warn, func(f *checks.Facts) { theHost(f).PowerPolicy = "low" }, "HOST-POWER-009"},
 		{"CL-DRS-011", s, checks.Warn, func(f *checks.Facts) {
@@ -164,7 +164,7 @@ func nicMutations() []mutation {
 		{"HOST-PNIC-MAC-005", p, checks.Warn, func(f *checks.Facts) { f.Baseline.Hosts[2].NICs[1].PCI = "0000:83:00.0" }, ""},
 		{"HOST-PNIC-DRIVER-006", p, checks.Warn, func(f *checks.Facts) { theNIC(f).Driver = "ixgben" }, "CL-DRV-006"},
 		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) {
-			f.Answers.NIC.Driver, f.Answers.NIC.Speed, theNIC(f).Driver, theHost(f).NICs[0].Driver = "nmlx5_core", 0, "icen", "ntg3"
+			f.Answers.NIC.Driver, f.Answers.NIC.Speed, theNIC(f).Driver, theHost(f).NICs[0].Driver = connectX.Driver(), 0, "icen", "ntg3"
 		}, ""},
 		{"HOST-PNIC-DRIVER-006", p, checks.Fail, func(f *checks.Facts) {
 			allNICs(f, func(n *backends.NIC) { n.Driver, n.DriverVersion = "icen", "1.3.3.0-1OEM.700.1.0.15843807" })
@@ -193,7 +193,7 @@ func nicMutations() []mutation {
 			f.Answers.QoS.Lossless = answers.LosslessPause
 			for i := range f.Inventory.Hosts {
 				h := f.Inventory.Hosts[i].System
-				delete(h.Modules["nmlx5_core"].Value.Params, "pfctx")
+				delete(h.Modules[connectX.Driver()].Value.Params, "pfctx")
 				h.Pause.Value["vmnic4"] = backends.PauseSpec{Rx: true, Tx: true}
 			}
 			theFacts(func(h *backends.HostSystem) { h.Pause.Value["vmnic4"] = backends.PauseSpec{Rx: true} })(f)
@@ -211,17 +211,17 @@ func nicMutations() []mutation {
 			theSwitch(f).Members["lyon-2"] = backends.Member{PNICs: []string{"vmnic4"}, Status: "up", ENS: true}
 			f.Inventory.Host("lyon-2").NIC("vmnic4").Driver = "icen"
 		}, "CL-DRV-006 CL-PARAM-009"},
-		{"HOST-PFC-001", p, checks.Fail, parameter("nmlx5_core", "pfcrx", "0x10"), "CL-PARAM-009"},
+		{"HOST-PFC-001", p, checks.Fail, parameter(connectX.Driver(), "pfcrx", "0x10"), "CL-PARAM-009"},
 		{"HOST-PFC-001", p, checks.Warn, func(f *checks.Facts) {
-			everywhere("nmlx5_core", "pfcrx", "")(f)
-			everywhere("nmlx5_core", "pfctx", "0")(f)
+			everywhere(connectX.Driver(), "pfcrx", "")(f)
+			everywhere(connectX.Driver(), "pfctx", "0")(f)
 		}, ""},
-		{"HOST-TRUST-002", p, checks.Warn, everywhere("nmlx5_core", "trust_state", "1"), ""},
-		{"HOST-TRUST-002", s, checks.Fail, everywhere("nmlx5_core", "trust_state", "0"), ""},
-		{"HOST-DSCP-003", p, checks.Warn, everywhere("nmlx5_rdma", "dscp_force", "-1"), ""},
-		{"HOST-DSCP-003", p, checks.Fail, everywhere("nmlx5_rdma", "dscp_force", "46"), ""},
-		{"HOST-ECN-004", p, checks.Warn, everywhere("nmlx5_core", "ecn", ""), ""},
-		{"HOST-ECN-004", p, checks.Fail, everywhere("nmlx5_core", "ecn", "0"), ""},
+		{"HOST-TRUST-002", p, checks.Warn, everywhere(connectX.Driver(), "trust_state", "1"), ""},
+		{"HOST-TRUST-002", s, checks.Fail, everywhere(connectX.Driver(), "trust_state", "0"), ""},
+		{"HOST-DSCP-003", p, checks.Warn, everywhere(connectX.RDMA(), "dscp_force", "-1"), ""},
+		{"HOST-DSCP-003", p, checks.Fail, everywhere(connectX.RDMA(), "dscp_force", "46"), ""},
+		{"HOST-ECN-004", p, checks.Warn, everywhere(connectX.Driver(), "ecn", ""), ""},
+		{"HOST-ECN-004", p, checks.Fail, everywhere(connectX.Driver(), "ecn", "0"), ""},
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 func directMutations() []mutation {
 	return []mutation{
-		{"HOST-MAXVFS-LEN-005", s, checks.Warn, parameter("nmlx5_core", "max_vfs", "8"), "CL-PARAM-009 HOST-MAXVFS-ORDER-006"},
-		{"HOST-MAXVFS-LEN-005", s, checks.Fail, parameter("nmlx5_core", "max_vfs", "0,8,8"), "CL-PARAM-009"},
-		{"HOST-MAXVFS-ORDER-006", s, checks.Fail, parameter("nmlx5_core", "max_vfs", "8,0"), "CL-PARAM-009"},
+		{"HOST-MAXVFS-LEN-005", s, checks.Warn, parameter(connectX.Driver(), "max_vfs", "8"), "CL-PARAM-009 HOST-MAXVFS-ORDER-006"},
+		{"HOST-MAXVFS-LEN-005", s, checks.Fail, parameter(connectX.Driver(), "max_vfs", "0,8,8"), "CL-PARAM-009"},
+		{"HOST-MAXVFS-ORDER-006", s, checks.Fail, parameter(connectX.Driver(), "max_vfs", "8,0"), "CL-PARAM-009"},
 		{"HOST-MAXVFS-LOWPF-007", s, checks.Warn, func(f *checks.Facts) {
 			for i := range f.Inventory.Hosts {
 				f.Inventory.Hosts[i].NICs[0].PCI, f.Inventory.Hosts[i].NICs[1].PCI = "0000:43:00.0", "0000:43:00.1"
-				f.Inventory.Hosts[i].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "0,9"
+				f.Inventory.Hosts[i].System.Modules[connectX.Driver()].Value.Params["max_vfs"] = "0,9"
 				f.Inventory.VMs[i].Adapters[1].PF, f.Inventory.VMs[i].Extra["pciPassthru0.pfId"] = "0000:43:00.1", "00000:067:00.1"
 			}
 			f.Baseline = nil
@@ -43,7 +43,7 @@ func directMutations() []mutation {
 		}, ""},
 		{"HOST-GPU-ATS-017", g, checks.Warn, card(func(c *backends.Firmware) { c.Current["ATS_ENABLED"] = "False(0)" }), ""},
 		{"HOST-GPU-GFX-018", g, checks.Warn, func(f *checks.Facts) { theHost(f).GraphicsType = "sharedDirect" }, ""},
-		{"HOST-VGPUMGR-019", g, checks.Fail, vgpus("nmlx5-rdma", "", "grid_a100d-80c"), ""},
+		{"HOST-VGPUMGR-019", g, checks.Fail, vgpus(connectX.VIBs()[1], "", "grid_a100d-80c"), ""},
 		{"HOST-VGPUMGR-019", g, checks.Warn, vgpus("NVD-AIE_ESXi_8.0.0_Driver", "570.133.10-1OEM.800.1.0.20613240"), ""},
 		{"HOST-VGPUMGR-019", g, checks.Unknown, func(f *checks.Facts) {
 			vgpus("", "")(f)

@@ -97,7 +97,7 @@ func TestWhatWasNotReadIsUnknownNeverPass(t *testing.T) {
 func TestUnreadFactsNeedAttention(t *testing.T) {
 	f := healthy(p)
 	sys, why := theHost(f).System, errors.New("the host did not answer")
-	sys.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, why)
+	sys.Modules[connectX.Driver()] = backends.ReadFact(backends.Module{}, why)
 	sys.DCB["vmnic4"] = backends.ReadFact(backends.DCB{}, why)
 	f.Inventory.Guests[2] = backends.Guest{VM: "node-2", Error: "connection refused"}
 	for _, id := range []string{"HOST-PFC-001", "HOST-PNIC-DCB-015", "GST-OS-001", "GST-PORT-010", "GST-GID-019", "GST-MEMLOCK-020"} {
@@ -164,8 +164,8 @@ func TestLossyFabricPassesWhateverTheParameters(t *testing.T) {
 	f.Answers.QoS.Lossless, f.Answers.Confirmed.SwitchPFC = answers.LosslessNone, false
 	for i := range f.Inventory.Hosts {
 		h := f.Inventory.Hosts[i].System
-		h.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Params: map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}})
-		h.Modules["nmlx5_rdma"] = backends.FactOf(backends.Module{})
+		h.Modules[connectX.Driver()] = backends.FactOf(backends.Module{Params: map[string]string{"pfctx": "0x10", "trust_state": "0", "ecn": "0"}})
+		h.Modules[connectX.RDMA()] = backends.FactOf(backends.Module{})
 		h.Pause.Value["vmnic4"], h.DCB["vmnic4"] = backends.PauseSpec{Rx: true}, backends.FactOf(backends.DCB{})
 	}
 	for id, status := range amiss(f, true) {
@@ -227,7 +227,7 @@ func TestVFsOfHostsWithOtherPorts(t *testing.T) {
 		f := healthy(s)
 		h := theHost(f)
 		h.NICs[0].Driver = "bnxtnet"
-		parameter("nmlx5_core", "max_vfs", list)(f)
+		parameter(connectX.Driver(), "max_vfs", list)(f)
 		for _, r := range run(f, checks.Selection{Only: []string{"CL-PARAM-009"}}) {
 			if r.Target.Name == h.Name && r.Status != want || r.Target.Name != h.Name && r.Status != checks.Pass {
 				t.Errorf("max_vfs %s: %s is %s: %s", list, r.Target.Name, r.Status, r.Evidence)

@@ -6,10 +6,14 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// connectX knows the names of the drivers of the cards in these tests.
+var connectX = mlx5.Family{}
 
 var noon = time.Date(2025, 5, 6, 12, 0, 0, 0, time.UTC)
 
@@ -83,7 +87,7 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 		NTP:      []string{"ntp.lyon.example"}, NTPActive: true, PowerPolicy: "static", PowerPolicies: []string{"static", "dynamic"},
 		Lockdown: "disabled", GraphicsType: "shared", System: hostFacts(i), CPUModel: "Xeon", Sockets: 2, Cores: 48, CPUMHz: 2500, MemoryMB: 1 << 20, MemoryUsedMB: 1 << 17, Hyperthreads: true,
 		VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.1.0.%d", i+1), PrefixLen: 24, MTU: 1500, Switch: "vSwitch0", Roles: []string{"management"}}},
-		NICs: []backends.NIC{{Device: "vmnic0", MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), SpeedMbps: 25000, MaxSpeedMbps: 25000, FullDuplex: true, Driver: "nmlx5_core", DriverVersion: "4.23.0.66-2vmw", Firmware: "14.32.1010",
+		NICs: []backends.NIC{{Device: "vmnic0", MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), SpeedMbps: 25000, MaxSpeedMbps: 25000, FullDuplex: true, Driver: connectX.Driver(), DriverVersion: "4.23.0.66-2vmw", Firmware: "14.32.1010",
 			PCI: "0000:17:00.0", Vendor: "15b3", PCIDeviceID: "1015", Switch: "vSwitch0", Roles: []string{"management"}}},
 		PCI: []backends.PCIDevice{
 			{Address: "0000:40:01.0", Class: "0604"}, {Address: "0000:41:00.0", Class: "0604", Parent: "0000:40:01.0"},
@@ -99,7 +103,7 @@ func host(name string, i int, mode answers.Mode) backends.Host {
 		h.GPUs[0].UsedBy = fmt.Sprintf("node-%d", i)
 		return h
 	}
-	h.NICs = append(h.NICs, backends.NIC{Device: "vmnic4", MAC: fmt.Sprintf("02:00:00:00:01:%02x", i), SpeedMbps: 100000, MaxSpeedMbps: 100000, FullDuplex: true, Driver: "nmlx5_core", DriverVersion: "4.23.0.66-2vmw",
+	h.NICs = append(h.NICs, backends.NIC{Device: "vmnic4", MAC: fmt.Sprintf("02:00:00:00:01:%02x", i), SpeedMbps: 100000, MaxSpeedMbps: 100000, FullDuplex: true, Driver: connectX.Driver(), DriverVersion: "4.23.0.66-2vmw",
 		Firmware: "16.35.8008", PCI: "0000:43:00.0", Vendor: "15b3", PCIDeviceID: "1017", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, RDMAState: "active", Switch: "RDMA-DVS", Eligible: true,
 		SRIOV: &backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}})
 	return h
@@ -117,8 +121,8 @@ func hostFacts(i int) *backends.HostSystem {
 	}
 	return &backends.HostSystem{
 		Modules: map[string]backends.Fact[backends.Module]{
-			"nmlx5_core": params(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1", "max_vfs": "0,8"}),
-			"nmlx5_rdma": params(map[string]string{"dscp_force": "26"}),
+			connectX.Driver(): params(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1", "max_vfs": "0,8"}),
+			connectX.RDMA():   params(map[string]string{"dscp_force": "26"}),
 		},
 		Pause:      backends.FactOf(map[string]backends.PauseSpec{"vmnic4": {}}),
 		DCB:        map[string]backends.Fact[backends.DCB]{"vmnic4": backends.FactOf(backends.DCB{Supported: true, PFC: [8]bool{3: true}})},
@@ -126,7 +130,7 @@ func hostFacts(i int) *backends.HostSystem {
 		Neighbours: backends.FactOf(map[string]backends.Neighbour{"vmnic4": {Switch: "leaf-1", Port: "Eth1/1"}}),
 		VFs:        map[string]backends.Fact[[]backends.VF]{"vmnic4": backends.FactOf([]backends.VF{{ID: 0, Active: true}, {ID: 1}})},
 		Peers:      peers,
-		VIBs:       backends.FactOf(map[string]backends.VIB{"nmlx5-core": {Version: "4.23", Acceptance: "VMwareCertified"}, "nmst": {Version: "4.22", Acceptance: "PartnerSupported"}}),
+		VIBs:       backends.FactOf(map[string]backends.VIB{connectX.VIBs()[0]: {Version: "4.23", Acceptance: "VMwareCertified"}, "nmst": {Version: "4.22", Acceptance: "PartnerSupported"}}),
 		Acceptance: backends.FactOf("PartnerSupported"), Resync: backends.FactOf(int64(0)), BootDevice: backends.FactOf("disk"), SecureBoot: ptr(true), Log: []string{},
 		Firmware: map[string]backends.Firmware{"0000:43:00.0": {PSID: "MT_0000000008", Slot: backends.Slot{Gen: 3, Lanes: 16},
 			Current: map[string]string{"NUM_OF_VFS": "16", "SRIOV_EN": "True(1)", "LINK_TYPE_P1": "ETH(2)", "ATS_ENABLED": "True(1)"}, Next: map[string]string{"SRIOV_EN": "True(1)"}}},

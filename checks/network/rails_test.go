@@ -44,7 +44,7 @@ func TestCablesOfRails(t *testing.T) {
 			h := backends.Host{Name: fmt.Sprintf("esx-%02d", i+1), State: "connected"}
 			heard := map[string]backends.Neighbour{}
 			for k, leaf := range strings.Split(on, " ") {
-				n := backends.NIC{Device: fmt.Sprintf("vmnic%d", k), PCI: fmt.Sprintf("0000:3b:00.%d", k), MaxSpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true}
+				n := backends.NIC{Device: fmt.Sprintf("vmnic%d", k), PCI: fmt.Sprintf("0000:3b:00.%d", k), MaxSpeedMbps: 100000, Driver: "nic_driver", RDMADevice: "vmrdma0", RoCEv2: true}
 				if leaf != "" {
 					n.SpeedMbps = 100000
 				}

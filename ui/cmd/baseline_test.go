@@ -92,7 +92,7 @@ func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 			p.PCI = []string{"0000:b1:00.0", "0000:b1:00.1"}[n]
 			d.Address, p.Firmware, p.SpeedMbps = p.PCI, "16.33.1048", 50000
 		}
-		h.Module("nmlx5_core").Parameter("trust_state").Value = "1"
+		h.Module(connectX.Driver()).Parameter("trust_state").Value = "1"
 	})
 	for _, up := range []bool{false, true} {
 		if err := b.lab.World().SetLink("esx-01", "vmnic2", up); err != nil {
@@ -118,7 +118,7 @@ func TestChecksAfterABaselineNameWhatDrifted(t *testing.T) {
 		"HOST-PNIC-MAC-005 " + last:      "the baseline has it at 0000:3b:00.0",
 		"HOST-PNIC-FWMATRIX-007 " + last: "baseline: firmware 16.35.4030",
 		"HOST-PNIC-SPEED-004 " + last:    "baseline: speed 100G",
-		"CL-PARAM-009 " + last:           "baseline: nmlx5_core trust_state unset",
+		"CL-PARAM-009 " + last:           "baseline: " + connectX.Driver() + " trust_state unset",
 		"DVS-MTU-006 RDMA-DVS":           "baseline: MTU 9000",
 		"HOST-PNIC-STATE-003 esx-01":     "vmnic2 is up at 100G, RDMA device active; baseline: the link went down once since",
 	} {

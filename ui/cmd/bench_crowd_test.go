@@ -69,7 +69,7 @@ func (c *crowd) Connect(context.Context, live.Login, func(*backends.Inventory)) 
 		}
 		for n := range 6 {
 			h.NICs = append(h.NICs, backends.NIC{
-				Device: fmt.Sprintf("vmnic%d", n), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", i/256, i%256, n), SpeedMbps: 100000, Driver: "nmlx5_core",
+				Device: fmt.Sprintf("vmnic%d", n), MAC: fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", i/256, i%256, n), SpeedMbps: 100000, Driver: "nic_driver",
 				RDMADevice: fmt.Sprintf("vmrdma%d", n), RoCEv2: true, Eligible: n == 2, Why: "RoCE v2, link up, free",
 			})
 		}

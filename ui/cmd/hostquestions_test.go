@@ -133,7 +133,7 @@ func TestParametersPendingAReboot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}
+		s := backends.Setting{Target: backends.HostRef("esx-02"), Kind: backends.KindModuleParams, Name: connectX.Driver()}
 		rec := journal.Record{Phase: journal.PhaseApply, Node: s.ID(), Target: s.Target, Kind: string(s.Kind), Name: s.Name}
 		for _, kind := range []journal.Type{journal.TypeBegin, journal.TypeIntent, journal.TypeOutcome} {
 			rec.Type, rec.OK = kind, true

@@ -146,7 +146,7 @@ func TestCostOfALoadFollowsTheChoice(t *testing.T) {
 			}
 			inv.Hosts = append(inv.Hosts, backends.Host{Name: host, State: "connected", NICs: []backends.NIC{
 				{Device: "vmnic0", SpeedMbps: 10000, Driver: "ixgben", Roles: []string{"management"}},
-				{Device: "vmnic2", MAC: mac, PCI: "0000:3b:00.0", SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true}}})
+				{Device: "vmnic2", MAC: mac, PCI: "0000:3b:00.0", SpeedMbps: 100000, Driver: "nic_driver", RDMADevice: "vmrdma0", RoCEv2: true}}})
 			inv.VMs = append(inv.VMs, backends.VM{Name: vm, Host: host})
 			a.Hosts.Names = append(a.Hosts.Names, host)
 			a.VMs = append(a.VMs, answers.VM{Name: vm, IP: answers.Address{Prefix: netip.MustParsePrefix(fmt.Sprintf("192.168.50.%d/24", i+1))}})

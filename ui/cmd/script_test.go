@@ -20,6 +20,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
+	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 	"github.com/rdma-setup/rdma-setup/ui/cmd"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 )
@@ -39,6 +40,9 @@ func TestMain(m *testing.M) {
 		},
 	})
 }
+
+// connectX knows the names of the drivers of the cards in the lab.
+var connectX = mlx5.Family{}
 
 // full requests the full size of tests that make test runs with fewer hosts, VMs and answers; make e2e-full sets it.
 var full = os.Getenv("RDMA_SETUP_TEST_FULL") != ""
@@ -95,6 +99,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("FAMILY", connectX.Name())
+			e.Setenv("DRIVER", connectX.Driver())
 			e.Setenv("GORACE", prompt)
 			e.Setenv("LAB", filepath.Join(e.WorkDir, "lab"))
 			return nil

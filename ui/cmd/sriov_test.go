@@ -177,11 +177,11 @@ func TestSRIOVComponents(t *testing.T) {
 		exit     int
 		said     []string // texts that the run must print
 	}{
-		"too old": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified"}, 0,
-			[]string{"install nmlx5-core " + newer, "without -f", "done        esx-01: install nmlx5-core"}},
-		"unsigned": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified", Unsigned: true}, 5,
-			[]string{"FAILED      esx-01: install nmlx5-core", "UEFI Secure Boot is enabled", "hint:    use a signed VIB"}},
-		"below the host's level": {"sriov-ready", world.VIB{Name: "nmlx5-core", Version: newer, Vendor: "MEL", Acceptance: "CommunitySupported"}, 3,
+		"too old": {"sriov-ready", world.VIB{Name: connectX.VIBs()[0], Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified"}, 0,
+			[]string{"install " + connectX.VIBs()[0] + " " + newer, "without -f", "done        esx-01: install " + connectX.VIBs()[0]}},
+		"unsigned": {"sriov-ready", world.VIB{Name: connectX.VIBs()[0], Version: newer, Vendor: "MEL", Acceptance: "VMwareCertified", Unsigned: true}, 5,
+			[]string{"FAILED      esx-01: install " + connectX.VIBs()[0], "UEFI Secure Boot is enabled", "hint:    use a signed VIB"}},
+		"below the host's level": {"sriov-ready", world.VIB{Name: connectX.VIBs()[0], Version: newer, Vendor: "MEL", Acceptance: "CommunitySupported"}, 3,
 			[]string{"is CommunitySupported, but the host's image accepts only PartnerSupported and above", "hint:  use the vendor's component signed for this level"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/live"
@@ -110,6 +111,12 @@ func (f *world) Connect(ctx context.Context, l live.Login, names func(*backends.
 	return inv, nil
 }
 
+// connectX is the family of the cards. In testdata, screens contain placeholderDriver, which has the same length, in place of the name
+// of its driver.
+var connectX = mlx5.Family{}
+
+const placeholderDriver = "nic_driver"
+
 func inventory() *backends.Inventory {
 	inv := &backends.Inventory{VCenter: backends.VCenter{URL: "https://vcenter.example/sdk", Version: "8.0.3"}}
 	for i := 1; i <= 3; i++ {
@@ -118,8 +125,8 @@ func inventory() *backends.Inventory {
 			Name: name, Datacenter: "DC", Cluster: "Cluster-01", Version: "8.0.3", State: "connected",
 			VMKs: []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.0.0.%d", i)}},
 			NICs: []backends.NIC{
-				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: "nmlx5_core", Roles: []string{"management"}},
-				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: "nmlx5_core", RDMADevice: "vmrdma0", RoCEv2: true},
+				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:00:0%d:00", i), SpeedMbps: 25000, Driver: connectX.Driver(), Roles: []string{"management"}},
+				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:00:0%d:02", i), SpeedMbps: 100000, Driver: connectX.Driver(), RDMADevice: "vmrdma0", RoCEv2: true},
 			},
 		})
 		for _, v := range backends.ChoosePNIC(&inv.Hosts[i-1], backends.PNICWish{}).Verdicts {

@@ -189,7 +189,7 @@ func big() *live.Table {
 	for h := range 1000 {
 		for n := range 6 {
 			host, nic := fmt.Sprintf("esx-%04d.example", h), fmt.Sprintf("vmnic%d", n)
-			rows = append(rows, live.Row{ID: host + "/" + nic, Group: host, Cells: []string{host, nic, "100G", "RoCE v2", "nmlx5_core", fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h/256, h%256, n), "RoCE v2 (vmrdma0), link up, free"}})
+			rows = append(rows, live.Row{ID: host + "/" + nic, Group: host, Cells: []string{host, nic, "100G", "RoCE v2", "nic_driver", fmt.Sprintf("0c:42:a1:%02x:%02x:%02x", h/256, h%256, n), "RoCE v2 (vmrdma0), link up, free"}})
 		}
 	}
 	t := live.NewTable(theme.New(true, false, true), []live.Column{{Title: "Host"}, {Title: "pNIC"}, {Title: "Speed"}, {Title: "RDMA", Rank: 1}, {Title: "Driver", Rank: 3}, {Title: "MAC", Rank: 2}, {Title: "Why"}}, rows)

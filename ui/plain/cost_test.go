@@ -22,7 +22,7 @@ func TestCostLines(t *testing.T) {
 	p := &plan.Plan{
 		Changes: []plan.Change{
 			{Setting: backends.Setting{Target: backends.VMRef("vm-10"), Kind: backends.KindHardware}, To: backends.ValueOf(14), Irreversible: "a hardware version cannot be lowered"},
-			{Setting: backends.Setting{Target: backends.HostRef("esx-1"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}, To: backends.ValueOf("max_vfs=8")},
+			{Setting: backends.Setting{Target: backends.HostRef("esx-1"), Kind: backends.KindModuleParams, Name: "nic_driver"}, To: backends.ValueOf("max_vfs=8")},
 			{Setting: backends.Setting{Target: backends.HostRef("esx-2"), Kind: backends.KindFirmware, Name: "0000:3b:00.0"}, To: backends.ValueOf("x")},
 			{Setting: backends.Setting{Target: backends.SwitchRef("D"), Kind: backends.KindSwitch}, To: backends.ValueOf("x"), Disrupts: []plan.Disruption{plan.UplinkFlap}},
 		},
@@ -33,7 +33,7 @@ func TestCostLines(t *testing.T) {
 	}
 	a := answers.Default(answers.SRIOV)
 	a.VMs = []answers.VM{{Name: "vm-2"}, {Name: "vm-10"}}
-	nics := []backends.NIC{{Device: "vmnic0", Driver: "nmlx5_core", PCI: "0000:3b:00.1", Roles: []string{"vMotion"}}, {Device: "vmnic2", Driver: "nmlx5_core", PCI: "0000:3b:00.0"}}
+	nics := []backends.NIC{{Device: "vmnic0", Driver: "nic_driver", PCI: "0000:3b:00.1", Roles: []string{"vMotion"}}, {Device: "vmnic2", Driver: "nic_driver", PCI: "0000:3b:00.0"}}
 	inv := &backends.Inventory{
 		VMs: []backends.VM{{Name: "vm-2"}, {Name: "vm-10"}, {Name: "billing-01"}}, Hosts: []backends.Host{{Name: "esx-1", NICs: nics}, {Name: "esx-2", NICs: nics}},
 	}

@@ -21,7 +21,7 @@ func TestMarkdownByHandOnHosts(t *testing.T) {
 	for want, c := range map[string]plan.Change{
 		"Edit Power Policy: High Performance":                                                 set(backends.KindPower, "", "static"),
 		"`esxcli software vib install -v '/vmfs/volumes/ds/mft 1.vib'`":                       set(backends.KindComponent, "mft", "4.28"),
-		"`esxcli system module parameters set -m nmlx5_core -p 'max_vfs=0,0,8,0 pfctx=0x08'`": set(backends.KindModuleParams, "nmlx5_core", map[string]string{"pfctx": "0x08", "max_vfs": "0,0,8,0"}),
+		"`esxcli system module parameters set -m nic_driver -p 'max_vfs=0,0,8,0 pfctx=0x08'`": set(backends.KindModuleParams, "nic_driver", map[string]string{"pfctx": "0x08", "max_vfs": "0,0,8,0"}),
 		"`/opt/mellanox/bin/mlxconfig -d 3b:00.0 -y set NUM_OF_VFS=9 SRIOV_EN=1`":             late,
 		"SR-IOV: Enabled, 8 VFs":                                  set(backends.KindVFs, "0000:3b:00.0", backends.VFSpec{Enabled: true, VFs: 8}),
 		"`esxcli network sriovnic vf list -n vmnicN` lists 8 VFs": set(backends.KindActiveVFs, "0000:3b:00.0", 8),

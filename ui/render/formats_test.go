@@ -94,7 +94,7 @@ func everything() *report.Report {
 		VCenter:  "8.0.3 build 1",
 		Switches: []report.EnvSwitch{{Name: "RDMA-DVS", Version: "8.0.3", MTU: 9000, Uplinks: 1, Hosts: 2}},
 		Hosts: []report.EnvHost{{Name: "esx-01", Version: "8.0.3", Machine: "Maker Model", CPU: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288, Power: "static", GPUs: []string{"A100", "A100"},
-			NICs: []report.EnvNIC{{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", SpeedMbps: 100000, Driver: "nmlx5_core 4.23", Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"}}}},
+			NICs: []report.EnvNIC{{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", SpeedMbps: 100000, Driver: "nic_driver 4.23", Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"}}}},
 		Guests: []report.EnvGuest{{VM: "vm-01", Host: "esx-01", Hardware: 19, OS: "Ubuntu 22.04", Kernel: "5.15.0", RDMACore: "39.0", Perftest: "5.96", Devices: []string{"rocep19s0f1: vmw_pvrdma"}}},
 	}
 	return r

@@ -18,8 +18,8 @@ func TestEnvironmentOf(t *testing.T) {
 			Name: "esx-01", Version: "8.0.3", Build: "24022510", Vendor: "Maker", CPUModel: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288, PowerPolicy: "static",
 			NICs: []backends.NIC{
 				{Device: "vmnic0", PCI: "0000:1a:00.0", Switch: "vSwitch0", Driver: "ixgben"},
-				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nmlx5_core", DriverVersion: "4.23", Firmware: "16.35.4030", RDMADevice: "vmrdma0", Switch: "RDMA-DVS"},
-				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nmlx5_core", Eligible: true},
+				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver", DriverVersion: "4.23", Firmware: "16.35.4030", RDMADevice: "vmrdma0", Switch: "RDMA-DVS"},
+				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nic_driver", Eligible: true},
 				{Device: "vmnic4", PCI: "0000:af:00.0", Driver: "bnxtnet", Switch: "RDMA-DVS"},
 			},
 			GPUs: []backends.GPU{{Model: "A100"}, {Model: "A100"}},
@@ -41,8 +41,8 @@ func TestEnvironmentOf(t *testing.T) {
 		Hosts: []report.EnvHost{{
 			Name: "esx-01", Version: "8.0.3", Build: "24022510", Machine: "Maker", CPU: "CPU", Sockets: 2, Cores: 48, MemoryMB: 524288, Power: "static", GPUs: []string{"A100", "A100"},
 			NICs: []report.EnvNIC{
-				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nmlx5_core 4.23", Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"},
-				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nmlx5_core", PSID: "MT_0000000012"},
+				{Device: "vmnic2", Model: "ConnectX-5", PCI: "0000:3b:00.0", NUMA: 1, SpeedMbps: 100000, Driver: "nic_driver 4.23", Firmware: "16.35.4030", PSID: "MT_0000000012", RDMADevice: "vmrdma0", Switch: "RDMA-DVS", Neighbour: "leaf-01 Ethernet1/3"},
+				{Device: "vmnic3", PCI: "0000:3b:00.1", NUMA: -1, Driver: "nic_driver", PSID: "MT_0000000012"},
 				{Device: "vmnic4", PCI: "0000:af:00.0", Driver: "bnxtnet", Switch: "RDMA-DVS"},
 			},
 		}},

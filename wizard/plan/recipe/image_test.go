@@ -98,18 +98,24 @@ func TestImageHasTheComponentsAlready(t *testing.T) {
 	}
 }
 
+// The driver's offline bundle and the component in it.
+var (
+	component = connectX.Firmware().Components[connectX.VIBs()[0]]
+	bundle    = component + "_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip"
+)
+
 // A newer driver is the last change before the reboot that it requires, and is not rolled back (KB 440252, KB 320562).
 func TestDriverThroughTheImage(t *testing.T) {
 	inv := withTools(newSRIOV(1))
 	imaged(inv)
 	a := sriovAnswers(inv)
-	a.SRIOV.Components = []string{"https://depot.example/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip"}
+	a.SRIOV.Components = []string{"https://depot.example/" + bundle}
 	p, err := recipe.Build(a, inv, plan.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := find(p, "host/esx-01/image-component/Mellanox-nmlx5")
-	if c == nil || c.Irreversible == "" || !slices.Contains(c.After, "host/esx-01/module-params/nmlx5_core") {
+	c := find(p, "host/esx-01/image-component/"+component)
+	if c == nil || c.Irreversible == "" || !slices.Contains(c.After, "host/esx-01/module-params/"+connectX.Driver()) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -117,8 +123,8 @@ func TestDriverThroughTheImage(t *testing.T) {
 // A driver package that the cluster cannot use from the place in the answers is named, never left out silently.
 func TestPackagesThatTheClusterCannotTake(t *testing.T) {
 	for location, want := range map[string]string{
-		"/vmfs/volumes/shared-01/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip": "managed by an image, which takes nothing from datastores",
-		"https://depot.example/Mellanox-nmlx5_4.30.1.2-1OEM.803.0.0.24022510_24000000.zip":   "not managed by an image",
+		"/vmfs/volumes/shared-01/" + bundle: "managed by an image, which takes nothing from datastores",
+		"https://depot.example/" + bundle:   "not managed by an image",
 	} {
 		inv := withTools(newSRIOV(2))
 		if !strings.HasPrefix(location, "https") {

@@ -115,7 +115,7 @@ func TestRailsOfSRIOV(t *testing.T) {
 	rails[1].SRIOV.VFs = 7
 	a := onRails(sriovAnswers(inv), rails...)
 	p := mustBuild(t, a, inv, plan.Options{})
-	if c := p.Change(hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")); c == nil || !strings.Contains(c.To.String(), `max_vfs 0,0,8,7`) {
+	if c := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())); c == nil || !strings.Contains(c.To.String(), `max_vfs 0,0,8,7`) {
 		t.Errorf("%+v", c)
 	}
 	fw := p.Change(hostChange("esx-01", backends.KindFirmware, cardCX5))

@@ -314,14 +314,14 @@ func TestWhatForbidsVFs(t *testing.T) {
 		"lockdown mode": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].Lockdown = "normal" }, "is in lockdown mode (normal)"},
 		"Intel NIC":     {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic2").Driver = "irdman" }, "VFs are set up on ConnectX"},
 		"esxcli does not answer": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.ReadFact(backends.Module{}, errors.New("timed out"))
+			inv.Hosts[0].System.Modules[connectX.Driver()] = backends.ReadFact(backends.Module{}, errors.New("timed out"))
 		}, "timed out"},
 		"the list of VIBs does not come": {func(inv *backends.Inventory, _ *answers.Answers) {
 			inv.Hosts[0].System.VIBs = backends.ReadFact(map[string]backends.VIB(nil), errors.New("the image is locked"))
 		}, "the image is locked"},
 		"driver without PFC": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Modules["nmlx5_core"] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
-		}, "no parameter nmlx5_core pfcrx"},
+			inv.Hosts[0].System.Modules[connectX.Driver()] = backends.FactOf(backends.Module{Known: []string{"max_vfs"}})
+		}, "no parameter " + connectX.Driver() + " pfcrx"},
 		"vSAN relies on pause (Mellanox DOC-2581)": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Hosts[0].NIC("vmnic0").Roles = []string{"vsan"} }, "PFC would disable global pause"},
 		"more VMs than VFs": {func(inv *backends.Inventory, a *answers.Answers) {
 			a.SRIOV.VFs = 1
@@ -333,15 +333,15 @@ func TestWhatForbidsVFs(t *testing.T) {
 			a.SRIOV.VFs = 127
 			var list []string
 			for i := range 12 {
-				inv.Hosts[0].NICs = append(inv.Hosts[0].NICs, backends.NIC{Device: fmt.Sprintf("vmnic1%d", i), PCI: fmt.Sprintf("0000:%02x:00.0", 0x40+i), Driver: "nmlx5_core"})
+				inv.Hosts[0].NICs = append(inv.Hosts[0].NICs, backends.NIC{Device: fmt.Sprintf("vmnic1%d", i), PCI: fmt.Sprintf("0000:%02x:00.0", 0x40+i), Driver: connectX.Driver()})
 			}
 			for range 16 {
 				list = append(list, "100")
 			}
-			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = strings.Join(list, ",")
+			inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params["max_vfs"] = strings.Join(list, ",")
 		}, "interrupt vectors"},
 		"list that is no list": {func(inv *backends.Inventory, _ *answers.Answers) {
-			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "8,many"
+			inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params["max_vfs"] = "8,many"
 		}, "max_vfs cannot be worked out"},
 		"guest kernel without the driver": {func(inv *backends.Inventory, _ *answers.Answers) { inv.Guests[0].Available = []string{"ib_umad"} }, "has no driver mlx5_ib"},
 	} {

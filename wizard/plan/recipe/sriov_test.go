@@ -23,7 +23,7 @@ func TestRebootBudget(t *testing.T) {
 	}{
 		"bare: tools, then firmware and driver": {newSRIOV(2), nil, 2, []string{
 			hostChange("esx-01", backends.KindComponent, "mft"), hostChange("esx-01", backends.KindComponent, "nmst"),
-			hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindModuleParams, "nmlx5_core"),
+			hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindModuleParams, connectX.Driver()),
 			hostChange("esx-01", backends.KindActiveVFs, portCX5), hostChange("esx-01", backends.KindPower, "")}, nil},
 		"tools are there": {withTools(newSRIOV(2)), nil, 1, []string{hostChange("esx-01", backends.KindFirmware, cardCX5)},
 			[]string{hostChange("esx-01", backends.KindComponent, "mft")}},
@@ -35,10 +35,10 @@ func TestRebootBudget(t *testing.T) {
 			return inv
 		}(), nil, 2, []string{hostChange("esx-01", backends.KindComponent, "mft"), hostChange("esx-01", backends.KindComponent, "nmst")}, nil},
 		"firmware is proven by what the port offers: no tools, no SSH": {withFirmware(newSRIOV(2), 16), nil, 1,
-			[]string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")},
+			[]string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())},
 			[]string{hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindComponent, "mft")}},
 		"active VFs prove the firmware, nothing differs": {ready(newSRIOV(2)), nil, 0, nil, []string{
-			hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindModuleParams, "nmlx5_core"),
+			hostChange("esx-01", backends.KindFirmware, cardCX5), hostChange("esx-01", backends.KindModuleParams, connectX.Driver()),
 			hostChange("esx-01", backends.KindComponent, "mft"), hostChange("esx-01", backends.KindPower, "")}},
 		"parameters are set, nobody has rebooted": {func() *backends.Inventory {
 			inv := ready(newSRIOV(2))
@@ -46,9 +46,9 @@ func TestRebootBudget(t *testing.T) {
 				*inv.Hosts[i].NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Max: 16}
 			}
 			return inv
-		}(), nil, 1, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}, []string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")}},
+		}(), nil, 1, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}, []string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())}},
 		"other QoS than the host's": {ready(newSRIOV(2)), func(a *answers.Answers) { a.QoS.ECN = false }, 1,
-			[]string{hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")}, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}},
+			[]string{hostChange("esx-01", backends.KindModuleParams, connectX.Driver())}, []string{hostChange("esx-01", backends.KindActiveVFs, portCX5)}},
 		"applications are told the class where that is asked for": {ready(newSRIOV(2)), func(a *answers.Answers) { a.Guest.Environment = true }, 0,
 			[]string{"guest/vm-01/environment"}, nil},
 		"applications are not told it without being asked": {ready(newSRIOV(2)), nil, 0, []string{"guest/vm-01/traffic-class/RDMA-PG"}, []string{"guest/vm-01/environment"}},
@@ -99,7 +99,7 @@ func TestOrderFromBare(t *testing.T) {
 	want := []string{
 		plan.OpenID("vm/vm-01/vm-power"), plan.OpenID(reboot), hostChange("esx-01", backends.KindComponent, "mft"), reboot,
 		plan.OpenID("host/esx-01/host-ssh"), hostChange("esx-01", backends.KindFirmware, cardCX5), "host/esx-01/host-ssh",
-		plan.OpenID(reboot + "/2"), hostChange("esx-01", backends.KindModuleParams, "nmlx5_core"), reboot + "/2",
+		plan.OpenID(reboot + "/2"), hostChange("esx-01", backends.KindModuleParams, connectX.Driver()), reboot + "/2",
 		hostChange("esx-01", backends.KindActiveVFs, portCX5), adapter, "vm/vm-01/vm-power",
 		backends.Setting{Target: backends.GuestRef("vm-01"), Kind: backends.KindAddress, Name: "RDMA-PG"}.ID(),
 	}
@@ -157,21 +157,21 @@ func TestMaxVFsOfTheHost(t *testing.T) {
 			h := &inv.Hosts[0]
 			h.NICs = nil
 			for _, p := range c.ports {
-				n := backends.NIC{Device: p.device, PCI: p.pci, Driver: "nmlx5_core", SRIOV: &backends.SRIOV{Capable: true}}
+				n := backends.NIC{Device: p.device, PCI: p.pci, Driver: connectX.Driver(), SRIOV: &backends.SRIOV{Capable: true}}
 				if p.device == c.chosen {
 					n.SpeedMbps, n.RDMADevice, n.RoCEv2 = 100000, "vmrdma0", true
 				}
 				h.NICs = append(h.NICs, n)
 			}
-			m := h.System.Modules["nmlx5_core"]
+			m := h.System.Modules[connectX.Driver()]
 			m.Value.Params = c.params
-			h.System.Modules["nmlx5_core"] = m
+			h.System.Modules[connectX.Driver()] = m
 			p, err := recipe.Build(sriovAnswers(inv), inv, plan.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var to map[string]string
-			if err := p.Change(hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")).To.Decode(&to); err != nil || to["max_vfs"] != c.want || to["RSS"] != c.params["RSS"] {
+			if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != c.want || to["RSS"] != c.params["RSS"] {
 				t.Errorf("parameters %v, %v", to, err)
 			}
 			for _, ch := range p.Changes {
@@ -217,7 +217,7 @@ func TestVFsByVCenterStayVCenters(t *testing.T) {
 		t.Fatal(err)
 	}
 	var to map[string]string
-	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, "nmlx5_core")).To.Decode(&to); err != nil || to["max_vfs"] != "" || to["pfctx"] != "0x08" {
+	if err := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver())).To.Decode(&to); err != nil || to["max_vfs"] != "" || to["pfctx"] != "0x08" {
 		t.Errorf("parameters %v, %v", to, err)
 	}
 	if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, "must not be mixed on one port") }) {
@@ -241,7 +241,7 @@ func TestPVRDMAWithPFC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := p.Change(hostChange("esx-01", backends.KindModuleParams, "nmlx5_core"))
+	c := p.Change(hostChange("esx-01", backends.KindModuleParams, connectX.Driver()))
 	if c == nil || c.To != backends.ValueOf(map[string]string{"pfctx": "0x08", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"}) {
 		t.Errorf("%+v", c)
 	}
@@ -263,7 +263,7 @@ func TestGlobalPause(t *testing.T) {
 	}{
 		"off": {func(*backends.Inventory) {}, nil, 0},
 		"PFC was set": {func(inv *backends.Inventory) {
-			inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params["pfctx"] = "0x08"
+			inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params["pfctx"] = "0x08"
 		}, map[string]string{"pfctx": "0x00"}, 1},
 		"other driver": {func(inv *backends.Inventory) { inv.Hosts[0].NIC("vmnic2").Driver = "bnxtnet" }, nil, 0},
 	} {
@@ -281,7 +281,7 @@ func TestGlobalPause(t *testing.T) {
 			if n := p.Ceiling().HostReboots; n != c.reboots {
 				t.Errorf("%d reboots", n)
 			}
-			params := p.Change("host/esx-01/module-params/nmlx5_core")
+			params := p.Change("host/esx-01/module-params/" + connectX.Driver())
 			if (params == nil) != (c.core == nil) || params != nil && (params.To != backends.ValueOf(c.core) || !slices.Contains(set.After, "host/esx-01/host-reboot")) {
 				t.Errorf("%+v, then %q", params, set.After)
 			}

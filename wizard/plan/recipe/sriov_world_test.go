@@ -17,16 +17,16 @@ func newSRIOV(hosts int) *backends.Inventory {
 	for i := range inv.Hosts {
 		h := &inv.Hosts[i]
 		h.PowerPolicy, h.PowerPolicies, h.Vendor = "dynamic", []string{"static", "dynamic", "low", "custom"}, "Dell Inc."
-		h.NICs = append(h.NICs, backends.NIC{Device: "vmnic1", PCI: "0000:1a:00.1", Driver: "nmlx5_core", MaxSpeedMbps: 25000})
+		h.NICs = append(h.NICs, backends.NIC{Device: "vmnic1", PCI: "0000:1a:00.1", Driver: connectX.Driver(), MaxSpeedMbps: 25000})
 		for n := range h.NICs {
 			h.NICs[n].SRIOV = &backends.SRIOV{Capable: true}
 		}
 		h.System = &backends.HostSystem{
 			Modules: map[string]backends.Fact[backends.Module]{
-				"nmlx5_core": backends.FactOf(backends.Module{Known: coreKeys, Params: map[string]string{}}),
-				"nmlx5_rdma": backends.FactOf(backends.Module{Known: []string{"dscp_force", "dscp_to_pcp"}, Params: map[string]string{}}),
+				connectX.Driver(): backends.FactOf(backends.Module{Known: coreKeys, Params: map[string]string{}}),
+				connectX.RDMA():   backends.FactOf(backends.Module{Known: []string{"dscp_force", "dscp_to_pcp"}, Params: map[string]string{}}),
 			},
-			VIBs:       backends.FactOf(map[string]backends.VIB{"nmlx5-core": {Version: "4.23.6.2-1vmw.803"}, "nmlx5-rdma": {Version: "4.23.6.2-1vmw.803"}}),
+			VIBs:       backends.FactOf(map[string]backends.VIB{connectX.VIBs()[0]: {Version: "4.23.6.2-1vmw.803"}, connectX.VIBs()[1]: {Version: "4.23.6.2-1vmw.803"}}),
 			NextVIBs:   backends.Fact[map[string]backends.VIB]{State: backends.FactAbsent},
 			Acceptance: backends.FactOf("PartnerSupported"),
 			Offers: []backends.Component{
@@ -67,11 +67,11 @@ func ready(inv *backends.Inventory) *backends.Inventory {
 		h := &inv.Hosts[i]
 		h.PowerPolicy = "static"
 		*h.NIC("vmnic2").SRIOV = backends.SRIOV{Capable: true, Enabled: true, Active: true, Max: 16, Requested: 8, VFs: 8}
-		h.System.Modules["nmlx5_core"].Value.Params["max_vfs"] = "0,0,8,0"
+		h.System.Modules[connectX.Driver()].Value.Params["max_vfs"] = "0,0,8,0"
 		for k, v := range map[string]string{"pfctx": "8", "pfcrx": "0x08", "trust_state": "2", "ecn": "1"} {
-			h.System.Modules["nmlx5_core"].Value.Params[k] = v
+			h.System.Modules[connectX.Driver()].Value.Params[k] = v
 		}
-		h.System.Modules["nmlx5_rdma"].Value.Params["dscp_force"] = "26"
+		h.System.Modules[connectX.RDMA()].Value.Params["dscp_force"] = "26"
 	}
 	return inv
 }

@@ -16,8 +16,8 @@ func TestRollbackOfFirmwareAndParameters(t *testing.T) {
 		return plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: kind, Name: name}}
 	}
 	was, left := backends.ValueOf(map[string]string{"SRIOV_EN": "0"}), backends.ValueOf(map[string]string{"SRIOV_EN": "1"})
-	params := plan.Prior{Change: set(backends.KindModuleParams, "nmlx5_core"), Prior: backends.ValueOf(map[string]string{}),
-		Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params)}
+	params := plan.Prior{Change: set(backends.KindModuleParams, connectX.Driver()), Prior: backends.ValueOf(map[string]string{}),
+		Found: backends.ValueOf(inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params)}
 	tools := set(backends.KindComponent, "mft")
 	tools.Irreversible = "components are not removed again"
 	for name, c := range map[string]struct {
@@ -57,8 +57,8 @@ func TestRollbackKeepsVMsOffDuringTheReboot(t *testing.T) {
 	inv := ready(newSRIOV(1))
 	inv.VM("vm-01").Power = "poweredOff"
 	params := plan.Prior{
-		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams, Name: "nmlx5_core"}},
-		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules["nmlx5_core"].Value.Params),
+		Change: plan.Change{Setting: backends.Setting{Target: backends.HostRef("esx-01"), Kind: backends.KindModuleParams, Name: connectX.Driver()}},
+		Prior:  backends.ValueOf(map[string]string{}), Found: backends.ValueOf(inv.Hosts[0].System.Modules[connectX.Driver()].Value.Params),
 	}
 	for _, held := range [][]string{nil, {"vm-01"}} {
 		p, err := rollback.Build([]plan.Prior{params}, inv, rollback.Options{Held: held})

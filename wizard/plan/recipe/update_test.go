@@ -81,7 +81,7 @@ func TestFirmwareUpdate(t *testing.T) {
 // The files are compared with the oldest firmware that is documented for the driver: RoCE SR-IOV Setup and Performance Study on
 // vSphere 7.x (VMware, 2022), Fig. 9, pairs driver 4.21.71.101 with 16.29.1016 for the ConnectX-5.
 func TestFirmwareFitsTheDriver(t *testing.T) {
-	const oldest = "at least 16.29.1016 is documented for nmlx5_core 4.21.71.101"
+	oldest := "at least 16.29.1016 is documented for " + connectX.Driver() + " 4.21.71.101"
 	for name, c := range map[string]struct {
 		driver, image  string
 		refused, noted string

@@ -8,8 +8,12 @@ import (
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/nic/mlx5"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
+
+// connectX knows the names of the drivers of the cards in these tests.
+var connectX = mlx5.Family{}
 
 // newInventory returns a small healthy data centre: ConnectX-4 Lx 25G with management and a free ConnectX-5 100G, one Ubuntu VM for
 // each host, all powered on.
@@ -20,11 +24,11 @@ func newInventory(hosts int) *backends.Inventory {
 		inv.Hosts = append(inv.Hosts, backends.Host{
 			Name: name, Datacenter: "DC", Cluster: "compute", Version: "8.0.3", State: "connected", MemoryMB: 1 << 19,
 			NICs: []backends.NIC{
-				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:1a:%02x:00", i), SpeedMbps: 25000, MaxSpeedMbps: 25000, Driver: "nmlx5_core",
+				{Device: "vmnic0", MAC: fmt.Sprintf("0c:42:a1:1a:%02x:00", i), SpeedMbps: 25000, MaxSpeedMbps: 25000, Driver: connectX.Driver(),
 					PCI: "0000:1a:00.0", RDMADevice: "vmrdma0", RoCEv1: true, RoCEv2: true, Switch: "vSwitch0", Roles: []string{"management"}},
-				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:3b:%02x:00", i), SpeedMbps: 100000, MaxSpeedMbps: 100000, Driver: "nmlx5_core",
+				{Device: "vmnic2", MAC: fmt.Sprintf("0c:42:a1:3b:%02x:00", i), SpeedMbps: 100000, MaxSpeedMbps: 100000, Driver: connectX.Driver(),
 					PCI: "0000:3b:00.0", RDMADevice: "vmrdma2", RoCEv1: true, RoCEv2: true},
-				{Device: "vmnic3", MAC: fmt.Sprintf("0c:42:a1:3b:%02x:01", i), MaxSpeedMbps: 100000, Driver: "nmlx5_core",
+				{Device: "vmnic3", MAC: fmt.Sprintf("0c:42:a1:3b:%02x:01", i), MaxSpeedMbps: 100000, Driver: connectX.Driver(),
 					PCI: "0000:3b:00.1", RDMADevice: "vmrdma3", RoCEv1: true, RoCEv2: true},
 			},
 			VMKs:     []backends.VMKernelNIC{{Device: "vmk0", IP: fmt.Sprintf("10.0.1.%d", i), PrefixLen: 24, MTU: 1500}},

@@ -23,7 +23,7 @@ func TestManualSteps(t *testing.T) {
 		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("vmk1")), `govc host.esxcli -host 'esx-01' system settings advanced set -o '/Net/PVRDMAVmknic' -s 'vmk1'`},
 		{change(host, backends.KindOption, backends.VMKNICOption, backends.ValueOf("")), `advanced set -o '/Net/PVRDMAVmknic' -d true`},
 		{change(host, backends.KindFirewall, "pvrdma", backends.ValueOf(false)), `network firewall ruleset set -r 'pvrdma' -e false`},
-		{change(host, backends.KindModuleParams, "nmlx5_core", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})), `system module parameters set -m 'nmlx5_core' -p 'drss=4 max_vfs=0,8'`},
+		{change(host, backends.KindModuleParams, "nic_driver", backends.ValueOf(map[string]string{"max_vfs": "0,8", "drss": "4"})), `system module parameters set -m 'nic_driver' -p 'drss=4 max_vfs=0,8'`},
 		{change(host, backends.KindFirmware, "0000:3b:00.0", backends.ValueOf(map[string]string{"SRIOV_EN": "0"})), `ssh root@'esx-01' /opt/mellanox/bin/mlxconfig -d '0000:3b:00.0' -y set SRIOV_EN=0`},
 		{change(host, backends.KindPause, "vmnic2", backends.ValueOf(backends.PauseSpec{Rx: true})), `network nic pauseParams set -n 'vmnic2' -r true -t false`},
 		{change(host, backends.KindMember, "DVS", backends.Absent), `Remove-VDSwitchVMHost -VDSwitch 'DVS' -VMHost 'esx-01' -Confirm:$false`},
