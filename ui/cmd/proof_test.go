@@ -65,7 +65,7 @@ func (b *bench) written() []string {
 	var out []string
 	for _, e := range b.lab.World().Log.Events() {
 		ssh := e.What == world.HostService && strings.HasPrefix(e.Detail, "TSM-SSH") || e.What == world.HostFirewall && strings.HasPrefix(e.Detail, "sshServer")
-		if !ssh && e.Detail != "refreshed" && !slices.Contains([]string{world.HostLogin, world.Process, world.Call, world.FaultApplied, world.VMGuest}, e.What) {
+		if !ssh && !slices.Contains([]string{world.HostLogin, world.Process, world.Call, world.FaultApplied, world.VMGuest}, e.What) {
 			out = append(out, e.What+" "+e.Host+e.VM+" "+e.Detail)
 		}
 	}

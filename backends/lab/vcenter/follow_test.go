@@ -2,6 +2,7 @@ package vcenter_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,5 +86,66 @@ func TestPropertiesFollowTheWorld(t *testing.T) {
 	if _, trunk := set.Vlan.(*types.VmwareDistributedVirtualSwitchTrunkVlanSpec); !trunk || len(set.UplinkTeamingPolicy.UplinkPortOrder.ActiveUplinkPort) != 0 ||
 		len(g.Vm) != 1 || len(g.Host) != 1 {
 		t.Errorf("port group %+v, VMs %v, hosts %v", set, g.Vm, g.Host)
+	}
+}
+
+// A host shows the memory that its running VMs use, and the state of HA, without any event of the host itself.
+func TestHostsFollowTheirVMsAndCluster(t *testing.T) {
+	c := start(t, scenario.Spec{Scenario: "done", Hosts: 2, VMs: 2})
+	var vm world.VM
+	c.world.View(func(s *world.State) { vm = *s.VM("vm-01") })
+	used := func() int64 {
+		t.Helper()
+		return int64(c.hostMO(vm.Host).Summary.QuickStats.OverallMemoryUsage)
+	}
+	before := used()
+	if err := c.world.PowerOff(vm.Name); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(); got != before-vm.MemoryMB {
+		t.Errorf("%d MB in use after a power-off, want %d", got, before-vm.MemoryMB)
+	}
+	if err := c.world.PowerOn(vm.Name); err != nil {
+		t.Fatal(err)
+	}
+	if got := used(); got != before {
+		t.Errorf("%d MB in use after a power-on, want %d", got, before)
+	}
+	for _, on := range []bool{true, false} {
+		if err := c.world.Update(func(s *world.State) ([]world.Event, error) {
+			s.Services.HA = on
+			return []world.Event{{What: world.Inventory, Detail: "cluster"}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.hostMO(vm.Host).Runtime.DasHostState != nil; got != on {
+			t.Errorf("HA enabled %t, the host has a state in it %t", on, got)
+		}
+	}
+}
+
+// A refresh that finds an outdated copy changes the host, once; another one, or one that finds none, is no event.
+func TestRefreshPublishesOnlyWhatWasOutdated(t *testing.T) {
+	c := start(t, scenario.Spec{Hosts: 1, VMs: 1})
+	c.world.View(func(s *world.State) {
+		h := s.Hosts[0]
+		h.Copied = &world.Copied{Firewall: slices.Clone(h.Firewall), Services: slices.Clone(h.Services)}
+		h.PNICs[2].Shown = new(world.SRIOVRequest)
+	})
+	for name, refresh := range map[string]func(string) error{
+		"firewall": c.world.RefreshFirewall, "services": c.world.RefreshServices, "devices": c.world.RefreshPassthru,
+	} {
+		for _, want := range []int{1, 0} {
+			before := len(c.world.Log.Events())
+			if err := refresh("esx-01"); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(c.world.Log.Events()) - before; got != want {
+				t.Errorf("%s: %d events, want %d", name, got, want)
+			}
+		}
+		if err := refresh("no such host"); err == nil {
+			t.Errorf("%s of a host that does not exist", name)
+		}
 	}
 }

@@ -28,6 +28,22 @@ func (w *World) setHost(host string, f func(*State, *Host) (Event, error)) error
 	})
 }
 
+// refresh calls f, which removes vCenter's outdated copy of settings of a host and reports whether there was one. Without one, no
+// event is published.
+func (w *World) refresh(host string, e Event, f func(*Host) (stale bool)) error {
+	return w.Update(func(s *State) ([]Event, error) {
+		h := s.Host(host)
+		if h == nil {
+			return nil, noHost(host)
+		}
+		if !f(h) {
+			return nil, nil
+		}
+		e.Host = host
+		return []Event{e}, nil
+	})
+}
+
 // SetOption sets an advanced option. It returns ErrUnknown if the key does not exist and ErrInvalid if the value does not have
 // the option's type (string, int64 or bool). Any string is valid for Net.PVRDMAVmknic, as on ESXi.
 func (w *World) SetOption(host, key string, value any) error {
@@ -61,21 +77,21 @@ func (w *World) SetRuleset(host, key string, enabled bool) error {
 
 // RefreshFirewall makes vCenter read the firewall of a host again.
 func (w *World) RefreshFirewall(host string) error {
-	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+	return w.refresh(host, Event{What: HostFirewall, Detail: "refreshed"}, func(h *Host) (stale bool) {
 		if h.Copied != nil {
-			h.Copied.Firewall = nil
+			stale, h.Copied.Firewall = h.Copied.Firewall != nil, nil
 		}
-		return Event{What: HostFirewall, Detail: "refreshed"}, nil
+		return stale
 	})
 }
 
 // RefreshServices makes vCenter read the services of a host again.
 func (w *World) RefreshServices(host string) error {
-	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+	return w.refresh(host, Event{What: HostService, Detail: "refreshed"}, func(h *Host) (stale bool) {
 		if h.Copied != nil {
-			h.Copied.Services = nil
+			stale, h.Copied.Services = h.Copied.Services != nil, nil
 		}
-		return Event{What: HostService, Detail: "refreshed"}, nil
+		return stale
 	})
 }
 

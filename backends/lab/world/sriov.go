@@ -251,11 +251,12 @@ const staleFor = 2 * time.Second
 
 // RefreshPassthru makes vCenter report the current devices of a host.
 func (w *World) RefreshPassthru(host string) error {
-	return w.setHost(host, func(_ *State, h *Host) (Event, error) {
+	return w.refresh(host, Event{What: HostNetwork, Detail: "devices read again"}, func(h *Host) (stale bool) {
 		for _, p := range h.PNICs {
+			stale = stale || p.Shown != nil
 			p.Shown = nil
 		}
-		return Event{What: HostNetwork, Detail: "devices read again"}, nil
+		return stale
 	})
 }
 

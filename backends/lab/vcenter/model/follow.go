@@ -16,13 +16,21 @@ func (t *Tree) follow(e world.Event) {
 	defer t.mu.Unlock()
 	t.f.World.View(func(s *world.State) {
 		switch e.What {
-		case world.VMPower, world.VMGuest, world.VMDevices:
+		case world.VMGuest:
 			if v := s.VM(e.VM); v != nil {
 				t.putVM(s, v)
+			}
+		case world.VMPower, world.VMDevices:
+			if v := s.VM(e.VM); v != nil {
+				t.putVM(s, v)
+				t.syncHost(s, s.Host(v.Host)) // the memory in use, and the VMs that use its GPUs
 			}
 		case world.Inventory:
 			t.syncVMs(s)
 			t.syncCluster(s)
+			for _, h := range s.Hosts { // HA
+				t.syncHost(s, h)
+			}
 		case world.VMAdded, world.VMRemoved:
 			t.syncVMs(s)
 			t.syncHost(s, s.Host(e.Host))
