@@ -30,11 +30,14 @@ GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
-# Tests of the packages SLOW that draw hundreds of screens, count calls or try one setter after the other, mostly in one goroutine:
+# Tests of the packages SLOW that draw many screens, count calls, read inventories or use one setter after the other, mostly in one goroutine:
 # with the race detector they take minutes. make e2e-full uses it for them.
 SINGLE := ^(TestEveryKeyOf.*Something|TestGoldenScreens.*|TestEveryPageTakesAnySize|TestTheProposalIsNeverRefused|TestScope|
 SINGLE := $(SINGLE)TestModeSRIOVAsksForVFs|TestSession(SRIOV|PVRDMA)|TestCostOf(Reading|Setting.*)|Test.*ContractOnLab|TestVMSettingsOnStock|
-SINGLE := $(SINGLE)TestOne(System)?FaultEach|Test(ModulesAtBoot|OtherSettings)HalfDone)$$
+SINGLE := $(SINGLE)TestOne(System)?FaultEach|Test(ModulesAtBoot|OtherSettings)HalfDone|TestContracts|TestSetupAndRollback.*|TestPortQoS|
+SINGLE := $(SINGLE)TestNouveau|TestBuiltInModules|TestOFEDThatIsNotInstalled|TestPartlyRemoved.*|TestGPUPersistence|
+SINGLE := $(SINGLE)TestClustersOfTheSameName|TestPlanIsReadToItsEnd|TestRailsAreAdded|TestAnswersAreEdited|
+SINGLE := $(SINGLE)TestInputOfTheLastPageIsKept|TestPlainQuestions.*|TestHostsAreShownByNameFirst)$$
 SLOW   := ./ui/form ./backends/vsphere ./backends/guest
 
 # go vet runs in lint. TESTFLAGS is for .ci/run. The runs on labs mostly wait, so the packages are compiled and tested beside them. With
@@ -111,6 +114,7 @@ e2e: build
 e2e-full: build
 	GOOS=darwin $(GO) build -o /dev/null .
 	RDMA_SETUP_TEST_FULL=1 $(GO) test -count=1 -vet=off -timeout 40m -run '$(SIZED)' ./ui/cmd
+	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -parallel 4 -timeout 40m -run '^TestScripts$$/^(sriov-)?releases$$' ./ui/cmd
 	$(GO) test -count=1 -vet=off -timeout 40m ./backends/guest ./backends/transcript/...
 	RDMA_SETUP_TEST_FULL=1 $(RACE) -count=1 -vet=off -timeout 40m -run '^TestKilled' ./wizard/engine
 	$(RACE) -count=1 -vet=off -parallel 4 -timeout 60m -run '$(SINGLE)' $(SLOW)

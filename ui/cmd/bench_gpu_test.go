@@ -33,6 +33,7 @@ func second(s *world.State) {
 // On the same switch, GPU memory is as fast as host memory; at the other socket it is slower, and the hint says that no setting
 // fixes that.
 func TestBenchComparesGPUMemoryWithHostMemory(t *testing.T) {
+	t.Parallel()
 	for scenario, want := range map[string]struct {
 		code        int
 		verdict     perftest.Verdict

@@ -110,7 +110,10 @@ var broken = map[string]struct {
 }
 
 // TestBrokenLinks runs check on sites in which one link is broken: it reports that link first, and otherwise only its consequences.
-func TestBrokenLinks(t *testing.T) { brokenLinks(t, 0) }
+func TestBrokenLinks(t *testing.T) {
+	t.Parallel()
+	brokenLinks(t, 0)
+}
 
 // brokenLinks tests every fourth scenario if nth is 0, and the others if it is 1: make test runs the first part, make e2e the
 // second.

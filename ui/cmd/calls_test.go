@@ -15,6 +15,7 @@ const perHost = 10
 // TestCallsPerHost counts, in the lab, the esxcli calls of plan and check for each host. The bound holds for any number of hosts;
 // make e2e-full has a hundred.
 func TestCallsPerHost(t *testing.T) {
+	t.Parallel()
 	many := 12
 	if full {
 		many = 100

@@ -8,6 +8,7 @@ import (
 // nouveau drives the GPU of each guest: it is blacklisted and the guest rebooted during the run, then NVIDIA's driver is installed
 // and measured. A second plan contains no change for it, and a rollback succeeds.
 func TestNouveauLeavesTheGPUInsideTheRun(t *testing.T) {
+	t.Parallel()
 	env, file := gpuLab(t, "nouveau")
 	out, errs, code := inProcess(env, "plan", "-f", file)
 	for _, want := range []string{"keep nouveau from the GPU and reboot the guest", "are rebooted inside the run, because nouveau uses their GPUs"} {

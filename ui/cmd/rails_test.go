@@ -62,6 +62,7 @@ func (b *bench) adapters() []string {
 // Two rails, from an unconfigured site to the evaluated measurement: one adapter for each rail on its port group, in mode sriov a
 // VF of each port (the guide's max_vfs=0,0,8,7). Pairs are measured on each rail, a second plan is empty, and a rollback follows.
 func TestTwoRails(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string][]string{
 		"pvrdma": {"vm-01 pvrdma RDMA-PG-1", "vm-01 pvrdma RDMA-PG-2", "vm-02 pvrdma RDMA-PG-1", "vm-02 pvrdma RDMA-PG-2"},
 		"sriov": {"vm-01 sriov RDMA-PG-1 0000:3b:00.0", "vm-01 sriov RDMA-PG-2 0000:3b:00.1",
@@ -236,6 +237,7 @@ func (b *bench) generated(mode, file string) {
 // If the cables of two rails are swapped on one host, the result names the host, its pNICs and the switch ports. The other hosts
 // pass, and RDMA is measured over the spine.
 func TestSwappedCablesAreNamed(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"pvrdma", "sriov"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -93,6 +93,7 @@ func (m clean) Run() int {
 //	exits N command...                                            runs a command that must exit with N
 //	guest VM script                                               runs a script as root in a guest of the lab; its output is stdout
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
@@ -102,8 +103,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("FAMILY", connectX.Name())
 			e.Setenv("DRIVER", connectX.Driver())
 			e.Setenv("GORACE", prompt)
+			e.Setenv("GOGC", os.Getenv("GOGC"))
 			e.Setenv("LAB", filepath.Join(e.WorkDir, "lab"))
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "full" {
+				return full, nil
+			}
+			return false, fmt.Errorf("no condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"lab": startLab, "exits": exits, "guest": asRoot, "valid": valid},
 	})

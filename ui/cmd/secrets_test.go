@@ -23,6 +23,7 @@ import (
 // for every secret in all output, in every file that was written and in the arguments of every program that ran in a guest or on a
 // host. The files are readable by their owner only.
 func TestNoSecretIsLeftAnywhere(t *testing.T) {
+	t.Parallel()
 	const user, password = "ops@vsphere.local", "unique-vcenter-7Yq"
 	l, err := lab.Start(t.Context(), lab.Options{
 		Hosts: 2, VMs: 2, Dir: t.TempDir(), Faults: []string{"host=esx-02,method=EnableRuleset,nth=1,do=fault:NoPermission"},

@@ -169,6 +169,7 @@ func TestPlanAndCheckStartNoSSH(t *testing.T) {
 // A driver that is older than the named one is updated, during a reboot that is needed anyway or during one of its own. A package
 // that Secure Boot rejects stops the host with the reason; the installation is not forced.
 func TestSRIOVComponents(t *testing.T) {
+	t.Parallel()
 	const newer = "4.24.0.7-1OEM.803.0.0.24022510"
 	vib := connectX.VIBs()[0]
 	for name, c := range map[string]struct {

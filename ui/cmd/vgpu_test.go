@@ -50,6 +50,7 @@ func TestVendorDeviceGroup(t *testing.T) {
 // reboots of each host, with exactly the role of the mode. A rollback removes it from an image, but not from a host without an
 // image.
 func TestVGPUManagerIsInstalled(t *testing.T) {
+	t.Parallel()
 	for scenario, stays := range map[string]bool{"vgpu-bare": true, "vgpu-image": false} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()

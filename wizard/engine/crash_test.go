@@ -104,11 +104,18 @@ func rollback(t *testing.T, w *World, wishes []Wish, root, run string) {
 	}
 }
 
-// step is the distance between the points at which runs without parallel operations are killed. make test kills them at every point
-// without the race detector, which takes ten times as long; make e2e-full also does so with it.
-func step() int {
-	if raced && os.Getenv("RDMA_SETUP_TEST_FULL") == "" {
-		return 5
+// step returns the distance between the points at which runs are killed. Without the race detector, runs with one operation at a time
+// are killed at every point, and runs with parallel operations at every third, because their points differ in each run. With the race
+// detector, which takes ten times as long, make test kills at fewer points, and make e2e-full at the same.
+func step(parallel int) int {
+	rare := raced && os.Getenv("RDMA_SETUP_TEST_FULL") == ""
+	switch {
+	case rare && parallel > 1:
+		return 6
+	case rare:
+		return 12
+	case parallel > 1:
+		return 3
 	}
 	return 1
 }
@@ -131,11 +138,7 @@ func TestKilledAtAnyPointResumeEndsAsUndisturbed(t *testing.T) {
 		end, points := undisturbed(t, parallel)
 		start, _ := fabric()
 		root := t.TempDir()
-		apart := step()
-		if parallel > 1 {
-			apart = 3 // the sequential runs test all points; in parallel runs the points differ every time
-		}
-		eachPoint(t, points, apart, func(t *testing.T, at int, torn bool) {
+		eachPoint(t, points, step(parallel), func(t *testing.T, at int, torn bool) {
 			w, wishes, run := crashed(t, root, &Crash{At: at, Torn: torn}, parallel)
 			if run == "" {
 				return
@@ -157,7 +160,7 @@ func TestKilledAtAnyPointRollbackEndsAtTheStart(t *testing.T) {
 	_, points := undisturbed(t, 1)
 	start, _ := fabric()
 	root := t.TempDir()
-	eachPoint(t, points, step(), func(t *testing.T, at int, torn bool) {
+	eachPoint(t, points, step(1), func(t *testing.T, at int, torn bool) {
 		w, wishes, run := crashed(t, root, &Crash{At: at, Torn: torn}, 1)
 		if run == "" {
 			return
@@ -171,7 +174,7 @@ func TestKilledAgainInTheResume(t *testing.T) {
 	end, points := undisturbed(t, 1)
 	start, _ := fabric()
 	root := t.TempDir()
-	for at := 5; at <= points.Points(); at += 11 * step() {
+	for at := 5; at <= points.Points(); at += 11 * step(1) {
 		for again := 1; ; again += 4 {
 			w, wishes, run := crashed(t, root, &Crash{At: at}, 1)
 			if run == "" {
@@ -197,7 +200,7 @@ func TestKilledAgainInTheResume(t *testing.T) {
 func TestKilledAtAnyPointOfTheRollback(t *testing.T) {
 	start, _ := fabric()
 	root := t.TempDir()
-	for at := 1; ; at += step() {
+	for at := 1; ; at += step(1) {
 		w, wishes, run := crashed(t, root, &Crash{}, 1)
 		w.Crash = &Crash{At: at, Torn: at%2 == 0}
 		j := reopen(t, root, run, w.Crash.File())
