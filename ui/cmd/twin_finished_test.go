@@ -2,7 +2,10 @@ package cmd_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -83,10 +86,8 @@ func (b *bench) enter(vm, script string) {
 	b.t.Helper()
 	var g world.Guest
 	b.lab.World().View(func(s *world.State) { g = s.VM(vm).Guest })
-	c := exec.CommandContext(b.t.Context(), "ssh", "-F", "/dev/null", "-i", b.env["RDMA_SETUP_SSH_KEY"], "-p", strconv.Itoa(g.Port), "-l", g.User, "-o", "BatchMode=yes",
-		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "IdentitiesOnly=yes", g.Address, "sudo -S -p '' sh -c '"+script+"'")
-	c.Stdin = strings.NewReader(b.env["RDMA_SETUP_SUDO_PASSWORD"] + "\n")
-	if out, err := c.CombinedOutput(); err != nil {
+	script = fmt.Sprintf("echo '%s' | sudo -S -p '' sh -c '%s'", b.env["RDMA_SETUP_SUDO_PASSWORD"], script)
+	if out, err := remote(b.lab, net.JoinHostPort(g.Address, strconv.Itoa(g.Port)), g.User, script); err != nil {
 		b.t.Fatalf("%s: %v\n%s", vm, err, out)
 	}
 }
@@ -110,7 +111,9 @@ func sameAsItsTwin(t *testing.T, site *bench, answers string, other *regexp.Rege
 		t.Errorf("%d differences:\n%s\nassumed:\n%s", len(diff), strings.Join(diff[:min(len(diff), 30)], "\n"), strings.Join(tw.Assumed, "\n"))
 	}
 	ignored := func(key string) bool { return unlike.MatchString(key) || other != nil && other.MatchString(key) }
-	if diff := witness.Diff(site.guests(), served.guests(), ignored); len(diff) > 0 {
+	if _, err := exec.LookPath("ssh"); err != nil && os.Getenv("CI") == "" {
+		t.Log("the guests are not compared: there is no ssh on this machine, which is the outside client")
+	} else if diff := witness.Diff(site.guests(), served.guests(), ignored); len(diff) > 0 {
 		t.Errorf("%d differences in the guests:\n%s", len(diff), strings.Join(diff[:min(len(diff), 60)], "\n"))
 	}
 	want, code := site.quickChecks(answers)
