@@ -30,12 +30,14 @@ const ours = "# Written by rdma-setup. Its rollback takes it away again.\n"
 func UnitName(module string) string { return unitPrefix + module + ".service" }
 
 // UnitText returns a systemd unit that loads a module again once the network is up: on Ubuntu the port of vmw_pvrdma stays down
-// after every boot until that is done (PVRDMA and vSphere Bitfusion, VMware, 2021, "known issue").
+// after every boot until that is done (PVRDMA and vSphere Bitfusion, VMware, 2021, "known issue"). The services that start containers
+// wait for it: a container that has opened the device holds the module (rmmod(8)).
 func UnitText(module string) string {
 	return ours + fmt.Sprintf(`[Unit]
 Description=Load %[1]s again, so that its RDMA port becomes active
 Wants=network-online.target
 After=network-online.target systemd-modules-load.service
+Before=containerd.service docker.service kubelet.service crio.service
 
 [Service]
 Type=oneshot
