@@ -253,3 +253,39 @@ func FuzzNetplanText(f *testing.F) {
 		}
 	})
 }
+
+// Every program configures our interface with one file, and leaves the other one alone.
+func TestProgramsAdd(t *testing.T) {
+	a := static()
+	links := []netconf.Link{{Name: "ens192", MAC: "00:50:56:9a:0b:0a", Device: true}, {Name: a.Name, MAC: a.MAC, Device: true}}
+	for _, s := range []netconf.System{netconf.Netplan, netconf.NetworkManager, netconf.Ifcfg, netconf.Networkd, netconf.Ifupdown} {
+		p, ok := netconf.For(s)
+		if !ok {
+			t.Fatal(s)
+		}
+		before, err := p.Effective(nil, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := p.Add(nil, links, a)
+		if err != nil || f.Path != netconf.OwnFile(s, a) {
+			t.Fatalf("%s: %v %s", s, err, f.Path)
+		}
+		after, err := p.Effective([]netconf.File{f}, links)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, ok := netconf.Of(after, a.Name); !ok || is.File != f.Path || is.MTU != a.MTU || len(is.Addresses) != 1 || is.Addresses[0] != a.CIDR {
+			t.Errorf("%s: %+v", s, is)
+		}
+		if d := netconf.Difference(before, after, a.Name); d != nil {
+			t.Errorf("%s: %q", s, d)
+		}
+		if d := netconf.Difference(before, after, ""); d == nil {
+			t.Errorf("%s: nothing differs", s)
+		}
+		if all, err := netconf.Generated([]netconf.File{f}, nil, links); err != nil || len(all) != len(links) {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
