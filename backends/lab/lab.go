@@ -42,6 +42,7 @@ type Options struct {
 	Faults     []string      // fault rules, see fault.Rule
 	Listen     string        // address of the vCenter; "": 127.0.0.1:0
 	Dir        string        // directory for answers, keys and env; "": a temporary one that Close removes
+	GuestFiles string        // directory of files for the guests, VM/PATH and all/PATH; "": none
 
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
@@ -101,6 +102,11 @@ func (l *Lab) start(ctx context.Context, o Options) error {
 	}
 	if err != nil {
 		return err
+	}
+	if o.GuestFiles != "" {
+		if err := layFiles(l.world, o.GuestFiles); err != nil {
+			return fmt.Errorf("guest files: %w", err)
+		}
 	}
 	authority, err := ca.New()
 	if err != nil {

@@ -56,6 +56,9 @@ addresses of the twin (answers.yaml), and the list of what is assumed (assumed.t
 				if o.Commands, err = commandTimes(cmd.Flags()); err != nil {
 					return err
 				}
+				if o.GuestFiles, err = cmd.Flags().GetString("guest-files"); err != nil {
+					return err
+				}
 				site, err := siteOf(cmd.Flags(), file, &o)
 				if err != nil {
 					return err

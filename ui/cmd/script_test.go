@@ -89,7 +89,7 @@ func (m clean) Run() int {
 
 // TestScripts runs the commands as a script would, each against a lab of its own.
 //
-//	lab [--scenario S] [--hosts N] [--vms N] [--fault RULE]...   starts a lab in $LAB and sets its environment
+//	lab [--scenario S] [--hosts N] [--vms N] [--guest-files DIR] [--fault RULE]...   starts a lab in $LAB and sets its environment
 //	exits N command...                                            runs a command that must exit with N
 //	guest VM script                                               runs a script as root in a guest of the lab; its output is stdout
 func TestScripts(t *testing.T) {
@@ -139,6 +139,8 @@ func startLab(ts *testscript.TestScript, neg bool, args []string) {
 			o.RebootTime = d
 		case "--systems":
 			o.Systems = strings.Split(args[i+1], ",")
+		case "--guest-files":
+			o.GuestFiles = ts.MkAbs(args[i+1])
 		case "--fault":
 			o.Faults = append(o.Faults, args[i+1])
 		default:

@@ -9,7 +9,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/shell/vfs"
 )
 
-// given installs the packages and creates the files of the configuration. Packages that the distribution does not offer are left out.
+// given installs the packages and creates the files of the configuration. Packages that the distribution does not offer are left out. A
+// file replaces one of the new installation.
 func (m *Machine) given() error {
 	var names []string
 	for _, name := range m.cfg.Packages {
@@ -23,6 +24,7 @@ func (m *Machine) given() error {
 		if _, err := m.sys.FS.Stat(vfs.Root(), path.Dir(f.Path)); err != nil {
 			b.dir(0o755, path.Dir(f.Path))
 		}
+		_ = m.sys.FS.Remove(vfs.Root(), f.Path) // often there is none
 		switch {
 		case b.err != nil:
 		case f.Program != "":

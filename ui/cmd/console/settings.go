@@ -102,6 +102,7 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("trace", "", "write each call, with request id, sizes and a payload summary, to this file as JSON lines")
 	fs.Bool("no-pager", false, "do not show long output in $PAGER, which is used on terminals only")
 	fs.Bool("lab", false, "use a private lab instead of a real vCenter; everything is simulated")
+	fs.String("guest-files", "", "directory whose files the lab's guests have at their first boot: VM/PATH for one VM, all/PATH for every VM")
 	fs.String("command-times", "fast", "duration of commands in the lab's guests and hosts: fast or real")
 	fs.Float64("clock-scale", 1, "factor for the lab's real command times: 0.1 makes them ten times as fast")
 }
@@ -165,9 +166,10 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 		StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
 	}
 	e.NoPager = e.NoPager || yes("no-pager")
-	for _, flag := range []string{"command-times", "clock-scale"} {
+	for _, flag := range []string{"command-times", "clock-scale", "guest-files"} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			s.LabArgs = append(s.LabArgs, "--"+flag, f.Value.String())
+			s.OwnLab = s.OwnLab || flag == "guest-files" // a running lab may have others
 		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, s.LogLevel) {
