@@ -22,13 +22,13 @@ build:
 
 # The race detector runs on the packages. The tests of ui/cmd are complete runs on labs and take four times as long with it, so only
 # those with the most concurrent goroutines use it. make e2e-full uses it for all of them.
-RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|TestAWatch.*|
+RACED  := TestWizardOnTheLab|TestNothingIsWrittenIntoTheWizardsScreen|TestReadOnlyReportNeedsOnlyAReadOnlyAccount|
 RACED  := ^($(RACED)TestExitCodesOfCheck|TestDeadGuestsCostOneLimit|TestInterruptDuringBackups)$$
 SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuickCheckCostsAFewCallsWhateverTheNumberOfHosts|TestTwinOfAFinishedSite)$$
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 # Packages that start no goroutine have nothing that the race detector could find.
-PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter|watch)
+PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
 # Tests of the packages SLOW that draw many screens, count calls, read inventories or endless replies, or use one setter after the

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,9 +41,8 @@ type checkFlags struct {
 	force    bool
 	fix      bool
 	yes      bool
-	shell    bool          // the ESXi shells may be used
-	release  string        // target release of an upgrade: readiness is judged instead of RDMA
-	every    time.Duration // of a watch; 0: check once
+	shell    bool   // the ESXi shells may be used
+	release  string // target release of an upgrade: readiness is judged instead of RDMA
 }
 
 func newCheckCmd(e *console.Env) *cobra.Command {
@@ -67,9 +65,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 			}
 			if f.kube != "" {
 				return f.ended(cmd.Context(), e, f.checkKube(cmd, e))
-			}
-			if f.every > 0 {
-				return f.watch(cmd.Context(), e, cmd)
 			}
 			if f.release != "" {
 				return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
@@ -103,7 +98,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().BoolVar(&f.force, "force", false, "with --save-baseline: save it even if a check fails")
 	c.Flags().BoolVar(&f.fix, "fix", false, "plan the automatic fixes, ask for confirmation and apply them")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "with --fix: accept the plan as printed, without asking")
-	c.Flags().DurationVar(&f.every, "watch", 0, "repeat the check at this interval, such as 60s, and show what changed; q quits")
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
 		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
@@ -135,7 +129,7 @@ func (f *checkFlags) settle(args []string) error {
 		}
 	}
 	switch {
-	case f.release != "" && (f.bundle+f.kube+f.save+f.baseline+f.pairs != "" || f.fix || f.shell || f.every > 0 || len(f.sel.Only)+len(f.sel.Skip) > 0):
+	case f.release != "" && (f.bundle+f.kube+f.save+f.baseline+f.pairs != "" || f.fix || f.shell || len(f.sel.Only)+len(f.sel.Skip) > 0):
 		return console.Usage("use only -f, --limit, --out and -o with it", "--for checks readiness for an upgrade, and cannot be combined with these flags")
 	case f.release != "" && f.output != "text" && f.output != "json":
 		return console.Usage("write -o text or -o json", "--for prints -o text and -o json only")
@@ -145,12 +139,6 @@ func (f *checkFlags) settle(args []string) error {
 		return console.Usage("add -f answers.yaml, which contains the VMs and their RDMA addresses", "--pairs needs answers")
 	case f.save != "" && len(f.sel.Only)+len(f.sel.Skip) > 0:
 		return console.Usage("remove --only and --skip", "a baseline needs a complete check")
-	case f.every < 0 || f.every > 0 && f.every < time.Second:
-		return console.Usage("use a duration such as 60s or 5m", "--watch %s: the interval must be at least one second", f.every)
-	case f.every > 0 && (f.fix || f.save != "" || f.bundle != "" || f.pairs != ""):
-		return console.Usage("check once", "--watch cannot be combined with --fix, --save-baseline, --bundle or --pairs")
-	case f.every > 0 && f.out == "" && f.output != "text" && f.output != "json":
-		return console.Usage("name a file with --out: it is rewritten after every check", "--watch prints -o text and -o json only")
 	case f.shell && (f.file == "" || f.sel.Quick || f.bundle != ""):
 		return console.Usage("add -f answers.yaml, and remove --quick and --bundle", "--esxi-shell needs answers and a full check")
 	case f.fix && f.file == "":
@@ -223,7 +211,7 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error
 
 // checkKube checks whether MPI jobs over RDMA can run in a Kubernetes cluster, instead of a vCenter.
 func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
-	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.every > 0 || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
+	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
 		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube checks only the cluster, and prints -o text and -o json")
 	}
 	var k *backends.Kubernetes

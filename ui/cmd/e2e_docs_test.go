@@ -18,7 +18,6 @@ import (
 var notRun = map[string]string{
 	"deploy server.ova": "an appliance",
 	"check --kube":      "a Kubernetes cluster",
-	"--watch":           "somebody who ends it",
 	"lab --hosts 4":     "a second terminal: this test's own lab is started with these flags",
 	"lab --bundle":      "a second terminal: TestTwin and others serve collected sites",
 	"D/answers.yaml":    "that lab",

@@ -42,6 +42,11 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	root.Flags().Bool("accessible", false, "ask plain questions, one per line, for screen readers (or set ACCESSIBLE=1)")
 	root.Flags().StringP("file", "f", "", "start the wizard with these answers")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if _, name, ok := strings.Cut(err.Error(), "unknown flag: "); ok {
+			if err := console.Removed(strings.TrimPrefix(cmd.CommandPath(), "rdma-setup ") + " " + name); err != nil {
+				return err
+			}
+		}
 		return console.Usage(nearestFlag(cmd, err), "%s", flagWords(err))
 	})
 	root.AddGroup(
@@ -86,6 +91,9 @@ func wrapArgs(c *cobra.Command) {
 				return err
 			}
 			if len(args) > 0 && cmd.HasSubCommands() {
+				if err := console.Removed(strings.TrimPrefix(cmd.CommandPath()+" "+args[0], "rdma-setup ")); err != nil {
+					return err
+				}
 				return console.Usage(nearestCommand(cmd, args[0]), "%v", err)
 			}
 			return console.Usage("see: "+cmd.CommandPath()+" --help", "%s", argumentWords(cmd, args))

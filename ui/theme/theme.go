@@ -70,7 +70,7 @@ const (
 	Skipped
 )
 
-var marks = map[string]Mark{"pass": Pass, "warn": Warn, "fail": Fail, "away": Skipped, "n/a": Skipped}
+var marks = map[string]Mark{"pass": Pass, "warn": Warn, "fail": Fail, "n/a": Skipped}
 
 // MarkOf returns the mark of the status of a check or of the verdict on a measurement. Unknown words are Unknown, never Pass.
 func MarkOf[S ~string](status S) Mark {
@@ -112,27 +112,6 @@ func (t Theme) Bar(fraction float64, width int) string {
 		on, off = "#", "."
 	}
 	return t.Accent.Render(strings.Repeat(on, full)) + t.Quiet.Render(strings.Repeat(off, width-full))
-}
-
-// Trace draws a sequence of states, one cell each: the higher, the worse. Skipped is an unknown state.
-func (t Theme) Trace(marks []Mark) string {
-	utf := map[Mark]string{Pass: "▁", Unknown: "▂", Warn: "▄", Fail: "█", Skipped: "×"}
-	ascii := map[Mark]string{Pass: "_", Unknown: "?", Warn: "=", Fail: "#", Skipped: "x"}
-	styles := map[Mark]lipgloss.Style{Pass: t.Good, Unknown: t.Quiet, Warn: t.Warning, Fail: t.Bad, Skipped: t.Quiet}
-	var b strings.Builder
-	for i := 0; i < len(marks); {
-		end := i + 1
-		for end < len(marks) && marks[end] == marks[i] {
-			end++
-		}
-		sign := utf[marks[i]]
-		if t.ASCII {
-			sign = ascii[marks[i]]
-		}
-		b.WriteString(styles[marks[i]].Render(strings.Repeat(sign, end-i)))
-		i = end
-	}
-	return b.String()
 }
 
 // Cut shortens text without colours to width cells, and marks the cut.

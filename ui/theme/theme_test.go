@@ -8,7 +8,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
-	"github.com/rdma-setup/rdma-setup/checks/watch"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
@@ -102,7 +101,7 @@ func TestUTF8(t *testing.T) {
 
 func TestMarksOfStatuses(t *testing.T) {
 	for s, want := range map[checks.Status]theme.Mark{checks.Pass: theme.Pass, checks.Warn: theme.Warn, checks.Fail: theme.Fail,
-		checks.Unknown: theme.Unknown, watch.Away: theme.Skipped, "something new": theme.Unknown, "": theme.Unknown} {
+		checks.Unknown: theme.Unknown, "something new": theme.Unknown, "": theme.Unknown} {
 		if got := theme.MarkOf(s); got != want {
 			t.Errorf("%q has mark %d, not %d", s, got, want)
 		}
