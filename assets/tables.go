@@ -145,7 +145,6 @@ type Release struct {
 	Build    int           `yaml:"build"`    // first build, if releases share a version; 0: any
 	Hardware int           `yaml:"hardware"` // newest version of virtual hardware
 	Adapters int           `yaml:"adapters"` // PVRDMA adapters that a VM can have
-	Removed  []string      `yaml:"removed"`  // drivers that it dropped; unverified
 	Facts    []ReleaseFact `yaml:"facts"`    // a topic without a row is the same as in the previous release
 }
 

@@ -41,8 +41,7 @@ type checkFlags struct {
 	force    bool
 	fix      bool
 	yes      bool
-	shell    bool   // the ESXi shells may be used
-	release  string // target release of an upgrade: readiness is judged instead of RDMA
+	shell    bool // the ESXi shells may be used
 }
 
 func newCheckCmd(e *console.Env) *cobra.Command {
@@ -66,11 +65,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 			if f.kube != "" {
 				return f.ended(cmd.Context(), e, f.checkKube(cmd, e))
 			}
-			if f.release != "" {
-				return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
-					return f.ended(ctx, e, f.ready(ctx, e, cmd))
-				})
-			}
 			if f.fix {
 				return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 					return f.repair(ctx, e, cmd, stop)
@@ -90,7 +84,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
 	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
-	c.Flags().StringVar(&f.release, "for", "", "check instead whether hosts are ready for an upgrade to this release, such as 9.0, and print what to do first")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
 	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in a file, or in the state directory if none is named; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
@@ -129,10 +122,6 @@ func (f *checkFlags) settle(args []string) error {
 		}
 	}
 	switch {
-	case f.release != "" && (f.bundle+f.kube+f.save+f.baseline+f.pairs != "" || f.fix || f.shell || len(f.sel.Only)+len(f.sel.Skip) > 0):
-		return console.Usage("use only -f, --limit, --out and -o with it", "--for checks readiness for an upgrade, and cannot be combined with these flags")
-	case f.release != "" && f.output != "text" && f.output != "json":
-		return console.Usage("write -o text or -o json", "--for prints -o text and -o json only")
 	case f.bundle != "" && (f.save != "" || f.baseline != ""):
 		return console.Usage("check the vCenter itself", "a baseline belongs to a vCenter, not to a bundle")
 	case f.pairs != "" && f.file == "" && f.bundle == "":

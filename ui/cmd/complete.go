@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/rdma-setup/rdma-setup/assets"
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/lab"
 	"github.com/rdma-setup/rdma-setup/backends/lab/world/scenario"
@@ -42,11 +41,6 @@ func completeFlags(c *cobra.Command, e *console.Env) {
 	words := func(f *pflag.Flag) {
 		from := fixed[f.Name]
 		switch f.Name + " of " + c.Name() {
-		case "for of check":
-			releases, _ := assets.Releases()
-			for _, r := range releases {
-				from = append(from, strings.ReplaceAll(r.Name, " ", ""))
-			}
 		case "scenario of lab":
 			from = lab.Scenarios()
 		case "scenario of rehearse":

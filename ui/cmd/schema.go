@@ -28,7 +28,7 @@ func schemaOf(document string) ([]byte, error) {
 	case "plan":
 		return plain.Schema("Plan of rdma-setup plan -o json", planDoc{})
 	case "check":
-		return plain.Schema("Result of rdma-setup check -o json", checkDoc{}, readyDoc{})
+		return plain.Schema("Result of rdma-setup check -o json", checkDoc{})
 	case "report":
 		return plain.Schema("Report of rdma-setup report -o json", report.Report{})
 	case "apply":

@@ -2,6 +2,7 @@ package console
 
 // removed names commands, flags and tools of earlier releases, and what to use instead.
 var removed = map[string]string{
+	"check --for":   "read rdma-setup help releases, and the upgrade paths of the VMware Product Interoperability Matrix",
 	"check --watch": "run check from a timer: -o prometheus --out FILE is for node_exporter",
 }
 

@@ -66,11 +66,6 @@ func (s *Session) AskRest(ctx context.Context, a *answers.Answers, inv *backends
 	s.ask(ctx, a, inv, what)
 }
 
-// AskVersions reads the versions of drivers and firmware that the API of older hosts does not have.
-func (s *Session) AskVersions(ctx context.Context, a *answers.Answers, inv *backends.Inventory) {
-	s.ask(ctx, a, inv, []system.Question{system.Versions})
-}
-
 // Reachable returns the selected hosts that vCenter is connected to.
 func Reachable(a *answers.Answers, inv *backends.Inventory) []*backends.Host {
 	var out []*backends.Host
