@@ -102,7 +102,7 @@ ALONE := ^TestE2ERehearsalForetellsTheRun$$
 e2e: build
 	backends/guest/realtest/needs.sh $(if $(CI),latest)
 	@trap 'kill -- -$$waits -$$computes 2>/dev/null; cat bin/e2e.log; exit 130' INT TERM; \
-	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 4 -run 'TestE2E' -skip '$(ALONE)' -v ./ui/cmd ./ui/form ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
+	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -p 2 -parallel 4 -run 'TestE2E' -skip '$(ALONE)' -v ./ui/cmd ./ui/form ./ui/render ./backends/guest >bin/e2e.log 2>&1 & waits=$$!; \
 	setsid env $(RACE) -count=1 -tags e2e -timeout 60m -parallel 3 -run TestE2E -skip '$(LONGER)' -v ./backends/guest/realtest & computes=$$!; \
 	wait $$computes; computed=$$?; wait $$waits; waited=$$?; trap - INT TERM; cat bin/e2e.log; exit $$((computed | waited))
 	$(GO) test -count=1 -tags e2e -timeout 20m -run '$(ALONE)' -v ./ui/cmd

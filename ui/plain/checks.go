@@ -172,7 +172,7 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 func (g Group) Targets() string {
 	names := Mapped(g.Findings, func(f checks.Finding) string { return f.Target.Name })
 	if len(names) > 3 {
-		return fmt.Sprintf("%d of %d: %s", len(names), g.Of, Names(names))
+		return fmt.Sprintf("%d of %d: %s", len(names), g.Of, FewNames(names, keepEvidence))
 	}
 	return Names(names)
 }

@@ -11,9 +11,16 @@ import (
 )
 
 // Names lists all names in a short form: four or more consecutive names become "esx-001 to esx-100".
-func Names(names []string) string {
+func Names(names []string) string { return FewNames(names, len(names)) }
+
+// FewNames is like Names, but ends with "and 88 more" after so many names and ranges.
+func FewNames(names []string, most int) string {
 	var parts []string
 	for i := 0; i < len(names); {
+		if len(parts) == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(names)-i))
+			break
+		}
 		end := i + 1
 		for end < len(names) && follows(names[end-1], names[end]) {
 			end++
@@ -21,9 +28,8 @@ func Names(names []string) string {
 		if end-i >= 4 {
 			parts = append(parts, backends.Clean(names[i])+" to "+backends.Clean(names[end-1]))
 		} else {
-			for _, n := range names[i:end] {
-				parts = append(parts, backends.Clean(n))
-			}
+			end = i + 1
+			parts = append(parts, backends.Clean(names[i]))
 		}
 		i = end
 	}

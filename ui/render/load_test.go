@@ -109,7 +109,7 @@ func TestEachPairHasItsCurve(t *testing.T) {
 		wants := map[string][]string{
 			"terminal": {"4 KiB .=## 256 KiB\n", "4 KiB .#=. 256 KiB\n"},
 			"markdown": {"| 4 KiB ▂▅██ 256 KiB |", "| 4 KiB ▂█▅▂ 256 KiB |"},
-			"html":     {`class="spark">4 KiB ▂▅██ 256 KiB</td>`, `class="spark">4 KiB ▂█▅▂ 256 KiB</td>`, `class="spark">–</td>`},
+			"html":     {`points="0.0,13.2 33.3,8.0 66.7,1.0 100.0,1.0"`, `points="0.0,13.2 33.3,1.0 66.7,8.0 100.0,13.2"`, `class="spark">–</td>`},
 			"json":     {`"bytes": 65536`, `"avg_gbps": 48`},
 		}[name]
 		var b bytes.Buffer

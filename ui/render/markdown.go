@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
+	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
@@ -145,7 +146,7 @@ func (m *marked) pairs(t page.Test) {
 	for _, x := range t.Pairs {
 		cells := []string{x.From + " -> " + x.To, x.Hosts, x.Result}
 		if t.Curved {
-			cells = append(cells, x.Curve)
+			cells = append(cells, x.Shape.Line(theme.Theme{}))
 		}
 		if t.Latency {
 			cells = append(cells, x.P99, x.P999)

@@ -15,8 +15,9 @@ import (
 
 // Changes are the changes of all targets of one type.
 type Changes struct {
-	Heading string // "4 hosts"
+	Heading string // "Hosts"
 	Rows    []Change
+	Amiss   bool // a row is not done
 }
 
 // A Change is one change of one or many targets with the same outcome.
@@ -79,7 +80,7 @@ func changes(all []report.Outcome) (string, []Changes) {
 			c.Why = "" // stated in the row above
 		}
 		last := &out[len(out)-1]
-		last.Rows = append(last.Rows, c)
+		last.Rows, last.Amiss = append(last.Rows, c), last.Amiss || c.Status != checks.Pass
 	}
 	return engine.Tally(count), out
 }

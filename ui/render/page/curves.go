@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
@@ -74,6 +75,15 @@ func (s Shape) Line(t theme.Theme) string {
 		return ""
 	}
 	return s.Span[0] + " " + t.Spark(s.Values) + " " + s.Span[1]
+}
+
+// Points are the values as the points of a polyline in a box of 100 x 16.
+func (s Shape) Points() string {
+	var b strings.Builder
+	for i, v := range s.Values {
+		fmt.Fprintf(&b, "%.1f,%.1f ", float64(i)*100/float64(len(s.Values)-1), 15-14*v)
+	}
+	return strings.TrimSuffix(b.String(), " ")
 }
 
 // A spread is the range of several pairs by message size.

@@ -30,6 +30,7 @@ type Page struct {
 	Chain      []Link
 
 	PairTally string // "8 of 8 pairs at expected line rate"
+	Worst     []Pair // the worst pairs of each test
 	Tests     []Test
 	Load      []Table // of several senders at once; one table, or none
 
@@ -100,7 +101,8 @@ func Of(r *report.Report) *Page {
 	}
 	if len(r.Measurements) > 0 {
 		same := perftest.SameRail(r.Measurements)
-		p.PairTally, p.Tests, p.Load = pairTally(same), tests(same), append(loaded(r.Measurements), railMatrix(r.Measurements)...)
+		p.PairTally, p.Worst, p.Tests = pairTally(same), worstPairs(same), tests(same)
+		p.Load = append(loaded(r.Measurements), railMatrix(r.Measurements)...)
 	}
 	if n := r.NCCL; n != nil {
 		p.NCCL = plain.Mapped(n.Env, func(v report.Variable) string { return backends.Clean(v.String()) })

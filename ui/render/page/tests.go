@@ -10,7 +10,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/plain"
-	"github.com/rdma-setup/rdma-setup/ui/theme"
 )
 
 // A Test is one kind of measurement over all pairs.
@@ -22,7 +21,7 @@ type Test struct {
 	Map     *Map   // nil if too few of the possible pairs were measured
 	Shape   Shape  // over all pairs
 	Pairs   []Pair
-	Curved  bool      // a pair has Curve
+	Curved  bool      // a pair has a curve
 	Classed bool      // a pair has Class or Lost
 	More    int       // pairs that Pairs leaves out
 	All     []Figures // every pair, if Pairs leaves any out
@@ -33,10 +32,11 @@ type Figures struct{ From, To string }
 
 // A Pair is the result of one test between two guests, from the client to the server.
 type Pair struct {
+	Test      string // ib_send_bw
 	From, To  string
 	Hosts     string
 	Result    string
-	Curve     string // its sparkline with the smallest and the largest message; "" if no message size was measured
+	Shape     Shape // its curve; without values if too few message sizes were measured
 	Expected  string
 	Share     float64 // of the expected value, 0 to 1; bandwidth only
 	P99, P999 string  // latency only
@@ -52,6 +52,7 @@ const (
 	keepPairs    = 40
 	keepSuspects = 3
 	keepGood     = 5 // if all are good
+	keepWorst    = 3 // at the top of the page
 )
 
 // tests groups measurements by test, in the order in which they first appear.
@@ -65,9 +66,24 @@ func tests(all []perftest.Measurement) []Test {
 		if t.Pairs, t.More = pairs(some, t.Latency); t.More > 0 {
 			t.All = lines(some)
 		}
-		t.Curved = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Curve != "" })
+		t.Curved = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return len(p.Shape.Values) > 0 })
 		t.Classed = slices.ContainsFunc(t.Pairs, func(p Pair) bool { return p.Class != "" || p.Lost != "" })
 		out = append(out, t)
+	}
+	return out
+}
+
+// worstPairs returns the worst pairs of each test on the fabric, for the top of the page.
+func worstPairs(all []perftest.Measurement) (out []Pair) {
+	for _, some := range byTest(all).All() {
+		some = slices.DeleteFunc(slices.Clone(some), func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictNotApplicable })
+		if len(some) == 0 {
+			continue
+		}
+		sorted := worst(some, isLatency(some[0]))
+		for _, m := range sorted[:min(keepWorst, len(sorted))] {
+			out = append(out, pair(m))
+		}
 	}
 	return out
 }
@@ -160,7 +176,7 @@ func goodness(m perftest.Measurement) float64 {
 func pair(m perftest.Measurement) Pair {
 	from, to := m.Names()
 	p := Pair{
-		From: backends.Clean(from), To: backends.Clean(to), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost),
+		Test: backends.Clean(m.Test), From: backends.Clean(from), To: backends.Clean(to), Hosts: backends.Clean(m.FromHost + " -> " + m.ToHost),
 		Result: "not measured", Status: checks.StatusOf(m.Verdict), Word: backends.Clean(string(m.Verdict)),
 	}
 	if m.AchievedGbps > 0 || m.AchievedUs > 0 {
@@ -169,7 +185,7 @@ func pair(m perftest.Measurement) Pair {
 			p.Result += ", " + repeated
 		}
 	}
-	p.Curve = ShapeOf(m).Line(theme.Theme{})
+	p.Shape = ShapeOf(m)
 	if m.GPU != nil {
 		p.Hosts += ", " + m.GPU.String()
 	}
