@@ -70,8 +70,8 @@ for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
     cp "$stage/$folder/rdma-setup" "$stage/rdma-setup"
     touch -d "@$SOURCE_DATE_EPOCH" "$stage/rdma-setup"
     # A git description is no package version where a dash stands: 0.1.0-3-gabc becomes 0.1.0+3.gabc. A commit without a
-    # tag comes before all versions, also one whose hash begins with a digit: 0~41baeb2.
-    package=$(sed -E 's/^v//; s/^([^-]*)-/\1+/; s/-/./g; s/^([^0-9]|[0-9a-f]{7,40}(\+|$))/0~\1/' <<<"$VERSION")
+    # tag comes before all versions, and after older commits, also if its hash begins with a digit: 0~20261128.165400.41baeb2.
+    package=$(sed -E 's/^v//; s/^([^-]*)-/\1+/; s/-/./g; s/^([^0-9]|[0-9a-f]{7,40}(\+|$))/0~'"$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d.%H%M%S)"'.\1/' <<<"$VERSION")
     for kind in deb rpm; do
       GOARCH=$arch VERSION=$package "$stage/bin/nfpm" package -f assets/dist/nfpm.yaml -p "$kind" -t dist/ >"$stage/nfpm.log" ||
         { cat "$stage/nfpm.log" >&2; exit 1; }

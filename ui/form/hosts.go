@@ -124,7 +124,7 @@ func (p *hostsPage) Keep(w *frame.Wizard) error {
 	if len(p.table.Chosen) == 0 {
 		return backends.Errorf(backends.KindUsage, "", "choose the host at the cursor with Space, or all hosts with a", "no host is chosen")
 	}
-	names := slices.Sorted(maps.Keys(p.table.Chosen))
+	names := slices.SortedFunc(maps.Keys(p.table.Chosen), plain.Natural)
 	datacenter, err := entry.OneDatacenter(w.Overview, names)
 	if err == nil {
 		w.Answers.Hosts.Names, w.Answers.Hosts.Datacenter = names, datacenter

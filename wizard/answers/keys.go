@@ -38,9 +38,9 @@ func railKeys(keys []Key) []Key {
 		}
 		switch k.Path {
 		case "switch.name":
-			k.Default, k.Doc = "", `"": RDMA-DVS; with several rails RDMA-DVS-1, RDMA-DVS-2, ..`
+			k.Default, k.Doc = "", `"": RDMA-DVS; with several rails RDMA-DVS-1, RDMA-DVS-2 and so on`
 		case "switch.portgroup":
-			k.Default, k.Doc = "", `"": RDMA-PG; with several rails RDMA-PG-1, RDMA-PG-2, ..`
+			k.Default, k.Doc = "", `"": RDMA-PG; with several rails RDMA-PG-1, RDMA-PG-2 and so on`
 		}
 		k.Path = "rails[]." + k.Path
 		out = append(out, k)

@@ -103,7 +103,7 @@ func (q *questions) hosts(inv *backends.Inventory) error {
 		if err != nil {
 			return err
 		}
-		slices.Sort(names)
+		slices.SortFunc(names, plain.Natural)
 		datacenter, err := entry.OneDatacenter(inv, names)
 		if err != nil {
 			return err
