@@ -28,7 +28,7 @@ SIZED  := ^(TestVMsAreOffInWaves|TestRepliesAreLimited|TestCallsPerHost|TestQuic
 # Without the tables for debuggers the test programs are linked in two thirds of the time.
 GOTEST := $(TESTFLAGS) -vet=off -ldflags=-w
 # Packages that start no goroutine have nothing that the race detector could find.
-PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|kube|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter)
+PLAIN  := /(assets|backends/(guest/(netconf|pkgman)|nic|transcript)|ui/(cmd/(generate|twin)|plain|render|theme)|checks/(bundle|catalogue|guest|network|vcenter)
 PLAIN  := $(PLAIN)|wizard/(answers|generate|plan|report|sizing))(/|$$)
 
 # Tests of the packages SLOW that draw many screens, count calls, read inventories or endless replies, or use one setter after the

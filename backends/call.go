@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A Call is a finished SOAP call or vCenter task, an SSH login, or a finished command on a host, in a guest or of kubectl. It holds no secret: the payload
-// names what was requested, never fields or input that may contain a secret.
+// A Call is a finished SOAP call or vCenter task, an SSH login, or a finished command on a host or in a guest. It holds no secret: the
+// payload names what was requested, never fields or input that may contain a secret.
 type Call struct {
 	ID             string // id of the request; vCenter writes the id of a SOAP call to its own logs
 	Method         string // "RetrievePropertiesEx", "esxcli network nic list", "ssh systemctl"

@@ -19,7 +19,6 @@ const (
 	TypeVM         TargetType = "vm"
 	TypeGuest      TargetType = "guest"
 	TypePair       TargetType = "pair"
-	TypeKubernetes TargetType = "kubernetes"
 )
 
 // A Ref names one target. Name is the shortest inventory name that is unique among targets of its type: the plain name, or the

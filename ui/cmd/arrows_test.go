@@ -46,7 +46,6 @@ var allowed = map[string][]string{
 	"backends/esxi":       {"backends", "backends/nic", "backends/ssh"},
 	"backends/guest":      {"backends", "backends/ssh", "backends/transcript", "assets"},
 	"backends/ssh":        {"backends", "assets"},
-	"backends/kube":       {"backends"},
 	"backends/nic":        {"backends", "backends/transcript"},
 	"backends/settertest": {"backends"},
 	"backends/transcript": {},

@@ -10,13 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/checks/catalogue"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/render"
-	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // Exit codes of check, as used by monitoring plugins.
@@ -33,7 +29,6 @@ type checkFlags struct {
 	sel      checks.Selection
 	pairs    string
 	bundle   string // file of collect that is judged instead of a vCenter
-	kube     string // context of a Kubernetes cluster that is checked instead of a vCenter
 	output   string
 	out      string
 	save     string // baseline to write; keepDefault: that of the vCenter
@@ -62,9 +57,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 			if err := f.settle(args); err != nil {
 				return f.ended(cmd.Context(), e, err)
 			}
-			if f.kube != "" {
-				return f.ended(cmd.Context(), e, f.checkKube(cmd, e))
-			}
 			if f.fix {
 				return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
 					return f.repair(ctx, e, cmd, stop)
@@ -83,7 +75,6 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().StringVar(&explain, "explain", "", "explain the check with this id: criteria, how it is read, remedy and source")
 	c.Flags().StringVar(&f.pairs, "pairs", "", "also measure between VMs, which loads the fabric: ring, all or VM:VM")
 	c.Flags().StringVar(&f.bundle, "bundle", "", "check the data that collect wrote to this file, without a vCenter")
-	c.Flags().StringVar(&f.kube, "kube", "", "check the Kubernetes cluster of this kubectl context instead, for MPI jobs over RDMA")
 	c.Flags().StringVar(&f.out, "out", "", "file to write instead of stdout")
 	c.Flags().StringVar(&f.save, "save-baseline", "", "save the current state as the healthy baseline, in a file, or in the state directory if none is named; refused while a check fails")
 	c.Flags().Lookup("save-baseline").NoOptDefVal = keepDefault
@@ -196,25 +187,4 @@ func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error
 		fmt.Fprintln(e.Stdout, render.PluginError(err))
 	}
 	return &console.CodeError{Code: checkUnknown, Err: err}
-}
-
-// checkKube checks whether MPI jobs over RDMA can run in a Kubernetes cluster, instead of a vCenter.
-func (f *checkFlags) checkKube(cmd *cobra.Command, e *console.Env) error {
-	if f.output != "text" && f.output != "json" || f.file != "" || f.fix || f.save != "" || f.bundle != "" || f.pairs != "" || len(f.sel.Only)+len(f.sel.Skip) > 0 {
-		return console.Usage("rdma-setup check --kube CONTEXT [-o json]", "--kube checks only the cluster, and prints -o text and -o json")
-	}
-	var k *backends.Kubernetes
-	if err := console.WithCluster(e, cmd, f.kube, func(client *kube.Client) (err error) {
-		k, err = client.Survey(cmd.Context())
-		return err
-	}); err != nil {
-		return err
-	}
-	findings := catalogue.Kubernetes(k)
-	c := &checked{report: &report.Report{Made: e.Now(), Tool: e.Version, Checks: findings}}
-	c.code, c.word = judged(findings, nil)
-	if err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) }); err != nil {
-		return err
-	}
-	return console.Exit(c.code)
 }

@@ -17,7 +17,6 @@ import (
 // notRun are the documented commands that this test omits, each with its requirement.
 var notRun = map[string]string{
 	"deploy server.ova": "an appliance",
-	"check --kube":      "a Kubernetes cluster",
 	"lab --hosts 4":     "a second terminal: this test's own lab is started with these flags",
 	"lab --bundle":      "a second terminal: TestTwin and others serve collected sites",
 	"D/answers.yaml":    "that lab",

@@ -106,8 +106,6 @@ rdma-setup generate daemon-json --host gpu-01=192.168.50.11 --host gpu-02=192.16
 rdma-setup generate docker-setup --nvidia --distribution > docker-setup.sh`},
 	"generate dockerfile": {examples: `rdma-setup generate dockerfile > Dockerfile
 rdma-setup generate dockerfile --base nvcr.io/nvidia/pytorch:23.10-py3 --traffic-class 106 > Dockerfile`},
-	"generate gpu-operator": {examples: `rdma-setup generate gpu-operator -f answers.yaml > values.yaml
-rdma-setup generate gpu-operator --driver registry.example/vgpu-guest-driver:580.95.05 --licence-secret licensing-config > values.yaml`},
 	"generate horovod": {examples: `rdma-setup generate horovod -f answers.yaml > horovod.sh
 rdma-setup generate horovod --host 192.168.50.11 --host 192.168.50.12 --tcp > horovod-tcp.sh`},
 	"generate ifcfg": {examples: `rdma-setup generate ifcfg -f answers.yaml --vm vm-01
@@ -120,8 +118,6 @@ rdma-setup generate mpijob --workers 4 --gpus 2 --rdma-resource rdma/hca_shared_
 rdma-setup generate nccl-topo -f answers.yaml --vm vm-01 --link-speed '32.0 GT/s PCIe' > topo.xml`},
 	"generate netplan": {examples: `rdma-setup generate netplan -f answers.yaml
 rdma-setup generate netplan --interface ens224 --mac 00:50:56:aa:bb:01 --ip 192.168.50.11/24 --mtu 9000`},
-	"generate network-operator": {examples: `rdma-setup generate network-operator -f answers.yaml > policy.yaml
-rdma-setup generate network-operator --nic sriov --subnet 192.168.60.0/24 > policy.yaml`},
 	"generate networkd": {examples: `rdma-setup generate networkd -f answers.yaml --vm vm-01
 rdma-setup generate networkd --interface ens224 --mac 00:50:56:aa:bb:01 --ip 192.168.50.11/24`},
 	"generate nmconnection": {examples: `rdma-setup generate nmconnection -f answers.yaml --vm vm-01

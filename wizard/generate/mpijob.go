@@ -1,11 +1,14 @@
 package generate
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+
+	yaml "go.yaml.in/yaml/v4"
 )
 
 // An API is a version of the MPI operator's job API.
@@ -31,7 +34,7 @@ type Job struct {
 	GPUs      int // for each worker
 	Slots     int // MPI ranks for each worker; 0: one for each GPU
 	Spread    bool
-	Resource  string   // resource of an RDMA device plugin, SharedResource; "": /dev/infiniband of the node
+	Resource  string   // resource of an RDMA device plugin; "": /dev/infiniband of the node
 	Network   string   // second network of the workers, [NAMESPACE/]NAME of Multus; "": none
 	Command   []string // what mpirun starts; nil: the guide's benchmark
 	Batches   int      // of that benchmark; 0: 100
@@ -83,7 +86,17 @@ func (j Job) YAML(o Origin) (string, error) {
 	if err := j.Check(); err != nil {
 		return "", err
 	}
-	return writeYAML(o, j.advice(), j.object())
+	var b bytes.Buffer
+	b.WriteString(o.Comment("#"))
+	for _, line := range j.advice() {
+		b.WriteString("# " + Plain(line) + "\n")
+	}
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(j.object()); err != nil {
+		return "", err
+	}
+	return b.String(), enc.Close()
 }
 
 // advice returns what the file itself cannot do.

@@ -8,6 +8,12 @@ type (
 		Labels      map[string]string `yaml:"labels,omitempty"`
 		Annotations map[string]string `yaml:"annotations,omitempty"`
 	}
+	document struct {
+		APIVersion string   `yaml:"apiVersion"`
+		Kind       string   `yaml:"kind"`
+		Metadata   metadata `yaml:"metadata"`
+		Spec       mpiSpec  `yaml:"spec"`
+	}
 	mpiSpec struct {
 		Slots          int        `yaml:"slotsPerWorker"`
 		LauncherPolicy string     `yaml:"launcherCreationPolicy,omitempty"`

@@ -27,11 +27,13 @@ func job() generate.Job {
 func jobs() map[string]generate.Job {
 	out := map[string]generate.Job{}
 	for name, change := range map[string]func(*generate.Job){
-		"pvrdma":        func(*generate.Job) {},
-		"tcp":           func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.TCP, Interface: "ens192"} },
-		"gpudirect":     func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.GPUDirect, GID: 3, Class: 106}; j.GPUs = 8 },
-		"device plugin": func(j *generate.Job) { j.Resource, j.Namespace, j.Network = generate.SharedResource, "ml", "rdma-net" },
-		"no GPU":        func(j *generate.Job) { j.GPUs, j.Slots, j.Spread = 0, 2, false },
+		"pvrdma":    func(*generate.Job) {},
+		"tcp":       func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.TCP, Interface: "ens192"} },
+		"gpudirect": func(j *generate.Job) { j.Net = generate.NCCL{Path: generate.GPUDirect, GID: 3, Class: 106}; j.GPUs = 8 },
+		"device plugin": func(j *generate.Job) {
+			j.Resource, j.Namespace, j.Network = "rdma/hca_shared_devices_a", "ml", "rdma-net"
+		},
+		"no GPU": func(j *generate.Job) { j.GPUs, j.Slots, j.Spread = 0, 2, false },
 	} {
 		for _, api := range []generate.API{generate.V2Beta1, generate.V1Alpha2} {
 			j := job()

@@ -10,10 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/kube"
 )
 
 // A Trace writes every vCenter call, SSH login and remote command: with -v a line on stderr, with --trace a record in a file, and at
@@ -55,24 +52,6 @@ func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	}
 	t.records = jsonTo(t.file)
 	return t, nil
-}
-
-// WithCluster passes the client of a Kubernetes cluster, with a trace, to a command that opens no session. name is the kubectl context.
-func WithCluster(e *Env, cmd *cobra.Command, name string, do func(*kube.Client) error) error {
-	set, err := ReadSettings(e, cmd)
-	if err != nil {
-		return err
-	}
-	t, err := OpenTrace(e, set)
-	if err != nil {
-		return err
-	}
-	defer t.Close()
-	client, err := kube.New(name, kube.Traced(kube.Kubectl, t.Call))
-	if err != nil {
-		return err
-	}
-	return do(client)
 }
 
 // A shared writer is safe for concurrent use, a line at a time.

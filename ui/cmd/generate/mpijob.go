@@ -2,11 +2,9 @@ package generate
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/rdma-setup/rdma-setup/backends/kube"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
@@ -20,7 +18,6 @@ type jobFlags struct {
 	api  string
 	mode string
 	tcp  bool
-	kube string
 	job  generate.Job
 }
 
@@ -39,8 +36,7 @@ the default is the benchmark of the guide.`,
 	fl.StringVarP(&f.file, "file", "f", "", "answers file: mode, QoS, VMs")
 	fl.Var(&console.Choice{Into: &f.api, From: []string{string(generate.V2Beta1), string(generate.V1Alpha2)}}, "api", "v2beta1, or v1alpha2 for old operators")
 	modeFlag(c, &f.mode)
-	fl.StringVar(&f.kube, "kube", "", "use only what the MPI operator of this kubectl context supports, and let its API server check the job without creating it")
-	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not support (default: as found by --kube)")
+	fl.BoolVar(&f.job.NoWait, "no-wait", false, "leave launcherCreationPolicy out, which MPI operators of release 0.3 and 0.4 do not support")
 	fl.BoolVar(&f.tcp, "tcp", false, "use TCP instead of RDMA, for comparison")
 	fl.StringVar(&f.job.Name, "name", "tensorflow-benchmarks", "name of the job")
 	fl.StringVar(&f.job.Namespace, "namespace", "", "namespace (default: that of the context)")
@@ -49,8 +45,8 @@ the default is the benchmark of the guide.`,
 	fl.IntVar(&f.job.GPUs, "gpus", 1, "GPUs for each worker")
 	fl.IntVar(&f.job.Slots, "slots", 0, "MPI ranks for each worker (default: one for each GPU)")
 	fl.BoolVar(&f.job.Spread, "spread", true, "one worker per node: two on the same node measure its memory, not the fabric")
-	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, "+generate.SharedResource+", instead of the node's /dev/infiniband")
-	fl.StringVar(&f.job.Network, "network", "", "second network of the workers, "+generate.PodNetwork+" of generate network-operator")
+	fl.StringVar(&f.job.Resource, "rdma-resource", "", "resource of an RDMA device plugin, rdma/hca_shared_devices_a, instead of the node's /dev/infiniband")
+	fl.StringVar(&f.job.Network, "network", "", "second network of the workers, such as the one of NVIDIA's Network Operator")
 	fl.StringVar(&f.job.Net.Device, "device", "", "RDMA device in the workers (default: read from the guests)")
 	fl.IntVar(&f.job.Net.GID, "gid-index", -1, "index of the RoCE v2 address (default: read from the guests, else NCCL detects it)")
 	fl.IntVar(&f.job.Net.Class, "traffic-class", 0, "IP traffic class of RoCE (default: from the answers' DSCP, if guests mark their own traffic)")
@@ -114,41 +110,6 @@ func generateMPIJob(cmd *cobra.Command, e *console.Env, f *jobFlags, command []s
 	if f.tcp {
 		f.job.Net.Path = generate.TCP
 	}
-	if f.kube != "" {
-		if err := fitOperator(cmd, e, f); err != nil {
-			return err
-		}
-	}
 	text, err := f.job.YAML(origin(e, "mpijob", from...))
-	if err := show(e, "see: rdma-setup generate mpijob --help", text, err); err != nil || f.kube == "" {
-		return err
-	}
-	// The API server of the context validates the job without creating it.
-	if err := console.WithCluster(e, cmd, f.kube, func(client *kube.Client) error { return client.Try(cmd.Context(), []byte(text)) }); err != nil {
-		return err
-	}
-	fmt.Fprintf(e.Stderr, "note: the API server of %s accepts this job (dry run; nothing was created)\n", console.Visible(f.kube))
-	return nil
-}
-
-// fitOperator adapts the job to the MPI operator of the cluster, unless flags say otherwise: an API server drops or refuses
-// fields that the operator's schema lacks (kubeflow/mpi-operator, pull request 484: launcherCreationPolicy came after release
-// 0.4).
-func fitOperator(cmd *cobra.Command, e *console.Env, f *jobFlags) error {
-	return console.WithCluster(e, cmd, f.kube, func(client *kube.Client) error {
-		versions, waits, err := client.MPIJob(cmd.Context())
-		if err != nil || len(versions) == 0 {
-			return err
-		}
-		given, at := cmd.Flags().Changed, console.Visible(f.kube)
-		if !given("api") && !slices.Contains(versions, string(f.job.API)) && slices.Contains(versions, string(generate.V1Alpha2)) {
-			f.job.API = generate.V1Alpha2
-			fmt.Fprintf(e.Stderr, "note: %s serves MPIJob %s only\n", at, generate.V1Alpha2)
-		}
-		if !given("no-wait") && f.job.API == generate.V2Beta1 && !waits {
-			f.job.NoWait = true
-			fmt.Fprintf(e.Stderr, "note: the MPI operator of %s does not support launcherCreationPolicy: the launcher starts with the workers, and retries\n", at)
-		}
-		return nil
-	})
+	return show(e, "see: rdma-setup generate mpijob --help", text, err)
 }
