@@ -32,17 +32,6 @@ type File struct{ Path, Content string }
 // A NIC names an interface.
 type NIC struct{ Name, MAC string }
 
-// A Config is the configuration of one interface in the files.
-type Config struct {
-	File      string // the file that contains it, the last one of several
-	ID        string // netplan's id or NetworkManager's connection id
-	Addresses []string
-	MTU       int // 0: not set
-	DHCP      bool
-	Managed   bool // by NetworkManager through netplan
-	Table     int  // routing table of the rule for packets from the first address; 0: none
-}
-
 // A Static is a persistent address for one interface. With DHCP, routes and DNS servers are not accepted: the guest keeps those
 // of its management network.
 type Static struct {
@@ -89,55 +78,6 @@ func Detect(what []string, files []File) System {
 	return ""
 }
 
-// Finder returns a function that returns the configuration of an interface in the files of a system; false if none of them
-// configures it.
-func Finder(s System, files []File) func(NIC) (Config, bool) {
-	find := func([]File, NIC) (Config, bool) { return Config{}, false }
-	switch s {
-	case Netplan:
-		return mergeNetplan(files).find
-	case NetworkManager:
-		find = findConnection
-	case Ifcfg:
-		find = findIfcfg
-	case Networkd:
-		find = findNetworkd
-	case Ifupdown:
-		find = findInterfaces
-	}
-	return func(nic NIC) (Config, bool) { return find(files, nic) }
-}
-
-// Write returns the one file that makes the address persistent; false for an unknown system. For netplan the stanza merges into
-// the stanza that other files have for the same interface.
-func Write(s System, files []File, a Static) (File, bool) {
-	name := Slug(a.PortGroup)
-	switch s {
-	case Netplan:
-		var others []File
-		own := "/etc/netplan/60-rdma-setup-" + name + ".yaml"
-		for _, f := range files {
-			if f.Path != own {
-				others = append(others, f)
-			}
-		}
-		id := "rdma-setup-" + name
-		if c, ok := mergeNetplan(others).find(a.NIC); ok {
-			id = c.ID
-		}
-		return File{own, NetplanText(id, a)}, true
-	case NetworkManager:
-		return File{"/etc/NetworkManager/system-connections/rdma-setup-" + name + ".nmconnection", KeyfileText(a)}, true
-	case Ifcfg:
-		return File{"/etc/sysconfig/network-scripts/ifcfg-" + a.Name, IfcfgText(a)}, true
-	case Networkd:
-		return File{"/etc/systemd/network/05-rdma-setup-" + name + ".network", NetworkdText(a)}, true
-	case Ifupdown:
-		return File{"/etc/network/interfaces.d/rdma-setup-" + name, InterfacesText(a)}, true
-	}
-	return File{}, false
-}
-
 // Mode returns the required mode of a system's file. systemd-networkd reads its files as a user of its own and ignores those that
 // it may not read; NetworkManager ignores keyfiles that others may read, and netplan warns about them.
 func (s System) Mode() fs.FileMode {
@@ -165,6 +105,9 @@ func Slug(name string) string {
 	return strings.Trim(s[:min(len(s), 32)]+"-"+hex.EncodeToString(sum[:4]), "-")
 }
 
+// ownComment begins every file of this program.
+const ownComment = "# Written by rdma-setup"
+
 // comment returns the first line of every file of this program.
 func comment(a Static) string {
 	group := strings.Map(func(r rune) rune {
@@ -173,7 +116,7 @@ func comment(a Static) string {
 		}
 		return r
 	}, a.PortGroup)
-	return "# Written by rdma-setup: the RDMA adapter on " + group + ". Its rollback takes it away again.\n"
+	return ownComment + ": the RDMA adapter on " + group + ". Its rollback takes it away again.\n"
 }
 
 // canonical formats a prefix like ip.

@@ -3,7 +3,9 @@ package netconf
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -35,7 +37,8 @@ type Effective struct {
 	MTU       int      // 0: not set
 	Master    string   // bond, bridge, team or VRF
 	Uppers    []string // VLANs and other interfaces that are made on it
-	Name      string   // that the files give the interface; "": they do not name it
+	LinkFile  string   // of udev, that decides for the name
+	Name      string   // that LinkFile gives the interface; "": none
 	Table     int      // routing table of the rule for packets from the first address; 0: none
 }
 
@@ -45,7 +48,8 @@ type Program interface {
 	// and the program would therefore configure nothing.
 	Effective(files []File, links []Link) ([]Effective, error)
 	// Add returns the one file that, beside the others, decides for the interface of want alone and gives it exactly this address.
-	// It replaces the file of an earlier call. The error is a *Refusal that names the file that stands in the way.
+	// It replaces the file of an earlier call. The error is a *Refusal that names the file that stands in the way. Without links
+	// nothing is compared.
 	Add(files []File, links []Link, want Static) (File, error)
 }
 
@@ -58,10 +62,7 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
-	switch {
-	case r.File == "":
-		return r.Why
-	case r.Line > 0:
+	if r.Line > 0 {
 		return fmt.Sprintf("%s, line %d: %s", r.File, r.Line, r.Why)
 	}
 	return r.File + ": " + r.Why
@@ -69,24 +70,105 @@ func (r *Refusal) Error() string {
 
 // For returns the program of a system.
 func For(s System) (Program, bool) {
-	_, ok := Write(s, nil, Static{})
-	return finder{s}, ok
+	r, ok := map[System]rules{Netplan: netplan{}, NetworkManager: networkManager{}, Ifcfg: networkScripts{}, Networkd: networkd{}, Ifupdown: ifupdown{}}[s]
+	return program{r}, ok
+}
+
+// FileFor returns the file that Add writes where nothing else configures the interface; false for an unknown system.
+func FileFor(s System, a Static) (File, bool) {
+	p, ok := For(s)
+	if !ok {
+		return File{}, false
+	}
+	f, err := p.Add(nil, nil, a)
+	return f, err == nil
 }
 
 // OwnFile returns the path of the file that Add writes.
 func OwnFile(s System, a Static) string {
-	f, _ := Write(s, nil, a)
+	f, _ := FileFor(s, a)
 	return f.Path
 }
 
-// Generated is Effective for the files that `netplan generate --root-dir` has made of netplan's: generated are the files below
-// run/systemd/network, run/NetworkManager and run/udev, with the paths that they have without the root directory.
-func Generated(files, generated []File, links []Link) ([]Effective, error) {
-	return finder{Netplan}.Effective(files, links)
+// rules are the rules of one program. add writes our file without looking at what it does to others.
+type rules interface {
+	Effective(files []File, links []Link) ([]Effective, error)
+	own(Static) string
+	add(files []File, links []Link, want Static) (File, error)
+}
+
+type program struct{ rules }
+
+// Add implements Program, whatever the rules: ours must decide, and everything else must stay as it is.
+func (p program) Add(files []File, links []Link, want Static) (File, error) {
+	files = slices.DeleteFunc(slices.Clone(files), func(f File) bool { return f.Path == p.own(want) && isOurs(f) })
+	before, err := p.Effective(files, links)
+	if err != nil {
+		return File{}, err
+	}
+	was, _ := Of(before, want.Name)
+	switch {
+	case was.Unmanaged:
+		return File{}, &Refusal{File: was.File, Why: want.Name + " is to be left alone", Hint: "Remove " + want.Name + " from what the file excludes."}
+	case was.Master != "":
+		return File{}, &Refusal{File: was.File, Why: want.Name + " is a member of " + was.Master, Hint: "Remove the interface from it first."}
+	case len(was.Uppers) > 0:
+		return File{}, &Refusal{File: was.File, Why: strings.Join(was.Uppers, ", ") + " is made on " + want.Name, Hint: "Give the VM an adapter of its own for RDMA."}
+	}
+	f, err := p.add(files, links, want)
+	if err != nil || len(links) == 0 {
+		return f, err
+	}
+	after, err := p.Effective(append(slices.Clone(files), f), links)
+	if err != nil {
+		return File{}, err
+	}
+	is, _ := Of(after, want.Name)
+	if why := is.exactly(f, want); why != "" {
+		return File{}, &Refusal{File: cmp.Or(is.File, is.LinkFile, f.Path), Why: why, Hint: "Restrict the file to the other interfaces."}
+	}
+	if d := Difference(before, after, want.Name); len(d) > 0 {
+		return File{}, &Refusal{File: f.Path, Why: "it would change another interface: " + strings.Join(d, "; "), Hint: "Configure the address by hand and exclude the guest."}
+	}
+	return f, nil
+}
+
+// exactly says what an interface has beside or instead of its planned configuration; "" if nothing.
+func (e Effective) exactly(f File, want Static) string {
+	dhcp := want.CIDR == backends.DHCP
+	switch {
+	case e.File != f.Path:
+		return "it decides for " + want.Name + ", and nothing can go before it"
+	case e.Name != "" && e.Name != want.Name:
+		return want.Name + " would be renamed to " + e.Name
+	case e.DHCP4 != dhcp, e.DHCP6, !dhcp && !slices.Equal(e.Addresses, []string{canonical(want.CIDR)}), e.MTU != want.MTU && !(dhcp && e.Renderer == Ifupdown), len(e.DNS) > 0:
+		return want.Name + " would not have just the planned address"
+	}
+	return ""
+}
+
+// isOurs reports whether this program has written a file.
+func isOurs(f File) bool { return strings.HasPrefix(f.Content, ownComment) }
+
+func linkOf(links []Link, nic NIC) (Link, bool) {
+	at := slices.IndexFunc(links, func(l Link) bool { return l.Name == nic.Name })
+	if at < 0 {
+		return Link{}, false
+	}
+	return links[at], true
+}
+
+// Of returns what decides for an interface; false if no file is for it.
+func Of(all []Effective, link string) (Effective, bool) {
+	at := slices.IndexFunc(all, func(e Effective) bool { return e.Link == link })
+	if at < 0 {
+		return Effective{}, false
+	}
+	return all[at], all[at].File != ""
 }
 
 // Difference says what differs for the interfaces except ours; nothing if they are configured as before. For DHCP it is only compared
-// that it is used.
+// that it is used. Interfaces that no file is for are not compared.
 func Difference(before, after []Effective, ours string) (differs []string) {
 	for _, b := range before {
 		at := slices.IndexFunc(after, func(a Effective) bool { return a.Link == b.Link })
@@ -109,6 +191,7 @@ func (e Effective) differs(now Effective) (differs []string) {
 	}
 	note("the deciding file", e.File, now.File)
 	note("the section", e.ID, now.ID)
+	note("the file for the name", e.LinkFile, now.LinkFile)
 	note("the name", e.Name, now.Name)
 	note("unmanaged", e.Unmanaged, now.Unmanaged)
 	note("DHCP", e.DHCP4, now.DHCP4)
@@ -122,35 +205,43 @@ func (e Effective) differs(now Effective) (differs []string) {
 	return differs
 }
 
-// Of returns what decides for an interface.
-func Of(all []Effective, link string) (Effective, bool) {
-	at := slices.IndexFunc(all, func(e Effective) bool { return e.Link == link })
-	if at < 0 {
-		return Effective{}, false
+// address adds an address; programs take the same one twice for one.
+func (e *Effective) address(cidr string) {
+	if c := canonical(cidr); c != "" && !slices.Contains(e.Addresses, c) {
+		e.Addresses = append(e.Addresses, c)
 	}
-	return all[at], all[at].File != ""
 }
 
-type finder struct{ s System }
-
-func (p finder) Effective(files []File, links []Link) (all []Effective, err error) {
-	find := Finder(p.s, files)
-	for _, l := range links {
-		c, _ := find(NIC{l.Name, l.MAC})
-		all = append(all, Effective{Link: l.Name, File: c.File, ID: c.ID, Renderer: p.s, DHCP4: c.DHCP, Addresses: c.Addresses, MTU: c.MTU, Table: c.Table})
+// route adds a route of the main table.
+func (e *Effective) route(to, via, table string) {
+	if table != "" && table != "254" && table != "main" {
+		return
 	}
-	return all, nil
+	if to = cmp.Or(to, "default"); to == "0.0.0.0/0" || to == "::/0" {
+		to = "default"
+	}
+	if via != "" {
+		to += " via " + via
+	}
+	e.Routes = append(e.Routes, to)
 }
 
-func (p finder) Add(files []File, links []Link, want Static) (File, error) {
-	f, ok := Write(p.s, files, want)
-	if !ok {
-		return File{}, &Refusal{Why: "no supported program configures the network", Hint: "Configure the address by hand and exclude the guest."}
+// ruleOf notes the table of a rule in ip's format, rule that of one for packets from the first address.
+func (e *Effective) ruleOf(words []string) {
+	after := func(word string) string {
+		if i := slices.Index(words, word); i >= 0 && i+1 < len(words) {
+			return words[i+1]
+		}
+		return ""
 	}
-	if want.CIDR == backends.DHCP && p.s == Ifupdown {
-		return File{}, &Refusal{Why: "ifupdown cannot leave out the routes of DHCP (interfaces(5))", Hint: "Set a static address for this VM in the answers."}
+	e.rule(after("from"), after("table"))
+}
+
+func (e *Effective) rule(from, table string) {
+	p, err := netip.ParsePrefix(strings.Join(e.Addresses[:min(1, len(e.Addresses))], ""))
+	if n, wrong := strconv.Atoi(table); err == nil && wrong == nil && strings.TrimSuffix(from, "/32") == p.Addr().String() {
+		e.Table = n
 	}
-	return f, nil
 }
 
 // Patterns are the paths of all files that the programs read, for a shell.
@@ -158,7 +249,8 @@ const Patterns = `/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml
 /run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /usr/lib/NetworkManager/system-connections/*
 /usr/lib/NetworkManager/conf.d/*.conf /run/NetworkManager/conf.d/*.conf /etc/NetworkManager/NetworkManager.conf /etc/NetworkManager/conf.d/*.conf
 /etc/sysconfig/network-scripts/ifcfg-*
-/usr/lib/systemd/network/*.network /usr/lib/systemd/network/*.link /run/systemd/network/*.network /run/systemd/network/*.link
-/usr/local/lib/systemd/network/*.network /usr/local/lib/systemd/network/*.link /etc/systemd/network/*.network /etc/systemd/network/*.link
-/etc/systemd/network/*.network.d/*.conf /run/systemd/network/*.network.d/*.conf /usr/lib/systemd/network/*.network.d/*.conf
-/etc/network/interfaces /etc/network/interfaces.d/*`
+/usr/lib/systemd/network/*.network /usr/lib/systemd/network/*.link /usr/lib/systemd/network/*.d/*.conf
+/usr/local/lib/systemd/network/*.network /usr/local/lib/systemd/network/*.link /usr/local/lib/systemd/network/*.d/*.conf
+/run/systemd/network/*.network /run/systemd/network/*.link /run/systemd/network/*.d/*.conf
+/etc/systemd/network/*.network /etc/systemd/network/*.link /etc/systemd/network/*.d/*.conf
+/etc/network/interfaces /etc/network/interfaces.d/* /run/network/interfaces.d/*`

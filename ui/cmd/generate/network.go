@@ -105,7 +105,7 @@ func checkStatic(n *netconf.Static) error {
 }
 
 func printNetworkFile(e *console.Env, k networkFile, vm string, n netconf.Static, from ...string) error {
-	file, ok := netconf.Write(k.system, nil, n)
+	file, ok := netconf.FileFor(k.system, n)
 	if !ok {
 		return backends.Errorf(backends.KindPermanent, vm, "", "no file for %s", k.system)
 	}

@@ -114,7 +114,7 @@ func nameOf(v *backends.VM, g *backends.Guest, i *backends.Interface) string {
 	}
 	a := guest.AddressOf(i, "")
 	for _, a.PortGroup = range names {
-		if f, ok := netconf.Write(netconf.System(g.NetConfig), nil, a); ok && f.Path == i.Config && fileOf.MatchString(f.Path) { // files of network-scripts have the same name whoever wrote them
+		if f, ok := netconf.FileFor(netconf.System(g.NetConfig), a); ok && f.Path == i.Config && fileOf.MatchString(f.Path) { // files of network-scripts have the same name whoever wrote them
 
 			return a.PortGroup
 		}
@@ -150,16 +150,16 @@ func (t *Twin) network(w *world.VM, v *backends.VM, g *backends.Guest, system ne
 		if a.CIDR == "" || nameOf(v, g, &i) != "" {
 			continue
 		}
-		f, _ := netconf.Write(system, nil, a)
+		f, _ := netconf.FileFor(system, a)
 		w.Guest.Files = append(w.Guest.Files, world.File{Path: path.Join(path.Dir(f.Path), strings.Replace(path.Base(f.Path), "rdma-setup-", "", 1)),
 			Mode: system.Mode(), Text: foreign(f.Content)})
 	}
 }
 
-// foreign removes the marks of this program from a configuration file.
+// foreign removes the marks of this program from a configuration file, and the priority of its profiles.
 func foreign(text string) string {
 	_, text, _ = strings.Cut(text, "\n")
-	return strings.ReplaceAll(text, "rdma-setup-", "")
+	return strings.NewReplacer("rdma-setup-", "", "autoconnect-priority=999\n", "").Replace(text)
 }
 
 // entered returns the commands that make active what is not persistent in a guest.
