@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"errors"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -51,4 +52,45 @@ func VCenterAddress(text string) (*url.URL, error) {
 		return nil, Errorf(KindUsage, "", "take it out of the URL and set RDMA_SETUP_PASSWORD or use --password-file", "the vCenter address holds a password")
 	}
 	return u, nil
+}
+
+// ShownURL returns an address as texts show it: without user info, query and fragment.
+func ShownURL(text string) string {
+	scheme, rest, is := strings.Cut(text, "://")
+	if !is {
+		return text
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	rest, _, _ = strings.Cut(rest, "?")
+	return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:] // a password may contain a slash
+}
+
+// ErrorText returns the text of an error without the addresses that net/url writes into it: a path or query may be a ticket, and
+// user info a password. What it says of an address that it cannot parse quotes a part of it.
+func ErrorText(err error) string {
+	text := err.Error()
+	for _, e := range causes(err) {
+		u, is := e.(*url.Error)
+		switch {
+		case !is:
+		case u.Op == "parse":
+			text = strings.ReplaceAll(text, u.Error(), "the address is not valid")
+		default:
+			text = strings.ReplaceAll(text, u.Error(), ErrorText(u.Err))
+		}
+	}
+	return text
+}
+
+// causes returns an error and all that it wraps.
+func causes(err error) []error {
+	all := []error{err}
+	if many, is := err.(interface{ Unwrap() []error }); is {
+		for _, e := range many.Unwrap() {
+			all = append(all, causes(e)...)
+		}
+	} else if e := errors.Unwrap(err); e != nil {
+		all = append(all, causes(e)...)
+	}
+	return all
 }

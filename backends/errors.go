@@ -41,7 +41,7 @@ func (e *Error) Error() string {
 		s = e.Target + ": " + s
 	}
 	if e.Err != nil && !e.told {
-		s += ": " + e.Err.Error()
+		s += ": " + ErrorText(e.Err)
 	}
 	return s
 }
@@ -51,7 +51,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Errorf returns an Error with a formatted message; a cause wrapped with %w stays reachable for errors.Is and errors.As.
 func Errorf(kind ErrorKind, target, hint, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Kind: kind, Target: target, What: err.Error(), Hint: hint, Err: errors.Unwrap(err), told: true}
+	return &Error{Kind: kind, Target: target, What: ErrorText(err), Hint: hint, Err: errors.Unwrap(err), told: true}
 }
 
 // KindOf returns the kind of the outermost Error in err's chain, "" when there is none.

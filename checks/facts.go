@@ -77,10 +77,6 @@ func Privileges(mode answers.Mode) []string {
 	return all
 }
 
-// Backup are the privileges for the backups that a run saves before its first change (HostFirmwareSystem in the vSphere Web
-// Services API reference). Without them the run reports what it could not save, and continues.
-func Backup() []string { return []string{"Host.Config.Firmware"} }
-
 // Images are the privileges for components in the image of a cluster, needed on vCenter, where Lifecycle Manager runs, and on the
 // cluster (vSphere Automation API reference, "Required privileges" of esx/settings: depots, drafts, software apply; vSphere
 // Lifecycle Manager 8.0, "vSphere Lifecycle Manager Privileges For Using Images"). Clusters that are managed by baselines need

@@ -47,8 +47,8 @@ type Options struct {
 	// Found creates the data center instead of a scenario. Hosts, VMs, Scenario and Systems are then ignored.
 	Found func(*world.State) error
 
-	// Private: the vCenter and the shells listen on no port of this machine, and only Dial reaches them; Listen is ignored. Backups
-	// of hosts and uploads to datastores still use ports, from the first one on.
+	// Private: the vCenter and the shells listen on no port of this machine, and only Dial reaches them; Listen is ignored.
+	// Uploads to datastores still use ports, from the first one on.
 	Private bool
 
 	Unlogged bool // programs and calls are not logged; only if Found is set

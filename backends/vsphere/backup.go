@@ -4,12 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -17,78 +11,6 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
-
-// bundleLimit bounds the configuration bundle of a host; real ones have a few hundred kB.
-const bundleLimit = 64 << 20
-
-// HostBundle makes a host create its configuration bundle and downloads it from the host itself, at the given address: the URL
-// that vCenter returns contains "*" instead (vSphere Web Services API, HostFirmwareSystem; KB 2042141). It requires
-// Host.Config.Firmware.
-func (c *Client) HostBundle(ctx context.Context, host, address string) ([]byte, error) {
-	const what = "save the host's configuration"
-	ref, err := c.places.Find(ctx, backends.HostRef(host))
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.conn.One(ctx, ref, "configManager.firmwareSystem", "summary.config.sslThumbprint")
-	if err != nil {
-		return nil, wire.Explain(err, host, what)
-	}
-	system, ok := wire.Prop[types.ManagedObjectReference](o, "configManager.firmwareSystem")
-	if !ok {
-		return nil, backends.Errorf(backends.KindRefused, host, "", "%s: vCenter offers no backup for this host", what)
-	}
-	res, err := methods.BackupFirmwareConfiguration(ctx, c.conn.VIM(), &types.BackupFirmwareConfiguration{This: system})
-	if err != nil {
-		return nil, wire.Explain(err, host, what)
-	}
-	u, err := bundleURL(res.Returnval, address)
-	if err != nil {
-		return nil, backends.Errorf(backends.KindPermanent, host, "", "%s: the address %q of the bundle cannot be used: %w", what, res.Returnval, err)
-	}
-	b, err := fetch(ctx, u, wire.Value[string](o, "summary.config.sslThumbprint"))
-	if err != nil {
-		return nil, backends.Errorf(backends.KindUnreachable, host, "Open port 443 of the host to this machine.", "fetch the host's configuration from %s: %w", u.Host, err)
-	}
-	return b, nil
-}
-
-// bundleURL inserts the host's address into the URL of a bundle. It always uses TLS, because ESXi redirects HTTP.
-func bundleURL(text, address string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	if u.Hostname() == "*" {
-		port := u.Port()
-		if u.Host = address; strings.Contains(address, ":") {
-			u.Host = "[" + address + "]"
-		}
-		if port != "" {
-			u.Host = net.JoinHostPort(address, port)
-		}
-	}
-	u.Scheme = "https"
-	return u, nil
-}
-
-func fetch(ctx context.Context, u *url.URL, thumbprint string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	transport := &http.Transport{TLSClientConfig: wire.HostTLS(thumbprint), Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 20 * time.Second}
-	defer transport.CloseIdleConnections()
-	res, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, backends.Errorf(backends.KindPermanent, "", "", "the host answers %s", res.Status)
-	}
-	return backends.Input{Name: "the configuration of a host", Limit: bundleLimit}.Read(io.Reader(res.Body), "the bundle")
-}
 
 // An Export is one switch or port group of an exported distributed switch, in the form that DVSManagerImportEntity_Task accepts.
 type Export struct {

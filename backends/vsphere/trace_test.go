@@ -76,7 +76,6 @@ func TestTraceNamesTheHostOfAPart(t *testing.T) {
 	if _, err := c.Neighbours(t.Context(), "esx-01"); err != nil {
 		t.Error(err)
 	}
-	_, _ = c.HostBundle(t.Context(), "esx-01", "127.0.0.1") // only the call counts: the bundle is not at this address
 	if _, err := c.Esxcli(t.Context(), "esx-01", "network", "nic", "list"); err != nil {
 		t.Error(err)
 	}
@@ -84,7 +83,6 @@ func TestTraceNamesTheHostOfAPart(t *testing.T) {
 		"UpdateOptions":                        "esx-02 (advancedOption) NoPermission",
 		"EnableRuleset":                        "esx-02 (firewallSystem) ok",
 		"QueryNetworkHint":                     "esx-01 (networkSystem) ok",
-		"BackupFirmwareConfiguration":          "esx-01 (firmwareSystem) ok",
 		"esxcli network nic list":              "esx-01 ok",
 		"ExecuteSoap vim.CLIInfo.FetchCLIInfo": "esx-01 ok",
 		"RetrieveManagedMethodExecuter":        "esx-01 ok",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,6 +77,11 @@ func saveRest(ctx context.Context, stop <-chan struct{}, s *session.Session, p *
 		}
 	}
 	rest = append(rest, h.moreDevices(before, p.plan.Changes)...)
+	for _, host := range targetsOf(&plan.Plan{Changes: before})[backends.TypeHost] {
+		if file, saved := journal.Backup(s.Set.StateDir, run, "host-"+host+".tgz"); len(saved) > 0 { // an earlier version saved it
+			h.page.Saved = append(h.page.Saved, file+": configuration of host "+host+", with its password hashes and keys (restore it by KB 2042141)")
+		}
+	}
 	return h, h.saveAll(ctx, stop, rest)
 }
 
@@ -159,18 +163,11 @@ type backup struct {
 	make       func(ctx context.Context) ([]byte, error)
 }
 
-// jobs returns the backups of the hosts and switches that a plan touches.
+// jobs returns the backups of the cards and switches that a plan touches.
 func (h *backups) jobs(p *planned) []backup {
 	var jobs []backup
 	touched := targetsOf(p.plan)
 	for _, host := range touched[backends.TypeHost] {
-		jobs = append(jobs, backup{"host-" + host + ".tgz", "configuration of host " + host, func(ctx context.Context) ([]byte, error) {
-			address := host[strings.LastIndex(host, "/")+1:]
-			if t, ok := h.s.ShellTarget(host); ok {
-				address = t.Host
-			}
-			return h.s.VC.HostBundle(ctx, host, address)
-		}})
 		if in := p.inv.Host(host); in != nil && in.System != nil && len(in.System.Firmware) > 0 {
 			jobs = append(jobs, backup{"firmware-" + host + ".json", "firmware settings of the cards of host " + host, func(context.Context) ([]byte, error) {
 				return json.MarshalIndent(in.System.Firmware, "", "  ")

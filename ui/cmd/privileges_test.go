@@ -49,7 +49,7 @@ func roleIsExact(t *testing.T, mode answers.Mode, scenario string) {
 	if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
 		t.Fatalf("a run was begun without a privilege:\n%s", out)
 	}
-	role.hold(t, append(slices.Clone(all), checks.Backup()...))
+	role.hold(t, all)
 	for _, words := range [][]string{apply, {"rollback", "--yes"}} {
 		if out, errs, code := inProcess(env, words...); code != 0 {
 			t.Fatalf("%s: exit %d\n%s%s", words[0], code, out, errs)
@@ -63,7 +63,7 @@ func TestTheRoleMovesBystanders(t *testing.T) {
 	t.Parallel()
 	b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2})
 	file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\nrun: {bystanders: migrate}")
-	newRole(t, b.env).hold(t, append(checks.Privileges(answers.SRIOV), checks.Backup()...))
+	newRole(t, b.env).hold(t, checks.Privileges(answers.SRIOV))
 	b.must(0, "apply", "-f", file, "--yes")
 	if calls := b.lab.World().Log.Calls(); calls["RelocateVM_Task"] == 0 || calls["CheckMigrate_Task"] == 0 {
 		t.Errorf("calls %v", calls)
@@ -74,7 +74,7 @@ func TestTheRoleMovesBystanders(t *testing.T) {
 // privileges on the datacenter are not enough, even if the image can be read.
 func TestImagesNeedTheRoleAtTheRoot(t *testing.T) {
 	t.Parallel()
-	base := slices.Concat(checks.Privileges(answers.SRIOV), checks.Backup())
+	base := checks.Privileges(answers.SRIOV)
 	all := slices.Concat(base, checks.Images())
 	reads := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return strings.HasPrefix(p, "VcIntegrity.") && strings.HasSuffix(p, ".Write") })
 	for name, row := range map[string]struct {
@@ -123,7 +123,7 @@ func TestTheRoleUpgradesHardware(t *testing.T) {
 	b := newBench(t, lab.Options{Scenario: "gpudirect-old", Hosts: 2, VMs: 2})
 	file := edited(t, filepath.Join(b.lab.Dir(), "answers-pvrdma.yaml"), "    guest: {", "    hardware: upgrade\n    guest: {")
 	file = edited(t, file, "mode: pvrdma", "mode: pvrdma\nmeasure: {bandwidth: false, latency: false}")
-	newRole(t, b.env).hold(t, append(checks.Privileges(answers.PVRDMA), checks.Backup()...))
+	newRole(t, b.env).hold(t, checks.Privileges(answers.PVRDMA))
 	b.must(0, "apply", "-f", file, "--yes")
 	if calls := b.lab.World().Log.Calls(); calls["UpgradeVM_Task"] == 0 {
 		t.Errorf("calls %v", calls)
@@ -138,7 +138,7 @@ func TestMissingPrivilegeOnOneHost(t *testing.T) {
 	b := newBench(t, lab.Options{Hosts: 3, VMs: 3})
 	r := newRole(t, b.env)
 	all := checks.Privileges(answers.PVRDMA)
-	r.hold(t, append(slices.Clone(all), checks.Backup()...))
+	r.hold(t, all)
 	const missing = "Host.Config.NetService"
 	r.lacks(t, "esx-02", slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == missing }))
 	top := func(text string) string {

@@ -23,7 +23,7 @@ func Markdown(w io.Writer, p *plan.Plan) error {
 	case len(p.Conflicts) == 0:
 		out.line("No changes: the current state matches the answers.\n")
 	}
-	for _, n := range p.Notes {
+	for _, n := range notes(p) {
 		out.line("- %s", cell(n))
 	}
 	if p.Empty() {

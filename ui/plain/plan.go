@@ -25,11 +25,19 @@ func Plan(w io.Writer, p *plan.Plan) error {
 		out.line("cost: %s", Cost(p))
 	}
 	if !p.Empty() || len(p.Conflicts) == 0 {
-		for _, n := range p.Notes {
+		for _, n := range notes(p) {
 			out.line("note: %s", backends.Clean(n))
 		}
 	}
 	return out.err
+}
+
+// notes returns the notes of a plan, and how to save the configuration of hosts that it changes.
+func notes(p *plan.Plan) []string {
+	if slices.ContainsFunc(p.Changes, func(c plan.Change) bool { return c.Target.Type == backends.TypeHost }) {
+		return append(slices.Clone(p.Notes), plan.OwnBackup)
+	}
+	return p.Notes
 }
 
 // Changes prints the same as Plan without the cost, for a page that shows the cost itself. The notes follow; notes that say

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // A DriverFile is NVIDIA's driver installer, described by its file name.
@@ -90,7 +92,7 @@ func (c *checker) source(m Measure) {
 		return
 	}
 	if err := sourceError(src); err != nil {
-		c.bad("measure.perftest", "", "%q %v", clip(src), err)
+		c.bad("measure.perftest", "", "%q %v", clip(backends.ShownURL(src)), err)
 	}
 }
 

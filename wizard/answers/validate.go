@@ -132,7 +132,7 @@ func (c *checker) vcenter(v VCenter) {
 		u, err := url.Parse(v.URL)
 		switch {
 		case err != nil || u.Host == "" || u.Hostname() == "":
-			c.bad("vcenter.url", "", "%q is not a URL", clip(v.URL))
+			c.bad("vcenter.url", "", "%q is not a URL", clip(backends.ShownURL(v.URL)))
 		case u.Scheme != "https":
 			c.bad("vcenter.url", "write https://; otherwise the password is sent unencrypted", "%q is not https", u.Scheme)
 		case u.User != nil:

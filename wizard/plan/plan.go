@@ -136,6 +136,9 @@ func (e *Refused) Error() string {
 	return fmt.Sprintf("%s (and %d more)", e.Refusals[0], len(e.Refusals)-1)
 }
 
+// OwnBackup says how to save the configuration of a host before a run, which does not: it contains password hashes (KB 2042141).
+const OwnBackup = "a run does not save the configuration of hosts; to do so, run vim-cmd hostsvc/firmware/backup_config in the shell of a host before it"
+
 // TryFirst begins the note that names a pair of hosts to try before the others. It is of no use after the run.
 const TryFirst = "to try one pair of hosts first: --limit "
 

@@ -5,16 +5,13 @@ package vcenter
 import (
 	"cmp"
 	"context"
-	"crypto/sha1"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +21,6 @@ import (
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
-	"github.com/rdma-setup/rdma-setup/backends/lab/ca"
 	"github.com/rdma-setup/rdma-setup/backends/lab/memnet"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/dvs"
 	"github.com/rdma-setup/rdma-setup/backends/lab/vcenter/frame"
@@ -61,12 +57,11 @@ type Options struct {
 type Server struct {
 	URL *url.URL // https://127.0.0.1:PORT/sdk, without a user
 
-	front   *front
-	http    *http.Server
-	frame   *frame.Frame
-	nfc     io.Closer
-	bundles io.Closer
-	wg      sync.WaitGroup
+	front *front
+	http  *http.Server
+	frame *frame.Frame
+	nfc   io.Closer
+	wg    sync.WaitGroup
 }
 
 func (o Options) listen() (net.Listener, error) {
@@ -85,17 +80,8 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, thumb, err := hostCertificate()
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
 	vcenter := ""
-	if err := w.Update(func(s *world.State) ([]world.Event, error) {
-		s.HostThumb, vcenter = thumb, s.VCenterVersion()
-		return nil, nil
-	}); err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
+	w.View(func(s *world.State) { vcenter = s.VCenterVersion() })
 	content := vpx.ServiceContent
 	content.About = about(vcenter)
 	empty := simulator.NewContext()
@@ -122,7 +108,7 @@ func Serve(w *world.World, o Options) (*Server, error) {
 	tree := model.Build(f)
 	s.front.history = history.Register(f)
 	f.Extend(views{f, tree}, "ViewManager")
-	s.bundles = hosts.Register(f, cert)
+	hosts.Register(f)
 	dvs.Register(f)
 	s.nfc = vms.Register(f)
 	inventory.Register(f)
@@ -157,25 +143,7 @@ func (s *Server) Close() error {
 	}
 	s.frame.Close()
 	s.wg.Wait()
-	return errors.Join(err, s.nfc.Close(), s.bundles.Close())
-}
-
-// hostCertificate returns the certificate of the hosts and its thumbprint in the format of vCenter: SHA-1, bytes separated by
-// colons.
-func hostCertificate() (tls.Certificate, string, error) {
-	authority, err := ca.New()
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	cert, err := authority.Server("esx.lab")
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	var octets []string
-	for _, b := range sha1.Sum(cert.Certificate[0]) {
-		octets = append(octets, fmt.Sprintf("%02X", b))
-	}
-	return cert, strings.Join(octets, ":"), nil
+	return errors.Join(err, s.nfc.Close())
 }
 
 // builds contains the build numbers of the vCenter versions that labs have (Broadcom KB 326316, "Build numbers and versions of

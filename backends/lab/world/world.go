@@ -18,7 +18,6 @@ type State struct {
 	Datacenter string
 	Others     []string // names of the datacenters in addition to the first one
 	Cluster    string
-	HostThumb  string // SHA-1 of the certificate that every host shows on port 443
 	Hosts      []*Host
 	VMs        []*VM
 	Switches   []*DVS

@@ -172,14 +172,7 @@ func faultName(f types.BaseMethodFault) string {
 	return b.String()
 }
 
-// plain removes the library's wrapping from a network error: 'Post "https://...": dial tcp ...'.
-func plain(err error) string {
-	text := err.Error()
-	if op, is := errors.AsType[*net.OpError](err); is {
-		text = op.Error()
-	}
-	return backends.Clean(text)
-}
+func plain(err error) string { return backends.Clean(backends.ErrorText(err)) }
 
 func (c *Conn) explainConnect(ctx context.Context, err error) error {
 	at := "vCenter " + c.host

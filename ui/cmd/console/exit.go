@@ -117,7 +117,7 @@ func Explain(w io.Writer, err error) {
 		}
 		return
 	}
-	PrintError(w, err.Error(), backends.HintOf(err))
+	PrintError(w, backends.ErrorText(err), backends.HintOf(err))
 }
 
 // folded combines targets that are refused for one reason: "esx-01 to esx-04: has no vmknic vmk9".

@@ -87,7 +87,7 @@ func newRoleCmd(e *console.Env) *cobra.Command {
 		Short: "Print the commands that create a vCenter role with exactly the privileges of a mode",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			privileges := append(checks.Privileges(answers.Mode(mode)), checks.Backup()...)
+			privileges := checks.Privileges(answers.Mode(mode))
 			name = cmp.Or(name, "rdma-setup-"+mode)
 			if output == "json" {
 				return plain.WriteJSON(e.Stdout, map[string]any{"role": name, "mode": mode, "privileges": privileges, "shared_lock": checks.SharedLock(),

@@ -95,7 +95,7 @@ func hostOf(address string) string {
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return address
+		return backends.ShownURL(address)
 	}
 	if u.Port() == "" {
 		return strings.ToLower(u.Hostname()) + ":443"

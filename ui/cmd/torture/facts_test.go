@@ -19,7 +19,7 @@ import (
 
 // passing matches facts of the lab's world that may differ for the same state: keys, certificates and addresses that are generated,
 // times, counters.
-var passing = regexp.MustCompile(`(BootTime|^HostThumb|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
+var passing = regexp.MustCompile(`(BootTime|\.Booted|\.Boots|\.Changes|\.ID|\.ShellAddr|Guest\.Port|\.UUID|\.Created|\.Installed|Key|\.MAC|\.Stats\..*|\.Logs\..*)$`)
 
 // numbered matches names that vCenter generates from such keys.
 var numbered = regexp.MustCompile(`DVUplinks-[0-9]+`)

@@ -74,7 +74,7 @@ func (d Dockerfile) Check() error {
 	if d.Bitfusion != "" {
 		u, err := url.Parse(d.Bitfusion)
 		if err != nil || u.Scheme != "https" || u.User != nil || strings.ContainsAny(d.Bitfusion, " \t\r\n'\"\\$`<>") || !strings.HasSuffix(u.Path, ".deb") {
-			return fmt.Errorf("%q is not an https address of a .deb package", d.Bitfusion)
+			return fmt.Errorf("%q is not an https address of a .deb package", backends.ShownURL(d.Bitfusion))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ type Page struct {
 	Run, VCenter string
 	Complete     bool // made from the journal; otherwise from the plan, before the first change
 	Steps        []Step
-	Saved        []string // "host-esx-01.tgz: configuration of host esx-01"
+	Saved        []string // "switch-RDMA-DVS.json: configuration of switch RDMA-DVS and its port groups"
 	Missing      []string // what could not be saved, and why
 }
 
@@ -35,11 +35,11 @@ func (p Page) Markdown() string {
 		for _, s := range p.Saved {
 			say("- %s", s)
 		}
-		say("\nA host configuration is restored on the host itself, in maintenance mode and with the same ESXi build; the host reboots at once and takes")
-		say("all settings back that were changed since, whoever changed them (KB 2042141):\n")
-		say("    vim-cmd hostsvc/maintenance_mode_enter\n    cp host-NAME.tgz /tmp/configBundle.tgz\n    vim-cmd hostsvc/firmware/restore_config 1 /tmp/configBundle.tgz")
 		say("\nAn exported switch is restored with pyVmomi: build a vim.dvs.EntityBackup.Config of each entry of the file (configBlob is base64) and call")
 		say("content.dvSwitchManager.DVSManagerImportEntity_Task(entries, \"applyToEntitySpecified\").")
+	}
+	if slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Change.Target.Type == backends.TypeHost }) {
+		say("\n%s", plan.OwnBackup)
 	}
 	if len(p.Missing) > 0 {
 		say("\n## Not saved\n")

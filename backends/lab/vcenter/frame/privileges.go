@@ -8,7 +8,6 @@ var privileges = map[string]string{
 	"AddAuthorizationRole":            "Authorization.ModifyRoles",
 	"AddCustomFieldDef":               "Global.ManageCustomFields",
 	"AddDVPortgroup_Task":             "DVPortgroup.Create",
-	"BackupFirmwareConfiguration":     "Host.Config.Firmware",
 	"CancelTask":                      "Global.CancelTask",
 	"ConfigurePowerPolicy":            "Host.Config.Power",
 	"CreateSnapshot_Task":             "VirtualMachine.State.CreateSnapshot",

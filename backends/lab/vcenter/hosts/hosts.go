@@ -2,9 +2,7 @@
 package hosts
 
 import (
-	"crypto/tls"
 	"errors"
-	"io"
 
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -13,9 +11,8 @@ import (
 	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
-// Register adds the methods to a frame. cert is the certificate of hosts on port 443. The vCenter closes the returned value when
-// it shuts down.
-func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
+// Register adds the methods to a frame.
+func Register(f *frame.Frame) {
 	b := base{f}
 	f.Handle(system{b}, "HostSystem")
 	f.Handle(firewall{b}, "HostFirewallSystem")
@@ -32,9 +29,6 @@ func Register(f *frame.Frame, cert tls.Certificate) io.Closer {
 	f.Handle(files{b}, "HostDatastoreBrowser")
 	f.Handle(executer{b}, "ManagedMethodExecuter")
 	f.Extend(options{b}, "OptionManager")
-	fw := &firmware{base: b, cert: cert, ready: map[string][]byte{}}
-	f.Handle(fw, "HostFirmwareSystem")
-	return fw
 }
 
 type base struct{ f *frame.Frame }

@@ -62,7 +62,7 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 	obj.Summary = types.HostListSummary{
 		Host: &self, Hardware: hardwareSummary(h), Runtime: &obj.Runtime, OverallStatus: types.ManagedEntityStatusGreen,
 		RebootRequired:     h.RebootPending(),
-		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, SslThumbprint: s.HostThumb, Product: &prod},
+		Config:             types.HostConfigSummary{Name: h.Name, Port: 443, Product: &prod},
 		QuickStats:         types.HostListSummaryQuickStats{OverallMemoryUsage: int32(memoryUsed(s, h)), OverallCpuUsage: cpuUsed},
 		ManagementServerIp: "127.0.0.1",
 	}
@@ -80,7 +80,6 @@ func hostObject(s *world.State, h *world.Host) *mo.HostSystem {
 		ImageConfigManager:        ptr(SubRef("HostImageConfigManager", "imageConfigManager", h)),
 		AutoStartManager:          ptr(SubRef("HostAutoStartManager", "autoStartManager", h)),
 		HostAccessManager:         ptr(SubRef("HostAccessManager", "hostAccessManager", h)),
-		FirmwareSystem:            ptr(SubRef("HostFirmwareSystem", "firmwareSystem", h)),
 		StorageSystem:             ptr(SubRef("HostStorageSystem", "storageSystem", h)),
 	}
 	return obj
@@ -124,7 +123,6 @@ func subObjects(s *world.State, h *world.Host, host *mo.HostSystem) []mo.Referen
 		&mo.HostPowerSystem{Self: *cm.PowerSystem, Capability: *powerPolicies(h), Info: *powerPolicy(h)},
 		&mo.HostImageConfigManager{Self: *cm.ImageConfigManager},
 		&mo.HostAccessManager{Self: *cm.HostAccessManager, LockdownMode: types.HostLockdownMode(h.Lockdown)},
-		&mo.HostFirmwareSystem{Self: *cm.FirmwareSystem},
 		&mo.HostStorageSystem{ExtensibleManagedObject: self(cm.StorageSystem), StorageDeviceInfo: host.Config.StorageDevice,
 			FileSystemVolumeInfo: types.HostFileSystemVolumeInfo{VolumeTypeList: []string{"VMFS", "NFS", "NFS41", "vsan", "VVOL", "VFFS", "OTHER", "PMEM"}}},
 		&plain{managed{Self: SubRef("ManagedMethodExecuter", "managedMethodExecuter", h)}},
