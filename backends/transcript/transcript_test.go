@@ -39,7 +39,7 @@ func TestMutations(t *testing.T) {
 		// The line of dashes shows that the test finished.
 		"no dash line": {"ib_read_bw", "ib_read_lat", "ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"},
 		"one long line": {"ethtool_s/after-login", "ib_read_lat/fault-version", "ib_write_bw/cm-disconnect", "ib_write_bw/no-heading",
-			"ib_write_bw/fault-versions-conflict", "ibv_devinfo/list", "lsmod/proc", "lspci/v-flags", "nvidia_smi_q"},
+			"ib_write_bw/fault-versions-conflict", "ibv_devinfo/list", "ibv_devinfo/provider-missing", "lsmod/proc", "lspci/v-flags", "nvidia_smi_q"},
 	})
 }
 

@@ -54,8 +54,17 @@ func guestTestChecks() []checks.Check {
 		},
 		{
 			ID: "GST-PERFTEST-023", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
-			Criteria: "the same perftest in all guests / differs / missing", Remedy: "Install the same perftest on every guest, or name its source in measure.perftest.",
-			Run: sameGuests("perftest", func(g *backends.Guest) string { return g.Tests() }),
+			Criteria: "perftest that measures with every other guest's / refuses one of them (5.70 and newer refuse older ones) / missing",
+			Remedy:   "Name a source of perftest for all guests in measure.perftest, or install one release in all.",
+			Run: eachGuest(func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+				found, _ := f.VMs()
+				for _, v := range found {
+					if o := f.Guest(v.Name); o != nil && sizing.PerftestRefuses(g.Tests(), o.Tests()) {
+						return row.Warn(t, "perftest %s, which refuses %s on %s, or is refused by it", g.Tests(), o.Tests(), v.Name)
+					}
+				}
+				return row.PassIf(g.Tests() != "", t, "perftest %s", cmp.Or(g.Tests(), "does not exist"))
+			}),
 		},
 		{
 			ID: "GST-OFED-024", Scope: checks.Guest, Link: checks.InGuest, Modes: row.SRIOV, Fix: checks.Automatic, Source: row.SRIOVStudy,

@@ -22,14 +22,14 @@ func (m *Measurement) readApplication(app Application, text string, err error) {
 		}
 		switch {
 		case res.Wrong > 0:
-			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), "data was corrupted in transit: compare with NCCL_NET_GDR_LEVEL=LOC, and check ACS and ATS"
+			m.Error, m.Hint = fmt.Sprintf("%d values were computed wrongly", res.Wrong), remedy(evidence{code: ncclWrong})
 		case res.Warning != "" && (err != nil || len(res.Rows) == 0): // it also warns about missing features that it does without
 			m.Error = "NCCL: " + res.Warning
 		case err != nil:
 			m.Error = err.Error()
 		}
 		if res.NoDevice {
-			m.Hint = "NCCL's IB transport found no device: check NCCL_IB_HCA, and in containers /dev/infiniband and libibverbs"
+			m.Hint = remedy(evidence{code: ncclNoDevice})
 		}
 	} else {
 		res := perflog.OSU(text)
@@ -115,10 +115,10 @@ func (m *Measurement) judgeTransport(mode, seen string) {
 	case m.Transport == "":
 	case !strings.HasPrefix(m.Transport, "NET/IB"):
 		m.Verdict = VerdictFail
-		m.Hint = "NCCL uses " + m.Transport + " instead of RDMA: " + cmp.Or(seen, "unset NCCL_IB_DISABLE and NCCL_NET, and check the port and the address of the RDMA device")
+		m.Hint = "NCCL uses " + m.Transport + " instead of RDMA: " + cmp.Or(seen, remedy(evidence{code: ncclNoRDMA}))
 	case m.Transport == "NET/IB" && mode == "gpudirect" && m.Verdict == VerdictPass:
 		m.Verdict = VerdictWarn
-		m.Hint = "NCCL copies through host memory instead of using GPUDirect RDMA: check nvidia-peermem or DMA-BUF, and NCCL_NET_GDR_LEVEL"
+		m.Hint = remedy(evidence{code: ncclHostMemory})
 	}
 }
 

@@ -214,15 +214,6 @@ func (r *Runner) unheard(p Pair, test string, port int) Measurement {
 	m := r.blank(p, test)
 	m.Verdict = VerdictFail
 	m.Error = fmt.Sprintf("TCP port %d of %s (%s) does not answer %s: a firewall or a network device drops the packets", port, p.Server.VM, p.Server.IP, p.Client.VM)
-	m.Hint = remedies["connect_failed"]
+	m.Hint = remedy(evidence{code: "connect_failed"})
 	return m
-}
-
-// Differing says that the two ends have different versions of perftest; "" if they do not, or if they are unknown. Different
-// releases may work together; some do not, and hang or fail.
-func (p Pair) Differing() string {
-	if p.Client.Version == "" || p.Server.Version == "" || p.Client.Version == p.Server.Version {
-		return ""
-	}
-	return fmt.Sprintf("perftest has version %s on %s and %s on %s", p.Client.Version, p.Client.VM, p.Server.Version, p.Server.VM)
 }

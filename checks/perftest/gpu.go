@@ -106,12 +106,13 @@ func (r *Runner) measureGPU(ctx context.Context, p Pair, test string, port int, 
 	out, err := r.exchange(ctx, p, test, sweep, port, &m)
 	m.Counters = moved(ctx)
 	if err != nil {
-		m.gpuCause(p, m.broken(test, err))
+		m.broken(test, r.Mode, err)
+		m.gpuCause()
 		return m
 	}
 	r.read(test, out, &m)
 	if m.Error != "" {
-		m.gpuCause(p, errorCode(test, out))
+		m.gpuCause()
 		return m
 	}
 	JudgeGPU(&m, *host, p)
@@ -175,16 +176,9 @@ func gpuHint(p Pair) string {
 	return "the topology is fine: check ACS redirection on the bridges above GPU and NIC (BIOS, PCIe switch), ATS_ENABLED of the NIC where ATS is used, and IOMMU settings"
 }
 
-// gpuCause says what to do if a test with GPU memory failed.
-func (m *Measurement) gpuCause(p Pair, code string) {
-	switch {
-	case code == "mr_failed" && p.Client.GPU.DMABuf:
-		m.Hint = "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 and an RDMA driver with DMA-BUF support are needed"
-	case code == "mr_failed":
-		m.Hint = "GPU memory could not be registered: load nvidia-peermem (installed after MLNX_OFED), or use the driver's open kernel modules (DMA-BUF)"
-	case m.Hint == "":
-		m.Hint = "see the GPU checks of both guests: driver, peer memory, perftest with CUDA"
-	}
+// gpuCause says what to do if a test with GPU memory failed for no known cause.
+func (m *Measurement) gpuCause() {
+	m.Hint = cmp.Or(m.Hint, "see the GPU checks of both guests: driver, peer memory, perftest with CUDA")
 }
 
 // gpuLine returns what comes before and after a test's name on the command line. CUDA orders GPUs by speed unless it is set to

@@ -90,6 +90,8 @@ func Judge(m *Measurement, mode string, f Fabric) {
 		m.Hint = "these messages are too small to fill the link: measure every size with -a"
 	case level == "" && shape.Verdict != sizing.Fail:
 		m.Hint = "the speed of the host port is not known"
+	case !m.isLatency() && f.LinkMbps > 0 && m.AchievedGbps > m.LinkGbps*directions(m.Test):
+		m.Hint = fmt.Sprintf("%.1f Gb/s is more than a link of %g Gb/s carries: not a measurement of this link; check the speed of both host ports", m.AchievedGbps, m.LinkGbps)
 	default:
 		m.Verdict = Verdict(level)
 		m.slotLimits(f.Slot, b, link)
@@ -171,6 +173,14 @@ const bothWays = 1.8
 func factor(test string) float64 {
 	if bothDirections(test) {
 		return bothWays
+	}
+	return 1
+}
+
+// directions returns in how many directions a test sends.
+func directions(test string) float64 {
+	if bothDirections(test) {
+		return 2
 	}
 	return 1
 }

@@ -283,9 +283,14 @@ func (r *Runner) begin(ctx context.Context, round []Pair, flows []Measurement, t
 	for i, p := range round {
 		g.Go(func() error {
 			m := &flows[i]
+			if p.Refusal() != "" {
+				ready.Done()
+				m.refused(p)
+				return nil
+			}
 			out, err := r.atOnce(ctx, p, test, sizes, port+i, m, ready.Done, start)
 			if err != nil {
-				m.broken(test, err)
+				m.broken(test, r.Mode, err)
 				return nil
 			}
 			r.read(test, out, m)

@@ -64,6 +64,7 @@ type Measurement struct {
 	Verdict      Verdict     `json:"verdict"`
 	Hint         string      `json:"hint,omitempty"`
 	Error        string      `json:"error,omitempty"`
+	Refused      bool        `json:"refused,omitempty"` // not run: the releases of perftest at the two ends refuse each other
 	Command      string      `json:"command,omitempty"` // as run on the client
 	Started      time.Time   `json:"started,omitzero"`
 	Simulated    bool        `json:"simulated"`

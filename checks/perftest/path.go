@@ -63,10 +63,10 @@ func (r *Runner) path(ctx context.Context, p Pair) *Path {
 
 // smallFrames names the MTU of a hop as the cause of a test whose packets were not acknowledged, if pings of that size are lost
 // and small ones are not.
-func (m *Measurement) smallFrames(way *Path, p Pair) bool {
+func (m *Measurement) smallFrames(way *Path, p Pair) {
 	const overhead = roceMTU - 4096 // bytes of a frame in addition to the RDMA payload, with a margin
-	if m.Hint != remedies["completion_error"] || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+overhead, false) {
-		return false
+	if !strings.HasPrefix(m.Hint, lostPackets) || way == nil || way.Loss >= 100 || m.MTU <= 0 || way.Payload >= sizing.PingPayload(m.MTU+overhead, false) {
+		return
 	}
 	large := "messages"
 	if len(m.Rows) > 0 {
@@ -78,7 +78,6 @@ func (m *Measurement) smallFrames(way *Path, p Pair) bool {
 	}
 	m.Hint = fmt.Sprintf("%s are lost, and %s: a hop between %s and %s allows only smaller frames than an RDMA MTU of %d needs; raise the MTU of every switch port on the way",
 		large, pinged, p.Client.Host, p.Server.Host, m.MTU)
-	return true
 }
 
 // payloads returns the sizes of large pings, largest first: for the requested MTU, for an RDMA MTU of 4096, and for 1500.

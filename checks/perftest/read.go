@@ -18,36 +18,48 @@ const timedOut = 124
 func (r *Runner) read(test string, out Output, m *Measurement) (complete bool) {
 	text := out.Stdout + "\n" + out.Stderr
 	test, _, _ = strings.Cut(test, " ")
-	var problems []scan.Message
+	var e scan.Envelope
+	var h perflog.Header
 	if strings.HasSuffix(test, "_lat") {
 		res := perflog.Latency(test, text)
-		problems, complete = res.Errors, res.Complete
-		m.head(res.Header)
+		e, h, complete = res.Envelope, res.Header, res.Complete
 		for _, row := range res.Rows {
-			m.Rows = append(m.Rows, latencyRow(row))
+			if row.TTypicalUs != nil || row.TAvgUs != nil {
+				m.Rows = append(m.Rows, latencyRow(row))
+			}
 		}
 	} else {
 		res := perflog.Bandwidth(test, text)
-		problems, complete = res.Errors, res.Complete
-		m.head(res.Header)
+		e, h, complete = res.Envelope, res.Header, res.Complete
 		for _, row := range res.Rows {
-			m.Rows = append(m.Rows, Row{Bytes: row.SizeBytes, Iterations: row.Iterations, PeakGbps: value(row.BWPeakGbps), AvgGbps: value(row.BWAvgGbps)})
+			if row.BWAvgGbps != nil {
+				m.Rows = append(m.Rows, Row{Bytes: row.SizeBytes, Iterations: row.Iterations, PeakGbps: value(row.BWPeakGbps), AvgGbps: *row.BWAvgGbps})
+			}
 		}
 	}
+	m.head(h)
+	overflow := slices.ContainsFunc(e.Warnings, func(w scan.Message) bool { return w.Code == perflog.CodeOverflow })
+	m.Verdict = VerdictFail
 	switch {
 	case out.Exit == timedOut:
 		m.Error = fmt.Sprintf("%s did not end within %s", test, r.limit())
 		m.Hint = "perftest hangs when its peer dies or the link drops: check the port state on both ends"
-	case len(problems) > 0:
-		m.Error = problemWords(problems[0])
-		m.Hint = remedies[problems[0].Code]
+	case len(e.Errors) > 0:
+		m.Error = problemWords(e.Errors[0])
 	case out.Exit != 0:
 		m.Error = fmt.Sprintf("%s ended with status %d: %s", test, out.Exit, lastLine(text))
+	case h.LinkLayer != nil && *h.LinkLayer == "IB":
+		m.Error, m.Hint = test+" used an InfiniBand port", "the port is InfiniBand (Link type IB): set LINK_TYPE to ETH (mlxconfig), then restart its host"
+	case len(m.Rows) == 0 && overflow:
+		m.Verdict, m.Error = VerdictUnknown, test+" printed no figure: its counters overflowed"
+		m.Hint = "perftest's counters overflowed in a long run: repeat with a shorter -D"
 	case len(m.Rows) == 0:
 		m.Error = test + " printed no result"
+	default:
+		m.Verdict = ""
 	}
-	if m.Error != "" {
-		m.Verdict = VerdictFail
+	if len(e.Errors) > 0 && m.Hint == "" {
+		m.Hint = m.remedy(e, h, r.Mode)
 	}
 	return complete
 }
@@ -73,29 +85,30 @@ func value(p *float64) float64 {
 
 // firstCause describes why a tool ended.
 func firstCause(test string, out Output) string {
-	text := out.Stdout + "\n" + out.Stderr
-	if e := toolErrors(test, text); len(e) > 0 {
-		return problemWords(e[0])
+	if e, _ := toolOutput(test, out.Stdout+"\n"+out.Stderr); len(e.Errors) > 0 {
+		return problemWords(e.Errors[0])
 	}
-	if last := lastLine(text); last != "" {
+	if last := lastLine(out.Stdout + "\n" + out.Stderr); last != "" {
 		return last
 	}
 	return fmt.Sprintf("status %d", out.Exit)
 }
 
 func errorCode(test string, out Output) string {
-	if e := toolErrors(test, out.Stdout+"\n"+out.Stderr); len(e) > 0 {
-		return e[0].Code
+	if e, _ := toolOutput(test, out.Stdout+"\n"+out.Stderr); len(e.Errors) > 0 {
+		return e.Errors[0].Code
 	}
 	return ""
 }
 
-func toolErrors(test, text string) []scan.Message {
+func toolOutput(test, text string) (scan.Envelope, perflog.Header) {
 	test, _, _ = strings.Cut(test, " ")
 	if strings.HasSuffix(test, "_lat") {
-		return perflog.Latency(test, text).Errors
+		res := perflog.Latency(test, text)
+		return res.Envelope, res.Header
 	}
-	return perflog.Bandwidth(test, text).Errors
+	res := perflog.Bandwidth(test, text)
+	return res.Envelope, res.Header
 }
 
 func problemWords(m scan.Message) string {
@@ -114,31 +127,20 @@ func lastLine(text string) string {
 const portTaken = "port_taken"
 
 // broken records why a test failed and returns the code of the cause, if it is one of perftest's or portTaken.
-func (m *Measurement) broken(test string, err error) (code string) {
+func (m *Measurement) broken(test, mode string, err error) (code string) {
 	m.Verdict, m.Error = VerdictFail, err.Error()
 	if errors.Is(err, errTaken) {
 		m.Hint = "wait for the other measurement to end, or stop the program that uses the port: ss -ltnp in the server's guest shows it"
 		return portTaken
 	}
-	return errorCode(test, Output{Stderr: m.Error})
-}
-
-// remedies maps causes that perftest names to remedies.
-var remedies = map[string]string{
-	"connect_failed":   "open TCP 18515 and following between the guests, and ping the peer's RDMA address",
-	"port_down":        "bring the RDMA interface up; for vmw_pvrdma reload the module last",
-	"bad_device":       "the RDMA device is gone: run ibv_devices in the guest",
-	"gid_missing":      "give the RDMA interface an IPv4 address, then use the index of its RoCE v2 entry",
-	"bad_option":       "the installed perftest does not support an option: install the distribution's perftest on both ends",
-	"version_mismatch": "install the same perftest on both ends, or set a source for all guests in measure.perftest; releases from 5.70 on refuse older ones (v4.4-0.11 is 5.60)",
-	"mr_failed":        "raise memlock to unlimited for the user",
-	"qp_create_failed": "raise memlock to unlimited; check dmesg in the guest",
-	"qp_rtr_failed":    "MTU or GID of the two ends do not match: compare active_mtu and show_gids",
-	"completion_error": "packets are lost or rejected in the network: check UDP 4791, VLAN, MTU and PFC",
-	"exchange_failed":  "the peer closed the connection during the test: check the server's guest",
-	"not_understood":   "install perftest in both guests",
-	"rdma_cm_failed":   "check that rdma_cm is loaded and the address belongs to the RDMA interface",
-	"cuda_unsupported": "install a perftest that was built with CUDA",
+	e, h := toolOutput(test, m.Error)
+	if len(e.Errors) == 0 {
+		return ""
+	}
+	if e.Errors[0].Code != "not_understood" {
+		m.Hint = m.remedy(e, h, mode)
+	}
+	return e.Errors[0].Code
 }
 
 // Recordable reports whether the recorded output of a tool can be judged: the bandwidth and latency tests of perftest.
@@ -153,7 +155,7 @@ func Recordable(tool string) bool {
 // unknown.
 func Recorded(tool, text, mode string, linkMbps int) Measurement {
 	m := Measurement{Test: tool, Rows: []Row{}}
-	complete := (&Runner{}).read(tool, Output{Stdout: text}, &m)
+	complete := (&Runner{Mode: mode}).read(tool, Output{Stdout: text}, &m)
 	if m.Error != "" {
 		return m
 	}

@@ -105,6 +105,63 @@ func TestRecordedCurves(t *testing.T) {
 	}
 }
 
+// gids returns the header and the addresses of a test with these GIDs, as perftest prints them.
+func gids(index int, local, remote string) string {
+	return fmt.Sprintf(" Link type       : Ethernet\n GID index       : %d\n local address: LID 0000 QPN 0x0042 PSN 0x000001\n GID: %s\n"+
+		" remote address: LID 0000 QPN 0x0043 PSN 0x000002\n GID: %s\n", index, local, remote)
+}
+
+// A failed test is blamed on what its output shows, not on the usual suspect of its last message.
+func TestRecordedCauses(t *testing.T) {
+	const (
+		zero    = "00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00"
+		linked  = "254:128:00:00:00:00:00:00:02:17:00:255:254:00:00:09"
+		mapped  = "00:00:00:00:00:00:00:00:00:00:255:255:10:01:00:09"
+		mapped2 = "00:00:00:00:00:00:00:00:00:00:255:255:10:01:00:10"
+		head    = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+		rule    = "---------------------------------------------------------------------------------------\n"
+		status  = " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
+		cuda    = "creating CUDA Ctx\nmaking it the current CUDA Ctx\n"
+	)
+	peermem, not := "load nvidia-peermem", "memlock"
+	for name, c := range map[string]struct {
+		mode, text string
+		want       perftest.Verdict
+		hint, not  string
+	}{
+		"GPU memory, EFAULT":           {"gpudirect", cuda + "Couldn't allocate MR with error=14\nfailed to create mr\n Couldn't create IB resources\n", "fail", peermem, not},
+		"GPU memory, no errno":         {"gpudirect", "initializing CUDA\nallocated GPU buffer address at 01\nCouldn't allocate MR\nfailed to create mr\n", "fail", peermem, not},
+		"GPU memory, vGPU and RDMA CM": {"gpudirect", cuda + "Couldn't allocate MR\nFailed to create MR\nFailed to initialize RDMA contexts.\nERRNO: Bad address.\n", "fail", peermem, not},
+		"GPU memory by DMA-BUF, EPROTONOSUPPORT": {"gpudirect", "initializing CUDA\nusing DMA-BUF for GPU buffer address\nCalling ibv_reg_dmabuf_mr(offset=0) for QP #0\n" +
+			"Couldn't allocate MR with error=93\n", "fail", "lacks DMA-BUF", not},
+		"GPU memory by DMA-BUF, EFAULT": {"gpudirect", cuda + "using DMA-BUF for GPU buffer address\nCouldn't allocate MR with error=14\n", "fail", "open kernel modules", not},
+		"host memory, ENOMEM":           {"sriov", "Couldn't allocate MR with error=12\n", "fail", "memlock", "GPU"},
+		"host memory, EINVAL":           {"sriov", "Couldn't allocate MR with error=22\n", "fail", "errno 22", not},
+		"link-local to IPv4":            {"sriov", gids(1, linked, mapped) + rule + head + status, "fail", "local GID index 1 is link-local, the peer uses an IPv4 GID", "UDP 4791"},
+		"lost packets":                  {"sriov", gids(3, mapped, mapped2) + rule + head + status, "fail", "UDP 4791", "pvrdma"},
+		"lost packets of PVRDMA":        {"pvrdma", gids(3, mapped, mapped2) + rule + head + status, "fail", "ruleset pvrdma (TCP 28250 to 28761) and the vmknic", ""},
+		"no GID at both ends":           {"sriov", gids(0, zero, zero) + "Failed to modify QP 59 to RTR\n Unable to Connect the HCA's through the link\n", "fail", "GID index 0 is all zero on both ends", "MTU"},
+		"no GID at this end":            {"sriov", gids(0, zero, mapped) + "Failed to modify QP 59 to RTR\n", "fail", "all zero on this end", ""},
+		"RTR of PVRDMA":                 {"pvrdma", gids(1, mapped, mapped2) + "Failed to modify QP 59 to RTR\n", "fail", "ruleset pvrdma", ""},
+		"counters overflowed":           {"sriov", head + " 65536      -2000000001      0.00               -41.50  \t\t   -0.079155\n" + rule, "unknown", "shorter -D", "PCIe"},
+		"NaN":                           {"sriov", head + " 65536      1000      0.00      -nan     -nan\n" + rule, "fail", "printed no result", "PCIe"},
+		"more than the link carries":    {"sriov", head + " 65536      1000      0.00      412.70     0.787\n" + rule, "unknown", "more than a link of 100 Gb/s carries", ""},
+		"a further column":              {"sriov", " Mtu : 4096[B]\n" + strings.Replace(head, "MsgRate", "BW min[Gb/sec]   MsgRate", 1) + " 65536      5000     97.10     96.60    60.30    0.184250\n" + rule, "pass", "", ""},
+		"an InfiniBand port":            {"sriov", " Link type       : IB\n" + head + " 65536      11261706         0.00               97.00 \t\t   0.185\n" + rule, "fail", "set LINK_TYPE to ETH", ""},
+		"the provider is missing": {"pvrdma", "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': libvmw_pvrdma-rdmav34.so: cannot open shared object file\n" +
+			"No IB devices found\n", "fail", "its library for vmw_pvrdma: install the distribution's ibverbs-providers", ""},
+	} {
+		m := perftest.Recorded("ib_write_bw", c.text, c.mode, 100_000)
+		said := m.Hint
+		if said == "" {
+			said = m.Error
+		}
+		if m.Verdict != c.want || !strings.Contains(said, c.hint) || c.not != "" && strings.Contains(said, c.not) {
+			t.Errorf("%s: %s, want %s; %q", name, m.Verdict, c.want, said)
+		}
+	}
+}
+
 // RoCE SR-IOV Setup and Performance Study on vSphere 7.x (VMware, 2022), figures 21 and 22: 100G, RDMA MTU 4096.
 func TestPublishedFiguresPass(t *testing.T) {
 	gbps := []float64{0.0828, 0.17, 0.35, 0.70, 1.27, 2.78, 5.57, 10.25, 22.16, 43.69, 64.76, 88.17, 93.84, 95.30, 96.56, 96.63, 96.73, 96.39, 94.98, 95.20, 95.51, 95.85, 96.15}

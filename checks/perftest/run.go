@@ -167,7 +167,7 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 		for k, p := range round {
 			g.Go(func() error {
 				ctx := backends.WithReads(ctx)
-				path, silent := r.path(ctx, p), r.silent(ctx, p, r.port()+k)
+				path, silent := r.path(ctx, p), p.Refusal() == "" && r.silent(ctx, p, r.port()+k)
 				way := path
 				host := map[string]*Measurement{} // what GPU memory is compared with
 				for _, test := range r.tests(p) {
@@ -177,23 +177,24 @@ func (r *Runner) Measure(ctx context.Context, pairs []Pair) ([]Measurement, erro
 					tell(i, p, test, nil, Fabric{})
 					var m Measurement
 					var f Fabric
-					if base, gpu := strings.CutSuffix(test, useCUDA); silent {
+					base, gpu := strings.CutSuffix(test, useCUDA)
+					switch {
+					case silent:
 						m = r.unheard(p, test, r.port()+k)
-					} else if gpu {
+					case !strings.HasSuffix(test, inContainer) && p.Refusal() != "":
+						m = r.blank(p, test)
+						m.refused(p)
+					case gpu:
 						m = r.measureGPU(ctx, p, test, r.port()+k, host[base])
-					} else {
+					default:
 						m, f = r.repeated(ctx, p, test, r.port()+k)
 						host[test] = &m
 					}
 					if err := ctx.Err(); err != nil {
 						return err // an interrupted test has no result
 					}
-					small := m.smallFrames(way, p)
+					m.smallFrames(way, p)
 					m.Path, path = path, nil // once per pair
-					if differing := p.Differing(); differing != "" && m.Error != "" && !small && !strings.Contains(m.Error, errTaken.Error()) {
-						m.Error += "; " + differing
-						m.Hint = remedies["version_mismatch"]
-					}
 					tell(i, p, test, &m, f)
 				}
 				return nil
@@ -258,7 +259,7 @@ func (r *Runner) measure(ctx context.Context, p Pair, test string, port int) (Me
 		m.Packets = &fabric.Packets
 	}
 	if err != nil {
-		m.containerHint(m.broken(test, err))
+		m.containerHint(m.broken(test, r.Mode, err))
 		return m, fabric
 	}
 	r.read(test, out, &m)

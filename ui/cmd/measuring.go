@@ -163,17 +163,13 @@ func noPair(few *answers.Answers, limit []string) string {
 
 // progress prints the tests to run, then each test when it ends.
 func (r *runner) progress() func(perftest.Progress) {
-	announced, warned := false, map[string]bool{}
+	announced := false
 	return func(p perftest.Progress) {
 		if !announced {
 			announced = true
 			r.announce(p)
 		}
 		if p.Result == nil {
-			if d := p.Pair.Differing(); d != "" && !r.json && !warned[p.Pair.String()] {
-				warned[p.Pair.String()] = true
-				fmt.Fprintf(r.env.Stderr, "%s: %s: the two may be incompatible\n", backends.Clean(p.Pair.String()), backends.Clean(d))
-			}
 			return
 		}
 		if r.json {
@@ -238,5 +234,7 @@ func figure(m perftest.Measurement) string {
 }
 
 func measuredBadly(all []perftest.Measurement) bool {
-	return perftest.Disproven(all) || slices.ContainsFunc(all, func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictFail })
+	return perftest.Disproven(all) || slices.ContainsFunc(all, func(m perftest.Measurement) bool {
+		return m.Verdict == perftest.VerdictFail || m.Refused
+	})
 }

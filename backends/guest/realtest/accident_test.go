@@ -52,7 +52,7 @@ END
 systemd-run --quiet --unit=taken perl /var/tmp/taken.pl
 for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit 1`,
 			"systemctl stop taken; rm /var/tmp/taken.pl", `server on vm-02: TCP port 18515 is taken by another program`},
-		{"the perftest of the two ends is years apart", "", "", `perftest has version 6\.\d+ on vm-01 and 5\.\d+ on vm-02: the two may be incompatible`},
+		{"the perftest of Debian 11 and 12, which are compatible", "", "", `measured \d+/\d+  ib_send_bw  vm-01 -> vm-02: [0-9.]+ Gb/s`},
 	} {
 		s.scenario(c.name, func(t *testing.T) {
 			if c.cause == "" {
@@ -67,10 +67,6 @@ for i in $(seq 60); do ss -tln | grep -q :18515 && exit 0; sleep 0.5; done; exit
 				t.Errorf("exit %d", code)
 			}
 			s.says(out+errs, c.says)
-			// The versions of Debian 11 and Debian 12 are compatible, and are judged like any two.
-			if c.cause == "" && strings.Contains(out+errs, "not measured") {
-				t.Error("nothing was measured")
-			}
 			t.Log(lastPart(out+errs, 30))
 			for _, m := range s.guests {
 				if left := m.run("for i in $(seq 30); do pgrep ib_send >/dev/null || break; sleep 1; done; pgrep -l ib_send || :"); left != "" {

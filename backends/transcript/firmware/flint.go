@@ -53,7 +53,11 @@ func Flint(text string) Image {
 		i.ROMs = append(i.ROMs, ROM{Type: m[1], Version: m[2], CPU: list(m[3])})
 	}
 	for line := range scan.Lines(text) {
-		if code, words := refusal(line); code != "" {
+		code, words := refusal(line)
+		if code == "" && strings.HasPrefix(strings.TrimSpace(line), "-E-") {
+			code, words = CodeFailed, line[len(marked.FindString(line)):]
+		}
+		if code != "" {
 			i.Fail(code, words, nil)
 		}
 	}

@@ -60,6 +60,7 @@ var (
 	managerStart  = regexp.MustCompile(`\bDevice #[0-9]|\bAll listed|\bFound [0-9]+ device|\bPerform FW|\bRestart needed|-[IEW]- `)
 	updating      = regexp.MustCompile(`^Device\s+#([0-9]+)\s*:\s*Updating`)
 	done          = regexp.MustCompile(`\bDone\b`)
+	failing       = regexp.MustCompile(`\bFail(?:ed)?\s*:\s*(\S.*)`)
 	versionWord   = regexp.MustCompile(`^(?:[0-9]+(?:\.[0-9A-Za-z]+)+|N/A|NA|--?)$`)
 	versionTitles = regexp.MustCompile(`^Current(?:\s+Available)?\b\s*`)
 	portLabel     = regexp.MustCompile(`^Port([1-8]) (GUID|MAC)$`)
@@ -171,6 +172,7 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 		if index := scan.Int(m[1]); index != nil {
 			r.Updates = append(r.Updates, Update{Index: *index, OK: done.MatchString(f.Text)})
 			p.updating = true
+			p.failed(f.Text)
 		}
 		return
 	}
@@ -188,12 +190,23 @@ func (p *managerReader) text(f scan.Field, wrapped **string) {
 		r.RestartRequired, p.updating = true, false
 	case strings.Contains(lower, "querying") && strings.Contains(lower, "devices firmware"), strings.Contains(lower, "all listed device"):
 		p.understood = true
+	case p.failed(f.Text):
 	case p.updating && done.MatchString(f.Text):
 		r.Updates[len(r.Updates)-1].OK, p.updating = true, false
 	case p.device != nil && p.device.components(f.Text):
 	case wrapped != nil && *wrapped != nil && f.Plain():
 		*wrapped, p.wrapped = new(**wrapped+" "+f.Text), wrapped
 	}
+}
+
+// failed records why an update failed and reports whether the text says so.
+func (p *managerReader) failed(text string) bool {
+	m := failing.FindStringSubmatch(text)
+	if m == nil || !p.updating {
+		return false
+	}
+	p.inventory.Fail(CodeFailed, m[1], nil)
+	return true
 }
 
 // refuse records a line with which the tool fails; the status of a device that could not be opened is one, but is kept.

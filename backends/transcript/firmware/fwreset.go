@@ -133,6 +133,7 @@ func (r *Reset) level(line string) bool {
 const (
 	CodeCannotOpen  = "cannot_open_device"
 	CodeUnsupported = "unsupported_device"
+	CodeFailed      = "failed" // for any other reason, which the text says
 )
 
 var (

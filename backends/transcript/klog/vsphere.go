@@ -34,6 +34,7 @@ const (
 	NoDeviceFree         = "no_device_free"
 	NestedVirtualization = "nested_virtualization"
 	IOMMUFault           = "iommu_fault"
+	VGPUPlugin           = "vgpu_plugin" // profile
 )
 
 // BAR is a memory region of a passthrough device as vmware.log lists it.
@@ -66,7 +67,7 @@ func nothing([]string) (*string, map[string]any) { return nil, nil }
 const vsphereAddressPattern = `((?:[0-9A-Fa-f]{4,5}:)?[0-9A-Fa-f]{1,3}:[0-9A-Fa-f]{1,2}[.:][0-9]{1,2})`
 
 // symptoms are ordered from specific to general. Sources: Broadcom KB 323402 (pages), vSphere Networking "Host Is Out of
-// Interrupt Vectors"; the others are the texts of ESXi 6.5 to 8.
+// Interrupt Vectors", KB 437651 (nested virtualization), Frank Denneman's "Could not initialize plugin libnvidia-vgx.so" (2022); the others are the texts of ESXi 6.5 to 8.
 func symptoms() []symptom {
 	return []symptom{
 		{
@@ -94,8 +95,15 @@ func symptoms() []symptom {
 			regexp.MustCompile(`(?i)one\s+or\s+more\s+devices[^.]{0,80}?required\s+by\s+VM[^.]{0,200}?are\s+not\s+available\s+on\s+host`), nothing,
 		},
 		{
-			NestedVirtualization, "Nested virtualization is on beside a passthrough device.", "nested hardware-assisted",
-			regexp.MustCompile(`(?i)nested\s+hardware-assisted\s+virtualization\s+is\s+not\s+supported`), nothing,
+			NestedVirtualization, "Nested virtualization is on beside a passthrough device.", "virtualization is not",
+			regexp.MustCompile(`(?i)nested\s+hardware-assisted\s+virtualization\s+is\s+not\s+supported|` +
+				`virtualization\s+is\s+not\s+supported\s+on\s+a\s+virtual\s+machine\s+with\s+a\s+PCI\s+passthrough`), nothing,
+		},
+		{
+			VGPUPlugin, "The host's vGPU Manager refused the vGPU: the graphics type is not Shared Direct, SR-IOV is off in the BIOS (Ampere and later), " +
+				"or not all memory of the VM is reserved.", "could not initialize plugin",
+			regexp.MustCompile(`(?i)could\s+not\s+initialize\s+plugin\s+['"]?[^'"\s]*libnvidia-vgx\.so['"]?(?:\s+for\s+vGPU\s+['"]?([\w-]+))?`),
+			func(m []string) (*string, map[string]any) { return nil, map[string]any{"profile": scan.Str(m[1])} },
 		},
 		{
 			IOMMUFault, "The host's IOMMU rejected an access by the device.", "iommu fault",
@@ -189,7 +197,9 @@ func (f Failure) is(code, cause string) Failure {
 	return f
 }
 
-var devicePowerOn = regexp.MustCompile(`(?i)DevicePowerOn['"]?\s+power(?:ed)?\s+on\s+failed`)
+// devicePowerOn matches the message in every language: the name of the module is not translated, but quoted. vmware.log names
+// modules that have started too.
+var devicePowerOn = regexp.MustCompile(`(?i)DevicePowerOn['"]?\s+power(?:ed)?\s+on\s+failed|["\x{201c}\x{201e}\x{ab}\x{300c}]\s*DevicePowerOn\s*["\x{201d}\x{201c}\x{bb}\x{300d}]`)
 
 // around tries an expression in the neighbourhood of every mark, wherever a line break took the place of a blank.
 func around(text, lower, mark string, expression *regexp.Regexp) []string {

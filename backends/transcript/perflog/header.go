@@ -1,6 +1,8 @@
 package perflog
 
 import (
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
@@ -163,6 +165,7 @@ func (p *parser) gid(line string) bool {
 		return true
 	}
 	last := &(*p.side)[len(*p.side)-1]
+	last.gid(parts)
 	if n := len(parts); n >= 6 && n <= 16 && parts[n-6] == "255" && parts[n-5] == "255" {
 		if f := strings.Fields(parts[n-1]); len(f) > 0 {
 			parts[n-1] = f[0]
@@ -170,4 +173,21 @@ func (p *parser) gid(line string) bool {
 		scan.Keep(&last.GIDIPv4, scan.IPv4(strings.Join(parts[n-4:], ".")))
 	}
 	return true
+}
+
+// gid keeps the GID if all of its decimal bytes are there.
+func (a *Address) gid(parts []string) {
+	if len(parts) != 16 || a.GID.IsValid() {
+		return
+	}
+	var raw [16]byte
+	for i, part := range parts {
+		word, _, _ := strings.Cut(part, " ")
+		b, err := strconv.ParseUint(word, 10, 8)
+		if err != nil {
+			return
+		}
+		raw[i] = byte(b)
+	}
+	a.GID = netip.AddrFrom16(raw)
 }

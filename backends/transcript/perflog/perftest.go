@@ -2,10 +2,15 @@
 package perflog
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
+
+// CodeOverflow is the warning of a table with figures that cannot be measured ones: perftest counts in 32 bits, and a long run
+// overflows them (linux-rdma/perftest issue 82).
+const CodeOverflow = "counter_overflow"
 
 // Header is what the bandwidth and latency tests print before their table; nil if a value is not printed. Where the output of
 // client and server is mixed in one text, the first value seen wins.
@@ -34,6 +39,8 @@ type Header struct {
 	Remote             []Address `json:"remote"`
 	WaitingForClient   bool      `json:"waiting_for_client"`
 	GPUName            *string   `json:"gpu_name"`
+	CUDA               bool      `json:"-"` // the test used GPU memory
+	DMABuf             bool      `json:"-"` // through DMA-BUF
 }
 
 // Address is one end of a queue pair.
@@ -42,6 +49,8 @@ type Address struct {
 	QPN     *int64  `json:"qpn"`
 	PSN     *int64  `json:"psn"`
 	GIDIPv4 *string `json:"gid_ipv4"` // nil when the GID is not a mapped IPv4 address
+
+	GID netip.Addr `json:"-"` // the zero Addr if it is not printed whole
 }
 
 // BandwidthRow is one message size. A peak of zero means "not measured" and is nil.
@@ -129,6 +138,9 @@ func (p *parser) run() {
 	}
 	p.table.finish()
 	p.cause.report(&p.envelope)
+	if p.table.overflow {
+		p.envelope.Warn(CodeOverflow, "a figure is negative: the counters of the tool overflowed")
+	}
 	p.understood = p.understood || p.table.seen()
 	p.envelope.NotUnderstood(p.understood, p.text)
 }
@@ -251,6 +263,12 @@ func (p *parser) banner(line, lower string) (found bool) {
 	}
 	if name, ok := scan.Between(line, "device name = [", "]"); ok && p.header.GPUName == nil {
 		p.header.GPUName, p.understood = scan.Str(name), true
+	}
+	p.header.CUDA = p.header.CUDA || containsAny(lower, "cuda ctx", "initializing cuda", "gpu buffer")
+	p.header.DMABuf = p.header.DMABuf || containsAny(lower, "using dma-buf", "ibv_reg_dmabuf_mr")
+	if provider := scan.MissingProvider(line); provider != "" {
+		p.envelope.WarnProvider(provider, line)
+		return true
 	}
 	if code := warningOf(lower); code != "" {
 		p.envelope.Warn(code, line)

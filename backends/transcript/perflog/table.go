@@ -62,6 +62,7 @@ type table struct {
 	isOpen   bool
 	complete bool
 	results  bool   // the rows come from a results block
+	overflow bool   // a figure is negative
 	tail     string // text directly after the last number of a line
 }
 
@@ -93,13 +94,23 @@ func (t *table) isTitle(lower string) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(lower, "percentile") || strings.HasPrefix(lower, "average[") || strings.HasPrefix(lower, "peak[")
+	return strings.HasPrefix(lower, "percentile") || strings.HasPrefix(lower, "average[") || strings.HasPrefix(lower, "peak[") || strings.HasPrefix(lower, "min[")
 }
 
+// headingColumns returns the columns by their titles. A unit without a known title before it is a column that is not read, such as
+// "BW min[Gb/sec]" of --report-min-bw.
 func headingColumns(lower string) []column {
 	var out []column
 	var seen [columns]bool
+	titled := false
+scan:
 	for i := 0; i < len(lower); i++ {
+		if lower[i] == '[' {
+			if !titled {
+				out = append(out, other)
+			}
+			titled = false
+		}
 		for _, c := range titles {
 			if !strings.HasPrefix(lower[i:], c.text) {
 				continue
@@ -110,8 +121,9 @@ func headingColumns(lower string) []column {
 			}
 			seen[col] = true
 			out = append(out, col)
+			titled = true
 			i += len(c.text) - 1
-			break
+			continue scan
 		}
 	}
 	return out
@@ -231,7 +243,16 @@ func (t *table) glued(word string) bool {
 
 func (t *table) put(v float64) {
 	if t.open.n < len(t.columns) {
-		t.open.put(t.columns[t.open.n], v)
+		c := t.columns[t.open.n]
+		switch {
+		case v >= 0:
+			t.open.put(c, v)
+		case c == iterations:
+			t.open.put(c, 0)
+			t.overflow = true
+		default:
+			t.open.blank, t.overflow = true, true
+		}
 	}
 	t.open.n++
 }

@@ -14,6 +14,9 @@ const (
 	CodeNoDevices = "no_devices"
 	// CodeInputCut is the warning of a text longer than MaxInput.
 	CodeInputCut = "input_cut"
+	// CodeProviderMissing is the warning of libibverbs that it could not load the library of a driver, which the key "provider"
+	// names. It is harmless unless no device is found.
+	CodeProviderMissing = "provider_missing"
 )
 
 // Message is a warning or an error that a tool printed: the code is of the tool's closed list, the text is the line of
@@ -74,6 +77,23 @@ func withoutPrompt(text string) string {
 
 // Warn adds a warning unless one with that code exists.
 func (e *Envelope) Warn(code, line string) { e.Warnings = add(e.Warnings, code, line, nil) }
+
+// WarnProvider adds the warning CodeProviderMissing.
+func (e *Envelope) WarnProvider(provider, line string) {
+	e.Warnings = add(e.Warnings, CodeProviderMissing, line, map[string]any{"provider": provider})
+}
+
+// MissingProvider returns the driver whose library libibverbs could not load: "vmw_pvrdma" of "couldn't load driver
+// 'libvmw_pvrdma-rdmav34.so'" (rdma-core, libibverbs/dynamic_driver.c); "" if the line says nothing of the kind.
+func MissingProvider(line string) string {
+	file, ok := Between(line, "couldn't load driver '", "'")
+	if !ok {
+		return ""
+	}
+	file = file[strings.LastIndexByte(file, '/')+1:]
+	name, _, _ := strings.Cut(strings.TrimPrefix(file, "lib"), "-rdmav")
+	return name
+}
 
 // Fail adds an error unless one with that code exists. Extra may be nil.
 func (e *Envelope) Fail(code, line string, extra map[string]any) {

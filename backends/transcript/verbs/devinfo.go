@@ -141,7 +141,9 @@ func (r *DevInfoResult) messages(text string) (opened string) {
 			continue
 		}
 		lower := strings.ToLower(line)
-		switch {
+		switch provider := scan.MissingProvider(line); {
+		case provider != "":
+			r.WarnProvider(provider, line)
 		case strings.Contains(lower, "failed to open device"):
 			if r.OpenFailures += strings.Count(lower, "failed to open device"); opened == "" {
 				opened = line

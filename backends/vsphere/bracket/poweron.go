@@ -118,6 +118,8 @@ func (p failedVM) remedy(f klog.Failure) string {
 		return "no device of that model is free on the host: shut down the VM that has it, or move this one"
 	case klog.NestedVirtualization:
 		return "switch nested virtualization of the VM off"
+	case klog.VGPUPlugin:
+		return "set the host's graphics type to Shared Direct, switch SR-IOV on in its BIOS (Ampere and later), and reserve all memory of the VM"
 	case klog.IOMMUFault:
 		return "switch VT-d (AMD: IOMMU) on in the host's BIOS and update it; this is not the MMIO window"
 	case klog.NoInterruptVectors:

@@ -12,6 +12,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/plan"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/current"
 	"github.com/rdma-setup/rdma-setup/wizard/plan/draft"
+	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
 const checkPerftest = "GST-PERFTEST-023"
@@ -142,7 +143,11 @@ func (g *guestPart) builds() bool {
 // equal: different releases may refuse each other, or measure differently.
 func (g *guestPart) samePerftest() {
 	source := g.Answers.Measure.Source()
-	if source == "" || !g.Answers.Measure.Bandwidth && !g.Answers.Measure.Latency {
+	if !g.Answers.Measure.Bandwidth && !g.Answers.Measure.Latency {
+		return
+	}
+	if source == "" {
+		g.refusing()
 		return
 	}
 	if version := g.oneRelease(); version != "" {
@@ -161,6 +166,19 @@ func (g *guestPart) samePerftest() {
 			g.afterStack(c)
 			c.After = append(c.After, g.id(backends.KindBuild, backends.BuildPerftest))
 		})
+}
+
+// refusing notes that the perftest of two guests refuse each other: their pair cannot be measured.
+func (g *guestPart) refusing() {
+	for i, v := range g.VMs {
+		for _, w := range g.VMs[:i] {
+			if v.Guest != nil && w.Guest != nil && sizing.PerftestRefuses(v.Guest.Tests(), w.Guest.Tests()) {
+				g.Note("%s and %s are not measured together: perftest %s and %s refuse each other. Name a source of perftest for all guests in measure.perftest.",
+					w.Name, v.Name, w.Guest.Tests(), v.Guest.Tests())
+				return
+			}
+		}
+	}
 }
 
 // oneRelease returns the protocol version of perftest that all guests have already; "" if they differ, if one is unknown, or if
