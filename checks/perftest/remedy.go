@@ -76,7 +76,8 @@ const pvrdmaPath = "on both hosts the firewall ruleset pvrdma (TCP 28250 to 2876
 
 const noGID = "GID index $gid is all zero on $ends: the RDMA interface has no address, or it is in another network namespace"
 
-const wrongGID = "local GID index $gid is $local, the peer uses $remote: run both ends with the index of the RoCE v2 entry of the IPv4 address (show_gids)"
+const wrongGID = "local GID index $gid is $local, the peer uses $remote: run both ends with the index of the RoCE v2 entry of " +
+	"the IPv4 address (show_gids)"
 
 type remedyRow struct {
 	code string
@@ -90,20 +91,26 @@ type remedyRow struct {
 var remedies = []remedyRow{
 	{"connect_failed", nil, "open TCP 18515 and following between the guests, and ping the peer's RDMA address"},
 	{"port_down", nil, "bring the RDMA interface up; for vmw_pvrdma reload the module last"},
-	{"bad_device", noProvider, "libibverbs could not load its library for $provider: install the distribution's ibverbs-providers (RHEL: libibverbs); MLNX_OFED's lacks vmw_pvrdma"},
+	{"bad_device", noProvider, "libibverbs could not load its library for $provider: install the distribution's ibverbs-providers " +
+		"(RHEL: libibverbs); MLNX_OFED's lacks vmw_pvrdma"},
 	{"bad_device", nil, "the RDMA device is gone: run ibv_devices in the guest"},
 	{"gid_missing", nil, "give the RDMA interface an IPv4 address, then use the index of its RoCE v2 entry"},
 	{"bad_option", nil, "the installed perftest does not support an option: install the distribution's perftest on both ends"},
-	{"version_mismatch", nil, "set a source for all guests in measure.perftest, or install the same perftest on both ends: releases from 5.70 on refuse older ones"},
-	{"mr_failed", noDMABufAPI, "GPU memory could not be registered: this kernel or RDMA driver lacks DMA-BUF (kernel 5.12 and rdma-core 34 at least); load nvidia-peermem instead"},
-	{"mr_failed", byDMABuf, "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 and an RDMA driver with DMA-BUF support are needed"},
-	{"mr_failed", onCUDA, "GPU memory could not be registered: load nvidia-peermem (installed after MLNX_OFED), or use the driver's open kernel modules (DMA-BUF)"},
+	{"version_mismatch", nil, "set a source for all guests in measure.perftest, or install the same perftest on both ends: releases " +
+		"from 5.70 on refuse older ones"},
+	{"mr_failed", noDMABufAPI, "GPU memory could not be registered: this kernel or RDMA driver lacks DMA-BUF (kernel 5.12 and " +
+		"rdma-core 34 at least); load nvidia-peermem instead"},
+	{"mr_failed", byDMABuf, "GPU memory could not be registered by DMA-BUF: the NVIDIA driver's open kernel modules, kernel 5.12 " +
+		"and an RDMA driver with DMA-BUF support are needed"},
+	{"mr_failed", onCUDA, "GPU memory could not be registered: load nvidia-peermem (installed after MLNX_OFED), or use the driver's " +
+		"open kernel modules (DMA-BUF)"},
 	{"mr_failed", noMemory, "raise memlock to unlimited for the user"},
 	{"mr_failed", nil, "the RDMA driver refused to register memory (errno $errno): see dmesg in the guest"},
 	{"qp_create_failed", nil, "raise memlock to unlimited; check dmesg in the guest"},
 	{"qp_rtr_failed", withoutGID, noGID},
 	{"qp_rtr_failed", otherGID, wrongGID},
-	{"qp_rtr_failed", onPVRDMA, "MTU or GID of the two ends do not match (compare active_mtu and show_gids), or the hosts do not reach each other: check " + pvrdmaPath},
+	{"qp_rtr_failed", onPVRDMA, "MTU or GID of the two ends do not match (compare active_mtu and show_gids), or the hosts do not " +
+		"reach each other: check " + pvrdmaPath},
 	{"qp_rtr_failed", nil, "MTU or GID of the two ends do not match: compare active_mtu and show_gids"},
 	{"completion_error", func(e evidence) bool { return e.lostOnTransmit && withoutGID(e) }, noGID},
 	{"completion_error", func(e evidence) bool { return e.lostOnTransmit && otherGID(e) }, wrongGID},
@@ -116,7 +123,8 @@ var remedies = []remedyRow{
 	{ncclWrong, nil, "data was corrupted in transit: compare with NCCL_NET_GDR_LEVEL=LOC, and check ACS and ATS"},
 	{ncclNoDevice, nil, "NCCL's IB transport found no device: check NCCL_IB_HCA, and in containers /dev/infiniband and libibverbs"},
 	{ncclNoRDMA, nil, "unset NCCL_IB_DISABLE and NCCL_NET, and check the port and the address of the RDMA device"},
-	{ncclHostMemory, nil, "NCCL copies through host memory instead of using GPUDirect RDMA: check nvidia-peermem or DMA-BUF, and NCCL_NET_GDR_LEVEL"},
+	{ncclHostMemory, nil, "NCCL copies through host memory instead of using GPUDirect RDMA: check nvidia-peermem or DMA-BUF, and " +
+		"NCCL_NET_GDR_LEVEL"},
 }
 
 // Causes of NCCL.
@@ -144,8 +152,8 @@ func remedy(e evidence) string {
 	if e.index >= 0 {
 		index = fmt.Sprint(e.index)
 	}
-	return strings.NewReplacer("$gid", index, "$ends", ends, "$local", gidWords(e.local), "$remote", gidWords(e.remote), "$provider", e.provider,
-		"$errno", fmt.Sprint(e.errno)).Replace(remedies[i].hint)
+	return strings.NewReplacer("$gid", index, "$ends", ends, "$local", gidWords(e.local), "$remote", gidWords(e.remote),
+		"$provider", e.provider, "$errno", fmt.Sprint(e.errno)).Replace(remedies[i].hint)
 }
 
 // gidWords describes the kind of a GID.

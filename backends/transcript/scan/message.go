@@ -84,7 +84,7 @@ func (e *Envelope) WarnProvider(provider, line string) {
 }
 
 // MissingProvider returns the driver whose library libibverbs could not load: "vmw_pvrdma" of "couldn't load driver
-// 'libvmw_pvrdma-rdmav34.so'" (rdma-core, libibverbs/dynamic_driver.c); "" if the line says nothing of the kind.
+// 'libvmw_pvrdma-rdmav34.so'" (rdma-core, libibverbs/dynamic_driver.c); "" of any other line.
 func MissingProvider(line string) string {
 	file, ok := Between(line, "couldn't load driver '", "'")
 	if !ok {
