@@ -1,6 +1,7 @@
 package netconf
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -191,14 +192,16 @@ func (ifupdown) Effective(files []File, links []Link) (all []Effective, err erro
 	}
 	for _, l := range links {
 		e := Effective{Link: l.Name, Renderer: Ifupdown}
-		name, auto := l.Name, ""
+		name, auto, above := l.Name, "", ""
 		for _, d := range found {
 			if d.kind == "auto" && d.fits(l.Name) != "" && auto == "" {
 				name, auto = d.fits(l.Name), d.file
 			}
 		}
 		for _, d := range found {
-			d.under(l, &e)
+			if d.under(l, &e) {
+				above = d.file
+			}
 			if d.kind == "iface" && d.name == name {
 				if auto != "" && e.File == "" {
 					e.File, e.ID = d.file, name
@@ -208,25 +211,30 @@ func (ifupdown) Effective(files []File, links []Link) (all []Effective, err erro
 				}
 			}
 		}
+		e.File = cmp.Or(e.File, above)
 		all = append(all, e)
 	}
 	return all, nil
 }
 
-// under notes the bond or bridge that takes the interface, and the VLANs on it.
-func (d definition) under(l Link, e *Effective) {
+// under notes the bond or bridge that takes the interface, or a VLAN on it, and reports whether it is one of these.
+func (d definition) under(l Link, e *Effective) bool {
 	has := func(list string) bool {
 		return slices.ContainsFunc(strings.Fields(list), func(p string) bool { return p == l.Name || p == "all" && l.Device || p != "*" && glob(p, l.Name) })
 	}
 	switch {
 	case d.kind != "iface":
+		return false
 	case has(d.option("bond-slaves", "slaves")), has(d.option("bridge-ports")):
-		e.Master, e.File, e.ID = d.name, d.file, d.name
+		e.Master = d.name
 	case strings.HasPrefix(d.name, l.Name+"."), d.option("vlan-raw-device") == l.Name:
 		if !slices.Contains(e.Uppers, d.name) {
 			e.Uppers = append(e.Uppers, d.name)
 		}
+	default:
+		return false
 	}
+	return true
 }
 
 // inherited adds the options of the stanza that another inherits from.
