@@ -142,21 +142,6 @@ func (r *redactor) lines(all []string) []string {
 	return out
 }
 
-// systems are accounts that distributions create: they identify no person, and the name of the system must be kept.
-var systems = []string{"root", "ubuntu", "debian", "rhel", "centos", "rocky", "almalinux", "fedora", "redacted"}
-
-// Anonymous removes user names from a text if they are whole words.
-func Anonymous(text string, names ...string) string {
-	r := redactor{}
-	for _, name := range names {
-		if !slices.Contains(systems, name) {
-			r.know(name)
-		}
-	}
-	slices.SortFunc(r.names, func(x, y string) int { return len(y) - len(x) })
-	return r.text(text)
-}
-
 // replaceWord replaces a word that is not adjacent to letters or digits.
 func replaceWord(s, word, by string) string {
 	var b strings.Builder

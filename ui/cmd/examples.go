@@ -77,8 +77,6 @@ each line). Editors with a YAML language server complete and check the keys of a
 		examples: `rdma-setup schema > answers.schema.json
 rdma-setup schema report > report.schema.json`,
 	},
-	"support": {examples: `rdma-setup support
-rdma-setup support 20260314-092653-pvrdma-abcd --out report-a-bug.tar.gz`},
 	"version": {
 		long: `version prints the release, the commit and the Go release that built it. With -o spdx it prints the SBOM of all modules, with
 -o licenses their licences.`,

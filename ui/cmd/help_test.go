@@ -127,7 +127,7 @@ func TestEveryCommandHasExamples(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"apply", "attach", "bench", "check", "collect", "deploy", "discover", "generate", "lab", "man", "mmio", "parse", "plan",
-		"rehearse", "report", "resume", "rollback", "runs", "schema", "support", "version"} {
+		"rehearse", "report", "resume", "rollback", "runs", "schema", "version"} {
 		walk([]string{name})
 	}
 }

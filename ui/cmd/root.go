@@ -60,7 +60,7 @@ Guides and references: rdma-setup help lists them, rdma-setup help TOPIC prints 
 	root.SetCompletionCommandGroupID("more")
 	for group, commands := range map[string][]*cobra.Command{
 		"do":   {newPlanCmd(e), newApplyCmd(e), newResumeCmd(e), newRollbackCmd(e), newRunsCmd(e), newAttachCmd(e), newDeployCmd(e)},
-		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e), newSupportCmd(e)},
+		"see":  {newDiscoverCmd(e), newCheckCmd(e), newCollectCmd(e), newBenchCmd(e), newReportCmd(e)},
 		"more": {newMMIOCmd(e), generate.NewCmd(e), newParseCmd(e), newLabCmd(e), newRehearseCmd(e), newSchemaCmd(e), newManCmd(e), newVersionCmd(e)},
 	} {
 		for _, c := range commands {

@@ -67,7 +67,6 @@ func TestNoSecretIsLeftAnywhere(t *testing.T) {
 		exit  int
 	}{
 		{[]string{"apply", "-f", answers, "--yes", "--log-level", "debug", "-v", "--trace", filepath.Join(state, "apply.trace")}, 5},
-		{[]string{"support", "--out", filepath.Join(state, "support.tgz")}, 0},
 		{[]string{"resume", "--yes", "--log-level", "debug", "-o", "json"}, 0},
 		{[]string{"plan", "-f", answers, "-o", "json"}, 0},
 		{[]string{"check", "-f", answers, "-o", "json", "-v", "--trace", filepath.Join(state, "check.trace")}, 1}, // the hosts' power policy

@@ -8,6 +8,7 @@ var removed = map[string]string{
 	"generate gpu-operator":     "follow NVIDIA's documentation of the GPU Operator; guests that were set up have their driver",
 	"generate mpijob --kube":    "use --api v1alpha2 or --no-wait for old MPI operators, and check the job: kubectl apply --dry-run=server -f FILE",
 	"generate network-operator": "follow NVIDIA's documentation of the Network Operator",
+	"support":                   "attach the files that are named in: rdma-setup help troubleshooting",
 }
 
 // Removed returns the error about a command, flag or tool of an earlier release, such as "check --watch"; nil for any other word.
