@@ -2,6 +2,7 @@ package backends
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -32,19 +33,25 @@ type Guest struct {
 	BuiltIn        []string          `json:"built_in,omitempty"`        // those of Loaded that are built into the kernel and cannot be unloaded
 	Available      []string          `json:"available,omitempty"`       // kernel modules known to modinfo or built into the kernel
 	NetConfig      string            `json:"net_config,omitempty"`      // netplan, networkmanager, ifcfg
-	Interfaces     []Interface       `json:"interfaces,omitempty"`
-	RouteNumbers   map[int]string    `json:"route_numbers,omitempty"` // numbers above 255 that tables and rules use, with the interface that they belong to, or ""
-	RDMA           []VerbsDevice     `json:"rdma,omitempty"`
-	MemlockKB      int64             `json:"memlock_kb,omitempty"`       // -1: unlimited
-	Perftest       string            `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" if it is missing
-	MOFED          string            `json:"mofed,omitempty"`            // ofed_info -s, "" when there is none
-	OFEDUnfinished bool              `json:"ofed_unfinished,omitempty"`  // an installation of MLNX_OFED by this program was interrupted
-	AppClass       *int              `json:"app_class,omitempty"`        // traffic class for UCX and NCCL in the environment of logins; nil: none
-	Nouveau        *Nouveau          `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
-	GPUUnit        GPUUnit           `json:"gpu_unit,omitempty"`         // of this program, which sets persistence mode at boot
-	AppClassPartly bool              `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
-	NoQoSTool      bool              `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
-	Persist        Persist           `json:"persist"`
+	// NetInvalid is a file with which the guest's network is not configured at its next boot. NetRivals are the files that prevent an
+	// address of this program on an interface, by its name; also by names that files mention and a new adapter may get. NetShared is
+	// the file of an earlier release that changes a stanza of another file.
+	NetInvalid     *FileProblem           `json:"net_invalid,omitempty"`
+	NetRivals      map[string]FileProblem `json:"net_rivals,omitempty"`
+	NetShared      *FileProblem           `json:"net_shared,omitempty"`
+	Interfaces     []Interface            `json:"interfaces,omitempty"`
+	RouteNumbers   map[int]string         `json:"route_numbers,omitempty"` // numbers above 255 that tables and rules use, with the interface that they belong to, or ""
+	RDMA           []VerbsDevice          `json:"rdma,omitempty"`
+	MemlockKB      int64                  `json:"memlock_kb,omitempty"`       // -1: unlimited
+	Perftest       string                 `json:"perftest,omitempty"`         // protocol version of ib_send_bw, "" if it is missing
+	MOFED          string                 `json:"mofed,omitempty"`            // ofed_info -s, "" when there is none
+	OFEDUnfinished bool                   `json:"ofed_unfinished,omitempty"`  // an installation of MLNX_OFED by this program was interrupted
+	AppClass       *int                   `json:"app_class,omitempty"`        // traffic class for UCX and NCCL in the environment of logins; nil: none
+	Nouveau        *Nouveau               `json:"nouveau,omitempty"`          // nil: not loaded, and not blocked by a file of this program
+	GPUUnit        GPUUnit                `json:"gpu_unit,omitempty"`         // of this program, which sets persistence mode at boot
+	AppClassPartly bool                   `json:"app_class_partly,omitempty"` // a file of this program exists but sets a different class
+	NoQoSTool      bool                   `json:"no_qos_tool,omitempty"`      // neither mlnx_qos nor dcb is installed
+	Persist        Persist                `json:"persist"`
 
 	// The following fields are for checks and for GPUs; nil (also for Headers and SecureBoot) means not read.
 	PCI        []GuestDevice    `json:"pci,omitzero"`           // lspci -Dnn: network and InfiniBand controllers
@@ -161,6 +168,25 @@ type Forwarding struct {
 	Kubernetes bool   `json:"kubernetes"`       // a kubelet runs in the guest
 	IPForward  bool   `json:"ip_forward"`       // net.ipv4.ip_forward
 	Policy     string `json:"policy,omitempty"` // policy of the chain FORWARD: ACCEPT, DROP
+}
+
+// A FileProblem is what is wrong with a file of a guest's network configuration.
+type FileProblem struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"` // 0: the file as a whole
+	Why    string `json:"why"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// String returns "FILE, line N: WHY".
+func (p FileProblem) String() string {
+	switch {
+	case p.File == "":
+		return p.Why
+	case p.Line > 0:
+		return fmt.Sprintf("%s, line %d: %s", p.File, p.Line, p.Why)
+	}
+	return p.File + ": " + p.Why
 }
 
 // An Interface is a network interface in a guest.

@@ -103,20 +103,26 @@ func halfConfigured(n *network, i *backends.Interface, portGroup string, v backe
 	if i != nil {
 		static.NIC = netconf.NIC{Name: i.Name, MAC: i.MAC}
 	}
-	own, ok := netconf.Write(n.system, n.files, static)
-	at := slices.IndexFunc(n.files, func(f netconf.File) bool { return f.Path == own.Path && strings.Contains(f.Content, "rdma-setup") })
-	if !ok || at < 0 {
+	own := netconf.OwnFile(n.system, static)
+	at := slices.IndexFunc(n.files, func(f netconf.File) bool { return f.Path == own && strings.Contains(f.Content, "rdma-setup") })
+	switch c, _ := n.of(static.Name); {
+	case at < 0:
+		return ""
+	case n.refusal != nil:
+		return n.refusal.Error()
+	case i != nil && c.File != "" && c.File != own:
+		return c.File + " decides for " + i.Name + ", not " + own
+	case n.shared != nil && n.shared.File == own:
+		return n.shared.String()
+	case c.DHCP4 && i != nil && i.DHCP:
 		return ""
 	}
 	var spec backends.AddressSpec
 	if v.IsAbsent() || v.Decode(&spec) != nil {
-		return own.Path + " exists, but its address is not active"
-	}
-	if c, ok := n.find(static.NIC); ok && c.DHCP && i.DHCP {
-		return ""
+		return own + " exists, but its address is not active"
 	}
 	if address, _, _ := strings.Cut(spec.CIDR, "/"); !strings.Contains(n.files[at].Content, address) {
-		return own.Path + " is there, and " + i.Name + " has " + spec.CIDR
+		return own + " is there, and " + i.Name + " has " + spec.CIDR
 	}
 	return ""
 }
@@ -137,8 +143,13 @@ func (a address) Set(ctx context.Context, s backends.Setting, to backends.Value,
 	if err != nil {
 		return err
 	}
+	if n.system == netconf.Netplan && t.content != "" {
+		if err := a.g.tryNetplan(ctx, vm, n, netconf.File{Path: t.file, Content: t.content}, t.static); err != nil {
+			return err
+		}
+	}
 	progress.Report(10)
-	if err := a.g.apply(ctx, vm, t); err != nil {
+	if err := a.g.apply(ctx, vm, t, n); err != nil {
 		return err
 	}
 	progress.Report(80)
@@ -198,19 +209,23 @@ func (a address) turn(s backends.Setting, n *network, i *backends.Interface, to 
 		static.CIDR, static.MTU, static.Table = want.CIDR, want.MTU, want.Table
 		t.address, t.mtu, t.table = want.CIDR, want.MTU, want.Table
 	}
-	f, ok := netconf.Write(n.system, n.files, static)
+	p, ok := netconf.For(n.system)
 	if !ok {
 		return refuse("Configure the address by hand and exclude the guest.",
 			"none of the supported tools configures its network (netplan, NetworkManager, network-scripts, systemd-networkd, ifupdown)")
 	}
-	t.file, t.content = f.Path, f.Content
-	if i.Config == f.Path { // a rule in another file is not this program's
+	t.file = netconf.OwnFile(n.system, static)
+	if !to.IsAbsent() {
+		f, err := p.Add(n.files, n.links, static)
+		if err != nil {
+			return refuse(problem(err).Remedy, "%s", problem(err))
+		}
+		t.file, t.content, t.static = f.Path, f.Content, static
+	}
+	if i.Config == t.file { // a rule in another file is not this program's
 		t.rules = n.rulesBut(i, want.Table)
 	}
 	t.uuid = netconf.ConnectionUUID(static)
-	if to.IsAbsent() {
-		t.content = ""
-	}
 	for _, addr := range i.Addresses {
 		if t.address == backends.DHCP && i.DHCP {
 			break // it is unknown which of them is the lease that stays
@@ -256,7 +271,15 @@ func (a address) Keep(ctx context.Context, s backends.Setting, to backends.Value
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	return a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}}, n.item(i.MAC, i))
+	kept, err := a.g.record(ctx, s.Target.Name, manifest{files: []string{t.file}}, n.item(i.MAC, i))
+	if n.shared != nil && n.shared.File == t.file { // without it the stanza of the other file is again what it was
+		for k, item := range kept.Items {
+			if item.Kind == backends.ItemFile && item.Name == t.file {
+				kept.Items[k] = backends.Item{Kind: backends.ItemFile, Name: t.file}
+			}
+		}
+	}
+	return kept, err
 }
 
 // Observe returns the current state of file and interface.
@@ -328,14 +351,15 @@ func (a address) Restore(ctx context.Context, s backends.Setting, kept backends.
 			t.stale = append(t.stale, addr)
 		}
 	}
-	if err := a.g.apply(ctx, vm, t); err != nil {
+	if err := a.g.apply(ctx, vm, t, n); err != nil {
 		return err
 	}
 	return a.g.putBack(ctx, vm, kept) // remove what an interrupted write left beside the file
 }
 
-// apply runs a turn in the guest and confirms it over a new connection.
-func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
+// apply runs a turn in the guest, and confirms it over a new connection if every other interface is as in before; else it is undone at
+// once.
+func (g *Guests) apply(ctx context.Context, vm string, t turn, before *network) error {
 	r, err := g.step(ctx, vm, step{what: "configure " + t.nic.Name, keep: true,
 		Command: ssh.Command{Script: t.script(g.options.TakeBack, g.options.Settle), Limit: 3*time.Minute + g.options.Settle}})
 	if err == nil && r.ExitCode != 0 {
@@ -354,6 +378,11 @@ func (g *Guests) apply(ctx context.Context, vm string, t turn) error {
 		return cerr
 	}
 	c.Drop()
+	if err == nil {
+		if differs, derr := g.settled(ctx, vm, before, t.nic.Name); derr == nil && len(differs) > 0 {
+			return g.undo(ctx, vm, t, differs)
+		}
+	}
 	if _, cerr = g.ask(ctx, vm, "confirm the new address", ssh.Command{Script: t.confirm(), Limit: max(g.options.TakeBack/2, 5*time.Second)}); cerr == nil {
 		return nil
 	}

@@ -85,7 +85,7 @@ type rule struct {
 // whatever its route is, because the route disappears with the address. ip prints "5001: from 192.168.50.11 lookup 5001 proto
 // static" and "192.168.50.0/24 dev ens192 table 5001 scope link src 192.168.50.11" (ip-rule(8), ip-route(8)).
 func (f facts) rulesOf(in *backends.Interface, n *network) (rules []rule) {
-	c, _ := n.find(netconf.NIC{Name: in.Name, MAC: in.MAC})
+	c, _ := n.of(in.Name)
 	for line := range strings.SplitSeq(f["rules"], "\n") {
 		w := strings.Fields(line)
 		if len(w) < 5 || w[1] != "from" || w[3] != "lookup" {

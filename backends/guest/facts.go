@@ -45,6 +45,7 @@ func (f facts) fill(g *backends.Guest, o Options) {
 	n := f.network()
 	g.NetConfig = string(n.system)
 	g.Interfaces = n.interfaces
+	g.NetInvalid, g.NetRivals, g.NetShared = n.invalid(f["tried"]), n.rivals(), n.shared
 	g.RouteNumbers = f.routeNumbers(&n)
 	g.RDMA = f.devices(n.interfaces)
 	if env := f.environment(g.RDMA); env.IsPartial() {
@@ -187,8 +188,12 @@ func perftestVersion(text string) string {
 type network struct {
 	system     netconf.System
 	files      []netconf.File
-	find       func(netconf.NIC) (netconf.Config, bool) // in files
+	links      []netconf.Link
+	effective  []netconf.Effective // what files say, by links; nil if they are invalid
+	refusal    error               // why they are
+	shared     *backends.FileProblem
 	kept       []keptFile
+	routes     map[string][]string // static ones, by interface name
 	interfaces []backends.Interface
 	physical   map[string]bool   // by interface name
 	master     map[string]string // bond or bridge, by interface name
@@ -197,18 +202,24 @@ type network struct {
 }
 
 func (f facts) network() network {
-	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}}
+	n := network{physical: map[string]bool{}, master: map[string]string{}, management: map[string]string{}, rules: map[string][]rule{}, routes: map[string][]string{}}
 	n.kept = dumped(f["netfiles"])
 	for _, k := range n.kept {
-		n.files = append(n.files, netconf.File{Path: k.Path, Content: string(k.Content)})
+		if !slices.ContainsFunc(n.files, func(f netconf.File) bool { return f.Path == k.Path }) {
+			n.files = append(n.files, netconf.File{Path: k.Path, Content: string(k.Content)})
+		}
 	}
 	n.system = netconf.Detect(strings.Fields(f["netconfig"]), n.files)
-	n.find = netconf.Finder(n.system, n.files)
 	for line := range strings.SplitSeq(f["links"], "\n") {
 		p := strings.Split(line, "|")
-		if len(p) != 7 || p[0] == "lo" {
+		if len(p) < 7 || p[0] == "lo" {
 			continue
 		}
+		link := netconf.Link{Name: p[0], MAC: strings.ToLower(p[1]), Device: p[5] == "device"}
+		if len(p) > 9 {
+			link.Driver, link.Path, link.Type = p[7], p[8], p[9]
+		}
+		n.links = append(n.links, link)
 		flags, _ := strconv.ParseUint(strings.TrimPrefix(p[3], "0x"), 16, 32)
 		mtu, _ := strconv.Atoi(p[2])
 		n.interfaces = append(n.interfaces, backends.Interface{
@@ -221,6 +232,8 @@ func (f facts) network() network {
 		}
 	}
 	f.addAddresses(&n)
+	f.names(&n)
+	n.decide()
 	f.policies(&n)
 	for i := range n.interfaces {
 		n.judge(&n.interfaces[i])
@@ -263,7 +276,7 @@ func (f facts) addAddresses(n *network) {
 
 // judge determines whether the current configuration of an interface is persistent.
 func (n *network) judge(i *backends.Interface) {
-	c, ok := n.find(netconf.NIC{Name: i.Name, MAC: i.MAC})
+	c, ok := n.of(i.Name)
 	if !ok {
 		return
 	}
@@ -275,9 +288,13 @@ func (n *network) judge(i *backends.Interface) {
 	if mtu == 0 {
 		mtu = 1500
 	}
-	i.Persistent = mtu == i.MTU
+	i.Persistent = mtu == i.MTU && !c.Unmanaged && (n.shared == nil || n.shared.File != c.File)
 	for _, a := range i.Addresses {
-		if p, err := netip.ParsePrefix(a); err == nil && p.Addr().Is4() && !slices.Contains(c.Addresses, a) && !(i.DHCP && c.DHCP) {
+		p, err := netip.ParsePrefix(a)
+		if err != nil || !p.Addr().Is4() {
+			continue
+		}
+		if !slices.Contains(c.Addresses, a) && !(i.DHCP && c.DHCP4) || c.DHCP4 && !i.DHCP {
 			i.Persistent = false
 		}
 	}

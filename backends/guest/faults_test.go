@@ -37,7 +37,8 @@ func TestFaults(t *testing.T) {
 		{"disk full", 2, "command=mktemp,do=fail:mktemp: failed to create file via template: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
 		{"read-only file system", 4, "command=mktemp,do=fail:mktemp: failed to create file via template: Read-only file system", backends.KindPermanent, "Read-only", "read-only"},
 		{"no room for the initial RAM disk", 2, "command=update-initramfs,do=fail:update-initramfs: failed: No space left on device", backends.KindPermanent, "No space left", "Free some space"},
-		{"netplan fails", 3, "command=netplan,do=fail:Error in network definition", backends.KindPermanent, "Error in network definition", "undone the change"},
+		{"netplan refuses the files", 3, "command=netplan,do=fail:Error in network definition", backends.KindRefused, "Error in network definition", "no network after its next boot"},
+		{"netplan fails", 3, "command=netplan generate,nth=3,do=fail:Error in network definition", backends.KindPermanent, "Error in network definition", "undone the change"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
 	"github.com/rdma-setup/rdma-setup/backends/guest/pkgman"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
 )
@@ -146,6 +147,7 @@ func (g *Guests) surveyScript() string {
 	}
 	b.WriteString(ofedScript())
 	b.WriteString(networkScript())
+	b.WriteString(section("tried", tryScript()))
 	b.WriteString(persistScript())
 	b.WriteString(section("classes", classUnit.facts()))
 	b.WriteString(qosFacts())
@@ -195,13 +197,14 @@ func (g *Guests) archives() []string {
 func networkScript() string {
 	return networkLinks() +
 		section("addresses", "ip addr show") +
-		section("routes", "ip -4 route show default; ip -6 route show default") +
+		section("routes", "ip -4 route show; ip -6 route show") +
 		section("connection", "echo $SSH_CONNECTION") +
 		section("netconfig", script("netconfig.sh")) +
-		section("netfiles", patterned("dump.sh", `/lib/netplan/*.yaml /run/netplan/*.yaml /etc/netplan/*.yaml \
-	/run/NetworkManager/system-connections/* /etc/NetworkManager/system-connections/* /etc/sysconfig/network-scripts/ifcfg-* \
-	/run/systemd/network/*.network /etc/systemd/network/*.network /etc/network/interfaces /etc/network/interfaces.d/*`)) + arpScript()
+		section("netfiles", patterned("dump.sh", strings.ReplaceAll(netconf.Patterns, "\n", " ")+" "+sourced)) + arpScript()
 }
+
+// sourced are the files that /etc/network/interfaces includes (interfaces(5), "INCLUDING OTHER FILES").
+const sourced = `$(sed -n -e 's/^[[:space:]]*source[[:space:]][[:space:]]*//p' -e 's/^[[:space:]]*source-directory[[:space:]][[:space:]]*\(.*\)/\1\/*/p' /etc/network/interfaces)`
 
 // networkLinks lists the interfaces.
 func networkLinks() string {

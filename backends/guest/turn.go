@@ -17,8 +17,9 @@ type turn struct {
 	nonce   string // distinguishes the watchdogs of different turns
 	system  netconf.System
 	nic     netconf.NIC
-	slug    string // names the state of this turn in the guest
-	uuid    string // of the NetworkManager connection
+	slug    string         // names the state of this turn in the guest
+	uuid    string         // of the NetworkManager connection
+	static  netconf.Static // what content is for
 	file    string
 	content string // if it and address are "", the file is removed
 	missing bool   // the file must not exist
@@ -41,6 +42,9 @@ func (t turn) unit() string { return "rdma-setup-watch-" + t.nonce }
 
 // confirm returns the script that confirms the change to the watchdog in the guest.
 func (t turn) confirm() string { return script("address-confirm.sh", t.dir()) }
+
+// undo returns the script that undoes the change at once.
+func (t turn) undo() string { return script("address-undo.sh", t.dir()) }
 
 // end returns the script that ends the watchdog when it is decided whether the change stays.
 func (t turn) end() string { return script("address-end.sh", t.dir(), t.unit(), workDir) }

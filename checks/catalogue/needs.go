@@ -41,6 +41,7 @@ var rests = map[string][]string{
 	"GST-LSPCI-VF-004":  {"VM-NIC-DVS-019", "VM-SRIOV-PF-021"},
 	"GST-PERSIST-009":   {"GST-SUDO-002"},
 	"GST-IPPERSIST-018": {"GST-SUDO-002"},
+	"GST-NETFILES-044":  {"GST-SUDO-002"},
 	"GST-POLICY-036":    {"GST-IP-014", "GST-IPPERSIST-018"},
 	"GST-DMESG-051":     {"GST-SUDO-002"},
 	"GST-MOD-007":       {"GST-PKG-005"},

@@ -107,17 +107,15 @@ func guestNetChecks() []checks.Check {
 		},
 		{
 			ID: "GST-IPPERSIST-018", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.BitfusionGuide,
-			Criteria: "address survives a reboot / - / no", Remedy: "Write a persistent configuration.",
-			Run: eachPort(func(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
-				i := p.Netdev(g)
-				switch {
-				case i == nil || p.CIDR == "":
-					return checks.Answer{}
-				case !i.Persistent && (g.Sudo == "none" || g.Sudo == ""):
-					return row.Unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
-				}
-				return row.PassIf(i.Persistent, t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
-			}),
+			Criteria: "one file decides for the interface, with this address alone / - / another file decides, or none", Remedy: "Write a persistent configuration.",
+			Run: eachPort(persistent),
+		},
+		{
+			ID: "GST-NETFILES-044", Scope: checks.Guest, Link: checks.InGuest, Preflight: true, Fix: checks.Manual,
+			Source:   "netplan bug 1746842; netplan reference, General structure",
+			Criteria: "the network files are valid and name every interface with an address / one has no file / invalid, or an earlier release has changed a stanza of another file",
+			Remedy:   "Write a configuration for the interface.",
+			Run:      eachGuest(netFiles),
 		},
 		{
 			ID: "GST-GID-019", Scope: checks.Guest, Link: checks.InGuest, Fix: checks.Automatic, Source: row.SRIOVStudy + "; nccl issue 426",
@@ -125,6 +123,51 @@ func guestNetChecks() []checks.Check {
 			Run: eachVerbs("GST-GID-019", gid),
 		},
 	}
+}
+
+// persistent examines what decides for the interface of a port after a boot.
+func persistent(_ *checks.Facts, t backends.Ref, g *backends.Guest, p checks.Port) checks.Answer {
+	i := p.Netdev(g)
+	switch {
+	case i == nil || p.CIDR == "":
+		return checks.Answer{}
+	case i.Persistent:
+		return row.Pass(t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
+	case g.Sudo == "none" || g.Sudo == "":
+		return row.Unknown(t, "%s: the files that configure interfaces can only be read by root", i.Name)
+	}
+	a := row.Fail(t, "%s is configured by %s", i.Name, cmp.Or(i.Config, "none"))
+	if rival, stands := g.NetRivals[i.Name]; stands {
+		a.Evidence, a.Remedy = fmt.Sprintf("%s: %s", i.Name, rival), rival.Remedy
+	} else if i.Config != "" {
+		a.Evidence += ", which does not give it this address and MTU alone"
+		a.Remedy = "Run rdma-setup apply, which writes a file that decides for " + i.Name + " alone, or remove " + i.Name + " from " + i.Config + "."
+	}
+	return a
+}
+
+// netFiles examines whether the guest gets its network at the next boot.
+func netFiles(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
+	for _, p := range []*backends.FileProblem{g.NetInvalid, g.NetShared} {
+		if p != nil {
+			a := row.Fail(t, "%s", p)
+			a.Remedy = cmp.Or(p.Remedy, a.Remedy)
+			return a
+		}
+	}
+	rdma := map[string]bool{}
+	for _, p := range f.Ports(f.Inventory.VM(g.VM)) {
+		if i := p.Netdev(g); i != nil {
+			rdma[i.Name] = true
+		}
+	}
+	for _, i := range g.Interfaces {
+		auto := i.DHCP && g.NetConfig == "networkmanager" // by NetworkManager's automatic profile (NetworkManager.conf(5), no-auto-default)
+		if g.NetConfig != "" && i.Config == "" && len(i.Addresses) > 0 && !i.Virtual && !rdma[i.Name] && !auto && g.Sudo != "none" && g.Sudo != "" {
+			return row.Warn(t, "%s has %s, and no file of %s configures it", i.Name, strings.Join(i.Addresses, ", "), g.NetConfig)
+		}
+	}
+	return row.Pass(t, "the files of %s are valid", cmp.Or(g.NetConfig, "the network program"))
 }
 
 // guestSubnets looks for a second interface in the network of RDMA.

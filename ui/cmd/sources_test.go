@@ -27,6 +27,8 @@ var publications = []struct{ title, where string }{
 	{`HPE (a00121002)`, "https://support.hpe.com/hpesc/public/docDisplay?docId=${1}en_us"},
 	{`HPE: GPU memory sizing`, "https://support.hpe.com, by title"},
 	{`Mellanox DOC-\d+`, "a number of the former Mellanox community; now in the NVIDIA knowledge base, by topic"},
+	{`netplan bug (\d+)`, "https://bugs.launchpad.net/netplan/+bug/$1"},
+	{`netplan reference`, "https://netplan.readthedocs.io"},
 	{`nccl issue (\d+)`, "https://github.com/NVIDIA/nccl/issues/$1"},
 	{`openucx issues (\d+), (\d+)`, "https://github.com/openucx/ucx/issues/$1, https://github.com/openucx/ucx/issues/$2"},
 	{`sriov-network-operator PR (\d+)`, "https://github.com/k8snetworkplumbingwg/sriov-network-operator/pull/$1"},

@@ -5,6 +5,7 @@ package guest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ import (
 const (
 	setRDMA    = "rdma" // the only set of packages and of modules
 	portActive = "PORT_ACTIVE"
+
+	checkFiles, checkPersist = "GST-NETFILES-044", "GST-IPPERSIST-018"
 )
 
 // guestPart plans the guest of one VM.
@@ -123,7 +126,40 @@ func (g *guestPart) usable() bool {
 	for _, n := range g.v.Nets {
 		ok = g.subnet(n) && ok
 	}
-	return ok
+	return g.files() && ok
+}
+
+// files refuses a guest whose network files are invalid, or decide for the interface of an adapter in a way that cannot be beaten. An
+// adapter that does not exist yet may get any name that the files mention.
+func (g *guestPart) files() bool {
+	f := g.v.Guest
+	if p := f.NetInvalid; p != nil {
+		g.Object(g.ref, checkFiles, p.Remedy, "%s", p)
+		return slices.Contains(g.Options.Skip, checkFiles)
+	}
+	names, coming := map[string]bool{}, false
+	for _, n := range g.v.Nets {
+		if mac := current.RDMAMAC(g.v.VM, f, n.PortGroup); mac != "" && f.Interface(mac) != nil {
+			names[f.Interface(mac).Name] = true
+		} else {
+			coming = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.NetRivals)) {
+		p := f.NetRivals[name]
+		switch known := slices.ContainsFunc(f.Interfaces, func(i backends.Interface) bool { return i.Name == name }); {
+		case names[name]:
+			g.Object(g.ref, checkPersist, p.Remedy, "%s", p)
+		case coming && name == "":
+			g.Object(g.ref, checkPersist, p.Remedy, "%s", p)
+		case coming && !known:
+			g.Object(g.ref, checkPersist, p.Remedy, "%s (the new adapter may be called %s)", p, name)
+		default:
+			continue
+		}
+		return slices.Contains(g.Options.Skip, checkPersist)
+	}
+	return true
 }
 
 // subnet refuses a second interface in one subnet: each would answer for the other (RoCE SR-IOV Setup and Performance Study on

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Lets netplan generate in a scratch directory from copies of this guest's files: netplan-try.sh [FILE CONTENT]. FILE is added to them.
+# Prints "exit CODE", what netplan says, and the files that it writes, as dump.sh does, with relative paths. Nothing is left.
+command -v netplan >/dev/null 2>&1 || exit 0
+umask 077
+root=$(mktemp -d /run/rdma-setup-try.XXXXXX) || exit 1
+trap 'rm -rf -- "$root"' EXIT
+trap 'exit 143' HUP INT TERM
+for d in lib/netplan run/netplan etc/netplan; do
+	mkdir -p "$root/$d"
+	for f in "/$d"/*.yaml; do
+		[ ! -f "$f" ] || cp -p "$f" "$root/$d/"
+	done
+done
+if [ -n "$1" ]; then printf %s "$2" >"$root$1"; fi
+said=$(netplan generate --root-dir "$root" 2>&1)
+echo "exit $?"
+printf '%s\n' "$said" | sed "s|$root||g"
+cd "$root" || exit 1
+for f in run/systemd/network/* run/NetworkManager/system-connections/* run/NetworkManager/conf.d/* run/udev/rules.d/*; do
+	[ -f "$f" ] || continue
+	echo "file $(stat -L -c '%a|%u:%g|%s' "$f")|$f"
+	cat "$f"
+	echo
+done
+cd / && rm -rf -- "$root"

@@ -1,0 +1,89 @@
+package guest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// differs says how the interfaces that a file configures differ from before, except the interface ours ("": none): what decides for them,
+// and what is active. Not compared are interfaces that no file names (of containers and tunnels), temporary addresses and metrics, and of
+// DHCP anything but that there is a lease.
+func (n *network) differs(before *network, ours string) []string {
+	var list []string
+	if before.shared == nil { // else the stanzas of others become again what they were
+		list = netconf.Difference(before.inForce(), n.inForce(), ours)
+	}
+	if n.refusal != nil && before.refusal == nil {
+		list = append(list, n.refusal.Error())
+	}
+	for _, was := range before.interfaces {
+		if c, ok := before.of(was.Name); !ok || was.Name == ours || c.Unmanaged {
+			continue
+		}
+		at := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == was.Name && i.Virtual == was.Virtual })
+		if at < 0 {
+			list = append(list, was.Name+" is missing")
+			continue
+		}
+		is := n.interfaces[at]
+		note := func(differs bool, format string, args ...any) {
+			if differs {
+				list = append(list, was.Name+" "+fmt.Sprintf(format, args...))
+			}
+		}
+		note(was.Up && !is.Up, "is down")
+		note(was.MTU != is.MTU, "has MTU %d, and had %d", is.MTU, was.MTU)
+		note(before.master[was.Name] != n.master[was.Name], "is a member of %q, and was of %q", n.master[was.Name], before.master[was.Name])
+		note(was.DHCP && !is.DHCP, "has no lease")
+		for _, a := range was.Addresses {
+			p, err := netip.ParsePrefix(a)
+			leased := was.DHCP || err != nil || !p.Addr().Is4() // which of the addresses is the lease is not known
+			note(!leased && !slices.Contains(is.Addresses, a), "has no longer %s", a)
+		}
+		for _, r := range before.routes[was.Name] {
+			note(!slices.Contains(n.routes[was.Name], r), "has no longer the route %s", r)
+		}
+	}
+	return list
+}
+
+// settled compares the network with before, and waits for a bounded time until the interfaces are as they were.
+func (g *Guests) settled(ctx context.Context, vm string, before *network, ours string) (differs []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, g.options.Settle)
+	defer cancel()
+	for {
+		r, rerr := g.Run(ctx, vm, traced(ssh.Command{Script: networkScript(), Sudo: true, MaxOutput: 8 << 20}))
+		if rerr == nil {
+			now := sections(r.Stdout).network()
+			if differs = now.differs(before, ours); len(differs) == 0 {
+				return nil, nil
+			}
+		} else if differs == nil {
+			err = rerr
+		}
+		select {
+		case <-ctx.Done():
+			return differs, err
+		case <-time.After(g.options.Poll):
+		}
+	}
+}
+
+// undo undoes a change that has changed other interfaces.
+func (g *Guests) undo(ctx context.Context, vm string, t turn, differs []string) error {
+	_, err := g.ask(ctx, vm, "undo the change of "+t.nic.Name, ssh.Command{Script: t.undo(), Limit: 5 * time.Minute})
+	text := "the guest has undone it"
+	if err != nil {
+		text = fmt.Sprintf("the guest undoes it by itself (%v)", err)
+	}
+	return backends.Errorf(backends.KindPermanent, label(vm), "Find out what in the guest's configuration changes these interfaces, and exclude the guest until then.",
+		"the change of %s changed other interfaces, and %s: %s", t.nic.Name, text, strings.Join(differs, "; "))
+}

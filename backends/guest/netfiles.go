@@ -1,0 +1,230 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
+	"github.com/rdma-setup/rdma-setup/backends/ssh"
+)
+
+// names adds what ip prints of the links beside their addresses: alternative names, and the permanent MAC of a bond's member ("permaddr",
+// iproute2 5.8), and the static routes of the main table.
+func (f facts) names(n *network) {
+	var link *netconf.Link
+	for line := range strings.SplitSeq(f["addresses"], "\n") {
+		w := strings.Fields(line)
+		if len(w) < 2 {
+			continue
+		}
+		if line[0] != ' ' {
+			name, _, _ := strings.Cut(strings.TrimSuffix(w[1], ":"), "@")
+			link = nil
+			if at := slices.IndexFunc(n.links, func(l netconf.Link) bool { return l.Name == name }); at >= 0 {
+				link = &n.links[at]
+			}
+			continue
+		}
+		if link == nil {
+			continue
+		}
+		if w[0] == "altname" {
+			link.Alt = append(link.Alt, w[1])
+		} else if mac := after(line, "permaddr"); mac != "" {
+			link.MAC = strings.ToLower(mac)
+		}
+	}
+	for line := range strings.SplitSeq(f["routes"], "\n") {
+		dev, via, proto := after(line, "dev"), after(line, "via"), after(line, "proto")
+		if dev != "" && proto != "kernel" && proto != "ra" && proto != "dhcp" && proto != "redirect" {
+			n.routes[dev] = append(n.routes[dev], strings.TrimSpace(strings.Fields(line)[0]+" "+via))
+		}
+	}
+}
+
+// decide finds what decides for each link.
+func (n *network) decide() {
+	if p, ok := netconf.For(n.system); ok {
+		n.effective, n.refusal = p.Effective(n.files, n.links)
+	}
+	if own, other, id := netconf.Shared(n.files); own != "" {
+		n.shared = &backends.FileProblem{File: own, Why: "changes the stanza " + strconv.Quote(id) + " of " + other,
+			Remedy: "Run rdma-setup apply, which writes a stanza of its own in its place."}
+	}
+}
+
+// of returns what decides for an interface.
+func (n *network) of(name string) (netconf.Effective, bool) { return netconf.Of(n.effective, name) }
+
+// inForce returns what is in force now: of netplan what its generator has written.
+func (n *network) inForce() []netconf.Effective {
+	if n.system != netconf.Netplan {
+		return n.effective
+	}
+	written := slices.DeleteFunc(slices.Clone(n.files), func(f netconf.File) bool {
+		return !strings.HasPrefix(f.Path, "/run/systemd/network/") && !strings.HasPrefix(f.Path, "/run/NetworkManager/")
+	})
+	all, _ := netconf.Generated(n.files, written, n.links)
+	return all
+}
+
+// problem returns a refusal as data.
+func problem(err error) *backends.FileProblem {
+	var r *netconf.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &r):
+		return &backends.FileProblem{File: r.File, Line: r.Line, Why: r.Why, Remedy: r.Hint}
+	}
+	return &backends.FileProblem{Why: err.Error()}
+}
+
+// probe is the address with which is found what stands in the way of one.
+func probe(nic netconf.NIC) netconf.Static {
+	return netconf.Static{NIC: nic, PortGroup: "probe", CIDR: "192.0.2.1/24", MTU: 1500}
+}
+
+// probeMAC is a MAC that no adapter has.
+const probeMAC = "02:00:00:00:02:01"
+
+// nicName matches names of interfaces in files, without patterns.
+var nicNames = regexp.MustCompile(`\be(?:n[opsx]|th)[0-9][a-z0-9]*\b`)
+
+// rivals returns the files that prevent an address of this program, by the names of interfaces: of those that exist, except the ones
+// that must not be changed, and of those that a new adapter may get: a name that a file mentions, and any name ("").
+func (n *network) rivals() map[string]backends.FileProblem {
+	p, ok := netconf.For(n.system)
+	if !ok || n.refusal != nil {
+		return nil
+	}
+	var found map[string]backends.FileProblem
+	try := func(name string, files []netconf.File, links []netconf.Link, nic netconf.NIC) {
+		if _, err := p.Add(files, links, probe(nic)); err != nil {
+			if found == nil {
+				found = map[string]backends.FileProblem{}
+			}
+			found[name] = *problem(err)
+		}
+	}
+	prefix := ""
+	for _, l := range n.links {
+		if !l.Device || n.master[l.Name] != "" {
+			continue
+		}
+		prefix = strings.TrimRight(l.Name, "0123456789")
+		if n.management[l.Name] != "" {
+			continue
+		}
+		mine := func(f netconf.File) bool { // of an address that it already has
+			return strings.Contains(path.Base(f.Path), "rdma-setup") && strings.Contains(strings.ToLower(f.Content), l.MAC)
+		}
+		try(l.Name, slices.DeleteFunc(slices.Clone(n.files), mine), n.links, netconf.NIC{Name: l.Name, MAC: l.MAC})
+	}
+	names := map[string]string{}
+	if prefix != "" {
+		names[prefix+"9999"] = ""
+	}
+	for _, f := range n.files {
+		for _, name := range nicNames.FindAllString(f.Path+"\n"+f.Content, -1) {
+			if strings.HasPrefix(name, prefix) && !slices.ContainsFunc(n.links, func(l netconf.Link) bool { return l.Name == name }) {
+				names[name] = name
+			}
+		}
+	}
+	for name, as := range names {
+		link := netconf.Link{Name: name, MAC: probeMAC, Driver: "vmxnet3", Device: true}
+		try(as, n.files, append(slices.Clone(n.links), link), netconf.NIC{Name: name, MAC: probeMAC})
+	}
+	return found
+}
+
+// invalid returns the file with which the guest's network would not be configured; tried is what the guest's own program has said of its
+// files.
+func (n *network) invalid(tried string) *backends.FileProblem {
+	if n.refusal != nil {
+		return problem(n.refusal)
+	}
+	return trial(tried).problem()
+}
+
+// A trial is what `netplan generate` says and writes in a scratch directory; see assets/scripts/netplan-try.sh.
+type trial string
+
+func tryScript(add ...string) string { return "(\n" + script("netplan-try.sh", add...) + ")" }
+
+// netplanError matches netplan's place of an error: "/etc/netplan/95-broken.yaml:5:1: Invalid YAML: ...".
+var netplanError = regexp.MustCompile(`(/(?:etc|run|lib|usr/lib)/netplan/[^:\s]+):(\d+):\d+: (.*)`)
+
+// problem returns why netplan would generate nothing; nil if it would, or was not asked.
+func (t trial) problem() *backends.FileProblem {
+	head, rest, _ := strings.Cut(string(t), "\n")
+	code, is := strings.CutPrefix(head, "exit ")
+	if !is || code == "0" {
+		return nil
+	}
+	said, _, _ := strings.Cut(rest, "\nfile ")
+	if m := netplanError.FindStringSubmatch(said); m != nil {
+		line, _ := strconv.Atoi(m[2])
+		return &backends.FileProblem{File: m[1], Line: line, Why: m[3], Remedy: "Correct the file: without that the guest has no network after its next boot."}
+	}
+	return &backends.FileProblem{Why: "netplan generate: " + lastLines(said, 2), Remedy: "Correct the files in /etc/netplan: without that the guest has no network after its next boot."}
+}
+
+// generated returns the files that netplan has written.
+func (t trial) generated() (files []netconf.File) {
+	for _, k := range dumped(string(t)) {
+		files = append(files, netconf.File{Path: "/" + strings.TrimPrefix(k.Path, "/"), Content: string(k.Content)})
+	}
+	return files
+}
+
+// tryNetplan lets the guest's netplan generate from its files as they are, and from its files with one of this program, and refuses the
+// file if it would change any other interface, or the interface would not get the address. Its exit code alone proves nothing: netplan
+// ends with 0 also if a stanza takes a member out of its bond.
+func (g *Guests) tryNetplan(ctx context.Context, vm string, n *network, f netconf.File, want netconf.Static) error {
+	refused := func(p *backends.FileProblem) error {
+		return backends.Errorf(backends.KindRefused, label(vm), p.Remedy, "%s", p)
+	}
+	said, err := g.ask(ctx, vm, "try the files with netplan", ssh.Command{Limit: 2 * time.Minute, MaxOutput: 8 << 20,
+		Script: section("before", tryScript()) + section("after", tryScript(f.Path, f.Content)) + ":\n"})
+	if err != nil {
+		return err
+	}
+	s := sections(said)
+	before, after := trial(s["before"]), trial(s["after"])
+	if p := before.problem(); p != nil {
+		return refused(p)
+	}
+	if p := after.problem(); p != nil {
+		return refused(p)
+	}
+	if len(after.generated()) == 0 {
+		return nil
+	}
+	was, err := netconf.Generated(n.files, before.generated(), n.links)
+	if err != nil {
+		return refused(problem(err))
+	}
+	files := append(slices.DeleteFunc(slices.Clone(n.files), func(o netconf.File) bool { return o.Path == f.Path }), f)
+	is, err := netconf.Generated(files, after.generated(), n.links)
+	if err != nil {
+		return refused(problem(err))
+	}
+	if d := netconf.Difference(was, is, want.Name); len(d) > 0 && n.shared == nil { // a shared stanza becomes again what it was
+		return backends.Errorf(backends.KindRefused, label(vm), "Configure the address by hand and exclude the guest.",
+			"%s would change other interfaces (netplan generate): %s", f.Path, strings.Join(d, "; "))
+	}
+	if e, _ := netconf.Of(is, want.Name); e.File != f.Path || want.CIDR != backends.DHCP && (e.DHCP4 || !slices.Contains(e.Addresses, want.CIDR)) {
+		return backends.Errorf(backends.KindRefused, label(vm), "Remove "+want.Name+" from that file.",
+			"%s decides for %s after a boot, not %s (netplan generate)", e.File, want.Name, f.Path)
+	}
+	return nil
+}

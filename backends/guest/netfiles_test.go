@@ -1,0 +1,96 @@
+package guest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rdma-setup/rdma-setup/backends"
+)
+
+// Whatever a guest's own files say of its network, the other interfaces keep their configuration now and after a boot, the adapter has
+// exactly the planned address, and the files are again the same to the byte after a rollback; or the guest is refused with the name of the
+// file, and nothing is written.
+func TestGuestsOwnNetworkFiles(t *testing.T) {
+	const management = "network:\n  version: 2\n  ethernets:\n    ens192:\n      dhcp4: true\n"
+	for _, test := range []struct {
+		name, os   string
+		file, text string
+		only       bool // the guest has no other file
+		refused    string
+	}{
+		{name: "catch-all (canonical/subiquity#2257)", os: "ubuntu-22.04", only: true, file: "/etc/netplan/01-netcfg.yaml",
+			text: "network:\n  version: 2\n  renderer: networkd\n  ethernets:\n    all:\n      match:\n        name: e*\n      dhcp4: yes\n"},
+		{name: "catch-all at 90 (docker/docs#19765)", os: "ubuntu-22.04", only: true, file: "/etc/netplan/90-default.yaml",
+			text: "network:\n    version: 2\n    ethernets:\n        all-en:\n            match:\n                name: \"en*\"\n            dhcp4: true\n            dhcp6: true\n"},
+		{name: "guest customization (vmware/open-vm-tools#761)", os: "ubuntu-22.04", file: "/etc/netplan/99-netcfg-vmware.yaml",
+			text: management + "    ens224f0:\n      dhcp4: yes\n      dhcp6: no\n"},
+		{name: "cloud-init's profile (canonical/cloud-init#3671)", os: "rocky-9", file: "/etc/NetworkManager/system-connections/cloud-init-ens224f0.nmconnection",
+			text: "[connection]\nid=cloud-init ens224f0\nuuid=00000000-0000-5000-8000-000000000001\nautoconnect-priority=120\ntype=ethernet\ninterface-name=ens224f0\n\n[ipv4]\nmethod=auto\nmay-fail=true\n"},
+		{name: "a profile with the highest priority (metal3-io/metal3-dev-env#1062)", os: "rocky-9", refused: "/etc/NetworkManager/system-connections/top.nmconnection",
+			file: "/etc/NetworkManager/system-connections/top.nmconnection",
+			text: "[connection]\nid=top\ntype=ethernet\ninterface-name=ens224f0\nautoconnect-priority=999\n\n[ipv4]\nmethod=auto\n"},
+		{name: "an invalid file (canonical/netplan#8)", os: "ubuntu-22.04", file: "/etc/netplan/95-broken.yaml", refused: "/etc/netplan/95-broken.yaml, line 5",
+			text: "network:\n  version: 2\n  ethernets:\n    ens300:\n\t  dhcp4: true\n"},
+		{name: "not for NetworkManager (canonical/cloud-init#3781)", os: "rhel-8", file: "/etc/sysconfig/network-scripts/ifcfg-ens224f0", refused: "/etc/sysconfig/network-scripts/ifcfg-ens224f0",
+			text: "DEVICE=ens224f0\nTYPE=Ethernet\nBOOTPROTO=none\nONBOOT=yes\nNM_CONTROLLED=no\nIPADDR=172.16.9.11\nPREFIX=24\nMTU=1500\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := newMachine(t, config{os: test.os})
+			if test.only {
+				m.root(t, "rm -f /etc/netplan/*.yaml")
+			}
+			m.root(t, "mkdir -p "+test.file[:strings.LastIndex(test.file, "/")]+"; umask 077; cat >"+test.file+" <<'END'\n"+test.text+"END\n")
+			if test.refused == "" {
+				m.reboot(t)
+			}
+			before := m.disk(t)
+			others := m.Survey(t.Context(), m.vm)
+			a := backends.Assignment{Setting: m.setting(backends.KindAddress, m.group), To: backends.ValueOf(backends.AddressSpec{CIDR: "192.168.50.11/24", MTU: 9000})}
+			set := m.Setters()[a.Kind]
+			keeper, _ := backends.As[backends.Keeper](set)
+			if test.refused != "" {
+				stands := ""
+				if others.NetInvalid != nil {
+					stands = others.NetInvalid.String()
+				}
+				for _, p := range others.NetRivals {
+					stands += p.String()
+				}
+				err := set.Set(t.Context(), a.Setting, a.To, nil)
+				if backends.KindOf(err) != backends.KindRefused || !strings.Contains(err.Error(), test.refused) || !strings.Contains(stands, test.refused) {
+					t.Errorf("Set: %v; the survey: %s", err, stands)
+				}
+				if m.disk(t) != before {
+					t.Error("something was written")
+				}
+				return
+			}
+			kept, err := keeper.Keep(t.Context(), a.Setting, a.To)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := set.Set(t.Context(), a.Setting, a.To, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, when := range []string{"after the change", "after a boot"} {
+				now := m.Survey(t.Context(), m.vm)
+				for _, i := range now.Interfaces {
+					was := others.Interface(i.MAC)
+					switch {
+					case i.MAC == m.mac && (!i.Persistent || i.DHCP || i.MTU != 9000 || len(i.Addresses) != 1 || i.Addresses[0] != "192.168.50.11/24"):
+						t.Errorf("%s the adapter is %+v", when, i)
+					case i.MAC != m.mac && (i.DHCP != was.DHCP || i.Config != was.Config || i.Up != was.Up || strings.Join(i.Addresses, " ") != strings.Join(was.Addresses, " ")):
+						t.Errorf("%s %s is %+v and was %+v", when, i.Name, i, *was)
+					}
+				}
+				m.reboot(t)
+			}
+			if err := keeper.Restore(t.Context(), a.Setting, kept, nil); err != nil {
+				t.Fatal(err)
+			}
+			if m.disk(t) != before {
+				t.Error("the files are not as before")
+			}
+		})
+	}
+}
