@@ -49,7 +49,7 @@ func (r *Runner) read(test string, out Output, m *Measurement) (complete bool) {
 	case out.Exit != 0:
 		m.Error = fmt.Sprintf("%s ended with status %d: %s", test, out.Exit, lastLine(text))
 	case h.LinkLayer != nil && *h.LinkLayer == "IB":
-		m.Error, m.Hint = test+" used an InfiniBand port", "the port is InfiniBand (Link type IB): set LINK_TYPE to ETH (mlxconfig), then restart its host"
+		m.Error, m.Hint = test+" used an InfiniBand port", "the port is InfiniBand (Link type IB): set LINK_TYPE to ETH, then restart its host"
 	case len(m.Rows) == 0 && overflow:
 		m.Verdict, m.Error = VerdictUnknown, test+" printed no figure: its counters overflowed"
 		m.Hint = "perftest's counters overflowed in a long run: repeat with a shorter -D"
