@@ -13,7 +13,7 @@ section() { printf '\036#%s\n' "$1"; }
 	section managers
 	for c in apt-get dnf yum; do command -v $c; done
 	section modules
-	cat /proc/modules || lsmod
+	cat /proc/modules
 	section memlock
 	echo "$SSH_MEMLOCK"
 	section perftest

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/guest/netconf"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // fill turns the sections of a survey into facts.
@@ -159,8 +159,10 @@ func (f facts) begun(names []string) []string {
 // them; see builtIn.
 func (f facts) loaded() []string {
 	var names []string
-	for _, m := range linux.Modules(f["modules"]).Modules {
-		names = append(names, m.Name)
+	for line := range strings.Lines(f["modules"]) { // /proc/modules (proc(5)): the name comes first
+		if name, _, ok := strings.Cut(line, " "); ok {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -245,7 +247,7 @@ func (f facts) network() network {
 // traffic.
 func (f facts) addAddresses(n *network) {
 	byIP := map[string]string{}
-	for _, printed := range linux.IPAddr(f["addresses"]).Interfaces {
+	for _, printed := range transcript.IPAddr(f["addresses"]).Interfaces {
 		at := slices.IndexFunc(n.interfaces, func(i backends.Interface) bool { return i.Name == printed.Name })
 		for _, a := range printed.Addresses {
 			ip, err := netip.ParseAddr(a.Address)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // NVIDIAVendor is the PCI vendor id of NVIDIA's GPUs.
@@ -84,7 +84,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 		n.Error = list // without a GPU, nvidia-smi -L prints "No devices found." and ends with status 0
 		return n
 	}
-	for _, d := range nvidia.Query(f["smiquery"]).GPUs {
+	for _, d := range transcript.SMIQuery(f["smiquery"]).GPUs {
 		gpu := backends.GuestGPU{Name: text(d.ProductName), PCI: text(d.PCIAddress)}
 		if d.FBTotalMiB != nil {
 			gpu.MemoryMB = *d.FBTotalMiB
@@ -105,7 +105,7 @@ func (f facts) nvidia(g *backends.Guest) *backends.NVIDIA {
 			n.LicenseUnknown = strings.TrimSpace(line)
 		}
 	}
-	n.Topology, n.P2P = topology(f["smitopo"]), nvidia.P2P(f["smip2p"])
+	n.Topology, n.P2P = topology(f["smitopo"]), transcript.P2P(f["smip2p"])
 	return n
 }
 
@@ -130,7 +130,7 @@ var vgpuName = regexp.MustCompile(`^GRID |-[0-9]+[ABCQ]$`)
 
 func topology(text string) map[string]string {
 	var out map[string]string
-	topo := nvidia.Topo(text)
+	topo := transcript.Topo(text)
 	for _, row := range topo.Rows {
 		nic, isNIC := topo.NICLegend[row.Name]
 		if !isNIC {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // gpuPersist keeps NVIDIA's driver from releasing GPUs that nobody uses: KindGPUPersist. The mode ends at each reboot (NVML API
@@ -64,7 +64,7 @@ func (g gpuPersist) modes(ctx context.Context, vm string) (backends.Value, []bac
 	}
 	var devices []backends.GuestGPU
 	var items []backends.Item
-	for _, d := range nvidia.Query(f["smiquery"]).GPUs {
+	for _, d := range transcript.SMIQuery(f["smiquery"]).GPUs {
 		devices = append(devices, backends.GuestGPU{Persistent: d.Persistence})
 		if d.PCIAddress != nil && d.Persistence != nil {
 			items = append(items, backends.Item{Kind: backends.ItemGPUPersist, Name: *d.PCIAddress, State: backends.ValueOf(*d.Persistence), Runtime: true})

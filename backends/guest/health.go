@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // healthScript reads facts that are checked but never set. A section begins with "read" if its tool exists, because an empty
@@ -78,7 +78,7 @@ func troubles(log string) []string {
 // pciDevices returns the network and InfiniBand controllers, VMware's paravirtual RDMA controller, and NVIDIA's GPUs.
 func pciDevices(rows string) []backends.GuestDevice {
 	out := []backends.GuestDevice{}
-	for _, d := range linux.PCI(rows).Devices {
+	for _, d := range transcript.PCI(rows).Devices {
 		if d.VendorID == nil || d.DeviceID == nil || d.ClassID == nil || d.Description == nil {
 			continue
 		}

@@ -36,7 +36,7 @@ func (m modules) set(s backends.Setting) []string {
 
 // loaded returns the modules that were loaded, and which of those named are built into the kernel.
 func (m modules) loaded(ctx context.Context, vm string, names []string) (loaded, builtIn []string, err error) {
-	f, err := m.g.lookFacts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + section("builtin", script("builtin.sh", names...))})
+	f, err := m.g.lookFacts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules") + section("builtin", script("builtin.sh", names...))})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -59,7 +59,7 @@ func (f facts) nouveau() *backends.Nouveau {
 }
 
 func (n nouveau) read(ctx context.Context, vm string) (*backends.Nouveau, error) {
-	f, err := n.g.facts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules || lsmod") + nouveauFacts()})
+	f, err := n.g.facts(ctx, vm, ssh.Command{Script: section("modules", "cat /proc/modules") + nouveauFacts()})
 	return f.nouveau(), err
 }
 

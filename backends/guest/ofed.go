@@ -12,7 +12,7 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/ssh"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // mofed sets whether MLNX_OFED replaces the distribution's RDMA packages and drivers: KindOFED.
@@ -60,7 +60,7 @@ func ofedScript() string {
 
 // ofed returns the installed MLNX_OFED.
 func (f facts) ofed() (version string, unfinished bool) {
-	if line := f.line("ofed"); verbs.OFED(line).Version != nil {
+	if line := f.line("ofed"); transcript.OFED(line).Version != nil {
 		version = strings.TrimSuffix(line, ":")
 	}
 	// 2.9.1-018000-24.10-ubuntu2204 and 2.9.1-018000_24.10_rhel94 are the same software for two systems.
@@ -91,7 +91,7 @@ func (m mofed) Read(ctx context.Context, s backends.Setting) (backends.Value, er
 // not ask.
 func (m mofed) Keep(ctx context.Context, s backends.Setting, _ backends.Value) (backends.Kept, error) {
 	vm, p := s.Target.Name, packages(m)
-	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
+	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules") +
 		marks() +
 		section("dpkg", script("dpkg-versions.sh")) +
 		section("rpm", "! command -v rpm >/dev/null || rpm -qa --qf '%{NAME}|%{VERSION}-%{RELEASE}\\n' || printf '\\n!\\n'")})
@@ -151,7 +151,7 @@ func (m mofed) Observe(ctx context.Context, s backends.Setting, kept backends.Ke
 	if err != nil {
 		return backends.Kept{}, err
 	}
-	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules || lsmod") +
+	f, err := m.g.facts(ctx, vm, ssh.Command{MaxOutput: 8 << 20, Script: ofedScript() + section("modules", "cat /proc/modules") +
 		marks()})
 	if err != nil {
 		return backends.Kept{}, err

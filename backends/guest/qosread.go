@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/linux"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // readQoS parses the output of qos-show.sh, by MAC; ports that no tool reports are left out.
@@ -61,7 +61,7 @@ func portQoSOf(body string) *backends.PortQoS {
 		}
 	}
 	if !told {
-		m := linux.QoS(body)
+		m := transcript.QoS(body)
 		if m.Trust == nil || len(m.PFCEnabled) == 0 {
 			return nil
 		}

@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/verbs"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // devices reads RDMA devices from sysfs; the active MTU, which sysfs does not have, comes from ibv_devinfo. Without sysfs only
 // ibv_devinfo is used.
 func (f facts) devices(interfaces []backends.Interface) []backends.VerbsDevice {
-	devinfo := verbs.DevInfo(f["devinfo"])
+	devinfo := transcript.DevInfo(f["devinfo"])
 	list := sysfsDevices(f["rdma"])
 	if len(list) == 0 {
 		for _, d := range devinfo.Devices {
@@ -138,7 +138,7 @@ func mappedIPv4(gid string) string {
 }
 
 // complete fills in from ibv_devinfo what sysfs lacks.
-func complete(d *backends.VerbsDevice, v verbs.Device) {
+func complete(d *backends.VerbsDevice, v transcript.Device) {
 	p := v.Ports[0]
 	if p.ActiveMTU != nil {
 		d.ActiveMTU = int(*p.ActiveMTU)

@@ -10,12 +10,12 @@ import (
 
 // Parse turns a tool's output into a value, by the tool's name; the command parse prints the same.
 func ExampleParse() {
-	r, err := transcript.Parse("lsmod", strings.NewReader("Module                  Size  Used by\nvmw_pvrdma             53248  0\n"))
+	r, err := transcript.Parse("ofed_info", strings.NewReader("MLNX_OFED_LINUX-5.8-1.0.1.1:\n"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	text, _ := json.Marshal(r)
 	fmt.Println(string(text))
-	// Output: {"tool":"lsmod","warnings":[],"errors":[],"modules":[{"name":"vmw_pvrdma","size_bytes":53248,"refcount":0,"used_by":[]}]}
+	// Output: {"tool":"ofed_info","warnings":[],"errors":[],"prefix":"MLNX_OFED_LINUX","version":"5.8-1.0.1.1","internal":false}
 }

@@ -3,32 +3,45 @@ package transcript_test
 import (
 	"testing"
 
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan/scantest"
 )
 
-func fuzzTool(f *testing.F, id string) { scantest.Fuzz(f, "testdata", id, own()[id]) }
+func fuzz(f *testing.F, id string) { scantest.Fuzz(f, "testdata", id, tools()[id]) }
 
-func FuzzIBSendBW(f *testing.F)     { fuzzTool(f, "ib_send_bw") }
-func FuzzIBWriteBW(f *testing.F)    { fuzzTool(f, "ib_write_bw") }
-func FuzzIBReadBW(f *testing.F)     { fuzzTool(f, "ib_read_bw") }
-func FuzzIBSendLat(f *testing.F)    { fuzzTool(f, "ib_send_lat") }
-func FuzzIBWriteLat(f *testing.F)   { fuzzTool(f, "ib_write_lat") }
-func FuzzIBReadLat(f *testing.F)    { fuzzTool(f, "ib_read_lat") }
-func FuzzPingPong(f *testing.F)     { fuzzTool(f, "ibv_rc_pingpong") }
-func FuzzIBVDevices(f *testing.F)   { fuzzTool(f, "ibv_devices") }
-func FuzzIBVDevInfo(f *testing.F)   { fuzzTool(f, "ibv_devinfo") }
-func FuzzIBStat(f *testing.F)       { fuzzTool(f, "ibstat") }
-func FuzzIBStatus(f *testing.F)     { fuzzTool(f, "ibstatus") }
-func FuzzIBDev2Netdev(f *testing.F) { fuzzTool(f, "ibdev2netdev") }
-func FuzzRDMALink(f *testing.F)     { fuzzTool(f, "rdma_link") }
-func FuzzShowGIDs(f *testing.F)     { fuzzTool(f, "show_gids") }
-func FuzzOFEDInfo(f *testing.F)     { fuzzTool(f, "ofed_info") }
-func FuzzIPAddr(f *testing.F)       { fuzzTool(f, "ip_addr") }
-func FuzzEthtoolI(f *testing.F)     { fuzzTool(f, "ethtool_i") }
-func FuzzEthtoolS(f *testing.F)     { fuzzTool(f, "ethtool_s") }
-func FuzzMlnxQoS(f *testing.F)      { fuzzTool(f, "mlnx_qos") }
-func FuzzLsmod(f *testing.F)        { fuzzTool(f, "lsmod") }
-func FuzzLspci(f *testing.F)        { fuzzTool(f, "lspci") }
-func FuzzNvidiaSMI(f *testing.F)    { fuzzTool(f, "nvidia_smi") }
-func FuzzNvidiaQuery(f *testing.F)  { fuzzTool(f, "nvidia_smi_q") }
-func FuzzNvidiaTopo(f *testing.F)   { fuzzTool(f, "nvidia_smi_topo") }
+func FuzzIBSendBW(f *testing.F)     { fuzz(f, "ib_send_bw") }
+func FuzzIBSendLat(f *testing.F)    { fuzz(f, "ib_send_lat") }
+func FuzzIBVDevInfo(f *testing.F)   { fuzz(f, "ibv_devinfo") }
+func FuzzOFEDInfo(f *testing.F)     { fuzz(f, "ofed_info") }
+func FuzzIPAddr(f *testing.F)       { fuzz(f, "ip_addr") }
+func FuzzMlnxQoS(f *testing.F)      { fuzz(f, "mlnx_qos") }
+func FuzzLspci(f *testing.F)        { fuzz(f, "lspci") }
+func FuzzNvidiaQuery(f *testing.F)  { fuzz(f, "nvidia_smi_q") }
+func FuzzNvidiaTopo(f *testing.F)   { fuzz(f, "nvidia_smi_topo") }
+func FuzzFlint(f *testing.F)        { fuzz(f, "flint") }
+func FuzzMLXConfig(f *testing.F)    { fuzz(f, "mlxconfig") }
+func FuzzMLXFWManager(f *testing.F) { fuzz(f, "mlxfwmanager") }
+func FuzzMST(f *testing.F)          { fuzz(f, "mst") }
+func FuzzVSphereError(f *testing.F) { fuzz(f, "vsphere_error") }
+func FuzzVIBChange(f *testing.F)    { fuzz(f, "esxcli_software_vib_install") }
+
+// The rows are from public outputs of mlxlink on Linux.
+func FuzzPCIeLink(f *testing.F) {
+	for text, want := range map[string][2]int{
+		"PCIe Operational (Enabled) Info\n-------------------------------\nDepth, pcie index, node         : 0, 0, 0\n" +
+			"Link Speed Active (Enabled)     : 16G-Gen 4 (16G-Gen 4)\nLink Width Active (Enabled)     : 16X (16X)\n": {4, 16},
+		"Link Speed Active (Enabled)        : 2.5G-Gen 1 (16G-Gen 4)\nLink Width Active (Enabled)        : 4X (16X)\n": {1, 4},
+		"Link Speed Active (Enabled)     : N/A\nLink Width Active (Enabled)     : N/A\n":                               {},
+		"-E- Failed to send access register\n":                                                                         {},
+	} {
+		if gen, lanes := transcript.PCIeLink(text); [2]int{gen, lanes} != want {
+			f.Errorf("%q: %d %d", text, gen, lanes)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if gen, lanes := transcript.PCIeLink(text); gen < 0 || gen > 9 || lanes < 0 || lanes > 99 {
+			t.Errorf("%d %d", gen, lanes)
+		}
+	})
+}

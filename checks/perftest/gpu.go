@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rdma-setup/rdma-setup/backends/transcript/nvidia"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/wizard/sizing"
 )
 
@@ -213,7 +213,7 @@ CUDA_DEVICE_ORDER=PCI_BUS_ID timeout -k 5 120 "$t"`
 // is not judged.
 func (r *Runner) GPUPairs(ctx context.Context, vm string) string {
 	out, err := r.Shell.Exec(ctx, vm, Command{Line: peerTest})
-	t, ok := nvidia.ReadPeerTest(out.Stdout)
+	t, ok := transcript.ReadPeerTest(out.Stdout)
 	why := ""
 	lines := strings.Split(strings.TrimSpace(out.Stdout+out.Stderr), "\n")
 	last := lines[len(lines)-1]
@@ -232,12 +232,12 @@ func (r *Runner) GPUPairs(ctx context.Context, vm string) string {
 	if why != "" {
 		return vm + ": the bandwidth between its GPUs was not measured: " + why
 	}
-	from, to, one := nvidia.Slowest(t.OneWay)
-	_, _, both := nvidia.Slowest(t.BothWays)
-	_, _, without := nvidia.Slowest(t.Without)
+	from, to, one := transcript.Slowest(t.OneWay)
+	_, _, both := transcript.Slowest(t.BothWays)
+	_, _, without := transcript.Slowest(t.Without)
 	line := fmt.Sprintf("%s: bandwidth between its GPUs at the slowest pair (GPU%d to GPU%d): %.1f GB/s in one direction, %.1f GB/s in both, %.1f GB/s without P2P",
 		vm, from, to, one, both, without)
-	if a, b, access := nvidia.Slowest(t.Access); access == 0 {
+	if a, b, access := transcript.Slowest(t.Access); access == 0 {
 		line += fmt.Sprintf("; P2P is not enabled between GPU%d and GPU%d: see GST-GPUP2P-040", a, b)
 	}
 	return line

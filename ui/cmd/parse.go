@@ -27,8 +27,8 @@ func newParseCmd(e *console.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "parse TOOL [FILE]",
 		Short: "Turn a tool's output into JSON",
-		Long: `Turn the output of a tool such as ibv_devinfo, esxcli or perftest (FILE, else stdin) into JSON. Exit 1 when the tool failed or the
-text is not understood.
+		Long: `Turn the output of a tool that rdma-setup itself reads, such as ibv_devinfo, mlxconfig or perftest (FILE, else stdin), into JSON.
+Exit 1 when the tool failed or the text is not understood.
 
 With --judge the output of a perftest client is judged by the rules of the report: bandwidth and latency at every
 message size, for the mode and the speed of the link. The JSON then has "verdict" (pass, warn, fail or unknown) and "hint".
@@ -54,6 +54,9 @@ Exit 1 when the verdict is fail.`,
 				return console.Usage("list them with: rdma-setup parse --list", "which tool printed it?")
 			}
 			if _, ok := transcript.Lookup(args[0]); !ok {
+				if err := console.Removed("parse " + args[0]); err != nil {
+					return err
+				}
 				return console.Usage(nearestTool(args[0]), "unknown tool %q", args[0])
 			}
 			for _, name := range []string{"mode", "link-gbps"} {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 )
 
 // Cards reads all cards of a host.
@@ -37,7 +37,7 @@ func (s mft) card(ctx context.Context, d device) (backends.Firmware, error) {
 	if err != nil {
 		return f, err
 	}
-	if image := firmware.Flint(text); !failed && image.PSID != nil {
+	if image := transcript.Flint(text); !failed && image.PSID != nil {
 		f.PSID = *image.PSID
 		f.Slot, err = s.slot(ctx, d)
 		return f, err
@@ -46,7 +46,7 @@ func (s mft) card(ctx context.Context, d device) (backends.Firmware, error) {
 	if text, failed, err = s.tool(ctx, "mlxfwmanager", "-d", d.name); err != nil {
 		return f, err
 	}
-	list := firmware.MLXFWManager(text)
+	list := transcript.MLXFWManager(text)
 	if failed || list.Failed() || len(list.Devices) == 0 {
 		return f, s.fail("query the firmware of "+d.pci, list.Errors, text)
 	}
@@ -67,7 +67,7 @@ func (s mft) slot(ctx context.Context, d device) (backends.Slot, error) {
 	case err != nil || failed:
 		return backends.Slot{}, err
 	}
-	gen, lanes := firmware.PCIeLink(text)
+	gen, lanes := transcript.PCIeLink(text)
 	return backends.Slot{Gen: gen, Lanes: lanes}, nil
 }
 
@@ -79,7 +79,7 @@ func (s mft) config(ctx context.Context, d device) (backends.Firmware, error) {
 	if err != nil {
 		return f, err
 	}
-	c := firmware.MLXConfig(text)
+	c := transcript.MLXConfig(text)
 	if failed || c.Failed() || len(c.Params) == 0 {
 		return f, s.fail("query the configuration of "+d.pci, c.Errors, text)
 	}
@@ -156,7 +156,7 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		switch has, ok := before.Next[key]; {
 		case !ok:
-			return backends.Errorf(backends.KindRefused, s.Host(), remedies[firmware.CodeUnknownParameter], "%s: the card has no key %s", what, key)
+			return backends.Errorf(backends.KindRefused, s.Host(), remedies[transcript.CodeUnknownParameter], "%s: the card has no key %s", what, key)
 		case has != want[key]:
 			args = append(args, key+"="+want[key])
 		}
@@ -168,7 +168,7 @@ func (s mft) SetConfig(ctx context.Context, pci string, want map[string]string, 
 	if err != nil {
 		return err
 	}
-	if c := firmware.MLXConfig(text); failed || c.Failed() || !c.Applied {
+	if c := transcript.MLXConfig(text); failed || c.Failed() || !c.Applied {
 		return s.fail(what, c.Errors, text)
 	}
 	progress.Report(50)

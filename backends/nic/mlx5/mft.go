@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/firmware"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/transcript/scan"
 )
 
@@ -56,7 +56,7 @@ func (s mft) devices(ctx context.Context) ([]device, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := firmware.MST(text)
+	state := transcript.MST(text)
 	if started := state.Started != nil && *state.Started; state.Failed() || failed && !started { // it may have been loaded already
 		return nil, s.fail("start mst", state.Errors, text)
 	}
@@ -64,7 +64,7 @@ func (s mft) devices(ctx context.Context) ([]device, error) {
 	if err != nil {
 		return nil, err
 	}
-	state = firmware.MST(text)
+	state = transcript.MST(text)
 	if failed || state.Failed() {
 		return nil, s.fail("list the cards", state.Errors, text)
 	}
@@ -102,11 +102,11 @@ func (s mft) device(ctx context.Context, pci string) (device, error) {
 
 // remedies maps error codes of the parsers to what to do about errors of the firmware tools.
 var remedies = map[string]string{
-	firmware.CodeModuleLoad:       "install NMST beside MFT, both of the same release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
-	scan.CodeNoDevices:            "check that NMST is installed, that the host was rebooted since, and that esxcli hardware pci list shows the card",
-	firmware.CodeCannotOpen:       "start mst again on the host; if it persists, the card needs a power cycle",
-	firmware.CodeUnsupported:      "use a release of MFT that supports this card",
-	firmware.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or do not set the key",
+	transcript.CodeModuleLoad:       "install NMST beside MFT, both of the same release, and reboot the host; with UEFI Secure Boot an unsigned module does not load",
+	scan.CodeNoDevices:              "check that NMST is installed, that the host was rebooted since, and that esxcli hardware pci list shows the card",
+	transcript.CodeCannotOpen:       "start mst again on the host; if it persists, the card needs a power cycle",
+	transcript.CodeUnsupported:      "use a release of MFT that supports this card",
+	transcript.CodeUnknownParameter: "the card's firmware does not have this key; update the firmware with the vendor's image, or do not set the key",
 }
 
 // fail describes the failure of a tool: by the parser's result, else by the tool's own line.
@@ -151,7 +151,7 @@ func (s mft) image(ctx context.Context, what string, of ...string) (got backends
 	if err != nil {
 		return got, err
 	}
-	i := firmware.Flint(text)
+	i := transcript.Flint(text)
 	if failed || i.Failed() || i.PSID == nil || i.FWVersion == nil {
 		return got, s.fail(what, i.Errors, text)
 	}
@@ -210,7 +210,7 @@ func (s mft) Burn(ctx context.Context, pci string, want backends.FirmwareImage, 
 	if err != nil {
 		return err
 	}
-	if errs := firmware.Flint(text).Errors; failed && (len(errs) > 0 || errorRow.MatchString(text)) {
+	if errs := transcript.Flint(text).Errors; failed && (len(errs) > 0 || errorRow.MatchString(text)) {
 		return s.fail(what, errs, text)
 	} else if failed {
 		return backends.Errorf(backends.KindPermanent, s.Host(), "the card still has its firmware from before; run rdma-setup resume, which writes the new one again",

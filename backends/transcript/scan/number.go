@@ -31,15 +31,6 @@ func Str(s string) *string {
 	return &s
 }
 
-// Unquote removes one pair of quotes.
-func Unquote(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
-}
-
 // Int reads a whole decimal or 0x number; nil for anything else.
 func Int(s string) *int64 {
 	s = strings.TrimSpace(s)

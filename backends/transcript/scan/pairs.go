@@ -188,28 +188,6 @@ func Key(s string) string {
 	return b.String()
 }
 
-// Snake converts a label to snake_case: "Receive CRC errors" becomes "receive_crc_errors".
-func Snake(s string) string {
-	var b strings.Builder
-	gap := false
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if !isDigit(c) && (c < 'a' || c > 'z') {
-			gap = b.Len() > 0
-			continue
-		}
-		if gap {
-			b.WriteByte('_')
-			gap = false
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
 // After returns the trimmed text after the first mark in s.
 func After(s, mark string) (string, bool) {
 	_, after, ok := strings.Cut(s, mark)

@@ -93,12 +93,6 @@ func findTitle(line string, taken []bool, words []string) (start, end int) {
 	return -1, -1
 }
 
-// Has reports whether the heading has the column.
-func (h *Header) Has(title string) bool {
-	_, ok := h.index[Key(title)]
-	return ok
-}
-
 // Rule widens the columns to the dashes below them and reports whether line was such a line. Dashes that do not fit the titles
 // are not used.
 func (h *Header) Rule(line string) bool {
@@ -171,18 +165,6 @@ func (h *Header) split(line string, found []column) []column {
 	}
 	return out
 }
-
-// Words splits a line below the heading whose cells contain no blanks: by order if there is a word for every column, else by
-// position.
-func (h *Header) Words(line string) Row {
-	if words := strings.Fields(line); len(words) == len(h.columns) {
-		return Row{header: h, cells: words}
-	}
-	return h.Row(line)
-}
-
-// Width is the number of columns.
-func (h *Header) Width() int { return len(h.columns) }
 
 // distance returns how far a cell is from column i: zero if one edge is shared, small if they overlap.
 func (h *Header) distance(c column, i int) int {

@@ -11,7 +11,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/klog"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/place"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -62,8 +62,8 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 	text := wire.Text(err)
 	p := b.examine(ctx, vm)
 	for _, said := range []string{text, p.log} {
-		f := klog.VSphereError(said)
-		if f.Code == nil || *f.Code == klog.PassthroughBARs || *f.Code == klog.DevicePowerOnFailed {
+		f := transcript.VSphereError(said)
+		if f.Code == nil || *f.Code == transcript.PassthroughBARs || *f.Code == transcript.DevicePowerOnFailed {
 			continue
 		}
 		if hint := p.remedy(f); hint != "" {
@@ -78,14 +78,14 @@ func (b vmPower) diagnose(ctx context.Context, vm place.Ref, err error) error {
 }
 
 // remedy returns the remedy for a cause.
-func (p failedVM) remedy(f klog.Failure) string {
+func (p failedVM) remedy(f transcript.Failure) string {
 	device := "the device"
 	if f.Device != nil {
 		device = *f.Device
 	}
 	const bios = "the guest must be installed with EFI firmware: create a new VM with EFI; do not change the firmware of an installed guest"
 	switch *f.Code {
-	case klog.MMIOSpace:
+	case transcript.MMIOSpace:
 		switch {
 		case p.firmware == "bios":
 			return bios
@@ -96,7 +96,7 @@ func (p failedVM) remedy(f klog.Failure) string {
 			return fmt.Sprintf("set pciPassthru.64bitMMIOSizeGB to %d at least (gpudirect.mmio kb, KB 323402)", 1<<bits.Len64(uint64(*pages>>18)))
 		}
 		return "set gpudirect.mmio to kb (KB 323402)"
-	case klog.MMIOFirmware:
+	case transcript.MMIOFirmware:
 		if p.firmware == "bios" {
 			return bios
 		}
@@ -105,24 +105,24 @@ func (p failedVM) remedy(f klog.Failure) string {
 				1<<bits.Len64(uint64(*kb>>20)))
 		}
 		return "set gpudirect.mmio to kb (KB 323402); where that is set, switch \"Above 4G decoding\" on in the host's BIOS"
-	case klog.NotPassthroughDevice:
+	case transcript.NotPassthroughDevice:
 		return "enable passthrough of " + device + " on its host; where it is enabled, the host takes it away by PCIe hot-plug: switch that off in the " +
 			"host's kernel settings (HPE a00121002) and reboot"
-	case klog.DeviceIDMismatch:
+	case transcript.DeviceIDMismatch:
 		return "take " + device + " out of the VM and add it again: cards were moved, or the VM was"
-	case klog.MemoryReservation:
+	case transcript.MemoryReservation:
 		return "reserve all guest memory of the VM"
-	case klog.DeviceBusy:
+	case transcript.DeviceBusy:
 		return "another VM that runs has " + device + ": shut that one down or take the device out of it (rdma-setup discover names it)"
-	case klog.NoDeviceFree:
+	case transcript.NoDeviceFree:
 		return "no device of that model is free on the host: shut down the VM that has it, or move this one"
-	case klog.NestedVirtualization:
+	case transcript.NestedVirtualization:
 		return "switch nested virtualization of the VM off"
-	case klog.VGPUPlugin:
+	case transcript.VGPUPlugin:
 		return "set the host's graphics type to Shared Direct, switch SR-IOV on in its BIOS (Ampere and later), and reserve all memory of the VM"
-	case klog.IOMMUFault:
+	case transcript.IOMMUFault:
 		return "switch VT-d (AMD: IOMMU) on in the host's BIOS and update it; this is not the MMIO window"
-	case klog.NoInterruptVectors:
+	case transcript.NoInterruptVectors:
 		return "reduce the number of VFs in use on this host"
 	}
 	return ""

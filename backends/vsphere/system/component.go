@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdma-setup/rdma-setup/backends"
-	"github.com/rdma-setup/rdma-setup/backends/transcript/esxi"
+	"github.com/rdma-setup/rdma-setup/backends/transcript"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/esxcli"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere/wire"
 )
@@ -189,7 +189,7 @@ func refusal(err error) error {
 
 // said shortens the installer's message to its main sentence.
 func said(text, mark string) string {
-	if change := esxi.VIBChangeOf(text); change.Failed() && len(change.Errors) > 0 && change.Errors[0].Text != "" {
+	if change := transcript.VIBChangeOf(text); change.Failed() && len(change.Errors) > 0 && change.Errors[0].Text != "" {
 		return change.Errors[0].Text
 	}
 	if _, rest, ok := strings.Cut(text, "]"); ok && strings.HasPrefix(mark, "[") {
