@@ -89,6 +89,7 @@ func (m *Machine) start() {
 			p.HCA.SetDCB(netif.DCB{}) // these settings are not persistent (NVIDIA, "Quality of Service (QoS)")
 		}
 	}
+	m.net.Generate()
 	m.net.Stack.Boot(ports)
 	m.rdma.Plug(m.site.rdmaAdapters(m.cfg.VM))
 	m.autoload()

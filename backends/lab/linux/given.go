@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -10,7 +11,7 @@ import (
 )
 
 // given installs the packages and creates the files of the configuration. Packages that the distribution does not offer are left out. A
-// file replaces one of the new installation.
+// file replaces one of the new installation. A guest of netplan with files of NetworkManager has that too.
 func (m *Machine) given() error {
 	var names []string
 	for _, name := range m.cfg.Packages {
@@ -34,6 +35,11 @@ func (m *Machine) given() error {
 		default:
 			b.file(f.Mode, f.Path, f.Text)
 		}
+	}
+	if _, err := m.sys.FS.Stat(vfs.Root(), "/etc/NetworkManager"); m.distro.deb && err == nil {
+		b.err = cmp.Or(b.err, m.pkgs.Install(m.pkgs.Plan([]string{"network-manager"})))
+		b.dir(0o755, "/usr/lib/NetworkManager/conf.d")
+		b.file(0o644, "/usr/lib/NetworkManager/conf.d/10-globally-managed-devices.conf", "[keyfile]\nunmanaged-devices=*,except:type:wifi,except:type:gsm,except:type:cdma\n")
 	}
 	image, mode := "/boot/initrd.img-"+m.distro.kernel, fs.FileMode(0o644)
 	if !m.distro.deb {

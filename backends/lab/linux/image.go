@@ -106,6 +106,8 @@ func (m *Machine) image() error {
 		b.file(0o600, "/boot/initramfs-"+m.distro.kernel+".img", "initramfs\n"+m.dracutModules())
 		b.dir(0o755, "/etc/NetworkManager", "/etc/sysconfig/network-scripts")
 		b.dir(0o700, "/etc/NetworkManager/system-connections")
+		b.dir(0o755, "/usr/lib/NetworkManager/conf.d")
+		b.file(0o644, "/usr/lib/NetworkManager/conf.d/00-server.conf", "[main]\nno-auto-default=*\n")
 		b.file(0o644, "/etc/redhat-release", m.distro.id+" release "+m.distro.version+"\n")
 		if len(ports(m.Adapters())) > 0 {
 			b.file(0o600, "/etc/NetworkManager/system-connections/"+ports(m.Adapters())[0].Name()+".nmconnection", fmt.Sprintf(

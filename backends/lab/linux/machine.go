@@ -127,7 +127,7 @@ func New(site *Site, cfg Config) (*Machine, error) {
 	m.kernel.Extra, m.kernel.Init, m.pkgs.Changed = m.nvidia.Modules, m.nvidia.Init, m.packageChanged
 	m.engine = &engine.Engine{Verbs: m.verbsBy, Tool: m.toolWith}
 	m.systemd = &systemd.Manager{FS: m.sys.FS, Sys: m.sys, BuiltIn: m.builtIn(), Root: m.root, Log: m.log,
-		Restart: map[string]func(){"systemd-networkd.service": m.net.Boot, "NetworkManager.service": m.net.Boot, "systemd-modules-load.service": m.loadModules}}
+		Restart: map[string]func(){"systemd-networkd.service": m.net.Networkd, "NetworkManager.service": m.net.NetworkManager, "systemd-modules-load.service": m.loadModules}}
 	m.mofed = &mofed.Software{FS: m.sys.FS, DB: m.pkgs, Kernel: m.kernel, System: m.distro.ofed(), Deb: m.distro.deb}
 	m.programs()
 	if err := m.image(); err != nil {

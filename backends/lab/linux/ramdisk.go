@@ -56,44 +56,20 @@ func (m *Machine) dracutModules() string {
 // linkDir is the directory of the files by which udev names interfaces.
 const linkDir = "etc/systemd/network"
 
-// nicDriver returns the driver of an adapter.
-func nicDriver(p netif.Port) string {
-	if p.HCA != nil {
-		return "mlx5_core"
-	}
-	return "vmxnet3"
-}
-
-// linkFile returns the first .link file that matches an adapter's MAC, and the name that it assigns (systemd.link(5)); "" for
-// none. On systems with update-initramfs, udev names interfaces in the initial RAM disk, so a file takes effect after the next
-// update of the RAM disk (README.Debian of udev, "Network interface naming"). The same applies if an image of dracut contains
-// the driver (systemd issue 9006).
+// linkFile returns the first .link file that fits an adapter, and the name that it assigns (systemd.link(5)); "" for none. On systems
+// with update-initramfs, udev names interfaces in the initial RAM disk, so a file in /etc takes effect after the next update of the
+// RAM disk (README.Debian of udev, "Network interface naming"). The same applies if an image of dracut contains the driver (systemd
+// issue 9006). netplan's files, which are written after that, take effect when udev sees the device again.
 func (m *Machine) linkFile(p netif.Port) (file, name string) {
-	list, _ := m.sys.FS.ReadDir(vfs.Root(), "/"+linkDir) // a missing image counts as empty
 	disk, err := m.sys.FS.ReadFile(vfs.Root(), "/boot/initrd.img-"+m.distro.kernel)
-	driver := nicDriver(p)
 	early := err == nil
 	if !early {
 		disk, _ = m.sys.FS.ReadFile(vfs.Root(), m.dracutImage())
-		early = strings.Contains(string(disk), "/"+driver+".ko")
+		early = strings.Contains(string(disk), "/"+p.Driver()+".ko")
 	}
-	for _, i := range list {
-		at := path.Join(linkDir, i.Name())
-		if !strings.HasSuffix(at, ".link") || early && !strings.Contains(string(disk), " "+at+"\n") {
-			continue
-		}
-		data, _ := m.sys.FS.ReadFile(vfs.Root(), "/"+at)
-		keys := map[string]string{}
-		for line := range strings.Lines(string(data)) {
-			if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-				keys[key] = value
-			}
-		}
-		if d := keys["Driver"]; strings.EqualFold(keys["MACAddress"], p.MAC) && (d == "" || d == driver) {
-			return "/" + at, keys["Name"]
-		}
-	}
-	return "", ""
+	return netif.LinkFile(m.sys.FS, p, p.Name(), m.cfg.Hostname, func(file string) bool {
+		return !early || !strings.HasPrefix(file, "/"+linkDir) || strings.Contains(string(disk), " "+strings.TrimPrefix(file, "/")+"\n")
+	})
 }
 
 func (m *Machine) linkName(p netif.Port) string {
@@ -116,7 +92,7 @@ func (m *Machine) udevadm(_ context.Context, p *sh.Proc) int {
 	}
 	file, _ := m.linkFile(l.Port)
 	file = cmp.Or(file, "/usr/lib/systemd/network/99-default.link")
-	p.Printf("INTERFACE=%s\nID_NET_DRIVER=%s\nID_NET_LINK_FILE=%s\nSUBSYSTEM=net\n", l.Name, nicDriver(l.Port), file)
+	p.Printf("INTERFACE=%s\nID_NET_DRIVER=%s\nID_NET_LINK_FILE=%s\nSUBSYSTEM=net\n", l.Name, l.Driver(), file)
 	return 0
 }
 

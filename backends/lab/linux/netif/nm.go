@@ -1,7 +1,6 @@
 package netif
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -24,6 +23,7 @@ type connection struct {
 	set    map[string]string
 	file   string
 	device string // device on which the profile is active
+	wired  bool   // has a section for Ethernet
 }
 
 func (c *connection) get(key string) string { return c.set[key] }
@@ -69,10 +69,11 @@ func (m *manager) drop(c *connection) {
 	m.all = slices.DeleteFunc(m.all, func(o *connection) bool { return o == c })
 }
 
-// nmReload reads the profiles from their files. Like NetworkManager, it ignores files that other users can read.
+// nmReload reads the profiles from their files: a UUID in /etc hides the same one in /run and /usr/lib. Like NetworkManager, it
+// ignores files that other users can read (nm-settings-keyfile(5)).
 func (c *Config) nmReload() {
 	var fresh []*connection
-	for _, dir := range []string{keyfiles, ifcfgs} {
+	for _, dir := range []string{keyfiles, ifcfgs, "/run/NetworkManager/system-connections", "/usr/lib/NetworkManager/system-connections"} {
 		list, err := c.FS.ReadDir(vfs.Root(), dir)
 		if err != nil {
 			continue
@@ -82,13 +83,16 @@ func (c *Config) nmReload() {
 			data, err := c.FS.ReadFile(vfs.Root(), file)
 			var con *connection
 			switch {
-			case err != nil:
+			case err != nil || strings.HasPrefix(i.Name(), ".") || strings.HasSuffix(i.Name(), "~"):
 			case dir == ifcfgs && strings.HasPrefix(i.Name(), "ifcfg-"):
 				con = parseIfcfg(string(data))
-			case dir == keyfiles && i.Mode()&0o077 == 0 && i.UID == 0:
+			case dir != ifcfgs && (dir == keyfiles || strings.HasSuffix(i.Name(), ".nmconnection")) && i.Mode()&0o077 == 0 && i.UID == 0:
 				con = parseKeyfile(string(data))
+				con.defaults("connection.id", strings.TrimSuffix(i.Name(), ".nmconnection"))
+				con.defaults("connection.uuid", uuid(file))
 			}
-			if con == nil || con.id() == "" {
+			same := func(o *connection) bool { return con != nil && o.set["connection.uuid"] == con.set["connection.uuid"] }
+			if con == nil || con.kind() == "" || slices.ContainsFunc(fresh, same) {
 				continue
 			}
 			con.file = file
@@ -98,9 +102,38 @@ func (c *Config) nmReload() {
 			fresh = append(fresh, con)
 		}
 	}
+	for _, old := range c.nm.list() {
+		if old.file == "" {
+			fresh = append(fresh, old) // only in memory
+		}
+	}
 	c.nm.mu.Lock()
 	c.nm.all = fresh
 	c.nm.mu.Unlock()
+}
+
+func (c *connection) defaults(key, value string) {
+	if c.set[key] == "" {
+		c.set[key] = value
+	}
+}
+
+// kind returns the type of a profile, which a section may tell; "" for none, with which NetworkManager ignores the file.
+func (c *connection) kind() string {
+	if kind := strings.TrimPrefix(c.set["connection.type"], "802-3-"); kind != "" || !c.wired {
+		return kind
+	}
+	return "ethernet"
+}
+
+// priority returns the value by which NetworkManager prefers a profile. It ignores values out of range (nm-settings(5),
+// connection.autoconnect-priority; NetworkManager 1.42 shows 0 for 1000).
+func (c *connection) priority() int {
+	n, err := strconv.Atoi(c.set["connection.autoconnect-priority"])
+	if err != nil || n < -999 || n > 999 {
+		return 0
+	}
+	return n
 }
 
 // longName converts the name of a setting in the keyfile format to nmcli's name.
@@ -120,6 +153,7 @@ func parseKeyfile(text string) *connection {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			section = strings.Trim(line, "[]")
+			con.wired = con.wired || section == "ethernet" || section == "802-3-ethernet"
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
@@ -167,13 +201,22 @@ func (c *connection) keyfile() string {
 	return b.String()
 }
 
-// parseIfcfg parses the ifcfg files of EL7 and EL8.
-func parseIfcfg(text string) *connection {
+// shellVars reads the lines KEY=VALUE of a file for a shell.
+func shellVars(text string) map[string]string {
 	v := map[string]string{}
 	for line := range strings.Lines(text) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
 			v[key] = strings.Trim(value, `"'`)
 		}
+	}
+	return v
+}
+
+// parseIfcfg parses the ifcfg files of EL; nil if NetworkManager has to leave the device alone.
+func parseIfcfg(text string) *connection {
+	v := shellVars(text)
+	if strings.EqualFold(v["NM_CONTROLLED"], "no") {
+		return nil
 	}
 	name := v["NAME"]
 	if name == "" {
@@ -201,25 +244,6 @@ func parseIfcfg(text string) *connection {
 		con.set["connection.autoconnect"] = "no"
 	}
 	return con
-}
-
-var (
-	errNoDevice = errors.New("no suitable device")
-	errRefused  = errors.New("the device could not be readied for configuration")
-)
-
-// device returns the interface of a profile, by MAC or by name.
-func (c *Config) device(con *connection) (Link, bool) {
-	mac, name := con.get("802-3-ethernet.mac-address"), con.get("connection.interface-name")
-	for _, l := range c.Stack.Links() {
-		if mac != "" && !strings.EqualFold(mac, l.MAC) || name != "" && name != l.Name {
-			continue
-		}
-		if mac != "" || name != "" {
-			return l, true
-		}
-	}
-	return Link{}, false
 }
 
 // policies returns the rules, and the routes with a table, of a profile (nm-settings-keyfile(5)). NetworkManager adds rules
@@ -251,35 +275,4 @@ func (c *connection) policies() (out policies) {
 		}
 	}
 	return out
-}
-
-// nmUp activates a profile.
-func (c *Config) nmUp(con *connection) error {
-	l, ok := c.device(con)
-	if !ok || !l.Connected {
-		return errNoDevice
-	}
-	var addrs []Addr
-	for _, a := range strings.FieldsFunc(con.get("ipv4.addresses"), func(r rune) bool { return r == ',' || r == ' ' }) {
-		if p, err := netip.ParsePrefix(a); err == nil {
-			addrs = append(addrs, Addr{Prefix: p})
-		}
-	}
-	if con.get("ipv4.method") == "auto" || con.get("ipv4.method") == "" {
-		if p, ok := c.DHCP(l.MAC); ok {
-			addrs = append(addrs, Addr{Prefix: p, DHCP: true, NoRoutes: con.get("ipv4.never-default") == "true" || con.get("ipv4.never-default") == "yes"})
-		}
-	}
-	mtu, _ := strconv.Atoi(con.get("802-3-ethernet.mtu"))
-	if err := c.Stack.Configure(l.Name, addrs, mtu); err != nil {
-		return errRefused
-	}
-	c.follow(l.Name, con.policies())
-	for _, other := range c.nm.list() {
-		if other.device == l.Name {
-			other.device = ""
-		}
-	}
-	con.device = l.Name
-	return nil
 }

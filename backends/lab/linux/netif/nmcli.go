@@ -232,8 +232,8 @@ func (c *Config) nmAdd(p *sh.Proc, args []string) int {
 	}
 	c.nm.put(con)
 	if con.get("connection.autoconnect") != "no" {
-		if l, ok := c.device(con); ok && !c.busy(l.Name) {
-			_ = c.nmUp(con) // if the device is missing, the profile stays inactive
+		if l, why := c.suitable(con); why == "" && !c.busy(l.Name) {
+			_ = c.nmUp(con, l) // a profile that the device refuses stays inactive
 		}
 	}
 	p.Printf("Connection '%s' (%s) successfully added.\n", con.id(), con.get("connection.uuid"))
@@ -288,16 +288,35 @@ func (c *Config) nmModify(p *sh.Proc, args []string) int {
 }
 
 func (c *Config) nmActivate(p *sh.Proc, args []string) int {
-	con, _, status := c.named(p, args)
+	con, rest, status := c.named(p, args)
 	if status != 0 {
 		return status
 	}
-	switch err := c.nmUp(con); err {
-	case nil:
-	case errNoDevice:
-		return nmError(p, 4, "Connection activation failed: No suitable device found for this connection (device lo not available because device is strictly unmanaged).")
-	default:
-		return nmError(p, 4, "Connection activation failed: %v", err)
+	var l Link
+	why := ""
+	if set, _ := words(rest, "ifname"); set["ifname"] != "" {
+		var there bool
+		l, there = c.Stack.Link(set["ifname"])
+		switch misfit := con.misfit(l); {
+		case !there:
+			return nmError(p, 4, "device '%s' not found for connection '%s'.", set["ifname"], con.id())
+		case c.unmanaged(l):
+			why = fmt.Sprintf("Connection '%s' is not available on device %s because device is strictly unmanaged", con.id(), l.Name)
+		case !l.Connected:
+			why = fmt.Sprintf("Connection '%s' is not available on device %s because device has no carrier", con.id(), l.Name)
+		case misfit != "":
+			why = fmt.Sprintf("Connection '%s' is not available on device %s because profile is not compatible with device (%s)", con.id(), l.Name, misfit)
+		}
+	} else {
+		l, why = c.suitable(con)
+	}
+	if why == "" {
+		if err := c.nmUp(con, l); err != nil {
+			why = err.Error()
+		}
+	}
+	if why != "" {
+		return nmError(p, 4, "Connection activation failed: %s", why)
 	}
 	p.Printf("Connection successfully activated (D-Bus active path: /org/freedesktop/NetworkManager/ActiveConnection/5)\n")
 	return 0
@@ -347,6 +366,9 @@ func (c *Config) nmDevice(p *sh.Proc, o sh.Options, args []string) int {
 		for _, l := range c.Stack.Links() {
 			row := map[string]string{"DEVICE": l.Name, "TYPE": "ethernet", "STATE": "disconnected", "HWADDR": strings.ToUpper(l.MAC),
 				"GENERAL.DEVICE": l.Name, "GENERAL.HWADDR": strings.ToUpper(l.MAC)}
+			if c.unmanaged(l) {
+				row["STATE"] = "unmanaged"
+			}
 			for _, con := range c.nm.list() {
 				if con.device == l.Name {
 					row["STATE"], row["CONNECTION"], row["GENERAL.CONNECTION"] = "connected", con.id(), con.id()
@@ -360,7 +382,8 @@ func (c *Config) nmDevice(p *sh.Proc, o sh.Options, args []string) int {
 	case "reapply", "connect":
 		for _, con := range c.nm.list() {
 			if len(rest) > 0 && con.device == rest[0] {
-				if err := c.nmUp(con); err != nil {
+				l, _ := c.Stack.Link(con.device)
+				if err := c.nmUp(con, l); err != nil {
 					return nmError(p, 4, "%v", err)
 				}
 				return 0

@@ -72,12 +72,13 @@ type Addr struct {
 // A Link is one interface.
 type Link struct {
 	Port
-	Name  string
-	Index int
-	MTU   int // bytes
-	Up    bool
-	Addrs []Addr
-	Conf  Conf
+	Name   string
+	Master string // bond, bridge or VRF of which it is a member
+	Index  int
+	MTU    int // bytes
+	Up     bool
+	Addrs  []Addr
+	Conf   Conf
 }
 
 // LinkLocal returns the IPv6 link-local address derived from a MAC.

@@ -73,6 +73,7 @@ func Ubuntu(release, kernel string) []Package {
 		{Name: "ethtool", Version: "1:5.16-1ubuntu0.2", Base: true, Bin: bin("/usr/sbin", "ethtool")},
 		{Name: "pciutils", Version: "1:3.7.0-6", Base: true, Bin: bin("/usr/bin", "lspci")},
 		{Name: "netplan.io", Version: plan, Base: true, Bin: bin("/usr/sbin", "netplan")},
+		{Name: "network-manager", Version: "1.36.6-0ubuntu2", Bin: bin("/usr/bin", "nmcli")},
 		{Name: "ufw", Version: "0.36.1-4ubuntu0.1", Base: true, Bin: bin("/usr/sbin", "ufw")},
 		{Name: "nftables", Version: "1.0.2-1ubuntu3", Bin: bin("/usr/sbin", "nft")},
 		{Name: "iptables", Version: "1.8.7-1ubuntu5.2", Base: true, Bin: bin("/usr/sbin", "iptables")},
