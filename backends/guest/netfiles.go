@@ -111,7 +111,11 @@ func (n *network) rivals() map[string]backends.FileProblem {
 			if found == nil {
 				found = map[string]backends.FileProblem{}
 			}
-			found[name] = *problem(err)
+			p := problem(err)
+			if name == "" { // nic is a stand-in
+				p.Why, p.Remedy = strings.ReplaceAll(p.Why, nic.Name, "any new adapter"), strings.ReplaceAll(p.Remedy, nic.Name, "new adapters")
+			}
+			found[name] = *p
 		}
 	}
 	prefix := ""
