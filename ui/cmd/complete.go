@@ -133,7 +133,7 @@ func answersOf(cmd *cobra.Command) *answers.Answers {
 // prints nothing.
 func hostsNow(cmd *cobra.Command, e *console.Env, a *answers.Answers) []backends.Host {
 	set, err := console.ReadSettings(e, cmd)
-	if err != nil || set.Lab || set.PasswordIn || set.Insecure || set.Password == "" && set.PasswordFile == "" {
+	if err != nil || set.Lab || set.Insecure || set.Password.Asks() || !set.Password.Known() {
 		return nil
 	}
 	quiet := *e

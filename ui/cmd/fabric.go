@@ -37,7 +37,7 @@ type fabric struct {
 // Default implements live.Fabric.
 func (f *fabric) Default() live.Login {
 	set := f.s.Set
-	return live.Login{URL: set.URL, Username: set.Username, Password: set.Password, Thumbprint: set.Thumbprint}
+	return live.Login{URL: set.URL, Username: set.Username, Password: set.Password.Text, Thumbprint: set.Thumbprint}
 }
 
 // Simulated implements live.Fabric.

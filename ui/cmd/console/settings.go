@@ -2,11 +2,13 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,24 +21,22 @@ import (
 // Settings say how to connect and where to keep state: flags over environment over file over defaults. The operator's requests
 // are in the answers, not here.
 type Settings struct {
-	URL          string
-	Username     string
-	Password     string // never from a flag
-	PasswordFile string
-	PasswordIn   bool
-	Thumbprint   string
-	CACerts      string
-	Insecure     bool
-	WeakSSH      bool
+	URL        string
+	Username   string
+	Password   Secret
+	Thumbprint string
+	CACerts    string
+	Insecure   bool
+	WeakSSH    bool
 
 	SSHUser       string
 	SSHKey        string
 	KnownHosts    string
 	Jump          string
-	ESXiPassword  string
+	ESXiPassword  Secret
 	ESXiPasswords string // file with a password for each host
-	GuestPassword string
-	SudoPassword  string
+	GuestPassword Secret
+	SudoPassword  Secret
 
 	Lab      bool
 	LabArgs  []string // flags of the private lab
@@ -48,31 +48,37 @@ type Settings struct {
 	Trace    string // file
 	Timeout  time.Duration
 
+	sources map[string]string // by key: what has set it, "--ssh-key" or "RDMA_SETUP_SSH_KEY"; none for a default
+
 	GuestTimeout time.Duration // limit for reading one guest: an unreachable one costs this once, not the sum
 	HostTimeout  time.Duration // limit for all esxcli calls of one host
 }
 
 // env names the environment variables of each setting, the most specific first.
 var env = map[string][]string{
-	"url":            {"RDMA_SETUP_URL", "GOVC_URL"},
-	"username":       {"RDMA_SETUP_USERNAME", "GOVC_USERNAME"},
-	"password":       {"RDMA_SETUP_PASSWORD", "GOVC_PASSWORD"},
-	"thumbprint":     {"RDMA_SETUP_THUMBPRINT"},
-	"ca-certs":       {"RDMA_SETUP_TLS_CA_CERTS", "GOVC_TLS_CA_CERTS"},
-	"insecure":       {"RDMA_SETUP_INSECURE", "GOVC_INSECURE"},
-	"ssh-user":       {"RDMA_SETUP_SSH_USER"},
-	"ssh-key":        {"RDMA_SETUP_SSH_KEY"},
-	"known-hosts":    {"RDMA_SETUP_KNOWN_HOSTS"},
-	"jump":           {"RDMA_SETUP_JUMP"},
-	"ssh-weak":       {"RDMA_SETUP_SSH_WEAK"},
-	"esxi-password":  {"RDMA_SETUP_ESXI_PASSWORD"},
-	"esxi-passwords": {"RDMA_SETUP_ESXI_PASSWORDS"},
-	"guest-password": {"RDMA_SETUP_GUEST_PASSWORD"},
-	"sudo-password":  {"RDMA_SETUP_SUDO_PASSWORD"},
-	"state-dir":      {"RDMA_SETUP_STATE_DIR"},
-	"log-level":      {"RDMA_SETUP_LOG_LEVEL"},
-	"guest-timeout":  {"RDMA_SETUP_GUEST_TIMEOUT"},
-	"host-timeout":   {"RDMA_SETUP_HOST_TIMEOUT"},
+	"url":                    {"RDMA_SETUP_URL", "GOVC_URL"},
+	"username":               {"RDMA_SETUP_USERNAME", "GOVC_USERNAME"},
+	"password":               {"RDMA_SETUP_PASSWORD", "GOVC_PASSWORD"},
+	"thumbprint":             {"RDMA_SETUP_THUMBPRINT"},
+	"ca-certs":               {"RDMA_SETUP_TLS_CA_CERTS", "GOVC_TLS_CA_CERTS"},
+	"insecure":               {"RDMA_SETUP_INSECURE", "GOVC_INSECURE"},
+	"ssh-user":               {"RDMA_SETUP_SSH_USER"},
+	"ssh-key":                {"RDMA_SETUP_SSH_KEY"},
+	"known-hosts":            {"RDMA_SETUP_KNOWN_HOSTS"},
+	"jump":                   {"RDMA_SETUP_JUMP"},
+	"ssh-weak":               {"RDMA_SETUP_SSH_WEAK"},
+	"esxi-password":          {"RDMA_SETUP_ESXI_PASSWORD"},
+	"esxi-passwords":         {"RDMA_SETUP_ESXI_PASSWORDS"},
+	"guest-password":         {"RDMA_SETUP_GUEST_PASSWORD"},
+	"sudo-password":          {"RDMA_SETUP_SUDO_PASSWORD"},
+	"state-dir":              {"RDMA_SETUP_STATE_DIR"},
+	"log-level":              {"RDMA_SETUP_LOG_LEVEL"},
+	"password-command":       {"RDMA_SETUP_PASSWORD_COMMAND"},
+	"esxi-password-command":  {"RDMA_SETUP_ESXI_PASSWORD_COMMAND"},
+	"guest-password-command": {"RDMA_SETUP_GUEST_PASSWORD_COMMAND"},
+	"sudo-password-command":  {"RDMA_SETUP_SUDO_PASSWORD_COMMAND"},
+	"guest-timeout":          {"RDMA_SETUP_GUEST_TIMEOUT"},
+	"host-timeout":           {"RDMA_SETUP_HOST_TIMEOUT"},
 }
 
 // AddSettings adds the global flags to the root.
@@ -81,6 +87,10 @@ func AddSettings(fs *pflag.FlagSet) {
 	fs.String("username", "", "vCenter account (RDMA_SETUP_USERNAME, GOVC_USERNAME)")
 	fs.String("password-file", "", "file whose first line is the vCenter password (or set RDMA_SETUP_PASSWORD, GOVC_PASSWORD)")
 	fs.Bool("password-stdin", false, "read the vCenter password from stdin")
+	fs.String("password-command", "", "command whose first line of output is the vCenter password; it runs without a shell (RDMA_SETUP_PASSWORD_COMMAND)")
+	fs.String("esxi-password-command", "", "the same for the password of the ESXi hosts (RDMA_SETUP_ESXI_PASSWORD_COMMAND)")
+	fs.String("guest-password-command", "", "the same for the log-in password in the guests (RDMA_SETUP_GUEST_PASSWORD_COMMAND)")
+	fs.String("sudo-password-command", "", "the same for the sudo password in the guests (RDMA_SETUP_SUDO_PASSWORD_COMMAND)")
 	fs.String("esxi-passwords", "", "file with an ESXi host and its password on each line (RDMA_SETUP_ESXI_PASSWORDS); for one password for all hosts, set RDMA_SETUP_ESXI_PASSWORD")
 	fs.String("thumbprint", "", "SHA-256 thumbprint of vCenter's certificate to accept")
 	fs.String("ca-certs", "", "PEM files with certificates to trust, separated by colons (GOVC_TLS_CA_CERTS)")
@@ -111,14 +121,6 @@ func changesLab(cmd *cobra.Command) bool {
 
 // ReadSettings combines flags, environment, file and defaults.
 func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
-	v := viper.New()
-	for key, names := range env {
-		for i := len(names) - 1; i >= 0; i-- {
-			if val := e.Getenv(names[i]); val != "" {
-				v.Set("env."+key, val)
-			}
-		}
-	}
 	file, explicit := cmd.Flags().Lookup("config").Value.String(), true
 	if file == "" {
 		file, explicit = filepath.Join(xdg(e, "XDG_CONFIG_HOME", ".config"), "rdma-setup", "config.yaml"), false
@@ -138,31 +140,40 @@ func ReadSettings(e *Env, cmd *cobra.Command) (*Settings, error) {
 	if err := knownSettings(conf, file); err != nil {
 		return nil, err
 	}
+	s := &Settings{sources: map[string]string{}}
+	look := finder(e, cmd, conf, file)
 	get := func(key string) string {
-		if f := cmd.Flags().Lookup(key); f != nil && f.Changed {
-			return f.Value.String()
-		}
-		if val := v.GetString("env." + key); val != "" {
-			return val
-		}
-		if val := conf.GetString(key); val != "" {
-			return val
-		}
-		if f := cmd.Flags().Lookup(key); f != nil {
-			return f.DefValue
-		}
-		return ""
+		v := look(key)
+		s.sources[key] = v.source
+		return v.text
 	}
-	yes := func(key string) bool { return slices.Contains([]string{"true", "1", "yes", "on"}, get(key)) }
-	s := &Settings{
-		URL: get("url"), Username: get("username"), Password: get("password"), PasswordFile: get("password-file"),
-		PasswordIn: yes("password-stdin"), Thumbprint: get("thumbprint"), CACerts: get("ca-certs"), Insecure: yes("insecure"),
-		SSHUser: get("ssh-user"), SSHKey: get("ssh-key"), KnownHosts: get("known-hosts"), Jump: get("jump"), WeakSSH: yes("ssh-weak"),
-		ESXiPassword: get("esxi-password"), ESXiPasswords: get("esxi-passwords"), GuestPassword: get("guest-password"), SudoPassword: get("sudo-password"),
-		Lab: yes("lab"), OwnLab: changesLab(cmd),
-		StateDir: get("state-dir"), LogLevel: get("log-level"), Verbose: yes("verbose"), Trace: get("trace"),
+	var invalid error
+	yes := func(key string) bool {
+		switch text := get(key); strings.ToLower(text) {
+		case "true", "1", "yes", "on":
+			return true
+		case "", "false", "0", "no", "off":
+		default:
+			invalid = Usage("use true or false", "%s: %q is neither true nor false", cmp.Or(s.sources[key], "--"+key), text)
+		}
+		return false
 	}
+	for key, into := range map[string]*string{
+		"url": &s.URL, "username": &s.Username, "thumbprint": &s.Thumbprint, "ca-certs": &s.CACerts, "ssh-user": &s.SSHUser, "ssh-key": &s.SSHKey,
+		"known-hosts": &s.KnownHosts, "jump": &s.Jump, "esxi-passwords": &s.ESXiPasswords, "state-dir": &s.StateDir, "log-level": &s.LogLevel, "trace": &s.Trace,
+	} {
+		*into = get(key)
+	}
+	for key, into := range map[string]*Secret{"password": &s.Password, "esxi-password": &s.ESXiPassword, "guest-password": &s.GuestPassword, "sudo-password": &s.SudoPassword} {
+		if *into, err = secretOf(key, look); err != nil {
+			return nil, err
+		}
+	}
+	s.Insecure, s.WeakSSH, s.Lab, s.Verbose, s.OwnLab = yes("insecure"), yes("ssh-weak"), yes("lab"), yes("verbose"), changesLab(cmd)
 	e.NoPager = e.NoPager || yes("no-pager")
+	if invalid != nil {
+		return nil, invalid
+	}
 	for _, flag := range []string{"command-times", "clock-scale", "guest-files"} {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			s.LabArgs = append(s.LabArgs, "--"+flag, f.Value.String())

@@ -33,7 +33,7 @@ const mostEarly = 2000
 // OpenTrace opens the trace according to the settings. Only its owner can read the file.
 func OpenTrace(e *Env, set *Settings) (*Trace, error) {
 	t := &Trace{wanted: set.LogLevel == "debug"}
-	t.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
+	t.Hide(set.Secrets()...)
 	if set.Verbose {
 		t.lines = e.Stderr
 	}

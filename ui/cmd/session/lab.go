@@ -265,10 +265,11 @@ func (l *Lab) into(set *console.Settings) {
 	if err != nil {
 		return
 	}
+	set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword = console.Secret{}, console.Secret{}, console.Secret{}, console.Secret{}
 	targets := map[string]*string{
-		"GOVC_URL": &set.URL, "GOVC_USERNAME": &set.Username, "GOVC_PASSWORD": &set.Password, "GOVC_TLS_CA_CERTS": &set.CACerts,
-		"RDMA_SETUP_KNOWN_HOSTS": &set.KnownHosts, "RDMA_SETUP_SSH_KEY": &set.SSHKey, "RDMA_SETUP_ESXI_PASSWORD": &set.ESXiPassword,
-		"RDMA_SETUP_GUEST_PASSWORD": &set.GuestPassword, "RDMA_SETUP_SUDO_PASSWORD": &set.SudoPassword,
+		"GOVC_URL": &set.URL, "GOVC_USERNAME": &set.Username, "GOVC_PASSWORD": &set.Password.Text, "GOVC_TLS_CA_CERTS": &set.CACerts,
+		"RDMA_SETUP_KNOWN_HOSTS": &set.KnownHosts, "RDMA_SETUP_SSH_KEY": &set.SSHKey, "RDMA_SETUP_ESXI_PASSWORD": &set.ESXiPassword.Text,
+		"RDMA_SETUP_GUEST_PASSWORD": &set.GuestPassword.Text, "RDMA_SETUP_SUDO_PASSWORD": &set.SudoPassword.Text,
 	}
 	for line := range strings.Lines(string(b)) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")

@@ -274,7 +274,7 @@ func (s *Session) portCounters(inv *backends.Inventory) func(ctx context.Context
 			return nil, err
 		}
 		_, no := refused.Load(host)
-		if h := inv.Host(host); no || h == nil || !h.SSHRunning || s.Env.Terminal() && s.Set.ESXiPassword == "" {
+		if h := inv.Host(host); no || h == nil || !h.SSHRunning || s.Env.Terminal() && !s.Set.ESXiPassword.Known() {
 			return out, nil
 		}
 		more, err := s.Shells.PriorityCounters(ctx, host, port)

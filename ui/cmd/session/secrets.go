@@ -26,11 +26,14 @@ type hostPasswords struct {
 }
 
 // secret returns a known secret or prompts for it, until the answer is empty. No time limit counts while it waits.
-func (s *Session) secret(ctx context.Context, known *string, what string) (string, error) {
+func (s *Session) secret(ctx context.Context, known *console.Secret, what string) (string, error) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
-	if *known != "" || s.declined[known] || !s.mayAsk() {
-		return *known, nil
+	if err := s.readSecret(ctx, known); err != nil {
+		return "", err
+	}
+	if known.Text != "" || s.declined[known] || !s.mayAsk() {
+		return known.Text, nil
 	}
 	if by := s.refusedBy[known]; by != "" {
 		what += " (" + by + " refused it; once more)"
@@ -42,14 +45,25 @@ func (s *Session) secret(ctx context.Context, known *string, what string) (strin
 	if answer == "" && ctx.Err() == nil {
 		s.declined = with(s.declined, known, true)
 	}
-	*known = answer
+	known.Text = answer
 	return answer, nil
 }
 
+// readSecret reads a secret that is given by a command. No time limit counts meanwhile: a person may have to open a safe.
+func (s *Session) readSecret(ctx context.Context, known *console.Secret) error {
+	if !known.Given() {
+		return nil
+	}
+	defer s.asking()()
+	err := known.Read(ctx, s.Env)
+	s.Trace.Hide(known.Text)
+	return err
+}
+
 // with sets a key in a map that may be nil.
-func with[V any](m map[*string]V, key *string, v V) map[*string]V {
+func with[V any](m map[*console.Secret]V, key *console.Secret, v V) map[*console.Secret]V {
 	if m == nil {
-		m = map[*string]V{}
+		m = map[*console.Secret]V{}
 	}
 	m[key] = v
 	return m
@@ -97,11 +111,11 @@ func (s *Session) confirm(ctx context.Context, question string) (bool, error) {
 }
 
 // forget drops a secret that a target has refused, if another one can be prompted for.
-func (s *Session) forget(known *string, by ssh.Target, refused string) {
+func (s *Session) forget(known *console.Secret, by ssh.Target, refused string) {
 	s.secrets.Lock()
 	defer s.secrets.Unlock()
-	if *known == refused && s.mayAsk() {
-		*known = ""
+	if known.Text == refused && s.mayAsk() {
+		known.Text = ""
 		s.refusedBy = with(s.refusedBy, known, by.String())
 	}
 }
@@ -122,7 +136,10 @@ func (s *Session) esxiPassword(ctx context.Context, host string) (string, error)
 	if p := h.byHost[host]; p != "" {
 		return p, nil
 	}
-	if p := s.Set.ESXiPassword; p != "" && !(h.refused[host] && s.mayAsk()) {
+	if err := s.readSecret(ctx, &s.Set.ESXiPassword); err != nil {
+		return "", err
+	}
+	if p := s.Set.ESXiPassword.Text; p != "" && !(h.refused[host] && s.mayAsk()) {
 		return p, nil
 	}
 	if !s.mayAsk() || h.asked[host] == esxiTries {
@@ -138,14 +155,14 @@ func (s *Session) esxiPassword(ctx context.Context, host string) (string, error)
 		return "", err
 	}
 	h.byHost[host] = p
-	if !h.decided && s.Set.ESXiPassword == "" && (s.Screen.Load() || s.Env.Confirm != nil) {
+	if !h.decided && s.Set.ESXiPassword.Text == "" && (s.Screen.Load() || s.Env.Confirm != nil) {
 		h.decided = true
 		same, err := s.confirm(ctx, "Use this password for the other ESXi hosts too")
 		if err != nil {
 			return "", err
 		}
 		if same {
-			s.Set.ESXiPassword = p
+			s.Set.ESXiPassword.Text = p
 		}
 	}
 	return p, nil

@@ -55,7 +55,7 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 		t.Errorf("one for each: %q after %q", got, asked)
 	}
 	asked = nil
-	s = &Session{Env: person(&asked, false, "right"), Set: &console.Settings{ESXiPassword: "wrong"}}
+	s = &Session{Env: person(&asked, false, "right"), Set: &console.Settings{ESXiPassword: console.Secret{Text: "wrong"}}}
 	first := passwords(t, s, "a", "b")
 	s.forgetESXi("a") // only host a has refused it
 	if got := append(first, passwords(t, s, "a", "b")...); !slices.Equal(got, []string{"wrong", "wrong", "right", "wrong"}) {
@@ -67,7 +67,7 @@ func TestPasswordsOfESXiHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent := &console.Env{Terminal: func() bool { return false }}
-	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file, ESXiPassword: "others"}}
+	s = &Session{Env: silent, Set: &console.Settings{ESXiPasswords: file, ESXiPassword: console.Secret{Text: "others"}}}
 	if got := passwords(t, s, "a", "b", "c"); !slices.Equal(got, []string{"pass word", "2", "others"}) {
 		t.Errorf("from a file: %q", got)
 	}
@@ -93,8 +93,8 @@ func TestARefusedSecretIsAskedAgain(t *testing.T) {
 		got = append(got, p)
 		s.forget(&s.Set.SudoPassword, ssh.Target{Name: "guest vm-01"}, "typo")
 	}
-	if !slices.Equal(got, []string{"typo", "right"}) || s.Set.SudoPassword != "right" {
-		t.Errorf("%q, then %q", got, s.Set.SudoPassword)
+	if !slices.Equal(got, []string{"typo", "right"}) || s.Set.SudoPassword.Text != "right" {
+		t.Errorf("%q, then %q", got, s.Set.SudoPassword.Text)
 	}
 }
 

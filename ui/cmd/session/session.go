@@ -3,15 +3,11 @@
 package session
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -44,8 +40,8 @@ type Session struct {
 
 	secrets       sync.Mutex // one prompt at a time, and the answers
 	hostPasswords hostPasswords
-	declined      map[*string]bool   // secrets that the operator does not have
-	refusedBy     map[*string]string // targets that refused the secret typed last
+	declined      map[*console.Secret]bool   // secrets that the operator does not have
+	refusedBy     map[*console.Secret]string // targets that refused the secret typed last
 
 	mu        sync.Mutex
 	answers   *answers.Answers    // those whose guests are connected
@@ -89,8 +85,16 @@ func New(ctx context.Context, e *console.Env, set *console.Settings) (*Session, 
 		}
 		s.Lab = lab
 		lab.into(set)
-		trace.Hide(set.Password, set.ESXiPassword, set.GuestPassword, set.SudoPassword)
 	}
+	err = set.Usable(e)
+	if err == nil {
+		err = set.Password.Read(ctx, e)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	trace.Hide(set.Secrets()...)
 	return s, nil
 }
 
@@ -142,7 +146,7 @@ const loginTries = 3
 
 // typed reports whether the vCenter password was typed.
 func (s *Session) typed() bool {
-	return s.Set.Password == "" && s.Set.PasswordFile == "" && !s.Set.PasswordIn && s.Env.Terminal()
+	return !s.Set.Password.Known() && s.Env.Terminal()
 }
 
 // CAFiles splits a list in the form of PATH.
@@ -150,20 +154,16 @@ func CAFiles(list string) []string {
 	return slices.DeleteFunc(filepath.SplitList(list), func(f string) bool { return f == "" })
 }
 
-// password determines the vCenter password once: environment, file, stdin, prompt.
+// password returns the vCenter password of the settings, or prompts for it once.
 func (s *Session) password() func(context.Context) (string, error) {
 	once := sync.OnceValues(func() (string, error) {
 		switch set := s.Set; {
-		case set.Password != "":
-			return set.Password, nil
-		case set.PasswordFile != "":
-			return firstLineOf(set.PasswordFile)
-		case set.PasswordIn:
-			return firstLine(s.Env.Stdin)
+		case set.Password.Known():
+			return set.Password.Text, nil
 		case s.Env.Terminal():
 			return s.Env.Secret("password of " + set.Username)
 		}
-		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file or --password-stdin",
+		return "", backends.Errorf(backends.KindAuth, "", "set RDMA_SETUP_PASSWORD or GOVC_PASSWORD, or use --password-file, --password-stdin or --password-command",
 			"no password for %s is known, and there is no terminal for a prompt", s.Set.Username)
 	})
 	return func(context.Context) (string, error) {
@@ -171,31 +171,6 @@ func (s *Session) password() func(context.Context) (string, error) {
 		s.Trace.Hide(word)
 		return word, err
 	}
-}
-
-func firstLineOf(path string) (string, error) {
-	b, err := backends.InputPassword.ReadFile(path)
-	if backends.KindOf(err) == backends.KindUsage {
-		return "", err
-	}
-	if err != nil {
-		return "", console.Usage("Write the password on the first line.", "password file: %v", err)
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimRight(line, "\r"), nil
-}
-
-// firstLine reads a password from a stream that may stay open.
-func firstLine(r io.Reader) (string, error) {
-	most := backends.InputPassword.Limit
-	line, err := bufio.NewReader(io.LimitReader(r, most)).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	if int64(len(line)) == most {
-		return "", console.Usage("Write the password on the first line.", "the first line of stdin is longer than %s", backends.SizeText(most))
-	}
-	return strings.TrimRight(line, "\r\n"), nil
 }
 
 // Close logs out and closes the session; a lab that an unfinished run needs stays.

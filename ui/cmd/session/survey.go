@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,11 +35,6 @@ func (s *Session) reachGuests() error {
 		Trace: s.Trace.Call, DialTimeout: max(10*time.Second, s.Set.GuestTimeout/4),
 	}
 	if s.Set.SSHKey != "" {
-		if info, err := os.Stat(s.Set.SSHKey); err == nil && info.Mode().IsRegular() {
-			if err := backends.InputKey.Fits(s.Set.SSHKey, info); err != nil {
-				return err
-			}
-		}
 		cfg.Keys = []string{s.Set.SSHKey}
 	} else if home != "" {
 		for _, name := range []string{"id_ed25519", "id_ecdsa", "id_rsa"} {
