@@ -14,11 +14,30 @@ func Clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r' || r == '\u2028' || r == '\u2029':
 			return ' '
-		case r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+		case Unsafe(r):
 			return '?'
 		}
 		return r
 	}, s)
+}
+
+// CleanLines does the same to a document and keeps its line breaks and tabs.
+func CleanLines(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case Unsafe(r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// Unsafe reports whether a character may act on a terminal or a reader: a control character, an escape, a direction mark, a
+// character without width, or a byte that is not UTF-8.
+func Unsafe(r rune) bool {
+	return r == utf8.RuneError || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)
 }
 
 // Shorten truncates a text to most characters, and then appends an ellipsis.

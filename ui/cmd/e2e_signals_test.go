@@ -53,6 +53,7 @@ func TestE2ESignals(t *testing.T) {
 		exit    int
 	}{
 		{"SIGINT", []syscall.Signal{syscall.SIGINT}, "interrupted", 130},
+		{"SIGQUIT", []syscall.Signal{syscall.SIGQUIT}, "interrupted", 130},
 		{"SIGTERM", []syscall.Signal{syscall.SIGTERM}, "interrupted", 130},
 		{"SIGINT twice", []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, "interrupted", 130},
 		{"SIGTERM, then SIGINT", []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, "interrupted", 130},

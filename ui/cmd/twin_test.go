@@ -472,3 +472,85 @@ func TestTwinOfAVMWithoutItsHost(t *testing.T) {
 		t.Errorf("assumed: %q", tw.Assumed)
 	}
 }
+
+// TestTwinOfABundleWithoutAProperty removes every property of a collected inventory once: its twin starts, or is refused with an
+// error.
+func TestTwinOfABundleWithoutAProperty(t *testing.T) {
+	t.Parallel()
+	site := newBench(t, lab.Options{Scenario: "gpudirect", Hosts: 1, VMs: 1})
+	b, _ := site.bundle(filepath.Join(site.lab.Dir(), "answers-gpudirect.yaml"))
+	whole, err := json.Marshal(b.Facts.Inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree := func() (out any) {
+		if err := json.Unmarshal(whole, &out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var paths [][]any // of keys and indices
+	var walk func(at any, path []any)
+	walk = func(at any, path []any) {
+		switch at := at.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(at)) {
+				own := append(slices.Clone(path), key)
+				paths = append(paths, own)
+				walk(at[key], own)
+			}
+		case []any:
+			if len(at) > 0 { // the elements of a list have the same properties
+				walk(at[0], append(slices.Clone(path), 0))
+			}
+		}
+	}
+	walk(tree(), nil)
+	started := 0
+	for _, path := range paths {
+		changed := tree()
+		at := changed
+		for _, step := range path[:len(path)-1] {
+			if i, is := step.(int); is {
+				at = at.([]any)[i]
+			} else {
+				at = at.(map[string]any)[step.(string)]
+			}
+		}
+		delete(at.(map[string]any), path[len(path)-1].(string))
+		text, err := json.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lacks := *b
+		facts := *b.Facts
+		facts.Inventory = nil
+		if err := json.Unmarshal(text, &facts.Inventory); err != nil {
+			continue // the bundle is refused
+		}
+		lacks.Facts = &facts
+		func() {
+			defer func() {
+				if what := recover(); what != nil {
+					t.Errorf("without %v: panic: %v", path, what)
+				}
+			}()
+			tw, err := twin.Of(&lacks)
+			if err != nil {
+				return
+			}
+			l, err := lab.Start(t.Context(), lab.Options{Found: tw.Found, Private: true, Unlogged: true, Dir: t.TempDir()})
+			if err != nil {
+				return
+			}
+			started++
+			if err := l.Close(); err != nil {
+				t.Errorf("without %v: %v", path, err)
+			}
+		}()
+	}
+	if len(paths) < 200 || started < len(paths)/2 {
+		t.Errorf("%d of %d twins started", started, len(paths))
+	}
+	t.Logf("%d properties, %d twins started", len(paths), started)
+}

@@ -14,6 +14,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/rdma-setup/rdma-setup/backends"
 )
 
 // SchemaVersion is the version of the JSON documents that commands print: it changes when a field is removed or its meaning
@@ -103,7 +105,7 @@ func escape(out *bufio.Writer, doc []byte, write func(rune) string) {
 	kept := 0
 	for i := 0; i < len(doc); {
 		r, size := utf8.DecodeRune(doc[i:])
-		if r >= unicode.MaxASCII && (unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r)) {
+		if r >= unicode.MaxASCII && r != utf8.RuneError && backends.Unsafe(r) {
 			_, _ = out.Write(doc[kept:i])
 			_, _ = out.WriteString(write(r))
 			kept = i + size

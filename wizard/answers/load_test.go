@@ -209,6 +209,7 @@ func TestEveryProblemIsNamedWithItsLine(t *testing.T) {
 		"PCI address":                         {"mode: gpudirect\ngpudirect: {gpus: {x: [zz]}}\nvms: [{name: x, ip: 10.0.0.1/24}]", 2, "gpudirect.gpus{x}[0]", "not a PCI address", "0000:3d:00.0"},
 		"time-out":                            {"mode: pvrdma\nrun: {reboot: {timeout: 1s}}", 2, "run.reboot.timeout", "not between 1m and 24h", ""},
 		"no time":                             {"mode: pvrdma\nrun: {reboot: {timeout: soon}}", 2, "run.reboot.timeout", "not a duration", "30m"},
+		"switch name is a path":               {"mode: pvrdma\nswitch: {name: a/b, portgroup: ../../../etc/cron.d/x}", 2, "switch.portgroup", "is a path", "not a path"},
 		"switch name too long":                {"mode: pvrdma\nswitch: {name: " + strings.Repeat("x", 81) + "}", 2, "switch.name", "too long", "80"},
 		"newer file":                          {"apiVersion: rdma-setup/v2\nmode: pvrdma", 1, "apiVersion", "reads rdma-setup/v1", "newer"},
 		"other file":                          {"apiVersion: v1\nmode: pvrdma", 1, "apiVersion", "reads rdma-setup/v1", "write apiVersion"},

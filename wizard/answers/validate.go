@@ -255,6 +255,9 @@ func (c *checker) objectName(s, path string) {
 		c.bad(path, "vSphere allows up to 80 characters", "is too long")
 	case strings.ContainsFunc(s, unicode.IsControl):
 		c.bad(path, "write a name without control characters", "%q is not a valid name", clip(s))
+	case slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == '\\' }), func(part string) bool { return part == "." || part == ".." }):
+		// vSphere keeps a slash in a name as %2f (vSphere Web Services API, ManagedEntity.name), so a name may contain one.
+		c.bad(path, "write a name, not a path", "%q is a path", clip(s))
 	case strings.TrimSpace(s) != s:
 		c.bad(path, "remove the spaces around it", "%q begins or ends with a space", clip(s))
 	}

@@ -274,9 +274,15 @@ func (r *Rehearsal) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, map[string]any{
+	var b strings.Builder
+	err = t.Execute(&b, map[string]any{
 		"Simulated": simulated, "Head": r.head(), "Rows": r.rows(), "Window": r.Window, "Ends": r.ends(), "Lists": append([]list{{"plan:", r.Plan}}, r.lists()...),
 	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, backends.CleanLines(b.String()))
+	return err
 }
 
 // Clock formats a time in seconds: 1h2m3s.

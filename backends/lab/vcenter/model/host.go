@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sort"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator/esx"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -136,11 +137,12 @@ type plain struct{ managed }
 type managed = mo.EnvironmentBrowser
 
 func product(h *world.Host) types.AboutInfo {
+	major, _, _ := strings.Cut(h.Version, ".")
 	return types.AboutInfo{
 		Name: "VMware ESXi", FullName: fmt.Sprintf("VMware ESXi %s build-%s", h.Version, h.Build), Vendor: "VMware, Inc.",
 		Version: h.Version, Build: h.Build, LocaleVersion: "INTL", LocaleBuild: "000", OsType: "vmnix-x86",
 		ProductLineId: "embeddedEsx", ApiType: "HostAgent", ApiVersion: h.Version + ".0",
-		LicenseProductName: "VMware ESX Server", LicenseProductVersion: h.Version[:1] + ".0",
+		LicenseProductName: "VMware ESX Server", LicenseProductVersion: major + ".0",
 	}
 }
 
