@@ -40,7 +40,8 @@ type Check struct {
 	ID         string
 	Scope      Scope
 	Link       LinkName       // place in the chain
-	Modes      []answers.Mode // empty: every mode
+	Modes      []answers.Mode // the site uses one of these; empty: it applies to every site
+	Except     []answers.Mode // nor does it use one of these
 	Quick      bool           // belongs to the quick check
 	HostCall   bool           // needs a call per host, so only a full check evaluates it
 	Preflight  bool           // must not fail before a run
@@ -67,7 +68,7 @@ type Answer struct {
 
 // A Selection limits a run of the catalogue.
 type Selection struct {
-	Mode      answers.Mode
+	Uses      []answers.Mode // what the site uses (Answers.Uses); empty: everything
 	Quick     bool
 	Preflight bool
 	Only      []string
@@ -83,10 +84,16 @@ func (s Selection) covers(c Check) bool {
 		return false
 	case s.Quick && (!c.Quick || c.HostCall), s.Preflight && !c.Preflight:
 		return false
-	case s.Mode != "" && len(c.Modes) > 0 && !slices.Contains(c.Modes, s.Mode):
-		return false
 	}
-	return true
+	return c.applies(s.Uses)
+}
+
+// applies reports whether a row is about something that a site uses.
+func (c Check) applies(uses []answers.Mode) bool {
+	within := func(modes []answers.Mode) bool {
+		return slices.ContainsFunc(modes, func(m answers.Mode) bool { return slices.Contains(uses, m) })
+	}
+	return len(uses) == 0 || (len(c.Modes) == 0 || within(c.Modes)) && !within(c.Except)
 }
 
 // Ask evaluates the selected rows, in order; each returns at least one finding. A check that panics or is interrupted by ctx is

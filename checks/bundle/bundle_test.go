@@ -181,13 +181,13 @@ func TestTheSameFactsGiveTheSameFindings(t *testing.T) {
 		VCenter: backends.VCenter{URL: "https://vc.example/sdk", User: "root", Version: "8.0.3", Clock: made.Add(time.Second), ClockAsked: made},
 		Hosts:   []backends.Host{{Name: "esx-01", Datacenter: "DC", Version: "8.0.3", State: "connected", Firewall: map[string]backends.Ruleset{"pvrdma": {}}, System: &backends.HostSystem{Pause: backends.ReadFact(map[string]backends.PauseSpec(nil), errors.New("no answer"))}}},
 	}}
-	want := catalogue.Run(context.Background(), f, checks.Selection{Mode: a.Mode})
+	want := catalogue.Run(context.Background(), f, checks.Selection{Uses: a.Uses()})
 	b, err := bundle.Read(bytes.NewReader(packed(t, &bundle.Bundle{Made: made, Answers: a, Facts: f})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Facts.Answers = b.Answers
-	if d := cmp.Diff(want, catalogue.Run(context.Background(), b.Facts, checks.Selection{Mode: b.Answers.Mode})); d != "" {
+	if d := cmp.Diff(want, catalogue.Run(context.Background(), b.Facts, checks.Selection{Uses: b.Answers.Uses()})); d != "" {
 		t.Errorf("(-live +bundle)\n%s", d)
 	}
 }

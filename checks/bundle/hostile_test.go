@@ -238,7 +238,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		b.Facts.Answers = b.Answers
-		for _, found := range catalogue.Run(context.Background(), b.Facts, checks.Selection{Mode: answers.PVRDMA}) {
+		for _, found := range catalogue.Run(context.Background(), b.Facts, checks.Selection{Uses: []answers.Mode{answers.PVRDMA}}) {
 			if strings.Contains(found.Evidence, "the check itself failed") {
 				t.Errorf("%s: %s", found.ID, found.Evidence)
 			}

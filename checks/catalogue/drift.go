@@ -10,7 +10,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
-	"github.com/rdma-setup/rdma-setup/wizard/answers"
 )
 
 // drifts are the comparisons with the baseline, except for rows that only compare with the baseline (HOST-PNIC-MAC-005,
@@ -184,7 +183,7 @@ func vfs(n *backends.NIC) string {
 }
 
 func gpuSlots(f *checks.Facts, h *backends.Host) string {
-	if f.Answers.Mode != answers.GPUDirect {
+	if !f.Answers.GPUs() {
 		return ""
 	}
 	out := backends.Each(h.GPUs, func(g backends.GPU) string { return g.PCI })

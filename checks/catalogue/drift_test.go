@@ -143,7 +143,7 @@ func drift(r checks.Finding) string {
 
 func drifted(f *checks.Facts) []checks.Finding {
 	var out []checks.Finding
-	for _, r := range catalogue.Run(context.Background(), f, checks.Selection{Mode: f.Answers.Mode}) {
+	for _, r := range catalogue.Run(context.Background(), f, checks.Selection{Uses: f.Answers.Uses()}) {
 		if drift(r) != "" {
 			out = append(out, r)
 		}

@@ -29,7 +29,7 @@ func notHere(mode answers.Mode) string {
 func amiss(f *checks.Facts, quiet bool) map[string]checks.Status {
 	out := map[string]checks.Status{}
 	order := []checks.Status{checks.Unknown, checks.Warn, checks.Fail}
-	for _, r := range catalogue.Run(context.Background(), f, checks.Selection{Mode: f.Answers.Mode}) {
+	for _, r := range catalogue.Run(context.Background(), f, checks.Selection{Uses: f.Answers.Uses()}) {
 		if r.Status == checks.Pass || r.Status == checks.Unknown && r.Quiet && !quiet {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 func run(f *checks.Facts, sel checks.Selection) []checks.Finding {
-	sel.Mode = f.Answers.Mode
+	sel.Uses = f.Answers.Uses()
 	return catalogue.Run(context.Background(), f, sel)
 }
 
@@ -36,6 +36,42 @@ func TestEveryRowOfTheModeAnswers(t *testing.T) {
 			belongs := len(c.Modes) == 0 || slices.Contains(c.Modes, mode)
 			if belongs != slices.Contains(told, c.ID) {
 				t.Errorf("%s: %s belongs: %t", mode, c.ID, belongs)
+			}
+		}
+	}
+}
+
+// What a site uses decides which rows apply, not the word in mode: GPUs beside PVRDMA adapters or VFs have the rows of both, but
+// PVRDMA has none of those for a card in the guest.
+func TestRowsFollowWhatIsUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode answers.Mode
+		nic  string
+		gpus map[string]answers.VMGPUs
+		has  []string
+		not  []string
+	}{
+		"PVRDMA":                        {mode: answers.PVRDMA, has: []string{"HOST-VMKNIC-SET-001"}, not: []string{"GST-VGPULIC-038", "VM-SNAP-005"}},
+		"PVRDMA and GPUs":               {mode: answers.PVRDMA, nic: answers.NICPVRDMA, has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038", "GST-NVSMI-027", "HOST-VGPUMGR-019", "VM-SNAP-005"}, not: []string{"GST-PEERMEM-028", "GST-MOD-S-008", "PAIR-GDR-012"}},
+		"PVRDMA, and GPUs by VM":        {mode: answers.PVRDMA, gpus: map[string]answers.VMGPUs{"vm-01": {}}, has: []string{"HOST-VMKNIC-SET-001", "GST-VGPULIC-038"}},
+		"VFs and GPUs":                  {mode: answers.GPUDirect, nic: "sriov", has: []string{"GST-VGPULIC-038", "HOST-VF-COUNT-010", "DVS-EXIST-001", "GST-PEERMEM-028"}, not: []string{"HOST-VMKNIC-SET-001"}},
+		"cards and GPUs, without a DVS": {mode: answers.GPUDirect, nic: "passthrough", has: []string{"GST-PEERMEM-028"}, not: []string{"HOST-VF-COUNT-010", "DVS-EXIST-001"}},
+	} {
+		f := healthy(c.mode)
+		a := *f.Answers
+		a.GPUDirect.NIC, f.Answers = c.nic, &a
+		if c.gpus != nil {
+			a.GPUDirect.GPUs = c.gpus
+		}
+		told := ids(run(f, checks.Selection{}))
+		for _, id := range c.has {
+			if !slices.Contains(told, id) {
+				t.Errorf("%s: %s is not asked", name, id)
+			}
+		}
+		for _, id := range c.not {
+			if slices.Contains(told, id) {
+				t.Errorf("%s: %s is asked", name, id)
 			}
 		}
 	}
@@ -139,7 +175,7 @@ func TestPanicInOneRowDoesNotStopTheOthers(t *testing.T) {
 func TestStoppedRunIsReported(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, r := range catalogue.Run(ctx, healthy(p), checks.Selection{Mode: p}) {
+	for _, r := range catalogue.Run(ctx, healthy(p), checks.Selection{Uses: []answers.Mode{p}}) {
 		if r.Status != checks.Unknown || r.Quiet {
 			t.Fatalf("%s is %s after a stop", r.ID, r.Status)
 		}

@@ -72,7 +72,7 @@ func guestTestChecks() []checks.Check {
 			Run: sameGuests("MLNX_OFED", func(g *backends.Guest) string { return cmp.Or(g.MOFED, "none") }),
 		},
 		{
-			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
+			ID: "GST-TCLASS-025", Scope: checks.Guest, Link: checks.InGuest, Modes: row.Direct, Except: row.PVRDMA, Fix: checks.Automatic, Source: "rules of DSCP: traffic class = DSCP x 4, + 2 with ECN",
 			Criteria: "the traffic class of the DSCP, and with guest.environment also set for applications / unset, or not set for applications / another; without qos.lossless pfc: " +
 				"passes, for information", Remedy: "Set the traffic class of the device.",
 			Run: eachVerbs("GST-TCLASS-025", func(f *checks.Facts, t backends.Ref, d *backends.VerbsDevice) checks.Answer {

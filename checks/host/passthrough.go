@@ -61,13 +61,13 @@ func passthroughChecks() []checks.Check {
 			}),
 		},
 		{
-			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Quick: true, Fix: checks.Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
+			ID: "HOST-GPU-ROOT-016", Scope: checks.Host, Link: checks.InBIOS, Modes: row.GPUDirect, Except: row.PVRDMA, Quick: true, Fix: checks.Manual, Source: "NVIDIA GPU Operator: GPUDirect RDMA",
 			Criteria: "GPU and NIC under one switch or root port / one root complex, or only some of the GPUs / different ones",
 			Remedy:   "Move the card to another slot: peer-to-peer does not work across root complexes, whatever the settings.",
 			Run:      row.EachHost(topology),
 		},
 		{
-			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Fix: checks.Reboot,
+			ID: "HOST-GPU-ATS-017", Scope: checks.Host, Link: checks.InFirmware, Modes: row.GPUDirect, Except: row.PVRDMA, Fix: checks.Reboot,
 			Source:   "NVIDIA AI Enterprise, Optimizing VM Configuration for AI Inference, Appendix, ATS and ACS configuration",
 			Criteria: "ATS_ENABLED is on, or the card has no such key / off / -",
 			Remedy:   "Set ATS_ENABLED and reboot the host.",

@@ -121,7 +121,7 @@ func slots(f *checks.Facts, h *backends.Host) string {
 	if n := f.NIC(h); n != nil {
 		out = append(out, fmt.Sprintf("NIC %s on node %d", n.PCI, n.NUMA))
 	}
-	if list, _ := f.GPUs(h); f.Answers.Mode == answers.GPUDirect {
+	if list, _ := f.GPUs(h); f.Answers.GPUs() {
 		if len(f.Rails()) > 1 { // which VMs have them differs between rails
 			list = nil
 			for i := range h.GPUs {

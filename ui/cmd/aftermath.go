@@ -47,7 +47,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 		inv.Host(seen.Hosts[i].Name).System = seen.Hosts[i].System
 	}
 	facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
-	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Skip: f.skip})
+	found := catalogue.Run(ctx, facts, checks.Selection{Uses: a.Uses(), Skip: f.skip})
 	if ctx.Err() != nil {
 		return before
 	}
@@ -58,7 +58,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 func preflight(ctx context.Context, s *session.Session, a *answers.Answers, inv *backends.Inventory, f planFlags) []checks.Finding {
 	a, inv = limited(a, inv, f.limit)
 	facts := s.Gather(ctx, a, inv, false, true)
-	found := catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Preflight: true, Skip: f.skip})
+	found := catalogue.Run(ctx, facts, checks.Selection{Uses: a.Uses(), Preflight: true, Skip: f.skip})
 	for i := range found {
 		// A pNIC named by --force-nic is in use: the operator has accepted that, and the plan says what stops.
 		if c := &found[i]; c.ID == "HOST-PNIC-USED-012" && c.Status == checks.Fail && slices.ContainsFunc(f.forceNIC, func(spec string) bool {

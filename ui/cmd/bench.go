@@ -216,7 +216,7 @@ func (p applications) run(ctx context.Context, e *console.Env, s *session.Sessio
 	}
 	if p.nccl && len(all) > 0 {
 		facts := &checks.Facts{Answers: a, Inventory: s.Last(nil), Pairs: pairFacts(all)}
-		found = catalogue.Run(ctx, facts, checks.Selection{Mode: a.Mode, Only: []string{"PAIR-NCCL-013"}})
+		found = catalogue.Run(ctx, facts, checks.Selection{Uses: a.Uses(), Only: []string{"PAIR-NCCL-013"}})
 	}
 	return all, found, err
 }

@@ -79,7 +79,7 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 		facts.Pairs = append(facts.Pairs, pairFacts(measured)...)
 	}
 	sel := f.sel
-	sel.Mode = u.a.Mode
+	sel.Uses = u.a.Uses()
 	u.facts = facts
 	c := checkedOf(u.s, a, inv, facts, catalogue.Run(ctx, facts, sel), measured)
 	c.calls, u.calls, c.baseline = u.s.VC.Calls()-u.calls, u.s.VC.Calls(), u.base
@@ -102,7 +102,7 @@ func (u *checkup) world(ctx context.Context) (*backends.Inventory, error) {
 // members.
 func answersFrom(inv *backends.Inventory) *answers.Answers {
 	a := answers.Default(answers.PVRDMA)
-	dvs := map[string]int{}
+	dvs, gpus := map[string]int{}, false
 	for _, v := range inv.VMs {
 		for _, ad := range v.Adapters {
 			switch ad.Type {
@@ -116,7 +116,14 @@ func answersFrom(inv *backends.Inventory) *answers.Answers {
 			dvs[ad.Switch]++
 			a.Switch.PortGroup = ad.PortGroup
 			a.VMs = append(a.VMs, answers.VM{Name: v.Name})
+			gpus = gpus || len(v.VGPUProfiles()) > 0 || len((&checks.Facts{Inventory: inv}).GPUsOf(&v)) > 0
 		}
+	}
+	switch {
+	case gpus && a.Mode == answers.PVRDMA:
+		a.GPUDirect.NIC = answers.NICPVRDMA
+	case gpus:
+		a.Mode, a.GPUDirect.NIC = answers.GPUDirect, "sriov"
 	}
 	for name, n := range dvs {
 		if best := dvs[a.Switch.Name]; n > best {

@@ -199,7 +199,7 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 		a = answersFrom(b.Facts.Inventory)
 	}
 	facts := b.Facts
-	facts.Answers, sel.Mode = a, a.Mode
+	facts.Answers, sel.Uses = a, a.Uses()
 	note := "checked from a bundle that rdma-setup " + b.Tool + " gathered at " + b.Made.Format("2006-01-02 15:04:05 -0700")
 	if b.Quick && !sel.Quick {
 		sel.Quick = true

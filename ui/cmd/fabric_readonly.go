@@ -39,7 +39,7 @@ func (f *fabric) Inspect(ctx context.Context, a *answers.Answers) (*backends.Inv
 	notes := []string{"read-only: nothing was changed or measured"}
 	if ready {
 		facts = f.s.Facts(ctx, &own, inv, true)
-		found = catalogue.Run(ctx, facts, checks.Selection{Mode: own.Mode})
+		found = catalogue.Run(ctx, facts, checks.Selection{Uses: own.Uses()})
 	} else {
 		found = preflight(ctx, f.s, &own, inv, planFlags{})
 		notes = append(notes, "no VM has an RDMA adapter: nothing is set up yet, and what was checked is whether mode "+string(own.Mode)+" can be")

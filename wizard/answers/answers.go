@@ -353,6 +353,19 @@ func (a *Answers) GPUs() bool {
 	return a.Mode == GPUDirect || a.Mode == PVRDMA && (a.GPUDirect.NIC == NICPVRDMA || len(a.GPUDirect.GPUs) > 0)
 }
 
+// Uses returns the modes whose checks apply to a site with these answers: what is used decides, not the word in mode. PVRDMA
+// adapters or VFs with GPUs have the checks of both.
+func (a *Answers) Uses() []Mode {
+	uses := []Mode{a.Mode}
+	if a.VFs() && a.Mode != SRIOV {
+		uses = append(uses, SRIOV)
+	}
+	if a.GPUs() && a.Mode != GPUDirect {
+		uses = append(uses, GPUDirect)
+	}
+	return uses
+}
+
 // NICPVRDMA is the value of gpudirect.nic for GPUs in VMs with PVRDMA adapters.
 const NICPVRDMA = "pvrdma"
 
