@@ -90,6 +90,10 @@ func Images() []string {
 // clusters (vSphere Security, "Global Privileges"). Without them the lock excludes only runs with the same state directory.
 func SharedLock() []string { return []string{"Global.ManageCustomFields", "Global.SetCustomField"} }
 
+// Lockdown is the additional privilege for hosts in lockdown mode: without it their exception users cannot be read
+// (QueryLockdownExceptions; vSphere Web Services API reference, HostAccessManager, required privileges).
+func Lockdown() []string { return []string{"Global.Settings"} }
+
 // Needed returns the privileges that answers require: those of their mode, and those of their tuning.
 func Needed(a *answers.Answers) []string {
 	const advanced = "VirtualMachine.Config.AdvancedConfig" // numa.nodeAffinity is an extraConfig key

@@ -130,7 +130,7 @@ func controlPlaneChecks() []checks.Check {
 		{
 			ID: "HOST-PORT-28250-009", Scope: checks.Host, Link: checks.InHost, Modes: row.PVRDMA, Fix: checks.Manual, Source: row.KubernetesGuide,
 			Criteria: "TCP 28250 of the peers is open / could not be tested / closed",
-			Remedy:   "Open TCP 28250 between the vmknics in the physical firewall.",
+			Remedy:   "Open TCP 28250 to 28761 (the ports of the ruleset pvrdma) between the vmknics in the physical firewall.",
 			Run: row.EachPeer(func(_ *checks.Facts, t backends.Ref, peer string, p backends.Peer) checks.Answer {
 				if p.Port == "" {
 					return row.Waiting(t, "TCP 28250 of %s was not tested: this needs the ESXi shell", peer)

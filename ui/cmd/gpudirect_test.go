@@ -216,6 +216,22 @@ func TestGPUBesidePVRDMA(t *testing.T) {
 			t.Errorf("%s: %v", vm, seen.extra)
 		}
 	}
+	out, _, _ = inProcess(env, "check", "-f", file, "-o", "json")
+	var doc brokenDoc
+	if err := json.Unmarshal([]byte(out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]bool{}
+	for _, f := range doc.Results {
+		if asked[f.ID] = true; f.Status == checks.Fail {
+			t.Errorf("%s %s: %s", f.ID, f.Target, f.Evidence)
+		}
+	}
+	for _, id := range []string{"HOST-VMKNIC-SET-001", "GST-NVSMI-027", "VM-MMIO-SIZE-024", "HOST-PT-ACTIVE-013"} { // of PVRDMA, and of GPUs
+		if !asked[id] {
+			t.Errorf("%s was not asked", id)
+		}
+	}
 	if out, errs, code := inProcess(env, "plan", "-f", file, "--detailed-exitcode"); code != 0 {
 		t.Errorf("a second plan: exit %d\n%s%s", code, out, errs)
 	}

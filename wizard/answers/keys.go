@@ -90,7 +90,7 @@ func fixedKeys() []Key {
 		{Path: "switch.vlan", Doc: "0: untagged", Default: "0", Min: 0, Max: 4094},
 
 		{Path: "pvrdma", Doc: "Paravirtual RDMA.", Mode: PVRDMA},
-		{Path: "pvrdma.vmknic", Doc: "vmknic of every host that carries the control traffic (TCP 28250)", Default: "vmk0",
+		{Path: "pvrdma.vmknic", Doc: "vmknic of every host that carries the control traffic (TCP 28250 to 28761)", Default: "vmk0",
 			Hint: "write the bare name, vmk0, without quotes inside it", Mode: PVRDMA},
 		{Path: "pvrdma.vmknic.name", Doc: "if hosts differ, write name and names below vmknic: the vmknic of all hosts that are not in names", Mode: PVRDMA},
 		{Path: "pvrdma.vmknic.names", Doc: "{host: vmknic}", Mode: PVRDMA},

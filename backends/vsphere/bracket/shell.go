@@ -150,6 +150,7 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 	if user == "" {
 		user = "root"
 	}
+	unread := ""
 	if m := v.parts.HostAccessManager; m != nil {
 		res, err := methods.QueryLockdownExceptions(ctx, b.conn.VIM(), &types.QueryLockdownExceptions{This: *m})
 		switch {
@@ -157,7 +158,13 @@ func (b shell) allowed(ctx context.Context, t backends.Ref, v shellView) error {
 			return nil
 		case err != nil && wire.FaultOf(err) == nil: // some accounts may not read the exception users
 			return err
+		case err != nil:
+			unread = wire.Explain(err, t.Name, "ask for the exception users of lockdown mode").Error()
 		}
+	}
+	if unread != "" {
+		return backends.Errorf(backends.KindRefused, t.Name, "give the account Global.Settings (rdma-setup generate role), or take the host out of lockdown mode for this run",
+			"the host is in %s lockdown mode, and whether %s may log in by SSH is not known: %s", mode, user, unread)
 	}
 	return backends.Errorf(backends.KindRefused, t.Name,
 		"take the host out of lockdown mode for this run, or make "+user+" one of its exception users (host, Configure, Security Profile); this program changes neither",

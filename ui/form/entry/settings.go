@@ -79,7 +79,7 @@ func Settings(a *answers.Answers, inv *backends.Inventory) []Question {
 		all = append(all, vfSettings(a)...)
 	default:
 		if all = append(all, vlan()); a.PVRDMA.VMKNic.Create == nil { // otherwise it is created, as the answers file says
-			vmk := Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250)", Path: "pvrdma.vmknic",
+			vmk := Question{Title: "vmknic for PVRDMA", About: "control plane between hosts (Net.PVRDMAVmknic, TCP 28250 to 28761)", Path: "pvrdma.vmknic",
 				Text:   func(a *answers.Answers) string { return a.PVRDMA.VMKNic.Name },
 				Set:    func(a *answers.Answers, s string) error { a.PVRDMA.VMKNic.Name = strings.TrimSpace(s); return nil },
 				Check:  func(a *answers.Answers) error { return VMKNic(inv, a)(a.PVRDMA.VMKNic.Name) },

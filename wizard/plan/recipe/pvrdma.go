@@ -93,8 +93,8 @@ func (b *builder) gapRemedy(t backends.Ref, what string) string {
 	return "check that the account may read the host's settings"
 }
 
-// firewall plans the ruleset on a host. Without it PVRDMA silently falls back to TCP (PVRDMA and vSphere Bitfusion, VMware, 2021:
-// "critical").
+// firewall plans the ruleset on a host (PVRDMA and vSphere Bitfusion, VMware, 2021: "critical"). That PVRDMA falls back to TCP
+// without it is unverified [U].
 func (b *builder) firewall(h *draft.Host) {
 	ref := backends.HostRef(h.Name)
 	s := backends.Setting{Target: ref, Kind: backends.KindFirewall, Name: plan.FirewallRuleset}
@@ -113,7 +113,7 @@ func (b *builder) firewall(h *draft.Host) {
 		}
 	}
 	b.Add(plan.Change{Setting: s, From: current.Value(b.Inventory, s), To: backends.ValueOf(true),
-		Why: "hosts talk to each other on TCP 28250; if it is closed, PVRDMA silently falls back to TCP"})
+		Why: "hosts talk to each other on TCP 28250 to 28761, the ports of the ruleset; if they are closed, PVRDMA may fall back to TCP [U]"})
 }
 
 // shutOut returns the peers' vmknic addresses that a ruleset's list does not allow.

@@ -220,6 +220,11 @@ func TestLockdownExceptionUser(t *testing.T) {
 	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || !strings.Contains(refusedText(err), "is in lockdown mode (strict), root is not one of its exception users") {
 		t.Errorf("%v", err)
 	}
+	inv.Hosts[0].System.Exceptions = backends.ReadFact([]string(nil), errors.New("no permission: Global.Settings"))
+	if _, err := recipe.Build(a, inv, plan.Options{}); err == nil || strings.Contains(refusedText(err), "is not one of") || !strings.Contains(refusedText(err), "could not be read") {
+		t.Errorf("unread is not absent: %v", err)
+	}
+	inv.Hosts[0].System.Exceptions = backends.FactOf([]string{"svc-rdma"})
 	a.ESXi.User = "svc-rdma"
 	p := mustBuild(t, a, inv, plan.Options{})
 	if !slices.ContainsFunc(p.Notes, func(n string) bool {

@@ -34,6 +34,7 @@ var privileges = map[string]string{
 	"RefreshServices":                 "Host.Config.NetService",
 	"RemoveEntityPermission":          "Authorization.ModifyPermissions",
 	"RemoveAuthorizationRole":         "Authorization.ModifyRoles",
+	"QueryLockdownExceptions":         "Global.Settings",
 	"RemoveCustomFieldDef":            "Global.ManageCustomFields",
 	"RenameCustomFieldDef":            "Global.ManageCustomFields",
 	"ResetVM_Task":                    "VirtualMachine.Interact.Reset",
