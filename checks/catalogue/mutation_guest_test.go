@@ -87,6 +87,7 @@ func guestMutations() []mutation {
 		}), ""},
 		{"GST-VGPULIC-038", g, checks.Fail, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Restricted)"
+			g.NVIDIA.LicenseServers = []backends.LicenseServer{{Host: "dls.example", Port: "443", Open: true}, {Host: "dls.example", Port: "80"}}
 		}), ""},
 		{"GST-VGPULIC-038", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Unlicensed (Unrestricted)"
@@ -94,14 +95,6 @@ func guestMutations() []mutation {
 		{"GST-VGPUDRV-041", g, checks.Fail, vgpuGuest("580.65.06", "570.133.10-1OEM.800.1.0.20613240"), ""},
 		{"GST-VGPUDRV-041", g, checks.Warn, vgpuGuest("535.129.03", "570.133.10-1OEM.800.1.0.20613240"), ""},
 		{"GST-VGPUDRV-041", g, checks.Unknown, vgpuGuest("570.133.20", ""), ""},
-		{"GST-LICPORT-042", g, checks.Warn, guest(func(g *backends.Guest) {
-			g.NVIDIA.Devices[0].VGPU, g.NVIDIA.Devices[0].License = true, "Licensed (Expiry: Permanent)"
-			g.NVIDIA.LicenseServers = []backends.LicenseServer{{Host: "dls.example", Port: "443", Open: true}, {Host: "dls.example", Port: "80"}}
-		}), ""},
-		{"GST-LICPORT-042", g, checks.Unknown, func(f *checks.Facts) {
-			vgpuGuest("570.133.20", "570.133.10-1OEM.800.1.0.20613240")(f)
-			guest(func(g *backends.Guest) { g.NVIDIA.LicenseUnknown = "proxy" })(f)
-		}, ""},
 		{"GST-PERSIST-039", g, checks.Warn, guest(func(g *backends.Guest) { g.NVIDIA.Devices[0].Persistent = new(bool) }), ""},
 		{"GST-GPUP2P-040", g, checks.Warn, guest(func(g *backends.Guest) {
 			g.NVIDIA.Devices = append(g.NVIDIA.Devices, g.NVIDIA.Devices[0])

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,7 +44,7 @@ func guestDeviceChecks() []checks.Check {
 			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System",
 			Criteria: "each vGPU is licensed / the license status is not reported, or the initial unlicensed period has not ended / a vGPU has no license, and is slowed down",
 			Remedy: "Put the client configuration token (client_configuration_token_*.tok) into /etc/nvidia/ClientConfigToken, set FeatureType=1 in /etc/nvidia/gridd.conf, " +
-				"allow the guest to reach the license server (TCP 443 and 80), and restart nvidia-gridd.",
+				"allow the guest to reach the license server (TCP 443 and 80; firewalls, DNS, routes), and restart nvidia-gridd.",
 			Run: eachGuest(nvidia(func(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
 				for _, d := range g.NVIDIA.Devices {
 					switch {
@@ -51,21 +52,13 @@ func guestDeviceChecks() []checks.Check {
 					case d.License == "":
 						return row.Warn(t, "%s: nvidia-smi -q reports no license status: the driver may not be the vGPU guest driver", d.Name)
 					case strings.Contains(d.License, "Unrestricted"):
-						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended", d.Name, d.License)
+						return row.Warn(t, "%s: license status %s: the initial unlicensed period has not ended; %s", d.Name, d.License, licenseServers(g.NVIDIA))
 					case !strings.HasPrefix(d.License, "Licensed"):
-						return row.Fail(t, "%s: license status %s; a client configuration token is there: %t", d.Name, d.License, g.NVIDIA.Token)
+						return row.Fail(t, "%s: license status %s; %s", d.Name, d.License, licenseServers(g.NVIDIA))
 					}
 				}
 				return row.Pass(t, "%d GPUs, no vGPU without a license", len(g.NVIDIA.Devices))
 			})),
-		},
-		{
-			ID: "GST-LICPORT-042", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Manual, Unverified: true,
-			Source:   "NVIDIA AI Enterprise User Guide, Configuring a Licensed Client of NVIDIA License System; form of the token: unverified",
-			Criteria: "the guest reaches the license servers in its client configuration token, or there is no vGPU / a port does not answer / -",
-			Remedy: "Allow the guest to reach that address and port (firewalls between them, the guest's DNS and routes), or create the token again if the " +
-				"license server has moved.",
-			Run: eachGuest(nvidia(licensePorts)),
 		},
 		{
 			ID: "GST-PERSIST-039", Scope: checks.Guest, Link: checks.InGuest, Modes: row.GPUDirect, Fix: checks.Automatic, Source: "NVIDIA, Driver Persistence, Persistence Daemon",
@@ -269,29 +262,26 @@ func nvidia(ask func(f *checks.Facts, t backends.Ref, g *backends.Guest) checks.
 	}
 }
 
-// licensePorts judges whether a guest with vGPUs reaches its license servers.
-func licensePorts(_ *checks.Facts, t backends.Ref, g *backends.Guest) checks.Answer {
-	n := g.NVIDIA
-	switch {
-	case !slices.ContainsFunc(n.Devices, func(d backends.GuestGPU) bool { return d.VGPU }):
-		return row.Pass(t, "the guest has no vGPU")
-	case n.LicenseUnknown == "proxy":
-		return row.Waiting(t, "the guest reaches its license server through a proxy (/etc/nvidia/gridd.conf)")
-	case n.LicenseUnknown != "":
-		return row.Waiting(t, "a client configuration token has another form than expected: its license server is not known")
-	case len(n.LicenseServers) == 0 && !n.Token:
-		return row.Pass(t, "there is no client configuration token, which would name a license server")
-	case len(n.LicenseServers) == 0:
-		return row.Waiting(t, "no connection to a license server was tried: the guest has no bash")
-	}
-	var open []string
+// licenseServers says what is known about the way to the license servers; the form of a token is not published [U], so it judges
+// nothing.
+func licenseServers(n *backends.NVIDIA) string {
+	var closed []string
 	for _, s := range n.LicenseServers {
 		if !s.Open {
-			return row.Warn(t, "the guest cannot connect to the license server %s within 3 s", s)
+			closed = append(closed, s.String())
 		}
-		open = append(open, s.String())
 	}
-	return row.Pass(t, "the guest reaches %s", strings.Join(open, ", "))
+	switch {
+	case n.LicenseUnknown == "proxy":
+		return "the guest reaches its license server through a proxy (/etc/nvidia/gridd.conf)"
+	case n.LicenseUnknown != "":
+		return "a client configuration token has another form than expected: its license server is not known"
+	case len(closed) > 0:
+		return "the guest cannot connect to " + strings.Join(closed, ", ") + " within 3 s"
+	case len(n.LicenseServers) > 0:
+		return "the guest reaches the license servers in its client configuration token"
+	}
+	return fmt.Sprintf("a client configuration token is there: %t", n.Token)
 }
 
 // vgpuDriver compares the branches of a guest's driver and of the vGPU Manager of its host: 570 in 570.133.20.

@@ -109,7 +109,7 @@ func (f *checkFlags) settle(args []string) error {
 	}
 	for _, id := range append(append([]string{}, f.sel.Only...), f.sel.Skip...) {
 		if !knownCheck(id) {
-			return console.Usage(nearestCheck(id), "there is no check %q", id)
+			return noSuchCheck(id)
 		}
 	}
 	switch {

@@ -57,6 +57,13 @@ func nearestCheck(id string) string {
 	return console.Meant(strings.ToUpper(id), checkIDs(), "%s? rdma-setup check --list shows all", "list them with: rdma-setup check --list")
 }
 
+func noSuchCheck(id string) error {
+	if err := console.Removed("check " + id); err != nil {
+		return err
+	}
+	return console.Usage(nearestCheck(id), "there is no check %q", id)
+}
+
 func checkIDs() []string {
 	return plain.Mapped(catalogue.Checks(), func(c checks.Check) string { return c.ID })
 }
@@ -75,7 +82,7 @@ func explainCheck(e *console.Env, id, output string) error {
 	all := catalogue.Checks()
 	i := slices.IndexFunc(all, func(c checks.Check) bool { return c.ID == id })
 	if i < 0 {
-		return console.Usage(nearestCheck(id), "there is no check %q", id)
+		return noSuchCheck(id)
 	}
 	c := all[i]
 	x := explained{checkRow: rowOf(c), Link: c.Link, Read: howRead(c), RestsOn: []string{}, Under: []string{}}

@@ -73,11 +73,24 @@ func newHelpCmd(e *console.Env) *cobra.Command {
 				return console.Usage(nearestTopic(root, args[0]), "%q is neither a command nor a topic", strings.Join(args, " "))
 			}
 			return console.Page(e, func(w io.Writer) error {
-				_, err := fmt.Fprint(w, plain.Document(text, min(e.Width(), 120)))
+				_, err := fmt.Fprint(w, foldTopic(text, min(e.Width(), 120)))
 				return err
 			})
 		},
 	}
+}
+
+// foldTopic folds a document to a width. The lines of a paragraph are joined first; everything else is printed as written.
+func foldTopic(text string, width int) string {
+	blocks := strings.Split(text, "\n\n")
+	for i, block := range blocks {
+		if !slices.ContainsFunc(strings.Split(block, "\n"), func(l string) bool { return strings.IndexAny(l, " #|-<0123456789") == 0 }) {
+			blocks[i] = theme.Wrap(strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", " "), width)
+			continue
+		}
+		blocks[i] = theme.Fold(block, width)
+	}
+	return strings.TrimRight(strings.Join(blocks, "\n\n"), "\n") + "\n"
 }
 
 // The topic about global flags is generated from the flags.

@@ -61,7 +61,9 @@ func TestNamedChecksExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts[path] = string(b)
+		if filepath.Base(path) != "changelog.md" { // it also names rows that were removed
+			texts[path] = string(b)
+		}
 	}
 	for name, d := range descriptions {
 		texts["help of "+name] = d.long + "\n" + d.examples

@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// removed names commands, flags and tools of earlier releases, and what to use instead.
+// removed names commands, flags and checks of earlier releases, and what to use instead.
 var removed = map[string]string{
 	"check --for":               "read rdma-setup help releases, and the upgrade paths of the VMware Product Interoperability Matrix",
 	"check --kube":              "ask the cluster: kubectl get nodes,mpijobs; kubectl apply --dry-run=server -f FILE checks a job",
+	"check GST-LICPORT-042":     "read GST-VGPULIC-038: its evidence says whether the guest reaches the license servers",
 	"check --watch":             "run check from a timer: -o prometheus --out FILE is for node_exporter",
 	"generate gpu-operator":     "follow NVIDIA's documentation of the GPU Operator; guests that were set up have their driver",
 	"generate mpijob --kube":    "use --api v1alpha2 or --no-wait for old MPI operators, and check the job: kubectl apply --dry-run=server -f FILE",
@@ -24,7 +25,7 @@ esxcli_rdma_device_list esxcli_rdma_device_protocol_list esxcli_rdma_device_vmkn
 esxcli_system_module_parameters_list esxcli_system_settings_advanced_list esxcli_system_version_get esxcli_vm_process_list esxi_lspci
 ethtool_i ethtool_s ibdev2netdev ibstat ibstatus ibv_devices ibv_rc_pingpong lsmod mlxfwreset nvidia_smi rdma_link show_gids vmware_v`
 
-// Removed returns the error about a command, flag or tool of an earlier release, such as "check --watch"; nil for any other word.
+// Removed returns the error about a command, flag, check or tool of an earlier release, such as "check --watch"; nil for any other word.
 func Removed(what string) error {
 	if instead, ok := removed[what]; ok {
 		return Usage(instead, "%s was removed", what)
