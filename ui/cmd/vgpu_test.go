@@ -46,6 +46,19 @@ func TestVendorDeviceGroup(t *testing.T) {
 	}
 }
 
+// A host without the vGPU Manager is refused in the plan, although it still lists profiles: no host is rebooted first.
+func TestMissingVGPUManagerIsRefused(t *testing.T) {
+	t.Parallel()
+	env, file := gpuLab(t, "hgx-no-manager")
+	_, errs, code := inProcess(env, "apply", "-f", file, "--yes")
+	if code != 3 || !strings.Contains(errs, "cannot serve vGPUs: the NVIDIA vGPU Manager is not installed") || !strings.Contains(errs, "gpudirect.manager") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	if out, _, _ := inProcess(env, "runs", "-o", "json"); !strings.Contains(out, `"runs": []`) {
+		t.Errorf("a run was begun:\n%s", out)
+	}
+}
+
 // NVIDIA's vGPU Manager is installed from the datastore, or through the image of the cluster, before the graphics type is set: two
 // reboots of each host, with exactly the role of the mode. A rollback removes it from an image, but not from a host without an
 // image.

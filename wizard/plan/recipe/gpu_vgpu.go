@@ -26,17 +26,18 @@ func (b *builder) vgpusNamed(h *draft.Host, v *draft.VM, wish answers.VMGPUs) {
 		return
 	}
 	installed, manager := vgpuManager(h)
+	missing := !installed && h.Manager == "" && h.System != nil && h.System.VIBs.Known()
 	switch listed := slices.Contains(h.Profiles, wish.Profile); {
 	case !listed && h.Manager != "":
 		b.NoteEach(h.Name, "the NVIDIA vGPU Manager is installed by this run: whether the host offers %s is known when it runs", wish.Profile)
 	case len(h.Profiles) == 0 && installed && !h.ServesVGPUs():
 		// No public source says whether a host lists profiles while its GPUs are not of type Shared Direct.
 		b.NoteEach(h.Name, "[lists|list] no vGPU profile yet: %s. Whether [it offers|they offer] %s is known when [its|their] GPUs are of type Shared Direct (unverified)", manager, wish.Profile)
-	case len(h.Profiles) == 0:
+	case missing, len(h.Profiles) == 0: // a host may list profiles of a manager that was removed
 		before := len(b.Refusals)
 		b.Object(backends.HostRef(h.Name), checkVGPU, "name the NVIDIA vGPU Manager of the release of the guests' driver in gpudirect.manager, or install it with an image or as a component "+
 			"(vSphere Lifecycle Manager), or with esxcli software component apply; it needs SR-IOV and VT-d (AMD: IOMMU) in the BIOS. The host then lists profiles (rdma-setup discover)",
-			"offers no vGPU: %s", manager)
+			"cannot serve vGPUs: %s", manager)
 		if len(b.Refusals) > before {
 			return
 		}

@@ -51,6 +51,7 @@ func gpudirect() []Scenario {
 		one("gpu-other-vm", "the GPU and the HCA of the last host belong to a VM in another folder, which is off", gpuOtherVM),
 		one("gpu-pvrdma", "the answers ask for GPUs beside PVRDMA adapters, nothing is set up", func(s *world.State) { s.Beside = true }),
 		one("hgx-h100", "HGX H100 boards: eight SXM GPUs and four NVSwitches; the answers ask for all GPUs", hgxH100),
+		one("hgx-no-manager", "hgx-h100 without the vGPU Manager's VIB; the answers ask for a vGPU", hgxNoManager),
 		one("hgx-b200", "HGX B200 boards: eight SXM GPUs, their NVSwitches behind functions that look like ConnectX-7 adapters", hgxB200),
 		one("vgpu-gdr", "the answers ask for C-series vGPUs beside whole HCAs; the hosts have the vGPU Manager, and their GPUs are not yet Shared Direct", vgpuGDR),
 		one("vgpu-bare", "vgpu-gdr without the vGPU Manager on the hosts; its offline bundle is on the datastore and named in the answers", vgpuBare),

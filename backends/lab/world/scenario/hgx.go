@@ -17,7 +17,7 @@ func board(s *world.State, kind string, profiles []string, rest func(h *world.Ho
 			root := fmt.Sprintf("0000:%02x:00.0", 0x40+0x10*n)
 			h.PCI = append(h.PCI, bridgeAt(root, "", n/4), newGPU(kind, fmt.Sprintf("0000:%02x:00.0", 0x41+0x10*n), root, n/4))
 		}
-		h.VGPUs = profiles
+		manager(h, profiles)
 		for _, n := range []int{2, 4, 8} { // groups of GPUs, each vGPU being a complete GPU
 			whole := profiles[len(profiles)-1]
 			h.Groups = append(h.Groups, world.DeviceGroup{Name: fmt.Sprintf("Nvidia:%d@%s%%NVLink", n, whole), VGPUs: slices.Repeat([]string{whole}, n)})
@@ -37,6 +37,19 @@ func hgxH100(s *world.State) {
 				BARs: []world.BAR{bar(0, 32, true)}})
 		}
 	})
+}
+
+// hgxNoManager is hgxH100 with a vGPU that the answers ask for, on hosts whose vGPU Manager was removed.
+func hgxNoManager(s *world.State) {
+	hgxH100(s)
+	for _, h := range s.Hosts {
+		h.VIBs = slices.DeleteFunc(h.VIBs, func(v world.VIB) bool { return v.Name == vgpuManager.Name })
+	}
+	s.VGPU, s.GPUs = "grid_h100xm-80c", nil
+	for _, v := range s.Asked() {
+		v.Guest.Preset = "vgpu"
+	}
+	s.Refused = map[string]string{"gpudirect": "3 (the NVIDIA vGPU Manager is not installed)"}
 }
 
 // hgxB200 adds functions of the ConnectX-7 chips in front of its NVSwitches. Their PCI headers do not show that purpose.
