@@ -105,7 +105,8 @@ func (u unit) matches(l Link) bool {
 		some = some || s.name == "Match" && len(s.settings) > 0
 	}
 	for _, test := range tests {
-		if !matchList(u.all("Match", test.key), test.values, test.fold) {
+		// Each name is tested alone: a negated pattern fits an interface by its alternative name (systemd 252).
+		if !slices.ContainsFunc(test.values, func(v string) bool { return matchList(u.all("Match", test.key), v, test.fold) }) {
 			return false
 		}
 	}
@@ -117,8 +118,8 @@ func (u unit) matches(l Link) bool {
 	return some
 }
 
-// matchList matches lists of patterns. A "!" before the first of a list inverts all of it; with several values any may match.
-func matchList(lists, values []string, fold bool) bool {
+// matchList matches lists of patterns. A "!" before the first of a list inverts all of it.
+func matchList(lists []string, value string, fold bool) bool {
 	matched, positive := false, false
 	for _, list := range lists {
 		list, inverted := strings.CutPrefix(list, "!")
@@ -127,7 +128,7 @@ func matchList(lists, values []string, fold bool) bool {
 			if fold {
 				pattern = strings.ToLower(strings.ReplaceAll(pattern, "-", ":"))
 			}
-			is := slices.ContainsFunc(values, func(v string) bool { return v != "" && glob(pattern, v) })
+			is := value != "" && glob(pattern, value)
 			if is && inverted {
 				return false
 			}

@@ -128,11 +128,17 @@ func keyfile(f File) (c profile) {
 	c.Effective = Effective{File: f.Path, ID: cmp.Or(s.get("connection", "id"), strings.TrimSuffix(path.Base(f.Path), ".nmconnection")), Renderer: NetworkManager}
 	c.uuid = s.get("connection", "uuid")
 	c.priority, _ = strconv.Atoi(s.get("connection", "autoconnect-priority"))
+	if c.priority < -999 || c.priority > 999 {
+		c.priority = 0 // as NetworkManager 1.42 reads it
+	}
 	c.parent = s.get("vlan", "parent") + s.get("macvlan", "parent")
 	c.MTU, _ = strconv.Atoi(hw("mtu"))
 	c.Master = s.get("connection", "controller", "master")
-	c.ip(s, "ipv4")
-	c.ip(s, "ipv6")
+	// A port of a bond, bridge or team has no addresses of its own (NetworkManager, nm_connection_normalize); one of a VRF has.
+	if c.Master == "" || s.get("connection", "port-type", "slave-type") == "vrf" {
+		c.ip(s, "ipv4")
+		c.ip(s, "ipv6")
+	}
 	kind, auto := s.get("connection", "type"), s.get("connection", "autoconnect")
 	name := s.get("connection", "interface-name")
 	switch {

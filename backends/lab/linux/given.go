@@ -11,7 +11,8 @@ import (
 )
 
 // given installs the packages and creates the files of the configuration. Packages that the distribution does not offer are left out. A
-// file replaces one of the new installation. A guest of netplan with files of NetworkManager has that too.
+// file replaces one of the new installation. A guest of netplan with files of or for
+// NetworkManager has that too.
 func (m *Machine) given() error {
 	var names []string
 	for _, name := range m.cfg.Packages {
@@ -26,6 +27,9 @@ func (m *Machine) given() error {
 			b.dir(0o755, path.Dir(f.Path))
 		}
 		_ = m.sys.FS.Remove(vfs.Root(), f.Path) // often there is none
+		if strings.Contains(f.Path, "/netplan/") && strings.Contains(f.Text, "NetworkManager") {
+			b.dir(0o755, "/etc/NetworkManager")
+		}
 		switch {
 		case b.err != nil:
 		case f.Program != "":

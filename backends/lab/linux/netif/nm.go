@@ -240,6 +240,9 @@ func parseIfcfg(text string) *connection {
 		}
 		con.set["ipv4.method"], con.set["ipv4.addresses"] = "manual", v["IPADDR"]+"/"+prefix
 	}
+	if master := v["MASTER"] + v["BRIDGE"] + v["TEAM_MASTER"]; master != "" {
+		con.set["connection.master"] = master
+	}
 	if strings.EqualFold(v["ONBOOT"], "no") {
 		con.set["connection.autoconnect"] = "no"
 	}

@@ -189,7 +189,7 @@ func devices(list string, l Link) bool {
 // NM_CONTROLLED=no, or by a rule of udev.
 func (c *Config) unmanaged(l Link) bool {
 	conf := c.nmConf()
-	if devices(conf["keyfile.unmanaged-devices"], l) || c.uncontrolled(l) {
+	if devices(conf["keyfile.unmanaged-devices"], l) || c.uncontrolled(l) || c.ofIfupdown(conf, l) {
 		return true
 	}
 	for key, value := range conf {
@@ -208,6 +208,13 @@ func (c *Config) uncontrolled(l Link) bool {
 		return strings.HasPrefix(i.Name(), "ifcfg-") && strings.EqualFold(v["NM_CONTROLLED"], "no") &&
 			(strings.EqualFold(v["HWADDR"], l.MAC) || v["HWADDR"] == "" && v["DEVICE"] == l.Name)
 	})
+}
+
+// ofIfupdown reports whether the plugin ifupdown leaves a device to the files of that (NetworkManager.conf(5), section ifupdown).
+func (c *Config) ofIfupdown(conf map[string]string, l Link) bool {
+	data, err := c.FS.ReadFile(vfs.Root(), "/etc/network/interfaces")
+	return err == nil && strings.Contains(conf["main.plugins"], "ifupdown") && !isYes(conf["ifupdown.managed"]) &&
+		regexp.MustCompile(`(?m)^\s*iface\s+`+regexp.QuoteMeta(l.Name)+`\s`).Match(data)
 }
 
 var ruleMatch = regexp.MustCompile(`([A-Z]+(?:\{[^}]*\})?)==\s*"([^"]*)"`)
@@ -254,6 +261,7 @@ func (c *Config) suitable(con *connection) (Link, string) {
 
 // nmUp activates a profile on a device.
 func (c *Config) nmUp(con *connection, l Link) error {
+	master, vrf := cmp.Or(con.get("connection.master"), con.get("connection.controller")), con.get("connection.slave-type")+con.get("connection.port-type") == "vrf"
 	var addrs []Addr
 	for _, a := range strings.FieldsFunc(con.get("ipv4.addresses"), func(r rune) bool { return r == ',' || r == ' ' }) {
 		if p, err := netip.ParsePrefix(a); err == nil {
@@ -265,11 +273,14 @@ func (c *Config) nmUp(con *connection, l Link) error {
 			addrs = append(addrs, Addr{Prefix: p, DHCP: true, NoRoutes: isYes(con.get("ipv4.never-default"))})
 		}
 	}
+	if master != "" && !vrf {
+		addrs = nil // a port of a bond, bridge or team has none (nm_connection_normalize)
+	}
 	mtu, _ := strconv.Atoi(con.get("802-3-ethernet.mtu"))
 	if err := c.Stack.Configure(l.Name, addrs, mtu); err != nil {
 		return errRefused
 	}
-	_ = c.Stack.change(l.Name, func(l *Link) error { l.Master = con.get("connection.master"); return nil })
+	_ = c.Stack.change(l.Name, func(l *Link) error { l.Master = master; return nil })
 	c.follow(l.Name, con.policies())
 	for _, other := range c.nm.list() {
 		if other.device == l.Name {

@@ -165,7 +165,7 @@ func globs(patterns []string, names ...string) bool {
 		positive, found := false, false
 		for _, p := range patterns {
 			p, not := strings.CutPrefix(p, "!")
-			hit, _ := path.Match(p, name)
+			hit, _ := path.Match(strings.ReplaceAll(p, "[!", "[^"), name)
 			if hit && not {
 				return false
 			}

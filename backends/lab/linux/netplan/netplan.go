@@ -1,6 +1,6 @@
 // Package netplan implements netplan.io for the lab's guests: it merges the YAML files and writes the files that systemd-networkd,
-// udev and NetworkManager read. The rules are those of canonical/netplan, src/parse.c, validation.c, networkd.c and nm.c; an e2e
-// test compares the results with those of the real program.
+// udev and NetworkManager read. The rules are those of canonical/netplan, src/parse.c, validation.c, networkd.c and nm.c, and the
+// texts those of release 0.106.
 package netplan
 
 import (
