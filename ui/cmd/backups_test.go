@@ -34,7 +34,7 @@ func TestBackupsBeforeARun(t *testing.T) {
 	private(t, dirs[0], 0o700)
 	at := func(name string) string { return filepath.Join(dirs[0], name) }
 	if devices, err := os.ReadFile(at("vms.json")); err != nil || !strings.Contains(string(devices), `"vm-01"`) || !strings.Contains(string(devices), `"_typeName": "VirtualVmxnet3"`) {
-		t.Errorf("vms.json: %v\n%.2000s", err, devices)
+		t.Errorf("vms.json: %v\n%s", err, devices)
 	}
 	var export []struct{ EntityType, Name, ConfigBlob string }
 	readJSON(t, at("switch-RDMA-DVS.json"), &export)

@@ -103,7 +103,7 @@ func (d *desk) shows(words string) {
 	d.t.Helper()
 	bare := func(s string) string { return strings.ReplaceAll(ansi.Strip(s), " ", "") }
 	var all strings.Builder
-	end := time.After(30 * time.Second)
+	end := time.After(5 * time.Minute)
 	for {
 		s, _ := d.take()
 		all.WriteString(s)

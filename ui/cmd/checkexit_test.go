@@ -81,7 +81,7 @@ func TestExitCodesOfCheck(t *testing.T) {
 			}
 			code, out, errs := b.run(append([]string{"check"}, tt.args...)...)
 			if code != tt.code || !strings.Contains(out, tt.says) {
-				t.Errorf("exit %d, want %d with %q:\n%.1500s\n%s", code, tt.code, tt.says, out, errs)
+				t.Errorf("exit %d, want %d with %q:\n%s\n%s", code, tt.code, tt.says, out, errs)
 			}
 		})
 	}

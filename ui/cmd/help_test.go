@@ -21,7 +21,7 @@ func TestHelpTopics(t *testing.T) {
 		}
 		out, errs, code := inProcess(nil, "help", topic)
 		if code != 0 || errs != "" || !strings.HasPrefix(out, title) {
-			t.Errorf("help %s: exit %d, %s\n%.200s", topic, code, errs, out)
+			t.Errorf("help %s: exit %d, %s\n%s", topic, code, errs, out)
 		}
 		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(line, "\n")

@@ -259,7 +259,7 @@ func TestRepliesAreLimited(t *testing.T) {
 			})
 			code, said, rss := runMeasured(t, nil, []string{"GOVC_PASSWORD=p", "GOVC_INSECURE=1"}, "discover", "--url="+s.URL+"/sdk")
 			if code == 0 || !strings.Contains(said, tt.says) {
-				t.Errorf("exit %d, want %q:\n%.2000s", code, tt.says, said)
+				t.Errorf("exit %d, want %q:\n%s", code, tt.says, said)
 			}
 			if rss > mostMemory {
 				t.Errorf("it took %s of memory", backends.SizeText(rss))

@@ -38,7 +38,7 @@ func TestNumbersAgree(t *testing.T) {
 	}
 	for _, format := range []string{"terminal", "markdown", "html"} {
 		if said, _ := b.must(0, "report", "-o", format); !strings.Contains(said, tally[1]) {
-			t.Errorf("the report as %s does not say %q:\n%.3000s", format, tally[1], said)
+			t.Errorf("the report as %s does not say %q:\n%s", format, tally[1], said)
 		}
 	}
 	if said, _ := b.must(0, "runs", "-o", "json"); !regexp.MustCompile(`"counts": \{\s*"done": ` + tally[2] + `,\s*"skipped": ` + tally[3] + `\s*\}`).MatchString(said) {

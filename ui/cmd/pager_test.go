@@ -48,10 +48,10 @@ func TestPager(t *testing.T) {
 				t.Fatalf("%v:\n%s", err, out)
 			}
 			if got := strings.Contains(string(out), "paged:"); got != tt.paged {
-				t.Errorf("paged: %t, want %t:\n%.300s", got, tt.paged, out)
+				t.Errorf("paged: %t, want %t:\n%s", got, tt.paged, out)
 			}
 			if !tt.paged && !strings.Contains(string(out), "HOST-FW-PVRDMA-007") {
-				t.Errorf("the output is not there:\n%.300s", out)
+				t.Errorf("the output is not there:\n%s", out)
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func TestRehearseRefusesTheCommandLine(t *testing.T) {
 		{[]string{"--other", "1000000h"}, "--other 1000000h0m0s is not valid", "720h (30 days)"},
 		{[]string{"--bundle", cut}, cut + ": the bundle cannot be read: it is truncated", "write it again"},
 		{[]string{"--bundle", foreign}, foreign + ": the bundle cannot be read: it is not a gzipped tar file", "name a file that rdma-setup collect --out FILE has written"},
-		{[]string{"--bundle", "/nonexistent/x.tgz"}, "/nonexistent/x.tgz: the bundle cannot be read: no such file or directory", "create one with"},
+		{[]string{"--bundle", cut + ".none"}, cut + ".none: the bundle cannot be read: no such file or directory", "create one with"},
 	} {
 		args := append([]string{"rehearse", "-f", "ANSWERS"}, row.args...)
 		if row.args[0] != "--bundle" {
@@ -156,13 +156,14 @@ func TestLocalFilesThatCannotBeWritten(t *testing.T) {
 	if code, _, errs := site.run("collect", "-f", "ANSWERS", "--out", bundle); code != 0 {
 		t.Fatalf("collect: %d\n%s", code, errs)
 	}
-	code, _, errs := site.run("collect", "-f", "ANSWERS", "--out", "/nonexistent/x.tgz")
-	if want := "error: /nonexistent/x.tgz cannot be written: no such file or directory\nhint:  name a file in a writable directory\n"; code != 1 || !strings.HasSuffix(errs, want) {
+	none := filepath.Join(t.TempDir(), "none")
+	code, _, errs := site.run("collect", "-f", "ANSWERS", "--out", none+"/x.tgz")
+	if want := "error: " + none + "/x.tgz cannot be written: no such file or directory\nhint:  name a file in a writable directory\n"; code != 1 || !strings.HasSuffix(errs, want) {
 		t.Errorf("collect: %d\n%s", code, errs)
 	}
-	t.Setenv("TMPDIR", "/nonexistent")
+	t.Setenv("TMPDIR", none)
 	code, _, errs = site.run("rehearse", "-f", "ANSWERS", "--bundle", bundle)
-	const want = "error: the twin needs a temporary directory, and none can be created in /nonexistent: no such file or directory\nhint:  set TMPDIR to a directory that you can write to\n"
+	want := "error: the twin needs a temporary directory, and none can be created in " + none + ": no such file or directory\nhint:  set TMPDIR to a directory that you can write to\n"
 	if code != 1 || errs != want {
 		t.Errorf("rehearse: %d\n%s", code, errs)
 	}

@@ -18,7 +18,7 @@ func TestPlainQuestionsChooseNothingByThemselves(t *testing.T) {
 	f := &world{shared: true}
 	_, text, err := answer(f, make([]string, 500)...)
 	if err == nil || f.applied != 0 || !strings.Contains(text, "cluster NAME, or all: \nname at least one") || strings.Contains(text, "Mode") {
-		t.Errorf("%v\n%.2000s", err, text)
+		t.Errorf("%v\n%s", err, text)
 	}
 	lines := chosen()
 	lines[10] = ""
@@ -40,7 +40,7 @@ func TestPlainQuestionsSelectManyAtOnce(t *testing.T) {
 	for _, want := range []string{"cluster Cluster 2, ESXi 8.0.3, connected: esx-201 to esx-300", "there is no cluster Cluster 9", "109 hosts: esx-001 to esx-009, esx-201 to esx-300",
 		"vmnic2 on esx-001 to esx-009, esx-201 to esx-300: 100G, RoCE v2", "vm-0600 has 192.168.50."} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not said:\n%.9000s", want, text)
+			t.Errorf("%q is not said:\n%s", want, text)
 		}
 	}
 }
