@@ -2,6 +2,7 @@ package cmd_test
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/rdma-setup/rdma-setup/backends/lab"
+	"github.com/rdma-setup/rdma-setup/backends/lab/world"
 )
 
 // TestBystandersKeepRunning checks VMs of others on hosts that reboot, as another client sees them. vMotion moves billing-01, which
@@ -37,12 +39,12 @@ func TestBystandersKeepRunning(t *testing.T) {
 			w.stop()
 			after := runningVMs(t, b.env, c.bystands)
 			if code != 0 || len(before) == 0 || len(after) != len(before) {
-				t.Fatalf("exit %d, %d of %d VMs run\n%.3000s", code, len(after), len(before), said)
+				t.Fatalf("exit %d, %d of %d VMs run\n%s", code, len(after), len(before), said)
 			}
 			calls := b.lab.World().Log.Calls()
 			if !c.moved {
 				if calls["RelocateVM_Task"] != 0 || !strings.Contains(said, "are left to vCenter while their hosts reboot") {
-					t.Errorf("calls %v\n%.3000s", calls, said)
+					t.Errorf("calls %v\n%s", calls, said)
 				}
 				return
 			}
@@ -105,5 +107,44 @@ func TestMovesAreProvenBeforeResumeAndRollback(t *testing.T) {
 		}
 		b.lab.World().Faults.Clear()
 		b.must(0, command, "--yes")
+	}
+}
+
+// TestMovedVMsAreNamed: VMs that a run moves to other hosts are named at its end, and with run.return_vms they are moved back. A
+// rollback says the same of its own.
+func TestMovedVMsAreNamed(t *testing.T) {
+	t.Parallel()
+	for run, says := range map[string]string{
+		"run: {bystanders: migrate}":                   " during the run",
+		"run: {bystanders: migrate, return_vms: true}": " during the run, and back at its end",
+	} {
+		t.Run(run, func(t *testing.T) {
+			t.Parallel()
+			b, file := sriovBench(t, lab.Options{Scenario: "sriov-drs-manual", Hosts: 2, VMs: 2})
+			file = edited(t, file, "vfs: 8", "vfs: 8\nmeasure: {bandwidth: false, latency: false}\n"+run)
+			at := func() map[string]string {
+				out := map[string]string{}
+				b.lab.World().View(func(s *world.State) {
+					for _, v := range s.VMs {
+						out[v.Name] = v.Host
+					}
+				})
+				return out
+			}
+			before := at()
+			for _, words := range [][]string{{"apply", "-f", file, "--yes", "--limit", "esx-01"}, {"rollback", "--yes"}} {
+				_, said := b.must(0, words...)
+				after := at()
+				for vm, host := range before {
+					named := regexp.MustCompile(`\b`+vm+`\b.*: moved from `+host+` to \S+ during the run`).MatchString(said) || after[vm] == host
+					if !named || strings.Contains(run, "return_vms") && after[vm] != host {
+						t.Errorf("%s: %s was on %s and is on %s:\n%s", words[0], vm, host, after[vm], said)
+					}
+				}
+				if words[0] == "apply" && !strings.Contains(said, says+"\n") {
+					t.Errorf("it does not say %q:\n%s", says, said)
+				}
+			}
+		})
 	}
 }

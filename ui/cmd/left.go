@@ -23,13 +23,7 @@ func leftOf(state string, res engine.Result) *report.LeftBehind {
 			return nil
 		}
 	}
-	l := leftIn(st)
-	for _, c := range res.Conflicts {
-		if name := c.Target.Name; l != nil && c.Kind == backends.KindUnreachable && !slices.Contains(l.Unreachable, name) {
-			l.Unreachable = append(l.Unreachable, name)
-		}
-	}
-	return l
+	return leftIn(st)
 }
 
 // tellLeft prints what was left behind, before anything else about the end of a run.

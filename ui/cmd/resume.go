@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,6 @@ type carryOn struct {
 	onConflict string             // of a rollback
 	breakLock  bool
 	insist     bool // power VMs off again for what was refused before
-	skipAway   bool // do not wait for what does not answer
 	operation  time.Duration
 }
 
@@ -54,7 +54,7 @@ func carryOnCmd(e *console.Env, use, short string, c *carryOn) *cobra.Command {
 		Short: short,
 		Long: short + `.
 
-Without RUN, the last run that changed something is taken. Every log-in that is needed is proven
+Without RUN, the last run that changed something on the vCenter of --url or the environment is taken. Every log-in that is needed is proven
 before anything is changed: those to guests before the plan is shown, those to ESXi hosts after
 you have accepted it.`,
 		Args:              cobra.MaximumNArgs(1),
@@ -84,7 +84,6 @@ you have accepted it.`,
 	cmd.Flags().StringVarP(&file, "file", "f", "", "answers file; refused if it differs from the answers of the run")
 	cmd.Flags().BoolVar(&c.breakLock, "break-lock", false, "take over a shared lock (run.lock: shared) that has expired")
 	cmd.Flags().BoolVar(&c.insist, "insist", false, "power VMs off again for changes that vCenter refused before, even if the cause of the refusal is still there")
-	cmd.Flags().BoolVar(&c.skipAway, "skip-unreachable", false, "do not wait for hosts and guests that do not answer (default: each at most its own limit, while everything else continues)")
 	operationFlag(cmd, &c.operation)
 	if c.back {
 		cmd.Flags().BoolVar(&c.salvage, "salvage", false, "roll back what the intact records of a damaged journal show, and list the rest")
@@ -93,12 +92,26 @@ you have accepted it.`,
 	return cmd
 }
 
-// chosenRun returns the named run, or the last that changed something, which may not be the one that has just ended.
+// chosenRun returns the named run, or the last that changed something on the vCenter of the settings, which may not be the one that
+// has just ended. If the settings name no vCenter, the runs must be of one; those of labs that have ended do not count.
 func chosenRun(e *console.Env, set *console.Settings, command string, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	run, fruitless, err := journal.LastChanged(set.StateDir)
+	named := set.URL != "" && !set.Lab
+	if !named && !set.Lab {
+		if several, err := vCenters(set); err != nil || len(several) > 1 {
+			return "", cmp.Or(err, console.Usage("Name the run, or the vCenter with --url.", "there are runs of several vCenters: %s", strings.Join(several, "; ")))
+		}
+	}
+	run, fruitless, err := journal.LastChanged(set.StateDir, func(s journal.Summary) bool {
+		return !named || s.URL == "" || session.HostOf(s.URL) == session.HostOf(set.URL)
+	})
+	if named && backends.KindOf(err) == backends.KindUsage {
+		if other, _, bad := journal.LastChanged(set.StateDir); bad == nil {
+			return "", console.Usage("Name the run, if it is meant.", "no run has changed anything on %s yet; the last run elsewhere is %s", session.HostOf(set.URL), other)
+		}
+	}
 	if err == nil && fruitless != "" {
 		fmt.Fprintf(e.Stderr, "note: run %s ended before its first change; %s uses %s, the last run that changed something\n", fruitless, command, run)
 		if command == "resume" {
@@ -106,6 +119,21 @@ func chosenRun(e *console.Env, set *console.Settings, command string, args []str
 		}
 	}
 	return run, err
+}
+
+// vCenters returns the last run of each vCenter that is not rolled back, and where it is: "RUN on https://vc.example/sdk".
+func vCenters(set *console.Settings) ([]string, error) {
+	runs, err := journal.Runs(set.StateDir)
+	var out []string
+	seen := map[string]bool{}
+	for _, r := range slices.Backward(runs) {
+		if !r.Changed || r.Status == "rolled back" || seen[r.VCenter] || r.Simulated && !session.LabRuns(set, r.URL) {
+			continue
+		}
+		seen[r.VCenter] = true
+		out = append(out, r.Run+" on "+backends.Clean(r.URL))
+	}
+	return out, err
 }
 
 func (c *carryOn) do(ctx context.Context, e *console.Env, cmd *cobra.Command, set *console.Settings, run, file string, yes, asJSON bool, stop <-chan struct{}) error {
@@ -189,6 +217,12 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 		}
 	}
 	back := c.back || st.Phase() == journal.PhaseRollback
+	if away := underway(inv, st, r.goingOff(ctx)); len(away) > 0 {
+		// For a host that does not respond, the remaining changes and the earlier values are unknown.
+		if inv, err = r.waitFor(ctx, away); err != nil {
+			return err
+		}
+	}
 	next, err := r.planAgain(ctx, inv, st, back)
 	if err != nil {
 		if next, err = r.hostsToo(err, func() (*plan.Plan, error) { return r.planAgain(ctx, inv, st, back) }); err != nil {
@@ -208,7 +242,6 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 			return err
 		}
 	}
-	r.nameAway(next, c.skipAway)
 	p := &planned{inv: inv, plan: next}
 	if !back {
 		p.findings = preflight(ctx, r.s, r.a, inv, r.flags)
@@ -250,7 +283,6 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	sink, done := logged(r.s, run, r.sink())
 	job := jobOf(r.s, r.a, r.flags, j, shared.stop(r.stop), sink)
 	job.Plan, job.Ceiling, job.Limits.Until, job.Insist = *next, next.Ceiling(), r.until, c.insist
-	job.Return, job.SkipUnreachable = r.returns, c.skipAway
 	// Elsewhere another run may have ended between the survey and the locks, whose targets this plan has then in an older state.
 	fresh := back && r.env.Twin != nil && settled(st, j.State())
 	job.Replan = func(ctx context.Context) (*plan.Plan, error) {
@@ -282,7 +314,7 @@ func (r *runner) carryOn(ctx context.Context, st *journal.State, run, given stri
 	if saver != nil {
 		saver.after(j)
 	}
-	res.Notes = append(res.Notes, leftBehind(j)...)
+	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, r.s, r.a, j.State(), res, runErr)...)
 	runErr = errors.Join(runErr, j.Close(), done())
 	if r.stopped(runErr) {
 		return runErr
@@ -301,33 +333,25 @@ func (r *runner) planAgain(ctx context.Context, inv *backends.Inventory, st *jou
 			r.s.Guests.Want(p.Change.Setting, p.Change.To)
 		}
 	}
-	away := r.absent(ctx, inv, st)
-	inv = away.shown(inv)
 	down, evacuated := downHosts(st)
-	down, evacuated = away.without(down), away.without(evacuated)
 	if back {
 		p, err := rollback.Build(priors, inv, rollback.Options{
-			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: away.without(heldVMs(st)), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
+			Mode: st.Header.Mode, Brackets: foundBrackets(st), Held: heldVMs(st), Evacuated: evacuated, OnConflict: r.onConflict, Decisions: r.decisions,
 			Canary: r.a.Run.Power.Canary, Apart: groups(r.a, inv), Bystanders: r.a.Run.Bystanders, Listed: vmNames(r.a),
 			Later:    sync.OnceValue(func() []rollback.LaterRun { return laterRuns(r.s.Set.StateDir, st) }),
 			Observed: r.observed(ctx, answering(priors, inv)),
 		})
 		if err == nil {
-			away.into(p)
 			r.conflicts, r.left = p.Conflicts, p.Left
 		}
 		return p, err
 	}
 	ownMaintenance(inv, st)
 	opts := r.flags.options()
-	opts.Held, opts.Down, opts.Evacuated = away.without(heldVMs(st)), down, evacuated
+	opts.Held, opts.Down, opts.Evacuated = heldVMs(st), down, evacuated
 	opts.Until, opts.Flashed = r.until, flashed(st)
-	next, err := recipe.Build(away.rest(r.a), unasked(inv, r.flags.barred), opts)
-	if err != nil && away.awaits() { // it may be possible when they answer again
-		next, err = &plan.Plan{Mode: st.Header.Mode}, nil
-	}
+	next, err := recipe.Build(r.a, unasked(inv, r.flags.barred), opts)
 	if err == nil {
-		away.into(next)
 		r.s.Want(next)
 	}
 	return next, err

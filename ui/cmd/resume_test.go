@@ -46,3 +46,39 @@ func TestResumeDoesNotSilentlyUseAnOlderRun(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}
 }
+
+// TestResumeOfTheNamedVCenter: without RUN, resume and rollback take the last run of the vCenter that is named. If none is named and
+// there are several, they list them.
+func TestResumeOfTheNamedVCenter(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, lab.Options{Scenario: "drifted", Hosts: 2, VMs: 2})
+	b.must(0, "apply", "-f", "ANSWERS", "--yes")
+	state := filepath.Join(b.env["XDG_STATE_HOME"], "rdma-setup")
+	done, _, err := journal.LastChanged(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others []string
+	for _, host := range []string{"one.example", "two.example"} {
+		j, err := journal.Create(state, journal.Header{VCenter: host, URL: "https://" + host + "/sdk", Mode: "pvrdma", Made: time.Now()}, []byte("{}"))
+		if err == nil {
+			err = errors.Join(j.Append(journal.Record{Type: journal.TypeBegin, Phase: journal.PhaseApply}), j.Append(journal.Record{Type: journal.TypeIntent}), j.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, j.Run()+" on https://"+host+"/sdk")
+	}
+	if code, _, errs := b.run("resume", "--yes"); code != 0 || !strings.Contains(errs, "run "+done+" is finished") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	if code, _, errs := b.run("rollback", "--yes", "--url", "https://three.example"); code != 2 || !strings.Contains(errs, "no run has changed anything on three.example:443 yet") {
+		t.Errorf("exit %d:\n%s", code, errs)
+	}
+	b.env["GOVC_URL"] = ""
+	for _, command := range []string{"resume", "rollback"} {
+		if code, _, errs := b.run(command, "--yes"); code != 2 || !strings.Contains(errs, others[0]) || !strings.Contains(errs, others[1]) {
+			t.Errorf("%s: exit %d:\n%s", command, code, errs)
+		}
+	}
+}

@@ -70,7 +70,9 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	}
 	var saver *backups
 	if len(f.barred) == 0 && s.Env.Twin == nil { // the backups of a twin end with it
-		saver, err = saveBefore(ctx, stop, s, p, h.Run)
+		if err = keepPlacement(s, h.Run, p.inv); err == nil {
+			saver, err = saveBefore(ctx, stop, s, p, h.Run)
+		}
 	}
 	if err != nil {
 		return engine.Result{}, errors.Join(err, j.Close())
@@ -90,7 +92,7 @@ func carryOut(ctx context.Context, s *session.Session, a *answers.Answers, p *pl
 	if unproven(err) && !j.State().Changed() {
 		s.KeepLab(console.ExitRefused)
 	}
-	res.Notes = append(res.Notes, leftBehind(j)...)
+	res.Notes = append(append(res.Notes, leftBehind(j)...), movedVMs(ctx, s, a, j.State(), res, err)...)
 	if saver != nil {
 		saver.after(j)
 		res.Notes = append(res.Notes, saver.warnings()...)
@@ -139,15 +141,13 @@ func logged(s *session.Session, run string, sink engine.Sink) (engine.Sink, func
 		return sink, func() error { return nil }
 	}
 	write, end := plain.JSONLines(f), s.Trace.Run(f)
-	s.InRun.Store(true)
 	both := func(e engine.Event) {
-		if e.Type != engine.EventProgress && (e.Type != engine.EventWaiting || e.Waits == "") || s.Set.LogLevel == "debug" {
+		if e.Type != engine.EventProgress || s.Set.LogLevel == "debug" {
 			write(e)
 		}
 		sink(e)
 	}
 	return both, func() error {
-		s.InRun.Store(false)
 		end()
 		return f.Close()
 	}
@@ -189,7 +189,7 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 	return engine.Job{
 		Setters: settersOf(s, a), Brackets: s.Brackets(a), Gate: gateOf(s, a), Journal: j, Skip: f.skip, Sink: sink, Stop: stop, Clock: s.Env.Now,
 		Remote:  cmp.Or(f.remote, engine.NewRemote()),
-		Grounds: s.VC.Grounds, Notices: s.Notices,
+		Grounds: s.VC.Grounds,
 		Limits: engine.Limits{Parallel: a.Run.Parallel, Apart: s.Env.Apart, Finish: s.Env.Connections > 0, Operation: f.operation, HostsDown: a.Run.Reboot.MaxUnavailable, VMsOff: vmsOff,
 			Reboot: max(a.Run.Reboot.Limit(), session.Evacuation) + rebootGrace, PutBack: s.Env.PutBackLimit},
 		Replan: func(ctx context.Context) (*plan.Plan, error) {

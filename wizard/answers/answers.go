@@ -242,8 +242,11 @@ type Run struct {
 	Power    Power  `yaml:"power" json:"power"`
 	// Bystanders says how to treat running VMs that the answers do not list, on hosts that reboot.
 	Bystanders Bystanders `yaml:"bystanders" json:"bystanders"`
-	Window     Window     `yaml:"window" json:"window"`
-	Lock       string     `yaml:"lock" json:"lock"` // LockLocal, LockShared
+	// ReturnVMs moves VMs that a run has made DRS or vMotion move back at its end.
+	ReturnVMs bool `yaml:"return_vms" json:"return_vms"`
+
+	Window Window `yaml:"window" json:"window"`
+	Lock   string `yaml:"lock" json:"lock"` // LockLocal, LockShared
 }
 
 // Window is the time during which hosts and VMs may be out of service.
@@ -293,8 +296,7 @@ const (
 // Power limits how many VMs are off at the same time.
 type Power struct {
 	MaxUnavailable VMCount `yaml:"max_unavailable" json:"max_unavailable"`
-	Canary         bool    `yaml:"canary" json:"canary"`               // one VM first, on its own
-	CanaryReboot   bool    `yaml:"canary_reboot" json:"canary_reboot"` // and its guest is restarted once after its setup
+	Canary         bool    `yaml:"canary" json:"canary"` // one VM first, on its own
 }
 
 // Limit returns how many of that many VMs may be off at the same time over all hosts, 0 for all. By default it is 4, but at most

@@ -238,6 +238,7 @@ func fixedKeys() []Key {
 		{Path: "run.reboot.canary", Doc: "reboot one host first; the others follow when it and its VMs are back with their VFs", Default: "true"},
 		{Path: "run.bystanders", Doc: "VMs that the answers do not list, on hosts that reboot: drs (moved by DRS, else refused) | migrate (by vMotion) | refuse | shutdown",
 			Default: "drs", Enum: []string{"drs", "migrate", "refuse", "shutdown"}},
+		{Path: "run.return_vms", Doc: "move VMs that DRS or vMotion moved because of a run back to their hosts at its end", Default: "false"},
 		{Path: "run.window", Doc: "when hosts and VMs may be taken out of service"},
 		{Path: "run.window.until", Doc: "time of day, in this machine's time zone; no wave of hosts or VMs starts unless it can finish and be undone by then; \"\": no limit",
 			Hint: "write a time of day in quotes, as \"05:00\""},
@@ -245,7 +246,6 @@ func fixedKeys() []Key {
 		{Path: "run.power.max_unavailable", Doc: "VMs that are off at once, over all hosts: a number or all; \"\": 4, at most a quarter of vms, at least 1",
 			Hint: "write a number or all"},
 		{Path: "run.power.canary", Doc: "change one VM first, and the others only after its RDMA port is active", Default: "true"},
-		{Path: "run.power.canary_reboot", Doc: "restart the guest of that VM once after its setup; the run stops with this one VM unless every interface comes back as it was", Default: "true"},
 	}
 }
 

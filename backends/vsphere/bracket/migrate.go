@@ -176,3 +176,23 @@ func (e *evacuation) move(ctx context.Context, vm *leaver) error {
 	}.carryOut(ctx)
 	return wire.Explain(err, e.target.Name, "move "+vm.name+" to "+vm.to.name)
 }
+
+// MoveTo moves a VM to a host, which vCenter may refuse: by vMotion if it is on.
+func MoveTo(ctx context.Context, conn *wire.Conn, places *place.Places, vm, host backends.Ref) error {
+	what := "move it to " + host.Name
+	s := site{conn: conn, places: places, opt: Options{}.filled(), leaving: newLeaving()}
+	ref, err := places.Find(ctx, vm)
+	if err != nil {
+		return wire.Explain(err, vm.Name, what)
+	}
+	to, err := places.Find(ctx, host)
+	if err != nil {
+		return wire.Explain(err, vm.Name, what)
+	}
+	now, err := conn.One(ctx, ref, "runtime.host")
+	if err != nil {
+		return wire.Explain(err, vm.Name, what)
+	}
+	e := &evacuation{site: s, host: wire.Value[place.Ref](now, "runtime.host"), target: vm}
+	return e.move(ctx, &leaver{ref: ref, name: "it", to: &refuge{ref: to, name: host.Name}})
+}

@@ -52,14 +52,7 @@ type powerAndGuest struct {
 	s *Session
 }
 
-// Open reads the guest's network before the VM is powered off.
-func (p powerAndGuest) Open(ctx context.Context, t backends.Ref, progress backends.Progress) error {
-	p.s.Guests.Remember(ctx, t.Name)
-	return p.Bracket.Open(ctx, t, progress)
-}
-
-// Close powers on and waits for the guest's SSH if the answers name one. The interfaces that the run does not configure must come back as
-// they were.
+// Close powers on and waits for the guest's SSH if the answers name one.
 func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends.Value, progress backends.Progress) error {
 	if err := p.Bracket.Close(ctx, t, leave, progress); err != nil {
 		return err
@@ -68,7 +61,6 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 		return nil
 	}
 	// A VM that powers off again has no guest to wait for.
-	parent := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	var off error
@@ -85,8 +77,5 @@ func (p powerAndGuest) Close(ctx context.Context, t backends.Ref, leave backends
 	if off != nil && cause == off {
 		return off // it has ended the wait, whatever its kind
 	}
-	if err != nil {
-		return err
-	}
-	return p.s.Guests.Returned(parent, t.Name)
+	return err
 }

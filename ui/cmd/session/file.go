@@ -73,23 +73,23 @@ func sameVCenter(cmd *cobra.Command, set *console.Settings, a *answers.Answers) 
 	if set.URL == "" || a.VCenter.URL == "" || cmd.Flags().Changed("url") || set.Lab {
 		return nil
 	}
-	if hostOf(set.URL) != hostOf(a.VCenter.URL) {
-		return console.Usage("select one with --url", "the environment sets vCenter %s, but the answers set %s", hostOf(set.URL), hostOf(a.VCenter.URL))
+	if HostOf(set.URL) != HostOf(a.VCenter.URL) {
+		return console.Usage("select one with --url", "the environment sets vCenter %s, but the answers set %s", HostOf(set.URL), HostOf(a.VCenter.URL))
 	}
 	return nil
 }
 
 // Serves refuses answers for another vCenter than that of the session, unless --url says which one is meant.
 func (s *Session) Serves(cmd *cobra.Command, a *answers.Answers, file string) error {
-	if s.Set.Lab || a.VCenter.URL == "" || cmd.Flags().Changed("url") || hostOf(s.Set.URL) == hostOf(a.VCenter.URL) {
+	if s.Set.Lab || a.VCenter.URL == "" || cmd.Flags().Changed("url") || HostOf(s.Set.URL) == HostOf(a.VCenter.URL) {
 		return nil
 	}
 	return console.Usage("select one with --url", "%s is for vCenter %s, but the plan would be made with %s",
-		file, hostOf(a.VCenter.URL), hostOf(s.Set.URL))
+		file, HostOf(a.VCenter.URL), HostOf(s.Set.URL))
 }
 
-// hostOf returns the host and port of a vCenter address in any form.
-func hostOf(address string) string {
+// HostOf returns the host and port of a vCenter address in any form.
+func HostOf(address string) string {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}

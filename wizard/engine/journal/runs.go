@@ -17,6 +17,8 @@ type Summary struct {
 	Mode    string    `json:"mode"`
 	URL     string    `json:"url"`
 	VCenter string    `json:"vcenter"`
+
+	Simulated bool `json:"-"`
 	// Status is done, unchanged, partial, failed, interrupted, running, "rolled back", "not begun" or unreadable.
 	Status   string         `json:"status"`
 	Phase    Phase          `json:"phase"`
@@ -81,6 +83,7 @@ func summary(root, run string, s *State, err error) Summary {
 	}
 	last := s.Records[len(s.Records)-1]
 	sum.Made, sum.Mode, sum.URL, sum.VCenter = s.Header.Made, s.Header.Mode, s.Header.URL, s.Header.VCenter
+	sum.Simulated = s.Header.Simulated
 	sum.Phase, sum.Changed, sum.Attempts, sum.Ended = s.Phase(), s.Changed(), s.Attempts(), last.Time
 	switch r := s.Result(); {
 	case Running(root, s.Header.VCenter, run):
@@ -98,12 +101,16 @@ func summary(root, run string, s *State, err error) Summary {
 
 // LastChanged returns the id of the latest run that changed something: the default of resume and rollback. fruitless is the id of
 // the latest run of all if it was interrupted or failed before its first change, else empty. If a later run, or a run whose
-// position is unknown, cannot be read, it may be the one that is meant: then the error is of kind refused.
-func LastChanged(root string) (run, fruitless string, err error) {
+// position is unknown, cannot be read, it may be the one that is meant: then the error is of kind refused. Of the readable runs only
+// those count that all of meant accept.
+func LastChanged(root string, meant ...func(Summary) bool) (run, fruitless string, err error) {
 	runs, err := Runs(root)
 	if err != nil {
 		return "", "", err
 	}
+	runs = slices.DeleteFunc(runs, func(s Summary) bool {
+		return s.Status != unreadable && slices.ContainsFunc(meant, func(is func(Summary) bool) bool { return !is(s) })
+	})
 	if err := strayRun(root); err != nil {
 		return "", "", err
 	}

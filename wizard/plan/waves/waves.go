@@ -125,8 +125,12 @@ func (w *waves) around(h *draft.Host, v *backends.VM, free map[string]int64) {
 			w.NoteEach(v.Name, "[is moved to another host by vCenter while its host reboots|are moved to other hosts by vCenter while their hosts reboot]")
 			return
 		case BystanderMigrated:
+			then := "not back"
+			if w.Answers.Run.ReturnVMs {
+				then = "back at the end of the run"
+			}
 			w.NoteEach(v.Name, "[is not in vms; it is moved to another host by vMotion before its host is|"+
-				"are not in vms; they are moved to other hosts by vMotion before their hosts are] evacuated (run.bystanders: migrate), and [stays|stay] there")
+				"are not in vms; they are moved to other hosts by vMotion before their hosts are] evacuated (run.bystanders: migrate), and %s", then)
 			return
 		case BystanderRefused:
 			w.Refuse(backends.VMRef(v.Name), "", bystanderRemedy, "is not in vms and runs on %s, which has to reboot: %s", h.Name, why)
