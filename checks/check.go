@@ -77,15 +77,10 @@ type Selection struct {
 
 // covers reports whether a check belongs to the selection.
 func (s Selection) covers(c Check) bool {
-	switch {
-	case len(s.Only) > 0:
+	if len(s.Only) > 0 {
 		return slices.Contains(s.Only, c.ID)
-	case slices.Contains(s.Skip, c.ID):
-		return false
-	case s.Quick && (!c.Quick || c.HostCall), s.Preflight && !c.Preflight:
-		return false
 	}
-	return c.applies(s.Uses)
+	return !slices.Contains(s.Skip, c.ID) && (!s.Quick || c.Quick && !c.HostCall) && (!s.Preflight || c.Preflight)
 }
 
 // applies reports whether a row is about something that a site uses.
@@ -96,17 +91,20 @@ func (c Check) applies(uses []answers.Mode) bool {
 	return len(uses) == 0 || (len(c.Modes) == 0 || within(c.Modes)) && !within(c.Except)
 }
 
-// Ask evaluates the selected rows, in order; each returns at least one finding. A check that panics or is interrupted by ctx is
+// Ask evaluates the selected rows, in order; each returns at least one finding. A row that applies to nothing returns one with the
+// status NotApplicable, whether the selection covers it or not. A check that panics or is interrupted by ctx is
 // unknown. Checks are pure functions of facts that were read before, with time limits there, so they need neither goroutines nor
 // limits of their own: all rows for 500 hosts and 1000 VMs take a fraction of a second.
 func Ask(ctx context.Context, rows []Check, f *Facts, s Selection) []Finding {
 	views := f.rails()
 	var out []Finding
 	for _, c := range rows {
-		if !s.covers(c) {
-			continue
+		switch {
+		case len(s.Only) == 0 && !c.applies(s.Uses):
+			out = append(out, Finding{ID: c.ID, Scope: string(c.Scope), Status: NotApplicable})
+		case s.covers(c):
+			out = append(out, c.findings(ctx, views)...)
 		}
-		out = append(out, c.findings(ctx, views)...)
 	}
 	return out
 }
@@ -131,7 +129,7 @@ func (c Check) findings(ctx context.Context, views []*Facts) (out []Finding) {
 	}
 	said := c.ask(views)
 	if len(said) == 0 {
-		return unknown(noTarget, true)
+		return []Finding{{ID: c.ID, Scope: string(c.Scope), Status: NotApplicable}}
 	}
 	for _, a := range said {
 		r := row

@@ -20,6 +20,16 @@ const (
 	Unknown Status = "unknown"
 )
 
+// NotApplicable is the status of a row that applies to nothing at a site: reports count such rows and do not list them.
+const NotApplicable Status = "not_applicable"
+
+// The other states of a link and of its rows. A row is not read if this command may not read it, if it has no public source, or if
+// it waits for the operator's word; a link is read in part if some of its rows were not read.
+const (
+	NotRead    Status = "not_read"
+	PartlyRead Status = "partly_read"
+)
+
 // StatusOf returns the status of a verdict, "" for pairs whose traffic does not use the fabric.
 func StatusOf(v perftest.Verdict) Status {
 	switch v {
@@ -49,11 +59,26 @@ type Finding struct {
 // Between separates the two ends of a pair.
 const Between = " -> "
 
-// noTarget is the evidence of a row without targets.
-const noTarget = "the check does not apply to anything that was found"
+// State is the status that counts: NotRead for what was not read or does not decide.
+func (f Finding) State() Status {
+	if f.Quiet && f.Status != Pass {
+		return NotRead
+	}
+	return f.Status
+}
 
-// NotAsked reports whether the row had no targets.
-func (f Finding) NotAsked() bool { return f.Evidence == noTarget }
+// Applied returns the findings about targets, and the ids of the rows that apply to nothing.
+func Applied(all []Finding) (found []Finding, nothing []string) {
+	found = []Finding{}
+	for _, f := range all {
+		if f.Status == NotApplicable {
+			nothing = append(nothing, f.ID)
+			continue
+		}
+		found = append(found, f)
+	}
+	return found, nothing
+}
 
 // Weight returns the severity of a status: 0 for a pass.
 func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 1}[s] }
@@ -61,9 +86,9 @@ func (s Status) Weight() int { return map[Status]int{Fail: 3, Warn: 2, Unknown: 
 // A Link is one link of the chain of RDMA's prerequisites, as the findings show it.
 type Link struct {
 	Name  LinkName       `json:"name"`
-	Worst Status         `json:"status"`          // Unknown also if no row was evaluated
+	Worst Status         `json:"status"`          // pass: every row was read and passed
 	First *Finding       `json:"first,omitempty"` // the first of the worst findings, nil if all passed
-	Count map[Status]int `json:"count"`
+	Count map[Status]int `json:"count"`           // findings
 }
 
 // A LinkName is the place of a row in the chain.

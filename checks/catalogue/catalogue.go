@@ -41,55 +41,63 @@ func LinkOf(id string) checks.LinkName {
 	return ""
 }
 
-// Chain groups findings by link, in the order of the chain. A link passes if the rows that prove it were evaluated and passed,
-// and is unknown otherwise; the root of a problem comes first. Findings of unknown rows are left out.
-func Chain(findings []checks.Finding) []checks.Link {
-	where := map[string]checks.LinkName{}
-	for _, c := range Checks() {
-		where[c.ID] = c.Link
-	}
+// Chain groups findings by link, in the order of the chain; nothing are the rows that apply to nothing. A link shows its worst
+// problem, the root of a problem first. Without one it passes only if each of its rows was read and passed: rows that have no
+// finding or wait for something make it partly read, or not read. Rows without a public source decide nothing either way.
+// Findings of unknown rows are left out.
+func Chain(findings []checks.Finding, nothing ...string) []checks.Link {
+	rows := map[string]checks.Check{}
 	by := map[checks.LinkName]*checks.Link{}
 	out := make([]checks.Link, len(checks.Links()))
 	for i, name := range checks.Links() {
-		out[i] = checks.Link{Name: name, Worst: checks.Unknown, Count: map[checks.Status]int{}}
+		out[i] = checks.Link{Name: name, Count: map[checks.Status]int{}}
 		by[name] = &out[i]
+	}
+	asked, unread := map[string]bool{}, map[checks.LinkName]bool{}
+	for _, c := range Checks() {
+		rows[c.ID] = c
 	}
 	for i := range findings {
 		f := &findings[i]
-		if l := by[where[f.ID]]; l != nil {
-			l.Count[f.Status]++
-			if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
-				l.First, l.Worst = f, f.Status
-			}
+		c := rows[f.ID]
+		l := by[c.Link]
+		if l == nil || f.Status == checks.NotApplicable {
+			continue
+		}
+		asked[f.ID] = true
+		l.Count[f.State()]++
+		if weight(f) > 0 && (l.First == nil || weight(f) > weight(l.First)) {
+			l.First, l.Worst = f, f.Status
+		}
+		unread[c.Link] = unread[c.Link] || f.Quiet && f.Status == checks.Unknown && !c.Unverified
+	}
+	for id, c := range rows {
+		if !asked[id] && !slices.Contains(nothing, id) && !c.Unverified {
+			unread[c.Link] = true
 		}
 	}
 	if first := FirstBroken(findings); first != nil {
-		l := by[where[first.ID]]
-		l.First = first
-		if first.Status == checks.Unknown && l.Worst == checks.Pass {
-			l.Worst = checks.Unknown
-		}
+		by[rows[first.ID].Link].First = first
 	}
 	for i := range out {
-		if out[i].First == nil && proven(out[i].Name, findings) {
-			out[i].Worst = checks.Pass
+		if l := &out[i]; l.First == nil {
+			l.Worst = quietly(l.Count, unread[l.Name])
 		}
 	}
 	return out
 }
 
-// proven reports whether a row that proves a link passed, and none of them is unknown.
-func proven(link checks.LinkName, findings []checks.Finding) bool {
-	passed := false
-	for i := range findings {
-		if f := &findings[i]; slices.Contains(proofs[link], f.ID) {
-			if f.Status == checks.Unknown && !f.NotAsked() {
-				return false
-			}
-			passed = passed || f.Status == checks.Pass
-		}
+// quietly returns the state of a link without problems.
+func quietly(n map[checks.Status]int, unread bool) checks.Status {
+	switch {
+	case n[checks.Pass] > 0 && unread:
+		return checks.PartlyRead
+	case n[checks.Pass] > 0:
+		return checks.Pass
+	case n[checks.NotRead] > 0 || unread:
+		return checks.NotRead
 	}
-	return passed
+	return checks.NotApplicable
 }
 
 // weight returns the severity of a finding: 0 for quiet findings and passes.

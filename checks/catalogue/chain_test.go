@@ -38,9 +38,9 @@ func TestChainInOrder(t *testing.T) {
 	f := healthy(p)
 	f.Inventory.Hosts[1].Firewall["pvrdma"] = f.Inventory.Hosts[1].Firewall["none"]
 	f.Inventory.Guests[1].RDMA[0].State = "PORT_DOWN"
-	found := run(f, checks.Selection{})
+	found, nothing := checks.Applied(run(f, checks.Selection{}))
 	want := map[checks.LinkName]checks.Status{checks.InHost: checks.Fail, checks.InGuest: checks.Fail}
-	chain := catalogue.Chain(found)
+	chain := catalogue.Chain(found, nothing...)
 	for i, name := range checks.Links() {
 		l := chain[i]
 		status := checks.Pass
@@ -57,7 +57,7 @@ func TestChainInOrder(t *testing.T) {
 	if first := catalogue.FirstBroken(found); first == nil || first.ID != "HOST-FW-PVRDMA-007" || first.Target.Name != "lyon-1" {
 		t.Errorf("first broken: %+v", first)
 	}
-	if empty := catalogue.Chain(nil); len(empty) != 8 || empty[0].Worst != checks.Unknown || empty[0].First != nil {
+	if empty := catalogue.Chain(nil); len(empty) != 8 || empty[0].Worst != checks.NotRead || empty[0].First != nil {
 		t.Errorf("nobody looked: %+v", empty)
 	}
 }

@@ -30,7 +30,10 @@ func amiss(f *checks.Facts, quiet bool) map[string]checks.Status {
 	out := map[string]checks.Status{}
 	order := []checks.Status{checks.Unknown, checks.Warn, checks.Fail}
 	for _, r := range catalogue.Run(context.Background(), f, checks.Selection{Uses: f.Answers.Uses()}) {
-		if r.Status == checks.Pass || r.Status == checks.Unknown && r.Quiet && !quiet {
+		if r.Status == checks.NotApplicable && belongs(r.ID, f.Answers.Uses()...) {
+			r.Status, r.Quiet = checks.Unknown, true
+		}
+		if r.Status == checks.Pass || r.Status == checks.NotApplicable || r.Status == checks.Unknown && r.Quiet && !quiet {
 			continue
 		}
 		if was, seen := out[r.ID]; !seen || slices.Index(order, r.Status) > slices.Index(order, was) {

@@ -101,16 +101,3 @@ func RestsOn(id string) (on, under []string) {
 	}
 	return on, under
 }
-
-// proofs are the rows that prove their link: if one of them was not evaluated or is unknown, the link is unknown, however many of
-// its other rows passed. Rows of other modes do not count.
-var proofs = map[checks.LinkName][]string{
-	checks.InBIOS:     {"HOST-BIOSPOWER-008", "HOST-IOMMU-005", "HOST-SRIOVBIOS-006", "HOST-ABOVE4G-007"},
-	checks.InFirmware: {"HOST-PNIC-FWMATRIX-007", "HOST-SRIOVEN-009", "HOST-NUMVFS-008"},
-	checks.InDriver:   {"HOST-PNIC-RDMA-001", "HOST-PNIC-DRIVER-006", "HOST-VF-COUNT-010"},
-	checks.InHost:     {"HOST-CONN-001", "HOST-FW-PVRDMA-007", "HOST-VMKNIC-SET-001", "HOST-PT-ACTIVE-013"},
-	checks.InSwitch:   {"DVS-EXIST-001", "DVS-MEMBER-003", "DVS-PG-007", "DVS-MTU-006"},
-	checks.InVM:       {"VM-NIC-DVS-019", "VM-MEMRES-007", "VM-PCIADDR-050"},
-	checks.InGuest:    {"GST-OS-001", "GST-PORT-010"},
-	checks.InPair:     {"PAIR-BW-006"},
-}

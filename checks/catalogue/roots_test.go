@@ -1,6 +1,7 @@
 package catalogue_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -61,24 +62,35 @@ func TestFirstBrokenByDependency(t *testing.T) {
 	}
 }
 
-// A link passes when the facts that prove it were read, not when other facts were.
-func TestLinkIsNotEvaluatedUnread(t *testing.T) {
+// A link passes only if every row of it was read and passed.
+func TestLinkPassesOnlyIfAllWasRead(t *testing.T) {
 	pass := func(id string) checks.Finding { return checks.Finding{ID: id, Status: checks.Pass} }
 	unread := func(id string) checks.Finding {
 		return checks.Finding{ID: id, Status: checks.Unknown, Quiet: true, Evidence: "not read"}
 	}
 	for name, c := range map[string]struct {
 		found []checks.Finding
+		rest  bool // the rows without a finding apply to nothing
 		link  checks.LinkName
 		want  checks.Status
 	}{
-		"pairs that nobody measured":          {[]checks.Finding{pass("PAIR-HOSTS-005"), unread("PAIR-BW-006")}, checks.InPair, checks.Unknown},
-		"pairs that were measured":            {[]checks.Finding{pass("PAIR-HOSTS-005"), pass("PAIR-BW-006")}, checks.InPair, checks.Pass},
-		"SRIOV_EN was not read":               {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-SRIOVEN-009")}, checks.InFirmware, checks.Unknown},
-		"firmware where SR-IOV is not wanted": {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-PNIC-LINKTYPE-009")}, checks.InFirmware, checks.Pass},
-		"only something beside it":            {[]checks.Finding{pass("GST-DUPIP-016")}, checks.InGuest, checks.Unknown},
+		"pairs that nobody measured":         {[]checks.Finding{pass("PAIR-HOSTS-005"), unread("PAIR-BW-006")}, true, checks.InPair, checks.PartlyRead},
+		"pairs that were measured":           {[]checks.Finding{pass("PAIR-HOSTS-005"), pass("PAIR-BW-006")}, true, checks.InPair, checks.Pass},
+		"SRIOV_EN was not read":              {[]checks.Finding{pass("HOST-PNIC-FWMATRIX-007"), unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.PartlyRead},
+		"nothing was read":                   {[]checks.Finding{unread("HOST-SRIOVEN-009")}, true, checks.InFirmware, checks.NotRead},
+		"the quick check leaves rows out":    {[]checks.Finding{pass("GST-DUPIP-016")}, false, checks.InGuest, checks.PartlyRead},
+		"an unverified row decides nothing":  {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-FIREWALL-022", Status: checks.Warn, Quiet: true}}, true, checks.InGuest, checks.Pass},
+		"nothing applies":                    {nil, true, checks.InGuest, checks.NotApplicable},
+		"one could not be read, one failed":  {[]checks.Finding{{ID: "GST-OS-001", Status: checks.Unknown}, {ID: "GST-MTU-012", Status: checks.Fail}}, true, checks.InGuest, checks.Fail},
+		"one should have been read, and not": {[]checks.Finding{pass("GST-OS-001"), {ID: "GST-MTU-012", Status: checks.Unknown}}, true, checks.InGuest, checks.Unknown},
 	} {
-		for _, l := range catalogue.Chain(c.found) {
+		var nothing []string
+		for _, row := range catalogue.Checks() {
+			if c.rest && !slices.Contains(ids(c.found), row.ID) {
+				nothing = append(nothing, row.ID)
+			}
+		}
+		for _, l := range catalogue.Chain(c.found, nothing...) {
 			if l.Name == c.link && l.Worst != c.want {
 				t.Errorf("%s: %s is %s, want %s", name, l.Name, l.Worst, c.want)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rdma-setup/rdma-setup/backends"
+	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
@@ -196,7 +197,6 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 		return runErr
 	}
 	out := outcome{Status: res.Status, Run: res.Run, Text: strings.Join(res.Notes, "; ")}
-	code := res.Status.Exit()
 	var err error
 	if runErr == nil && (res.Status == engine.StatusDone || res.Status == engine.StatusUnchanged) {
 		out.Measurements, err = r.measured(ctx, p, res)
@@ -208,23 +208,19 @@ func (r *runner) finish(ctx context.Context, p *planned, res engine.Result, runE
 	if err != nil {
 		runErr = errors.Join(runErr, err)
 	}
-	if code == console.ExitOK && measuredBadly(out.Measurements) {
-		code = console.ExitFailed
-	}
 	if runErr != nil {
 		out.Err, out.Hint = runErr.Error(), backends.HintOf(runErr)
-		if code == console.ExitOK || code == console.ExitFailed {
-			code = console.ExitCode(runErr)
-		}
+		rep.Err, rep.Hint, rep.ErrExit = out.Err, out.Hint, console.ExitCode(runErr)
 	}
-	if rep != nil {
-		out.LeftBehind, out.Causes = rep.LeftBehind, rep.Causes()
-	}
+	v := report.Decide(rep)
+	code := v.Exit
+	out.LeftBehind, out.Causes = rep.LeftBehind, rep.Causes()
+	out.judge(v)
 	if r.json {
 		if err := r.writeResult(out, code); err != nil {
 			return err
 		}
-	} else if rep != nil {
+	} else {
 		if err := render.Terminal(r.env.Stdout, rep, r.env.Theme()); err != nil {
 			return err
 		}
@@ -247,6 +243,10 @@ type outcome struct {
 	Event        string                 `json:"event"`
 	Status       engine.Status          `json:"status"`
 	Exit         int                    `json:"exit"`
+	Verdict      report.Name            `json:"verdict,omitempty"` // none for a rollback
+	Summary      string                 `json:"summary,omitempty"`
+	Cause        string                 `json:"cause,omitempty"`
+	Chain        []checks.Link          `json:"chain,omitempty"`
 	Run          string                 `json:"run,omitempty"`
 	Text         string                 `json:"text,omitempty"`
 	Measurements []perftest.Measurement `json:"measurements"`
@@ -256,6 +256,10 @@ type outcome struct {
 	LeftBehind   *report.LeftBehind     `json:"left_behind,omitempty"`
 	Causes       []report.Cause         `json:"causes,omitempty"`
 	Refusals     []plan.Refusal         `json:"refusals,omitempty"` // every reason why nothing was begun
+}
+
+func (o *outcome) judge(v report.Verdict) {
+	o.Verdict, o.Summary, o.Cause, o.Chain = v.Name, v.Summary, v.Cause, v.Chain
 }
 
 func (r *runner) writeResult(o outcome, code int) error {
@@ -282,6 +286,8 @@ func resultLine(e *console.Env, output string, err error) error {
 	case console.ExitInterrupted:
 		o.Status = engine.StatusInterrupted
 	}
+	v := report.Decide(&report.Report{Command: report.Apply, Err: o.Err, Hint: o.Hint, ErrExit: code})
+	o.Verdict, o.Summary, o.Cause = v.Name, v.Summary, v.Cause
 	if refused, ok := errors.AsType[*plan.Refused](err); ok {
 		o.Refusals = refused.Refusals
 	}

@@ -47,16 +47,20 @@ and asks first; the counters of loss and pause frames show whether the class is 
 			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
 				rep, err := bench(ctx, e, cmd, f, pairs, image, apps, o)
-				if rep == nil {
-					return err
+				if rep == nil || rep.Unconfigured {
+					if err == nil || output != "json" && output != "junit" {
+						return err
+					}
+					rep = &report.Report{Made: e.Now(), Tool: e.Version, VCenter: (&checkFlags{planFlags: f}).site(e, cmd), Unconfigured: rep != nil}
 				}
-				if bad := console.RenderTo(e, out, func(w io.Writer) error { return writeReport(w, output, rep, e.ThemeFor(out)) }); bad != nil {
+				rep.Command = report.Bench
+				if err != nil {
+					rep.Err, rep.Hint, rep.ErrExit = err.Error(), backends.HintOf(err), console.ExitCode(err)
+				}
+				if bad := console.Publish(e, out, func(w io.Writer) error { return writeReport(w, output, rep, e.ThemeFor(out)) }); bad != nil {
 					return bad
 				}
-				if err == nil && (measuredBadly(rep.Measurements) || unmeasured(rep.Measurements)) {
-					return console.Exit(console.ExitFailed)
-				}
-				return err
+				return cmp.Or(err, console.Exit(report.Decide(rep).Exit))
 			})
 		},
 	}
@@ -105,26 +109,25 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	if !a.Measure.Bandwidth && !a.Measure.Latency && len(loads) == 0 {
 		return nil, console.Usage("set measure.bandwidth or measure.latency", "all measurements are turned off in the answers")
 	}
-	if len(f.limit) > 0 {
-		inv, err := s.Survey(ctx, a)
-		if err == nil {
-			err = knownLimit(inv, f.limit)
-		}
-		if err != nil {
-			return nil, err
-		}
-		a, _ = limited(a, inv, f.limit)
+	inv, err := s.Survey(ctx, a)
+	if err == nil {
+		err = knownLimit(inv, f.limit)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, inv = limited(a, inv, f.limit)
+	if checks.Untouched(a, inv) {
+		return &report.Report{Unconfigured: true}, backends.Errorf(backends.KindRefused, "", "set it up first: rdma-setup apply -f "+f.file,
+			"RDMA is not set up: no VM has an RDMA adapter")
 	}
 	r := &runner{env: e, s: s, yes: o.yes}
 	if len(loads) > 0 && !o.yes && !e.Terminal() {
-		if _, err := s.Survey(ctx, a); err != nil {
-			return nil, err
-		}
 		if !s.Simulated() {
 			return nil, errNoConsent()
 		}
 	}
-	measured, err := s.Measure(ctx, a, nil, pairs, r.progress())
+	measured, err := s.Measure(ctx, a, inv, pairs, r.progress())
 	base := measured
 	if err == nil {
 		var more []perftest.Measurement
@@ -153,13 +156,14 @@ func bench(ctx context.Context, e *console.Env, cmd *cobra.Command, f planFlags,
 	}
 	rep := &report.Report{
 		Mode: string(a.Mode), Made: e.Now(), Tool: e.Version, VCenter: s.Set.URL, Simulated: s.Simulated(),
-		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Checks: found, Measurements: append([]perftest.Measurement{}, measured...),
+		Insecure: s.Set.Unverified(), Changes: []report.Outcome{}, Measurements: append([]perftest.Measurement{}, measured...),
 		Environment: report.EnvironmentOf(s.Last(nil)), NCCL: session.NCCLSettings(a, s.Last(nil), base), Notes: s.GPUPairs(),
 	}
 	if ctx.Err() != nil {
 		rep.Notes = append(rep.Notes, "interrupted: not every pair was measured")
 		err = backends.Errorf(backends.KindInterrupted, "", "", "interrupted: not every pair was measured")
 	}
+	rep.SetChecks(found)
 	return rep, err
 }
 
@@ -219,9 +223,4 @@ func (p applications) run(ctx context.Context, e *console.Env, s *session.Sessio
 		found = catalogue.Run(ctx, facts, checks.Selection{Uses: a.Uses(), Only: []string{"PAIR-NCCL-013"}})
 	}
 	return all, found, err
-}
-
-// unmeasured reports whether a requested test could not be run.
-func unmeasured(all []perftest.Measurement) bool {
-	return slices.ContainsFunc(all, func(m perftest.Measurement) bool { return m.Verdict == perftest.VerdictUnknown && m.Error != "" })
 }

@@ -3,16 +3,16 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
-	"github.com/rdma-setup/rdma-setup/ui/render"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // Exit codes of check, as used by monitoring plugins.
@@ -55,7 +55,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 				return explainCheck(e, strings.ToUpper(explain), f.output)
 			}
 			if err := f.settle(args); err != nil {
-				return f.ended(cmd.Context(), e, err)
+				return f.ended(cmd.Context(), e, cmd, err)
 			}
 			if f.fix {
 				return console.Signalled(cmd.Context(), e, func(ctx context.Context, stop <-chan struct{}) error {
@@ -63,7 +63,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 				})
 			}
 			return console.Interruptible(cmd.Context(), e, func(ctx context.Context) error {
-				return f.ended(ctx, e, f.once(ctx, e, cmd))
+				return f.ended(ctx, e, cmd, f.once(ctx, e, cmd))
 			})
 		},
 	}
@@ -85,7 +85,7 @@ func newCheckCmd(e *console.Env) *cobra.Command {
 	c.Flags().BoolVar(&f.shell, "esxi-shell", false, "also read the adapters' firmware and PCIe link, Secure Boot and vmkernel.log in the ESXi shell, on "+
 		"hosts where SSH runs; loads the module of the Mellanox tools until the next boot")
 	c.Flags().StringSliceVar(&f.limit, "limit", nil, "only these hosts and their VMs")
-	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "html", "markdown")
+	console.OutputFlag(c, &f.output, "text", "json", "junit", "prometheus", "nagios", "html", "markdown")
 	return c
 }
 
@@ -147,7 +147,7 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 		if err != nil {
 			return err
 		}
-		return console.Exit(c.code)
+		return console.Exit(c.verdict().Exit)
 	}
 	u, err := f.begin(ctx, e, cmd)
 	if err != nil {
@@ -166,25 +166,46 @@ func (f *checkFlags) once(ctx context.Context, e *console.Env, cmd *cobra.Comman
 			return err
 		}
 	}
-	return console.Exit(c.code)
+	return console.Exit(c.verdict().Exit)
 }
 
 func (f *checkFlags) show(e *console.Env, c *checked) error {
-	err := console.RenderTo(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) })
+	err := console.Publish(e, f.out, func(w io.Writer) error { return c.render(w, f.output, e.ThemeFor(f.out)) })
 	if f.out == "" && errors.Is(err, syscall.EPIPE) {
 		return nil // "| head" has read enough; the exit code still counts
 	}
 	return err
 }
 
-// ended adds the exit code for monitoring systems to an error: nothing could be evaluated.
-func (f *checkFlags) ended(ctx context.Context, e *console.Env, err error) error {
-	_, judged := errors.AsType[*console.CodeError](err)
-	switch {
-	case err == nil, ctx.Err() != nil, judged:
+// ended replaces the document of a check that could not evaluate anything, or was stopped, with one that says why: a monitoring
+// system must not go on reading the last good one.
+func (f *checkFlags) ended(ctx context.Context, e *console.Env, cmd *cobra.Command, err error) error {
+	if _, judged := errors.AsType[*console.CodeError](err); err == nil || judged {
 		return err
-	case f.output == "text":
-		fmt.Fprintln(e.Stdout, render.PluginError(err))
 	}
-	return &console.CodeError{Code: checkUnknown, Err: err}
+	r := &report.Report{
+		Command: report.Check, Made: e.Now(), Tool: e.Version, VCenter: f.site(e, cmd), Err: err.Error(), Hint: backends.HintOf(err),
+	}
+	if ctx.Err() != nil {
+		if f.out == "" {
+			return err
+		}
+		r.ErrExit = console.ExitInterrupted
+	}
+	if bad := f.show(e, &checked{report: r}); bad != nil && bad.Error() != err.Error() {
+		err = errors.Join(err, bad)
+	}
+	return &console.CodeError{Code: report.Decide(r).Exit, Err: err}
+}
+
+// site returns the URL of the vCenter of the settings or the answers, "" if it is not known.
+func (f *checkFlags) site(e *console.Env, cmd *cobra.Command) string {
+	url := ""
+	if set, err := console.ReadSettings(e, cmd); err == nil {
+		url = set.URL
+	}
+	if a, err := f.load(e, nil); url == "" && f.file != "" && err == nil {
+		url = a.VCenter.URL
+	}
+	return url
 }

@@ -1,8 +1,10 @@
 package cmd
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
@@ -15,38 +17,76 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/render"
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
+	"github.com/rdma-setup/rdma-setup/wizard/engine/journal"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
-// A checked is the result of a health check, with its exit code and its status word.
+// A checked is the result of a health check.
 type checked struct {
-	code   int
-	word   string
 	report *report.Report
 	calls  int
 	// baseline is the baseline of the comparison; nil: none.
 	baseline *bundle.Baseline
 }
 
+func (c *checked) verdict() report.Verdict { return report.Decide(c.report) }
+
 // checkedOf collects the findings in a report.
-func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, facts *checks.Facts, findings []checks.Finding, measured []perftest.Measurement) *checked {
+func checkedOf(s *session.Session, a *answers.Answers, inv *backends.Inventory, findings []checks.Finding, measured []perftest.Measurement) *checked {
 	c := &checked{calls: s.VC.Calls(), report: &report.Report{
-		Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Checks: findings, Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.GPUPairs(),
+		Command: report.Check, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: s.Set.URL, Simulated: inv.VCenter.Simulated,
+		Insecure: s.Set.Unverified(), Measurements: measured, Environment: report.EnvironmentOf(inv), Notes: s.GPUPairs(),
+		Unconfigured: checks.Untouched(a, inv), Ports: checks.PortsOf(a, inv),
 	}}
-	c.code, c.word = judged(findings, measured)
+	if len(measured) == 0 {
+		c.report.LastMeasured = lastMeasured(s.Set.StateDir, inv.VCenter.InstanceUUID)
+	}
+	c.report.SetChecks(findings)
 	return c
+}
+
+// lastMeasured returns when one of the latest runs on a vCenter measured; zero if none did.
+func lastMeasured(state, vcenter string) time.Time {
+	const latest = 5
+	runs, err := journal.Runs(state)
+	if err != nil {
+		return time.Time{}
+	}
+	left := latest
+	for _, run := range slices.Backward(runs) {
+		if run.VCenter != vcenter || left == 0 {
+			continue
+		}
+		left--
+		b, err := journal.ReadFile(state, run.Run, "report.json")
+		var r struct {
+			Made         time.Time
+			Measurements []struct{}
+		}
+		if err == nil && json.Unmarshal(b, &r) == nil && len(r.Measurements) > 0 {
+			return r.Made
+		}
+	}
+	return time.Time{}
 }
 
 // checkDoc is the documented JSON of check.
 type checkDoc struct {
 	Status       string                 `json:"status"`
+	Verdict      report.Name            `json:"verdict"`
+	Exit         int                    `json:"exit"`
+	Summary      string                 `json:"summary"`
+	Cause        string                 `json:"cause,omitempty"`
+	Err          string                 `json:"error,omitempty"` // why nothing could be evaluated
+	Hint         string                 `json:"hint,omitempty"`
+	Chain        []checks.Link          `json:"chain"`
 	FirstBroken  *checks.Finding        `json:"first_broken,omitempty"` // first in the chain; missing if there is no problem
 	Causes       []report.Cause         `json:"causes"`                 // failures and their consequences
 	Results      []checks.Finding       `json:"results"`
 	Measurements []perftest.Measurement `json:"measurements,omitempty"`
-	Counts       map[string]int         `json:"counts"`
+	Counts       map[string]int         `json:"counts"`             // not_read ones are among the unknown ones
 	Baseline     string                 `json:"baseline,omitempty"` // when it was saved
+	LastMeasured time.Time              `json:"last_measured,omitzero"`
 	Simulated    bool                   `json:"simulated"`
 	Insecure     []string               `json:"insecure,omitempty"`
 	APICalls     int                    `json:"api_calls"`
@@ -57,7 +97,9 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 	case "json":
 		return plain.WriteJSON(w, c.document())
 	case "prometheus":
-		return render.Prometheus(w, c.report, c.code)
+		return render.Prometheus(w, c.report)
+	case "nagios":
+		return render.Nagios(w, c.report)
 	case "text":
 		return c.text(w)
 	}
@@ -65,27 +107,29 @@ func (c *checked) render(w io.Writer, format string, t theme.Theme) error {
 }
 
 func (c *checked) document() checkDoc {
-	found := c.report.Checks
+	r, v := c.report, c.verdict()
 	doc := checkDoc{
-		Status: c.word, FirstBroken: catalogue.FirstBroken(found), Causes: append([]report.Cause{}, c.report.Causes()...), Results: append([]checks.Finding{}, found...), Measurements: c.report.Measurements,
-		Counts: map[string]int{}, Simulated: c.report.Simulated, Insecure: c.report.Insecure, APICalls: c.calls,
+		Status: v.Word(), Verdict: v.Name, Exit: v.Exit, Summary: v.Summary, Cause: v.Cause, Err: r.Err, Hint: r.Hint, Chain: v.Chain,
+		FirstBroken: catalogue.FirstBroken(r.Checks), Causes: append([]report.Cause{}, r.Causes()...), Results: append([]checks.Finding{}, r.Checks...),
+		Measurements: r.Measurements, LastMeasured: r.LastMeasured, Simulated: r.Simulated, Insecure: r.Insecure, APICalls: c.calls,
+		Counts: map[string]int{string(checks.NotApplicable): len(r.NotApplicable), string(checks.NotRead): 0},
 	}
 	if c.baseline != nil {
 		doc.Baseline = c.baseline.Made.Format(time.RFC3339)
 	}
-	for status, n := range plain.Count(found) {
-		doc.Counts[string(status)] = n
+	for _, f := range r.Checks {
+		doc.Counts[string(f.Status)]++
+		if f.State() == checks.NotRead {
+			doc.Counts[string(checks.NotRead)]++
+		}
 	}
 	return doc
 }
 
 // text is the line for monitoring systems, then the findings for display.
 func (c *checked) text(w io.Writer) error {
-	line := render.PluginLine(c.word, c.report.Checks)
-	if m := worstMeasured(c.report.Measurements); m != nil && catalogue.FirstBroken(c.report.Checks) == nil {
-		line = render.PluginText(c.word, fmt.Sprintf("%s %s: %s", m.Test, m.Pair(), figure(*m)))
-	}
-	if _, err := fmt.Fprintln(w, line); err != nil {
+	v := c.verdict()
+	if _, err := fmt.Fprintln(w, render.PluginLine(c.report, v)); err != nil || c.report.Err != "" {
 		return err
 	}
 	if c.report.Simulated {
@@ -97,7 +141,8 @@ func (c *checked) text(w io.Writer) error {
 	if c.baseline != nil {
 		fmt.Fprintf(w, "compared with the baseline of %s\n", c.baseline.Made.Format("2006-01-02 15:04 MST"))
 	}
-	if err := plain.Chain(w, c.report.Checks); err != nil {
+	fmt.Fprintf(w, "verdict %s: %s\n", v.Line(), backends.Clean(v.Summary))
+	if err := plain.Chain(w, v.Chain, catalogue.FirstBroken(c.report.Checks)); err != nil {
 		return err
 	}
 	for _, m := range c.report.Measurements {
@@ -110,38 +155,6 @@ func (c *checked) text(w io.Writer) error {
 		fmt.Fprintf(w, "note: %s\n", backends.Clean(n))
 	}
 	return plain.Findings(w, c.report.Checks, c.report.Causes()...)
-}
-
-// worstMeasured returns the first of the worst measurements; nil if all are good.
-func worstMeasured(all []perftest.Measurement) *perftest.Measurement {
-	for _, v := range []perftest.Verdict{perftest.VerdictFail, perftest.VerdictWarn, perftest.VerdictUnknown} {
-		for i := range all {
-			if all[i].Verdict == v {
-				return &all[i]
-			}
-		}
-	}
-	return nil
-}
-
-// judged returns the exit code and the status word.
-func judged(findings []checks.Finding, measured []perftest.Measurement) (int, string) {
-	code, word := checkOK, "ok"
-	if worstMeasured(measured) != nil {
-		code, word = checkWarning, "warning"
-	}
-	for _, f := range findings {
-		switch {
-		case f.Status == checks.Fail:
-			return checkCritical, "critical"
-		case f.Status != checks.Pass && !f.Quiet:
-			code, word = checkWarning, "warning"
-		}
-	}
-	if measuredBadly(measured) {
-		return checkCritical, "critical"
-	}
-	return code, word
 }
 
 // pairFacts converts measurements to facts of pairs.

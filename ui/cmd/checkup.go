@@ -81,7 +81,8 @@ func (u *checkup) look(ctx context.Context) (*checked, error) {
 	sel := f.sel
 	sel.Uses = u.a.Uses()
 	u.facts = facts
-	c := checkedOf(u.s, a, inv, facts, catalogue.Run(ctx, facts, sel), measured)
+	c := checkedOf(u.s, a, inv, catalogue.Run(ctx, facts, sel), measured)
+	c.report.Unconfigured = c.report.Unconfigured && len(sel.Only) == 0 // then only those rows are judged
 	c.calls, u.calls, c.baseline = u.s.VC.Calls()-u.calls, u.s.VC.Calls(), u.base
 	return c, ctx.Err()
 }
@@ -179,7 +180,7 @@ func (u *checkup) compare(inv *backends.Inventory) error {
 func (u *checkup) keep(c *checked, file string, force bool) error {
 	if n := plain.Count(c.report.Checks)[checks.Fail]; n > 0 && !force {
 		first := catalogue.FirstBroken(c.report.Checks)
-		return &console.CodeError{Code: c.code, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
+		return &console.CodeError{Code: c.verdict().Exit, Err: backends.Errorf(backends.KindRefused, "", "fix it first, or save the baseline anyway with --force",
 			"the baseline was not saved: %d checks fail, the first is %s of %s", n, first.ID, backends.Clean(first.Target.Name))}
 	}
 	if file == keepDefault {
@@ -187,7 +188,7 @@ func (u *checkup) keep(c *checked, file string, force bool) error {
 	}
 	b := bundle.BaselineOf(u.facts, u.s.Env.Now(), u.s.Env.Version)
 	if err := bundle.SaveBaseline(file, b); err != nil {
-		return &console.CodeError{Code: max(c.code, checkWarning), Err: err}
+		return &console.CodeError{Code: max(c.verdict().Exit, checkWarning), Err: err}
 	}
 	if abs, err := filepath.Abs(file); err == nil {
 		file = abs

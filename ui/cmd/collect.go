@@ -209,9 +209,10 @@ func judgeBundle(ctx context.Context, e *console.Env, path string, f planFlags, 
 	vc := facts.Inventory.VCenter
 	c := &checked{report: &report.Report{
 		Mode: string(a.Mode), Made: b.Made, Tool: e.Version, VCenter: vc.URL, Simulated: vc.Simulated, Notes: []string{note},
-		Checks: found, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory),
+		Command: report.Check, Measurements: measured, Environment: report.EnvironmentOf(facts.Inventory),
+		Unconfigured: len(sel.Only) == 0 && checks.Untouched(a, facts.Inventory), Ports: checks.PortsOf(a, facts.Inventory),
 	}}
-	c.code, c.word = judged(found, measured)
+	c.report.SetChecks(found)
 	if facts.Baseline != nil {
 		c.baseline = &bundle.Baseline{Made: b.Kept}
 	}

@@ -23,12 +23,12 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	defer cancel()
 	u, err := f.begin(looking, e, cmd)
 	if err != nil {
-		return f.ended(looking, e, err)
+		return f.ended(looking, e, cmd, err)
 	}
 	defer u.s.Close()
 	before, err := u.look(looking)
 	if err != nil {
-		return f.ended(looking, e, err)
+		return f.ended(looking, e, cmd, err)
 	}
 	p, err := u.remedies(looking, before, e.Stderr)
 	switch {
@@ -41,7 +41,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 		if err != nil {
 			return err
 		}
-		return console.Exit(before.code)
+		return console.Exit(before.verdict().Exit)
 	}
 	if f.output == "text" {
 		if err := before.text(e.Stderr); err != nil {
@@ -61,7 +61,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	}
 	after, err := u.look(ctx)
 	if err != nil {
-		return f.ended(ctx, e, err)
+		return f.ended(ctx, e, cmd, err)
 	}
 	rep, err := reportOf(u.s, u.a, p, res, nil, aftermath{findings: after.report.Checks}, nil, runErr)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *checkFlags) repair(ctx context.Context, e *console.Env, cmd *cobra.Comm
 	}
 	fmt.Fprintf(e.Stderr, "fixed in run %s; report: rdma-setup report %s; undo: %s\n", res.Run, res.Run, u.s.Undo(res.Run, console.ExitOK))
 	u.s.KeepLab(console.ExitOK)
-	return console.Exit(after.code)
+	return console.Exit(after.verdict().Exit)
 }
 
 // remedies plans what fixes the findings; nil if there is nothing to do. Findings without a step are reported.

@@ -232,9 +232,3 @@ func figure(m perftest.Measurement) string {
 	}
 	return string(m.Verdict)
 }
-
-func measuredBadly(all []perftest.Measurement) bool {
-	return perftest.Disproven(all) || slices.ContainsFunc(all, func(m perftest.Measurement) bool {
-		return m.Verdict == perftest.VerdictFail || m.Refused
-	})
-}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/backends/vsphere"
-	"github.com/rdma-setup/rdma-setup/checks"
 	"github.com/rdma-setup/rdma-setup/checks/perftest"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/console"
 	"github.com/rdma-setup/rdma-setup/ui/cmd/session"
@@ -210,10 +209,11 @@ func jobOf(s *session.Session, a *answers.Answers, f planFlags, j *journal.Journ
 func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Result, measured []perftest.Measurement, after aftermath, earlier []report.Outcome, runErr error) (*report.Report, error) {
 	r := &report.Report{
 		Run: res.Run, Mode: string(a.Mode), Made: s.Env.Now(), Tool: s.Env.Version, VCenter: p.inv.VCenter.URL, Simulated: p.inv.VCenter.Simulated,
-		Insecure: s.Set.Unverified(), Status: string(res.Status), Changes: []report.Outcome{}, Checks: append([]checks.Finding{}, after.findings...),
+		Insecure: s.Set.Unverified(), Command: report.Apply, Status: string(res.Status), Changes: []report.Outcome{},
 		Measurements: append([]perftest.Measurement{}, measured...), Notes: slices.Concat(res.Notes, after.notes, s.GPUPairs()),
 		Environment: report.EnvironmentOf(s.Last(p.inv)), NCCL: session.NCCLSettings(a, s.Last(p.inv), measured),
 	}
+	r.SetChecks(after.findings)
 	said := slices.DeleteFunc(slices.Clone(p.plan.Notes), func(n string) bool { return strings.HasPrefix(n, plan.TryFirst) })
 	if len(said) > 0 {
 		r.Notes = append(r.Notes, planSaid)
@@ -245,7 +245,7 @@ func reportOf(s *session.Session, a *answers.Answers, p *planned, res engine.Res
 		r.Changes = append(r.Changes, o)
 	}
 	if runErr != nil {
-		r.Err, r.Hint = runErr.Error(), backends.HintOf(runErr)
+		r.Err, r.Hint, r.ErrExit = runErr.Error(), backends.HintOf(runErr), console.ExitCode(runErr)
 	}
 	if res.Run == "" {
 		return r, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/rdma-setup/rdma-setup/ui/theme"
 	"github.com/rdma-setup/rdma-setup/wizard/answers"
 	"github.com/rdma-setup/rdma-setup/wizard/engine"
+	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
 // runWizard opens the wizard; without a terminal it names the alternatives.
@@ -102,7 +103,7 @@ func showWizard(ctx context.Context, e *console.Env, cmd *cobra.Command, o form.
 // farewell prints after the screen how it ended, and the commands to continue.
 func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 	if r := out.Report; r != nil {
-		words, _ := r.Verdict()
+		words := report.Decide(r).Summary
 		if r.Simulated {
 			words += " (simulated)"
 		}
@@ -118,7 +119,7 @@ func farewell(e *console.Env, f live.Fabric, out entry.Outcome) {
 		}
 	}
 	if r := out.Inspected; r != nil && out.Report == nil {
-		words, _ := r.Verdict()
+		words := report.Decide(r).Summary
 		if r.Simulated {
 			words += " (simulated)"
 		}
@@ -170,9 +171,5 @@ func wizardExit(out entry.Outcome) error {
 	if out.Report == nil {
 		return nil
 	}
-	code := out.Result.Status.Exit()
-	if code == console.ExitOK && measuredBadly(out.Report.Measurements) {
-		code = console.ExitFailed
-	}
-	return console.Exit(code)
+	return console.Exit(report.Decide(out.Report).Exit)
 }

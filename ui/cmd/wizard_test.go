@@ -49,7 +49,7 @@ func TestWizardOnTheLab(t *testing.T) {
 	answers := func() bool { _, err := os.Stat("rdma-setup-answers.yaml"); return err == nil }
 
 	out, errs, code := typed(t, env, []string{"look", "", ""})
-	says(out, "SIMULATED: the system at this address is a lab", "Nothing broken; not measured", "nothing is set up yet", "esx-01 in DC, pNICs for RDMA: vmnic2 100G", "nothing was changed", "again: rdma-setup discover")
+	says(out, "SIMULATED: the system at this address is a lab", "RDMA is not set up", "nothing is set up yet", "esx-01 in DC, pNICs for RDMA: vmnic2 100G", "nothing was changed", "again: rdma-setup discover")
 	if runs, _, _ := inProcess(env, "runs"); code != 0 || answers() || strings.Contains(runs, "pvrdma") {
 		t.Errorf("a look: exit %d, answers saved: %t, runs %q\n%s", code, answers(), runs, errs)
 	}

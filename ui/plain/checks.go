@@ -22,7 +22,8 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 	unread, repeated := unreadGuests(all)
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range Grouped(all, status) {
-			if g.Findings = slices.DeleteFunc(g.Findings, repeated); len(g.Findings) == 0 {
+			g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return repeated(f) || f.State() == checks.NotRead })
+			if len(g.Findings) == 0 {
 				continue
 			}
 			f := g.Findings[0]
@@ -34,6 +35,20 @@ func Findings(w io.Writer, all []checks.Finding, causes ...report.Cause) error {
 				out.line("        remedy: %s", backends.Clean(f.Remedy))
 			}
 		}
+	}
+	for _, g := range Unverified(all) {
+		out.line("%-7s %s  %s", "NOTE", g.Findings[0].ID, g.Targets())
+		for _, e := range g.Evidence() {
+			out.line("        %s", e)
+		}
+	}
+	waiting := Grouped(slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return !f.Quiet }), checks.Unknown)
+	if n := len(waiting); n > fewNames {
+		out.line("NOT READ %d checks; -o json names them, and says why", n)
+		waiting = nil
+	}
+	for _, g := range waiting {
+		out.line("NOT READ %s  %s: %s", g.Findings[0].ID, g.Targets(), strings.Join(g.Evidence(), "; "))
 	}
 	for u, guests := range unread.All() {
 		each := ""
@@ -65,7 +80,7 @@ func unreadGuests(all []checks.Finding) (out Gathered[unread, string], repeated 
 	}
 	n := map[why]int{}
 	for _, f := range all {
-		if f.Status == checks.Unknown && f.Target.Type == backends.TypeGuest && !f.NotAsked() {
+		if f.State() == checks.Unknown && f.Target.Type == backends.TypeGuest {
 			n[why{f.Target, f.Evidence}]++
 		}
 	}
@@ -77,7 +92,7 @@ func unreadGuests(all []checks.Finding) (out Gathered[unread, string], repeated 
 			out.Add(unread{w.reason, n[w]}, w.guest.Name)
 		}
 	}
-	return out, func(f checks.Finding) bool { return f.Status == checks.Unknown && n[why{f.Target, f.Evidence}] > 1 }
+	return out, func(f checks.Finding) bool { return f.State() == checks.Unknown && n[why{f.Target, f.Evidence}] > 1 }
 }
 
 // Unexplained returns the findings that follow from none of the causes, and how many do. A failure is never left out because
@@ -108,20 +123,23 @@ func Folded(n int) string {
 		map[bool]string{true: "is", false: "are"}[n == 1] + " not listed here; -o html and -o json list all"
 }
 
-// Chain prints the links in order with their results, then the first broken one with its remedy. A link that was not read, or
-// was read only in part, is not evaluated.
-func Chain(w io.Writer, all []checks.Finding) error {
+// Chain prints the links in order with their states, then the first problem with its remedy. Links to which nothing applies are
+// left out.
+func Chain(w io.Writer, links []checks.Link, first *checks.Finding) error {
 	out := &writer{w: w}
 	var said []string
-	for _, l := range catalogue.Chain(all) {
-		state := string(l.Worst)
-		if l.Worst == checks.Unknown && l.First == nil {
-			state = "not evaluated"
+	for _, l := range links {
+		if l.Worst == checks.NotApplicable {
+			continue
 		}
-		said = append(said, fmt.Sprintf("%s %s", l.Name, state))
+		text := string(l.Name) + " " + LinkWord(l.Worst)
+		if n := l.Count[checks.NotRead]; n > 0 && l.Worst != checks.NotRead {
+			text += fmt.Sprintf(" (%d not read)", n)
+		}
+		said = append(said, text)
 	}
 	out.line("chain   %s", strings.Join(said, " > "))
-	if f := catalogue.FirstBroken(all); f != nil {
+	if f := first; f != nil {
 		out.line("first   %s: %s %s: %s", catalogue.LinkOf(f.ID), f.ID, backends.Clean(f.Target.Name), backends.Clean(f.Evidence))
 		if f.Remedy != "" && f.Status != checks.Unknown {
 			out.line("        remedy: %s", backends.Clean(f.Remedy))
@@ -130,10 +148,25 @@ func Chain(w io.Writer, all []checks.Finding) error {
 	return out.err
 }
 
-// Tally is "12 passed, 1 warning, 0 failed, 2 unknown".
+// LinkWord returns the state of a link of the chain in words.
+func LinkWord(s checks.Status) string {
+	if s == checks.Unknown {
+		return "not evaluated"
+	}
+	return strings.ReplaceAll(cmp.Or(string(s), "n/a"), "_", " ")
+}
+
+// Tally is "12 passed, 1 warning, 0 failed, 2 unknown, 30 not read".
 func Tally(all []checks.Finding) string {
-	n := Count(all)
-	return fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
+	n := map[checks.Status]int{}
+	for _, f := range all {
+		n[f.State()]++
+	}
+	said := fmt.Sprintf("%d passed, %s, %d failed, %d unknown", n[checks.Pass], Counted(n[checks.Warn], "warning"), n[checks.Fail], n[checks.Unknown])
+	if n[checks.NotRead] > 0 {
+		said += fmt.Sprintf(", %d not read", n[checks.NotRead])
+	}
+	return said
 }
 
 // Count counts findings by status.
@@ -166,6 +199,11 @@ func Grouped(all []checks.Finding, status checks.Status) []Group {
 		groups = append(groups, Group{found, of[id]})
 	}
 	return groups
+}
+
+// Unverified gathers what rows noticed that decide nothing.
+func Unverified(all []checks.Finding) []Group {
+	return Grouped(slices.DeleteFunc(slices.Clone(all), func(f checks.Finding) bool { return !f.Quiet }), checks.Warn)
 }
 
 // Targets lists the targets, with the total if it is useful.

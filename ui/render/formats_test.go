@@ -20,7 +20,7 @@ var formats = map[string]func(io.Writer, *report.Report) error{
 	"html":  render.HTML,
 	"md":    render.Markdown,
 	"junit": render.JUnit,
-	"prom":  func(w io.Writer, r *report.Report) error { return render.Prometheus(w, r, 2) },
+	"prom":  render.Prometheus,
 }
 
 func rendered(t testing.TB, format string, r *report.Report) string {

@@ -23,11 +23,14 @@ const (
 func (p *printer) chain(links []page.Link) {
 	var said []string
 	for _, l := range links {
-		mark := theme.MarkOf(l.Status)
-		if l.Status == checks.Unknown && l.First == "" {
-			mark = theme.Waiting // not read
+		name, mark := l.Name, theme.MarkOf(l.Status)
+		switch l.Status {
+		case checks.NotRead:
+			mark = theme.Waiting
+		case checks.PartlyRead:
+			name, mark = name+" (partly read)", theme.Waiting
 		}
-		said = append(said, p.t.Symbol(mark)+" "+l.Name)
+		said = append(said, p.t.Symbol(mark)+" "+name)
 	}
 	p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", "chain")), strings.Join(said, "  "))
 	for _, l := range links {

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/rdma-setup/rdma-setup/checks"
+	"github.com/rdma-setup/rdma-setup/ui/plain"
 	"github.com/rdma-setup/rdma-setup/ui/render/page"
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
@@ -18,7 +19,7 @@ var templates embed.FS
 // HTML prints the report as one self-contained page without scripts, fonts, pictures or requests to other sites (its content
 // security policy forbids them). It can be printed, and follows the reader's choice of light or dark.
 func HTML(w io.Writer, r *report.Report) error {
-	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": linkWord}).ParseFS(templates, "templates/*.gohtml")
+	t, err := template.New("report").Funcs(template.FuncMap{"symbol": symbol, "word": word, "percent": percent, "named": named, "linkWord": plain.LinkWord}).ParseFS(templates, "templates/*.gohtml")
 	if err != nil {
 		return err
 	}
@@ -32,14 +33,6 @@ func symbol(s checks.Status) string {
 
 // word returns a status as a word; pairs that do not use the fabric have no status.
 func word(s checks.Status) string { return cmp.Or(string(s), "n/a") }
-
-// linkWord returns the state of a link of the chain in words.
-func linkWord(s checks.Status) string {
-	if s == checks.Unknown {
-		return "not evaluated"
-	}
-	return word(s)
-}
 
 func percent(share float64) float64 { return math.Round(share * 100) }
 

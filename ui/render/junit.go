@@ -17,7 +17,7 @@ import (
 )
 
 // The elements that both the schema of Ant's JUnit report and that of Jenkins' xUnit plug-in (junit-10) allow, in order. There is
-// no element for warnings: a warning counts as passed, and its text is in system-out.
+// no element for warnings: a warning is a skipped case, whose message every viewer shows, and its text is also in system-out.
 type junitSuites struct {
 	XMLName xml.Name     `xml:"testsuites"`
 	Suites  []junitSuite `xml:"testsuite"`
@@ -63,7 +63,10 @@ type junitProblem struct {
 // JUnit prints the report for CI: one suite for each scope of checks, one for measurements and one for changes. A failed check is a
 // failure, an unknown check that matters is an error, a quiet check is skipped.
 func JUnit(w io.Writer, r *report.Report) error {
-	j := &junit{r: r, at: map[string]int{}}
+	j := &junit{r: r, v: report.Decide(r), at: map[string]int{}}
+	if len(r.Checks)+len(r.Measurements)+len(r.Changes) == 0 {
+		j.verdict()
+	}
 	for _, f := range r.Checks {
 		j.check(f)
 	}
@@ -87,8 +90,23 @@ func JUnit(w io.Writer, r *report.Report) error {
 
 type junit struct {
 	r   *report.Report
+	v   report.Verdict
 	all junitSuites
 	at  map[string]int
+}
+
+// verdict adds the suite of the verdict, for a report that has nothing else.
+func (j *junit) verdict() {
+	c := junitCase{Name: "verdict", Class: "rdma-setup"}
+	switch said := cmp.Or(j.v.Cause, j.r.Err, j.v.Summary); j.v.Mark() {
+	case checks.Fail:
+		c.Failure = problem("verdict", j.v.Summary, said)
+	case checks.Unknown:
+		c.Error = problem("unknown", j.v.Summary, said)
+	case checks.Warn:
+		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(j.v.Summary)}
+	}
+	j.add("verdict", c, j.v.Summary)
 }
 
 // add adds a case to the suite of that name; said is added to the suite's system-out.
@@ -118,7 +136,7 @@ func (j *junit) suite(id int, name string) junitSuite {
 			s.Properties = append(s.Properties, junitProperty{token(v.Name), token(v.Value)})
 		}
 	}
-	for _, p := range []junitProperty{{"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
+	for _, p := range []junitProperty{{"verdict", string(j.v.Name)}, {"exit", fmt.Sprint(j.v.Exit)}, {"run", j.r.Run}, {"mode", j.r.Mode}, {"vcenter", j.r.VCenter}, {"tool", j.r.Tool},
 		{"simulated", fmt.Sprint(j.r.Simulated)}, {"insecure", strings.Join(j.r.Insecure, "; ")}} {
 		if p.Value != "" {
 			s.Properties = append(s.Properties, junitProperty{p.Name, backends.Clean(p.Value)})
@@ -146,12 +164,13 @@ func (j *junit) check(f checks.Finding) {
 	c := junitCase{Name: token(f.ID + " " + f.Target.Name), Class: strings.TrimSuffix("rdma-setup.checks."+token(f.Scope), ".")}
 	said := ""
 	switch {
+	case f.State() == checks.NotRead:
+		c.Skipped = &junitProblem{Message: backends.Clean(f.Evidence)}
 	case f.Status == checks.Fail:
 		c.Failure = problem("check", f.Evidence, "remedy: "+f.Remedy, "source: "+f.Source)
 	case f.Status == checks.Warn:
 		said = "WARN " + f.ID + " " + f.Target.Name + ": " + f.Evidence + " (remedy: " + f.Remedy + ")"
-	case f.Status == checks.Unknown && f.Quiet:
-		c.Skipped = &junitProblem{Message: backends.Clean(f.Evidence)}
+		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(f.Evidence)}
 	case f.Status == checks.Unknown:
 		c.Error = problem("unknown", f.Evidence)
 	}
@@ -171,6 +190,7 @@ func (j *junit) measurement(m perftest.Measurement) {
 		c.Skipped = &junitProblem{Message: backends.Clean(m.Why)}
 	case perftest.VerdictWarn:
 		said = "WARN " + said + " (" + m.Hint + ")"
+		c.Skipped = &junitProblem{Message: "WARN " + backends.Clean(measuredFigure(m))}
 	}
 	j.add("measured", c, said)
 }

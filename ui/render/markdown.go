@@ -102,7 +102,7 @@ func (m *marked) chain(links []page.Link) {
 	m.line("\n## The chain")
 	m.head("link", "status", "checks", "first problem", "remedy")
 	for _, l := range links {
-		m.row(l.Name, symbol(l.Status)+" "+linkWord(l.Status), l.Tally, l.First, l.Remedy)
+		m.row(l.Name, symbol(l.Status)+" "+plain.LinkWord(l.Status), l.Tally, l.First, l.Remedy)
 	}
 	for _, l := range links {
 		if l.Broken {

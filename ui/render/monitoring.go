@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -18,27 +19,36 @@ import (
 // The numbers of statuses in metrics are the exit codes of monitoring plug-ins.
 var statusNumber = map[checks.Status]float64{checks.Pass: 0, checks.Warn: 1, checks.Fail: 2, checks.Unknown: 3}
 
-// Prometheus prints the report in the text format that node_exporter's textfile collector reads. status is the exit code
-// of check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN. Units are bytes per second and seconds, the base units of Prometheus.
-func Prometheus(w io.Writer, r *report.Report, status int) error {
-	x := &exposition{}
+// Prometheus prints the result of a check in the text format that node_exporter's textfile collector reads. Every series names its
+// vCenter, so that one exporter can publish several sites. Units are bytes per second and seconds, the base units of Prometheus.
+func Prometheus(w io.Writer, r *report.Report) error {
+	v := report.Decide(r)
+	x := &exposition{vcenter: r.VCenter}
 	x.metric("rdma_setup_info", "The program that produced these values, always 1.")
-	x.sample(1, "version", r.Tool, "mode", r.Mode, "vcenter", r.VCenter, "simulated", strconv.FormatBool(r.Simulated))
+	x.sample(1, "version", r.Tool, "mode", r.Mode, "simulated", strconv.FormatBool(r.Simulated))
 	x.metric("rdma_setup_status", "Exit code of the check: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.")
-	x.sample(float64(status))
+	x.sample(float64(v.Exit))
+	x.metric("rdma_setup_verdict", "The verdict, always 1.")
+	x.sample(1, "verdict", string(v.Name))
+	if reason := cmp.Or(v.Cause, r.Err); reason != "" {
+		x.metric("rdma_setup_reason", "The first cause of a verdict that is not good, always 1.")
+		x.sample(1, "reason", reason)
+	}
 	x.metric("rdma_setup_last_run_timestamp_seconds", "When the check ran, in seconds since 1970.")
 	x.sample(float64(r.Made.Unix()))
-	x.checks(r.Checks)
+	x.checks(r, v.Chain)
 	x.measurements(r.Measurements)
+	x.ports(r.Ports)
 	_, err := io.WriteString(w, x.b.String())
 	return err
 }
 
 // exposition writes metrics of type gauge.
 type exposition struct {
-	b    strings.Builder
-	name string
-	seen map[string]bool
+	vcenter string
+	b       strings.Builder
+	name    string
+	seen    map[string]bool
 }
 
 func (x *exposition) metric(name, help string) {
@@ -52,13 +62,11 @@ var labelEscape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 // the first sample is written.
 func (x *exposition) sample(v float64, labels ...string) {
 	var pairs []string
+	labels = append([]string{"vcenter", cmp.Or(x.vcenter, "unknown")}, labels...)
 	for i := 0; i+1 < len(labels); i += 2 {
 		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], labelEscape.Replace(strings.ToValidUTF8(backends.Clean(labels[i+1]), "?"))))
 	}
-	set := ""
-	if len(pairs) > 0 {
-		set = "{" + strings.Join(pairs, ",") + "}"
-	}
+	set := "{" + strings.Join(pairs, ",") + "}"
 	if x.seen[set] || math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
@@ -66,22 +74,61 @@ func (x *exposition) sample(v float64, labels ...string) {
 	fmt.Fprintf(&x.b, "%s%s %s\n", x.name, set, strconv.FormatFloat(v, 'f', -1, 64))
 }
 
-func (x *exposition) checks(all []checks.Finding) {
-	x.metric("rdma_setup_checks", "Findings by status.")
-	n := plain.Count(all)
-	for _, s := range []checks.Status{checks.Pass, checks.Warn, checks.Fail, checks.Unknown} {
-		x.sample(float64(n[s]), "status", string(s))
+// checks prints counts, and a series for a target only where it does not pass: a site has thousands of findings.
+func (x *exposition) checks(r *report.Report, chain []checks.Link) {
+	type row struct {
+		id     string
+		status checks.Status
 	}
-	x.metric("rdma_setup_first_broken", "The first broken link of the chain; no sample if nothing is wrong.")
-	if f := catalogue.FirstBroken(all); f != nil {
-		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
+	x.metric("rdma_setup_checks", "Findings by status; rows that apply to nothing count as one.")
+	total := map[checks.Status]int{checks.NotApplicable: len(r.NotApplicable)}
+	var by plain.Gathered[row, checks.Finding]
+	for _, f := range r.Checks {
+		total[f.State()]++
+		by.Add(row{f.ID, f.State()}, f)
 	}
-	if len(all) == 0 {
+	for _, s := range []checks.Status{checks.Pass, checks.Warn, checks.Fail, checks.Unknown, checks.NotRead, checks.NotApplicable} {
+		x.sample(float64(total[s]), "status", string(s))
+	}
+	if len(r.Checks) == 0 {
 		return
 	}
-	x.metric("rdma_setup_check_status", "One check of one target: 0 pass, 1 warn, 2 fail, 3 unknown. quiet rows never raise the exit code.")
-	for _, f := range all {
-		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String(), "quiet", strconv.FormatBool(f.Quiet))
+	x.metric("rdma_setup_check_findings", "Findings of one check by status.")
+	for k, found := range by.All() {
+		x.sample(float64(len(found)), "id", k.id, "status", string(k.status))
+	}
+	x.metric("rdma_setup_chain", "A link of the chain, always 1.")
+	for _, l := range chain {
+		x.sample(1, "link", string(l.Name), "status", string(l.Worst))
+	}
+	x.metric("rdma_setup_first_broken", "The first problem of the chain; no sample if nothing is wrong.")
+	if f := catalogue.FirstBroken(r.Checks); f != nil {
+		x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
+	}
+	x.metric("rdma_setup_check_status", "A target that does not pass a check: 1 warn, 2 fail, 3 unknown.")
+	for _, f := range r.Checks {
+		if f.State().Weight() > 0 {
+			x.sample(statusNumber[f.Status], "id", f.ID, "scope", f.Scope, "target", f.Target.String())
+		}
+	}
+}
+
+// ports prints the counters of the pNICs that carry RDMA, as they grew between two readings.
+func (x *exposition) ports(all []checks.Uplink) {
+	for _, f := range []struct {
+		name, help string
+		value      func(checks.Uplink) int64
+	}{
+		{"rdma_setup_port_errors_per_second", "Errors of an RDMA pNIC, per second between two readings.", func(p checks.Uplink) int64 { return p.Errors }},
+		{"rdma_setup_port_dropped_per_second", "Packets that an RDMA pNIC dropped, per second between two readings.", func(p checks.Uplink) int64 { return p.Dropped }},
+		{"rdma_setup_port_pause_frames_per_second", "Priority pause frames of an RDMA pNIC in both directions, per second between two readings.", func(p checks.Uplink) int64 { return p.Pause }},
+	} {
+		if len(all) > 0 {
+			x.metric(f.name, f.help)
+		}
+		for _, p := range all {
+			x.sample(float64(f.value(p))/p.Over.Seconds(), "host", p.Host, "pnic", p.Device)
+		}
 	}
 }
 
@@ -113,64 +160,61 @@ func (x *exposition) measurements(all []perftest.Measurement) {
 	}
 }
 
-// PluginLine is the first line of a monitoring plug-in: "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is
-// off". word is OK, WARNING, CRITICAL or UNKNOWN, whatever its case.
-func PluginLine(word string, all []checks.Finding) string {
-	return PluginText(word, told(all))
-}
-
-// PluginError is the line of a check that could not evaluate anything.
-func PluginError(err error) string { return PluginText("UNKNOWN", err.Error()) }
-
-// PluginText is such a line with a given text.
-func PluginText(word, said string) string {
-	// Monitoring systems take the text after a bar as performance data.
-	return "RDMA " + strings.ToUpper(word) + " - " + strings.ReplaceAll(backends.Clean(said), "|", "/")
-}
-
-func told(all []checks.Finding) string {
-	f := first(all)
-	if f == nil {
-		return plain.Tally(all) + unread(all)
-	}
-	n := 0
-	for _, o := range all {
-		if o.Status == f.Status && !o.Quiet {
-			n++
+// PluginLine is the first line of a monitoring plug-in: "RDMA CRITICAL - HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off".
+func PluginLine(r *report.Report, v report.Verdict) string {
+	said := v.Summary
+	switch {
+	case v.Mark() == checks.Pass:
+		if len(r.Checks) > 0 {
+			said = plain.Tally(r.Checks) + unread(v.Chain)
 		}
+	case v.Name == report.Unknown && r.Err != "":
+		said = r.Err
+	case v.Cause != "":
+		said = v.Cause
 	}
-	said := fmt.Sprintf("%s %s: %s", f.ID, f.Target.Name, f.Evidence)
-	if n > 1 {
-		said += fmt.Sprintf(" (and %d more %s)", n-1, map[checks.Status]string{checks.Fail: "failed", checks.Warn: "warned", checks.Unknown: "unknown"}[f.Status])
-	}
-	return said
+	// Monitoring systems take the text after a bar as performance data.
+	return "RDMA " + strings.ToUpper(v.Word()) + " - " + strings.ReplaceAll(backends.Clean(said), "|", "/")
 }
 
 // unread returns the names of the links of the chain that the result does not cover.
-func unread(all []checks.Finding) string {
+func unread(chain []checks.Link) string {
 	var names []string
-	for _, l := range catalogue.Chain(all) {
-		if l.Worst == checks.Unknown {
+	for _, l := range chain {
+		if l.Worst == checks.NotRead {
 			names = append(names, string(l.Name))
 		}
 	}
 	if names == nil {
 		return ""
 	}
-	return "; not evaluated: " + strings.Join(names, ", ")
+	return "; not read: " + strings.Join(names, ", ")
 }
 
-// first returns the first broken link; findings of rows that are not in the catalogue come after it.
-func first(all []checks.Finding) *checks.Finding {
-	if f := catalogue.FirstBroken(all); f != nil {
-		return f
+// Nagios prints one line for monitoring plug-ins, with performance data.
+func Nagios(w io.Writer, r *report.Report) error {
+	v := report.Decide(r)
+	n := map[checks.Status]int{checks.NotApplicable: len(r.NotApplicable)}
+	for _, f := range r.Checks {
+		n[f.State()]++
 	}
-	for _, s := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
-		for i := range all {
-			if all[i].Status == s && !all[i].Quiet {
-				return &all[i]
-			}
+	said := []string{fmt.Sprintf("pass=%d warn=%d;0 fail=%d;;0 unknown=%d not_read=%d not_applicable=%d", n[checks.Pass], n[checks.Warn], n[checks.Fail],
+		n[checks.Unknown], n[checks.NotRead], n[checks.NotApplicable])}
+	var least, most float64
+	for _, m := range r.Measurements {
+		if g := m.AchievedGbps; g > 0 && (least == 0 || g < least) {
+			least = g
+		}
+		if m.AchievedGbps == 0 {
+			most = max(most, m.AchievedUs)
 		}
 	}
-	return nil
+	if least > 0 {
+		said = append(said, fmt.Sprintf("bandwidth_min=%.0fB", least*1e9/8)) // per second
+	}
+	if most > 0 {
+		said = append(said, fmt.Sprintf("latency_max=%.2fus", most))
+	}
+	_, err := fmt.Fprintf(w, "%s | %s\n", PluginLine(r, v), strings.Join(said, " "))
+	return err
 }

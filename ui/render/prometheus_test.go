@@ -7,7 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
 )
 
@@ -82,26 +84,34 @@ func TestPrometheusValidatorSees(t *testing.T) {
 func TestPrometheusSamples(t *testing.T) {
 	r := everything()
 	r.Checks = append(r.Checks, r.Checks[0], finding("HOST-FW-PVRDMA-007", `a "b" \c`, checks.Fail, "", ""))
+	r.Ports = []checks.Uplink{{Host: "esx-01", Device: "vmnic2", PortStats: backends.PortStats{Pause: 10, Over: 2 * time.Second}}}
+	r.Run = "" // of a check
 	got, err := exposition(rendered(t, "prom", r))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for sample, want := range map[string]float64{
-		`rdma_setup_status`: 2,
-		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02",quiet="false"}`:      2,
-		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/a \"b\" \\c",quiet="false"}`: 2,
-		`rdma_setup_check_status{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-01",quiet="false"}`:      0,
-		`rdma_setup_check_status{id="SW-PFC-001",scope="switch",target="host/esx-01",quiet="true"}`:         3,
-		`rdma_setup_checks{status="warn"}`:                                                                                              1,
-		`rdma_setup_first_broken{id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02"}`:                                                2,
-		`rdma_setup_last_run_timestamp_seconds`:                                                                                         float64(r.Made.Unix()),
-		`rdma_setup_bandwidth_bytes_per_second{test="ib_send_bw",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:          21.4e9 / 8,
-		`rdma_setup_bandwidth_expected_bytes_per_second{test="ib_send_bw",from="vm-01",to="vm-02",from_host="esx-01",to_host="esx-02"}`: 98e9 / 8,
-		`rdma_setup_latency_seconds{test="ib_send_lat",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:                    31.5e-6,
-		`rdma_setup_info{version="1.0.0",mode="pvrdma",vcenter="https://vcenter.example/sdk",simulated="true"}`:                         1,
+		`rdma_setup_status{VC}`: 2,
+		`rdma_setup_check_status{VC,id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02"}`:                                                2,
+		`rdma_setup_check_status{VC,id="HOST-FW-PVRDMA-007",scope="",target="host/a \"b\" \\c"}`:                                           2,
+		`rdma_setup_check_findings{VC,id="HOST-FW-PVRDMA-007",status="fail"}`:                                                              2,
+		`rdma_setup_checks{VC,status="warn"}`:                                                                                              1,
+		`rdma_setup_first_broken{VC,id="HOST-FW-PVRDMA-007",scope="",target="host/esx-02"}`:                                                2,
+		`rdma_setup_last_run_timestamp_seconds{VC}`:                                                                                        float64(r.Made.Unix()),
+		`rdma_setup_bandwidth_bytes_per_second{VC,test="ib_send_bw",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:          21.4e9 / 8,
+		`rdma_setup_bandwidth_expected_bytes_per_second{VC,test="ib_send_bw",from="vm-01",to="vm-02",from_host="esx-01",to_host="esx-02"}`: 98e9 / 8,
+		`rdma_setup_latency_seconds{VC,test="ib_send_lat",from="vm-02",to="vm-01",from_host="esx-02",to_host="esx-01"}`:                    31.5e-6,
+		`rdma_setup_port_pause_frames_per_second{VC,host="esx-01",pnic="vmnic2"}`:                                                          5,
+		`rdma_setup_info{VC,version="1.0.0",mode="pvrdma",simulated="true"}`:                                                               1,
 	} {
+		sample = strings.Replace(sample, "VC", `vcenter="https://vcenter.example/sdk"`, 1)
 		if v, ok := got[sample]; !ok || v != want {
 			t.Errorf("%s is %g (%v), want %g", sample, v, ok, want)
+		}
+	}
+	for sample := range got {
+		if !strings.Contains(sample, `{vcenter="`) || strings.HasPrefix(sample, "rdma_setup_check_status") && (strings.Contains(sample, "CL-VER-002") || strings.Contains(sample, "SW-PFC-001")) {
+			t.Errorf("%s: without a vCenter, or a series for what passes or waits", sample)
 		}
 	}
 	if t.Failed() {
@@ -111,7 +121,7 @@ func TestPrometheusSamples(t *testing.T) {
 
 func TestPrometheusOfNothing(t *testing.T) {
 	got, err := exposition(rendered(t, "prom", base()))
-	if err != nil || got[`rdma_setup_checks{status="pass"}`] != 0 {
+	if err != nil || got[`rdma_setup_checks{vcenter="https://vcenter.example/sdk",status="pass"}`] != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 	for s := range got {

@@ -48,13 +48,14 @@ func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 		width = columns
 	}
 	p := &printer{t: t, columns: width}
-	verdict, mark := r.Verdict()
+	v := report.Decide(r)
+	mark := v.Mark()
 	colour := map[checks.Status]lipgloss.Style{checks.Pass: t.Good.Bold(t.Colour), checks.Fail: t.Bad}
 	style, known := colour[mark]
 	if !known {
 		style = t.Warning.Bold(t.Colour)
 	}
-	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), style.Render(backends.Clean(verdict)))
+	p.line("%s %s", t.Symbol(theme.MarkOf(mark)), style.Render(backends.Clean(v.Summary)))
 	if r.Simulated {
 		p.line("%s", t.Warning.Render("SIMULATED: created on the embedded lab; it says nothing about real hardware"))
 	}
@@ -64,7 +65,7 @@ func Screen(w io.Writer, r *report.Report, t theme.Theme, width int) error {
 	laid := page.Of(r)
 	p.left(laid)
 	p.causes(laid)
-	p.heading(r)
+	p.heading(r, v)
 	if len(r.Checks) > 0 {
 		p.chain(laid.Chain)
 	}
@@ -106,10 +107,11 @@ func (p *printer) title(what, rest string) {
 	p.line("\n%s  %s", p.t.Title.Render(what), rest)
 }
 
-func (p *printer) heading(r *report.Report) {
+func (p *printer) heading(r *report.Report, v report.Verdict) {
 	row := func(label, value string) {
 		p.line("%s%s", p.t.Quiet.Render(fmt.Sprintf("%-9s", label)), backends.Clean(value))
 	}
+	row("verdict", v.Line())
 	if r.Run != "" {
 		row("run", r.Run+", "+r.Mode+", "+r.Status)
 	} else {
@@ -127,9 +129,7 @@ func (p *printer) findings(r *report.Report) {
 	all, folded := plain.Unexplained(r.Checks, r.Causes())
 	for _, status := range []checks.Status{checks.Fail, checks.Warn, checks.Unknown} {
 		for _, g := range plain.Grouped(all, status) {
-			if status == checks.Unknown { // quiet checks are only in the JSON
-				g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet })
-			}
+			g.Findings = slices.DeleteFunc(g.Findings, func(f checks.Finding) bool { return f.Quiet }) // only in the JSON
 			if len(g.Findings) == 0 {
 				continue
 			}
@@ -142,6 +142,9 @@ func (p *printer) findings(r *report.Report) {
 				p.line("      remedy: %s", backends.Clean(f.Remedy))
 			}
 		}
+	}
+	for _, g := range plain.Unverified(all) {
+		p.line("  %s %s  %s: %s", p.t.Symbol(theme.Waiting), g.Findings[0].ID, g.Targets(), strings.Join(g.Evidence(), "; "))
 	}
 	if folded > 0 {
 		p.line("  %s %s", p.t.Symbol(theme.Waiting), plain.Folded(folded))

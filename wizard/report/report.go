@@ -14,30 +14,46 @@ import (
 
 // A Report is everything that is known about a fabric at one time.
 type Report struct {
-	Run          string                 `json:"run"`
-	Mode         string                 `json:"mode"`
-	Made         time.Time              `json:"made"`
-	Tool         string                 `json:"tool"` // version of rdma-setup
-	VCenter      string                 `json:"vcenter"`
-	Simulated    bool                   `json:"simulated"`
-	Insecure     []string               `json:"insecure,omitempty"`    // what was not verified at the operator's request, a sentence each
-	Status       string                 `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a check
-	Err          string                 `json:"error,omitempty"`       // what ended the run
-	Hint         string                 `json:"hint,omitempty"`        // what to do about that
-	LeftBehind   *LeftBehind            `json:"left_behind,omitempty"` // nil: nothing was left, and there is nothing to continue
-	Failures     []Failure              `json:"failures,omitempty"`    // steps that failed and are not changes
-	Changes      []Outcome              `json:"changes"`
-	Checks       []checks.Finding       `json:"checks"`
+	Run        string           `json:"run"`
+	Command    Command          `json:"command,omitempty"` // "": apply for a run, else check
+	Mode       string           `json:"mode"`
+	Made       time.Time        `json:"made"`
+	Tool       string           `json:"tool"` // version of rdma-setup
+	VCenter    string           `json:"vcenter"`
+	Simulated  bool             `json:"simulated"`
+	Insecure   []string         `json:"insecure,omitempty"`    // what was not verified at the operator's request, a sentence each
+	Status     string           `json:"status"`                // of the run: done, unchanged, partial, failed, interrupted; "" for a check
+	Err        string           `json:"error,omitempty"`       // what ended the run
+	Hint       string           `json:"hint,omitempty"`        // what to do about that
+	ErrExit    int              `json:"error_exit,omitempty"`  // the exit code that belongs to it
+	LeftBehind *LeftBehind      `json:"left_behind,omitempty"` // nil: nothing was left, and there is nothing to continue
+	Failures   []Failure        `json:"failures,omitempty"`    // steps that failed and are not changes
+	Changes    []Outcome        `json:"changes"`
+	Checks     []checks.Finding `json:"checks"`
+	// NotApplicable are the rows that apply to nothing.
+	NotApplicable []string `json:"not_applicable,omitempty"`
+	// Unconfigured means that nothing that RDMA needs is configured.
+	Unconfigured bool `json:"unconfigured,omitempty"`
+	// LastMeasured is when a run last measured this site; zero: never, or this report has measurements.
+	LastMeasured time.Time `json:"last_measured,omitzero"`
+	// Ports are the counters of the pNICs that carry RDMA.
+	Ports        []checks.Uplink        `json:"ports,omitempty"`
 	Measurements []perftest.Measurement `json:"measurements"`
 	NCCL         *NCCL                  `json:"nccl,omitempty"` // nil: no GPUs, or nothing measured
 	Notes        []string               `json:"notes,omitempty"`
 	Environment  *Environment           `json:"environment,omitempty"` // nil: not kept
 }
 
+// SetChecks takes the findings of the catalogue.
+func (r *Report) SetChecks(all []checks.Finding) { r.Checks, r.NotApplicable = checks.Applied(all) }
+
 // document is the written form of a report.
 type document struct {
-	Verdict   checks.Status    `json:"verdict"`
+	Verdict   Name             `json:"verdict"`
+	Exit      int              `json:"exit"`
 	Summary   string           `json:"summary"`
+	Cause     string           `json:"cause,omitempty"`
+	Chain     []checks.Link    `json:"chain"`
 	Causes    []Cause          `json:"causes"`
 	Receivers []perftest.Crowd `json:"receivers,omitempty"` // of incasts
 	Rails     *railMatrix      `json:"rail_matrix,omitempty"`
@@ -49,15 +65,15 @@ type fields Report
 // JSONShape returns values with the fields that MarshalJSON writes.
 func (r Report) JSONShape() []any { return []any{document{}} }
 
-// MarshalJSON adds "verdict" (pass, warn, fail or unknown) with its sentence, "summary", "causes", "receivers" and "rail_matrix",
-// which are computed from the rest.
+// MarshalJSON adds "verdict" with its "exit" code, its sentence, "summary", its "cause" and the "chain", "causes", "receivers" and
+// "rail_matrix", which are computed from the rest.
 func (r Report) MarshalJSON() ([]byte, error) {
 	causes := append([]Cause{}, r.Causes()...)
-	summary, verdict := r.Verdict()
+	v := Decide(&r)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // the outer encoder escapes if requested
-	err := enc.Encode(document{verdict, summary, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
+	err := enc.Encode(document{v.Name, v.Exit, v.Summary, v.Cause, v.Chain, causes, perftest.Crowds(r.Measurements), rails(r.Measurements), fields(r)})
 	return b.Bytes(), err
 }
 

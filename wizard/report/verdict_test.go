@@ -11,6 +11,63 @@ import (
 	"github.com/rdma-setup/rdma-setup/wizard/report"
 )
 
+// Every row of the table of verdicts, with its exit codes.
+func TestDecide(t *testing.T) {
+	row := func(s checks.Status, quiet bool) report.Report {
+		return report.Report{Checks: []checks.Finding{{ID: "HOST-CONN-001", Status: checks.Pass}, {ID: "HOST-POWER-009", Status: s, Quiet: quiet}}}
+	}
+	met := func(v perftest.Verdict, gbps float64, err string) report.Report {
+		r := row(checks.Pass, false)
+		r.Measurements = []perftest.Measurement{{Test: "ib_send_bw", AchievedGbps: gbps, Error: err, Verdict: v}}
+		return r
+	}
+	run := func(status, err string, exit int) report.Report {
+		r := row(checks.Pass, false)
+		r.Run, r.Status, r.Err, r.ErrExit = "run", status, err, exit
+		return r
+	}
+	const none = -1
+	untouched := row(checks.Fail, false)
+	untouched.Unconfigured = true
+	for name, tt := range map[string]struct {
+		r                   report.Report
+		want                report.Name
+		apply, bench, check int
+	}{
+		"measured as expected":                 {met(perftest.VerdictPass, 97, ""), report.Works, 0, 0, 0},
+		"not measured here":                    {row(checks.Pass, false), report.SetUp, 0, none, 0},
+		"waits for the operator":               {row(checks.Unknown, true), report.SetUp, 0, none, 0},
+		"an unverified row warns":              {row(checks.Warn, true), report.SetUp, 0, none, 0},
+		"a warning":                            {row(checks.Warn, false), report.WithWarnings, 0, 0, 1},
+		"should have been read and was not":    {row(checks.Unknown, false), report.WithWarnings, 0, 0, 1},
+		"a doubtful measurement":               {met(perftest.VerdictWarn, 80, ""), report.WithWarnings, 0, 0, 1},
+		"nothing is configured":                {untouched, report.NotSetUp, none, 3, 1},
+		"a row failed":                         {row(checks.Fail, false), report.Broken, 1, 1, 2},
+		"below the expectation":                {met(perftest.VerdictFail, 9, ""), report.Broken, 1, 1, 2},
+		"a measurement without a result":       {met(perftest.VerdictUnknown, 0, "perftest is missing"), report.NotMeasured, 1, 1, 1},
+		"a measurement that could not connect": {met(perftest.VerdictFail, 0, "cannot connect"), report.NotMeasured, 1, 1, 1},
+		"some targets failed":                  {run("partial", "", 0), report.PartlyApplied, 5, none, none},
+		"interrupted":                          {run("interrupted", "", 0), report.PartlyApplied, 130, none, none},
+		"nothing was achieved":                 {run("failed", "vCenter is gone", 4), report.NotApplied, 4, none, none},
+		"refused":                              {report.Report{Err: "no pNIC", ErrExit: 3}, report.NotApplied, 3, none, none},
+		"no log-in":                            {report.Report{Err: "wrong password", ErrExit: 4}, report.Unknown, 4, 4, 3},
+		"nothing was asked":                    {report.Report{}, report.Unknown, 4, 4, 3},
+	} {
+		for command, exit := range map[report.Command]int{report.Apply: tt.apply, report.Bench: tt.bench, report.Check: tt.check} {
+			if exit == none {
+				continue
+			}
+			r := tt.r
+			r.Command = command
+			v := report.Decide(&r)
+			if v.Name != tt.want || v.Exit != exit || v.Summary == "" || (v.Cause == "") == (v.Mark() != checks.Pass && v.Name != report.NotSetUp && name != "nothing was asked") &&
+				tt.r.Status == "" {
+				t.Errorf("%s of %s: %s, exit %d, %q, cause %q", name, command, v.Name, v.Exit, v.Summary, v.Cause)
+			}
+		}
+	}
+}
+
 // The chain determines what comes first, not the order in which the checks ran.
 func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 	fail := func(id, target string) checks.Finding {
@@ -23,8 +80,8 @@ func TestVerdictNamesTheFirstBrokenLink(t *testing.T) {
 		{[]checks.Finding{fail("GST-OS-001", "vm-01"), fail("HOST-FW-PVRDMA-007", "esx-02")}, "First broken link: HOST-FW-PVRDMA-007 on esx-02: seen"},
 		{[]checks.Finding{{ID: "HOST-POWER-009", Status: checks.Warn}, fail("X-001", "esx-01"), fail("X-002", "esx-02")}, "First broken link: X-001 on esx-01: seen"},
 	} {
-		if got, status := (&report.Report{Checks: tt.all}).Verdict(); got != tt.want || status != checks.Fail {
-			t.Errorf("got %q (%s), want %q", got, status, tt.want)
+		if v := report.Decide(&report.Report{Checks: tt.all}); v.Summary != tt.want || v.Name != report.Broken {
+			t.Errorf("got %q (%s), want %q", v.Summary, v.Name, tt.want)
 		}
 	}
 }
@@ -35,9 +92,9 @@ func TestVerdictOfMeasurementsWithoutAResult(t *testing.T) {
 	none := perftest.Measurement{Test: "ib_send_lat", Error: "no RDMA device with an active port in vm-01", Verdict: perftest.VerdictFail}
 	for want, all := range map[string][]perftest.Measurement{
 		"RDMA does not work as it should: 1 of 2 measurements below what the hardware can do, 1 without a result": {slow, none},
-		"RDMA does not work as it should: 1 of 1 measurement without a result":                                    {none},
+		"Not measured: 1 of 1 measurement without a result":                                                       {none},
 	} {
-		if got, _ := (&report.Report{Measurements: all}).Verdict(); got != want {
+		if got := report.Decide(&report.Report{Measurements: all}).Summary; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -46,11 +103,11 @@ func TestVerdictOfMeasurementsWithoutAResult(t *testing.T) {
 // A test between rails proves nothing about line rate.
 func TestVerdictOfRails(t *testing.T) {
 	for verdict, want := range map[perftest.Verdict]string{
-		perftest.VerdictPass: "RDMA works: 1 measurement at expected line rate",
+		perftest.VerdictPass: "RDMA works: 1 bandwidth measurement at expected line rate",
 		perftest.VerdictFail: "Rails are not connected as they should be: 1 cross_rail test failed",
 	} {
-		r := &report.Report{Measurements: []perftest.Measurement{{Test: "ib_send_bw", Verdict: perftest.VerdictPass}, {Test: perftest.CrossRail, Verdict: verdict}}}
-		if got, _ := r.Verdict(); got != want {
+		r := &report.Report{Measurements: []perftest.Measurement{{Test: "ib_send_bw", AchievedGbps: 97, Verdict: perftest.VerdictPass}, {Test: perftest.CrossRail, Verdict: verdict}}}
+		if got := report.Decide(r).Summary; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -64,14 +121,14 @@ func TestVerdictOfAllRailsAtOnce(t *testing.T) {
 		err     string
 		want    string
 	}{
-		{perftest.VerdictUnknown, "", "RDMA works: 1 measurement at expected line rate; all rails at once measured, not judged"},
-		{perftest.VerdictUnknown, "the guest was lost", "RDMA works, with warnings for 1 measurement"},
+		{perftest.VerdictUnknown, "", "RDMA works: 1 bandwidth measurement at expected line rate; all rails at once measured, not judged"},
+		{perftest.VerdictUnknown, "the guest was lost", "RDMA works: 1 bandwidth measurement at expected line rate; not measured: 1 of 2 measurements without a result"},
 		{perftest.VerdictWarn, "", "RDMA works, with warnings for 1 measurement"},
-		{perftest.VerdictPass, "", "RDMA works: 2 measurements at expected line rate"},
+		{perftest.VerdictPass, "", "RDMA works: 2 bandwidth measurements at expected line rate"},
 	} {
 		r := &report.Report{Measurements: []perftest.Measurement{alone,
 			{Test: "ib_send_bw " + perftest.LoadRails, Load: perftest.LoadRails, Verdict: c.verdict, Error: c.err}}}
-		if got, _ := r.Verdict(); got != c.want {
+		if got := report.Decide(r).Summary; got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -109,8 +166,8 @@ func TestVerdictsStandSideBySide(t *testing.T) {
 	} {
 		r := report.Report{Status: "done", Measurements: []perftest.Measurement{{Test: "ib_write_bw incast", Load: perftest.LoadIncast, AchievedGbps: gbps, ExpectedGbps: 49,
 			Verdict: perftest.VerdictFail, Class: &perftest.Proof{Verdict: perftest.VerdictPass}, Lossless: lossy}}}
-		if words, status := r.Verdict(); words != want || status != checks.Fail {
-			t.Errorf("%s: %q", status, words)
+		if v := report.Decide(&r); v.Summary != want || v.Name != report.Broken {
+			t.Errorf("%s: %q", v.Name, v.Summary)
 		}
 	}
 }

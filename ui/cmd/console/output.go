@@ -114,6 +114,21 @@ func RenderTo(e *Env, path string, render func(io.Writer) error) error {
 	return nil
 }
 
+// Publish is RenderTo for documents that others read again and again. If the new one cannot be written, the old one is removed, or
+// emptied where that is all that is possible, and the exit code is ExitRefused.
+func Publish(e *Env, path string, render func(io.Writer) error) error {
+	err := RenderTo(e, path, render)
+	if path == "" || err == nil {
+		return err
+	}
+	if info, bad := os.Lstat(path); bad == nil && info.Mode().IsRegular() {
+		if bad := os.Remove(path); bad != nil && os.Truncate(path, 0) != nil {
+			err = errors.Join(err, fmt.Errorf("the old document is still there: %w", bad))
+		}
+	}
+	return &CodeError{Code: ExitRefused, Err: err}
+}
+
 // NotWritable is the error about a file that cannot be written.
 func NotWritable(path string, err error) error {
 	// The error of the system names a temporary file beside path.

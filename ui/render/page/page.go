@@ -3,6 +3,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,17 +74,18 @@ type Link struct {
 
 // Of arranges a report.
 func Of(r *report.Report) *Page {
-	verdict, status := r.Verdict()
+	v := report.Decide(r)
 	causes := r.Causes()
 	p := &Page{
-		Title: "RDMA report", Verdict: backends.Clean(verdict), Status: status, Simulated: r.Simulated,
-		Chain: chain(r, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
+		Title: "RDMA report", Verdict: backends.Clean(v.Summary), Status: v.Mark(), Simulated: r.Simulated,
+		Chain: chain(r, v.Chain, len(causes) > 0), Environment: environment(r.Environment), Method: method(r.Measurements),
 		Insecure: plain.Mapped(r.Insecure, backends.Clean), Notes: plain.Mapped(r.Notes, backends.Clean),
 	}
 	if r.Run != "" {
 		p.Title = "RDMA report of run " + backends.Clean(r.Run)
 		p.fact("run", r.Run+", "+r.Status)
 	}
+	p.fact("verdict", v.Line())
 	p.fact("mode", r.Mode)
 	p.fact("vCenter", r.VCenter)
 	p.fact("made", r.Made.Format("2006-01-02 15:04:05 -0700"))
@@ -120,22 +122,22 @@ func (p *Page) fact(label, text string) {
 	}
 }
 
-// chain returns the chain of the checks; for pairs without a check it uses the measurements.
-func chain(r *report.Report, caused bool) []Link {
+// chain arranges the chain of the verdict.
+func chain(r *report.Report, links []checks.Link, caused bool) []Link {
 	if len(r.Checks) == 0 && len(r.Measurements) == 0 {
 		return nil
 	}
 	var out []Link
 	first := catalogue.FirstBroken(r.Checks)
-	for _, l := range catalogue.Chain(r.Checks) {
+	for _, l := range links {
+		if l.Worst == checks.NotApplicable {
+			continue
+		}
 		link := Link{Name: string(l.Name), Status: l.Worst, Tally: tally(l.Count)}
 		if l.First != nil {
 			link.First = backends.Clean(fmt.Sprintf("%s %s: %s", l.First.ID, l.First.Target.Name, l.First.Evidence))
 			link.Remedy = backends.Clean(l.First.Remedy)
 			link.Broken = !caused && first != nil && first.Status != checks.Unknown && first == l.First
-		}
-		if l.Name == checks.InPair && len(l.Count) == 0 {
-			link = measuredLink(r.Measurements)
 		}
 		out = append(out, link)
 	}
@@ -147,35 +149,12 @@ func tally(n map[checks.Status]int) string {
 	for _, w := range []struct {
 		status checks.Status
 		word   string
-	}{{checks.Pass, "passed"}, {checks.Warn, "warned"}, {checks.Fail, "failed"}, {checks.Unknown, "unknown"}} {
+	}{{checks.Pass, "passed"}, {checks.Warn, "warned"}, {checks.Fail, "failed"}, {checks.Unknown, "unknown"}, {checks.NotRead, "not read"}} {
 		if n[w.status] > 0 {
 			said = append(said, fmt.Sprintf("%d %s", n[w.status], w.word))
 		}
 	}
-	if len(said) == 0 {
-		return "not checked"
-	}
-	return strings.Join(said, ", ")
-}
-
-func measuredLink(all []perftest.Measurement) Link {
-	count := map[checks.Status]int{}
-	l := Link{Name: string(checks.InPair), Status: checks.Unknown}
-	for _, m := range all {
-		s := checks.StatusOf(m.Verdict)
-		if s == "" {
-			continue
-		}
-		count[s]++
-		if l.Tally == "" || severity(s) > severity(l.Status) {
-			l.Status, l.Tally = s, "measured"
-			if s != checks.Pass {
-				l.First = backends.Clean(fmt.Sprintf("%s %s: %s", m.Test, m.Pair(), figure(m)))
-			}
-		}
-	}
-	l.Tally = tally(count)
-	return l
+	return cmp.Or(strings.Join(said, ", "), "not checked")
 }
 
 // severity orders statuses, the worst highest.

@@ -273,8 +273,8 @@ func TestChainNamesTheFirstBrokenLink(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s", l.Name, l.Status, l.Tally, l.First))
 	}
 	want := []string{
-		"BIOS unknown not checked ", "firmware unknown not checked ", "driver unknown not checked ", "host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
-		"switch unknown not checked ", "VM unknown not checked ", "guest unknown not checked ", "pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s",
+		"BIOS not_read not checked ", "firmware not_read not checked ", "driver not_read not checked ", "host fail 1 failed HOST-FW-PVRDMA-007 esx-02: ruleset pvrdma is off",
+		"switch not_read not checked ", "VM not_read not checked ", "guest not_read not checked ", "pair fail 1 passed, 1 failed ib_send_bw vm-1 -> vm-2: 20.0 Gb/s of 98.0 expected",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
