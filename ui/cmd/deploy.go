@@ -122,7 +122,7 @@ func (f *deployFlags) run(ctx context.Context, e *console.Env, cmd *cobra.Comman
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(recipe.ApplianceSummary(file.Appliance, f.wish, proof.Manifest, proof.Signed)) {
+	for line := range strings.Lines(recipe.ApplianceSummary(file.Appliance, f.wish, inv, proof.Manifest, proof.Signed)) {
 		fmt.Fprintln(e.Stderr, backends.Clean(strings.TrimSuffix(line, "\n")))
 	}
 	if f.dry {

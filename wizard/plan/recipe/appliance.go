@@ -112,8 +112,10 @@ func applianceProperties(a backends.Appliance, w ApplianceWish, bad func(string,
 	var known []string
 	for _, p := range a.Properties {
 		known = append(known, p.Key)
-		value := w.Properties[p.Key]
+		value, given := w.Properties[p.Key]
 		switch {
+		case given && value == "" && p.Secret:
+			bad(fmt.Sprintf("give it a value (--property %s=@FILE), or leave it out", p.Key), "property %s (%s) is a password and empty", p.Key, p.Label)
 		case value != "" && !p.Asked:
 			bad("leave it out", "property %s cannot be set by users", p.Key)
 		case value == "" && p.Needed:
@@ -156,7 +158,7 @@ func ApplianceChanges(a backends.Appliance, w ApplianceWish, inv *backends.Inven
 }
 
 // ApplianceSummary describes a deployment without values of secret properties.
-func ApplianceSummary(a backends.Appliance, w ApplianceWish, manifest, signed bool) string {
+func ApplianceSummary(a backends.Appliance, w ApplianceWish, inv *backends.Inventory, manifest, signed bool) string {
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s%s\n", label, fmt.Sprintf(format, args...))
@@ -167,7 +169,11 @@ func ApplianceSummary(a backends.Appliance, w ApplianceWish, manifest, signed bo
 		line("host", "%s", w.Host[strings.LastIndex(w.Host, "/")+1:])
 	}
 	for i, n := range a.Adapters {
-		line(fmt.Sprintf("adapter %d", i+1), "%s (its network %s)", w.Networks[n], n)
+		plain := ""
+		if carriesPVRDMA(inv, w.Networks[n]) {
+			plain = "; other VMs have PVRDMA adapters there, this one is an ordinary adapter without RDMA: see --rdma"
+		}
+		line(fmt.Sprintf("adapter %d", i+1), "%s (its network %s)%s", w.Networks[n], n, plain)
 	}
 	for i, g := range w.RDMA {
 		line(fmt.Sprintf("adapter %d", len(a.Adapters)+i+1), "%s, PVRDMA, RoCE v2; all memory of the VM is reserved for it", g)
@@ -193,6 +199,17 @@ func ApplianceSummary(a backends.Appliance, w ApplianceWish, manifest, signed bo
 	if MaxAdapters(a) == maxBitfusion {
 		line("note", "VMware has ended Bitfusion; it asks for 50 us of latency at most between server and client (rdma-setup bench)")
 	}
-	line("cost", "no reboot, no vMotion: a new VM, off; its memory is reserved from its first start on")
+	memory := ""
+	if len(w.RDMA) > 0 {
+		memory = "; its memory is reserved from its first start on"
+	}
+	line("cost", "no reboot, no vMotion: a new VM, off%s", memory)
 	return b.String()
+}
+
+// carriesPVRDMA reports whether VMs have PVRDMA adapters on a port group.
+func carriesPVRDMA(inv *backends.Inventory, group string) bool {
+	return slices.ContainsFunc(inv.VMs, func(v backends.VM) bool {
+		return slices.ContainsFunc(v.Adapters, func(a backends.Adapter) bool { return a.Type == "pvrdma" && a.PortGroup == group })
+	})
 }

@@ -22,6 +22,8 @@ func TestCheckAppliance(t *testing.T) {
 	plain.Product = "Something else"
 	bare := plain
 	bare.Networks, bare.Adapters = nil, nil
+	optional := server
+	optional.Properties = []backends.Property{{Key: "password", Asked: true, Secret: true}}
 	for _, tc := range []struct {
 		name  string
 		of    backends.Appliance
@@ -43,6 +45,8 @@ func TestCheckAppliance(t *testing.T) {
 		{"network forgotten", server, func(w *recipe.ApplianceWish) { w.Networks = nil }, `network "Network 1"`},
 		{"network misspelt", server, func(w *recipe.ApplianceWish) { w.Networks["Network l"] = "VM Network" }, `has no network "Network l"`},
 		{"property forgotten", server, func(w *recipe.ApplianceWish) { w.Properties = nil }, "password () must not be empty"},
+		{"empty password", optional, func(w *recipe.ApplianceWish) { w.Properties["password"] = "" }, "is a password and empty"},
+		{"optional password left out", optional, func(w *recipe.ApplianceWish) { w.Properties = nil }, ""},
 		{"property misspelt", server, func(w *recipe.ApplianceWish) { w.Properties["pasword"] = "x" }, `no property "pasword"`},
 		{"property not to be set", server, func(w *recipe.ApplianceWish) { w.Properties["fixed"] = "x" }, "cannot be set by users"},
 		{"no such configuration", server, func(w *recipe.ApplianceWish) { w.Configuration = "large" }, `no configuration "large"`},
@@ -78,7 +82,21 @@ func TestCheckAppliance(t *testing.T) {
 func TestApplianceSummaryShowsNoSecret(t *testing.T) {
 	a := backends.Appliance{Name: "server", Properties: []backends.Property{{Key: "password", Asked: true, Secret: true}}}
 	w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Properties: map[string]string{"password": "hunter2"}}}
-	if s := recipe.ApplianceSummary(a, w, true, false); strings.Contains(s, "hunter2") || !strings.Contains(s, "password = (not shown)") {
+	if s := recipe.ApplianceSummary(a, w, &backends.Inventory{}, true, false); strings.Contains(s, "hunter2") || !strings.Contains(s, "password = (not shown)") {
+		t.Error(s)
+	}
+}
+
+// The memory of an appliance is reserved for PVRDMA adapters alone, and an ordinary adapter in the RDMA network is pointed out.
+func TestApplianceSummaryWithoutPVRDMA(t *testing.T) {
+	a := backends.Appliance{Name: "server", Adapters: []string{"Network 1"}}
+	inv := &backends.Inventory{VMs: []backends.VM{{Name: "vm-01", Adapters: []backends.Adapter{{Type: "pvrdma", PortGroup: "RDMA-A"}}}}}
+	w := recipe.ApplianceWish{Deployment: backends.Deployment{Name: "bf", Networks: map[string]string{"Network 1": "RDMA-A"}}}
+	if s := recipe.ApplianceSummary(a, w, inv, true, false); strings.Contains(s, "reserved") || !strings.Contains(s, "an ordinary adapter without RDMA") {
+		t.Error(s)
+	}
+	w.Networks, w.RDMA = map[string]string{"Network 1": "VM Network"}, []string{"RDMA-A"}
+	if s := recipe.ApplianceSummary(a, w, inv, true, false); !strings.Contains(s, "memory is reserved") || strings.Contains(s, "ordinary adapter") {
 		t.Error(s)
 	}
 }

@@ -48,9 +48,12 @@ func (w *waves) canary(last *draft.Host) {
 		}
 	}
 	alive = append(alive, w.powerAround(first)...)
-	what := "VFs"
-	if w.WholeCard() {
+	what := "devices"
+	switch {
+	case w.WholeCard():
 		what = "passed-through devices"
+	case w.Answers.VFs():
+		what = "VFs"
 	}
 	for _, h := range rest {
 		w.wavesAfter(h, alive)
