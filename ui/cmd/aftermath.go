@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rdma-setup/rdma-setup/backends"
 	"github.com/rdma-setup/rdma-setup/checks"
@@ -42,6 +43,7 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 		}
 	}
 	few, seen := limited(a, inv, f.limit)
+	awaitTools(ctx, s, p.inv, seen)
 	facts := s.Facts(ctx, few, seen, true)
 	for i := range seen.Hosts { // the report shows the current state of the hosts
 		inv.Host(seen.Hosts[i].Name).System = seen.Hosts[i].System
@@ -53,6 +55,44 @@ func lookAgain(ctx context.Context, s *session.Session, a *answers.Answers, p *p
 	}
 	return aftermath{findings: found}
 }
+
+// toolsStart is how long VMware Tools may take after a power-on until they report that they run.
+const toolsStart = time.Minute
+
+// awaitTools waits until VMware Tools run again in the VMs in which they ran before: right after a power-on they do not run yet.
+func awaitTools(ctx context.Context, s *session.Session, before, now *backends.Inventory) {
+	if before == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolsStart)
+	defer cancel()
+	for {
+		starting := slices.ContainsFunc(now.VMs, func(v backends.VM) bool {
+			was := before.VM(v.Name)
+			return v.Power == "poweredOn" && v.Tools != toolsRun && was != nil && was.Tools == toolsRun
+		})
+		if !starting {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		inv, err := s.VC.Inventory(ctx, backends.Scope{})
+		if err != nil {
+			return // the state of Tools is then what was read before
+		}
+		for i := range now.VMs {
+			if v := inv.VM(now.VMs[i].Name); v != nil {
+				now.VMs[i].Tools = v.Tools
+			}
+		}
+	}
+}
+
+// toolsRun is the state of running VMware Tools (vSphere Web Services API, GuestInfo.toolsRunningStatus).
+const toolsRun = "guestToolsRunning"
 
 // preflight runs the checks that must not fail before a run.
 func preflight(ctx context.Context, s *session.Session, a *answers.Answers, inv *backends.Inventory, f planFlags) []checks.Finding {
